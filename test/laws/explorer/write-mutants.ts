@@ -3,7 +3,12 @@ import { known, type Mutant, one, rare, unguardedBy } from './mutant.ts'
 
 export const writeMutants: Mutant[] = [
   unguardedBy('opening', 'write/guarded-updates.ts', 'stored: before', 'stored: {}'),
-  unguardedBy('reserving', 'write/guarded-updates.ts', 'return { stored, document', 'return { stored: {}, document'),
+  unguardedBy(
+    'reserving',
+    'write/guarded-updates.ts',
+    'return { stored, document',
+    'return { stored: marks.tokens ? {} : stored, document',
+  ),
   unguardedBy(
     'writing quotes',
     'write/guarded-writes.ts',
@@ -18,9 +23,9 @@ export const writeMutants: Mutant[] = [
   ),
   unguardedBy(
     'setting the epoch',
-    'write/sum-sources.ts',
-    'reserved.map((stored) => ({\n    stored,',
-    'reserved.map((stored) => ({\n    stored: {},',
+    'write/guarded-updates.ts',
+    'return { stored, document',
+    'return { stored: marks.epoch ? {} : stored, document',
   ),
   one(
     'a refused insert of a source counts as done',
@@ -109,8 +114,8 @@ export const writeMutants: Mutant[] = [
   one(
     'a sum without a new epoch',
     'write/sum-sources.ts',
-    "$set: { 'meta.version': epoch, 'meta.epoch': epoch }",
-    "$set: { 'meta.version': epoch }",
+    'planMarks(source, { version: epoch, epoch })',
+    'planMarks(source, { version: epoch })',
   ),
   one('the epoch is lost by a commit', 'write/sum-sources.ts', '...(epoch && { epoch }),', ''),
   one(

@@ -22,15 +22,12 @@ export interface NewKey {
   readonly record: KeyRecord
 }
 
-export interface NewKeyDetails {
-  readonly name: string
+/** Only an importer may have limits: the others post nothing. */
+export interface NewKeyDetails extends Pick<KeyRecord, 'name' | 'limits' | 'expiresAt'> {
   /** Default: importer. */
   readonly role?: KeyRole
   /** Required for an importer, refused for the others. */
   readonly tenant?: string
-  /** Only for an importer: the others post nothing. */
-  readonly limits?: KeyLimits
-  readonly expiresAt?: Date
 }
 
 /** A key's details or its reference are refused. The message says what to change. */
@@ -180,10 +177,8 @@ function pickKey(records: readonly KeyRecord[], reference: string, now: number):
   const [first, ...others] = candidates
   if (first === undefined) throw new KeyRefusedError(`No live key has the name or id ${JSON.stringify(reference)}.`)
   if (others.length === 0) return first
-  const lines = candidates.map((key) => `  ${describeCandidate(key, now)}`)
-  throw new KeyRefusedError(
-    [`Several keys go by ${JSON.stringify(reference)}; name one by its id:`, ...lines].join('\n'),
-  )
+  const lines = candidates.map((key) => `\n  ${describeCandidate(key, now)}`)
+  throw new KeyRefusedError(`Several keys go by ${JSON.stringify(reference)}; name one by its id:${lines.join('')}`)
 }
 
 function describeCandidate(key: KeyRecord, now: number): string {

@@ -44,8 +44,7 @@ function mergeValues<Values extends object>(
 
 /** Returns one stamp for the newest fields, and one for each older field. */
 function foldStamps(stamps: Record<string, number>): Stamps {
-  let stamp = 0
-  for (const name in stamps) stamp = Math.max(stamp, stamps[name] ?? 0)
+  const stamp = Math.max(0, ...Object.values(stamps))
   const older = Object.entries(stamps).filter(([, at]) => at < stamp)
   return older.length === 0 ? { stamp } : { stamp, stamps: Object.fromEntries(older) }
 }

@@ -97,11 +97,8 @@ export function duplicatesIn(
   const others = errors.filter(({ code }) => code !== DUPLICATE_KEY)
   const worst = others.find(({ code }) => AWAY_CODES.has(code)) ?? others[0]
   if (worst !== undefined) {
-    throw new RefusedWriteError(
-      worst,
-      collection,
-      [worst, ...others].map(({ index }) => idAt(index)),
-    )
+    const ids = [worst, ...others].map(({ index }) => idAt(index))
+    throw new RefusedWriteError(worst, collection, ids)
   }
   return errors.map(({ index }) => index)
 }

@@ -14,7 +14,7 @@ type Opening = Pick<OpenThread, 'isFinal' | 'source'> & { write?: GuardedWrite<S
 export function planStored(round: ThreadRound, before: SourceDocument, after: SourceDocument, toSum: boolean): Opening {
   const { version, tokens = [] } = after.meta
   if (toSum || isCoverBesideQuotes(round, before)) {
-    const write = planReservation(before, tokens, version)
+    const write = planMarks(before, { version, tokens })
     return { isFinal: false, source: write.document, write }
   }
   if (needsNoWrite(round)) return { isFinal: true, source: before }
@@ -31,14 +31,13 @@ export function needsNoWrite({ plan: { source, quoteWrites } }: ThreadRound): bo
   return quoteWrites.length === 0 && !source.advanced
 }
 
-/** Writes the source as it was, with these tokens. This refuses the writes of processes that read the source before. */
-export function planReservation(
+/** Writes the source as it was, with these marks. This refuses the writes of processes that read the source before. */
+export function planMarks(
   stored: SourceDocument,
-  tokens: WriterToken[],
-  version: ObjectId,
+  marks: { version: ObjectId; tokens?: WriterToken[]; epoch?: ObjectId },
 ): GuardedWrite<SourceDocument> {
-  const u = { $set: { 'meta.version': version, 'meta.tokens': tokens } }
-  return { stored, document: { ...stored, meta: { ...stored.meta, version, tokens } }, u }
+  const $set = Object.fromEntries(Object.entries(marks).map(([name, value]) => [`meta.${name}`, value]))
+  return { stored, document: { ...stored, meta: { ...stored.meta, ...marks } }, u: { $set } }
 }
 
 /** Sends updates in one command, and returns the ids of the documents that do not have the new version afterwards. */

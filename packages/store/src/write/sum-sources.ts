@@ -7,7 +7,7 @@ import type { GuardedWrite, OpenThread, SourceDocument, StoreRequest, WriterToke
 import { sourceIdOf } from '../ids.ts'
 import type { QuoteTotals, StoreCommands } from '../mongodb/commands.ts'
 import { asStoreAway } from '../mongodb/store-errors.ts'
-import { planReservation } from './guarded-updates.ts'
+import { planMarks } from './guarded-updates.ts'
 import { totalsAfter, type WriteDeps, writeGuarded, writeQuotes } from './guarded-writes.ts'
 import { ageOf, type IsExcluded, type IsToken, isMine, tokensAfterSum, type Watermarks } from './tokens.ts'
 
@@ -68,7 +68,7 @@ async function recountOnce(
     .filter((source) => !isExcluded(source, isOwn))
     .map((source) => {
       const others = (source.meta.tokens ?? []).filter((one) => one.writer !== writer)
-      return planReservation(source, [...others, token], version)
+      return planMarks(source, { version, tokens: [...others, token] })
     })
   const reserved = await writeSources(commands, reservations, version)
   const summed = await sumSources(deps, reserved, isOwn, async (sources) => sources.map(withoutDigest))
@@ -203,12 +203,8 @@ async function setEpoch(
   reserved: readonly SourceDocument[],
 ): Promise<SourceDocument[]> {
   const epoch = runtime.newId()
-  const marks = reserved.map((stored) => ({
-    stored,
-    document: { ...stored, meta: { ...stored.meta, version: epoch, epoch } },
-    u: { $set: { 'meta.version': epoch, 'meta.epoch': epoch } },
-  }))
-  return (await writeSources(commands, marks, epoch)).map(watermarks.withoutSettledTokens)
+  const writes = reserved.map((source) => planMarks(source, { version: epoch, epoch }))
+  return (await writeSources(commands, writes, epoch)).map(watermarks.withoutSettledTokens)
 }
 
 /** A source that is reserved, and as it is to be stored in place of that. */
