@@ -33,12 +33,10 @@ export function connectStore(url: string, onCommand?: OnCommand): StoreConnectio
     maxPoolSize: 20,
     monitorCommands: onCommand !== undefined,
   })
-  if (onCommand !== undefined) {
-    client.on('commandSucceeded', ({ commandName, duration }) => onCommand(commandName, duration / 1000))
-    client.on('commandFailed', ({ commandName, duration, failure }) =>
-      onCommand(commandName, duration / 1000, errorCodeOf(failure)),
-    )
-  }
+  client.on('commandSucceeded', ({ commandName, duration }) => onCommand?.(commandName, duration / 1000))
+  client.on('commandFailed', ({ commandName, duration, failure }) =>
+    onCommand?.(commandName, duration / 1000, errorCodeOf(failure)),
+  )
   const closing = new AbortController()
   void connectFirst(client, closing.signal)
   const db = client.db(DATABASE_IN_URL.exec(url)?.[1] ?? 'sluice')
