@@ -1,9 +1,9 @@
 // The bodies of successful answers: their schemas, the types derived from them, and the 202 answer itself.
 import type { Static, TOptional, TSchema, TUnsafe } from 'typebox'
+import { effectiveScore, type Votes } from './field-values.ts'
 import { Type } from './json-schema.ts'
 import { ProblemSchema } from './problem.ts'
-import { effectiveScore, type Thread, type Votes } from './thread.ts'
-import { DEFAULT_LIMITS, SERVICES, ThreadRequestSchema } from './thread-request.ts'
+import { DEFAULT_LIMITS, SERVICES, type Thread, ThreadRequestSchema } from './thread-request.ts'
 import { WarningsSchema } from './warnings.ts'
 
 /** The message of every accepted request. */

@@ -1,11 +1,13 @@
 // The requests of operators about failed jobs: their schemas, the types derived from them, and their parser.
 import type { Static } from 'typebox'
 import { count, moment } from './answers.ts'
-import { type Fault, fieldFault, NOT_AN_OBJECT, type Parsed, refuse, validationFaults } from './faults.ts'
+import { type Fault, fieldFault, NOT_AN_OBJECT, type Parsed, refuse } from './faults.ts'
+import { isRecord } from './field-values.ts'
 import { Type } from './json-schema.ts'
-import { createCheck, parseJson } from './parse-thread.ts'
-import { isRecord } from './thread.ts'
-import { ISO_DATE, type Limits, SERVICES } from './thread-request.ts'
+import { parseJson } from './parse-thread.ts'
+import type { JsonBounds } from './refused-text.ts'
+import { ISO_DATE, SERVICES } from './thread-request.ts'
+import { createParser } from './validator.ts'
 
 /** Most jobs of one page. */
 export const JOBS_PER_PAGE = 100
@@ -170,19 +172,17 @@ export type FailedJobQuery = { filter: FailedJobFilter; limit: number; after?: F
 /** The jobs of an operation. */
 export type OperationRequest = { ids: string[] } | { filter: FailedJobFilter }
 
-const isFilter = createCheck<FailedJobFilter>(FailedJobFilterSchema)
-const isQuery = createCheck<Static<typeof FailedJobQuerySchema>>(FailedJobQuerySchema)
-const isOperation = createCheck<Static<typeof OperationRequestSchema>>(OperationRequestSchema)
-
 /** Checks the query of `GET /admin/job-groups`. */
-export function parseFailedJobFilter(query: Readonly<Record<string, string>>): Parsed<FailedJobFilter> {
-  return isFilter(query) ? { ok: true, value: query } : validationFaults(isFilter.errors)
-}
+export const parseFailedJobFilter = createParser<FailedJobFilter>(FailedJobFilterSchema)
+
+const parseQueryFields = createParser<Static<typeof FailedJobQuerySchema>>(FailedJobQuerySchema)
+const parseOperation = createParser<Static<typeof OperationRequestSchema>>(OperationRequestSchema)
 
 /** Checks the query of `GET /admin/jobs`. */
-export function parseFailedJobQuery(query: Readonly<Record<string, string>>): Parsed<FailedJobQuery> {
-  if (!isQuery(query)) return validationFaults(isQuery.errors)
-  const { limit: limitText = '50', after, ...filter } = query
+export function parseFailedJobQuery(params: Readonly<Record<string, string>>): Parsed<FailedJobQuery> {
+  const query = parseQueryFields(params)
+  if (!query.ok) return query
+  const { limit: limitText = '50', after, ...filter } = query.value
   const limit = /^\d{1,3}$/.test(limitText) ? Number(limitText) : 0
   if (limit < 1 || limit > JOBS_PER_PAGE)
     return refuse(fieldFault('limit', `must be a whole number from 1 to ${JOBS_PER_PAGE}.`))
@@ -193,15 +193,13 @@ export function parseFailedJobQuery(query: Readonly<Record<string, string>>): Pa
 }
 
 /** Parses the body of an operation, of bounded levels and values. */
-export function parseOperationRequest(
-  text: Buffer,
-  limits: Pick<Limits, 'nesting' | 'jsonValues'>,
-): Parsed<OperationRequest> {
+export function parseOperationRequest(text: Buffer, limits: JsonBounds): Parsed<OperationRequest> {
   const json = parseJson(text, limits)
   if (!json.ok) return json
   if (!isRecord(json.value)) return refuse(NOT_AN_OBJECT)
-  if (!isOperation(json.value)) return validationFaults(isOperation.errors)
-  const { ids, filter } = json.value
+  const request = parseOperation(json.value)
+  if (!request.ok) return request
+  const { ids, filter } = request.value
   if (ids !== undefined && filter === undefined) return { ok: true, value: { ids } }
   if (filter !== undefined && ids === undefined) return { ok: true, value: { filter } }
   return refuse(EITHER)

@@ -1,10 +1,10 @@
 // The search of operators over the whole service: the schemas of its query and of the lines of its answer.
 import type { Static } from 'typebox'
 import { count, moment } from './answers.ts'
-import { fieldFault, type Parsed, refuse, validationFaults } from './faults.ts'
+import { fieldFault, type Parsed, refuse } from './faults.ts'
 import { Type } from './json-schema.ts'
-import { createCheck } from './parse-thread.ts'
 import { SERVICES, WELL_FORMED } from './thread-request.ts'
+import { createParser } from './validator.ts'
 
 /** The most hits of one search. */
 export const HITS_PER_SEARCH = 200
@@ -124,23 +124,20 @@ export type Hit = Static<typeof HitSchema>
 export type Searched = Static<typeof SearchedSchema>
 export type FindLine = Static<typeof FindLineSchema>
 
-const isQuery = createCheck<FindQuery>(FindQuerySchema)
-const isRecentQuery = createCheck<RecentJobsQuery>(RecentJobsQuerySchema)
+const parseFields = createParser<FindQuery>(FindQuerySchema)
 
 /** Checks the query of `GET /admin/find`. */
-export function parseFindQuery(query: Readonly<Record<string, string>>): Parsed<FindQuery> {
-  if (!isQuery(query)) return validationFaults(isQuery.errors)
-  const { state, reason } = query
+export function parseFindQuery(params: Readonly<Record<string, string>>): Parsed<FindQuery> {
+  const query = parseFields(params)
+  if (!query.ok) return query
+  const { q, state, reason } = query.value
   if (reason !== undefined && state !== undefined && state !== 'failed')
     return refuse(fieldFault('reason', 'is of failed jobs: leave out reason, or ask for the state failed.'))
-  if (/^\*+$/.test(query.q)) return refuse(fieldFault('q', 'needs at least one character before the *.'))
-  return { ok: true, value: query }
+  return /^\*+$/.test(q) ? refuse(fieldFault('q', 'needs at least one character before the *.')) : query
 }
 
 /** Checks the query of `GET /admin/recent`. */
-export function parseRecentJobsQuery(query: Readonly<Record<string, string>>): Parsed<RecentJobsQuery> {
-  return isRecentQuery(query) ? { ok: true, value: query } : validationFaults(isRecentQuery.errors)
-}
+export const parseRecentJobsQuery = createParser<RecentJobsQuery>(RecentJobsQuerySchema)
 
 /** What a search compares: the whole text, or the beginning of externalIds. */
 export function wantedOf({ q }: Pick<FindQuery, 'q'>): { text: string; isPrefix: boolean } {

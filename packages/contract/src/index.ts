@@ -59,6 +59,7 @@ export {
   type RecordedTry,
 } from './failed-job-schemas.ts'
 export { FAULT_CODES, type Fault, type FaultCode, FaultSchema, fieldFault, type Parsed, refuse } from './faults.ts'
+export { effectiveScore, parseIsoDate, type Votes } from './field-values.ts'
 export {
   type FindLine,
   FindLineSchema,
@@ -86,13 +87,8 @@ export {
   type Status,
   StatusSchema,
 } from './overview-schemas.ts'
-export {
-  createTextParser,
-  createThreadParser,
-  type ParsedArray,
-  type ParsedText,
-  type TextParser,
-} from './parse-thread.ts'
+export { createTextParser, type ParsedArray, type TextParser } from './parse-text.ts'
+export { createThreadParser, type ParsedText } from './parse-thread.ts'
 export { NO_PREFERENCES, type Preferences, parsePrefer } from './prefer.ts'
 export {
   createProblem,
@@ -125,16 +121,18 @@ export {
   SourcePageQuerySchema,
   SourcePageSchema,
 } from './source-page.ts'
-export { effectiveScore, parseIsoDate, type QuoteFields, type SourceFields, type Thread, type Votes } from './thread.ts'
 export {
   DEFAULT_LIMITS,
   ISO_DATE,
   LIMIT_DETAILS,
   type LimitName,
   type Limits,
+  type QuoteFields,
   type QuoteRequest,
   SERVICES,
   type Service,
+  type SourceFields,
+  type Thread,
   type ThreadRequest,
   ThreadRequestSchema,
 } from './thread-request.ts'

@@ -1,9 +1,9 @@
 // A stored source as callers read it, in pages of its quotes: schemas, types, and the parser of the query.
 import type { Static } from 'typebox'
 import { QuoteAnswerSchema, SourceAnswerSchema } from './answers.ts'
-import { addFault, type Fault, type FaultList, fieldFault, type Parsed, validationFaults } from './faults.ts'
+import { addFault, type Fault, type FaultList, fieldFault, type Parsed } from './faults.ts'
 import { Type } from './json-schema.ts'
-import { createCheck } from './parse-thread.ts'
+import { createParser } from './validator.ts'
 
 /** The most quotes or sources of one page, and their number without `limit`. */
 const MOST_OF_PAGE = 1_000
@@ -65,17 +65,16 @@ export interface PageQuery {
 /** The parameters of a query, as `URLSearchParams` lists them. */
 export type Params = Iterable<readonly [name: string, value: string]>
 
-const isPageQuery = createCheck<Static<typeof SourcePageQuerySchema>>(SourcePageQuerySchema)
+const parseFields = createParser<Static<typeof SourcePageQuerySchema>>(SourcePageQuerySchema)
 
 /** Checks the query of `GET /sources/{id}`. */
 export function parsePageQuery(params: Params): Parsed<PageQuery> {
-  const query = onlyOnce(params)
-  if (!query.ok) return query
-  return isPageQuery(query.value) ? parsePage(query.value) : validationFaults(isPageQuery.errors)
+  const query = parseOnce(params, parseFields)
+  return query.ok ? parsePage(query.value) : query
 }
 
-/** Refuses a repeated parameter, which could mean either value. */
-export function onlyOnce(params: Params): Parsed<Record<string, string>> {
+/** Parses parameters by their schema. Refuses a repeated one, which could mean either value. */
+export function parseOnce<Query>(params: Params, parse: (query: unknown) => Parsed<Query>): Parsed<Query> {
   const values = new Map<string, string>()
   const faults: FaultList = { errors: [], total: 0 }
   for (const [name, value] of params) {
@@ -85,7 +84,7 @@ export function onlyOnce(params: Params): Parsed<Record<string, string>> {
     }
     values.set(name, value)
   }
-  return faults.total === 0 ? { ok: true, value: Object.fromEntries(values) } : { ok: false, ...faults }
+  return faults.total === 0 ? parse(Object.fromEntries(values)) : { ok: false, ...faults }
 }
 
 const SHOWN_NAME = 200
