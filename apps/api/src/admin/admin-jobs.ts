@@ -11,7 +11,7 @@ import {
 } from '@sluice/contract'
 import { asViewersSee, type FailedJobs, isJobId, LANES, type Operations, orUnavailable } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
-import { type BodyDeps, checkContentType, readBody } from '../body/read-body.ts'
+import { type BodyDeps, readBody } from '../body/read-body.ts'
 import { ProblemError, requestInvalid } from '../request/problem-error.ts'
 import type { Handler, RequestContext } from '../request/request-context.ts'
 
@@ -72,8 +72,7 @@ export function openOperation(
   kind: OperationKind,
 ): Handler {
   return async (context) => {
-    const { coding } = checkContentType(context.request, ['application/json'])
-    const parsed = parseOperationRequest(await readBody(context, coding, deps), deps.limits)
+    const parsed = parseOperationRequest(await readBody(context, deps), deps.limits)
     if (!parsed.ok) throw requestInvalid(parsed)
     const request = untilNow(parsed.value)
     const total = 'ids' in request ? request.ids.length : await orUnavailable(deps.failedJobs.count(request.filter))
