@@ -54,13 +54,10 @@ const DATE_FORM =
  * Every quote has a date or two, so this works on the text if it can: `toISOString` alone is slower than all of it.
  */
 export function parseIsoDate(text: string): string | undefined {
-  const parts = DATE_FORM.exec(text)
-  const day = parts?.[1]
-  if (!parts || day === undefined || !existsInCalendar(day)) return undefined
-  const time = parts[2] ?? '00:00'
-  const rest = `${parts[3] ?? ':00'}.${milliseconds(parts[4])}Z`
-  const utc = parts[5] === undefined ? `${day}T${time}` : toUtc(`${day}T${time}${parts[5]}:${parts[6] ?? '00'}`)
-  return utc && `${utc}${rest}`
+  const [, day, time = '00:00', seconds = ':00', decimals = '', hours, minutes = '00'] = DATE_FORM.exec(text) ?? []
+  if (day === undefined || !existsInCalendar(day)) return undefined
+  const utc = hours === undefined ? `${day}T${time}` : toUtc(`${day}T${time}${hours}:${minutes}`)
+  return utc && `${utc}${seconds}.${decimals.slice(0, 3).padEnd(3, '0')}Z`
 }
 
 /**
@@ -76,8 +73,4 @@ function toUtc(time: string): string | undefined {
 function existsInCalendar(day: string): boolean {
   const dayOfMonth = Number(day.slice(8))
   return dayOfMonth <= 28 || new Date(day).getUTCDate() === dayOfMonth
-}
-
-function milliseconds(decimals = ''): string {
-  return decimals.length === 3 ? decimals : decimals.slice(0, 3).padEnd(3, '0')
 }

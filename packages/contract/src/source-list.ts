@@ -1,9 +1,8 @@
 // The list of a tenant's sources: the schemas of query and answer, and the parser of the query of `GET /sources`.
 import type { Static } from 'typebox'
-import { count, moment } from './answers.ts'
 import { fieldFault, type Parsed, refuse } from './faults.ts'
 import { parseIsoDate } from './field-values.ts'
-import { Type } from './json-schema.ts'
+import { count, moment, Type } from './json-schema.ts'
 import {
   type PageQuery,
   type Params,

@@ -2,7 +2,7 @@
 import type { Static } from 'typebox'
 import { QuoteAnswerSchema, SourceAnswerSchema } from './answers.ts'
 import { addFault, type Fault, type FaultList, fieldFault, type Parsed } from './faults.ts'
-import { Type } from './json-schema.ts'
+import { Type, text } from './json-schema.ts'
 import { createParser } from './validator.ts'
 
 /** The most quotes or sources of one page, and their number without `limit`. */
@@ -12,11 +12,11 @@ const DEFAULT_OF_PAGE = 100
 /** The parameters of every page. */
 export const pageFields = {
   limit: Type.Optional(
-    Type.String({
-      description: `Most quotes of this page, or sources of a list, from 1 to ${MOST_OF_PAGE}; ${DEFAULT_OF_PAGE} if it is absent.`,
-    }),
+    text(
+      `Most quotes of this page, or sources of a list, from 1 to ${MOST_OF_PAGE}; ${DEFAULT_OF_PAGE} if it is absent.`,
+    ),
   ),
-  after: Type.Optional(Type.String({ description: '`next` of the page before, of the same source or list.' })),
+  after: Type.Optional(text('`next` of the page before, of the same source or list.')),
 }
 
 /** The query of `GET /sources/{id}`. */
@@ -33,14 +33,12 @@ export const SourcePageSchema = Type.Object(
       Type.Object(
         {
           ...quoteFields,
-          position: Type.String({
-            description: 'Sorts the quotes of a source in the order in which they were first given.',
-          }),
+          position: text('Sorts the quotes of a source in the order in which they were first given.'),
         },
         { title: 'ReadQuote' },
       ),
     ),
-    next: Type.Optional(Type.String({ description: 'Give it as `after` for the next page. Absent on the last one.' })),
+    next: Type.Optional(text('Give it as `after` for the next page. Absent on the last one.')),
   },
   { title: 'SourcePage' },
 )

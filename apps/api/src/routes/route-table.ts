@@ -1,18 +1,32 @@
 // The route table of the API. The router, the allowed methods and the OpenAPI document derive from it.
 import {
+  AcceptedAnswerSchema,
   FailedJobFilterSchema,
+  FailedJobGroupsSchema,
+  FailedJobPageSchema,
   FailedJobQuerySchema,
+  FailedJobSchema,
   FindQuerySchema,
   GROUPS_LISTED,
   HITS_PER_SEARCH,
+  ImportProgressSchema,
   type Limits,
+  LivenessSchema,
+  LookupAnswerSchema,
   LookupRequestSchema,
   NDJSON,
   OPERATIONS_LISTED,
+  OperationListSchema,
+  OperationRequestSchema,
+  OperationSchema,
   type ProblemCode,
   RecentJobsQuerySchema,
+  RecentJobsSchema,
   SourcePageQuerySchema,
+  SourcePageSchema,
   SourcesQuerySchema,
+  StatusSchema,
+  ThreadAnswerSchema,
   ThreadRequestSchema,
 } from '@sluice/contract'
 import { LANES } from '@sluice/queue'
@@ -50,11 +64,8 @@ const post = routeOf('post')
 /** The headers of a 202. */
 const LATER = ['Location', 'Preference-Applied'] as const
 
-/** The problems of a GET that looks up something in Redis. */
-const inRedis = (...problems: ProblemCode[]): ProblemCode[] => [...problems, 'queue_unavailable']
-
 /** The problems of a GET that reads a source. */
-const READ_PROBLEMS: readonly ProblemCode[] = ['request_invalid', 'source_unknown', 'store_unavailable', 'stopping']
+const READ_PROBLEMS: readonly ProblemCode[] = ['source_unknown', 'store_unavailable', 'stopping']
 
 const SORTED =
   'The quotes are sorted by `createdAt` and then `position` if every quote has a date, else by `position`. Only one page without `next` is the last.'
@@ -72,10 +83,14 @@ function importerRoutes(limits: Limits): Route[] {
       description:
         'Merges the source into the stored one. By default the answer comes when everything is stored. Posting the same again is safe and answers `unchanged`. Unknown fields are ignored.',
       parameters: [PREFER, IDEMPOTENCY_KEY],
-      body: content.threadContent(thread),
+      body: content.json(thread, {}, 'A thread'),
       answers: {
-        200: ['The source and its quotes are stored.', content.STORED, ['Preference-Applied']],
-        202: ['The request is in the queue, and its caller prefers not to wait.', content.ACCEPTED, LATER],
+        200: ['The source and its quotes are stored.', content.json(ThreadAnswerSchema), ['Preference-Applied']],
+        202: [
+          'The request is in the queue, and its caller prefers not to wait.',
+          content.json(AcceptedAnswerSchema),
+          LATER,
+        ],
       },
       problems: ['idempotency_key_reused', 'job_failed', 'job_pending'],
     }),
@@ -93,15 +108,15 @@ function importerRoutes(limits: Limits): Route[] {
         idOf('the source, from an answer to POST', content.SOURCE_ID_SCHEMA),
         ...queryParameters(SourcePageQuerySchema, content.SOURCE_EXAMPLES),
       ],
-      answers: { 200: ['The source.', content.SOURCE_PAGE] },
+      answers: { 200: ['The source.', content.json(SourcePageSchema)] },
       problems: READ_PROBLEMS,
     }),
     post('lookUpSources', '/sources:lookup', 'importer', lookUpSources, {
       summary: 'Shows the stored ones of many sources, without their quotes',
       description: 'Sources that are not stored are left out. It charges no quota, and works while the queue is full.',
-      body: content.lookupContent(LookupRequestSchema(limits)),
+      body: content.json(LookupRequestSchema(limits), {}, 'Two names'),
       onlyReads: true,
-      answers: { 200: ['The stored sources.', content.FOUND_SOURCES] },
+      answers: { 200: ['The stored sources.', content.json(LookupAnswerSchema)] },
       problems: ['store_unavailable'],
     }),
     post('postImport', '/sources:batch', 'importer', postImport, {
@@ -111,7 +126,11 @@ function importerRoutes(limits: Limits): Route[] {
       body: content.threadsContent(thread, IMPORT_ITEMS.value),
       answers: {
         200: ['The results of all items, as lines or as one object, as the items were sent.', content.IMPORT],
-        202: ['All items are in the queue, and their caller prefers not to wait.', content.IMPORT_PROGRESS, LATER],
+        202: [
+          'All items are in the queue, and their caller prefers not to wait.',
+          content.json(ImportProgressSchema),
+          LATER,
+        ],
       },
       problemHeaders: ['Location'],
     }),
@@ -119,8 +138,8 @@ function importerRoutes(limits: Limits): Route[] {
       summary: 'The progress of an import',
       description: 'Of an import that was answered 202. It can be read until an hour after its last item.',
       parameters: [idOf('the import')],
-      answers: { 200: ['The progress so far.', content.IMPORT_PROGRESS] },
-      problems: inRedis('import_unknown'),
+      answers: { 200: ['The progress so far.', content.json(ImportProgressSchema)] },
+      problems: ['import_unknown', 'queue_unavailable'],
     }),
     get('getJob', '/jobs/{id}', 'importer', getJob, {
       summary: 'The state of a job',
@@ -133,18 +152,18 @@ function importerRoutes(limits: Limits): Route[] {
           ['Preference-Applied'],
         ],
       },
-      problems: inRedis('job_unknown'),
+      problems: ['job_unknown', 'queue_unavailable'],
     }),
   ]
 }
 
 /** What the two routes that open an operation have in common. */
 const OPEN_OPERATION = {
-  body: content.OPERATION_REQUEST,
+  body: content.json(OperationRequestSchema, {}, 'The failed jobs of a tenant'),
   answers: {
     202: ['The operation is open. `Location` has its progress.', content.OPENED_OPERATION, ['Location']],
   },
-  problems: ['operations_full', 'queue_unavailable'],
+  problems: ['operations_full'],
 } as const satisfies Partial<Route>
 
 const IDS_OR_FILTER = 'Give either `ids`, at most 1,000, or `filter`; an empty filter means all failed jobs.'
@@ -155,7 +174,6 @@ const OPERATE_LANE = {
     { name: 'lane', in: 'path', required: true, schema: { type: 'string', enum: LANES, examples: ['bulk'] } },
   ],
   answers: { 200: ['It is done, and listed among the operations.', content.LANE_OPERATION] },
-  problems: ['queue_unavailable'],
 } as const satisfies Partial<Route>
 
 const OPERATOR_ROUTES: readonly Route[] = [
@@ -164,42 +182,38 @@ const OPERATOR_ROUTES: readonly Route[] = [
     description: `Hits appear as they are found, with how much was searched, and at last the end; at most ${HITS_PER_SEARCH} hits. One search at a time scans Redis.`,
     parameters: queryParameters(FindQuerySchema, content.FIND_EXAMPLES),
     answers: { 200: ['The lines of the search.', content.FOUND] },
-    problems: inRedis('request_invalid', 'stopping'),
+    problems: ['stopping'],
   }),
   get('getOverview', '/admin/overview', 'operator', getOverview, {
     summary: 'Returns the state of the queue, the processes and Redis, and what happened lately',
     description: 'From heartbeats, which each process writes every five seconds: it needs no Prometheus.',
-    answers: { 200: ['The state.', content.STATUS] },
-    problems: inRedis(),
+    answers: { 200: ['The state.', content.json(StatusSchema)] },
   }),
   get('listRecentJobs', '/admin/recent', 'operator', listRecentJobs, {
     summary: 'Lists the jobs that completed last',
     description: 'Without `after` the newest ones, with it those that completed since; oldest first.',
-    parameters: queryParameters(RecentJobsQuerySchema, { after: '1714555831000-0' }),
-    answers: { 200: ['The jobs.', content.RECENT_JOBS] },
-    problems: inRedis('request_invalid'),
+    parameters: queryParameters(RecentJobsQuerySchema, content.RECENT_EXAMPLES),
+    answers: { 200: ['The jobs.', content.json(RecentJobsSchema)] },
   }),
   get('listFailedJobs', '/admin/jobs', 'operator', listFailedJobs, {
     summary: 'Lists failed jobs, newest first',
     description:
       'Those that meet all given parameters. A page may have fewer jobs than `limit`: only one without `next` is the last.',
     parameters: queryParameters(FailedJobQuerySchema, content.FAILED_JOB_EXAMPLES),
-    answers: { 200: ['A page of failed jobs.', content.FAILED_JOBS] },
-    problems: inRedis('request_invalid'),
+    answers: { 200: ['A page of failed jobs.', content.json(FailedJobPageSchema)] },
   }),
   get('groupFailedJobs', '/admin/job-groups', 'operator', groupFailedJobs, {
     summary: 'Groups failed jobs by their reason',
     description: `Those that meet all given parameters, the group with the most threads first; at most ${GROUPS_LISTED} groups. \`reasonGroup\` of a group selects its jobs for a retry.`,
     parameters: queryParameters(FailedJobFilterSchema, content.FAILED_JOB_EXAMPLES),
-    answers: { 200: ['The groups.', content.FAILED_JOB_GROUPS] },
-    problems: inRedis('request_invalid'),
+    answers: { 200: ['The groups.', content.json(FailedJobGroupsSchema)] },
   }),
   get('getFailedJob', '/admin/jobs/{id}', 'operator', getFailedJob, {
     summary: 'Shows a failed job',
     description: 'With the stack of each of the last five failed tries, and the job as it was enqueued.',
     parameters: [idOf('the job')],
-    answers: { 200: ['The failed job.', content.FAILED_JOB] },
-    problems: inRedis('job_unknown'),
+    answers: { 200: ['The failed job.', content.json(FailedJobSchema)] },
+    problems: ['job_unknown'],
   }),
   post('retryFailedJobs', '/admin/jobs:retry', 'operator', (deps) => openOperation(deps, 'retry'), {
     ...OPEN_OPERATION,
@@ -225,15 +239,14 @@ const OPERATOR_ROUTES: readonly Route[] = [
   get('listOperations', '/admin/operations', 'operator', listOperations, {
     summary: 'Lists operations, newest first',
     description: `Who retried or discarded which failed jobs, or paused or resumed a lane: the newest ${OPERATIONS_LISTED}, and all that are open.`,
-    answers: { 200: ['The operations.', content.OPERATIONS] },
-    problems: inRedis(),
+    answers: { 200: ['The operations.', content.json(OperationListSchema)] },
   }),
   get('getOperation', '/admin/operations/{id}', 'operator', getOperation, {
     summary: 'The progress of an operation',
     description: 'A completed operation can be read for a week.',
     parameters: [idOf('the operation')],
-    answers: { 200: ['The progress so far.', content.OPERATION] },
-    problems: inRedis('operation_unknown'),
+    answers: { 200: ['The progress so far.', content.json(OperationSchema)] },
+    problems: ['operation_unknown'],
   }),
 ]
 
@@ -272,7 +285,7 @@ const OPEN_ROUTES: readonly Route[] = [
   }),
   get('getLiveness', '/livez', 'open', () => async () => ({ status: 200, body: { alive: true } }), {
     summary: 'Whether the process is alive',
-    answers: { 200: ['It is.', content.ALIVE] },
+    answers: { 200: ['It is.', content.json(LivenessSchema)] },
   }),
   get('getReadiness', '/readyz', 'open', getReadiness, {
     summary: 'Whether the process can accept requests',
