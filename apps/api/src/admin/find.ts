@@ -8,14 +8,13 @@ import type { ApiDeps } from '../api-deps.ts'
 import { writeHead } from '../request/middleware.ts'
 import { asProblem } from '../request/problem-error.ts'
 import { type Handler, STREAMED } from '../request/request-context.ts'
-import { isViewer, parseQuery, refuseReason } from './admin-jobs.ts'
+import { isViewer, parseQuery } from './admin-jobs.ts'
 
 /** @throws {ProblemError} before the first line; a search that fails later ends with a line that says why. */
 export function findEverything(deps: Pick<ApiDeps, 'find' | 'stopping' | 'enqueuer'>): Handler {
   return async (context) => {
     const { response, signal, log } = context
     const query = parseQuery(context, parseFindQuery)
-    refuseReason(context, query)
     try {
       const lines = deps.find(query, signal)
       const first = await lines.next()

@@ -7,7 +7,14 @@ import type { KeyRole } from '@sluice/store/keys'
 import type { RequestHandler } from 'express'
 import type { ApiDeps } from '../api-deps.ts'
 import { CallerGoneError, headInvalid, keyRefused, overloaded, ProblemError, QUOTA_POLICY } from './problem-error.ts'
-import { type Answer, type Handler, type PathParams, type RequestContext, STREAMED } from './request-context.ts'
+import {
+  type Answer,
+  type Handler,
+  type PathParams,
+  type RequestContext,
+  STREAMED,
+  safeRequestId,
+} from './request-context.ts'
 import { drainBody, endAfter, isUnread } from './unread-body.ts'
 
 export type Locals = { context: RequestContext }
@@ -52,9 +59,10 @@ export function openContext({ graceOver }: MiddlewareDeps): Middleware {
   const signalOf = createRequestSignals(graceOver)
   return (request, response, next) => {
     response.on('error', () => {}) // The caller hung up. 'close' follows.
+    const { 'x-request-id': id } = request.headers
     let signal: AbortSignal | undefined
     response.locals.context = {
-      requestId: requestIdOf(request),
+      requestId: id === undefined ? randomUUID() : safeRequestId(id),
       request,
       response,
       path: redactKeys(request.url?.split('?', 1)[0] ?? ''),
@@ -73,16 +81,6 @@ export function openContext({ graceOver }: MiddlewareDeps): Middleware {
     checkHead(request)
     next()
   }
-}
-
-/** At most 128 visible ASCII characters: anything else is unsafe in a header or in a log. */
-const SAFE_REQUEST_ID = /^[\x21-\x7e]{1,128}$/
-
-/** The caller's own X-Request-Id if it is safe and contains no API key, else a new one. */
-function requestIdOf({ headers }: IncomingMessage): string {
-  const input = headers['x-request-id']
-  const isSafe = typeof input === 'string' && SAFE_REQUEST_ID.test(input) && redactKeys(input) === input
-  return isSafe ? input : randomUUID()
 }
 
 /** Refuses some heads. Node keeps the first Host and drops the others, where a proxy before us may have read another one. */
@@ -133,26 +131,24 @@ export function opens(role: KeyRole | undefined, access: Access, method: string)
   return role === access
 }
 
+/** Answers a request by its handler. @param enqueues the handler adds to the queue. */
+export function answer(deps: MiddlewareDeps, handler: Handler, enqueues: boolean): Middleware {
+  return async (request, { locals: { context } }) => {
+    if (enqueues) admit(deps, context)
+    finish(deps, context, await handler(context, request.params))
+  }
+}
+
 /**
  * Refuses a POST before its body is read: if the key's quota or the queue's bounds are used up by a copy that is at
  * most 250 ms old, if Redis does not answer, or while the event loop lags, as each request makes all others wait
  * longer.
  */
-export function admit({ enqueuer, loopDelay, limits }: MiddlewareDeps): Middleware {
-  return (_request, { locals: { context } }, next) => {
-    if (loopDelay.p99Ms > limits.maxLoopDelayMs) throw overloaded()
-    const { tenant, quota, path, prefer } = context
-    const lane = path === '/sources' && prefer.waits ? 'interactive' : 'bulk'
-    enqueuer.admit({ tenant, ...(quota !== undefined && { quota }) }, lane)
-    next()
-  }
-}
-
-/** Answers a request by its handler. */
-export function answer(deps: MiddlewareDeps, handler: Handler): Middleware {
-  return async (request, { locals: { context } }) => {
-    finish(deps, context, await handler(context, request.params))
-  }
+function admit({ enqueuer, loopDelay, limits }: MiddlewareDeps, context: RequestContext): void {
+  if (loopDelay.p99Ms > limits.maxLoopDelayMs) throw overloaded()
+  const { tenant, quota, path, prefer } = context
+  const lane = path === '/sources' && prefer.waits ? 'interactive' : 'bulk'
+  enqueuer.admit({ tenant, ...(quota !== undefined && { quota }) }, lane)
 }
 
 /** A request without a key writes a log line too, and must not fill the disk by its path. */
@@ -174,10 +170,8 @@ export function finish(deps: MiddlewareDeps, context: RequestContext, result: An
     metrics.problems.inc({ code: context.log.code })
     deps.noteProblem(context.log.code, tenant)
   }
-  const shownPath = path.slice(0, SHOWN_PATH)
-  const traceId = traceIdOf(traceparentOf(span))
-  const ids = { requestId, ...(traceId !== undefined && { traceId }) }
-  const fields = { ...ids, method, path: shownPath, status, tenant, ...context.log, durationMs }
+  const ids = { requestId, traceId: traceIdOf(traceparentOf(span)) }
+  const fields = { ...ids, method, path: path.slice(0, SHOWN_PATH), status, tenant, ...context.log, durationMs }
   span?.setAttribute('http.response.status_code', Number(status) || 499).end()
   log[Number(status) >= 500 ? 'warn' : 'info'](fields, 'request.answered')
 }

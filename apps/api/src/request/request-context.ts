@@ -1,7 +1,8 @@
 // A request on its way through the API: its context, its handler, its answer.
+import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Preferences } from '@sluice/contract'
-import type { Span } from '@sluice/ops'
+import { redactKeys, type Span } from '@sluice/ops'
 import type { Quota } from '@sluice/queue'
 import type { KnownKey } from '@sluice/store/keys'
 
@@ -32,6 +33,15 @@ export interface RequestContext {
   span?: Span
   /** Further fields of the request's one log line. */
   log: Record<string, unknown>
+}
+
+/** At most 128 visible ASCII characters: anything else is unsafe in a header or in a log. */
+const SAFE_REQUEST_ID = /^[\x21-\x7e]{1,128}$/
+
+/** The caller's own X-Request-Id if it is safe and contains no API key, else a new one. */
+export function safeRequestId(input: string | string[]): string {
+  const isSafe = typeof input === 'string' && SAFE_REQUEST_ID.test(input) && redactKeys(input) === input
+  return isSafe ? input : randomUUID()
 }
 
 /** The answer of a handler: `body` is sent as JSON, `json` is JSON text, the headers name the media type of `bytes`. */

@@ -8,6 +8,7 @@ import {
   ANSWER_HEADERS,
   CONTENT_ENCODING,
   type Content,
+  enqueues,
   type HeaderName,
   type Parameter,
   REQUEST_ID,
@@ -134,7 +135,7 @@ function describeAnswers(route: Route): Record<string, DescribedAnswer> {
   const problems = new Set([
     ...ACCESS_PROBLEMS[route.access],
     ...(route.body === undefined ? [] : BODY_PROBLEMS),
-    ...(route.method === 'post' && route.access === 'importer' && !route.onlyReads ? ENQUEUE_PROBLEMS : []),
+    ...(enqueues(route) ? ENQUEUE_PROBLEMS : []),
     ...(route.parameters?.some((parameter) => parameter.in === 'query') ? (['request_invalid'] as const) : []),
     ...(route.problems ?? []),
     ...(route.path.includes('{') ? (['route_unknown'] as const) : []),

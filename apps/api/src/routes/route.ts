@@ -31,6 +31,11 @@ export interface Route {
   problemHeaders?: readonly HeaderName[]
 }
 
+/** Whether a route adds to the queue. Operators must be able to handle failed jobs while nothing is accepted. */
+export function enqueues({ method, access, onlyReads }: Pick<Route, 'method' | 'access' | 'onlyReads'>): boolean {
+  return method === 'post' && access === 'importer' && !onlyReads
+}
+
 /** The forms of a body, by media type. */
 export type Content = Readonly<Record<string, MediaType>>
 
