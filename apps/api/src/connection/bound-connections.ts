@@ -28,7 +28,7 @@ const LAST_READ_MS = 1_000
 
 export type Connections = ReturnType<typeof boundConnections>
 
-/** @param refuse answers with a problem, and closes the connection. */
+/** Keeps the open connections. @param refuse answers with a problem, and closes the connection. */
 export function boundConnections(
   refuse: (socket: Socket, problem: ProblemError) => void,
   { maxConnections, leastIdleMs, maxUnreadBytes, maxUnparsedBytes }: ConnectionBounds,
