@@ -25,7 +25,7 @@ import type { ApiLimits } from './settings.ts'
 export interface ApiDeps extends SourceReads {
   log: Logger
   metrics: ApiMetrics
-  /** Notes a problem that a request was answered with, for the overview. */
+  /** Counts a problem that a request was answered with. */
   noteProblem: (code: string, tenant: string) => void
   keyring: Pick<Keyring, 'find'>
   /** The quota of a key without limits of its own. */
@@ -66,4 +66,13 @@ export interface ApiDeps extends SourceReads {
   stopping: AbortSignal
   /** Aborts at the end of the grace time, when open requests must be answered. */
   graceOver: AbortSignal
+}
+
+/** The dependencies of all middleware. */
+export type MiddlewareDeps = Pick<
+  ApiDeps,
+  'metrics' | 'noteProblem' | 'log' | 'stopping' | 'graceOver' | 'loopDelay' | 'keyring' | 'quota'
+> & {
+  enqueuer: Pick<ApiDeps['enqueuer'], 'admit' | 'charge' | 'quotaLeft'>
+  limits: Pick<ApiDeps['limits'], 'maxLoopDelayMs'>
 }

@@ -1,14 +1,7 @@
 // Builds the API as an Express app: its middleware in order, and the routes of a table.
 import express, { type ErrorRequestHandler, type Express, type RequestHandler } from 'express'
-import {
-  answer,
-  authenticate,
-  enterRoute,
-  finish,
-  type Locals,
-  type MiddlewareDeps,
-  openContext,
-} from './request/middleware.ts'
+import type { MiddlewareDeps } from './api-deps.ts'
+import { answer, authenticate, enterRoute, finish, type Locals, openContext } from './request/middleware.ts'
 import {
   asProblem,
   CallerGoneError,

@@ -48,7 +48,7 @@ import type { ApiDeps } from './api-deps.ts'
 import { buildApp } from './app.ts'
 import { createBodyParser, createBudget } from './body/read-body.ts'
 import { listen } from './connection/listen.ts'
-import { apiMetrics, countRefusals, readApi, sampleApi } from './metrics.ts'
+import { apiMetrics, countProblems, readApi, sampleApi } from './metrics.ts'
 import { apiRoutes } from './routes/route-table.ts'
 import { apiSettings } from './settings.ts'
 
@@ -139,12 +139,12 @@ await runUntilStopped({
     })
     release('operations', operationsRun.close)
     const queueState = createReadState(redis, keys)
-    const refusals = countRefusals()
+    const problems = countProblems(metrics)
     const graceOver = new AbortController()
     const deps: ApiDeps = {
       log,
       metrics,
-      noteProblem: refusals.note,
+      noteProblem: problems.note,
       keyring,
       quota: { quotesPerSecond: settings.quotesPerSecond, burstQuotes: settings.burstQuotes },
       enqueuer,
@@ -188,7 +188,7 @@ await runUntilStopped({
     const about = { kind: 'api', version: versionOfSluice() } as const
     release(
       'heartbeats',
-      startHeartbeats(redis, keys, about, () => readApi(metrics, refusals.byTenant, queueState)),
+      startHeartbeats(redis, keys, about, () => readApi(metrics, problems.byTenant, queueState)),
     )
     release('http server', async () => {
       const graceMs = settings.shutdownGraceSeconds * 1000

@@ -10,16 +10,9 @@ export { createThreadParser, type ParsedText } from './parse-thread.ts'
 export * from './prefer.ts'
 export * from './problem.ts'
 export * from './problems.ts'
-export * from './source-lookup.ts'
 export { EMPTY_IMPORT, NEWLINES } from './refused-text.ts'
-export {
-  createSourcesParser,
-  type ListedSource,
-  type SourceList,
-  type SourceListQuery,
-  SourceListSchema,
-  SourcesQuerySchema,
-} from './source-list.ts'
+export * from './source-list.ts'
+export * from './source-lookup.ts'
 export {
   type PageQuery,
   parsePageQuery,

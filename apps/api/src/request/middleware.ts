@@ -5,7 +5,7 @@ import { NO_PREFERENCES, PROBLEM_MEDIA_TYPE, parsePrefer } from '@sluice/contrac
 import { redactKeys, SpanKind, startSpan, traceIdOf, traceparentOf } from '@sluice/ops'
 import type { KeyRole } from '@sluice/store/keys'
 import type { RequestHandler } from 'express'
-import type { ApiDeps } from '../api-deps.ts'
+import type { ApiDeps, MiddlewareDeps } from '../api-deps.ts'
 import { CallerGoneError, headInvalid, keyRefused, overloaded, ProblemError, QUOTA_POLICY } from './problem-error.ts'
 import {
   type Answer,
@@ -19,15 +19,6 @@ import { drainBody, endAfter, isUnread } from './unread-body.ts'
 
 export type Locals = { context: RequestContext }
 type Middleware = RequestHandler<PathParams, unknown, unknown, unknown, Locals>
-
-/** The dependencies of all middleware. */
-export type MiddlewareDeps = Pick<
-  ApiDeps,
-  'metrics' | 'noteProblem' | 'log' | 'stopping' | 'graceOver' | 'loopDelay' | 'keyring' | 'quota'
-> & {
-  enqueuer: Pick<ApiDeps['enqueuer'], 'admit' | 'charge' | 'quotaLeft'>
-  limits: Pick<ApiDeps['limits'], 'maxLoopDelayMs'>
-}
 
 const GONE = new CallerGoneError('the caller hung up')
 
@@ -166,10 +157,7 @@ export function finish(deps: MiddlewareDeps, context: RequestContext, result: An
   const durationMs = Math.round((performance.now() - context.startedAt) * 10) / 10
   metrics.requests.inc({ route, method, status: String(status) })
   metrics.requestTime.observe({ route }, durationMs / 1000)
-  if (typeof context.log.code === 'string') {
-    metrics.problems.inc({ code: context.log.code })
-    deps.noteProblem(context.log.code, tenant)
-  }
+  if (typeof context.log.code === 'string') deps.noteProblem(context.log.code, tenant)
   const ids = { requestId, traceId: traceIdOf(traceparentOf(span)) }
   const fields = { ...ids, method, path: path.slice(0, SHOWN_PATH), status, tenant, ...context.log, durationMs }
   span?.setAttribute('http.response.status_code', Number(status) || 499).end()
