@@ -62,10 +62,9 @@ function codingOfJson(request: IncomingMessage): Coding {
 function takeWhole(request: IncomingMessage): Promise<Buffer> {
   const body: Buffer = request.read() ?? Buffer.alloc(0)
   return new Promise((resolve, reject) => {
-    request.once('end', () => resolve(body))
     request.once('close', () => {
-      // Every request closes. An error that nobody needs costs its stack trace.
-      if (!request.readableEnded) reject(new CallerGoneError('the caller hung up'))
+      if (request.readableEnded) resolve(body)
+      else reject(new CallerGoneError('the caller hung up'))
     })
   })
 }

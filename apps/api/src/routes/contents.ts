@@ -44,6 +44,9 @@ export const FIND_EXAMPLES = { q: externalId, tenant: 'acme', service, state: 'f
 export const RECENT_EXAMPLES = { after: NEXT_RECENT }
 export const SOURCE_ID_SCHEMA = { type: 'string', examples: [SOURCE_ID] }
 
+const PROCESS = { version: '0.1.0', host: 'host-1', pid: 4_242, seenMsAgo: 1_300, cpu: 0.4, memoryBytes: 150_000_000 }
+const FIGURES = { usedBytes: 12_000_000, maxBytes: 2_147_483_648, oldestMs: 1_800, minutes: 5, accepted: 1_200 }
+
 /** The values of fields in examples. Any other field has the first value that its schema allows. */
 const FIELDS: Readonly<Record<string, unknown>> = {
   ...SOURCE,
@@ -64,8 +67,8 @@ const FIELDS: Readonly<Record<string, unknown>> = {
   failedAt: LATER,
   by: '8f14e45fceea',
   worker: 'host-1:4242',
-  ...{ version: '0.1.0', host: 'host-1', pid: 4_242, seenMsAgo: 1_300, cpu: 0.4, memoryBytes: 150_000_000 },
-  ...{ usedBytes: 12_000_000, maxBytes: 2_147_483_648, oldestMs: 1_800, minutes: 5, accepted: 1_200, refused: 3 },
+  ...PROCESS,
+  ...FIGURES,
 }
 
 const filter = { tenant: 'acme', reason: 'validation' }
