@@ -1,32 +1,42 @@
 // The bodies of requests and answers, each with its schema and an example. A test checks each example by its schema.
 import {
+  AcceptedAnswerSchema,
   createProblem,
+  FailedJobGroupsSchema,
+  FailedJobPageSchema,
+  FailedJobSchema,
   FindLineSchema,
   ImportAnswerSchema,
   ImportLineSchema,
+  ImportProgressSchema,
   JobAnswerSchema,
   LimitsSchema,
-  NDJSON,
+  LivenessSchema,
+  LookupAnswerSchema,
+  MESSAGE,
+  OperationListSchema,
+  OperationRequestSchema,
   OperationSchema,
   PROBLEMS,
   type ProblemCode,
   ReadinessSchema,
+  RecentJobsSchema,
   SourceListSchema,
   SourcePageSchema,
+  STORED_STATUS,
+  StatusSchema,
   ThreadAnswerSchema,
 } from '@sluice/contract'
-import { type Content, EXAMPLE_ID } from './route.ts'
+import { type Content, EXAMPLE_ID, json, lines } from './route.ts'
 
 const SOURCE = { service: 'slack', externalId: 'C024BE91L/1714555800.000100', title: 'Which keyboard do you use?' }
 const QUOTE = { externalId: '1714555860.000200', text: 'A split one, for my wrists.', speaker: 'ada' }
 const SOURCE_ID = 'HIMta5gbmrzJqkboXM5_NbWI'
 const QUOTE_ID = `${SOURCE_ID}WOetD1_c02sJAlmF6xx7mVQj`
 const MOMENT = '2024-05-01T09:30:00.000Z'
-const LATER = '2024-05-01T09:30:31.000Z'
 const NEXT_QUOTES = `~1714555861000200.000000~${QUOTE_ID}`
+const NEXT_SOURCES = `001714555800000/${SOURCE_ID}~b2Zf0_lT`
 const NEXT_JOBS = `1714555831000.${EXAMPLE_ID}`
-const NEXT_RECENT = '1714555831000-0'
-const REASON = `Document failed validation (code 121 DocumentValidationFailure, collection sources, _id "${SOURCE_ID}")`
 
 /** Examples of the parameters of queries and paths, by name. */
 const { service, externalId } = SOURCE
@@ -40,189 +50,238 @@ export const FAILED_JOB_EXAMPLES = {
   until: '2024-05-02',
   after: NEXT_JOBS,
 }
-export const FIND_EXAMPLES = { q: externalId, tenant: 'acme', service, state: 'failed', reason: 'validation' }
-export const RECENT_EXAMPLES = { after: NEXT_RECENT }
 export const SOURCE_ID_SCHEMA = { type: 'string', examples: [SOURCE_ID] }
 
-const PROCESS = { version: '0.1.0', host: 'host-1', pid: 4_242, seenMsAgo: 1_300, cpu: 0.4, memoryBytes: 150_000_000 }
-const FIGURES = { usedBytes: 12_000_000, maxBytes: 2_147_483_648, oldestMs: 1_800, minutes: 5, accepted: 1_200 }
+const thread = { ...SOURCE, quotes: [QUOTE] }
+const linesOf = (values: readonly object[]) => values.map((value) => `${JSON.stringify(value)}\n`).join('')
 
-/** The values of fields in examples. Any other field has the first value that its schema allows. */
-const FIELDS: Readonly<Record<string, unknown>> = {
-  ...SOURCE,
-  id: EXAMPLE_ID,
-  description: null,
-  text: QUOTE.text,
-  wordCount: 6,
-  position: '1714555861000200.000000',
-  tenant: 'acme',
-  name: `slack/${externalId}`,
-  lane: 'interactive',
-  place: 0,
-  reason: REASON,
-  reasonGroup: 'Document failed validation (code … DocumentValidationFailure, collection sources, _id …)',
-  stack: [`MongoServerError: ${REASON}\n    at duplicatesIn (store-errors.ts:92:34)`],
-  payload: { tenant: 'acme', threads: [{ source: SOURCE, quotes: [QUOTE] }] },
-  attempts: 5,
-  failedAt: LATER,
-  by: '8f14e45fceea',
-  worker: 'host-1:4242',
-  ...PROCESS,
-  ...FIGURES,
+/** A thread as it is posted. Its schema depends on the limits. */
+export const threadContent = (schema: object): Content => json(schema, thread, 'A thread')
+
+/** The threads of an import, of the schema `thread`. */
+export const threadsContent = (schema: object, maxItems: number): Content => ({
+  ...lines(
+    schema,
+    linesOf([thread, { ...thread, externalId: 'C024BE91L/1714555900.000300' }]),
+    'Two threads, one on each line',
+  ),
+  ...json({ type: 'array', items: schema, maxItems }, [thread], 'An array of one thread'),
+})
+
+const read = { id: SOURCE_ID, ...SOURCE, description: null, wordCount: 6, status: STORED_STATUS, createdAt: MOMENT }
+const stored = {
+  message: MESSAGE,
+  source: { ...read, outcome: 'created' },
+  quotes: [{ id: QUOTE_ID, ...QUOTE, outcome: 'created' }],
+}
+export const STORED = json(ThreadAnswerSchema, stored)
+
+export const ACCEPTED = json(AcceptedAnswerSchema, {
+  message: MESSAGE,
+  source: { ...SOURCE, description: null },
+  quotes: [QUOTE],
+})
+
+const page = {
+  source: read,
+  quotes: [{ id: QUOTE_ID, ...QUOTE, position: '1714555861000200.000000' }],
+  next: NEXT_QUOTES,
+}
+export const SOURCE_PAGE = json(SourcePageSchema, page)
+const list = { sources: [{ ...read, quoteCount: 1, acceptedAt: MOMENT }], next: NEXT_SOURCES }
+export const SOURCE_OR_LIST: Content = {
+  'application/json': {
+    schema: { anyOf: [SourcePageSchema, SourceListSchema] },
+    examples: {
+      source: { summary: 'A source', value: page },
+      list: { summary: 'A list, without `externalId`', value: list },
+    },
+  },
 }
 
-const filter = { tenant: 'acme', reason: 'validation' }
-const outcomes = { created: 1, updated: 0, unchanged: 0 }
+export const lookupContent = (schema: object): Content =>
+  json(schema, { service: SOURCE.service, externalIds: [SOURCE.externalId, 'unknown'] }, 'Two names')
+export const FOUND_SOURCES = json(LookupAnswerSchema, { sources: [read] })
+
+const job = { id: EXAMPLE_ID, state: 'completed', changedAt: MOMENT, attempts: 1, result: stored }
+export const JOB = json(JobAnswerSchema, job)
+
+/** What a problem looks like. */
+export function problemExample(code: ProblemCode) {
+  const hasJob = code === 'job_failed' || code === 'job_pending' || code === 'acceptance_unknown'
+  const faults = [{ pointer: '', code: 'not_json' as const, message: PROBLEMS[code].title }]
+  return createProblem(code, {
+    instance: '/sources',
+    requestId: 'import-7/line:12',
+    ...(PROBLEMS[code].status === 400 && { errors: faults, total: 1 }),
+    ...(hasJob && { jobId: EXAMPLE_ID }),
+  })
+}
+
+const summary = { received: 2, created: 1, updated: 0, unchanged: 0, failed: 1 }
+const refused = { index: 1, problem: problemExample('json_invalid') }
+const results = [
+  {
+    index: 0,
+    externalId: SOURCE.externalId,
+    status: 200,
+    outcome: 'created',
+    id: SOURCE_ID,
+    wordCount: 6,
+    quotes: { created: 1, updated: 0, unchanged: 0 },
+  },
+  { ...refused, status: 400 },
+]
+export const IMPORT = {
+  ...lines(ImportLineSchema, linesOf([...results, { summary }]), 'The results of two items, and the summary'),
+  ...json(ImportAnswerSchema, { results, summary }),
+}
+
+const progress = { id: EXAMPLE_ID, state: 'completed', summary, problems: [refused] }
+export const IMPORT_PROGRESS = json(ImportProgressSchema, progress)
+
+const REASON = `Document failed validation (code 121 DocumentValidationFailure, collection sources, _id "${SOURCE_ID}")`
+const failed = {
+  id: EXAMPLE_ID,
+  tenant: 'acme',
+  name: `slack/${SOURCE.externalId}`,
+  threads: 1,
+  lane: 'interactive',
+  enqueuedAt: MOMENT,
+  failedAt: '2024-05-01T09:30:31.000Z',
+  attempts: 5,
+  reason: REASON,
+  reasonGroup: 'Document failed validation (code … DocumentValidationFailure, collection sources, _id …)',
+}
+export const FAILED_JOBS = json(FailedJobPageSchema, { jobs: [failed], next: NEXT_JOBS })
+
+const { reasonGroup, failedAt } = failed
+const group = {
+  reasonGroup,
+  jobs: 12,
+  threads: 40,
+  jobId: EXAMPLE_ID,
+  reason: REASON,
+  oldestAt: failedAt,
+  newestAt: failedAt,
+}
+export const FAILED_JOB_GROUPS = json(FailedJobGroupsSchema, { groups: [group], isComplete: true })
+
+export const FAILED_JOB = json(FailedJobSchema, {
+  ...failed,
+  tries: [{ at: failed.failedAt, worker: 'host-1:4242', reason: REASON }],
+  failedThreads: [{ place: 0, service, externalId, reason: REASON }],
+  failedThreadCount: 1,
+  stack: [`MongoServerError: ${REASON}\n    at duplicatesIn (store-errors.ts:92:34)`],
+  payload: { tenant: 'acme', threads: [{ source: SOURCE, quotes: [QUOTE] }] },
+})
+
+export const FIND_EXAMPLES = { q: SOURCE.externalId, tenant: 'acme', service, state: 'failed', reason: 'validation' }
 const hit = {
-  state: 'failed',
-  name: FIELDS.name,
+  kind: 'job' as const,
+  id: EXAMPLE_ID,
+  tenant: 'acme',
+  state: 'failed' as const,
+  name: `slack/${SOURCE.externalId}`,
   place: 0,
   threads: 1,
   lane: 'interactive',
   requestId: EXAMPLE_ID,
   acceptedAt: MOMENT,
-  endedAt: LATER,
+  endedAt: failed.failedAt,
   attempts: 5,
   reason: REASON,
 }
+const completedJob = { ...hit, state: 'completed' as const, outcomes: { created: 1, updated: 0, unchanged: 0 } }
+export const RECENT_JOBS = json(RecentJobsSchema, { jobs: [completedJob], next: '1714555831000-0' })
 
-/** What objects have besides or instead, by the titles of their schemas. */
-const OBJECTS: Readonly<Record<string, object>> = {
-  StoredSource: { id: SOURCE_ID },
-  StoredQuote: { id: QUOTE_ID, ...QUOTE },
-  ReadSource: { id: SOURCE_ID },
-  ReadQuote: { id: QUOTE_ID, ...QUOTE },
-  ListedSource: { id: SOURCE_ID },
-  SourcePage: { next: NEXT_QUOTES },
-  SourceList: { next: `001714555800000/${SOURCE_ID}~b2Zf0_lT` },
-  AcceptedThread: { quotes: [QUOTE] },
-  Thread: { quotes: [QUOTE] },
-  LookupRequest: { externalIds: [externalId, 'unknown'] },
-  StoredItem: { index: 0, id: SOURCE_ID, quotes: outcomes },
-  Problem: problemExample('json_invalid'),
-  ImportSummary: { received: 2, ...outcomes, failed: 1 },
-  ImportProgress: { state: 'completed' },
-  FailedJobPage: { next: NEXT_JOBS },
-  Hit: hit,
-  SearchEnd: { more: false },
-  RecentJobs: {
-    jobs: [{ kind: 'job', id: EXAMPLE_ID, tenant: 'acme', ...hit, state: 'completed', outcomes }],
-    next: NEXT_RECENT,
-  },
-  Operation: { filter, state: 'active', total: 240, examined: 100, done: 97 },
-  OperationRequest: { filter },
+const point = {
+  at: MOMENT,
+  minutes: 5,
+  accepted: 1_200,
+  stored: { created: 1_100, updated: 60, unchanged: 20 },
+  failed: 0,
+  refused: 3,
+  refusedByTenant: { acme: 3 },
+  queueTime: { p50: 0.02, p99: 0.3 },
+  storeTime: { p50: 0.01, p99: 0.05 },
+  waiting: { interactive: 4, bulk: 250 },
+  oldestSeconds: { interactive: 0.1, bulk: 2.5 },
 }
-
-/** The part of JSON Schema that bodies use. */
-interface Schema {
-  type?: string
-  title?: string
-  format?: string
-  const?: unknown
-  enum?: readonly unknown[]
-  minimum?: number
-  items?: object
-  properties?: Readonly<Record<string, object>>
-  required?: readonly string[]
-}
-
-/** Makes an example of a schema, with the required fields of each object. */
-function exampleOf(of: object, name = ''): unknown {
-  const schema: Schema = Object(of)
-  const { title = '', items = {}, properties = {}, required = [] } = schema
-  if (Object.hasOwn(FIELDS, name)) return FIELDS[name]
-  if (schema.enum !== undefined) return schema.enum[0]
-  if (schema.const !== undefined) return schema.const
-  switch (schema.type) {
-    case 'object': {
-      const fields = required.map((field) => [field, exampleOf(properties[field] ?? {}, field)])
-      return { ...Object.fromEntries(fields), ...OBJECTS[title] }
-    }
-    case 'array':
-      return alternatives(items).map((item) => exampleOf(item))
-    case 'string':
-      return schema.format === 'uuid' ? EXAMPLE_ID : schema.format === 'date-time' ? MOMENT : 'text'
-    case 'boolean':
-      return true
-    default:
-      return Math.max(1, schema.minimum ?? 1)
-  }
-}
-
-const alternatives = (schema: object): readonly object[] => Object(schema).anyOf ?? [schema]
-
-/** A body in JSON, with an example. @param more what the example has besides or instead. */
-export function json(schema: object, more: object = {}, summary = 'An example'): Content {
-  const value = { ...Object(exampleOf(schema)), ...more }
-  return { 'application/json': { schema, examples: { example: { summary, value } } } }
-}
-
-/** A body in lines, with the schema of each line. */
-function lines(
-  itemSchema: object,
-  summary: string,
-  values = alternatives(itemSchema).map((item) => exampleOf(item)),
-): Content {
-  const schema = { type: 'string', contentMediaType: NDJSON, description: 'JSON texts, one on each line.' }
-  const value = values.map((line) => `${JSON.stringify(line)}\n`).join('')
-  return { [NDJSON]: { schema, 'x-itemSchema': itemSchema, examples: { lines: { summary, value } } } }
-}
-
-/** The threads of an import, of the schema `thread`. */
-export function threadsContent(thread: object, maxItems: number): Content {
-  const example = Object(exampleOf(thread))
-  const two = [example, { ...example, externalId: 'C024BE91L/1714555900.000300' }]
-  const summary = 'An array of one thread'
-  return {
-    ...lines(thread, 'Two threads, one on each line', two),
-    'application/json': {
-      schema: { type: 'array', items: thread, maxItems },
-      examples: { example: { summary, value: [example] } },
+export const STATUS = json(StatusSchema, {
+  at: MOMENT,
+  queued: [{ lane: 'bulk', state: 'waiting', jobs: 4, threads: 200, oldestMs: 1_800 }],
+  paused: { bulk: { by: '8f14e45fceea', since: MOMENT } },
+  tenants: [{ tenant: 'acme', threads: 200 }],
+  processes: [
+    {
+      id: EXAMPLE_ID,
+      kind: 'worker',
+      version: '0.1.0',
+      host: 'host-1',
+      pid: 4_242,
+      startedAt: MOMENT,
+      seenMsAgo: 1_300,
+      cpu: 0.4,
+      memoryBytes: 150_000_000,
+      slowJobs: [{ id: EXAMPLE_ID, name: `slack/${SOURCE.externalId}`, activeMs: 12_000 }],
     },
-  }
-}
-
-export const SOURCE_OR_LIST: Content = {
-  'application/json': {
-    schema: { anyOf: [SourcePageSchema, SourceListSchema] },
-    examples: {
-      source: { summary: 'A source', value: exampleOf(SourcePageSchema) },
-      list: { summary: 'A list, without `externalId`', value: exampleOf(SourceListSchema) },
-    },
-  },
-}
-
-export const JOB = json(JobAnswerSchema, {
-  state: 'completed',
-  attempts: 1,
-  result: exampleOf(ThreadAnswerSchema),
+  ],
+  redis: { usedBytes: 12_000_000, maxBytes: 2_147_483_648 },
+  lastMinutes: point,
+  lastHour: { ...point, minutes: 60 },
 })
 
-export const IMPORT = {
-  ...lines(ImportLineSchema, 'The results of two items, and the summary'),
-  ...json(ImportAnswerSchema),
+const searched = { in: 'failed' as const, examined: 1, isComplete: true }
+export const FOUND = lines(
+  FindLineSchema,
+  linesOf([{ hit }, { searched }, { end: { hits: 1, more: false } }]),
+  'A hit, how much was searched, and the end',
+)
+
+export const OPERATION_REQUEST = json(
+  OperationRequestSchema,
+  { filter: { tenant: 'acme', reason: 'validation' } },
+  'The failed jobs of a tenant',
+)
+
+const waiting = {
+  id: EXAMPLE_ID,
+  kind: 'retry',
+  state: 'waiting',
+  by: '8f14e45fceea',
+  filter: { tenant: 'acme', reason: 'validation' },
+  createdAt: MOMENT,
+  changedAt: MOMENT,
+  total: 240,
+  examined: 0,
+  done: 0,
 }
+const ofLane = { state: 'completed', by: '8f14e45fceea', createdAt: MOMENT, changedAt: MOMENT, lane: 'bulk' }
+export const LANE_OPERATION = json(OperationSchema, {
+  id: EXAMPLE_ID,
+  kind: 'pause',
+  ...ofLane,
+  total: 0,
+  examined: 0,
+  done: 0,
+})
+export const OPENED_OPERATION = json(OperationSchema, waiting)
+const active = { ...waiting, state: 'active', examined: 100, done: 97 }
+export const OPERATION = json(OperationSchema, active)
+export const OPERATIONS = json(OperationListSchema, { operations: [active] })
 
-const found = alternatives(FindLineSchema)
-  .slice(0, 3)
-  .map((line) => exampleOf(line))
-export const FOUND = lines(FindLineSchema, 'A hit, how much was searched, and the end', found)
-
-export const OPENED_OPERATION = json(OperationSchema, { state: 'waiting', examined: 0, done: 0 })
-const onLane = { kind: 'pause', lane: 'bulk', filter: undefined, state: 'completed', total: 0, examined: 0, done: 0 }
-export const LANE_OPERATION = json(OperationSchema, onLane)
-
-const limit = (value: number, unit: string, description: string) => ({ value, unit, description })
 export const LIMITS = json(LimitsSchema, {
-  limits: { title: limit(2_000, 'characters', "Length of a source's title.") },
-  quota: { burstQuotes: limit(600_000, 'quotes', 'How many quotes one key may post at once.') },
-  queue: { queueThreads: limit(200_000, 'threads', 'How many threads the queue accepts.') },
-  waitSeconds: limit(30, 'seconds', 'The longest that a caller waits for its answer.'),
+  limits: { title: { value: 2_000, unit: 'characters', description: "Length of a source's title." } },
+  quota: { burstQuotes: { value: 600_000, unit: 'quotes', description: 'How many quotes one key may post at once.' } },
+  queue: { queueThreads: { value: 200_000, unit: 'threads', description: 'How many threads the queue accepts.' } },
+  waitSeconds: { value: 30, unit: 'seconds', description: 'The longest that a caller waits for its answer.' },
 })
 
-const ok = { ok: true }
+export const ALIVE = json(LivenessSchema, { alive: true })
+const checks = { process: { ok: true }, redis: { ok: true }, replies: { ok: true } }
+export const READY = json(ReadinessSchema, { ready: true, checks })
 const away = { ok: false, reason: 'not connected, or silent' }
-export const READY = json(ReadinessSchema, { checks: { process: ok, redis: ok, replies: ok } })
 export const NOT_READY = json(ReadinessSchema, { ready: false, checks: { redis: away } })
 
 export const DESCRIPTION = json({ type: 'object' }, { openapi: '3.1.1' })
@@ -238,15 +297,3 @@ export const PAGE: Content = {
 /** A file of any of these media types. */
 export const fileContent = (mediaTypes: readonly string[]): Content =>
   Object.fromEntries(mediaTypes.map((mediaType) => [mediaType, text('file', 'Its text', '…')]))
-
-/** What a problem looks like. */
-export function problemExample(code: ProblemCode) {
-  const hasJob = code === 'job_failed' || code === 'job_pending' || code === 'acceptance_unknown'
-  const faults = [{ pointer: '', code: 'not_json' as const, message: PROBLEMS[code].title }]
-  return createProblem(code, {
-    instance: '/sources',
-    requestId: 'import-7/line:12',
-    ...(PROBLEMS[code].status === 400 && { errors: faults, total: 1 }),
-    ...(hasJob && { jobId: EXAMPLE_ID }),
-  })
-}

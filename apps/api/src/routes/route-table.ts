@@ -1,32 +1,18 @@
 // The route table of the API. The router, the allowed methods and the OpenAPI document derive from it.
 import {
-  AcceptedAnswerSchema,
   FailedJobFilterSchema,
-  FailedJobGroupsSchema,
-  FailedJobPageSchema,
   FailedJobQuerySchema,
-  FailedJobSchema,
   FindQuerySchema,
   GROUPS_LISTED,
   HITS_PER_SEARCH,
-  ImportProgressSchema,
   type Limits,
-  LivenessSchema,
-  LookupAnswerSchema,
   LookupRequestSchema,
   NDJSON,
   OPERATIONS_LISTED,
-  OperationListSchema,
-  OperationRequestSchema,
-  OperationSchema,
   type ProblemCode,
   RecentJobsQuerySchema,
-  RecentJobsSchema,
   SourcePageQuerySchema,
-  SourcePageSchema,
   SourcesQuerySchema,
-  StatusSchema,
-  ThreadAnswerSchema,
   ThreadRequestSchema,
 } from '@sluice/contract'
 import { LANES } from '@sluice/queue'
@@ -48,7 +34,6 @@ import { describeLimits, IMPORT_ITEMS } from '../settings.ts'
 import { getJob, getSource, getSources, lookUpSources } from '../sources/look-ups.ts'
 import { postSource } from '../sources/post-source.ts'
 import * as content from './contents.ts'
-import { json } from './contents.ts'
 import { describeRoutes } from './describe-routes.ts'
 import { IDEMPOTENCY_KEY, idOf, PREFER, PREFER_WAIT, queryParameters, type Route } from './route.ts'
 
@@ -84,10 +69,10 @@ function importerRoutes(limits: Limits): Route[] {
       description:
         'Merges the source into the stored one. By default the answer comes when everything is stored. Posting the same again is safe and answers `unchanged`. Unknown fields are ignored.',
       parameters: [PREFER, IDEMPOTENCY_KEY],
-      body: json(thread, {}, 'A thread'),
+      body: content.threadContent(thread),
       answers: {
-        200: ['The source and its quotes are stored.', json(ThreadAnswerSchema), ['Preference-Applied']],
-        202: ['The request is in the queue, and its caller prefers not to wait.', json(AcceptedAnswerSchema), LATER],
+        200: ['The source and its quotes are stored.', content.STORED, ['Preference-Applied']],
+        202: ['The request is in the queue, and its caller prefers not to wait.', content.ACCEPTED, LATER],
       },
       problems: ['idempotency_key_reused', 'job_failed', 'job_pending'],
     }),
@@ -105,15 +90,15 @@ function importerRoutes(limits: Limits): Route[] {
         idOf('the source, from an answer to POST', content.SOURCE_ID_SCHEMA),
         ...queryParameters(SourcePageQuerySchema, content.SOURCE_EXAMPLES),
       ],
-      answers: { 200: ['The source.', json(SourcePageSchema)] },
+      answers: { 200: ['The source.', content.SOURCE_PAGE] },
       problems: READ_PROBLEMS,
     }),
     post('lookUpSources', '/sources:lookup', 'importer', lookUpSources, {
       summary: 'Shows the stored ones of many sources, without their quotes',
       description: 'Sources that are not stored are left out. It charges no quota, and works while the queue is full.',
-      body: json(LookupRequestSchema(limits), {}, 'Two names'),
+      body: content.lookupContent(LookupRequestSchema(limits)),
       onlyReads: true,
-      answers: { 200: ['The stored sources.', json(LookupAnswerSchema)] },
+      answers: { 200: ['The stored sources.', content.FOUND_SOURCES] },
       problems: ['store_unavailable'],
     }),
     post('postImport', '/sources:batch', 'importer', postImport, {
@@ -123,7 +108,7 @@ function importerRoutes(limits: Limits): Route[] {
       body: content.threadsContent(thread, IMPORT_ITEMS.value),
       answers: {
         200: ['The results of all items, as lines or as one object, as the items were sent.', content.IMPORT],
-        202: ['All items are in the queue, and their caller prefers not to wait.', json(ImportProgressSchema), LATER],
+        202: ['All items are in the queue, and their caller prefers not to wait.', content.IMPORT_PROGRESS, LATER],
       },
       problemHeaders: ['Location'],
     }),
@@ -131,7 +116,7 @@ function importerRoutes(limits: Limits): Route[] {
       summary: 'The progress of an import',
       description: 'Of an import that was answered 202. It can be read until an hour after its last item.',
       parameters: [idOf('the import')],
-      answers: { 200: ['The progress so far.', json(ImportProgressSchema)] },
+      answers: { 200: ['The progress so far.', content.IMPORT_PROGRESS] },
       problems: ['import_unknown', 'queue_unavailable'],
     }),
     get('getJob', '/jobs/{id}', 'importer', getJob, {
@@ -152,7 +137,7 @@ function importerRoutes(limits: Limits): Route[] {
 
 /** What the two routes that open an operation have in common. */
 const OPEN_OPERATION = {
-  body: json(OperationRequestSchema, {}, 'The failed jobs of a tenant'),
+  body: content.OPERATION_REQUEST,
   answers: {
     202: ['The operation is open. `Location` has its progress.', content.OPENED_OPERATION, ['Location']],
   },
@@ -180,32 +165,32 @@ const OPERATOR_ROUTES: readonly Route[] = [
   get('getOverview', '/admin/overview', 'operator', getOverview, {
     summary: 'Returns the state of the queue, the processes and Redis, and what happened lately',
     description: 'From heartbeats, which each process writes every five seconds: it needs no Prometheus.',
-    answers: { 200: ['The state.', json(StatusSchema)] },
+    answers: { 200: ['The state.', content.STATUS] },
   }),
   get('listRecentJobs', '/admin/recent', 'operator', listRecentJobs, {
     summary: 'Lists the jobs that completed last',
     description: 'Without `after` the newest ones, with it those that completed since; oldest first.',
-    parameters: queryParameters(RecentJobsQuerySchema, content.RECENT_EXAMPLES),
-    answers: { 200: ['The jobs.', json(RecentJobsSchema)] },
+    parameters: queryParameters(RecentJobsQuerySchema, { after: '1714555831000-0' }),
+    answers: { 200: ['The jobs.', content.RECENT_JOBS] },
   }),
   get('listFailedJobs', '/admin/jobs', 'operator', listFailedJobs, {
     summary: 'Lists failed jobs, newest first',
     description:
       'Those that meet all given parameters. A page may have fewer jobs than `limit`: only one without `next` is the last.',
     parameters: queryParameters(FailedJobQuerySchema, content.FAILED_JOB_EXAMPLES),
-    answers: { 200: ['A page of failed jobs.', json(FailedJobPageSchema)] },
+    answers: { 200: ['A page of failed jobs.', content.FAILED_JOBS] },
   }),
   get('groupFailedJobs', '/admin/job-groups', 'operator', groupFailedJobs, {
     summary: 'Groups failed jobs by their reason',
     description: `Those that meet all given parameters, the group with the most threads first; at most ${GROUPS_LISTED} groups. \`reasonGroup\` of a group selects its jobs for a retry.`,
     parameters: queryParameters(FailedJobFilterSchema, content.FAILED_JOB_EXAMPLES),
-    answers: { 200: ['The groups.', json(FailedJobGroupsSchema)] },
+    answers: { 200: ['The groups.', content.FAILED_JOB_GROUPS] },
   }),
   get('getFailedJob', '/admin/jobs/{id}', 'operator', getFailedJob, {
     summary: 'Shows a failed job',
     description: 'With the stack of each of the last five failed tries, and the job as it was enqueued.',
     parameters: [idOf('the job')],
-    answers: { 200: ['The failed job.', json(FailedJobSchema)] },
+    answers: { 200: ['The failed job.', content.FAILED_JOB] },
     problems: ['job_unknown'],
   }),
   post('retryFailedJobs', '/admin/jobs:retry', 'operator', (deps) => openOperation(deps, 'retry'), {
@@ -232,13 +217,13 @@ const OPERATOR_ROUTES: readonly Route[] = [
   get('listOperations', '/admin/operations', 'operator', listOperations, {
     summary: 'Lists operations, newest first',
     description: `Who retried or discarded which failed jobs, or paused or resumed a lane: the newest ${OPERATIONS_LISTED}, and all that are open.`,
-    answers: { 200: ['The operations.', json(OperationListSchema)] },
+    answers: { 200: ['The operations.', content.OPERATIONS] },
   }),
   get('getOperation', '/admin/operations/{id}', 'operator', getOperation, {
     summary: 'The progress of an operation',
     description: 'A completed operation can be read for a week.',
     parameters: [idOf('the operation')],
-    answers: { 200: ['The progress so far.', json(OperationSchema)] },
+    answers: { 200: ['The progress so far.', content.OPERATION] },
     problems: ['operation_unknown'],
   }),
 ]
@@ -278,7 +263,7 @@ const OPEN_ROUTES: readonly Route[] = [
   }),
   get('getLiveness', '/livez', 'open', () => async () => ({ status: 200, body: { alive: true } }), {
     summary: 'Whether the process is alive',
-    answers: { 200: ['It is.', json(LivenessSchema)] },
+    answers: { 200: ['It is.', content.ALIVE] },
   }),
   get('getReadiness', '/readyz', 'open', getReadiness, {
     summary: 'Whether the process can accept requests',

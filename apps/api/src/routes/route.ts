@@ -1,5 +1,5 @@
 // What a route is: how it is served and described, with the headers and parameters that routes share.
-import type { ProblemCode } from '@sluice/contract'
+import { NDJSON, type ProblemCode } from '@sluice/contract'
 import type { ApiDeps } from '../api-deps.ts'
 import type { Access } from '../request/middleware.ts'
 import type { Handler } from '../request/request-context.ts'
@@ -53,6 +53,17 @@ export interface Parameter {
   required?: boolean
   description?: string
   schema: object
+}
+
+/** A body in JSON, with one example. */
+export function json(schema: object, value: unknown, summary = 'An example'): Content {
+  return { 'application/json': { schema, examples: { example: { summary, value } } } }
+}
+
+/** A body in lines, with the schema of each line. */
+export function lines(itemSchema: object, value: string, summary: string): Content {
+  const schema = { type: 'string', contentMediaType: NDJSON, description: 'JSON texts, one on each line.' }
+  return { [NDJSON]: { schema, 'x-itemSchema': itemSchema, examples: { lines: { summary, value } } } }
 }
 
 export const EXAMPLE_ID = '3f0c9a52-7a6e-4b57-9d0c-0d4c6c1d2f10'
