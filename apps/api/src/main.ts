@@ -14,32 +14,7 @@ import {
   startAdminServer,
   versionOfSluice,
 } from '@sluice/ops'
-import {
-  connectFailFast,
-  connectRetrying,
-  createEnqueuer,
-  createFailedJobs,
-  createFind,
-  createImports,
-  createListRecent,
-  createLoadAudit,
-  createOperations,
-  createReadHistory,
-  createReadOverview,
-  createReadState,
-  createResults,
-  createRetainLater,
-  findJob,
-  observeCommands,
-  openReplyListener,
-  orUnavailable,
-  pingRedis,
-  queueKeys,
-  REPLY_SILENT_MS,
-  runOperations,
-  startHeartbeats,
-  watchRedis,
-} from '@sluice/queue'
+import * as queue from '@sluice/queue'
 import { connectStore } from '@sluice/store/connect'
 import { createFindStored } from '@sluice/store/find'
 import { createKeyring, keyAccess } from '@sluice/store/keys'
@@ -83,30 +58,30 @@ await runUntilStopped({
     release('store', () => store.close())
     const keyring = createKeyring({ ...keyAccess(store.db), onError: (err) => log.warn({ err }, 'keys.not_reached') })
     release('keyring', () => keyring.close())
-    const redis = connectFailFast(settings.redisUrl, onRedisError)
+    const redis = queue.connectFailFast(settings.redisUrl, onRedisError)
     release('redis', () => redis.disconnect())
-    observeCommands(redis, noteCommands(metrics.redisTime, metrics.redisErrors))
-    await watchRedis(redis, {
+    queue.observeCommands(redis, noteCommands(metrics.redisTime, metrics.redisErrors))
+    await queue.watchRedis(redis, {
       onFault: settings.redisChecks,
       minMemory: settings.minRedisMemory,
       warn: (fault) => log.warn({ fault }, 'redis.unfit'),
     })
-    const ping = pingWhenAsked(() => pingRedis(redis))
-    const keys = queueKeys(settings.queue)
-    const results = createResults(redis, keys)
-    const enqueuer = createEnqueuer(keys, redis, {
+    const ping = pingWhenAsked(() => queue.pingRedis(redis))
+    const keys = queue.queueKeys(settings.queue)
+    const results = queue.createResults(redis, keys)
+    const enqueuer = queue.createEnqueuer(keys, redis, {
       threads: settings.queueThreads,
       bytes: settings.queueBytes,
       tenantShare: settings.tenantShare,
       waitingSeconds: settings.waitingSeconds,
       claimBytes: settings.claimBytes,
     })
-    const auditLoad = createLoadAudit(redis, keys)
+    const auditLoad = queue.createLoadAudit(redis, keys)
     const logWrong = (isWrong: boolean) => isWrong && log.warn('load.corrected')
     const audits = setInterval(() => auditLoad().then(logWrong, () => {}), AUDIT_EVERY_MS)
     release('load audits', () => clearInterval(audits))
-    const replyReader = connectRetrying(settings.redisUrl, onRedisError, REPLY_SILENT_MS)
-    const replyListener = openReplyListener(randomUUID(), keys, replyReader, results)
+    const replyReader = queue.connectRetrying(settings.redisUrl, onRedisError, queue.REPLY_SILENT_MS)
+    const replyListener = queue.openReplyListener(randomUUID(), keys, replyReader, results)
     release('reply listener', () => replyListener.close())
 
     const { tenantShare } = settings
@@ -122,11 +97,11 @@ await runUntilStopped({
         replies: checkOf(replyListener.isListening(), 'the reply stream was not read for a moment'),
       })
     }
-    const failedJobs = createFailedJobs(redis, keys, enqueuer.queues)
-    const operations = createOperations(redis, keys)
-    const imports = createImports(redis, keys)
+    const failedJobs = queue.createFailedJobs(redis, keys, enqueuer.queues)
+    const operations = queue.createOperations(redis, keys)
+    const imports = queue.createImports(redis, keys)
     const findStored = createFindStored(store.db, { searchesQuotes: settings.searchQuotes === 'on' })
-    const operationsRun = runOperations({
+    const operationsRun = queue.runOperations({
       failedJobs,
       operations,
       jobsPerSecond: settings.operationJobsPerSecond,
@@ -138,7 +113,7 @@ await runUntilStopped({
       onError: (err) => redis.status === 'ready' && log.warn({ err: err.message }, 'operation.interrupted'),
     })
     release('operations', operationsRun.close)
-    const queueState = createReadState(redis, keys)
+    const queueState = queue.createReadState(redis, keys)
     const problems = countProblems(metrics)
     const graceOver = new AbortController()
     const deps: ApiDeps = {
@@ -151,15 +126,15 @@ await runUntilStopped({
       replyListener,
       findClaimed: results.findClaimed,
       retainResult: (id) => results.retainResult(id).catch(() => undefined),
-      retainLater: createRetainLater(results),
-      findJob: (id) => orUnavailable(findJob(enqueuer.queues, results, id)),
+      retainLater: queue.createRetainLater(results),
+      findJob: (id) => queue.orUnavailable(queue.findJob(enqueuer.queues, results, id)),
       ...createSourceReads(store.db),
       readSpace: createBudget({ maxBytes: READS_AT_ONCE, tenantShare }),
       imports,
-      listRecent: createListRecent(redis, keys),
-      readOverview: createReadOverview(redis, keys),
-      readHistory: createReadHistory(redis, keys),
-      find: createFind(redis, keys, { imports, results, findStored }),
+      listRecent: queue.createListRecent(redis, keys),
+      readOverview: queue.createReadOverview(redis, keys),
+      readHistory: queue.createReadHistory(redis, keys),
+      find: queue.createFind(redis, keys, { imports, results, findStored }),
       failedJobs,
       operations,
       wakeOperations: operationsRun.wake,
@@ -188,7 +163,7 @@ await runUntilStopped({
     const about = { kind: 'api', version: versionOfSluice() } as const
     release(
       'heartbeats',
-      startHeartbeats(redis, keys, about, () => readApi(metrics, problems.byTenant, queueState)),
+      queue.startHeartbeats(redis, keys, about, () => readApi(metrics, problems.byTenant, queueState)),
     )
     release('http server', async () => {
       const graceMs = settings.shutdownGraceSeconds * 1000
