@@ -3,9 +3,9 @@ import type { IncomingMessage } from 'node:http'
 import { mediaTypeUnsupported, ProblemError } from '../request/problem-error.ts'
 
 /**
- * The content codings of a body (RFC 9110, section 8.4), each with the memory of its inflater: `fixed` bytes, and `share`
- * bytes more for each byte of inflated text that is kept, because the windows of brotli (16 MiB) and zstd (8 MiB) fill
- * only with what was inflated.
+ * The content codings of a body (RFC 9110, section 8.4), each with the memory of its inflater: `fixed` bytes, and
+ * `share` bytes more for each byte of inflated text that is kept, because the windows of brotli (16 MiB) and zstd
+ * (8 MiB) fill only with what was inflated.
  */
 export const INFLATER_MEMORY = {
   identity: { fixed: 0, share: 0 },

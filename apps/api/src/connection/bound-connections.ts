@@ -1,14 +1,7 @@
 // Opens and closes the connections of a server, within bounds.
 import type { Socket } from 'node:net'
 import type { ProblemError } from '../request/problem-error.ts'
-import {
-  type ConnectionBounds,
-  createUnreadCutter,
-  cutAfter,
-  cutLongestIdle,
-  type IdleConnection,
-  SWEEP_MS,
-} from './cut-connections.ts'
+import { type ConnectionBounds, cutAfter, cutLongestIdle, type IdleConnection, sweepUnread } from './cut-connections.ts'
 import { type Feed, feedParser } from './feed-parser.ts'
 import { createTurns } from './pace.ts'
 
@@ -37,8 +30,7 @@ export function boundConnections(
   const idle = new Set<Connection>()
   const later = createTurns()
   const unparsed = { bytes: 0 }
-  const cutUnread = createUnreadCutter(maxUnreadBytes)
-  const sweeps = setInterval(() => cutUnread(open.keys()), SWEEP_MS).unref()
+  const sweeps = sweepUnread(open, maxUnreadBytes)
   const connections = {
     open,
     /** Connections without a request in progress, the longest idle first. */

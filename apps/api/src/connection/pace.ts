@@ -51,7 +51,7 @@ const CHUNKS_PER_MS = 5
 const JUDGED_CHUNKS = 10_000
 const LEAST_MEAN_BYTES = 15
 
-/** Counts the chunks of a body as Node parses them, pauses, and refuses a body whose chunks cost more than they bring. */
+/** Counts the chunks of a body as they are parsed, pauses, and refuses a body whose chunks cost more than they bring. */
 export function createChunkPace(request: IncomingMessage, pause: Pause, refuse: (problem: ProblemError) => void) {
   let chunks = 0
   let bytes = 0

@@ -1,5 +1,5 @@
-// Passes on the requests of each connection, and bounds the pipelined ones: those that are sent before the answer to the
-// one before.
+// Passes on the requests of each connection, and bounds the pipelined ones: those that are sent before the answer to
+// the one before.
 import type { RequestListener } from 'node:http'
 import type { Socket } from 'node:net'
 import { overloaded, type ProblemError } from '../request/problem-error.ts'
