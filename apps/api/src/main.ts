@@ -1,6 +1,5 @@
 // The API process: reads its settings, connects, builds the app, listens, and stops in order.
 import { randomUUID } from 'node:crypto'
-import { monitorEventLoopDelay } from 'node:perf_hooks'
 import {
   checkOf,
   createLogger,
@@ -24,6 +23,7 @@ import { buildApp } from './app.ts'
 import { createBodyParser, createBudget } from './body/read-body.ts'
 import { listen } from './connection/listen.ts'
 import { apiMetrics, countProblems, readApi, sampleApi } from './metrics.ts'
+import { watchLoopDelay } from './request/loop-delay.ts'
 import { apiRoutes } from './routes/route-table.ts'
 import { apiSettings } from './settings.ts'
 
@@ -42,9 +42,6 @@ const READS_AT_ONCE = 8
 /** A stopping process still serves new requests for the smaller of this time and this share of the grace time. */
 const LINGER_MS = 1_500
 const LINGER_SHARE = 0.25
-
-/** The event loop's delay is measured this often. */
-const RESOLUTION_MS = 50
 
 await runUntilStopped({
   graceSeconds: settings.shutdownGraceSeconds,
@@ -178,15 +175,3 @@ await runUntilStopped({
     log.info({ port: http.port, adminPort: admin.port, replica: replyListener.replica }, 'api.listening')
   },
 })
-
-/** Measures each second the 99th percentile of the event loop's delays in that second, until the process ends. */
-function watchLoopDelay(): { p99Ms: number } {
-  const delay = { p99Ms: 0 }
-  const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
-  histogram.enable()
-  setInterval(() => {
-    delay.p99Ms = histogram.percentile(99) / 1e6 - RESOLUTION_MS
-    histogram.reset()
-  }, 1_000).unref()
-  return delay
-}
