@@ -34,6 +34,7 @@ import { createFindStored, createReadThread } from '@sluice/store/find'
 import { createKeyring, keyAccess } from '@sluice/store/keys'
 import { buildDashboard } from './dashboard.ts'
 import { openOidc } from './login/oidc.ts'
+import { createReadGroups } from './pages/failures.ts'
 import { allowedHosts } from './policy.ts'
 import { dashboardSettings } from './settings.ts'
 
@@ -60,6 +61,7 @@ await runUntilStopped({
     release('store', () => store.close())
     const keyring = createKeyring({ ...keyAccess(store.db), onError: (err) => log.warn({ err }, 'keys.not_reached') })
     release('keyring', () => keyring.close())
+    const failedJobs = createFailedJobs(redis, keys, queues)
     const imports = createImports(redis, keys)
     const findStored = createFindStored(store.db, { searchesQuotes: settings.searchQuotes === 'on' })
 
@@ -87,7 +89,8 @@ await runUntilStopped({
         sessions: createSessions(redis, keys),
         keyring,
         oidc: await openOidc(settings),
-        failedJobs: createFailedJobs(redis, keys, queues),
+        failedJobs,
+        readGroups: createReadGroups(failedJobs),
         operations: createOperations(redis, keys),
         imports,
         traceUrl: settings.traceUrl,

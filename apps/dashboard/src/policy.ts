@@ -1,6 +1,16 @@
-// The hosts and sites from which the dashboard accepts requests.
+// The hosts and sites from which the dashboard accepts requests, and what its pages may load.
 import { isIPv6 } from 'node:net'
 import type { RequestHandler, Response } from 'express'
+
+/**
+ * A page may load only its own files, so no text of a job can load others, and no other site may frame it.
+ *
+ * @param sources what the page may have of styles, forms and base addresses
+ */
+export function contentSecurityPolicy({ style, form, base }: Record<'style' | 'form' | 'base', string>): string {
+  const files = `script-src 'self'; style-src ${style}; img-src 'self' data:; connect-src 'self'`
+  return `default-src 'none'; ${files}; form-action ${form}; base-uri ${base}; frame-ancestors 'none'`
+}
 
 /** The names of this machine, by which a browser on it reaches the dashboard, directly or through a tunnel. */
 const LOCAL_HOSTS = ['localhost', '127.0.0.1', '[::1]']

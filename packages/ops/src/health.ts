@@ -71,12 +71,12 @@ export async function startAdminServer({
   host,
   ...deps
 }: AdminDeps & { port: number; host: string }): Promise<{ port: number; close: () => Promise<void> }> {
-  const pages = adminPages(deps)
   const server = createServer(async ({ method = '', url = '' }, response) => {
-    const { status, type = JSON_TYPE, text, headers } = await answerOf(pages, method, url.replace(/\?.*/s, ''))
+    const { status, type = JSON_TYPE, text } = await answerOf(deps, method, url.replace(/\?.*/s, ''))
+    if (status === 405) response.setHeader('allow', 'GET, HEAD')
     const length = { 'content-length': Buffer.byteLength(text) }
     // Node.js sends no body to a HEAD.
-    response.writeHead(status, { 'content-type': type, 'cache-control': 'no-store', ...length, ...headers }).end(text)
+    response.writeHead(status, { 'content-type': type, 'cache-control': 'no-store', ...length }).end(text)
   })
   server.listen(port, host)
   await once(server, 'listening')
@@ -85,6 +85,7 @@ export async function startAdminServer({
   return { port: listening, close: () => close(server) }
 }
 
+const PATHS = ['/livez', '/readyz', '/metrics']
 const JSON_TYPE = 'application/json; charset=utf-8'
 
 interface Answer {
@@ -92,38 +93,21 @@ interface Answer {
   text: string
   /** JSON by default. */
   type?: string
-  headers?: Record<string, string>
 }
 
 const asJson = (status: number, value: unknown): Answer => ({ status, text: JSON.stringify(value) })
 
-function adminPages({ metrics, findFault, readiness }: AdminDeps): ReadonlyMap<string, () => Promise<Answer>> {
-  return new Map([
-    [
-      '/livez',
-      async () => {
-        const reason = findFault?.()
-        return asJson(reason === undefined ? 200 : 503, { alive: reason === undefined, reason })
-      },
-    ],
-    [
-      '/readyz',
-      async () => {
-        const state = await readiness()
-        return asJson(state.ready ? 200 : 503, state)
-      },
-    ],
-    ['/metrics', async () => ({ status: 200, type: metrics.contentType, text: await metrics.text() })],
-  ])
-}
-
-async function answerOf(pages: ReturnType<typeof adminPages>, method: string, path: string): Promise<Answer> {
-  const page = pages.get(path)
-  if (page === undefined) return asJson(404, { error: 'not found' })
-  if (method !== 'GET' && method !== 'HEAD')
-    return { ...asJson(405, { error: 'method not allowed' }), headers: { allow: 'GET, HEAD' } }
+async function answerOf({ metrics, findFault, readiness }: AdminDeps, method: string, path: string): Promise<Answer> {
+  if (!PATHS.includes(path)) return asJson(404, { error: 'not found' })
+  if (method !== 'GET' && method !== 'HEAD') return asJson(405, { error: 'method not allowed' })
   try {
-    return await page()
+    if (path === '/metrics') return { status: 200, type: metrics.contentType, text: await metrics.text() }
+    if (path === '/readyz') {
+      const state = await readiness()
+      return asJson(state.ready ? 200 : 503, state)
+    }
+    const reason = findFault?.()
+    return asJson(reason === undefined ? 200 : 503, { alive: reason === undefined, reason })
   } catch {
     // The error may name a server's address, so it is not sent.
     return asJson(500, { error: 'failed' })

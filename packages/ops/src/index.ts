@@ -4,9 +4,9 @@ export { createLogger } from './create-logger.ts'
 export { checkOf, pingWhenAsked, type Readiness, readinessOf, startAdminServer } from './health.ts'
 export { redactKeys } from './log-line.ts'
 export {
+  type MetricDeclarations,
   type MetricsOf,
   metric,
-  metricsTable,
   mongoMetrics,
   noteCommands,
   openMetrics,
@@ -34,14 +34,6 @@ export {
   SettingsError,
   setting,
   settingsOrExit,
-  settingsTable,
 } from './settings.ts'
-export {
-  inSpan,
-  openTracing,
-  type Span,
-  SpanKind,
-  startSpan,
-  traceIdOf,
-  traceparentOf,
-} from './tracing.ts'
+export { openTracing } from './trace-export.ts'
+export { inSpan, type Span, SpanKind, startSpan, traceIdOf, traceparentOf } from './tracing.ts'

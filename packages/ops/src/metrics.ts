@@ -1,6 +1,6 @@
-// Declares metrics (names, kinds, labels, and rows in the documents), and serves those of a process in the Prometheus
-// text format.
+// Declares metrics (names, kinds and labels), and serves those of a process in the Prometheus text format.
 import { readFileSync } from 'node:fs'
+import { version as nodeVersion } from 'node:process'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 
 /** A metric as it is declared. */
@@ -88,22 +88,9 @@ export const mongoMetrics = {
   }),
 }
 
-/** The rows of a Markdown table (Metric, Type, Labels, Meaning), one per metric, in the order declared. */
-export function metricsTable(declarations: MetricDeclarations): string {
-  return Object.values(declarations)
-    .map(({ name, type, labels, help }) => {
-      const cells = [`\`${name}\``, type, labels.map((label) => `\`${label}\``).join(', '), help]
-      return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`
-    })
-    .join('\n')
-}
-
-/** Receives each command that was sent to a server: its name, its time, and the code of its error. */
-export type OnCommand = (command: string, seconds: number, errorCode?: string) => void
-
-/** Makes a function that notes commands in the metrics of a server. */
-export function noteCommands(times: Histogram<'command'>, errors: Counter<'code'>): OnCommand {
-  return (command, seconds, code) => {
+/** Makes a function that notes each command that was sent to a server: its name, its time, and the code of its error. */
+export function noteCommands(times: Histogram<'command'>, errors: Counter<'code'>) {
+  return (command: string, seconds: number, code?: string): void => {
     times.observe({ command }, seconds)
     if (code !== undefined) errors.inc({ code })
   }
@@ -128,7 +115,7 @@ export function openMetrics<D extends MetricDeclarations>(process: string, decla
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: LAG_EVERY_MS })
   for (const name of MISNAMED) registry.removeSingleMetric(name)
   const { buildInfo, ...shared } = openAll(registry, processMetrics)
-  buildInfo.set({ version: versionOfSluice(), node: versionOfNode() }, 1)
+  buildInfo.set({ version: versionOfSluice(), node: nodeVersion }, 1)
   const samplers: (() => Promise<void>)[] = []
 
   return {
@@ -170,11 +157,11 @@ export function versionOfSluice(): string {
   return JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')).version
 }
 
+type Labels = Readonly<Record<string, string | number | undefined>>
+
 /** A counter or histogram as its samples are read. */
 interface ReadableMetric {
-  get(): Promise<{
-    values: readonly { value: number; labels: Readonly<Record<string, string | number | undefined>> }[]
-  }>
+  get(): Promise<{ values: readonly { value: number; labels: Labels }[] }>
 }
 
 /**
@@ -183,7 +170,7 @@ interface ReadableMetric {
  */
 export async function totalsOf(
   metric: ReadableMetric,
-  nameOf: (labels: Readonly<Record<string, string | number | undefined>>) => string | undefined,
+  nameOf: (labels: Labels) => string | undefined,
 ): Promise<Record<string, number>> {
   const totals: Record<string, number> = {}
   for (const { labels, value } of (await metric.get()).values) {
@@ -191,8 +178,4 @@ export async function totalsOf(
     if (name !== undefined) totals[name] = (totals[name] ?? 0) + value
   }
   return totals
-}
-
-function versionOfNode(): string {
-  return process.version
 }

@@ -3,16 +3,13 @@
 import { once } from 'node:events'
 import type { Logger } from 'pino'
 
-/** Releases one resource that was acquired; called once. */
-export type Release = () => Promise<void> | void
-
 /** The means of a starting process. */
 export interface Life {
   /**
    * Registers the release of a resource that was just acquired, under a `name` for the log; the last acquired is
    * released first.
    */
-  release: (name: string, release: Release) => void
+  release: (name: string, release: () => Promise<void> | void) => void
   /** Aborts as soon as the process must stop, also while it still starts. */
   stopping: AbortSignal
 }
@@ -32,13 +29,23 @@ export async function runUntilStopped({
   log: Logger
 }): Promise<never> {
   const stopping = new AbortController()
-  const acquired = createReleasers(log)
+  const acquired = new AsyncDisposableStack()
+  let clean = true
+  const release: Life['release'] = (name, end) =>
+    acquired.defer(async () => {
+      try {
+        await end()
+      } catch (err) {
+        clean = false
+        log.error({ err, resource: name }, 'resource.release_failed')
+      }
+    })
   exitOnUncaughtErrors(log)
   stopping.signal.addEventListener('abort', () => limitStop(stopping.signal.reason, graceSeconds, log))
   onStopRequest((reason) => stopping.abort(reason))
 
-  const failed = await live(start({ release: acquired.add, stopping: stopping.signal }), stopping, log)
-  const clean = await acquired.releaseAll()
+  const failed = await live(start({ release, stopping: stopping.signal }), stopping, log)
+  await acquired.disposeAsync()
   log.info({ failed, clean }, 'process.stopped')
   return process.exit(clean && !failed ? 0 : 1)
 }
@@ -58,7 +65,8 @@ async function live(started: Promise<void>, stopping: AbortController, log: Logg
   }
   if (!stopping.signal.aborted) {
     log.info('process.started')
-    notifyParent({ ready: true })
+    // If the parent is already gone, the event 'disconnect' reports that, so a failed send is ignored.
+    process.send?.({ ready: true }, undefined, undefined, () => {})
     await once(stopping.signal, 'abort')
   }
   return false
@@ -89,36 +97,4 @@ function exitOnUncaughtErrors(log: Logger): void {
     log.fatal({ err }, 'process.crashed')
     process.exit(1)
   })
-}
-
-function notifyParent(message: { ready: true }): void {
-  // If the parent is already gone, the event 'disconnect' reports that, so a failed send is ignored.
-  process.send?.(message, undefined, undefined, () => {})
-}
-
-/**
- * A stack of acquired resources; `releaseAll` releases all of them, also when one fails, and returns whether none did.
- */
-function createReleasers(log: Logger) {
-  const stack: { name: string; release: Release }[] = []
-  return {
-    add: (name: string, release: Release) => void stack.push({ name, release }),
-    releaseAll: async () => {
-      let clean = true
-      for (let last = stack.pop(); last !== undefined; last = stack.pop()) {
-        clean = (await releaseOne(last, log)) && clean
-      }
-      return clean
-    },
-  }
-}
-
-async function releaseOne({ name, release }: { name: string; release: Release }, log: Logger): Promise<boolean> {
-  try {
-    await release()
-    return true
-  } catch (err) {
-    log.error({ err, resource: name }, 'resource.release_failed')
-    return false
-  }
 }

@@ -5,7 +5,8 @@ import { SESSION_MS, type Sessions, type Visitor } from '@sluice/queue'
 import { type Keyring, keyHash } from '@sluice/store/keys'
 import { type Request, type Response, Router } from 'express'
 import { html } from 'hono/html'
-import { type Html, renderPage } from '../pages/layout.ts'
+import { renderPage } from '../pages/layout.ts'
+import type { Html } from '../pages/page.ts'
 import { createAttempts } from './attempts.ts'
 import { type Oidc, PENDING_MS, type Refused } from './oidc.ts'
 
@@ -104,7 +105,10 @@ export async function logOut(request: Request, response: Response, deps: LoginDe
  * Finds the session of a request. A session ends when its key is revoked or expires, which is seen within five seconds; while
  * MongoDB is away, once it is back.
  */
-export async function findSession(request: Request, deps: LoginDeps): Promise<OpenSession | undefined> {
+export async function findSession(
+  request: Pick<Request, 'headers'>,
+  deps: LoginDeps,
+): Promise<OpenSession | undefined> {
   const token = tokenIn(request, deps)
   if (token === undefined) return undefined
   // Other requests are sent by pages that refresh themselves.
@@ -183,11 +187,11 @@ function cookieOf({ isSecure }: Pick<LoginDeps, 'isSecure'>, name = 'sluice') {
   return { name: isSecure ? `__Host-${name}` : name, attributes }
 }
 
-function tokenIn(request: Request, deps: Pick<LoginDeps, 'isSecure'>): string | undefined {
+function tokenIn(request: Pick<Request, 'headers'>, deps: Pick<LoginDeps, 'isSecure'>): string | undefined {
   return cookieIn(request, cookieOf(deps).name)
 }
 
-function cookieIn({ headers }: Request, name: string): string | undefined {
+function cookieIn({ headers }: Pick<Request, 'headers'>, name: string): string | undefined {
   const cookies = (headers.cookie ?? '').split(';').map((cookie) => cookie.trim().split('='))
   return cookies.find(([key]) => key === name)?.[1]
 }
