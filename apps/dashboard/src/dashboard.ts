@@ -64,7 +64,7 @@ const FORGED: Page = {
 }
 const REDIS_AWAY: Page = {
   title: 'Redis cannot be reached',
-  body: html`<p class="problem">Redis has the queue and the sessions. This page works again as soon as Redis does.</p>`,
+  body: html`<p class="problem" id="redis-away" data-refresh>Redis has the queue and the sessions. This page works again as soon as Redis does.</p>`,
   status: 503,
 }
 
