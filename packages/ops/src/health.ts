@@ -27,19 +27,23 @@ export function checkOf(ok: boolean, reason: string): Check {
   return ok ? { ok } : { ok, reason }
 }
 
+/** Makes a function that reads when it is asked. Callers share the result of a read that began at most `ms` ago. */
+export function shareFor<Result>(ms: number, read: () => Promise<Result>): () => Promise<Result> {
+  let last: { result: Promise<Result>; at: number } | undefined
+  return () => {
+    const now = performance.now()
+    if (last === undefined || now - last.at >= ms) last = { result: read(), at: now }
+    return last.result
+  }
+}
+
 /**
- * Makes a function that pings a server and returns the result. Callers at the same time share one ping, and its result
- * answers later callers for a moment.
+ * Makes a function that pings a server and returns the result.
  *
  * @param ping resolves if the server answers. A ping beyond its time limit has failed.
  */
 export function pingWhenAsked(ping: () => Promise<unknown>): () => Promise<Check> {
-  let last: { check: Promise<Check>; at: number } | undefined
-  return async () => {
-    const now = performance.now()
-    if (last === undefined || now - last.at >= PING_EVERY_MS) last = { check: checkWithin(ping), at: now }
-    return last.check
-  }
+  return shareFor(PING_EVERY_MS, () => checkWithin(ping))
 }
 
 async function checkWithin(ping: () => Promise<unknown>): Promise<Check> {
@@ -62,15 +66,8 @@ interface AdminDeps {
   readiness: () => Promise<Readiness>
 }
 
-/**
- * Serves `/livez`, `/readyz` and `/metrics`. `port` 0 means any free port; the returned `port` is the one in use.
- * Rejects if it cannot listen.
- */
-export async function startAdminServer({
-  port,
-  host,
-  ...deps
-}: AdminDeps & { port: number; host: string }): Promise<{ port: number; close: () => Promise<void> }> {
+/** Serves `/livez`, `/readyz` and `/metrics`. Rejects if it cannot listen. */
+export async function startAdminServer({ port, host, ...deps }: AdminDeps & { port: number; host: string }) {
   const server = createServer(async ({ method = '', url = '' }, response) => {
     const { status, type = JSON_TYPE, text } = await answerOf(deps, method, url.replace(/\?.*/s, ''))
     if (status === 405) response.setHeader('allow', 'GET, HEAD')
@@ -78,11 +75,23 @@ export async function startAdminServer({
     // Node.js sends no body to a HEAD.
     response.writeHead(status, { 'content-type': type, 'cache-control': 'no-store', ...length }).end(text)
   })
+  return listen(server, port, host)
+}
+
+/**
+ * Listens; port 0 means any free one, and the returned `port` is the one in use. `close` cuts all connections and
+ * resolves once nothing is open, at once if the server is closed already. Rejects if it cannot listen.
+ */
+export async function listen(server: Server, port: number, host: string) {
   server.listen(port, host)
   await once(server, 'listening')
   const address = server.address()
-  const listening = address !== null && typeof address === 'object' ? address.port : port
-  return { port: listening, close: () => close(server) }
+  const close = () =>
+    new Promise<void>((resolve) => {
+      server.close(() => resolve())
+      server.closeAllConnections()
+    })
+  return { address, port: typeof address === 'object' && address !== null ? address.port : port, close }
 }
 
 const PATHS = ['/livez', '/readyz', '/metrics']
@@ -112,12 +121,4 @@ async function answerOf({ metrics, findFault, readiness }: AdminDeps, method: st
     // The error may name a server's address, so it is not sent.
     return asJson(500, { error: 'failed' })
   }
-}
-
-/** Resolves once nothing is open, at once for a server that is closed already. */
-function close(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    server.close(() => resolve())
-    server.closeAllConnections()
-  })
 }

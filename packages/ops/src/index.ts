@@ -1,7 +1,7 @@
 // Operations of a process: settings, logs, metrics, health, and an orderly end.
 export type { Logger } from 'pino'
 export { createLogger } from './create-logger.ts'
-export { checkOf, pingWhenAsked, type Readiness, readinessOf, startAdminServer } from './health.ts'
+export { checkOf, listen, pingWhenAsked, type Readiness, readinessOf, shareFor, startAdminServer } from './health.ts'
 export { redactKeys } from './log-line.ts'
 export {
   type MetricDeclarations,

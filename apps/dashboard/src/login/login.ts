@@ -8,7 +8,7 @@ import { html } from 'hono/html'
 import { renderPage } from '../pages/layout.ts'
 import type { Html } from '../pages/page.ts'
 import { createAttempts } from './attempts.ts'
-import { type Oidc, PENDING_MS, type Refused } from './oidc.ts'
+import { type Oidc, PENDING_MS, type Refused, refused } from './oidc.ts'
 
 export interface LoginDeps {
   sessions: Sessions
@@ -34,7 +34,7 @@ export function loginRoutes(deps: LoginDeps): Router {
 
   async function attempt<Found>({ socket }: Request, find: () => Promise<Found>): Promise<Found | Refused> {
     if (mayTry(socket.remoteAddress ?? '')) return find()
-    return { status: 429, refusal: 'Too many logins were tried from this address. Wait a minute.' }
+    return refused(429, 'Too many logins were tried from this address. Wait a minute.')
   }
 
   router.get('/login', async ({ query }, response) => {
@@ -134,21 +134,18 @@ async function findVisitor(
   if (typeof sent.link === 'string') {
     const visitor = await sessions.useLink(sent.link)
     if (visitor !== undefined) return { visitor }
-    return {
-      status: 403,
-      refusal: 'This link was used, or is older than ten minutes. `sluice login` prints another one.',
-    }
+    return refused(403, 'This link was used, or is older than ten minutes. `sluice login` prints another one.')
   }
   const key = String(sent.key ?? '').trim()
   const check = await keyring.find(key)
   if (check.outcome === 'unavailable')
-    return {
-      status: 503,
-      refusal: 'MongoDB is away, so no key can be checked. `sluice login` prints a link that needs Redis only.',
-    }
-  if (check.outcome === 'unknown') return { status: 403, refusal: 'This key is unknown, revoked or expired.' }
+    return refused(
+      503,
+      'MongoDB is away, so no key can be checked. `sluice login` prints a link that needs Redis only.',
+    )
+  if (check.outcome === 'unknown') return refused(403, 'This key is unknown, revoked or expired.')
   if (check.role === 'importer')
-    return { status: 403, refusal: 'This is the key of an importer. Use the key of an operator or a viewer.' }
+    return refused(403, 'This is the key of an importer. Use the key of an operator or a viewer.')
   return { visitor: { role: check.role, by: check.keyId, keyId: keyHash(key) } }
 }
 

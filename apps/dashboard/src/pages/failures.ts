@@ -1,30 +1,17 @@
 // The pages of failed jobs: grouped by their reason, the jobs of one reason, and the questions before a discard.
 import { hash } from 'node:crypto'
 import type { FailedJobGroups, FailedJobPage } from '@sluice/contract'
-import { asViewersSee, type FailedJobs, orUnavailable } from '@sluice/queue'
+import { asViewersSee, orUnavailable } from '@sluice/queue'
 import { html } from 'hono/html'
 import { actForm, type Cell, count, facts, moment, table } from './layout.ts'
 import { type Html, isOperator, type Page, type PagesDeps, type Show, type Visit } from './page.ts'
 
 type Group = FailedJobGroups['groups'][number]
 
-/** Pages that refresh themselves share one grouping: that of 100,000 jobs takes a second or two. */
-const SHARED_MS = 2_000
 const JOBS_SHOWN = 50
 
-/** Makes a function that groups all failed jobs by their reason. */
-export function createReadGroups(failedJobs: Pick<FailedJobs, 'groups'>): PagesDeps['readGroups'] {
-  let last: { at: number; groups: Promise<FailedJobGroups> } | undefined
-  return () => {
-    const now = performance.now()
-    if (last === undefined || now - last.at > SHARED_MS)
-      last = { at: now, groups: orUnavailable(failedJobs.groups({})) }
-    return last.groups
-  }
-}
-
 async function groupsFor(visit: Visit, { readGroups }: PagesDeps): Promise<FailedJobGroups> {
-  const groups = await readGroups()
+  const groups = await orUnavailable(readGroups())
   return isOperator(visit) ? groups : asViewersSee.groups(groups)
 }
 
