@@ -5,10 +5,9 @@ import express, { type ErrorRequestHandler, type Express, type RequestHandler, t
 import { html } from 'hono/html'
 import { type BoardDeps, buildBoard } from './board.ts'
 import { csrfOf, findSession, type LoginDeps, loginRoutes, logOut } from './login/login.ts'
-import { acts } from './pages/acts.ts'
 import { renderPage } from './pages/layout.ts'
 import { isOperator, type Page, type PagesDeps, type Session, type Show } from './pages/page.ts'
-import { pages } from './pages/pages.ts'
+import { acts, pages } from './pages/pages.ts'
 import { contentSecurityPolicy, refuseOtherHosts, refuseOtherSites } from './policy.ts'
 
 export interface DashboardDeps extends LoginDeps, BoardDeps, PagesDeps {
