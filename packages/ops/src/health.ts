@@ -1,5 +1,4 @@
 // Decides whether a process can do its work, and serves that and its metrics to its operators, on a port of its own.
-
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { Metrics } from './metrics.ts'

@@ -8,13 +8,13 @@ export {
   type MetricsOf,
   metric,
   mongoMetrics,
-  noteCommands,
   openMetrics,
   processMetrics,
   SECONDS,
   totalsOf,
   versionOfSluice,
 } from './metrics.ts'
+export { noteCommands } from './note-commands.ts'
 export {
   claimBytesSetting,
   dashboardUrlSetting,

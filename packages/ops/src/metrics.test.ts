@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { metric, noteCommands, openMetrics } from './metrics.ts'
+import { metric, openMetrics } from './metrics.ts'
+import { noteCommands } from './note-commands.ts'
 
 const declarations = {
   requests: metric.counter({ name: 'sluice_requests_total', help: 'Requests.', labels: ['status'] }),

@@ -19,28 +19,26 @@ interface About<L extends string> {
   labels?: readonly L[]
 }
 
-function counter<const L extends string = never>({ name, help, labels = [] }: About<L>): DeclaredMetric<Counter<L>> {
-  const open = (registry: Registry) => new Counter<L>({ name, help, labelNames: labels, registers: [registry] })
-  return { type: 'counter', name, help, labels, open }
+type Options<L extends string> = { name: string; help: string; labelNames: readonly L[]; registers: Registry[] }
+
+function declare<L extends string, M>(
+  type: DeclaredMetric<M>['type'],
+  { name, help, labels = [] }: About<L>,
+  create: (options: Options<L>) => M,
+): DeclaredMetric<M> {
+  const open = (registry: Registry) => create({ name, help, labelNames: labels, registers: [registry] })
+  return { type, name, help, labels, open }
 }
 
-function gauge<const L extends string = never>({ name, help, labels = [] }: About<L>): DeclaredMetric<Gauge<L>> {
-  const open = (registry: Registry) => new Gauge<L>({ name, help, labelNames: labels, registers: [registry] })
-  return { type: 'gauge', name, help, labels, open }
+/** Declares metrics, one function per kind. `buckets` are upper bounds, ascending, in the metric's own unit. */
+export const metric = {
+  counter: <const L extends string = never>(about: About<L>) =>
+    declare('counter', about, (options) => new Counter<L>(options)),
+  gauge: <const L extends string = never>(about: About<L>) =>
+    declare('gauge', about, (options) => new Gauge<L>(options)),
+  histogram: <const L extends string = never>({ buckets, ...about }: About<L> & { buckets: readonly number[] }) =>
+    declare('histogram', about, (options) => new Histogram<L>({ ...options, buckets: [...buckets] })),
 }
-
-/** `buckets` are upper bounds, ascending, in the metric's own unit. */
-function histogram<const L extends string = never>(
-  about: About<L> & { buckets: readonly number[] },
-): DeclaredMetric<Histogram<L>> {
-  const { name, help, labels = [], buckets } = about
-  const open = (registry: Registry) =>
-    new Histogram<L>({ name, help, labelNames: labels, buckets: [...buckets], registers: [registry] })
-  return { type: 'histogram', name, help, labels, open }
-}
-
-/** Declares metrics, one function per kind. */
-export const metric = { counter, gauge, histogram }
 
 /** Buckets for times of at most some seconds. */
 export const SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30] as const
@@ -86,14 +84,6 @@ export const mongoMetrics = {
     help: 'Commands that failed, by the code of MongoDB (121 …), or by the name of the error of the driver. `timeout`: no reply in time.',
     labels: ['code'],
   }),
-}
-
-/** Makes a function that notes each command that was sent to a server: its name, its time, and the code of its error. */
-export function noteCommands(times: Histogram<'command'>, errors: Counter<'code'>) {
-  return (command: string, seconds: number, code?: string): void => {
-    times.observe({ command }, seconds)
-    if (code !== undefined) errors.inc({ code })
-  }
 }
 
 /** The event loop's lag is measured this often. Node.js's default, every 10 ms, took 1 % of a CPU of an idle process. */
