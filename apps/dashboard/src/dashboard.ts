@@ -66,7 +66,6 @@ const REDIS_AWAY: Page = {
   body: html`<p class="problem" id="redis-away" data-refresh>Redis has the queue and the sessions. This page works again as soon as Redis does.</p>`,
   status: 503,
 }
-
 const TOO_MANY: Page = {
   title: 'Too many operations are open',
   body: html`<p>Wait until some of the <a href="/operations">open ones</a> are completed.</p>`,

@@ -1,4 +1,4 @@
-// Notes the commands that a request has sent. Apart from the declarations, which a process needs at its start alone.
+// Notes the commands that a process sends: a file of its own, because every request runs it, and no other part of metrics.
 import type { Counter, Histogram } from 'prom-client'
 
 /** Makes a function that notes each command that was sent to a server: its name, its time, and the code of its error. */

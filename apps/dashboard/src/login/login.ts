@@ -20,11 +20,7 @@ export interface LoginDeps {
   log: Pick<Logger, 'info'>
 }
 
-/** A session with its token. */
-interface OpenSession {
-  token: string
-  visitor: Visitor
-}
+type Sent = Pick<Request, 'headers'>
 
 /** The page of the login, and what it sends. */
 export function loginRoutes(deps: LoginDeps): Router {
@@ -106,9 +102,9 @@ export async function logOut(request: Request, response: Response, deps: LoginDe
  * MongoDB is away, once it is back.
  */
 export async function findSession(
-  request: Pick<Request, 'headers'>,
+  request: Sent,
   deps: LoginDeps,
-): Promise<OpenSession | undefined> {
+): Promise<{ token: string; visitor: Visitor } | undefined> {
   const token = tokenIn(request, deps)
   if (token === undefined) return undefined
   // Other requests are sent by pages that refresh themselves.
@@ -184,11 +180,11 @@ function cookieOf({ isSecure }: Pick<LoginDeps, 'isSecure'>, name = 'sluice') {
   return { name: isSecure ? `__Host-${name}` : name, attributes }
 }
 
-function tokenIn(request: Pick<Request, 'headers'>, deps: Pick<LoginDeps, 'isSecure'>): string | undefined {
+function tokenIn(request: Sent, deps: Pick<LoginDeps, 'isSecure'>): string | undefined {
   return cookieIn(request, cookieOf(deps).name)
 }
 
-function cookieIn({ headers }: Pick<Request, 'headers'>, name: string): string | undefined {
+function cookieIn({ headers }: Sent, name: string): string | undefined {
   const cookies = (headers.cookie ?? '').split(';').map((cookie) => cookie.trim().split('='))
   return cookies.find(([key]) => key === name)?.[1]
 }

@@ -5,17 +5,9 @@ import type { Visitor } from '@sluice/queue'
 import type { ClientAuth } from 'openid-client'
 import type { oidcSettings } from '../settings.ts'
 
-/** Why nobody is logged in. */
-export interface Refused {
-  status: number
-  refusal: string
-  /** For the log alone. */
-  reason?: string
-}
-
-export function refused(status: number, refusal: string, reason?: string): Refused {
-  return { status, refusal, ...(reason !== undefined && { reason }) }
-}
+/** Why nobody is logged in. @param reason for the log alone */
+export const refused = (status: number, refusal: string, reason?: string) => ({ status, refusal, reason })
+export type Refused = ReturnType<typeof refused>
 
 export type Oidc = NonNullable<Awaited<ReturnType<typeof openOidc>>>
 

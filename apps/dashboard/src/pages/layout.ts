@@ -103,7 +103,7 @@ export function progress(label: string, done: number, total = 1): Html {
   return html`<progress max="${Math.max(total, 1)}" value="${done}" aria-label="${label}"></progress>`
 }
 
-/** A cell of a table. Numbers are shown in words; `false` and an absent value leave the cell empty. */
+/** A cell of a table. Numbers get separators; `false` and an absent value leave the cell empty. */
 export type Cell = Html | readonly Html[] | string | number | false | undefined
 
 /**
@@ -123,7 +123,7 @@ export function table(
 
 export function tableBegin(label: string, heads: readonly string[]): Html {
   return html`<div class="table" role="region" aria-label="${label}" tabindex="0"><table>
-<thead><tr>${heads.map((head) => html`<th scope="col"${styleOf(head)}>${head.replace('#', '')}</th>`)}</tr></thead>
+<thead><tr>${heads.map((head) => html`<th scope="col"${numberClass(head)}>${head.replace('#', '')}</th>`)}</tr></thead>
 `
 }
 
@@ -131,10 +131,10 @@ export const TABLE_END = raw('</table></div>')
 
 export function tableRow(heads: readonly string[], cells: readonly Cell[]): Html {
   const text = (cell: Cell) => (typeof cell === 'number' ? shown(cell) : cell)
-  return html`<tr>${cells.map((cell, at) => html`<td${styleOf(heads[at])}>${text(cell)}</td>`)}</tr>`
+  return html`<tr>${cells.map((cell, at) => html`<td${numberClass(heads[at])}>${text(cell)}</td>`)}</tr>`
 }
 
-const styleOf = (head = '') => head.startsWith('#') && html` class="number"`
+const numberClass = (head = '') => head.startsWith('#') && html` class="number"`
 
 /** Names with their values. Absent values are left out. */
 export function facts(entries: Readonly<Record<string, Html | string | number | undefined>>): Html {

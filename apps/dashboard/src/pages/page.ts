@@ -15,7 +15,7 @@ export interface PagesDeps {
   readThread: ReadThread
   readOverview: ReturnType<typeof queue.createReadOverview>
   readHistory: ReturnType<typeof queue.createReadHistory>
-  /** All failed jobs by their reason. */
+  /** Groups all failed jobs by their reason. */
   readGroups: () => Promise<FailedJobGroups>
   /** The address of a trace, with `{traceId}`. */
   traceUrl: string | null
@@ -29,7 +29,7 @@ export interface Session {
   csrf: string
 }
 
-/** A person asks for a page, or acts. */
+/** The request of a person for a page or an act. */
 export interface Visit extends Session {
   params: Readonly<Record<string, string>>
   query: URLSearchParams
