@@ -1,4 +1,4 @@
-// Charts of the history, as SVG that needs no script. Their colours are those of the page, so dark pages have dark charts.
+// Charts of the history, as SVG without a script. Their colours are those of the page, so dark pages have dark charts.
 import type { HistoryPoint } from '@sluice/contract'
 import { html } from 'hono/html'
 import type { Html } from './page.ts'
