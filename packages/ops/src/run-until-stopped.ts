@@ -40,7 +40,11 @@ export async function runUntilStopped({
         log.error({ err, resource: name }, 'resource.release_failed')
       }
     })
-  exitOnUncaughtErrors(log)
+  // Unhandled rejections arrive here too.
+  process.on('uncaughtException', (err) => {
+    log.fatal({ err }, 'process.crashed')
+    process.exit(1)
+  })
   stopping.signal.addEventListener('abort', () => limitStop(stopping.signal.reason, graceSeconds, log))
   onStopRequest((reason) => stopping.abort(reason))
 
@@ -89,12 +93,4 @@ function limitStop(reason: unknown, graceSeconds: number, log: Logger): void {
   }
   // The process must end by our own exit, never because its event loop ran empty.
   setTimeout(overrun, graceSeconds * 1_000)
-}
-
-function exitOnUncaughtErrors(log: Logger): void {
-  // Unhandled rejections arrive here too.
-  process.on('uncaughtException', (err) => {
-    log.fatal({ err }, 'process.crashed')
-    process.exit(1)
-  })
 }
