@@ -1,6 +1,7 @@
 // Runs a process from its start to its orderly end: releases everything that it acquired, and exits 0 only if nothing
 // failed.
 import { once } from 'node:events'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 
 /** The means of a starting process. */
@@ -51,7 +52,17 @@ export async function runUntilStopped({
   const failed = await live(start({ release, stopping: stopping.signal }), stopping, log)
   await acquired.disposeAsync()
   log.info({ failed, clean }, 'process.stopped')
-  return process.exit(clean && !failed ? 0 : 1)
+  return exit(clean && !failed ? 0 : 1, log)
+}
+
+/** A reader of the log that does not read must not hold up the end. */
+const LAST_LINES_MS = 300
+
+/** Exits once no line is on its way: otherwise the lines that are written at the exit would come before it. */
+async function exit(code: number, log: Logger): Promise<never> {
+  const written = new Promise<void>((resolve) => log.flush(() => resolve()))
+  await Promise.race([written, delay(LAST_LINES_MS)])
+  return process.exit(code)
 }
 
 /** From the start until all resources are to be released; true if the start failed by itself. */
@@ -89,7 +100,7 @@ function limitStop(reason: unknown, graceSeconds: number, log: Logger): void {
   log.info({ reason, graceSeconds }, 'process.stopping')
   const overrun = () => {
     log.error({ graceSeconds }, 'process.stop_overran')
-    process.exit(1)
+    void exit(1, log)
   }
   // The process must end by our own exit, never because its event loop ran empty.
   setTimeout(overrun, graceSeconds * 1_000)
