@@ -7,8 +7,8 @@ import type { Logger } from 'pino'
 /** The means of a starting process. */
 export interface Life {
   /**
-   * Registers the release of a resource that was just acquired, under a `name` for the log; the last acquired is
-   * released first.
+   * Registers the release of a resource that was just acquired, under a `name` for the log. It is called once; the last
+   * acquired is released first.
    */
   release: (name: string, release: () => Promise<void> | void) => void
   /** Aborts as soon as the process must stop, also while it still starts. */
