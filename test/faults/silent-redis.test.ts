@@ -77,6 +77,8 @@ test('callers and /readyz learn soon that the connections of an API to Redis die
 /** How many callers wait at a time, and how many requests are posted. */
 const CALLERS = scale(60, 250)
 const POSTS = scale(120, 8_000)
+/** How an API may refuse whose Redis or processor is slow. */
+const BUSY = ['503 queue_unavailable', '503 overloaded', '504 acceptance_unknown']
 /** A stream that nobody reads has so many bytes at most. */
 const STREAM_BYTES = 17 * 1024 * 1024
 
@@ -93,11 +95,12 @@ test('while the reply listener of an API is frozen no caller is told of a failur
 
   wire.cut()
   const posted = await postMany(sluice)
-  // A busy API may refuse what it then never accepts. Whatever it accepted must be answered by its result.
-  const refused = posted.filter(({ status, body }) => status === 503 && body.code === 'queue_unavailable')
-  const stored = posted.filter(({ status }) => status === 200)
-  assert.equal(stored.length + refused.length, posted.length)
-  assert(stored.length > 0.9 * posted.length, `${refused.length} of ${posted.length} were refused`)
+  // A busy API may refuse what it then never accepts, or not know. Whatever it accepted must be answered by its result.
+  const answers = Map.groupBy(posted, ({ status, body }) => (status === 200 ? 'stored' : `${status} ${body.code}`))
+  const stored = answers.get('stored')?.length ?? 0
+  for (const answer of ['stored', ...BUSY]) answers.delete(answer)
+  assert.deepEqual([...answers.keys()], [])
+  assert(stored > 0.9 * posted.length, `only ${stored} of ${posted.length} were stored`)
   await until('it to be no longer ready', async () => !(await readinessOf(sluice.url)).ready, NOT_READY_MS)
   const state = await readinessOf(sluice.url)
   assert.deepEqual([state.ready, state.checks.redis?.ok, state.checks.replies?.ok], [false, true, false])

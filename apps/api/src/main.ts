@@ -38,6 +38,7 @@ import {
   REPLY_SILENT_MS,
   runOperations,
   startHeartbeats,
+  watchLayout,
   watchRedis,
 } from '@sluice/queue'
 import { connectStore } from '@sluice/store/connect'
@@ -74,7 +75,7 @@ const RESOLUTION_MS = 50
 await runUntilStopped({
   graceSeconds: settings.shutdownGraceSeconds,
   log,
-  async start({ release, stopping }) {
+  async start({ release, stopping, stop }) {
     const onRedisError = (err: Error) => log.warn({ err: err.message }, 'redis.error')
     const opened = openMetrics('api', apiMetrics)
     const { metrics } = opened
@@ -85,14 +86,15 @@ await runUntilStopped({
     release('keyring', () => keyring.close())
     const redis = connectFailFast(settings.redisUrl, onRedisError)
     release('redis', () => redis.disconnect())
-    observeCommands(redis, noteCommands(metrics.redisTime, metrics.redisErrors))
+    observeCommands(redis, { times: metrics.redisTime, errors: metrics.redisErrors })
+    const keys = queueKeys(settings.queue)
     await watchRedis(redis, {
       onFault: settings.redisChecks,
       minMemory: settings.minRedisMemory,
       warn: (fault) => log.warn({ fault }, 'redis.unfit'),
     })
+    await watchLayout(redis, keys.base, ({ message }) => stop(message))
     const ping = pingWhenAsked(() => pingRedis(redis))
-    const keys = queueKeys(settings.queue)
     const results = createResults(redis, keys)
     const enqueuer = createEnqueuer(keys, redis, {
       threads: settings.queueThreads,

@@ -29,6 +29,7 @@ import {
   openQueue,
   queueKeys,
   startHeartbeats,
+  watchLayout,
 } from '@sluice/queue'
 import { connectStore } from '@sluice/store/connect'
 import { createFindStored, createReadThread } from '@sluice/store/find'
@@ -47,13 +48,14 @@ const GROUPS_SHARED_MS = 2_000
 await runUntilStopped({
   graceSeconds: settings.shutdownGraceSeconds,
   log,
-  async start({ release, stopping }) {
+  async start({ release, stopping, stop }) {
     const redis = connectFailFast(settings.redisUrl, (err) => log.warn({ err: err.message }, 'redis.error'))
     release('redis', () => redis.disconnect())
     const opened = openMetrics('dashboard', mongoMetrics)
     const { metrics } = opened
-    observeCommands(redis, noteCommands(metrics.redisTime, metrics.redisErrors))
+    observeCommands(redis, { times: metrics.redisTime, errors: metrics.redisErrors })
     const keys = queueKeys(settings.queue)
+    await watchLayout(redis, keys.base, ({ message }) => stop(message))
     const about = { kind: 'dashboard', version: versionOfSluice() } as const
     const stopHeartbeats = startHeartbeats(redis, keys, about, async () => ({}))
     release('heartbeats', stopHeartbeats)

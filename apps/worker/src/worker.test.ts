@@ -97,7 +97,8 @@ describe('a batch that cannot be stored', () => {
   })
 })
 
-test('time in queue is that of the first try: a job that is delivered again does not count', async () => {
+/** Works on a job that was enqueued at this time, and that fails. Returns count and sum of the times in queue so far. */
+async function failEnqueued(enqueuedAt: number, redelivered: boolean) {
   const { thread } = request('a')
   const work = createWork({
     ingest: { ingest: async () => ({ error: new Error('no') }) },
@@ -106,10 +107,20 @@ test('time in queue is that of the first try: a job that is delivered again does
     log: createLogger({ name: 'test', level: 'silent' }),
   })
   const data = { tenant: 'acme', stamp: 1, requestId: 'r', retained: false, threads: [thread] }
-  const job = { id: 'j', lane: 'bulk' as const, data, digests: [], attempt: 1, suspect: false, enqueuedAt: Date.now() }
-  for (const redelivered of [false, true]) await assert.rejects(work({ ...job, redelivered }), PartlyStoredError)
+  const job = { id: 'j', name: 'slack/a', lane: 'bulk' as const, data, digests: [], attempt: 1, suspect: false }
+  await assert.rejects(work({ ...job, enqueuedAt, redelivered }), PartlyStoredError)
   const { values } = await metrics.queueTime.get()
-  assert.equal(values.find(({ metricName }) => metricName?.endsWith('_count'))?.value, 1)
+  const sample = (end: string) => values.find(({ metricName }) => metricName?.endsWith(end))?.value ?? 0
+  return { count: sample('_count'), sum: sample('_sum') }
+}
+
+test('time in queue is that of the first try: a job that is delivered again does not count', async () => {
+  for (const redelivered of [false, true]) assert.equal((await failEnqueued(Date.now(), redelivered)).count, 1)
+})
+
+test('time in queue is never negative, though the clock of Redis is ahead', async () => {
+  const { sum } = await failEnqueued(Date.now(), false)
+  assert.equal((await failEnqueued(Date.now() + 60_000, false)).sum, sum)
 })
 
 describe('the pause after a batch', () => {

@@ -13,11 +13,13 @@ export interface Life {
   release: (name: string, release: () => Promise<void> | void) => void
   /** Aborts as soon as the process must stop, also while it still starts. */
   stopping: AbortSignal
+  /** Stops the process in order, for this reason. */
+  stop: (reason: string) => void
 }
 
 /**
- * Starts a process and stops it in order, at SIGTERM, SIGINT or when the parent that spawned it with an IPC channel is
- * gone. A stop during the start waits for the start to settle. Exits 0 after an orderly stop; 1 if the start or a
+ * Starts a process and stops it in order, at SIGTERM, SIGINT, `stop`, or when the parent that spawned it with an IPC
+ * channel is gone. A stop during the start waits for the start to settle. Exits 0 after an orderly stop; 1 if the start or a
  * release failed, at an uncaught error, or once the grace time is over. A parent gets the message `{ ready: true }`.
  */
 export async function runUntilStopped({
@@ -47,9 +49,10 @@ export async function runUntilStopped({
     process.exit(1)
   })
   stopping.signal.addEventListener('abort', () => limitStop(stopping.signal.reason, graceSeconds, log))
-  onStopRequest((reason) => stopping.abort(reason))
+  const stop = (reason: string) => stopping.abort(reason)
+  onStopRequest(stop)
 
-  const failed = await live(start({ release, stopping: stopping.signal }), stopping, log)
+  const failed = await live(start({ release, stopping: stopping.signal, stop }), stopping, log)
   await acquired.disposeAsync()
   log.info({ failed, clean }, 'process.stopped')
   return exit(clean && !failed ? 0 : 1, log)
