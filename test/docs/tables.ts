@@ -3,12 +3,9 @@ import { apiSettings, IMPORT_ITEMS } from '@sluice/api/settings'
 import { FAULT_CODES, LIMIT_DETAILS, type LimitName, PROBLEMS, SERVICES } from '@sluice/contract'
 import { dashboardSettings } from '@sluice/dashboard/settings'
 import { formats } from '@sluice/formats'
-import { metricsTable, mongoMetrics, processMetrics, processSettings, settingsTable } from '@sluice/ops'
+import { type Declarations, type MetricDeclarations, mongoMetrics, processMetrics, processSettings } from '@sluice/ops'
 import { workerMetrics } from '@sluice/worker/metrics'
 import { workerSettings } from '@sluice/worker/settings'
-
-type Declarations = Parameters<typeof settingsTable>[0]
-type Metrics = Parameters<typeof metricsTable>[0]
 
 /** What the documents say by tables and lists that are made from the code, by the name that stands in the document. */
 export const tables: Readonly<Record<string, () => string>> = {
@@ -32,12 +29,26 @@ function ownOf<Declared>(declarations: Readonly<Record<string, Declared>>, share
   return Object.fromEntries(Object.entries(declarations).filter(([name]) => !(name in shared)))
 }
 
-function settings(declarations: Declarations): string {
-  return `| Setting | Default | Must be | What it is for |\n| --- | --- | --- | --- |\n${settingsTable(declarations)}`
+/** A table with a row for each setting, in the order declared. */
+export function settings(declarations: Declarations): string {
+  const rows = Object.values(declarations).map(({ env, description, fallback, bound, secret, needs }) => {
+    const needed = needs.length === 0 ? '' : ` Needs ${needs.join(', ')}.`
+    const purpose = description + needed + (secret ? ' Secret.' : '')
+    return row([`\`${env}\``, fallback === null ? 'none' : `\`${fallback}\``, bound, purpose])
+  })
+  return ['| Setting | Default | Must be | What it is for |', '| --- | --- | --- | --- |', ...rows].join('\n')
 }
 
-function metrics(declarations: Metrics): string {
-  return `| Metric | Type | Labels | Meaning |\n| --- | --- | --- | --- |\n${metricsTable(declarations)}`
+/** A table with a row for each metric, in the order declared. */
+export function metrics(declarations: MetricDeclarations): string {
+  const rows = Object.values(declarations).map(({ name, type, labels, help }) =>
+    row([`\`${name}\``, type, labels.map((label) => `\`${label}\``).join(', '), help]),
+  )
+  return ['| Metric | Type | Labels | Meaning |', '| --- | --- | --- | --- |', ...rows].join('\n')
+}
+
+function row(cells: readonly string[]): string {
+  return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`
 }
 
 function limits(): string {

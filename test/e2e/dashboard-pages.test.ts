@@ -13,6 +13,7 @@ import { acceptedIn, jobIn, storedIn } from './support/read-reply.ts'
 import { someThread } from './support/some-thread.ts'
 
 const HTML = '<img src=x onerror=alert(1)><script>alert(2)</script>"\'-->'
+const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736'
 const STORED = { externalId: 'q1', text: `Stored with ${HTML}`, speaker: 'Ada' }
 
 describe('the dashboard in Chromium', () => {
@@ -33,7 +34,8 @@ describe('the dashboard in Chromium', () => {
     const executablePath = findChromium()
     ;[sluice, browser] = await Promise.all([startSluice(t), chromium.launch({ executablePath })])
     t.onTestFinished(() => browser.close())
-    dashboard = startProcess(t, 'apps/dashboard/src/main.ts', { ...sluice.settings, PORT: '0' })
+    const settings = { ...sluice.settings, PORT: '0', TRACE_URL: 'https://traces.example/{traceId}' }
+    dashboard = startProcess(t, 'apps/dashboard/src/main.ts', settings)
     const { address } = await dashboard.line(({ msg }) => msg === 'dashboard.listening')
     url = `http://127.0.0.1:${Object(address).port}`
     await until('the dashboard is ready', async () => (await fetch(`${url}/readyz`)).ok)
@@ -52,10 +54,9 @@ describe('the dashboard in Chromium', () => {
     // Sluice never writes such documents, so every job for their threads fails.
     await sources.insertMany(ids)
     const fields = { title: HTML, channelName: HTML, description: HTML, quotes: [{ text: HTML, speaker: HTML }] }
+    const headers = { prefer: 'respond-async', traceparent: `00-${TRACE}-00f067aa0ba902b7-01` }
     const replies = await Promise.all(
-      externalIds.map((externalId) =>
-        importer.post(someThread({ ...fields, externalId }), { prefer: 'respond-async' }),
-      ),
+      externalIds.map((externalId) => importer.post(someThread({ ...fields, externalId }), headers)),
     )
     replies.forEach(acceptedIn)
     const paths = replies.map(({ headers }) => headers.get('location') ?? '')
@@ -97,6 +98,8 @@ describe('the dashboard in Chromium', () => {
     await page.getByRole('link', { name: 'slack/C1-2' }).click()
     await page.getByText('It is not stored.').waitFor()
     await page.getByRole('region', { name: 'Tries' }).waitFor()
+    const trace = page.getByRole('region', { name: 'Hits' }).getByRole('link', { name: 'Trace' })
+    assert.equal(await trace.getAttribute('href'), `https://traces.example/${TRACE}`)
     await inspect(visitor, 'a thread that failed')
     await page.getByRole('link', { name: 'Recent' }).click()
     await inspect(visitor, 'recent')
@@ -135,6 +138,10 @@ describe('the dashboard in Chromium', () => {
     await inspect(visitor, 'group')
     await page.getByRole('link', { name: `slack/${HTML}` }).click()
     await inspect(visitor, 'job')
+    assert.equal(
+      await page.getByRole('link', { name: 'Trace' }).getAttribute('href'),
+      `https://traces.example/${TRACE}`,
+    )
     assert.equal(await page.locator('pre').count(), 0)
     await page.getByRole('button', { name: 'Reveal the payload' }).click()
     assert.match((await page.locator('pre').textContent()) ?? '', /"speaker": "<img src=x/)

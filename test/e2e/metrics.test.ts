@@ -47,6 +47,8 @@ describe('the metrics of a running Sluice', () => {
   test('a stored thread is counted by its outcome, with its times in the queue, in the store and end to end', async () => {
     const { status } = await postThread(sluice, aThread())
     assert.equal(status, 200)
+    // The caller may have its answer before the worker learns that Redis has the result.
+    await until('the thread is counted', async () => (await sumOf('worker', 'sluice_threads_stored_total')) > 0)
     assert.equal(await sumOf('worker', 'sluice_threads_stored_total', { outcome: 'created' }), 1)
     for (const time of ['queue_', 'store_', ''])
       assert.equal(await sumOf('worker', `sluice_job_${time}seconds_count`, { lane: 'interactive' }), 1, time)

@@ -15,8 +15,11 @@ const WITH_SERVERS = [
   'apps/dashboard',
   'packages/queue',
   'packages/servers',
+  'packages/store/src/find-stored',
   'packages/store/src/keys',
-  ...['attacks', 'bench', 'e2e', 'faults', 'laws', 'overload', 'runner', 'soak'].map((kind) => `test/${kind}`),
+  ...['attacks', 'bench', 'e2e', 'faults', 'laws', 'overload', 'runner', 'soak', 'upgrade'].map(
+    (kind) => `test/${kind}`,
+  ),
 ]
 
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const

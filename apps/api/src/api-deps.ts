@@ -1,21 +1,6 @@
 // The dependencies that `main.ts` passes to the API's parts. Each part picks those that it needs.
 import type { Logger, Readiness } from '@sluice/ops'
-import type {
-  createListRecent,
-  createReadHistory,
-  createReadOverview,
-  createRetainLater,
-  Enqueuer,
-  FailedJobs,
-  Find,
-  FoundJob,
-  Imports,
-  JobResult,
-  Operations,
-  Quota,
-  ReplyListener,
-  Results,
-} from '@sluice/queue'
+import type * as queue from '@sluice/queue'
 import type { Keyring } from '@sluice/store/keys'
 import type { SourceReads } from '@sluice/store/read'
 import type { BodyParser, Budget } from './body/read-body.ts'
@@ -25,32 +10,32 @@ import type { ApiLimits } from './settings.ts'
 export interface ApiDeps extends SourceReads {
   log: Logger
   metrics: ApiMetrics
-  /** Notes a problem that a request was answered with, for the overview. */
+  /** Counts a problem that a request was answered with. */
   noteProblem: (code: string, tenant: string) => void
   keyring: Pick<Keyring, 'find'>
   /** The quota of a key without limits of its own. */
-  quota: Omit<Quota, 'keyId'>
-  enqueuer: Pick<Enqueuer, 'enqueue' | 'admit' | 'charge' | 'quotaLeft'>
-  replyListener: Pick<ReplyListener, 'replica' | 'wait'>
-  findClaimed: Results['findClaimed']
+  quota: Omit<queue.Quota, 'keyId'>
+  enqueuer: Pick<queue.Enqueuer, 'enqueue' | 'admit' | 'charge' | 'quotaLeft'>
+  replyListener: Pick<queue.ReplyListener, 'replica' | 'wait'>
+  findClaimed: queue.Results['findClaimed']
   /**
    * The job's result, or undefined: then it will be retained for the caller that gets the job's id. Never throws: if
    * Redis is away, the caller gets the id all the same, but the result may expire earlier.
    */
-  retainResult: (jobId: string) => Promise<JobResult | undefined>
+  retainResult: (jobId: string) => Promise<queue.JobResult | undefined>
   /** Has a result retained as soon as Redis answers again. Never throws. */
-  retainLater: ReturnType<typeof createRetainLater>
+  retainLater: ReturnType<typeof queue.createRetainLater>
   /** @throws {QueueUnavailableError} */
-  findJob: (jobId: string) => Promise<FoundJob | undefined>
+  findJob: (jobId: string) => Promise<queue.FoundJob | undefined>
   /** The reads of sources that run at the same time, counted as one byte each. */
   readSpace: Budget
-  imports: Imports
-  failedJobs: FailedJobs
-  operations: Operations
-  find: Find
-  listRecent: ReturnType<typeof createListRecent>
-  readOverview: ReturnType<typeof createReadOverview>
-  readHistory: ReturnType<typeof createReadHistory>
+  imports: queue.Imports
+  failedJobs: queue.FailedJobs
+  operations: queue.Operations
+  find: queue.Find
+  listRecent: ReturnType<typeof queue.createListRecent>
+  readOverview: ReturnType<typeof queue.createReadOverview>
+  readHistory: ReturnType<typeof queue.createReadHistory>
   /** Checks for operations at once, if this replica runs them. */
   wakeOperations: () => void
   parser: Pick<BodyParser, 'thread' | 'array'>
@@ -66,4 +51,13 @@ export interface ApiDeps extends SourceReads {
   stopping: AbortSignal
   /** Aborts at the end of the grace time, when open requests must be answered. */
   graceOver: AbortSignal
+}
+
+/** The dependencies of all middleware. */
+export type MiddlewareDeps = Pick<
+  ApiDeps,
+  'metrics' | 'noteProblem' | 'log' | 'stopping' | 'graceOver' | 'loopDelay' | 'keyring' | 'quota'
+> & {
+  enqueuer: Pick<ApiDeps['enqueuer'], 'admit' | 'charge' | 'quotaLeft'>
+  limits: Pick<ApiDeps['limits'], 'maxLoopDelayMs'>
 }

@@ -1,15 +1,7 @@
 // Builds the API as an Express app: its middleware in order, and the routes of a table.
 import express, { type ErrorRequestHandler, type Express, type RequestHandler } from 'express'
-import {
-  admit,
-  answer,
-  authenticate,
-  enterRoute,
-  finish,
-  type Locals,
-  type MiddlewareDeps,
-  openContext,
-} from './request/middleware.ts'
+import type { MiddlewareDeps } from './api-deps.ts'
+import { answer, authenticate, enterRoute, finish, type Locals, openContext } from './request/middleware.ts'
 import {
   asProblem,
   CallerGoneError,
@@ -19,7 +11,7 @@ import {
   problemBody,
 } from './request/problem-error.ts'
 import type { Answer, Handler, PathParams, RequestContext } from './request/request-context.ts'
-import { IDEMPOTENCY_KEY, type Route } from './routes/route.ts'
+import { enqueues, IDEMPOTENCY_KEY, type Route } from './routes/route.ts'
 
 /** What the router needs of a route, with the handler at work. */
 export type ServedRoute = Pick<Route, 'method' | 'path' | 'access' | 'parameters' | 'onlyReads'> & { handler: Handler }
@@ -34,11 +26,9 @@ export function buildApp(deps: MiddlewareDeps, routes: readonly ServedRoute[]): 
     for (const path of new Set(added.map((route) => route.path))) {
       const ofPath = added.filter((route) => route.path === path)
       const at = app.route(expressPath(path)).all(enterRoute(path, access))
-      for (const { method, handler, parameters, onlyReads } of ofPath) {
-        if (!parameters?.includes(IDEMPOTENCY_KEY)) at[method](refuseIdempotencyKey)
-        // Operators must be able to handle failed jobs while nothing is accepted.
-        if (method === 'post' && access === 'importer' && !onlyReads) at.post(admit(deps))
-        at[method](answer(deps, handler))
+      for (const route of ofPath) {
+        if (!route.parameters?.includes(IDEMPOTENCY_KEY)) at[route.method](refuseIdempotencyKey)
+        at[route.method](answer(deps, route.handler, enqueues(route)))
       }
       at.all(refuseMethod(ofPath))
     }

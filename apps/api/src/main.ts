@@ -1,6 +1,5 @@
 // The API process: reads its settings, connects, builds the app, listens, and stops in order.
 import { randomUUID } from 'node:crypto'
-import { monitorEventLoopDelay } from 'node:perf_hooks'
 import {
   checkOf,
   createLogger,
@@ -14,32 +13,7 @@ import {
   startAdminServer,
   versionOfSluice,
 } from '@sluice/ops'
-import {
-  connectFailFast,
-  connectRetrying,
-  createEnqueuer,
-  createFailedJobs,
-  createFind,
-  createImports,
-  createListRecent,
-  createLoadAudit,
-  createOperations,
-  createReadHistory,
-  createReadOverview,
-  createReadState,
-  createResults,
-  createRetainLater,
-  findJob,
-  observeCommands,
-  openReplyListener,
-  orUnavailable,
-  pingRedis,
-  queueKeys,
-  REPLY_SILENT_MS,
-  runOperations,
-  startHeartbeats,
-  watchRedis,
-} from '@sluice/queue'
+import * as queue from '@sluice/queue'
 import { connectStore } from '@sluice/store/connect'
 import { createFindStored } from '@sluice/store/find'
 import { createKeyring, keyAccess } from '@sluice/store/keys'
@@ -48,7 +22,8 @@ import type { ApiDeps } from './api-deps.ts'
 import { buildApp } from './app.ts'
 import { createBodyParser, createBudget } from './body/read-body.ts'
 import { listen } from './connection/listen.ts'
-import { apiMetrics, countRefusals, readApi, sampleApi } from './metrics.ts'
+import { apiMetrics, countProblems, readApi, sampleApi } from './metrics.ts'
+import { watchLoopDelay } from './request/loop-delay.ts'
 import { apiRoutes } from './routes/route-table.ts'
 import { apiSettings } from './settings.ts'
 
@@ -68,13 +43,10 @@ const READS_AT_ONCE = 8
 const LINGER_MS = 1_500
 const LINGER_SHARE = 0.25
 
-/** The event loop's delay is measured this often. */
-const RESOLUTION_MS = 50
-
 await runUntilStopped({
   graceSeconds: settings.shutdownGraceSeconds,
   log,
-  async start({ release, stopping }) {
+  async start({ release, stopping, stop }) {
     const onRedisError = (err: Error) => log.warn({ err: err.message }, 'redis.error')
     const opened = openMetrics('api', apiMetrics)
     const { metrics } = opened
@@ -83,30 +55,31 @@ await runUntilStopped({
     release('store', () => store.close())
     const keyring = createKeyring({ ...keyAccess(store.db), onError: (err) => log.warn({ err }, 'keys.not_reached') })
     release('keyring', () => keyring.close())
-    const redis = connectFailFast(settings.redisUrl, onRedisError)
+    const redis = queue.connectFailFast(settings.redisUrl, onRedisError)
     release('redis', () => redis.disconnect())
-    observeCommands(redis, noteCommands(metrics.redisTime, metrics.redisErrors))
-    await watchRedis(redis, {
+    queue.observeCommands(redis, { times: metrics.redisTime, errors: metrics.redisErrors })
+    const keys = queue.queueKeys(settings.queue)
+    await queue.watchRedis(redis, {
       onFault: settings.redisChecks,
       minMemory: settings.minRedisMemory,
       warn: (fault) => log.warn({ fault }, 'redis.unfit'),
     })
-    const ping = pingWhenAsked(() => pingRedis(redis))
-    const keys = queueKeys(settings.queue)
-    const results = createResults(redis, keys)
-    const enqueuer = createEnqueuer(keys, redis, {
+    await queue.watchLayout(redis, keys.base, ({ message }) => stop(message))
+    const ping = pingWhenAsked(() => queue.pingRedis(redis))
+    const results = queue.createResults(redis, keys)
+    const enqueuer = queue.createEnqueuer(keys, redis, {
       threads: settings.queueThreads,
       bytes: settings.queueBytes,
       tenantShare: settings.tenantShare,
       waitingSeconds: settings.waitingSeconds,
       claimBytes: settings.claimBytes,
     })
-    const auditLoad = createLoadAudit(redis, keys)
+    const auditLoad = queue.createLoadAudit(redis, keys)
     const logWrong = (isWrong: boolean) => isWrong && log.warn('load.corrected')
     const audits = setInterval(() => auditLoad().then(logWrong, () => {}), AUDIT_EVERY_MS)
     release('load audits', () => clearInterval(audits))
-    const replyReader = connectRetrying(settings.redisUrl, onRedisError, REPLY_SILENT_MS)
-    const replyListener = openReplyListener(randomUUID(), keys, replyReader, results)
+    const replyReader = queue.connectRetrying(settings.redisUrl, onRedisError, queue.REPLY_SILENT_MS)
+    const replyListener = queue.openReplyListener(randomUUID(), keys, replyReader, results)
     release('reply listener', () => replyListener.close())
 
     const { tenantShare } = settings
@@ -122,11 +95,11 @@ await runUntilStopped({
         replies: checkOf(replyListener.isListening(), 'the reply stream was not read for a moment'),
       })
     }
-    const failedJobs = createFailedJobs(redis, keys, enqueuer.queues)
-    const operations = createOperations(redis, keys)
-    const imports = createImports(redis, keys)
+    const failedJobs = queue.createFailedJobs(redis, keys, enqueuer.queues)
+    const operations = queue.createOperations(redis, keys)
+    const imports = queue.createImports(redis, keys)
     const findStored = createFindStored(store.db, { searchesQuotes: settings.searchQuotes === 'on' })
-    const operationsRun = runOperations({
+    const operationsRun = queue.runOperations({
       failedJobs,
       operations,
       jobsPerSecond: settings.operationJobsPerSecond,
@@ -138,28 +111,28 @@ await runUntilStopped({
       onError: (err) => redis.status === 'ready' && log.warn({ err: err.message }, 'operation.interrupted'),
     })
     release('operations', operationsRun.close)
-    const queueState = createReadState(redis, keys)
-    const refusals = countRefusals()
+    const queueState = queue.createReadState(redis, keys)
+    const problems = countProblems(metrics)
     const graceOver = new AbortController()
     const deps: ApiDeps = {
       log,
       metrics,
-      noteProblem: refusals.note,
+      noteProblem: problems.note,
       keyring,
       quota: { quotesPerSecond: settings.quotesPerSecond, burstQuotes: settings.burstQuotes },
       enqueuer,
       replyListener,
       findClaimed: results.findClaimed,
       retainResult: (id) => results.retainResult(id).catch(() => undefined),
-      retainLater: createRetainLater(results),
-      findJob: (id) => orUnavailable(findJob(enqueuer.queues, results, id)),
+      retainLater: queue.createRetainLater(results),
+      findJob: (id) => queue.orUnavailable(queue.findJob(enqueuer.queues, results, id)),
       ...createSourceReads(store.db),
       readSpace: createBudget({ maxBytes: READS_AT_ONCE, tenantShare }),
       imports,
-      listRecent: createListRecent(redis, keys),
-      readOverview: createReadOverview(redis, keys),
-      readHistory: createReadHistory(redis, keys),
-      find: createFind(redis, keys, { imports, results, findStored }),
+      listRecent: queue.createListRecent(redis, keys),
+      readOverview: queue.createReadOverview(redis, keys),
+      readHistory: queue.createReadHistory(redis, keys),
+      find: queue.createFind(redis, keys, { imports, results, findStored }),
       failedJobs,
       operations,
       wakeOperations: operationsRun.wake,
@@ -188,7 +161,7 @@ await runUntilStopped({
     const about = { kind: 'api', version: versionOfSluice() } as const
     release(
       'heartbeats',
-      startHeartbeats(redis, keys, about, () => readApi(metrics, refusals.byTenant, queueState)),
+      queue.startHeartbeats(redis, keys, about, () => readApi(metrics, problems.byTenant, queueState)),
     )
     release('http server', async () => {
       const graceMs = settings.shutdownGraceSeconds * 1000
@@ -203,15 +176,3 @@ await runUntilStopped({
     log.info({ port: http.port, adminPort: admin.port, replica: replyListener.replica }, 'api.listening')
   },
 })
-
-/** Measures each second the 99th percentile of the event loop's delays in that second, until the process ends. */
-function watchLoopDelay(): { p99Ms: number } {
-  const delay = { p99Ms: 0 }
-  const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
-  histogram.enable()
-  setInterval(() => {
-    delay.p99Ms = histogram.percentile(99) / 1e6 - RESOLUTION_MS
-    histogram.reset()
-  }, 1_000).unref()
-  return delay
-}

@@ -107,12 +107,13 @@ const MOST_TENANTS = 1_000
 /** Redis keeps at most so much of a tenant's name, in characters. */
 const SHOWN_TENANT = 64
 
-/** Counts refusals by tenant, for the overview: a metric must not have a label without a bound. */
-export function countRefusals() {
+/** Counts problems, and refusals by tenant for the overview: a metric must not have a label without a bound. */
+export function countProblems({ problems }: Pick<ApiMetrics, 'problems'>) {
   const byTenant = new Map<string, number>()
   return {
     byTenant,
     note(code: string, tenant: string): void {
+      problems.inc({ code })
       if (!REFUSALS.has(code)) return
       const name = tenant.slice(0, SHOWN_TENANT)
       if (byTenant.size < MOST_TENANTS || byTenant.has(name)) byTenant.set(name, (byTenant.get(name) ?? 0) + 1)

@@ -1,7 +1,7 @@
 // Finds the API that a command uses, and the key for it.
 import { readFile } from 'node:fs/promises'
 import type { Command } from 'commander'
-import { type InstancePaths, instancePaths, NoInstance, readRunning } from './start/instance.ts'
+import { instancePaths, NoInstance, readRunning } from './start/instance.ts'
 
 /** The environment variable with a key. */
 const KEY_VARIABLE = 'SLUICE_API_KEY'
@@ -22,23 +22,16 @@ export interface Target {
   apiKey: string
 }
 
-/** Which key the API needs. */
-export interface KeyKind {
-  /** As people call it: "an operator's key". */
-  name: string
-  /** The key of the Sluice that runs in a folder. */
-  fileIn: (paths: InstancePaths) => string
-}
-
-export const IMPORTER_KEY: KeyKind = { name: "an importer's key", fileIn: ({ key }) => key }
+/** Whose key the API needs. */
+export type KeyHolder = 'importer' | 'operator'
 
 /** Adds the options that name an API and a key. */
-export function apiOptions(command: Command, { name }: KeyKind): Command {
+export function apiOptions(command: Command, holder: KeyHolder): Command {
   return command
     .option('--url <url>', 'the API (default: that of the Sluice that runs in this folder)')
     .option(
       '--key-file <path>',
-      `a file with ${name} (default: SLUICE_API_KEY; without --url, else that of the Sluice in this folder)`,
+      `a file with an ${holder}'s key (default: SLUICE_API_KEY; without --url, else that of the Sluice in this folder)`,
     )
 }
 
@@ -54,16 +47,19 @@ export class ApiUnknown extends Error {
 export async function findApi(
   { folder, env }: FindApiDeps,
   { url, keyFile }: ApiOptions,
-  kind: KeyKind,
+  holder: KeyHolder,
 ): Promise<Target> {
   const paths = instancePaths(folder)
-  const named = keyFile === undefined ? env[KEY_VARIABLE] : await readKey(keyFile, kind)
-  if (url !== undefined) return { url: checkUrl(url), apiKey: named || missingKey(kind) }
+  const named = keyFile === undefined ? env[KEY_VARIABLE] : await readKey(keyFile, holder)
+  if (url !== undefined) return { url: checkUrl(url), apiKey: named || missingKey(holder) }
   const running = await readRunning(paths.running)
   if (running === undefined)
     throw new NoInstance(`No Sluice runs in ${folder}. Run \`start\` there, or name an API with --url.`)
   // The key of this folder goes to the API of this folder only.
-  return { url: running.apiUrl, apiKey: named || (await readKey(kind.fileIn(paths), kind)) }
+  return {
+    url: running.apiUrl,
+    apiKey: named || (await readKey(holder === 'operator' ? paths.operatorKey : paths.key, holder)),
+  }
 }
 
 /** The dashboard of `DASHBOARD_URL`, else of the Sluice that runs in this folder, if its API is used. */
@@ -77,13 +73,13 @@ function checkUrl(url: string): string {
   throw new ApiUnknown('--url must begin with http:// or https://.')
 }
 
-function missingKey({ name }: KeyKind): never {
-  throw new ApiUnknown(`No key is known: put ${name} into ${KEY_VARIABLE}, or name a file with --key-file.`)
+function missingKey(holder: KeyHolder): never {
+  throw new ApiUnknown(`No key is known: put an ${holder}'s key into ${KEY_VARIABLE}, or name a file with --key-file.`)
 }
 
-async function readKey(file: string, kind: KeyKind): Promise<string> {
+async function readKey(file: string, holder: KeyHolder): Promise<string> {
   const key = await readFile(file, 'utf8').catch((error) => {
     throw new ApiUnknown(`The key cannot be read: ${error instanceof Error ? error.message : error}`)
   })
-  return key.trim() || missingKey(kind)
+  return key.trim() || missingKey(holder)
 }

@@ -15,8 +15,9 @@ process.stderr.on('error', () => {})
 const folder = process.cwd()
 const env = processEnv()
 const say = (line: string) => void process.stdout.write(`${line}\n`)
+const show = (line: string) => void process.stderr.write(`${line}\n`)
 const fail = (message: string) => {
-  process.stderr.write(`${message}\n`)
+  show(message)
   process.exitCode = 1
 }
 
@@ -53,62 +54,26 @@ const confirm = async (question: string) => {
   return answer.trim().toLowerCase() === 'y'
 }
 
+const deps = { folder, env, process, openDb, openClient, createLink, confirm, say, print: say, show, fail }
+
 /** Each command is loaded only if it is run or listed: all of them take 0.2 s. */
 const commands: Readonly<Record<string, () => Promise<Command>>> = {
-  async start() {
-    const { startCommand } = await import('./start/start-command.ts')
+  start: async () => {
     const { connectStore } = await import('@sluice/store/connect')
-    return startCommand({ folder, env, connectStore, createLink, say, fail })
+    return (await import('./start/start-command.ts')).startCommand({ ...deps, connectStore })
   },
-  async import() {
-    const { importCommand } = await import('./import/import-command.ts')
-    return importCommand({ folder, env, say, process })
-  },
-  async list() {
-    const { listCommand } = await import('./sources/sources-commands.ts')
-    return listCommand({ folder, env, print: say })
-  },
-  async get() {
-    const { getCommand } = await import('./sources/sources-commands.ts')
-    return getCommand({ folder, env, print: say })
-  },
-  async keys() {
-    const { keysCommand } = await import('./keys/keys-command.ts')
-    return keysCommand({ openDb, print: say })
-  },
-  async login() {
-    const { loginCommand } = await import('./login/login-command.ts')
-    return loginCommand({ folder, env, createLink, print: say })
-  },
-  async status() {
-    const { statusCommand } = await import('./jobs/status-command.ts')
-    return statusCommand({ openClient, print: say })
-  },
-  async find() {
-    const { findCommand } = await import('./jobs/find-command.ts')
-    return findCommand({ openClient, print: say })
-  },
-  async tail() {
-    const { tailCommand } = await import('./jobs/tail-command.ts')
-    return tailCommand({ openClient, print: say })
-  },
-  async jobs() {
-    const { jobsCommand } = await import('./jobs/jobs-command.ts')
-    return jobsCommand({ openClient, print: say, confirm })
-  },
-  async pause() {
-    const { laneCommand } = await import('./jobs/lane-command.ts')
-    return laneCommand('pause', { openClient, print: say })
-  },
-  async resume() {
-    const { laneCommand } = await import('./jobs/lane-command.ts')
-    return laneCommand('resume', { openClient, print: say })
-  },
-  async doctor() {
-    const { doctorCommand } = await import('./doctor/doctor-command.ts')
-    const show = (line: string) => void process.stderr.write(`${line}\n`)
-    return doctorCommand({ openDb, print: say, show, fail })
-  },
+  import: async () => (await import('./import/import-command.ts')).importCommand(deps),
+  list: async () => (await import('./sources/sources-commands.ts')).listCommand(deps),
+  get: async () => (await import('./sources/sources-commands.ts')).getCommand(deps),
+  keys: async () => (await import('./keys/keys-command.ts')).keysCommand(deps),
+  login: async () => (await import('./login/login-command.ts')).loginCommand(deps),
+  status: async () => (await import('./jobs/status-command.ts')).statusCommand(deps),
+  find: async () => (await import('./jobs/find-command.ts')).findCommand(deps),
+  tail: async () => (await import('./jobs/tail-command.ts')).tailCommand(deps),
+  jobs: async () => (await import('./jobs/jobs-command.ts')).jobsCommand(deps),
+  pause: async () => (await import('./jobs/lane-command.ts')).laneCommand('pause', deps),
+  resume: async () => (await import('./jobs/lane-command.ts')).laneCommand('resume', deps),
+  doctor: async () => (await import('./doctor/doctor-command.ts')).doctorCommand(deps),
 }
 
 const sluice = new Command('sluice')

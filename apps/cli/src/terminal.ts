@@ -75,6 +75,22 @@ export function count(number: number): string {
   return number.toLocaleString('en')
 }
 
+/** A number before what it counts, which is written in the plural: `2 rows without text`, `1 row without text`. */
+export function counted(number: number, plural: string): string {
+  return `${count(number)} ${number === 1 ? singular(plural) : plural}`
+}
+
+const VERBS: Readonly<Record<string, string>> = { were: 'was', are: 'is', have: 'has' }
+
+/** Changes the first noun that ends in s, and the verb that follows it. */
+function singular(plural: string): string {
+  return plural.replace(
+    /\b(\w+?)(ies|s)\b(?:( that)? (were|are|have)\b)?/,
+    (_, stem: string, end: string, that = '', verb = '') =>
+      `${stem}${end === 'ies' ? 'y' : ''}${that}${verb && ` ${VERBS[verb]}`}`,
+  )
+}
+
 /** A moment in a cell, accurate to a minute, in UTC. */
 export function moment(at: Date | undefined): string {
   return at === undefined ? '-' : at.toISOString().slice(0, 16).concat('Z')
@@ -113,4 +129,25 @@ export async function runFor<T>(
     if (isOneOf(error, forPeople)) return command.error(`error: ${error.message}`)
     throw error
   }
+}
+
+/** An action of a command: see `runFor`. */
+export function actionOf<Args extends unknown[]>(
+  forPeople: readonly ErrorClass[],
+  work: (...args: Args) => Promise<void>,
+) {
+  return function (this: Command, ...args: Args): Promise<void> {
+    return runFor(this, forPeople, () => work(...args))
+  }
+}
+
+/** Prints an answer as JSON, or in lines for people. */
+export function printAnswer<Answer>(
+  { print }: { print: (line: string) => void },
+  { json }: { json?: true | undefined },
+  answer: Answer,
+  linesOf: (answer: Answer) => readonly string[],
+): void {
+  if (json) print(JSON.stringify(answer, null, 2))
+  else for (const line of linesOf(answer)) print(line)
 }

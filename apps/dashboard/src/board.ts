@@ -7,18 +7,14 @@ import { ExpressAdapter } from '@bull-board/express'
 import { type Redis, readShownJob } from '@sluice/queue'
 import type { Job, Queue } from 'bullmq'
 import express, { type Express } from 'express'
+import { contentSecurityPolicy } from './policy.ts'
 
 /** Its page has styles in attributes, and says by `base` where its files are. */
-const CONTENT_SECURITY_POLICY = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self' 'unsafe-inline'",
-  "img-src 'self' data:",
-  "connect-src 'self'",
-  "form-action 'none'",
-  "base-uri 'self'",
-  "frame-ancestors 'none'",
-].join('; ')
+const CONTENT_SECURITY_POLICY = contentSecurityPolicy({
+  style: "'self' 'unsafe-inline'",
+  form: "'none'",
+  base: "'self'",
+})
 
 /** Its page would load a font from another host. */
 const FONT_LINK = /<link href="https:[^>]*>/g

@@ -1,32 +1,14 @@
 // Builds the dashboard: the login, its own pages behind it, and Bull Board under `/board`.
 
-import { QueueUnavailableError } from '@sluice/queue'
-import express, {
-  type ErrorRequestHandler,
-  type Express,
-  type NextFunction,
-  type Request,
-  type RequestHandler,
-  type Response,
-} from 'express'
+import { OperationsFullError, QueueUnavailableError } from '@sluice/queue'
+import express, { type ErrorRequestHandler, type Express, type RequestHandler, type Response } from 'express'
 import { html } from 'hono/html'
 import { type BoardDeps, buildBoard } from './board.ts'
 import { csrfOf, findSession, type LoginDeps, loginRoutes, logOut } from './login/login.ts'
-import { isOperator, type Page, renderPage, type Visit } from './pages/layout.ts'
-import { type PagesDeps, pages, type Show } from './pages/pages.ts'
-import { refuseOtherHosts, refuseOtherSites } from './policy.ts'
-
-/** A page may load only its own files, so no text of a job can load others, and no other site may frame it. */
-const CONTENT_SECURITY_POLICY = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "img-src 'self' data:",
-  "connect-src 'self'",
-  "form-action 'self'",
-  "base-uri 'none'",
-  "frame-ancestors 'none'",
-].join('; ')
+import { renderPage } from './pages/layout.ts'
+import { isOperator, type Page, type PagesDeps, type Session, type Show } from './pages/page.ts'
+import { acts, pages } from './pages/pages.ts'
+import { contentSecurityPolicy, refuseOtherHosts, refuseOtherSites } from './policy.ts'
 
 export interface DashboardDeps extends LoginDeps, BoardDeps, PagesDeps {
   /** The host names that browsers may use for it. */
@@ -34,7 +16,7 @@ export interface DashboardDeps extends LoginDeps, BoardDeps, PagesDeps {
   isReady: () => boolean
 }
 
-type Locals = { visit: Visit }
+type Locals = { session: Session }
 type Middleware = RequestHandler<Record<string, string>, unknown, unknown, unknown, Locals>
 
 /** Builds the app with its pages, `/livez` and `/readyz`; it does not listen yet. */
@@ -45,7 +27,7 @@ export function buildDashboard(deps: DashboardDeps): Express {
   app.use((_request, response, next) => {
     response.set({
       'cache-control': 'no-store',
-      'content-security-policy': CONTENT_SECURITY_POLICY,
+      'content-security-policy': contentSecurityPolicy({ style: "'self'", form: "'self'", base: "'none'" }),
       'cross-origin-opener-policy': 'same-origin',
       'cross-origin-resource-policy': 'same-origin',
       // With `no-referrer`, browsers would send their own forms with the origin `null`.
@@ -65,10 +47,9 @@ export function buildDashboard(deps: DashboardDeps): Express {
   app.use(requireSession(deps), refuseForgedForms)
   app.post('/logout', (request, response) => logOut(request, response, deps))
   app.use('/board', refuseViewers, buildBoard(deps))
-  const { all, operators, acts } = pages(deps)
-  for (const [path, show] of Object.entries(all)) app.get(path, showPage(show))
-  for (const [path, show] of Object.entries(operators)) app.get(path, refuseViewers, showPage(show))
-  for (const [path, act] of Object.entries(acts)) app.post(path, refuseViewers, showPage(act))
+  for (const [path, show] of Object.entries(pages.all)) app.get(path, showPage(show, deps))
+  for (const [path, show] of Object.entries(pages.operators)) app.get(path, refuseViewers, showPage(show, deps))
+  for (const [path, act] of Object.entries(acts)) app.post(path, refuseViewers, showPage(act, deps))
   app.use((request, response) => sendPage(request, response, NOT_FOUND))
   app.use(answerError(deps))
   return app
@@ -82,26 +63,30 @@ const FORGED: Page = {
 }
 const REDIS_AWAY: Page = {
   title: 'Redis cannot be reached',
-  body: html`<p class="problem">Redis has the queue and the sessions. This page works again as soon as Redis does.</p>`,
+  body: html`<p class="problem" id="redis-away" data-refresh>Redis has the queue and the sessions. This page works again as soon as Redis does.</p>`,
+  status: 503,
+}
+const TOO_MANY: Page = {
+  title: 'Too many operations are open',
+  body: html`<p>Wait until some of the <a href="/operations">open ones</a> are completed.</p>`,
   status: 503,
 }
 
 /** Shows a page, goes to another one, or says that the address has none. */
-function showPage(show: Show): Middleware {
+function showPage(show: Show, deps: PagesDeps): Middleware {
   return async (request, response) => {
-    const { params, originalUrl } = request
-    const { searchParams } = new URL(originalUrl, 'http://dashboard')
+    const { params, body, originalUrl } = request
+    const { searchParams: query } = new URL(originalUrl, 'http://dashboard')
     const left = new AbortController()
     response.once('close', () => left.abort())
-    const asked = { body: request.body, gone: left.signal }
-    const page = await show({ ...response.locals.visit, params, query: searchParams }, asked)
+    const page = await show({ ...response.locals.session, params, query, body, gone: left.signal }, deps)
     if (typeof page === 'string') return response.redirect(303, page)
-    await sendPage(request as Request, response, page ?? NOT_FOUND)
+    await sendPage(request, response, page ?? NOT_FOUND)
   }
 }
 
-async function sendPage(request: Request, response: Response, page: Page): Promise<void> {
-  const text = await renderPage(page, response.locals.visit, request.path)
+async function sendPage({ path }: { path: string }, response: Response, page: Page): Promise<void> {
+  const text = await renderPage(page, response.locals.session, path)
   response.status(page.status ?? 200)
   if (page.rest === undefined) return void response.send(text)
   const end = text.lastIndexOf('</main>')
@@ -112,10 +97,9 @@ async function sendPage(request: Request, response: Response, page: Page): Promi
 
 function requireSession(deps: LoginDeps): Middleware {
   return async (request, response, next) => {
-    const session = await findSession(request as Request, deps)
-    if (session !== undefined) {
-      const { token, visitor } = session
-      response.locals.visit = { visitor, csrf: csrfOf(token), params: {}, query: new URLSearchParams() }
+    const found = await findSession(request, deps)
+    if (found !== undefined) {
+      response.locals.session = { visitor: found.visitor, csrf: csrfOf(found.token) }
       return next()
     }
     const { method, originalUrl, headers } = request
@@ -131,21 +115,22 @@ function requireSession(deps: LoginDeps): Middleware {
 
 const refuseForgedForms: Middleware = async (request, response, next) => {
   const { method, body } = request
-  if (method === 'GET' || method === 'HEAD' || Object(body).csrf === response.locals.visit.csrf) return next()
-  await sendPage(request as Request, response, FORGED)
+  if (method === 'GET' || method === 'HEAD' || Object(body).csrf === response.locals.session.csrf) return next()
+  await sendPage(request, response, FORGED)
 }
 
 const refuseViewers: Middleware = async (request, response, next) => {
-  if (isOperator(response.locals.visit)) return next()
+  if (isOperator(response.locals.session)) return next()
   const body = html`<p>A viewer reads ids and reasons, and changes nothing.</p>`
-  await sendPage(request as Request, response, { title: 'For operators only', body, status: 403 })
+  await sendPage(request, response, { title: 'For operators only', body, status: 403 })
 }
 
 /** Express recognises an error handler by its four parameters. The error may quote a payload, so it is not sent. */
 function answerError({ log }: Pick<DashboardDeps, 'log'>): ErrorRequestHandler {
-  return async (error, request, response, _next: NextFunction) => {
+  return async (error, request, response, _next) => {
     if (response.headersSent) return void response.destroy()
     if (error instanceof QueueUnavailableError) return sendPage(request, response, REDIS_AWAY)
+    if (error instanceof OperationsFullError) return sendPage(request, response, TOO_MANY)
     const status = Number(error?.status) < 500 ? Number(error.status) : 500
     if (status === 500) log.info({ err: error, path: request.path.slice(0, 200) }, 'page.failed')
     const body = html`<p class="problem">${status === 500 ? 'The log says why.' : 'The request can’t be read.'}</p>`

@@ -1,15 +1,16 @@
 // Starts the dashboard as a process.
-import { once } from 'node:events'
 import { createServer } from 'node:http'
 import {
   checkOf,
   createLogger,
+  listen,
   mongoMetrics,
   noteCommands,
   openMetrics,
   readinessOf,
   runUntilStopped,
   settingsOrExit,
+  shareFor,
   startAdminServer,
   versionOfSluice,
 } from '@sluice/ops'
@@ -28,6 +29,7 @@ import {
   openQueue,
   queueKeys,
   startHeartbeats,
+  watchLayout,
 } from '@sluice/queue'
 import { connectStore } from '@sluice/store/connect'
 import { createFindStored, createReadThread } from '@sluice/store/find'
@@ -40,54 +42,54 @@ import { dashboardSettings } from './settings.ts'
 const settings = settingsOrExit(dashboardSettings)
 const log = createLogger({ name: 'dashboard', level: settings.logLevel })
 
+/** Pages that refresh themselves share one grouping: that of 100,000 jobs takes a second or two. */
+const GROUPS_SHARED_MS = 2_000
+
 await runUntilStopped({
   graceSeconds: settings.shutdownGraceSeconds,
   log,
-  async start({ release, stopping }) {
+  async start({ release, stopping, stop }) {
     const redis = connectFailFast(settings.redisUrl, (err) => log.warn({ err: err.message }, 'redis.error'))
     release('redis', () => redis.disconnect())
     const opened = openMetrics('dashboard', mongoMetrics)
     const { metrics } = opened
-    observeCommands(redis, noteCommands(metrics.redisTime, metrics.redisErrors))
+    observeCommands(redis, { times: metrics.redisTime, errors: metrics.redisErrors })
     const keys = queueKeys(settings.queue)
+    await watchLayout(redis, keys.base, ({ message }) => stop(message))
     const about = { kind: 'dashboard', version: versionOfSluice() } as const
-    release(
-      'heartbeats',
-      startHeartbeats(redis, keys, about, async () => ({})),
-    )
+    const stopHeartbeats = startHeartbeats(redis, keys, about, async () => ({}))
+    release('heartbeats', stopHeartbeats)
     const queues = { interactive: openQueue(keys, 'interactive', redis), bulk: openQueue(keys, 'bulk', redis) }
     const store = connectStore(settings.mongodbUrl, noteCommands(metrics.mongoTime, metrics.mongoErrors))
     release('store', () => store.close())
     const keyring = createKeyring({ ...keyAccess(store.db), onError: (err) => log.warn({ err }, 'keys.not_reached') })
     release('keyring', () => keyring.close())
+    const failedJobs = createFailedJobs(redis, keys, queues)
     const imports = createImports(redis, keys)
     const findStored = createFindStored(store.db, { searchesQuotes: settings.searchQuotes === 'on' })
 
-    const hosts = allowedHosts(settings)
-    const isReady = () => redis.status === 'ready' && !stopping.aborted
-    const admin = await startAdminServer({
-      port: settings.adminPort,
-      host: settings.adminHost,
-      metrics: opened,
-      readiness: async () =>
-        readinessOf({
-          process: checkOf(!stopping.aborted, 'stopping'),
-          redis: checkOf(redis.status === 'ready', 'not connected'),
-        }),
-    })
-    release('admin server', admin.close)
+    const readiness = () =>
+      readinessOf({
+        process: checkOf(!stopping.aborted, 'stopping'),
+        redis: checkOf(redis.status === 'ready', 'not connected'),
+      })
+    const { adminPort, adminHost, port, host } = settings
+    const admin = { port: adminPort, host: adminHost, metrics: opened, readiness: async () => readiness() }
+    const adminServer = await startAdminServer(admin)
+    release('admin server', adminServer.close)
     const server = createServer(
       buildDashboard({
         queues: Object.values(queues),
         redis,
-        hosts,
-        isReady,
+        hosts: allowedHosts(settings),
+        isReady: () => readiness().ready,
         isSecure: settings.url?.startsWith('https:') ?? false,
         log,
         sessions: createSessions(redis, keys),
         keyring,
         oidc: await openOidc(settings),
-        failedJobs: createFailedJobs(redis, keys, queues),
+        failedJobs,
+        readGroups: shareFor(GROUPS_SHARED_MS, () => failedJobs.groups({})),
         operations: createOperations(redis, keys),
         imports,
         traceUrl: settings.traceUrl,
@@ -98,15 +100,9 @@ await runUntilStopped({
         find: createFind(redis, keys, { imports, results: createResults(redis, keys), findStored }),
       }),
     )
-    server.listen(settings.port, settings.host)
-    await once(server, 'listening')
-    release('http server', async () => {
-      const closed = once(server, 'close')
-      server.close()
-      // The page polls every few seconds, so cutting its connections loses nothing.
-      server.closeAllConnections()
-      await closed
-    })
-    log.info({ address: server.address(), adminPort: admin.port }, 'dashboard.listening')
+    const listening = await listen(server, port, host)
+    // A page asks again every few seconds, so cutting its connections loses nothing.
+    release('http server', listening.close)
+    log.info({ address: listening.address, adminPort: adminServer.port }, 'dashboard.listening')
   },
 })

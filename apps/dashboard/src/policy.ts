@@ -1,6 +1,20 @@
-// The hosts and sites from which the dashboard accepts requests.
+// The hosts and sites from which the dashboard accepts requests, and what its pages may load.
 import { isIPv6 } from 'node:net'
+import type { Settings } from '@sluice/ops'
 import type { RequestHandler, Response } from 'express'
+import type { dashboardSettings } from './settings.ts'
+
+type HostSettings = Pick<Settings<typeof dashboardSettings>, 'hosts' | 'url' | 'host'>
+
+/**
+ * A page may load only its own files, so no text of a job can load others, and no other site may frame it.
+ *
+ * @param sources what the page may have of styles, forms and base addresses
+ */
+export function contentSecurityPolicy({ style, form, base }: Record<'style' | 'form' | 'base', string>): string {
+  const files = `script-src 'self'; style-src ${style}; img-src 'self' data:; connect-src 'self'`
+  return `default-src 'none'; ${files}; form-action ${form}; base-uri ${base}; frame-ancestors 'none'`
+}
 
 /** The names of this machine, by which a browser on it reaches the dashboard, directly or through a tunnel. */
 const LOCAL_HOSTS = ['localhost', '127.0.0.1', '[::1]']
@@ -9,11 +23,7 @@ const LOCAL_HOSTS = ['localhost', '127.0.0.1', '[::1]']
  * The host names that browsers may use: those of the setting, else that of the dashboard's URL, the address that it listens
  * on and this machine's own names.
  */
-export function allowedHosts({
-  hosts,
-  url,
-  host,
-}: Record<'hosts' | 'url', string | null> & { host: string }): string[] {
+export function allowedHosts({ hosts, url, host }: HostSettings): string[] {
   const named = hosts?.split(',') ?? [URL.parse(url ?? '')?.hostname ?? '', host, ...LOCAL_HOSTS]
   return named
     .map((name) => hostnameOf(isIPv6(name.trim()) ? `[${name.trim()}]` : name.trim()))

@@ -1,5 +1,5 @@
 // Chooses the requests of the next batch, if several have gathered.
-import type { Lane } from '@sluice/queue'
+import { LANES, type Lane } from '@sluice/queue'
 
 /** The size of a request, and the bounds of a batch. A batch always contains at least one request. */
 export interface BatchSize {
@@ -24,19 +24,17 @@ const BULK_SHARE = 0.25
 export function chooseBatch(gathered: readonly BatchItem[], bounds: BatchSize): readonly number[] {
   const suspect = gathered.findIndex((request) => request.suspect)
   if (suspect !== -1) return [suspect]
-  const all = gathered.map((request, place) => ({ request, place }))
-  const interactive = all.filter(({ request }) => request.lane === 'interactive')
-  const bulk = all.filter(({ request }) => request.lane === 'bulk')
-  const forInteractive = bulk.length === 0 ? 1 : 1 - BULK_SHARE
-  const forBulk = interactive.length === 0 ? 1 : BULK_SHARE
-  return [...fill(interactive, bounds, forInteractive), ...fill(bulk, bounds, forBulk)]
+  const has = (lane: Lane) => gathered.some((request) => request.lane === lane)
+  const shares = { interactive: has('bulk') ? 1 - BULK_SHARE : 1, bulk: has('interactive') ? BULK_SHARE : 1 }
+  return LANES.flatMap((lane) => fill(gathered, bounds, lane, shares[lane]))
 }
 
-/** Returns the indexes of the first requests that fit into this share of a batch, at least one. */
-function fill(requests: readonly { request: BatchItem; place: number }[], bounds: BatchSize, share: number): number[] {
+/** Returns the indexes of the first requests of a lane that fit into this share of a batch, at least one. */
+function fill(gathered: readonly BatchItem[], bounds: BatchSize, lane: Lane, share: number): number[] {
   const places: number[] = []
   const size = { documents: 0, characters: 0 }
-  for (const { request, place } of requests) {
+  for (const [place, request] of gathered.entries()) {
+    if (request.lane !== lane) continue
     size.documents += request.documents
     size.characters += request.characters
     const fits = size.documents <= bounds.documents * share && size.characters <= bounds.characters * share

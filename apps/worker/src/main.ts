@@ -14,23 +14,13 @@ import {
   startAdminServer,
   versionOfSluice,
 } from '@sluice/ops'
-import {
-  asError,
-  type Consumer,
-  connectRetrying,
-  createConsumer,
-  type FetchedJob,
-  observeCommands,
-  pingRedis,
-  queueKeys,
-  startHeartbeats,
-  watchRedis,
-} from '@sluice/queue'
+import * as queue from '@sluice/queue'
 import { connectStore, createBatchStore, mongoCommands, PROBE_MS, probeStore } from '@sluice/store'
 import { readWorker, workerMetrics } from './metrics.ts'
+import { createNoteFailure } from './note-failure.ts'
 import { workerSettings } from './settings.ts'
 import { createPutBack, isStoreAway } from './store-away.ts'
-import { createIngest, createWork, describeFailure, describeJob, failedThreadsOf, requestsOf } from './worker.ts'
+import { createIngest, createWork, describeJob, requestsOf } from './worker.ts'
 
 const settings = settingsOrExit(workerSettings)
 const log = createLogger({ name: 'worker', level: settings.logLevel })
@@ -48,21 +38,19 @@ const BATCH_CHARACTERS = 8_000_000
 await runUntilStopped({
   graceSeconds: settings.shutdownGraceSeconds,
   log,
-  async start({ release, stopping }) {
+  async start({ release, stopping, stop }) {
     const opened = openMetrics('worker', workerMetrics)
     const { metrics } = opened
     release('tracing', await openTracing('worker', settings))
     const store = connectStore(settings.mongodbUrl)
     release('store', () => store.close())
-    const redis = connectRetrying(settings.redisUrl, (err) => log.warn({ err: err.message }, 'redis.error'))
+    const redis = queue.connectRetrying(settings.redisUrl, (err) => log.warn({ err: err.message }, 'redis.error'))
     release('redis', async () => redis.disconnect())
-    observeCommands(redis, noteCommands(metrics.redisTime, metrics.redisErrors))
-    const pings = { redis: pingWhenAsked(() => pingRedis(redis)), store: pingWhenAsked(store.ping) }
-    // The admin server starts first, so that it answers while Redis is away.
-    const listsSources = settings.listSources === 'on'
-    const searchesQuotes = settings.searchQuotes === 'on'
+    queue.observeCommands(redis, { times: metrics.redisTime, errors: metrics.redisErrors })
+    const pings = { redis: pingWhenAsked(() => queue.pingRedis(redis)), store: pingWhenAsked(store.ping) }
     const onCommand = noteCommands(metrics.mongoTime, metrics.mongoErrors)
-    const batchStore = createBatchStore(mongoCommands(store.db, { listsSources, searchesQuotes, onCommand }))
+    const indexes = { listsSources: settings.listSources === 'on', searchesQuotes: settings.searchQuotes === 'on' }
+    const batchStore = createBatchStore(mongoCommands(store.db, { ...indexes, onCommand }))
     const probeCommands = mongoCommands(store.db, { limitMs: PROBE_MS, onCommand })
     const probe = (bytes: number) => probeStore(probeCommands, bytes)
     const ingest = createIngest({
@@ -76,6 +64,7 @@ await runUntilStopped({
       const { ok } = await pings.store()
       metrics.storeAvailable.set(Number(ok && putBackAny.awayMs() === undefined))
     })
+    // The admin server starts first, so that it answers while Redis is away.
     const admin = await startAdminServer({
       port: settings.adminPort,
       host: settings.adminHost,
@@ -91,11 +80,13 @@ await runUntilStopped({
       },
     })
     release('admin server', admin.close)
-    await watchRedis(redis, {
+    const keys = queue.queueKeys(settings.queue)
+    await queue.watchRedis(redis, {
       onFault: settings.redisChecks,
       minMemory: settings.minRedisMemory,
       warn: (fault) => log.warn({ fault }, 'redis.unfit'),
     })
+    await queue.watchLayout(redis, keys.base, ({ message }) => stop(message))
 
     release('batch store', async () => {
       // Nothing is lost if this fails or exceeds its time: the tokens of the last batches become stale, and other
@@ -103,22 +94,17 @@ await runUntilStopped({
       const settling = batchStore.settle().catch((err) => log.warn({ err }, 'batches.not_settled'))
       await Promise.race([settling, delay(SETTLE_MS, undefined, { ref: false })])
     })
-    const putBack = (job: FetchedJob, reason: string) =>
+    const putBack = (job: queue.FetchedJob, reason: string) =>
       putBackAny.putBack(consumer, requestsOf(job), reason, describeJob(job))
-    const keys = queueKeys(settings.queue)
-    const consumer: Consumer = createConsumer({
+    const consumer: queue.Consumer = queue.createConsumer({
       ...settings,
       // As in the log's `hostname` and `pid`.
       name: `${hostname()}:${process.pid}`,
       keys,
       redis,
       concurrency: { interactive: settings.concurrency, bulk: settings.bulkConcurrency },
-      resultBounds: {
-        retainedMs: settings.retainedResultSeconds * 1000,
-        transientMs: settings.waitSeconds * 2000,
-        bytes: settings.resultBytes,
-        recentBytes: settings.recentBytes,
-      },
+      retainedMs: settings.retainedResultSeconds * 1000,
+      transientMs: settings.waitSeconds * 2000,
       ready: ingest.ready,
       work: createWork({ ingest, putBack, metrics, log }),
       async beforeFinalFailure(job) {
@@ -128,31 +114,20 @@ await runUntilStopped({
           return undefined
         } catch (error) {
           if (!(await isStoreAway(error, probe, requests))) throw error
-          return putBack(job, asError(error).message)
+          return putBack(job, queue.asError(error).message)
         }
       },
-      onStored(receipts) {
-        for (const { source } of receipts) metrics.stored.inc({ outcome: source.outcome })
-      },
-      onFailed(job, failure, final) {
-        metrics.failed.inc({ final: String(final) })
-        if (final) metrics.threadsFailed.inc(failedThreadsOf(job, failure))
-        const page =
-          final && settings.dashboardUrl ? { page: `${settings.dashboardUrl.replace(/\/$/, '')}/jobs/${job.id}` } : {}
-        const fields = { ...describeJob(job), ...describeFailure(job, failure), ...page }
-        log[final ? 'error' : 'warn'](fields, final ? 'job.failed' : 'job.try_failed')
-      },
+      stored: metrics.stored,
+      onFailed: createNoteFailure({ metrics, dashboardUrl: settings.dashboardUrl, log }),
       onEvicted: (jobId) => log.warn({ jobId }, 'job.evicted'),
       onError: (err) => log.error({ err }, 'queue.failed'),
     })
     const about = { kind: 'worker', version: versionOfSluice() } as const
-    const heartbeats = startHeartbeats(redis, keys, about, () =>
-      readWorker(metrics, {
-        storeAwayMs: putBackAny.awayMs(),
-        slowJobs: consumer.lockedFor(SLOW_MS).slice(0, SLOW_SHOWN),
-      }),
-    )
-    release('heartbeats', heartbeats)
+    const read = () => {
+      const slowJobs = consumer.lockedFor(SLOW_MS).slice(0, SLOW_SHOWN)
+      return readWorker(metrics, { storeAwayMs: putBackAny.awayMs(), slowJobs })
+    }
+    release('heartbeats', queue.startHeartbeats(redis, keys, about, read))
     release('consumer', () => consumer.close((settings.shutdownGraceSeconds - 0.5) * 1000))
 
     log.info({ adminPort: admin.port }, 'worker.listening')

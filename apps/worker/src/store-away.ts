@@ -1,13 +1,16 @@
-// Deals with a store that fails: tries the parts of a failed batch, or if the store is away, pauses the consumer
-// until it commits writes again.
+// Deals with a store that fails: tries the parts of a failed batch and names what could not be stored, or if the store
+// is away, pauses the consumer until it commits writes again.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from '@sluice/ops'
-import type { Away, Consumer } from '@sluice/queue'
-import { isRefused, StoreAwayError, type StoreRequest } from '@sluice/store'
+import { type Away, asError, type Consumer, type FetchedJob, PartlyStoredError, type Receipt } from '@sluice/queue'
+import { isRefused, StoreAwayError, type StoredAnswer, type StoreRequest } from '@sluice/store'
 import type { WorkerMetrics } from './metrics.ts'
 
 /** Resolves if the store commits a write of `bytes` bytes, and rejects otherwise. */
 export type ProbeStore = (bytes: number) => Promise<void>
+
+/** A request was stored or can't be stored, or the store is away and the request's outcome is unknown. */
+export type Ingested = { answer: StoredAnswer } | { error: Error } | (Away & { reason: string })
 
 /** What was to be written. Nearly all of its bytes are characters of text. */
 type Written = readonly { characters: number }[]
@@ -21,6 +24,23 @@ export async function isStoreAway(error: unknown, probeStore: ProbeStore, failed
   return !error.timedOut || (await probeFailure(probeStore, charactersOf(failed))) !== undefined
 }
 
+/**
+ * Returns what became of the requests of a batch that failed: it is put back as a whole if the store is away, or else
+ * stored in parts by `storeBatch`.
+ */
+export async function settleFailed<Request extends StoreRequest & Written[number], Tried extends object>(
+  batch: readonly Request[],
+  error: unknown,
+  probeStore: ProbeStore,
+  storeBatch: (part: Request[]) => Promise<(Tried | Ingested)[]>,
+): Promise<(Tried | Ingested)[]> {
+  if (await isStoreAway(error, probeStore, batch)) {
+    const { message: reason } = asError(error)
+    return batch.map(() => ({ away: true, reason }))
+  }
+  return batch.length > 1 ? storeInParts(batch, error, storeBatch) : [{ error: asError(error) }]
+}
+
 function charactersOf(requests: Written): number {
   return requests.reduce((sum, { characters }) => sum + characters, 0)
 }
@@ -30,7 +50,7 @@ function charactersOf(requests: Written): number {
  * if the error does not say which are at fault, its halves. Parts of parts lead to these, so a thousand threads do not
  * wait until each was tried alone. Stops when the store is away: the other part would wait for the same time.
  */
-export async function storeInParts<Request extends StoreRequest, Tried extends object>(
+async function storeInParts<Request extends StoreRequest, Tried extends object>(
   batch: readonly Request[],
   error: unknown,
   storeBatch: (part: Request[]) => Promise<Tried[]>,
@@ -59,6 +79,23 @@ function partsOf<Request extends StoreRequest>(batch: readonly Request[], error:
   return [batch.slice(0, middle), batch.slice(middle)]
 }
 
+/** The error of a job of which some threads could not be stored. It names the first of them. */
+export function partlyStored(
+  { data: { threads } }: FetchedJob,
+  ingested: readonly Ingested[],
+  receipts: readonly (Receipt | null)[],
+): PartlyStoredError {
+  const errors = ingested.map((one) => ('error' in one ? one.error : undefined))
+  const failedThreads = threads.flatMap(({ source: { service, externalId } }, place) => {
+    const reason = errors[place]?.message
+    return reason === undefined ? [] : [{ place, service, externalId, reason }]
+  })
+  const [message = ''] = failedThreads.map(({ place, service, externalId, reason }) =>
+    threads.length > 1 ? `threads[${place}] ${JSON.stringify(`${service}/${externalId}`)}: ${reason}` : reason,
+  )
+  return new PartlyStoredError(message, failedThreads, receipts, errors.find(Boolean))
+}
+
 /** The pauses between two probes. */
 const PROBE_AGAIN_MS = { first: 100, most: 1_000 }
 /** A store that is lost within this time after a successful probe fails at something that the probe does not test. */
@@ -71,48 +108,38 @@ const MAX_REST_MS = 10_000
  * were put back. In the pause, jobs wait in the queue, where a worker that reaches the store can fetch them.
  */
 export function createPutBack(probeStore: ProbeStore, metrics: Pick<WorkerMetrics, 'putBack'>, log: Logger) {
-  let isPaused = false
-  let lostAt = 0
+  /** When the store was lost, unless it is back. */
+  let lostAt: number | undefined
   let failedBytes = 0
   let rest = 0
   let recoveredAt = Number.NEGATIVE_INFINITY
 
-  async function resumeWhenBack(consumer: Consumer): Promise<void> {
+  async function pauseUntilBack(consumer: Consumer): Promise<void> {
     rest = performance.now() - recoveredAt > SOON_MS ? 0 : Math.min(rest * 2 || PROBE_AGAIN_MS.first, MAX_REST_MS)
     await consumer.pause()
     await delay(rest)
-    await untilCommitted()
-    isPaused = false
+    for (let wait = PROBE_AGAIN_MS.first, tries = 0; ; wait = Math.min(wait * 2, PROBE_AGAIN_MS.most), tries++) {
+      const failure = await probeFailure(probeStore, failedBytes)
+      if (failure === undefined) break
+      if (tries === 0) log.warn({ reason: failure.message }, 'store.probe_failed')
+      await delay(wait)
+    }
+    lostAt = undefined
     recoveredAt = performance.now()
     await consumer.resume()
     log.info('store.recovered')
   }
 
-  async function untilCommitted(): Promise<void> {
-    let wait = PROBE_AGAIN_MS.first
-    for (let tries = 0; ; tries++) {
-      const failure = await probeFailure(probeStore, failedBytes)
-      if (failure === undefined) return
-      if (tries === 0) log.warn({ reason: failure.message }, 'store.probe_failed')
-      await delay(wait)
-      wait = Math.min(wait * 2, PROBE_AGAIN_MS.most)
-    }
-  }
-
-  function pauseWhileAway(consumer: Consumer, failed: Written, reason: string): void {
-    failedBytes = charactersOf(failed) + (isPaused ? failedBytes : 0)
-    if (isPaused) return
-    isPaused = true
-    lostAt = performance.now()
-    log.warn({ reason }, 'store.lost')
-    resumeWhenBack(consumer).catch((err) => log.error({ err }, 'consumer.resume_failed'))
-  }
-
   return {
     /** Returns for how long the store has committed no write. Undefined unless it was lost. */
-    awayMs: () => (isPaused ? performance.now() - lostAt : undefined),
+    awayMs: () => lostAt && performance.now() - lostAt,
     putBack(consumer: Consumer, failed: Written, reason: string, description: object): Away {
-      pauseWhileAway(consumer, failed, reason)
+      failedBytes = charactersOf(failed) + (lostAt === undefined ? 0 : failedBytes)
+      if (lostAt === undefined) {
+        lostAt = performance.now()
+        log.warn({ reason }, 'store.lost')
+        pauseUntilBack(consumer).catch((err) => log.error({ err }, 'consumer.resume_failed'))
+      }
       metrics.putBack.inc()
       log.warn(description, 'job.put_back')
       return { away: true }
@@ -120,11 +147,6 @@ export function createPutBack(probeStore: ProbeStore, metrics: Pick<WorkerMetric
   }
 }
 
-async function probeFailure(probeStore: ProbeStore, bytes: number): Promise<Error | undefined> {
-  try {
-    await probeStore(bytes)
-    return undefined
-  } catch (error) {
-    return error instanceof Error ? error : new Error(String(error))
-  }
+function probeFailure(probeStore: ProbeStore, bytes: number): Promise<Error | undefined> {
+  return probeStore(bytes).then(() => undefined, asError)
 }

@@ -1,21 +1,11 @@
 // Stores the threads of fetched jobs in batches, and returns their receipts.
 import { setTimeout as delay } from 'node:timers/promises'
 import { inSpan, type Logger, SpanKind, traceIdOf } from '@sluice/ops'
-import {
-  type Away,
-  asError,
-  createGroupCommit,
-  type FetchedJob,
-  type Lane,
-  makeReceipt,
-  PartlyStoredError,
-  type Receipt,
-  type Worked,
-} from '@sluice/queue'
-import type { BatchStore, StoredAnswer, StoreRequest } from '@sluice/store'
+import { type Away, createGroupCommit, type FetchedJob, type Lane, makeReceipt, type Worked } from '@sluice/queue'
+import type { BatchStore, StoreRequest } from '@sluice/store'
 import { type BatchItem, type BatchSize, chooseBatch } from './choose-batch.ts'
 import type { WorkerMetrics } from './metrics.ts'
-import { isStoreAway, type ProbeStore, storeInParts } from './store-away.ts'
+import { type Ingested, type ProbeStore, partlyStored, settleFailed } from './store-away.ts'
 
 interface WorkDeps {
   ingest: Pick<ReturnType<typeof createIngest>, 'ingest'>
@@ -34,7 +24,8 @@ export function createWork({ ingest, putBack, metrics, log }: WorkDeps): (job: F
 
   async function work(job: FetchedJob, trace: string | undefined): Promise<Worked> {
     const began = performance.now()
-    const queuedMs = Date.now() - job.enqueuedAt
+    // Redis's clock may be ahead of this worker's.
+    const queuedMs = Math.max(Date.now() - job.enqueuedAt, 0)
     // A later try waited for the tries before it, or for an operator.
     const { lane } = job
     if (!job.redelivered) metrics.queueTime.observe({ lane }, queuedMs / 1000)
@@ -47,7 +38,7 @@ export function createWork({ ingest, putBack, metrics, log }: WorkDeps): (job: F
       return one !== undefined && 'answer' in one ? makeReceipt(thread, one.answer) : null
     })
     const stored = receipts.filter((receipt) => receipt !== null)
-    if (stored.length < requests.length) throw partlyStored(requests, ingested, receipts)
+    if (stored.length < receipts.length) throw partlyStored(job, ingested, receipts)
     const outcome = stored.length === 1 ? stored[0]?.source.outcome : undefined
     const quotes = stored.reduce((sum, { outcomes }) => sum + outcomes.length, 0)
     const durationMs = Math.round((performance.now() - began) * 10) / 10
@@ -56,25 +47,6 @@ export function createWork({ ingest, putBack, metrics, log }: WorkDeps): (job: F
     log.info({ ...describeJob(job), outcome, quotes, queuedMs, durationMs }, 'job.stored')
     return { receipts: stored }
   }
-}
-
-/** The error of a job of which some threads could not be stored. It names the first of them. */
-function partlyStored(
-  requests: readonly IngestRequest[],
-  ingested: readonly Ingested[],
-  receipts: (Receipt | null)[],
-): PartlyStoredError {
-  const failedThreads = requests.flatMap(({ thread }, place) => {
-    const one = ingested[place]
-    if (one === undefined || !('error' in one)) return []
-    const { service, externalId } = thread.source
-    return [{ place, service, externalId, reason: one.error.message }]
-  })
-  const cause = ingested.find((one) => 'error' in one)?.error
-  const [message = ''] = failedThreads.map(({ place, service, externalId, reason }) =>
-    requests.length > 1 ? `threads[${place}] ${JSON.stringify(`${service}/${externalId}`)}: ${reason}` : reason,
-  )
-  return new PartlyStoredError(message, failedThreads, receipts, cause)
 }
 
 /** The requests to store the threads of a job. */
@@ -110,30 +82,11 @@ export function describeJob({ id, data, attempt }: FetchedJob) {
   return { ...ids, tenant, ...content, attempt }
 }
 
-/** More failed threads of a job are only counted in its log line. */
-const LOGGED_THREADS = 20
-
-/** The fields of a log line that name the cause of a failed try, and the failed threads of a job with several. */
-export function describeFailure({ data }: FetchedJob, failure: Error) {
-  const failed = failure instanceof PartlyStoredError && data.threads.length > 1 ? failure.failedThreads : []
-  const named = failed.slice(0, LOGGED_THREADS).map(({ service, externalId }) => `${service}/${externalId}`)
-  const more = failed.length - named.length
-  return { reason: failure.message, ...(failed.length > 0 && { failedThreads: named }), ...(more > 0 && { more }) }
-}
-
-/** Counts the threads of a job that could not be stored. */
-export function failedThreadsOf({ data }: FetchedJob, failure: Error): number {
-  return failure instanceof PartlyStoredError ? failure.failedThreads.length : data.threads.length
-}
-
 /** A request to store one thread. */
 export interface IngestRequest extends StoreRequest, BatchItem {
   /** The span of its job. */
   trace?: string
 }
-
-/** A request was stored or can't be stored, or the store is away and the request's outcome is unknown. */
-type Ingested = { answer: StoredAnswer } | { error: Error } | (Away & { reason: string })
 
 /** `excluded`: another process is summing the request's thread, so the request was not stored. */
 type Tried = Ingested | { excluded: true }
@@ -206,10 +159,7 @@ export function createIngest({ storeBatch, bounds, probeStore, metrics }: Ingest
           return answer === undefined ? { excluded: true } : { answer }
         })
       } catch (error) {
-        if (await isStoreAway(error, probeStore, batch))
-          return batch.map(() => ({ away: true, reason: asError(error).message }))
-        if (batch.length > 1) return storeInParts(batch, error, storeOrSplit)
-        return [{ error: asError(error) }]
+        return settleFailed(batch, error, probeStore, storeOrSplit)
       }
     }
 
@@ -225,16 +175,12 @@ export function createIngest({ storeBatch, bounds, probeStore, metrics }: Ingest
     batch.forEach(noteWritten)
   })
 
-  async function store(request: IngestRequest): Promise<Tried> {
+  function store(request: IngestRequest): Promise<Tried> {
     const { documents, characters, lane, id } = request
     const isLarge = documents > bounds.documents * LARGE_SHARE || characters > bounds.characters * LARGE_SHARE
     if (isLarge) return storeLarge(request)
     unwritten[lane].add(id)
-    try {
-      return await storeSmall(request)
-    } finally {
-      noteWritten(request)
-    }
+    return storeSmall(request).finally(() => noteWritten(request))
   }
 
   return {

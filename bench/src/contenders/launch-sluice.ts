@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { freePort } from '@sluice/servers'
-import { launchNode } from './launch-node.ts'
+import { launchContender } from './launch-contender.ts'
 
 /** Starts one process of Sluice from the checkout `root`; `url` is the URL of an API. */
 export async function launchSluice(
@@ -8,7 +8,7 @@ export async function launchSluice(
   { root, folder, port, env }: { root: string; folder: string; port: number; env: Record<string, string> },
 ) {
   const adminPort = await freePort()
-  const launched = await launchNode({
+  const launched = await launchContender({
     main: join(root, 'apps', app, 'src/main.ts'),
     name: `${env.QUEUE}-${app}-${port}`,
     folder,

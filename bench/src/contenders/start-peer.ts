@@ -5,7 +5,7 @@ import { closedLoop } from '../closed-loop.ts'
 import type { HttpContender } from './contender.ts'
 import { databaseUrl, dropDatabase } from './database.ts'
 import { forgetQueue } from './forget-queue.ts'
-import { launchNode } from './launch-node.ts'
+import { launchContender } from './launch-contender.ts'
 
 /** The programs of each peer, by role; the first one receives requests. */
 const PEERS = {
@@ -29,7 +29,7 @@ export async function startPeer(bench: Bench, name: PeerName): Promise<HttpConte
   const processes = []
   for (const [role, program] of programs) {
     const main = fileURLToPath(import.meta.resolve(`../peers/${program}.program.ts`))
-    const launched: LaunchedProcess = await launchNode({ main, name: program, folder: bench.folder, env })
+    const launched: LaunchedProcess = await launchContender({ main, name: program, folder: bench.folder, env })
     started.defer(() => launched.stop())
     processes.push({ name: role, pid: launched.pid })
   }

@@ -1,6 +1,11 @@
 // Ends waits as soon as a signal is aborted. Each function throws the signal's reason, as `fetch` does.
 import { setTimeout as delay } from 'node:timers/promises'
 
+export interface CallOptions {
+  /** Ends the call, its requests and its pauses. */
+  signal?: AbortSignal | undefined
+}
+
 /** A signal that is aborted when any of these is. Undefined if each of them is undefined. */
 export function anySignal(...signals: (AbortSignal | undefined)[]): AbortSignal | undefined {
   const present = signals.filter((signal) => signal !== undefined)

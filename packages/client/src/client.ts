@@ -1,11 +1,11 @@
 // The client: everything that an importer can ask of Sluice.
-import { anySignal } from './abort.ts'
+import { anySignal, type CallOptions } from './abort.ts'
 import type { JobAnswer, LimitName, Service, SourceList, SourcePage, StoredSource, ThreadRequest } from './contract.ts'
 import { type ItemResult, itemOf, postItems } from './post-batch.ts'
 import { type PostManyOptions, postChunks, type Threads } from './post-many.ts'
 import { followJob, type PostOptions, type PostResult, postThread } from './post-thread.ts'
 import { SluiceProblem } from './request-errors.ts'
-import { type RetryOptions, startRetries, withRetries } from './retries.ts'
+import { type RetryOptions, withRetries } from './retries.ts'
 import { createSourceLocks, sourceOf } from './source-locks.ts'
 import { createTransport, type HttpRequest, readJson, type TransportOptions } from './transport.ts'
 
@@ -24,17 +24,15 @@ export interface SourceName {
   externalId: string
 }
 
-export interface WaitOptions {
-  signal?: AbortSignal | undefined
+export interface WaitOptions extends CallOptions {
   /** The longest wait. Without it, only the signal ends the wait. */
   timeoutMs?: number | undefined
 }
 
-export interface PageOptions {
+export interface PageOptions extends CallOptions {
   limit?: number | undefined
   /** `next` of the page before. */
   after?: string | undefined
-  signal?: AbortSignal | undefined
 }
 
 export interface ListOptions extends PageOptions {
@@ -71,12 +69,8 @@ export interface Client {
   /** Lists the sources of the key's tenant in pages, those first whose first request was accepted last. */
   listSources(options?: ListOptions): Promise<SourceList>
   /** Returns those of these sources that are stored, without their quotes. Any number: it sends several requests. */
-  lookUpSources(
-    service: Service,
-    externalIds: readonly string[],
-    options?: { signal?: AbortSignal | undefined },
-  ): Promise<StoredSource[]>
-  limits(options?: { signal?: AbortSignal | undefined }): Promise<ServiceLimits>
+  lookUpSources(service: Service, externalIds: readonly string[], options?: CallOptions): Promise<StoredSource[]>
+  limits(options?: CallOptions): Promise<ServiceLimits>
 }
 
 /**
@@ -91,18 +85,15 @@ export function createClient({ maxRetries = 8, maxRetryMs = 300_000, signal, ...
   const batchDeps = { send, lockSources, retryBounds }
   const joined = (ofCall: AbortSignal | undefined) => anySignal(signal, ofCall)
 
-  const retrying = <T>(ofCall: AbortSignal | undefined, work: () => Promise<T>) =>
-    withRetries(startRetries(retryBounds, { signal: ofCall }), work)
-
   const ask = (request: HttpRequest): Promise<unknown> =>
-    retrying(request.signal, async () => readJson(await send(request), request.signal))
+    withRetries(retryBounds, request, async () => readJson(await send(request), request.signal))
   const get = (path: string, signal: AbortSignal | undefined, headers = {}) => ask({ path, headers, signal })
 
   const client: Client = {
     async post(thread, options = {}) {
-      const ofCall = joined(options.signal)
-      const post = () => postThread(send, thread, { ...options, signal: ofCall })
-      return lockSources([sourceOf(thread)], ofCall, () => retrying(ofCall, post))
+      const ofCall = { ...options, signal: joined(options.signal) }
+      const post = () => withRetries(retryBounds, ofCall, () => postThread(send, thread, ofCall))
+      return lockSources([sourceOf(thread)], ofCall.signal, post)
     },
     postMany(threads, options = {}) {
       const importBytes = async (ofCall: AbortSignal) => (await client.limits({ signal: ofCall })).importBytes

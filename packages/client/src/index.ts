@@ -1,4 +1,5 @@
-// The front door of the client.
+// The front door of the client. The types of requests and answers are those of the contract.
+export type { CallOptions } from './abort.ts'
 export {
   type Client,
   type ClientOptions,
@@ -9,29 +10,7 @@ export {
   type SourceName,
   type WaitOptions,
 } from './client.ts'
-export type {
-  AcceptedAnswer,
-  Fault,
-  FaultCode,
-  JobAnswer,
-  JobState,
-  LimitName,
-  ListedSource,
-  Outcome,
-  Problem,
-  ProblemCode,
-  QuoteAnswer,
-  QuoteRequest,
-  Service,
-  SourceAnswer,
-  SourceList,
-  SourcePage,
-  StoredQuote,
-  StoredSource,
-  ThreadAnswer,
-  ThreadRequest,
-  Warning,
-} from './contract.ts'
+export type * from './contract.ts'
 export { type FailedItem, type ItemResult, isFinal, type StoredItem } from './post-batch.ts'
 export type { PostManyOptions, Threads } from './post-many.ts'
 export type { PostOptions, PostResult } from './post-thread.ts'

@@ -97,27 +97,26 @@ function handled<T>(promise: Promise<T>): Promise<T> {
 async function* chunksOf(threads: Threads, maxThreads: number, maxBytes: number): Chunks {
   let chunk: BatchItem[] = []
   let bytes = 0
-  const take = () => {
-    const taken = chunk
+  function* flush() {
+    if (chunk.length > 0) yield chunk
     chunk = []
     bytes = 0
-    return taken
   }
   try {
     for await (const thread of threads) {
       const item = itemOf(thread)
       const itemBytes = Buffer.byteLength(item.line) + 1
-      if (chunk.length > 0 && bytes + itemBytes > maxBytes) yield take()
+      if (bytes + itemBytes > maxBytes) yield* flush()
       chunk.push(item)
       bytes += itemBytes
-      if (chunk.length === maxThreads) yield take()
+      if (chunk.length === maxThreads) yield* flush()
     }
   } catch (error) {
     // The threads before the fault count.
-    if (chunk.length > 0) yield take()
+    yield* flush()
     throw error
   }
-  if (chunk.length > 0) yield take()
+  yield* flush()
 }
 
 function requireWholeNumbers(options: Readonly<Record<string, number>>): void {

@@ -1,11 +1,10 @@
 // Posts one thread, and follows the job of a thread that nobody waited for.
-import { pause } from './abort.ts'
+import { type CallOptions, pause } from './abort.ts'
 import type { AcceptedAnswer, JobAnswer, ThreadAnswer, ThreadRequest } from './contract.ts'
 import { SluiceUnreachable } from './request-errors.ts'
 import { readJson, type Send } from './transport.ts'
 
-export interface PostOptions {
-  signal?: AbortSignal | undefined
+export interface PostOptions extends CallOptions {
   /** For 24 hours, the same thread gets the same answer without another job. At most 255 visible characters. */
   idempotencyKey?: string | undefined
   /** Waits at most this many seconds until the thread is stored. Then the result is `accepted`. */

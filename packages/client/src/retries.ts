@@ -1,5 +1,5 @@
 // Decides which failed requests are sent again, how often, and when.
-import { pause } from './abort.ts'
+import { type CallOptions, pause } from './abort.ts'
 import { SluiceProblem, SluiceUnreachable } from './request-errors.ts'
 
 export interface Retry {
@@ -9,8 +9,7 @@ export interface Retry {
 
 export type RetryBounds = Record<'maxRetries' | 'maxRetryMs', number>
 
-export interface RetryOptions {
-  signal?: AbortSignal | undefined
+export interface RetryOptions extends CallOptions {
   /** Is called before each pause. */
   onRetry?: ((retry: Retry) => void) | undefined
 }
@@ -43,7 +42,8 @@ export function startRetries({ maxRetries, maxRetryMs }: RetryBounds, { signal, 
 }
 
 /** Sends a request until it succeeds. Throws the last error if no other try would help, or the bounds are used up. */
-export async function withRetries<T>(retries: Retries, send: () => Promise<T>): Promise<T> {
+export async function withRetries<T>(bounds: RetryBounds, options: CallOptions, send: () => Promise<T>): Promise<T> {
+  const retries = startRetries(bounds, options)
   for (;;) {
     try {
       return await send()

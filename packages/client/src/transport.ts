@@ -1,4 +1,5 @@
 // Sends one HTTP request and returns its answer, or throws why none came.
+import type { CallOptions } from './abort.ts'
 import { problemOf, SluiceUnreachable } from './request-errors.ts'
 
 export interface TransportOptions {
@@ -10,12 +11,11 @@ export interface TransportOptions {
   fetch?: typeof globalThis.fetch | undefined
 }
 
-export interface HttpRequest {
+export interface HttpRequest extends CallOptions {
   /** Relative to the API's URL, with a query. */
   path: string
   headers?: Readonly<Record<string, string>> | undefined
   body?: string | undefined
-  signal?: AbortSignal | undefined
 }
 
 /**

@@ -3,8 +3,7 @@ import { Ajv } from 'ajv'
 import formats from 'ajv-formats'
 import { describe, it } from 'vitest'
 import { AcceptedAnswerSchema, acceptedAnswer, QuoteAnswerSchema, SourceAnswerSchema } from './answers.ts'
-import type { Thread } from './thread.ts'
-import { DEFAULT_LIMITS, ThreadRequestSchema } from './thread-request.ts'
+import { DEFAULT_LIMITS, type Thread, ThreadRequestSchema } from './thread-request.ts'
 
 const thread: Thread = {
   source: { service: 'slack', externalId: 'C1', title: 'A thread', createdAt: '2024-05-01T00:00:00.000Z', upVotes: 3 },

@@ -1,9 +1,9 @@
 // The bodies of successful answers: their schemas, the types derived from them, and the 202 answer itself.
 import type { Static, TOptional, TSchema, TUnsafe } from 'typebox'
-import { Type } from './json-schema.ts'
+import { effectiveScore, type Votes } from './field-values.ts'
+import { count, moment, Type, text } from './json-schema.ts'
 import { ProblemSchema } from './problem.ts'
-import { effectiveScore, type Thread, type Votes } from './thread.ts'
-import { DEFAULT_LIMITS, SERVICES, ThreadRequestSchema } from './thread-request.ts'
+import { DEFAULT_LIMITS, SERVICES, type Thread, ThreadRequestSchema } from './thread-request.ts'
 import { WarningsSchema } from './warnings.ts'
 
 /** The message of every accepted request. */
@@ -15,11 +15,6 @@ export const STORED_STATUS = 'TRANSCRIBED'
 const OUTCOMES = ['created', 'updated', 'unchanged'] as const
 const JOB_STATES = ['waiting', 'active', 'completed', 'failed'] as const
 
-const text = (description?: string) => Type.String(description === undefined ? {} : { description })
-/** A date and time of ISO 8601. */
-export const moment = (description: string) => Type.String({ format: 'date-time', description })
-/** A number of things. */
-export const count = (description: string) => Type.Integer({ minimum: 0, description })
 /** The outcome of a request for one document. */
 const outcome = Type.Enum(OUTCOMES, { type: 'string', description: 'The effect of this request on the document.' })
 
@@ -37,10 +32,10 @@ const score = Type.Optional(Type.Number({ description: 'The one that was sent, e
 
 const { title, description, url, externalId: _id, service: _service, createdAt, quotes, ...sourceFields } = request
 const sentSource = {
-  title: text(),
+  title: Type.String(),
   description: Type.Unsafe<string | null>({ type: ['string', 'null'], description: 'Null if it is absent.' }),
   ...answered({ url }),
-  externalId: text(),
+  externalId: Type.String(),
   service: Type.Enum(SERVICES, { type: 'string' }),
   ...answered(sourceFields),
   score,
@@ -57,7 +52,7 @@ const {
 } = quotes.items.properties
 const sentQuote = {
   ...answered({ externalId: quoteId }),
-  text: text(),
+  text: Type.String(),
   speaker: Type.Optional(text('Sent as speaker or as username.')),
   ...answered(quoteFields),
   score,
@@ -153,8 +148,8 @@ export const NDJSON = 'application/x-ndjson'
 export const PROBLEMS_KEPT = 1_000
 
 const index = count('The place of the item in the import, from 0.')
-const externalId = Type.String({ description: 'The externalId of the item.' })
-const readExternalId = Type.Optional(Type.String({ description: 'The externalId of the item, if it could be read.' }))
+const externalId = text('The externalId of the item.')
+const readExternalId = Type.Optional(text('The externalId of the item, if it could be read.'))
 
 const outcomes = {
   created: count('How many are new.'),
@@ -168,7 +163,7 @@ const StoredItemSchema = Type.Object(
     externalId,
     status: Type.Literal(200),
     outcome,
-    id: Type.String({ description: 'Identifier of the stored source. It never changes.' }),
+    id: text('Identifier of the stored source. It never changes.'),
     wordCount: count('Words in all stored quotes of the source.'),
     quotes: Type.Object(outcomes, { description: "The outcomes of the item's quotes." }),
     warnings: Type.Optional(WarningsSchema),
@@ -252,7 +247,7 @@ export const LimitsSchema = Type.Object(
 export const LivenessSchema = Type.Object({ alive: Type.Literal(true) }, { title: 'Liveness' })
 
 const CheckSchema = Type.Object(
-  { ok: Type.Boolean(), reason: Type.Optional(Type.String({ description: 'What is wrong.' })) },
+  { ok: Type.Boolean(), reason: Type.Optional(text('What is wrong.')) },
   { title: 'Check' },
 )
 

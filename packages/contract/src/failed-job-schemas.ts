@@ -1,11 +1,12 @@
 // The requests of operators about failed jobs: their schemas, the types derived from them, and their parser.
 import type { Static } from 'typebox'
-import { count, moment } from './answers.ts'
-import { type Fault, fieldFault, NOT_AN_OBJECT, type Parsed, refuse, validationFaults } from './faults.ts'
-import { Type } from './json-schema.ts'
-import { createCheck, parseJson } from './parse-thread.ts'
-import { isRecord } from './thread.ts'
-import { ISO_DATE, type Limits, SERVICES } from './thread-request.ts'
+import { type Fault, fieldFault, NOT_AN_OBJECT, type Parsed, refuse } from './faults.ts'
+import { isRecord } from './field-values.ts'
+import { count, moment, Type, text } from './json-schema.ts'
+import { parseJson } from './parse-thread.ts'
+import type { JsonBounds } from './refused-text.ts'
+import { ISO_DATE, SERVICES } from './thread-request.ts'
+import { createParser } from './validator.ts'
 
 /** Most jobs of one page. */
 export const JOBS_PER_PAGE = 100
@@ -16,14 +17,14 @@ export const OPERATIONS_LISTED = 100
 
 const uuid = (description: string) => Type.String({ format: 'uuid', description })
 const date = (description: string) => Type.Optional(Type.String({ format: ISO_DATE, description }))
-const text = (maxLength: number, description: string) => Type.Optional(Type.String({ maxLength, description }))
+const param = (maxLength: number, description: string) => Type.Optional(Type.String({ maxLength, description }))
 
 const filterFields = {
-  tenant: text(200, 'The tenant of the job.'),
+  tenant: param(200, 'The tenant of the job.'),
   service: Type.Optional(Type.Enum(SERVICES, { type: 'string', description: 'The service of one of its threads.' })),
-  externalId: text(2_000, 'The externalId of one of its threads, the same one if `service` is given.'),
-  reason: text(1_000, 'A part of the reason of the failure, in capitals or not.'),
-  reasonGroup: text(
+  externalId: param(2_000, 'The externalId of one of its threads, the same one if `service` is given.'),
+  reason: param(1_000, 'A part of the reason of the failure, in capitals or not.'),
+  reasonGroup: param(
     2_000,
     'The reason without the parts that differ from job to job, as `reasonGroup` of a job has it.',
   ),
@@ -41,8 +42,8 @@ export const FailedJobFilterSchema = Type.Object(filterFields, {
 export const FailedJobQuerySchema = Type.Object(
   {
     ...filterFields,
-    limit: text(100, `Jobs of this page, from 1 to ${JOBS_PER_PAGE}; 50 if it is absent.`),
-    after: text(100, '`next` of the page before.'),
+    limit: param(100, `Jobs of this page, from 1 to ${JOBS_PER_PAGE}; 50 if it is absent.`),
+    after: param(100, '`next` of the page before.'),
   },
   { title: 'FailedJobQuery', additionalProperties: false },
 )
@@ -59,21 +60,21 @@ export const OperationRequestSchema = Type.Object(
 const summary = {
   id: uuid('The id of the job.'),
   tenant: Type.String(),
-  name: Type.String({ description: 'service/externalId; of several threads the first and the last.' }),
+  name: text('service/externalId; of several threads the first and the last.'),
   threads: count('Threads of the job. A job of an import has up to fifty.'),
-  lane: Type.String({ description: 'interactive or bulk.' }),
+  lane: text('interactive or bulk.'),
   enqueuedAt: moment('When the job was accepted.'),
   failedAt: moment('When the job failed for good.'),
   attempts: count('Tries that the job had.'),
-  reason: Type.String({ description: 'The error of the last try.' }),
-  reasonGroup: Type.String({ description: 'The same, with … for each quoted text, number and id.' }),
+  reason: text('The error of the last try.'),
+  reasonGroup: text('The same, with … for each quoted text, number and id.'),
 }
 
 /** The answer of `GET /admin/jobs`. */
 export const FailedJobPageSchema = Type.Object(
   {
     jobs: Type.Array(Type.Object(summary)),
-    next: Type.Optional(Type.String({ description: 'Give it as `after` for the next page. Absent on the last one.' })),
+    next: Type.Optional(text('Give it as `after` for the next page. Absent on the last one.')),
   },
   { title: 'FailedJobPage' },
 )
@@ -90,7 +91,7 @@ export const FailedJobGroupsSchema = Type.Object(
         jobs: count('Failed jobs of this reason.'),
         threads: count('Threads of these jobs.'),
         jobId: uuid('The newest of these jobs.'),
-        reason: Type.String({ description: 'Its reason.' }),
+        reason: text('Its reason.'),
         oldestAt: moment('When the oldest of them failed.'),
         newestAt: moment('When the newest of them failed.'),
       }),
@@ -103,15 +104,15 @@ export const FailedJobGroupsSchema = Type.Object(
 
 const RecordedTrySchema = Type.Object({
   at: moment('When the try ended.'),
-  worker: Type.String({ description: '`hostname` and `pid` of the worker, as its log has them.' }),
-  reason: Type.String({ description: 'The beginning of its reason.' }),
+  worker: text('`hostname` and `pid` of the worker, as its log has them.'),
+  reason: text('The beginning of its reason.'),
 })
 
 const FailedThreadSchema = Type.Object({
   place: count('Its place among the threads of the payload, from 0.'),
   service: Type.String(),
   externalId: Type.String(),
-  reason: Type.String({ description: 'The beginning of its reason in the last try.' }),
+  reason: text('The beginning of its reason in the last try.'),
 })
 
 /** The answer of `GET /admin/jobs/{id}`. */
@@ -132,10 +133,9 @@ export const OperationSchema = Type.Object(
   {
     id: uuid('The id of the operation.'),
     kind: Type.Enum(['retry', 'discard', 'pause', 'resume'], { type: 'string' }),
-    by: Type.String({
-      description:
-        "The id of the operator's key, as `sluice keys list` shows it, or the user that made the operator's login link.",
-    }),
+    by: text(
+      "The id of the operator's key, as `sluice keys list` shows it, or the user that made the operator's login link.",
+    ),
     filter: Type.Optional(FailedJobFilterSchema),
     lane: Type.Optional(
       Type.Enum(['interactive', 'bulk'], { type: 'string', description: 'The lane that was paused or resumed.' }),
@@ -170,19 +170,17 @@ export type FailedJobQuery = { filter: FailedJobFilter; limit: number; after?: F
 /** The jobs of an operation. */
 export type OperationRequest = { ids: string[] } | { filter: FailedJobFilter }
 
-const isFilter = createCheck<FailedJobFilter>(FailedJobFilterSchema)
-const isQuery = createCheck<Static<typeof FailedJobQuerySchema>>(FailedJobQuerySchema)
-const isOperation = createCheck<Static<typeof OperationRequestSchema>>(OperationRequestSchema)
-
 /** Checks the query of `GET /admin/job-groups`. */
-export function parseFailedJobFilter(query: Readonly<Record<string, string>>): Parsed<FailedJobFilter> {
-  return isFilter(query) ? { ok: true, value: query } : validationFaults(isFilter.errors)
-}
+export const parseFailedJobFilter = createParser<FailedJobFilter>(FailedJobFilterSchema)
+
+const parseQueryFields = createParser<Static<typeof FailedJobQuerySchema>>(FailedJobQuerySchema)
+const parseOperation = createParser<Static<typeof OperationRequestSchema>>(OperationRequestSchema)
 
 /** Checks the query of `GET /admin/jobs`. */
-export function parseFailedJobQuery(query: Readonly<Record<string, string>>): Parsed<FailedJobQuery> {
-  if (!isQuery(query)) return validationFaults(isQuery.errors)
-  const { limit: limitText = '50', after, ...filter } = query
+export function parseFailedJobQuery(params: Readonly<Record<string, string>>): Parsed<FailedJobQuery> {
+  const query = parseQueryFields(params)
+  if (!query.ok) return query
+  const { limit: limitText = '50', after, ...filter } = query.value
   const limit = /^\d{1,3}$/.test(limitText) ? Number(limitText) : 0
   if (limit < 1 || limit > JOBS_PER_PAGE)
     return refuse(fieldFault('limit', `must be a whole number from 1 to ${JOBS_PER_PAGE}.`))
@@ -193,15 +191,13 @@ export function parseFailedJobQuery(query: Readonly<Record<string, string>>): Pa
 }
 
 /** Parses the body of an operation, of bounded levels and values. */
-export function parseOperationRequest(
-  text: Buffer,
-  limits: Pick<Limits, 'nesting' | 'jsonValues'>,
-): Parsed<OperationRequest> {
+export function parseOperationRequest(text: Buffer, limits: JsonBounds): Parsed<OperationRequest> {
   const json = parseJson(text, limits)
   if (!json.ok) return json
   if (!isRecord(json.value)) return refuse(NOT_AN_OBJECT)
-  if (!isOperation(json.value)) return validationFaults(isOperation.errors)
-  const { ids, filter } = json.value
+  const request = parseOperation(json.value)
+  if (!request.ok) return request
+  const { ids, filter } = request.value
   if (ids !== undefined && filter === undefined) return { ok: true, value: { ids } }
   if (filter !== undefined && ids === undefined) return { ok: true, value: { filter } }
   return refuse(EITHER)

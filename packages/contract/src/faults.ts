@@ -1,7 +1,7 @@
 // Faults of a request: their closed list, the schema and list that answers carry, and the texts that explain them.
 import type { ErrorObject } from 'ajv'
 import type { Static } from 'typebox'
-import { Type } from './json-schema.ts'
+import { Type, text } from './json-schema.ts'
 import { nearestName } from './near-names.ts'
 import { ISO_DATE } from './thread-request.ts'
 
@@ -28,12 +28,11 @@ export const FAULT_CODES = [
 
 export const FaultSchema = Type.Object(
   {
-    pointer: Type.String({
-      description:
-        'JSON Pointer (RFC 6901) to the fault in the request body; "" is the whole body. Of a query: / and the parameter.',
-    }),
+    pointer: text(
+      'JSON Pointer (RFC 6901) to the fault in the request body; "" is the whole body. Of a query: / and the parameter.',
+    ),
     code: Type.Enum(FAULT_CODES, { type: 'string', description: 'What is wrong, for programs.' }),
-    message: Type.String({ description: 'What is wrong, for people.' }),
+    message: text('What is wrong, for people.'),
   },
   { title: 'Fault' },
 )

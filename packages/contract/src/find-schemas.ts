@@ -1,10 +1,9 @@
 // The search of operators over the whole service: the schemas of its query and of the lines of its answer.
 import type { Static } from 'typebox'
-import { count, moment } from './answers.ts'
-import { fieldFault, type Parsed, refuse, validationFaults } from './faults.ts'
-import { Type } from './json-schema.ts'
-import { createCheck } from './parse-thread.ts'
+import { fieldFault, type Parsed, refuse } from './faults.ts'
+import { count, moment, Type, text } from './json-schema.ts'
 import { SERVICES, WELL_FORMED } from './thread-request.ts'
+import { createParser } from './validator.ts'
 
 /** The most hits of one search. */
 export const HITS_PER_SEARCH = 200
@@ -12,7 +11,7 @@ export const HITS_PER_SEARCH = 200
 /** The states that a search looks through, in the order in which their hits appear. */
 export const FOUND_STATES = ['waiting', 'active', 'failed', 'completed', 'stored'] as const
 
-const text = (maxLength: number, description: string) =>
+const param = (maxLength: number, description: string) =>
   Type.Optional(Type.String({ maxLength, format: WELL_FORMED, description }))
 
 /** The query of `GET /admin/find`. */
@@ -26,10 +25,10 @@ export const FindQuerySchema = Type.Object(
       description:
         'The id of a job, a request, an import or a source, or the externalId of a source or a quote. A `*` at its end: every externalId that begins so.',
     }),
-    tenant: text(200, 'The tenant.'),
+    tenant: param(200, 'The tenant.'),
     service: Type.Optional(Type.Enum(SERVICES, { type: 'string', description: 'The service of the source.' })),
     state: Type.Optional(Type.Enum(FOUND_STATES, { type: 'string', description: 'Only hits in this state.' })),
-    reason: text(1_000, 'A part of the reason of a failure, in capitals or not: only failed jobs.'),
+    reason: param(1_000, 'A part of the reason of a failure, in capitals or not: only failed jobs.'),
   },
   { title: 'FindQuery', additionalProperties: false },
 )
@@ -40,30 +39,28 @@ const optional = Type.Optional
 const HitSchema = Type.Object(
   {
     kind: Type.Enum(['job', 'source', 'quote', 'import'], { type: 'string', description: 'What was found.' }),
-    id: Type.String({ description: 'Its id.' }),
+    id: text('Its id.'),
     tenant: Type.String(),
     state: optional(Type.Enum(FOUND_STATES, { type: 'string', description: 'Its state. An import has none.' })),
-    name: optional(
-      Type.String({ description: 'service/externalId of the source; of a job found by its id, its name.' }),
-    ),
-    quote: optional(Type.String({ description: 'The externalId of the quote that was found.' })),
-    sourceId: optional(Type.String({ description: 'The id of the source of a stored quote.' })),
+    name: optional(text('service/externalId of the source; of a job found by its id, its name.')),
+    quote: optional(text('The externalId of the quote that was found.')),
+    sourceId: optional(text('The id of the source of a stored quote.')),
     place: optional(count('The place of the thread in its job, from 0.')),
     threads: optional(count('The threads of the job, or of the import.')),
-    lane: optional(Type.String({ description: 'interactive or bulk.' })),
-    requestId: optional(Type.String({ description: 'The request of the job.' })),
-    traceId: optional(Type.String({ description: 'The trace of the request, if it was traced.' })),
-    importId: optional(Type.String({ description: 'The import of the job.' })),
+    lane: optional(text('interactive or bulk.')),
+    requestId: optional(text('The request of the job.')),
+    traceId: optional(text('The trace of the request, if it was traced.')),
+    importId: optional(text('The import of the job.')),
     acceptedAt: optional(moment('When the job, or the first request for the source, was accepted.')),
     endedAt: optional(moment('When the job was stored, or failed for good.')),
     attempts: optional(count('Tries of the job so far.')),
-    reason: optional(Type.String({ description: 'The error of the last try, cut.' })),
+    reason: optional(text('The error of the last try, cut.')),
     outcomes: optional(
       Type.Object({ created: count('New'), updated: count('Changed'), unchanged: count('As they were') }),
     ),
-    worker: optional(Type.String({ description: 'The worker that stored the job.' })),
-    insertedBy: optional(Type.String({ description: 'The job that inserted the document.' })),
-    changedBy: optional(Type.String({ description: 'The job that changed it last.' })),
+    worker: optional(text('The worker that stored the job.')),
+    insertedBy: optional(text('The job that inserted the document.')),
+    changedBy: optional(text('The job that changed it last.')),
   },
   { title: 'Hit' },
 )
@@ -77,7 +74,7 @@ const SearchedSchema = Type.Object(
     }),
     examined: count('Jobs examined so far; of stored sources and quotes: hits.'),
     isComplete: Type.Boolean({ description: 'The place was searched to its end.' }),
-    note: optional(Type.String({ description: 'Why the search waits, or what it leaves out.' })),
+    note: optional(text('Why the search waits, or what it leaves out.')),
   },
   { title: 'Searched' },
 )
@@ -96,7 +93,7 @@ export const FindLineSchema = Type.Union(
     Type.Object({ hit: HitSchema }),
     Type.Object({ searched: SearchedSchema }),
     Type.Object({ end: SearchEndSchema }),
-    Type.Object({ problem: Type.String({ description: 'Why the search could not go on.' }) }),
+    Type.Object({ problem: text('Why the search could not go on.') }),
   ],
   { title: 'FindLine' },
 )
@@ -111,7 +108,7 @@ export const RecentJobsQuerySchema = Type.Object(
 export const RecentJobsSchema = Type.Object(
   {
     jobs: Type.Array(HitSchema, { description: 'Completed jobs, oldest first.' }),
-    next: Type.String({ description: 'Give it as `after` for the jobs that completed since.' }),
+    next: text('Give it as `after` for the jobs that completed since.'),
   },
   { title: 'RecentJobs' },
 )
@@ -124,23 +121,20 @@ export type Hit = Static<typeof HitSchema>
 export type Searched = Static<typeof SearchedSchema>
 export type FindLine = Static<typeof FindLineSchema>
 
-const isQuery = createCheck<FindQuery>(FindQuerySchema)
-const isRecentQuery = createCheck<RecentJobsQuery>(RecentJobsQuerySchema)
+const parseFields = createParser<FindQuery>(FindQuerySchema)
 
 /** Checks the query of `GET /admin/find`. */
-export function parseFindQuery(query: Readonly<Record<string, string>>): Parsed<FindQuery> {
-  if (!isQuery(query)) return validationFaults(isQuery.errors)
-  const { state, reason } = query
+export function parseFindQuery(params: Readonly<Record<string, string>>): Parsed<FindQuery> {
+  const query = parseFields(params)
+  if (!query.ok) return query
+  const { q, state, reason } = query.value
   if (reason !== undefined && state !== undefined && state !== 'failed')
     return refuse(fieldFault('reason', 'is of failed jobs: leave out reason, or ask for the state failed.'))
-  if (/^\*+$/.test(query.q)) return refuse(fieldFault('q', 'needs at least one character before the *.'))
-  return { ok: true, value: query }
+  return /^\*+$/.test(q) ? refuse(fieldFault('q', 'needs at least one character before the *.')) : query
 }
 
 /** Checks the query of `GET /admin/recent`. */
-export function parseRecentJobsQuery(query: Readonly<Record<string, string>>): Parsed<RecentJobsQuery> {
-  return isRecentQuery(query) ? { ok: true, value: query } : validationFaults(isRecentQuery.errors)
-}
+export const parseRecentJobsQuery = createParser<RecentJobsQuery>(RecentJobsQuerySchema)
 
 /** What a search compares: the whole text, or the beginning of externalIds. */
 export function wantedOf({ q }: Pick<FindQuery, 'q'>): { text: string; isPrefix: boolean } {

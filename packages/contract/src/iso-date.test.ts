@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { describe, it } from 'vitest'
-import { parseIsoDate } from './thread.ts'
+import { parseIsoDate } from './field-values.ts'
 
 const accepted: [text: string, moment: string, rule: string][] = [
   ['2024-05-01', '2024-05-01T00:00:00.000Z', 'a full date is midnight UTC'],

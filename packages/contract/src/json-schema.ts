@@ -34,3 +34,10 @@ const builders = {
 
 /** TypeBox's builders that this package uses. A test compares the schemas that both build. */
 export const Type = builders as unknown as Pick<typeof TypeBox, keyof typeof builders>
+
+/** A text of any form. */
+export const text = (description: string) => Type.String({ description })
+/** A date and time of ISO 8601. */
+export const moment = (description: string) => Type.String({ format: 'date-time', description })
+/** A number of things. */
+export const count = (description: string) => Type.Integer({ minimum: 0, description })

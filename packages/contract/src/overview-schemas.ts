@@ -1,7 +1,6 @@
 // The answer of `GET /admin/overview`: the state of the whole at a moment, and what happened lately.
 import type { Static } from 'typebox'
-import { count, moment } from './answers.ts'
-import { Type } from './json-schema.ts'
+import { count, moment, Type, text } from './json-schema.ts'
 
 /** The states of a job that was accepted and has not succeeded. `delayed`: between two tries. */
 export const QUEUED_STATES = ['waiting', 'delayed', 'active', 'failed'] as const
@@ -12,7 +11,7 @@ const byLane = (value: ReturnType<typeof number>) => Type.Object({ interactive: 
 
 const PauseSchema = Type.Object(
   {
-    by: Type.Optional(Type.String({ description: 'As `by` of an operation.' })),
+    by: Type.Optional(text('As `by` of an operation.')),
     since: Type.Optional(moment('When the lane was paused.')),
   },
   { description: 'Empty if a tool of BullMQ paused the lane.' },
@@ -29,16 +28,16 @@ const QueuedJobsSchema = Type.Object({
 })
 
 const SlowJobSchema = Type.Object({
-  id: Type.String({ description: 'The id of the job.' }),
-  name: Type.String({ description: 'service/externalId of its first thread.' }),
+  id: text('The id of the job.'),
+  name: text('service/externalId of its first thread.'),
   activeMs: number('For how long the worker has had it.'),
 })
 
 const ProcessSchema = Type.Object({
-  id: Type.String({ description: 'Another one at each start.' }),
+  id: text('Another one at each start.'),
   kind: Type.Enum(['api', 'worker', 'dashboard'], { type: 'string', description: 'What it is.' }),
-  version: Type.String({ description: 'Of Sluice.' }),
-  host: Type.String({ description: 'The name of its machine.' }),
+  version: text('Of Sluice.'),
+  host: text('The name of its machine.'),
   pid: count('Its process id there.'),
   startedAt: moment('When it started.'),
   seenMsAgo: number('Since its last sign of life, which comes every five seconds.'),

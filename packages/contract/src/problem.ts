@@ -1,7 +1,7 @@
 // The body that reports a problem (RFC 9457).
 import type { Static } from 'typebox'
 import { FaultSchema } from './faults.ts'
-import { Type } from './json-schema.ts'
+import { Type, text } from './json-schema.ts'
 import { PROBLEMS, type ProblemCode, problemType } from './problems.ts'
 import { WarningsSchema } from './warnings.ts'
 
@@ -15,16 +15,16 @@ export const ProblemSchema = Type.Object(
       format: 'uri-reference',
       description: 'The page that says what the problem means and what to do. `code` names the kind of problem too.',
     }),
-    title: Type.String({ description: 'The kind of problem. The same for every problem of one code.' }),
+    title: text('The kind of problem. The same for every problem of one code.'),
     status: Type.Integer({ description: 'The HTTP status.' }),
-    detail: Type.String({ description: 'What happened, and what to do about it.' }),
+    detail: text('What happened, and what to do about it.'),
     instance: Type.Optional(Type.String({ format: 'uri-reference', description: 'The path of the request.' })),
     code: Type.Unsafe<ProblemCode>({
       type: 'string',
       enum: Object.keys(PROBLEMS),
       description: 'The kind of problem, for programs.',
     }),
-    requestId: Type.String({ description: 'The X-Request-Id of the answer.' }),
+    requestId: text('The X-Request-Id of the answer.'),
     errors: Type.Optional(
       Type.Array(FaultSchema, { description: 'The faults of the request, at most 50. Every 400 has them.' }),
     ),

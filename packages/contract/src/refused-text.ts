@@ -44,18 +44,17 @@ const ARRAY = 0x5b
 const ARRAY_END = 0x5d
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
-
 const COMMA = 0x2c
 const SPACE = 0x20
 
+/** The bounds of a JSON text: the levels of its arrays and objects, and its values. */
+export type JsonBounds = Pick<Limits, 'nesting' | 'jsonValues'>
+
 /**
- * Returns the bound that a JSON text exceeds: of the levels of its arrays and objects, or of its values. The scan costs
- * little. `JSON.parse` would need a second for 10 MiB of `[`, and 850 MB for three million empty objects.
+ * Refuses a JSON text that exceeds a bound. The scan costs little. `JSON.parse` would need a second for 10 MiB of `[`,
+ * and 850 MB for three million empty objects.
  */
-export function exceededBound(
-  text: Buffer,
-  { nesting, jsonValues }: Pick<Limits, 'nesting' | 'jsonValues'>,
-): 'nesting' | 'jsonValues' | undefined {
+export function refuseBeyondBounds(text: Buffer, { nesting, jsonValues }: JsonBounds): RefusedText | undefined {
   let depth = 0
   let values = 1
   let inString = false
@@ -71,12 +70,13 @@ export function exceededBound(
     const isEnd = byte === OBJECT_END || byte === ARRAY_END
     // A comma, and the first byte within an array or object, announce a value.
     if (byte === COMMA || (isOpened && !isEnd)) values += 1
-    if (values > jsonValues) return 'jsonValues'
+    if (values > jsonValues)
+      return refuseText('too_many', `The body may have at most ${jsonValues} JSON values (jsonValues).`)
     isOpened = byte === OBJECT || byte === ARRAY
     if (byte === QUOTE) inString = true
     else if (isEnd) depth -= 1
     else if (isOpened) depth += 1
-    if (depth > nesting) return 'nesting'
+    if (depth > nesting) return refuseText('nesting_too_deep', `The body must not nest deeper than ${nesting} levels.`)
   }
   return undefined
 }

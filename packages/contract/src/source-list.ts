@@ -1,20 +1,19 @@
 // The list of a tenant's sources: the schemas of query and answer, and the parser of the query of `GET /sources`.
 import type { Static } from 'typebox'
-import { count, moment } from './answers.ts'
-import { fieldFault, type Parsed, refuse, validationFaults } from './faults.ts'
-import { Type } from './json-schema.ts'
-import { createCheck } from './parse-thread.ts'
+import { fieldFault, type Parsed, refuse } from './faults.ts'
+import { parseIsoDate } from './field-values.ts'
+import { count, moment, Type } from './json-schema.ts'
 import {
-  onlyOnce,
   type PageQuery,
   type Params,
   pageFields,
   parseLimit,
+  parseOnce,
   parsePage,
   SourcePageSchema,
 } from './source-page.ts'
-import { parseIsoDate } from './thread.ts'
 import { ISO_DATE, type Limits, SERVICES, type Service, WELL_FORMED } from './thread-request.ts'
+import { createParser } from './validator.ts'
 
 /** The query of `GET /sources`: with `externalId` it names one source, without it lists those of the tenant. */
 export function SourcesQuerySchema({ externalId }: Pick<Limits, 'externalId'>) {
@@ -79,11 +78,10 @@ export function createSourcesParser(
   limits: Pick<Limits, 'externalId'> & { listSources: 'on' | 'off' },
 ): (params: Params) => Parsed<SourcesQuery> {
   const schema = SourcesQuerySchema(limits)
-  const isQuery = createCheck<Static<typeof schema>>(schema)
+  const parseFields = createParser<Static<typeof schema>>(schema)
   return (params) => {
-    const query = onlyOnce(params)
+    const query = parseOnce(params, parseFields)
     if (!query.ok) return query
-    if (!isQuery(query.value)) return validationFaults(isQuery.errors)
     const { service, externalId, since, ...pageTexts } = query.value
     if (externalId === undefined) return limits.listSources === 'on' ? parseList(query.value) : refuse(NO_LIST)
     if (service === undefined)

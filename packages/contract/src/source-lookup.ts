@@ -1,11 +1,12 @@
 // The look-up of many sources by their names: its schemas, its types, and the parser of its body.
 import type { Static } from 'typebox'
-import { NOT_AN_OBJECT, type Parsed, refuse, validationFaults } from './faults.ts'
+import { NOT_AN_OBJECT, type Parsed, refuse } from './faults.ts'
+import { isRecord } from './field-values.ts'
 import { Type } from './json-schema.ts'
-import { createCheck, parseJson } from './parse-thread.ts'
+import { parseJson } from './parse-thread.ts'
 import { SourcePageSchema } from './source-page.ts'
-import { isRecord } from './thread.ts'
 import { type Limits, SERVICES, WELL_FORMED } from './thread-request.ts'
+import { createParser } from './validator.ts'
 
 /** The most sources of one look-up. */
 const SOURCES_PER_LOOKUP = 1_000
@@ -38,11 +39,10 @@ type LookupRequest = Static<ReturnType<typeof LookupRequestSchema>>
 
 /** Compiles the parser of a look-up's body. */
 export function createLookupParser(limits: Pick<Limits, 'externalId' | 'jsonValues' | 'nesting'>) {
-  const isLookup = createCheck<LookupRequest>(LookupRequestSchema(limits))
+  const parse = createParser<LookupRequest>(LookupRequestSchema(limits))
   return (text: Buffer): Parsed<LookupRequest> => {
     const json = parseJson(text, limits)
     if (!json.ok) return json
-    if (!isRecord(json.value)) return refuse(NOT_AN_OBJECT)
-    return isLookup(json.value) ? { ok: true, value: json.value } : validationFaults(isLookup.errors)
+    return isRecord(json.value) ? parse(json.value) : refuse(NOT_AN_OBJECT)
   }
 }

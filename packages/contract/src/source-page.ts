@@ -1,9 +1,9 @@
 // A stored source as callers read it, in pages of its quotes: schemas, types, and the parser of the query.
 import type { Static } from 'typebox'
 import { QuoteAnswerSchema, SourceAnswerSchema } from './answers.ts'
-import { addFault, type Fault, type FaultList, fieldFault, type Parsed, validationFaults } from './faults.ts'
-import { Type } from './json-schema.ts'
-import { createCheck } from './parse-thread.ts'
+import { addFault, type Fault, type FaultList, fieldFault, type Parsed } from './faults.ts'
+import { Type, text } from './json-schema.ts'
+import { createParser } from './validator.ts'
 
 /** The most quotes or sources of one page, and their number without `limit`. */
 const MOST_OF_PAGE = 1_000
@@ -12,11 +12,11 @@ const DEFAULT_OF_PAGE = 100
 /** The parameters of every page. */
 export const pageFields = {
   limit: Type.Optional(
-    Type.String({
-      description: `Most quotes of this page, or sources of a list, from 1 to ${MOST_OF_PAGE}; ${DEFAULT_OF_PAGE} if it is absent.`,
-    }),
+    text(
+      `Most quotes of this page, or sources of a list, from 1 to ${MOST_OF_PAGE}; ${DEFAULT_OF_PAGE} if it is absent.`,
+    ),
   ),
-  after: Type.Optional(Type.String({ description: '`next` of the page before, of the same source or list.' })),
+  after: Type.Optional(text('`next` of the page before, of the same source or list.')),
 }
 
 /** The query of `GET /sources/{id}`. */
@@ -33,14 +33,12 @@ export const SourcePageSchema = Type.Object(
       Type.Object(
         {
           ...quoteFields,
-          position: Type.String({
-            description: 'Sorts the quotes of a source in the order in which they were first given.',
-          }),
+          position: text('Sorts the quotes of a source in the order in which they were first given.'),
         },
         { title: 'ReadQuote' },
       ),
     ),
-    next: Type.Optional(Type.String({ description: 'Give it as `after` for the next page. Absent on the last one.' })),
+    next: Type.Optional(text('Give it as `after` for the next page. Absent on the last one.')),
   },
   { title: 'SourcePage' },
 )
@@ -65,17 +63,16 @@ export interface PageQuery {
 /** The parameters of a query, as `URLSearchParams` lists them. */
 export type Params = Iterable<readonly [name: string, value: string]>
 
-const isPageQuery = createCheck<Static<typeof SourcePageQuerySchema>>(SourcePageQuerySchema)
+const parseFields = createParser<Static<typeof SourcePageQuerySchema>>(SourcePageQuerySchema)
 
 /** Checks the query of `GET /sources/{id}`. */
 export function parsePageQuery(params: Params): Parsed<PageQuery> {
-  const query = onlyOnce(params)
-  if (!query.ok) return query
-  return isPageQuery(query.value) ? parsePage(query.value) : validationFaults(isPageQuery.errors)
+  const query = parseOnce(params, parseFields)
+  return query.ok ? parsePage(query.value) : query
 }
 
-/** Refuses a repeated parameter, which could mean either value. */
-export function onlyOnce(params: Params): Parsed<Record<string, string>> {
+/** Parses parameters by their schema. Refuses a repeated one, which could mean either value. */
+export function parseOnce<Query>(params: Params, parse: (query: unknown) => Parsed<Query>): Parsed<Query> {
   const values = new Map<string, string>()
   const faults: FaultList = { errors: [], total: 0 }
   for (const [name, value] of params) {
@@ -85,7 +82,7 @@ export function onlyOnce(params: Params): Parsed<Record<string, string>> {
     }
     values.set(name, value)
   }
-  return faults.total === 0 ? { ok: true, value: Object.fromEntries(values) } : { ok: false, ...faults }
+  return faults.total === 0 ? parse(Object.fromEntries(values)) : { ok: false, ...faults }
 }
 
 const SHOWN_NAME = 200

@@ -1,7 +1,7 @@
 // Finds all faults of a thread: what its schema refuses and, if asked, also what is otherwise ignored or merged.
 import type { ErrorObject } from 'ajv'
 import { addFault, explainFault, type FaultList, LONGEST_NAMED_FIELD, pointerTo } from './faults.ts'
-import { isRecord } from './thread.ts'
+import { isRecord } from './field-values.ts'
 import type { FieldNames } from './thread-request.ts'
 
 type Fields = Record<string, unknown>

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'vitest'
-import { createCheck, createThreadParser } from './parse-thread.ts'
+import { createThreadParser } from './parse-thread.ts'
 import { DEFAULT_LIMITS, LIMIT_DETAILS, ThreadRequestSchema } from './thread-request.ts'
+import { compileSchema } from './validator.ts'
 
 const schema = ThreadRequestSchema(DEFAULT_LIMITS)
 
@@ -12,7 +13,7 @@ describe('the schema of a request', () => {
   })
 
   it('allows null for every optional field, and for no other', () => {
-    const isValid = createCheck(schema)
+    const isValid = compileSchema(schema)
     const required: readonly string[] = schema.required
     const [source, quote] = [schema.properties, schema.properties.quotes.items.properties]
     for (const field of Object.keys(source)) {

@@ -99,6 +99,23 @@ function QuoteRequestSchema(limits: Limits) {
 export type ThreadRequest = Static<ReturnType<typeof ThreadRequestSchema>>
 export type QuoteRequest = ThreadRequest['quotes'][number]
 
+/** An absent field is a missing key. Only requests use null for it. */
+type Present<T> = { [K in keyof T]: NonNullable<T[K]> }
+
+export type PrunedQuote = Present<QuoteRequest>
+
+/** A valid request without its absent fields. */
+export type PrunedRequest = Present<Omit<ThreadRequest, 'quotes'>> & { quotes: PrunedQuote[] }
+
+/** A source as it was sent, normalised: dates in UTC with milliseconds, `score` only if it was sent. */
+export type SourceFields = Omit<PrunedRequest, 'quotes'>
+
+/** A quote as it was sent, normalised like its source. `speaker` stands for `username` too. */
+export type QuoteFields = Omit<PrunedQuote, 'username'>
+
+/** One accepted request. No two of its quotes have the same `externalId`. */
+export type Thread = { source: SourceFields; quotes: QuoteFields[] }
+
 /** The known fields of a source and of a quote, in the order of the schema. */
 export type FieldNames = { source: readonly string[]; quote: readonly string[] }
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'vitest'
+import { effectiveScore, type Votes } from './field-values.ts'
 import { createThreadParser } from './parse-thread.ts'
-import { effectiveScore, type Votes } from './thread.ts'
 import { DEFAULT_LIMITS, ISO_DATE, ThreadRequestSchema } from './thread-request.ts'
 
 const cases: [rule: string, votes: Votes, score: number | undefined][] = [

@@ -1,15 +1,15 @@
 // Warnings: unknown fields that look like known ones, and are ignored as all unknown fields are.
 import type { Static } from 'typebox'
 import { pointerTo } from './faults.ts'
-import { Type } from './json-schema.ts'
+import { Type, text } from './json-schema.ts'
 import { nearestName } from './near-names.ts'
 import type { FieldNames } from './thread-request.ts'
 
 const WarningSchema = Type.Object(
   {
-    pointer: Type.String({ description: 'JSON Pointer (RFC 6901) to the first such field in the request body.' }),
+    pointer: text('JSON Pointer (RFC 6901) to the first such field in the request body.'),
     code: Type.Literal('unknown_field', { description: 'What is odd, for programs.' }),
-    message: Type.String({ description: 'What is odd, for people.' }),
+    message: text('What is odd, for people.'),
   },
   { title: 'Warning' },
 )

@@ -83,6 +83,15 @@ export function skipped(reason: string, place: Place): Noted {
   return { kind: 'skipped', reason, place }
 }
 
+export type ReadFile = (file: InputFile, options: FormatOptions) => AsyncIterable<readonly Found[]>
+
+/** Reads one file after another. */
+export function eachFile(read: ReadFile): Format['read'] {
+  return async function* (files, options) {
+    for (const file of files) yield* read(file, options)
+  }
+}
+
 /** A file of a record that was rejected. */
 export interface RestoredFile {
   path: string

@@ -60,15 +60,11 @@ function bufferedStdout(): DestinationStream {
   stdout.on('error', () => stdout.destroy())
   process.on('exit', () => {
     triesLeft = EXIT_TRIES
-    if (!stdout.destroyed) flushLast(stdout)
+    try {
+      if (!stdout.destroyed) stdout.flushSync()
+    } catch {
+      // The reader is gone or too slow; the exit code matters more than the last lines.
+    }
   })
   return createLineWriter(stdout)
-}
-
-function flushLast(stdout: sonicBoom.SonicBoom): void {
-  try {
-    stdout.flushSync()
-  } catch {
-    // The reader is gone or too slow; the exit code matters more than the last lines.
-  }
 }

@@ -1,5 +1,4 @@
 // Decides whether a process can do its work, and serves that and its metrics to its operators, on a port of its own.
-
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { Metrics } from './metrics.ts'
@@ -27,19 +26,23 @@ export function checkOf(ok: boolean, reason: string): Check {
   return ok ? { ok } : { ok, reason }
 }
 
+/** Makes a function that reads when it is asked. Callers share the result of a read that began at most `ms` ago. */
+export function shareFor<Result>(ms: number, read: () => Promise<Result>): () => Promise<Result> {
+  let last: { result: Promise<Result>; at: number } | undefined
+  return () => {
+    const now = performance.now()
+    if (last === undefined || now - last.at >= ms) last = { result: read(), at: now }
+    return last.result
+  }
+}
+
 /**
- * Makes a function that pings a server and returns the result. Callers at the same time share one ping, and its result
- * answers later callers for a moment.
+ * Makes a function that pings a server and returns the result.
  *
  * @param ping resolves if the server answers. A ping beyond its time limit has failed.
  */
 export function pingWhenAsked(ping: () => Promise<unknown>): () => Promise<Check> {
-  let last: { check: Promise<Check>; at: number } | undefined
-  return async () => {
-    const now = performance.now()
-    if (last === undefined || now - last.at >= PING_EVERY_MS) last = { check: checkWithin(ping), at: now }
-    return last.check
-  }
+  return shareFor(PING_EVERY_MS, () => checkWithin(ping))
 }
 
 async function checkWithin(ping: () => Promise<unknown>): Promise<Check> {
@@ -62,29 +65,35 @@ interface AdminDeps {
   readiness: () => Promise<Readiness>
 }
 
-/**
- * Serves `/livez`, `/readyz` and `/metrics`. `port` 0 means any free port; the returned `port` is the one in use.
- * Rejects if it cannot listen.
- */
-export async function startAdminServer({
-  port,
-  host,
-  ...deps
-}: AdminDeps & { port: number; host: string }): Promise<{ port: number; close: () => Promise<void> }> {
-  const pages = adminPages(deps)
+/** Serves `/livez`, `/readyz` and `/metrics`. Rejects if it cannot listen. */
+export async function startAdminServer({ port, host, ...deps }: AdminDeps & { port: number; host: string }) {
   const server = createServer(async ({ method = '', url = '' }, response) => {
-    const { status, type = JSON_TYPE, text, headers } = await answerOf(pages, method, url.replace(/\?.*/s, ''))
+    const { status, type = JSON_TYPE, text } = await answerOf(deps, method, url.replace(/\?.*/s, ''))
+    if (status === 405) response.setHeader('allow', 'GET, HEAD')
     const length = { 'content-length': Buffer.byteLength(text) }
     // Node.js sends no body to a HEAD.
-    response.writeHead(status, { 'content-type': type, 'cache-control': 'no-store', ...length, ...headers }).end(text)
+    response.writeHead(status, { 'content-type': type, 'cache-control': 'no-store', ...length }).end(text)
   })
+  return listen(server, port, host)
+}
+
+/**
+ * Listens; port 0 means any free one, and the returned `port` is the one in use. `close` cuts all connections and
+ * resolves once nothing is open, at once if the server is closed already. Rejects if it cannot listen.
+ */
+export async function listen(server: Server, port: number, host: string) {
   server.listen(port, host)
   await once(server, 'listening')
   const address = server.address()
-  const listening = address !== null && typeof address === 'object' ? address.port : port
-  return { port: listening, close: () => close(server) }
+  const close = () =>
+    new Promise<void>((resolve) => {
+      server.close(() => resolve())
+      server.closeAllConnections()
+    })
+  return { address, port: typeof address === 'object' && address !== null ? address.port : port, close }
 }
 
+const PATHS = ['/livez', '/readyz', '/metrics']
 const JSON_TYPE = 'application/json; charset=utf-8'
 
 interface Answer {
@@ -92,48 +101,23 @@ interface Answer {
   text: string
   /** JSON by default. */
   type?: string
-  headers?: Record<string, string>
 }
 
 const asJson = (status: number, value: unknown): Answer => ({ status, text: JSON.stringify(value) })
 
-function adminPages({ metrics, findFault, readiness }: AdminDeps): ReadonlyMap<string, () => Promise<Answer>> {
-  return new Map([
-    [
-      '/livez',
-      async () => {
-        const reason = findFault?.()
-        return asJson(reason === undefined ? 200 : 503, { alive: reason === undefined, reason })
-      },
-    ],
-    [
-      '/readyz',
-      async () => {
-        const state = await readiness()
-        return asJson(state.ready ? 200 : 503, state)
-      },
-    ],
-    ['/metrics', async () => ({ status: 200, type: metrics.contentType, text: await metrics.text() })],
-  ])
-}
-
-async function answerOf(pages: ReturnType<typeof adminPages>, method: string, path: string): Promise<Answer> {
-  const page = pages.get(path)
-  if (page === undefined) return asJson(404, { error: 'not found' })
-  if (method !== 'GET' && method !== 'HEAD')
-    return { ...asJson(405, { error: 'method not allowed' }), headers: { allow: 'GET, HEAD' } }
+async function answerOf({ metrics, findFault, readiness }: AdminDeps, method: string, path: string): Promise<Answer> {
+  if (!PATHS.includes(path)) return asJson(404, { error: 'not found' })
+  if (method !== 'GET' && method !== 'HEAD') return asJson(405, { error: 'method not allowed' })
   try {
-    return await page()
+    if (path === '/metrics') return { status: 200, type: metrics.contentType, text: await metrics.text() }
+    if (path === '/readyz') {
+      const state = await readiness()
+      return asJson(state.ready ? 200 : 503, state)
+    }
+    const reason = findFault?.()
+    return asJson(reason === undefined ? 200 : 503, { alive: reason === undefined, reason })
   } catch {
     // The error may name a server's address, so it is not sent.
     return asJson(500, { error: 'failed' })
   }
-}
-
-/** Resolves once nothing is open, at once for a server that is closed already. */
-function close(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    server.close(() => resolve())
-    server.closeAllConnections()
-  })
 }

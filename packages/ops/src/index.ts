@@ -1,20 +1,20 @@
 // Operations of a process: settings, logs, metrics, health, and an orderly end.
 export type { Logger } from 'pino'
 export { createLogger } from './create-logger.ts'
-export { checkOf, pingWhenAsked, type Readiness, readinessOf, startAdminServer } from './health.ts'
+export { checkOf, listen, pingWhenAsked, type Readiness, readinessOf, shareFor, startAdminServer } from './health.ts'
 export { redactKeys } from './log-line.ts'
 export {
+  type MetricDeclarations,
   type MetricsOf,
   metric,
-  metricsTable,
   mongoMetrics,
-  noteCommands,
   openMetrics,
   processMetrics,
   SECONDS,
   totalsOf,
   versionOfSluice,
 } from './metrics.ts'
+export { noteCommands } from './note-commands.ts'
 export {
   claimBytesSetting,
   dashboardUrlSetting,
@@ -34,14 +34,6 @@ export {
   SettingsError,
   setting,
   settingsOrExit,
-  settingsTable,
 } from './settings.ts'
-export {
-  inSpan,
-  openTracing,
-  type Span,
-  SpanKind,
-  startSpan,
-  traceIdOf,
-  traceparentOf,
-} from './tracing.ts'
+export { openTracing } from './trace-export.ts'
+export { inSpan, type Span, SpanKind, startSpan, traceIdOf, traceparentOf } from './tracing.ts'

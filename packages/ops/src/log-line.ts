@@ -3,8 +3,11 @@ import type { DestinationStream } from 'pino'
 import type { SonicBoom } from 'sonic-boom'
 
 /** Writes lines as buffers, because in the writer's text mode each line costs three times as much. */
-export function createLineWriter(stdout: SonicBoom): DestinationStream {
-  return { write: (line) => void (stdout.destroyed || stdout.write(Buffer.from(line))) }
+export function createLineWriter(stdout: SonicBoom): DestinationStream & { flush: (done: () => void) => void } {
+  return {
+    write: (line) => void (stdout.destroyed || stdout.write(Buffer.from(line))),
+    flush: (done) => (stdout.destroyed ? done() : stdout.flush(done)),
+  }
 }
 
 const REDACTED = '[redacted]'

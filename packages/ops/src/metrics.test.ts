@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { metric, metricsTable, noteCommands, openMetrics } from './metrics.ts'
+import { metric, openMetrics } from './metrics.ts'
+import { noteCommands } from './note-commands.ts'
 
 const declarations = {
   requests: metric.counter({ name: 'sluice_requests_total', help: 'Requests.', labels: ['status'] }),
   wait: metric.histogram({ name: 'sluice_wait_seconds', help: 'Wait.', labels: ['command'], buckets: [0.1, 1] }),
   depth: metric.gauge({ name: 'sluice_depth', help: 'Depth.' }),
-  ages: metric.gauge({ name: 'sluice_age_seconds', help: 'Age | old.', labels: ['lane'] }),
+  ages: metric.gauge({ name: 'sluice_age_seconds', help: 'Age.', labels: ['lane'] }),
 }
 
 const open = () => openMetrics('api', declarations)
@@ -49,12 +50,4 @@ test('gauges are sampled at each scrape, and have no samples while their read fa
   assert.deepEqual(await samples(), [depth(3), age('bulk', 5), age('interactive', 1)])
   assert.deepEqual(await samples(), [depth(4), age('bulk', 6)])
   assert.deepEqual(await samples(), [])
-})
-
-test('the table of the documents has each metric with its type and labels', () => {
-  const { depth, ages } = declarations
-  assert.equal(
-    metricsTable({ depth, ages }),
-    '| `sluice_depth` | gauge |  | Depth. |\n| `sluice_age_seconds` | gauge | `lane` | Age \\| old. |',
-  )
 })

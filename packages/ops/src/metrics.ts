@@ -1,6 +1,6 @@
-// Declares metrics (names, kinds, labels, and rows in the documents), and serves those of a process in the Prometheus
-// text format.
+// Declares metrics (names, kinds and labels), and serves those of a process in the Prometheus text format.
 import { readFileSync } from 'node:fs'
+import { version as nodeVersion } from 'node:process'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 
 /** A metric as it is declared. */
@@ -19,28 +19,26 @@ interface About<L extends string> {
   labels?: readonly L[]
 }
 
-function counter<const L extends string = never>({ name, help, labels = [] }: About<L>): DeclaredMetric<Counter<L>> {
-  const open = (registry: Registry) => new Counter<L>({ name, help, labelNames: labels, registers: [registry] })
-  return { type: 'counter', name, help, labels, open }
+type Options<L extends string> = { name: string; help: string; labelNames: readonly L[]; registers: Registry[] }
+
+function declare<L extends string, M>(
+  type: DeclaredMetric<M>['type'],
+  { name, help, labels = [] }: About<L>,
+  create: (options: Options<L>) => M,
+): DeclaredMetric<M> {
+  const open = (registry: Registry) => create({ name, help, labelNames: labels, registers: [registry] })
+  return { type, name, help, labels, open }
 }
 
-function gauge<const L extends string = never>({ name, help, labels = [] }: About<L>): DeclaredMetric<Gauge<L>> {
-  const open = (registry: Registry) => new Gauge<L>({ name, help, labelNames: labels, registers: [registry] })
-  return { type: 'gauge', name, help, labels, open }
+/** Declares metrics, one function per kind. `buckets` are upper bounds, ascending, in the metric's own unit. */
+export const metric = {
+  counter: <const L extends string = never>(about: About<L>) =>
+    declare('counter', about, (options) => new Counter<L>(options)),
+  gauge: <const L extends string = never>(about: About<L>) =>
+    declare('gauge', about, (options) => new Gauge<L>(options)),
+  histogram: <const L extends string = never>({ buckets, ...about }: About<L> & { buckets: readonly number[] }) =>
+    declare('histogram', about, (options) => new Histogram<L>({ ...options, buckets: [...buckets] })),
 }
-
-/** `buckets` are upper bounds, ascending, in the metric's own unit. */
-function histogram<const L extends string = never>(
-  about: About<L> & { buckets: readonly number[] },
-): DeclaredMetric<Histogram<L>> {
-  const { name, help, labels = [], buckets } = about
-  const open = (registry: Registry) =>
-    new Histogram<L>({ name, help, labelNames: labels, buckets: [...buckets], registers: [registry] })
-  return { type: 'histogram', name, help, labels, open }
-}
-
-/** Declares metrics, one function per kind. */
-export const metric = { counter, gauge, histogram }
 
 /** Buckets for times of at most some seconds. */
 export const SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30] as const
@@ -88,27 +86,6 @@ export const mongoMetrics = {
   }),
 }
 
-/** The rows of a Markdown table (Metric, Type, Labels, Meaning), one per metric, in the order declared. */
-export function metricsTable(declarations: MetricDeclarations): string {
-  return Object.values(declarations)
-    .map(({ name, type, labels, help }) => {
-      const cells = [`\`${name}\``, type, labels.map((label) => `\`${label}\``).join(', '), help]
-      return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`
-    })
-    .join('\n')
-}
-
-/** Receives each command that was sent to a server: its name, its time, and the code of its error. */
-export type OnCommand = (command: string, seconds: number, errorCode?: string) => void
-
-/** Makes a function that notes commands in the metrics of a server. */
-export function noteCommands(times: Histogram<'command'>, errors: Counter<'code'>): OnCommand {
-  return (command, seconds, code) => {
-    times.observe({ command }, seconds)
-    if (code !== undefined) errors.inc({ code })
-  }
-}
-
 /** The event loop's lag is measured this often. Node.js's default, every 10 ms, took 1 % of a CPU of an idle process. */
 const LAG_EVERY_MS = 50
 
@@ -128,7 +105,7 @@ export function openMetrics<D extends MetricDeclarations>(process: string, decla
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: LAG_EVERY_MS })
   for (const name of MISNAMED) registry.removeSingleMetric(name)
   const { buildInfo, ...shared } = openAll(registry, processMetrics)
-  buildInfo.set({ version: versionOfSluice(), node: versionOfNode() }, 1)
+  buildInfo.set({ version: versionOfSluice(), node: nodeVersion }, 1)
   const samplers: (() => Promise<void>)[] = []
 
   return {
@@ -170,11 +147,11 @@ export function versionOfSluice(): string {
   return JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')).version
 }
 
+type Labels = Readonly<Record<string, string | number | undefined>>
+
 /** A counter or histogram as its samples are read. */
 interface ReadableMetric {
-  get(): Promise<{
-    values: readonly { value: number; labels: Readonly<Record<string, string | number | undefined>> }[]
-  }>
+  get(): Promise<{ values: readonly { value: number; labels: Labels }[] }>
 }
 
 /**
@@ -183,7 +160,7 @@ interface ReadableMetric {
  */
 export async function totalsOf(
   metric: ReadableMetric,
-  nameOf: (labels: Readonly<Record<string, string | number | undefined>>) => string | undefined,
+  nameOf: (labels: Labels) => string | undefined,
 ): Promise<Record<string, number>> {
   const totals: Record<string, number> = {}
   for (const { labels, value } of (await metric.get()).values) {
@@ -191,8 +168,4 @@ export async function totalsOf(
     if (name !== undefined) totals[name] = (totals[name] ?? 0) + value
   }
   return totals
-}
-
-function versionOfNode(): string {
-  return process.version
 }

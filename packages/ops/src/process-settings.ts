@@ -1,6 +1,6 @@
 // Declares the settings that several processes share.
 import { setting } from './settings.ts'
-import { tracingSettings } from './tracing.ts'
+import { tracingSettings } from './trace-export.ts'
 
 /** A setting on which the API and the workers must agree. */
 export const waitSetting = setting.number({

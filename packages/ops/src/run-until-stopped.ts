@@ -1,25 +1,25 @@
 // Runs a process from its start to its orderly end: releases everything that it acquired, and exits 0 only if nothing
 // failed.
 import { once } from 'node:events'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
-
-/** Releases one resource that was acquired; called once. */
-export type Release = () => Promise<void> | void
 
 /** The means of a starting process. */
 export interface Life {
   /**
-   * Registers the release of a resource that was just acquired, under a `name` for the log; the last acquired is
-   * released first.
+   * Registers the release of a resource that was just acquired, under a `name` for the log. It is called once; the last
+   * acquired is released first.
    */
-  release: (name: string, release: Release) => void
+  release: (name: string, release: () => Promise<void> | void) => void
   /** Aborts as soon as the process must stop, also while it still starts. */
   stopping: AbortSignal
+  /** Stops the process in order, for this reason. */
+  stop: (reason: string) => void
 }
 
 /**
- * Starts a process and stops it in order, at SIGTERM, SIGINT or when the parent that spawned it with an IPC channel is
- * gone. A stop during the start waits for the start to settle. Exits 0 after an orderly stop; 1 if the start or a
+ * Starts a process and stops it in order, at SIGTERM, SIGINT, `stop`, or when the parent that spawned it with an IPC
+ * channel is gone. A stop during the start waits for the start to settle. Exits 0 after an orderly stop; 1 if the start or a
  * release failed, at an uncaught error, or once the grace time is over. A parent gets the message `{ ready: true }`.
  */
 export async function runUntilStopped({
@@ -32,15 +32,40 @@ export async function runUntilStopped({
   log: Logger
 }): Promise<never> {
   const stopping = new AbortController()
-  const acquired = createReleasers(log)
-  exitOnUncaughtErrors(log)
+  const acquired = new AsyncDisposableStack()
+  let clean = true
+  const release: Life['release'] = (name, end) =>
+    acquired.defer(async () => {
+      try {
+        await end()
+      } catch (err) {
+        clean = false
+        log.error({ err, resource: name }, 'resource.release_failed')
+      }
+    })
+  // Unhandled rejections arrive here too.
+  process.on('uncaughtException', (err) => {
+    log.fatal({ err }, 'process.crashed')
+    process.exit(1)
+  })
   stopping.signal.addEventListener('abort', () => limitStop(stopping.signal.reason, graceSeconds, log))
-  onStopRequest((reason) => stopping.abort(reason))
+  const stop = (reason: string) => stopping.abort(reason)
+  onStopRequest(stop)
 
-  const failed = await live(start({ release: acquired.add, stopping: stopping.signal }), stopping, log)
-  const clean = await acquired.releaseAll()
+  const failed = await live(start({ release, stopping: stopping.signal, stop }), stopping, log)
+  await acquired.disposeAsync()
   log.info({ failed, clean }, 'process.stopped')
-  return process.exit(clean && !failed ? 0 : 1)
+  return exit(clean && !failed ? 0 : 1, log)
+}
+
+/** A reader of the log that does not read must not hold up the end. */
+const LAST_LINES_MS = 300
+
+/** Exits once no line is on its way: otherwise the lines that are written at the exit would come before it. */
+async function exit(code: number, log: Logger): Promise<never> {
+  const written = new Promise<void>((resolve) => log.flush(() => resolve()))
+  await Promise.race([written, delay(LAST_LINES_MS)])
+  return process.exit(code)
 }
 
 /** From the start until all resources are to be released; true if the start failed by itself. */
@@ -58,7 +83,8 @@ async function live(started: Promise<void>, stopping: AbortController, log: Logg
   }
   if (!stopping.signal.aborted) {
     log.info('process.started')
-    notifyParent({ ready: true })
+    // If the parent is already gone, the event 'disconnect' reports that, so a failed send is ignored.
+    process.send?.({ ready: true }, undefined, undefined, () => {})
     await once(stopping.signal, 'abort')
   }
   return false
@@ -77,48 +103,8 @@ function limitStop(reason: unknown, graceSeconds: number, log: Logger): void {
   log.info({ reason, graceSeconds }, 'process.stopping')
   const overrun = () => {
     log.error({ graceSeconds }, 'process.stop_overran')
-    process.exit(1)
+    void exit(1, log)
   }
   // The process must end by our own exit, never because its event loop ran empty.
   setTimeout(overrun, graceSeconds * 1_000)
-}
-
-function exitOnUncaughtErrors(log: Logger): void {
-  // Unhandled rejections arrive here too.
-  process.on('uncaughtException', (err) => {
-    log.fatal({ err }, 'process.crashed')
-    process.exit(1)
-  })
-}
-
-function notifyParent(message: { ready: true }): void {
-  // If the parent is already gone, the event 'disconnect' reports that, so a failed send is ignored.
-  process.send?.(message, undefined, undefined, () => {})
-}
-
-/**
- * A stack of acquired resources; `releaseAll` releases all of them, also when one fails, and returns whether none did.
- */
-function createReleasers(log: Logger) {
-  const stack: { name: string; release: Release }[] = []
-  return {
-    add: (name: string, release: Release) => void stack.push({ name, release }),
-    releaseAll: async () => {
-      let clean = true
-      for (let last = stack.pop(); last !== undefined; last = stack.pop()) {
-        clean = (await releaseOne(last, log)) && clean
-      }
-      return clean
-    },
-  }
-}
-
-async function releaseOne({ name, release }: { name: string; release: Release }, log: Logger): Promise<boolean> {
-  try {
-    await release()
-    return true
-  } catch (err) {
-    log.error({ err, resource: name }, 'resource.release_failed')
-    return false
-  }
 }

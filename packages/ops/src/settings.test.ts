@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
 import { test } from 'vitest'
 import { processSettings } from './process-settings.ts'
-import { readSettings, SettingsError, setting, settingsTable } from './settings.ts'
+import { readSettings, SettingsError, setting } from './settings.ts'
 
 const declarations = {
   port: setting.wholeNumber({ env: 'PORT', description: 'A port.', default: 80, max: 65_535 }),
@@ -95,19 +95,6 @@ test('a MongoDB URL may name several hosts; a URL of another kind is refused wit
   const { message } = faultsOf({}, () => readSettings(processSettings, { REDIS_URL: 'http://:hunter2@a' }))
   assert.match(message, /REDIS_URL must be a URL that begins with redis:\/\/ or rediss:\/\//)
   assert.doesNotMatch(message, /hunter2/)
-})
-
-test('the table has a row for each setting, with its rule and its default', () => {
-  const table = settingsTable({
-    port: setting.wholeNumber({ env: 'PORT', description: 'The port.', default: 80, max: 90 }),
-    site: setting.url({ env: 'SITE', description: 'A site.', default: 'https://a', protocols: ['https:'] }),
-    password: setting.text({ env: 'PASSWORD', description: 'Either | or.', default: null, secret: true }),
-  })
-  assert.deepEqual(table.split('\n'), [
-    '| `PORT` | `80` | a whole number from 0 to 90 | The port. |',
-    '| `SITE` | `https://a` | a URL that begins with https:// | A site. |',
-    '| `PASSWORD` | none | text of at most 1000 characters | Either \\| or. Secret. |',
-  ])
 })
 
 test('a process with faulty settings prints the faults, without a stack, and exits 1', async () => {

@@ -1,4 +1,4 @@
-// Declares settings (their names in the environment, kinds, bounds, and rows in the documents), and reads them.
+// Declares settings (their names in the environment, kinds and bounds), and reads them.
 
 /** The result of reading one setting's text: its value, or its fault in words that don't repeat the text. */
 type Reading<T> = { readonly value: T } | { readonly fault: string }
@@ -27,29 +27,18 @@ interface Declared<T> {
 }
 
 function declare<T>(spec: Declared<T>, bound: string, parse: (text: string) => T | undefined): Setting<T> {
-  return {
-    env: spec.env,
-    description: spec.description,
-    fallback: spec.default,
-    bound,
-    secret: spec.secret ?? false,
-    needs: spec.needs ?? [],
-    read: (text) => {
-      const value = parse(text)
-      return value === undefined ? { fault: `must be ${bound}` } : { value }
-    },
+  const { env, description, default: fallback, secret = false, needs = [] } = spec
+  function read(text: string): Reading<T> {
+    const value = parse(text)
+    return value === undefined ? { fault: `must be ${bound}` } : { value }
   }
+  return { env, description, fallback, bound, secret, needs, read }
 }
 
 type DeclaredNumber = Declared<number> & { min?: number; max?: number }
 
-function number(spec: DeclaredNumber): Setting<number> {
-  return declareNumber(spec, 'a number', /^-?\d+(\.\d+)?$/)
-}
-
-function wholeNumber(spec: DeclaredNumber): Setting<number> {
-  return declareNumber(spec, 'a whole number', /^-?\d+$/)
-}
+const number = (spec: DeclaredNumber) => declareNumber(spec, 'a number', /^-?\d+(\.\d+)?$/)
+const wholeNumber = (spec: DeclaredNumber) => declareNumber(spec, 'a whole number', /^-?\d+$/)
 
 function declareNumber(spec: DeclaredNumber, kind: string, shape: RegExp): Setting<number> {
   const { min = 0, max = Number.MAX_SAFE_INTEGER } = spec
@@ -89,18 +78,6 @@ export const setting = { number, wholeNumber, text, url, choice }
 /** Settings by their names in the code. */
 export type Declarations = Readonly<Record<string, Setting<unknown>>>
 
-/** The rows of a Markdown table (Setting, Default, Must be, What it is for), one per setting, in the order declared. */
-export function settingsTable(declarations: Declarations): string {
-  return Object.values(declarations).map(row).join('\n')
-}
-
-function row({ env, description, fallback, bound, secret, needs }: Setting<unknown>): string {
-  const needed = needs.length === 0 ? '' : ` Needs ${needs.join(', ')}.`
-  const purpose = description + needed + (secret ? ' Secret.' : '')
-  const cells = [`\`${env}\``, fallback === null ? 'none' : `\`${fallback}\``, bound, purpose]
-  return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`
-}
-
 /** The values of a set of declarations. */
 export type Settings<D extends Declarations> = {
   readonly [K in keyof D]: D[K] extends Setting<infer T> ? T : never
@@ -130,9 +107,8 @@ export function readSettings<D extends Declarations>(declarations: D, env: Envir
     const absent = textOf(setting.env) === '' ? [] : setting.needs.filter((other) => textOf(other) === '')
     faults.push(...absent.map((other) => `${other} must be set, because ${setting.env} is`))
     const reading = readOne(setting, textOf(setting.env))
-    if ('value' in reading) return [name, reading.value]
-    faults.push(`${setting.env} ${reading.fault}`)
-    return [name, undefined]
+    if ('fault' in reading) faults.push(`${setting.env} ${reading.fault}`)
+    return [name, 'value' in reading ? reading.value : undefined]
   })
   if (faults.length > 0) throw new SettingsError(faults)
   // Every declared name now has the value that its own declaration read.

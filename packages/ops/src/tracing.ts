@@ -1,9 +1,8 @@
-// Traces: spans are made by hand with OpenTelemetry's API, which does nothing until a provider is registered. The SDK is
-// loaded only if spans have a place to go.
-import { setTimeout as delay } from 'node:timers/promises'
+// Spans, made by hand with OpenTelemetry's API, which does nothing until `openTracing` registers a provider.
 import {
   type Attributes,
   type Context,
+  isSpanContextValid,
   type Link,
   ROOT_CONTEXT,
   type Span,
@@ -11,58 +10,8 @@ import {
   SpanStatusCode,
   trace,
 } from '@opentelemetry/api'
-import { setting } from './settings.ts'
 
 export { type Span, SpanKind }
-
-/** The settings of traces. The exporter reads the endpoint, and OTEL_EXPORTER_OTLP_HEADERS, from the environment. */
-export const tracingSettings = {
-  otlpEndpoint: setting.text({
-    env: 'OTEL_EXPORTER_OTLP_ENDPOINT',
-    description:
-      'Where traces are sent, by OTLP over HTTP in JSON, such as http://127.0.0.1:4318. Without it nothing is traced; ids of the traces of callers are passed on all the same.',
-    default: null,
-    maxLength: 2_000,
-    pattern: /^https?:\/\/\S+$/,
-    bound: 'a URL that begins with http:// or https://',
-  }),
-  traceRatio: setting.number({
-    env: 'OTEL_TRACES_SAMPLER_ARG',
-    description: 'The share of traces that are recorded, of those that begin here. A caller decides for its own.',
-    default: 1,
-    max: 1,
-  }),
-}
-
-/** A collector that is away must not hold up the end of a process. */
-const LAST_SPANS_MS = 1_000
-
-/**
- * Sends the spans of this process to the endpoint, if there is one.
- *
- * @returns a function that sends the last ones, within `LAST_SPANS_MS`. It never throws.
- */
-export async function openTracing(
-  process: string,
-  { otlpEndpoint, traceRatio }: { otlpEndpoint: string | null; traceRatio: number },
-): Promise<() => Promise<void>> {
-  if (otlpEndpoint === null) return async () => {}
-  const [{ OTLPTraceExporter }, { resourceFromAttributes }, sdk] = await Promise.all([
-    import('@opentelemetry/exporter-trace-otlp-http'),
-    import('@opentelemetry/resources'),
-    import('@opentelemetry/sdk-trace'),
-  ])
-  const provider = new sdk.TracerProvider({
-    resource: resourceFromAttributes({ 'service.name': `sluice-${process}` }),
-    sampler: new sdk.ParentBasedSampler({ root: new sdk.TraceIdRatioBasedSampler(traceRatio) }),
-    spanProcessors: [new sdk.BatchSpanProcessor({ exporter: new OTLPTraceExporter() })],
-  })
-  trace.setGlobalTracerProvider(provider)
-  return async () => {
-    const sent = provider.shutdown().catch(() => {})
-    await Promise.race([sent, delay(LAST_SPANS_MS, undefined, { ref: false })])
-  }
-}
 
 const TRACEPARENT = /^00-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})$/
 
@@ -87,17 +36,17 @@ function contextOf(traceparent: string | undefined): Context {
   return parent === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, parent)
 }
 
-function spanContextOf(traceparent: string | undefined) {
-  const [, traceId, spanId, flags] = TRACEPARENT.exec(traceparent ?? '') ?? []
-  if (traceId === undefined || spanId === undefined || /^0+$/.test(traceId) || /^0+$/.test(spanId)) return undefined
-  return { traceId, spanId, traceFlags: Number.parseInt(flags ?? '', 16), isRemote: true }
+function spanContextOf(traceparent = '') {
+  const [, traceId = '', spanId = '', flags = ''] = TRACEPARENT.exec(traceparent) ?? []
+  const context = { traceId, spanId, traceFlags: Number.parseInt(flags, 16), isRemote: true }
+  return isSpanContextValid(context) ? context : undefined
 }
 
 /** Returns a span as its children name it, or undefined if nothing is traced. */
 export function traceparentOf(span: Span | undefined): string | undefined {
-  if (span === undefined) return undefined
-  const { traceId, spanId, traceFlags } = span.spanContext()
-  return /^0+$/.test(traceId) ? undefined : `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, '0')}`
+  const context = span?.spanContext()
+  if (context === undefined || !isSpanContextValid(context)) return undefined
+  return `00-${context.traceId}-${context.spanId}-${context.traceFlags.toString(16).padStart(2, '0')}`
 }
 
 /** Returns the trace of a `traceparent`, for logs. */

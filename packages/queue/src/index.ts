@@ -41,6 +41,7 @@ export {
 export { type Reading, startHeartbeats } from './overview/heartbeats.ts'
 export { createReadHistory, peaksOf } from './overview/history.ts'
 export { createReadOverview } from './overview/overview.ts'
+export { LAYOUT, watchLayout } from './redis/layout.ts'
 export { connectFailFast, connectRetrying, pingRedis, watchRedis } from './redis/redis-connections.ts'
 export { createGroupCommit, observeCommands } from './redis/script.ts'
 export { claimName } from './replies/claims.ts'

@@ -13,8 +13,10 @@ import type { Redis } from 'ioredis'
 import { afterAll } from 'vitest'
 import type { QueueKeys } from './bullmq-layout/queue-keys.ts'
 import { type ConsumerOptions, createConsumer } from './consume/consume.ts'
-import { createEnqueuer, type JobInput } from './enqueue/enqueue.ts'
+import { createComplete } from './consume/fetch-and-complete.ts'
+import { createEnqueuer, type JobInput, nameJob } from './enqueue/enqueue.ts'
 import type { CompletedJob, Failure, IngestJob, Lane } from './job/job.ts'
+import type { ResultBounds } from './replies/results.ts'
 
 /** Makes a function that adds a job and returns its first stamp. */
 export function createJobAdder(redis: Redis, keys: QueueKeys) {
@@ -41,6 +43,7 @@ export function completed(
   const own: IngestJob = { tenant: 't', stamp: 0, requestId: 'r', retained: false, threads: [], ...data }
   return {
     id,
+    name: nameJob(own.threads),
     lane: 'interactive',
     attempt: 1,
     token: '',
@@ -57,6 +60,21 @@ export function failedAt(time: number | undefined, id: string, more?: Parameters
   return { ...completed(id, { result: { receipts: [null], failure: 'no' }, ...more }), failedAt: time }
 }
 
+/** Bounds of results that no test reaches by chance. */
+export const BOUNDS: ResultBounds = {
+  retainedMs: 3_600_000,
+  transientMs: 60_000,
+  resultBytes: 1_000_000,
+  recentBytes: 1_000_000,
+  claimBytes: 1_000_000,
+}
+
+/** Makes a function that completes these jobs in one step. */
+export function createCompleteJobs(redis: Redis, keys: QueueKeys, bounds = BOUNDS, worker = 'w') {
+  const complete = createComplete(redis, keys, bounds, worker)
+  return (jobs: readonly CompletedJob[]) => Promise.all(jobs.map(complete))
+}
+
 /** Consumes a queue with wide bounds. Without handlers, nothing is noted. */
 export function consume(
   keys: QueueKeys,
@@ -66,8 +84,8 @@ export function consume(
   return createConsumer({
     keys,
     redis,
-    resultBounds: { retainedMs: 3_600_000, transientMs: 3_600_000, bytes: 1_000_000, recentBytes: 1_000_000 },
-    claimBytes: 1_000_000,
+    ...BOUNDS,
+    transientMs: 3_600_000,
     failedBytes: 1_000_000,
     concurrency: { interactive: 10, bulk: 10 },
     bytesInHand: 64 * 1024 * 1024,
@@ -75,7 +93,7 @@ export function consume(
     beforeFinalFailure: async () => undefined,
     name: 'here:1',
     onFailed: () => {},
-    onStored: () => {},
+    stored: { inc: () => {} },
     onEvicted: () => {},
     onError: (error) => console.error(error),
     ...handlers,

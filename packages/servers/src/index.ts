@@ -1,6 +1,7 @@
 // Redis and MongoDB on this machine, and processes that end with their parent.
 export { type Kept, keepRunning, type Running } from './keep-running.ts'
-export { endOfLog, type LaunchedProcess, launchProcess, NODE_FLAGS } from './launch-process.ts'
+export type { LaunchedProcess } from './launch-process.ts'
+export { DidNotStart, launchNode, NODE_FLAGS } from './launch-ready.ts'
 export { freePort, isPortFree, processFacts } from './machine.ts'
 export { type OpenServers, openServers, type ServerName, type Servers, ServerUnreachable } from './open-servers.ts'
 export { DataInUse, NoServerFound, UnusableData } from './provider.ts'

@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, mkdirSync, openSync } from 'node:fs'
-import { copyFile, readFile, stat, truncate } from 'node:fs/promises'
+import { copyFile, stat, truncate } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { setInterval } from 'node:timers/promises'
 import type { Running } from './keep-running.ts'
@@ -20,14 +20,6 @@ export interface Program {
   /** Whether to open a channel for messages to a Node program. */
   readonly ipc?: boolean
 }
-
-/**
- * Node's flags for a process that handles many requests. V8 begins with a young generation of 1 MiB, which lets buffers
- * and parsed threads grow old. One of 32 MiB took an API 250 MiB instead of 340, a worker 320 instead of 370, and both some
- * 10 % less CPU, in an import of 20,000 threads. NODE_OPTIONS does not take the second flag, so the Dockerfile and
- * docker-compose.yml repeat them.
- */
-export const NODE_FLAGS: readonly string[] = ['--max-semi-space-size=32', '--min-semi-space-size=32']
 
 export interface LaunchedProcess extends Running {
   readonly pid: number
@@ -130,14 +122,6 @@ function watchGroup(group: number, graceMs: number): { release(): void } {
       shell.kill('SIGKILL')
     },
   }
-}
-
-const shownLines = 5
-
-/** The last lines of a log file, for a message about why its program ended; empty if the file has none. */
-export async function endOfLog(file: string): Promise<string> {
-  const text = await readFile(file, 'utf8').catch(() => '')
-  return text.trimEnd().split('\n').slice(-shownLines).join('\n')
 }
 
 /** The bound of a log, and of its earlier part. */

@@ -38,12 +38,8 @@ export async function findProgram(names: readonly string[], path: string): Promi
 
 /** The version in the output of `program --version`, for example `7.0.15`; undefined if it has none. */
 export async function versionOf(program: string): Promise<string | undefined> {
-  try {
-    const { stdout } = await run(program, ['--version'], { timeout: 10_000 })
-    return /\bv=?(\d+\.\d+(?:\.\d+)?)/.exec(stdout)?.[1]
-  } catch {
-    return undefined
-  }
+  const { stdout } = await run(program, ['--version'], { timeout: 10_000 }).catch(() => ({ stdout: '' }))
+  return /\bv=?(\d+\.\d+(?:\.\d+)?)/.exec(stdout)?.[1]
 }
 
 /** Whether a version such as `7.0.15` is at least `major.minor`. */
@@ -110,32 +106,24 @@ export async function sayTime<T>(what: string, work: Promise<T>, say: (line: str
 
 /** The parent and the command line of a live process; undefined if it does not exist or is a zombie. */
 export function processFacts(pid: number, platform: NodeJS.Platform = process.platform) {
-  return platform === 'linux' ? fromProc(pid) : fromPs(pid)
+  return (platform === 'linux' ? fromProc(pid) : fromPs(pid)).catch(() => undefined)
 }
 
 /** Slim Linux images have no `ps`. */
 async function fromProc(pid: number) {
-  try {
-    const [stat, command] = await Promise.all([
-      readFile(`/proc/${pid}/stat`, 'utf8'),
-      readFile(`/proc/${pid}/cmdline`, 'utf8'),
-    ])
-    // The name is in parentheses and may itself contain spaces and parentheses.
-    const [state, parent] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    return facts(state, parent, command.replaceAll('\0', ' '))
-  } catch {
-    return undefined
-  }
+  const [stat, command] = await Promise.all([
+    readFile(`/proc/${pid}/stat`, 'utf8'),
+    readFile(`/proc/${pid}/cmdline`, 'utf8'),
+  ])
+  // The name is in parentheses and may itself contain spaces and parentheses.
+  const [state, parent] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  return facts(state, parent, command.replaceAll('\0', ' '))
 }
 
 async function fromPs(pid: number) {
-  try {
-    const { stdout } = await run('ps', ['-o', 'stat=', '-o', 'ppid=', '-o', 'command=', '-p', String(pid)])
-    const [, state, parent, command] = /^\s*(\S+)\s+(\d+)\s+(.*)$/m.exec(stdout) ?? []
-    return facts(state, parent, command)
-  } catch {
-    return undefined
-  }
+  const { stdout } = await run('ps', ['-o', 'stat=', '-o', 'ppid=', '-o', 'command=', '-p', String(pid)])
+  const [, state, parent, command] = /^\s*(\S+)\s+(\d+)\s+(.*)$/m.exec(stdout) ?? []
+  return facts(state, parent, command)
 }
 
 function facts(state: string | undefined, parent: string | undefined, command: string | undefined) {
@@ -148,16 +136,10 @@ export async function residentBytes(
   pid: number,
   platform: NodeJS.Platform = process.platform,
 ): Promise<number | undefined> {
-  try {
-    if (platform === 'linux')
-      return kibibytes(/^VmRSS:\s+(\d+) kB$/m.exec(await readFile(`/proc/${pid}/status`, 'utf8')))
-    const { stdout } = await run('ps', ['-o', 'rss=', '-p', String(pid)])
-    return kibibytes(/(\d+)/.exec(stdout))
-  } catch {
-    return undefined
-  }
-}
-
-function kibibytes(match: RegExpExecArray | null): number | undefined {
-  return match === null ? undefined : Number(match[1]) * 1024
+  const status =
+    platform === 'linux'
+      ? readFile(`/proc/${pid}/status`, 'utf8')
+      : run('ps', ['-o', 'rss=', '-p', String(pid)]).then(({ stdout }) => `VmRSS: ${stdout.trim()} kB`)
+  const [, kibibytes] = /^VmRSS:\s+(\d+) kB$/m.exec(await status.catch(() => '')) ?? []
+  return kibibytes === undefined ? undefined : Number(kibibytes) * 1024
 }

@@ -30,11 +30,6 @@ export function mongodbUrl({ port }: Pick<Location, 'port'>): string {
   return `mongodb://127.0.0.1:${port}/sluice?directConnection=true`
 }
 
-async function downloaded(machine: Machine) {
-  const program = await downloadedMongod(machine)
-  return typeof program === 'string' ? mongodEngine(`mongod ${downloadedVersion}`, 'downloaded', program) : program
-}
-
 function mongodEngine(title: string, folder: string, program: string): Engine {
   return {
     title,
@@ -91,14 +86,15 @@ const lookupWithinMs = 2_000
 const downloadedVersion = '8.2.6'
 
 /** Downloaded once for this user. Looks the host up first: without a network the download would retry for minutes. */
-async function downloadedMongod({ cacheDir, say }: Machine): Promise<string | Missing> {
+async function downloaded({ cacheDir, say }: Machine): Promise<Engine | Missing> {
   const { DryMongoBinary, MongoBinary } = await import('mongodb-memory-server-core')
   const wanted = { version: downloadedVersion, downloadDir: join(cacheDir, 'mongod') }
+  const title = `mongod ${downloadedVersion}`
   const present = await DryMongoBinary.locateBinary(wanted)
-  if (present !== undefined) return present
+  if (present !== undefined) return mongodEngine(title, 'downloaded', present)
   if (!(await resolves(downloadHost))) return { missing: `${downloadHost} can't be reached from here` }
   say(`Downloading MongoDB ${downloadedVersion}, once`)
-  return MongoBinary.getPath(wanted)
+  return mongodEngine(title, 'downloaded', await MongoBinary.getPath(wanted))
 }
 
 /** Whether a host resolves within two seconds: without a network a lookup may last minutes. */
@@ -109,12 +105,8 @@ function resolves(host: string): Promise<boolean> {
 const notYetInitialized = 94
 
 /** Whether the mongod accepts writes as the one node of its replica set. Forms the set if needed: call until true. */
-async function isReplicaSetReady(url: string, host: string): Promise<boolean> {
-  try {
-    return await askMongodb(url, (admin) => becomePrimary(admin, host))
-  } catch {
-    return false
-  }
+function isReplicaSetReady(url: string, host: string): Promise<boolean> {
+  return askMongodb(url, (admin) => becomePrimary(admin, host)).catch(() => false)
 }
 
 /** Forms the one-node replica set, or updates its address. True if the node is the primary by now. */
@@ -137,13 +129,11 @@ interface ReplicaSetConfig {
 }
 
 async function storedConfig(admin: Pick<Db, 'command'>): Promise<ReplicaSetConfig | undefined> {
-  try {
-    const { config } = await admin.command({ replSetGetConfig: 1 })
-    return config
-  } catch (error) {
+  const answer = await admin.command({ replSetGetConfig: 1 }).catch((error) => {
     if (error instanceof MongoServerError && error.code === notYetInitialized) return undefined
     throw error
-  }
+  })
+  return answer?.config
 }
 
 /** Runs `ask` on the `admin` database of a MongoDB. Throws if it does not answer within `withinMs` milliseconds. */

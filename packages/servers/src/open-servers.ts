@@ -3,11 +3,12 @@ import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { keepRunning } from './keep-running.ts'
+import { DidNotStart } from './launch-ready.ts'
 import { freePort, isPortFree } from './machine.ts'
 import { mongodbAnswers, mongodbProviders, mongodbUrl } from './mongodb-providers.ts'
 import { type Engine, type Location, type Machine, type Provider, UnusableData, useFirstProvider } from './provider.ts'
 import { redisAnswers, redisProviders, redisUrl } from './redis-providers.ts'
-import { endLeftover, ServerDidNotStart, serverLog, startEngine } from './start-engine.ts'
+import { endLeftover, serverLog, startEngine } from './start-engine.ts'
 import { wheelsOf } from './wheels.ts'
 
 export type ServerName = 'Redis' | 'MongoDB'
@@ -151,7 +152,7 @@ async function keep(name: ServerName, engine: Engine, location: Location, { say 
   try {
     return await keepRunning({ launch, onDeath, onFailedRestart, onRestart, signal })
   } catch (error) {
-    if (isFirst || !(error instanceof ServerDidNotStart)) throw error
+    if (isFirst || !(error instanceof DidNotStart)) throw error
     throw new UnusableData(`${error.message}\nIts earlier data is in ${location.folder}`)
   }
 }

@@ -57,7 +57,7 @@ function isReady(location: Location): Promise<boolean> {
 const answerWithinMs = 1_000
 
 /** Whether a Redis at this URL answers PING within a second. */
-export async function redisAnswers(url: string): Promise<boolean> {
+export function redisAnswers(url: string): Promise<boolean> {
   const redis = new Redis(url, {
     lazyConnect: true,
     retryStrategy: () => null,
@@ -66,12 +66,7 @@ export async function redisAnswers(url: string): Promise<boolean> {
     commandTimeout: answerWithinMs,
   })
   redis.on('error', () => {})
-  try {
-    await redis.connect()
-    return (await redis.ping()) === 'PONG'
-  } catch {
-    return false
-  } finally {
-    redis.disconnect()
-  }
+  const answer = redis.connect().then(() => redis.ping())
+  const isPong = answer.then((text) => text === 'PONG').catch(() => false)
+  return isPong.finally(() => redis.disconnect())
 }

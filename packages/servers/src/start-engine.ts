@@ -2,14 +2,10 @@
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { endOfLog, type LaunchedProcess, launchProcess, signalGroup } from './launch-process.ts'
+import { type LaunchedProcess, launchProcess, signalGroup } from './launch-process.ts'
+import { untilReady } from './launch-ready.ts'
 import { processFacts, residentBytes } from './machine.ts'
 import { DataInUse, type Engine, type Location } from './provider.ts'
-
-/** A server ended, or took too long, before it answered. */
-export class ServerDidNotStart extends Error {
-  override readonly name = 'ServerDidNotStart'
-}
 
 /** Long enough to replay a large log. */
 const readyWithinMs = 120_000
@@ -21,7 +17,7 @@ export function serverLog({ folder }: Location): string {
   return join(folder, 'server.log')
 }
 
-/** Starts an engine and waits until it serves. Throws ServerDidNotStart, DataInUse, or the signal's reason. */
+/** Starts an engine and waits until it serves. Throws DidNotStart, DataInUse, or the signal's reason. */
 export async function startEngine(engine: Engine, location: Location, signal: AbortSignal): Promise<LaunchedProcess> {
   signal.throwIfAborted()
   await mkdir(location.folder, { recursive: true, mode: 0o700 })
@@ -33,31 +29,12 @@ export async function startEngine(engine: Engine, location: Location, signal: Ab
   await recordOwner(location.folder, launched.pid, command)
   const ended = launched.died.finally(() => forgetOwner(location.folder))
   const died = engine.maxBytes === undefined ? ended : boundMemory(launched, ended, engine.maxBytes)
-  try {
-    await untilReady(engine, location, signal, died)
-    return { ...launched, died }
-  } catch (error) {
-    await launched.stop(AbortSignal.abort())
-    await died
-    if (!(error instanceof ServerDidNotStart)) throw error
-    throw new ServerDidNotStart(`${engine.title} ${error.message}; the end of ${log}:\n${await endOfLog(log)}`)
+  const ready = async (until: AbortSignal) => {
+    while (!(await engine.isReady(location))) await pause(askEveryMs, undefined, { signal: until })
   }
-}
-
-async function untilReady(engine: Engine, location: Location, signal: AbortSignal, died: Promise<string>) {
-  let end: string | undefined
-  void died.then((how) => {
-    end = how
-  })
-  const until = performance.now() + readyWithinMs
-  while (!(await engine.isReady(location))) {
-    signal.throwIfAborted()
-    if (end !== undefined) throw new ServerDidNotStart(`ended before it answered (${end})`)
-    if (performance.now() > until) throw new ServerDidNotStart(`did not answer within ${readyWithinMs / 1000} s`)
-    await pause(askEveryMs)
-  }
-  const advice = `does another program listen on port ${location.port}?`
-  if (end !== undefined) throw new ServerDidNotStart(`ended while it started (${end}); ${advice}`)
+  const server = { ...launched, died }
+  await untilReady(server, { title: engine.title, log, withinMs: readyWithinMs, ready }, signal)
+  return server
 }
 
 interface Owner {
@@ -103,12 +80,10 @@ async function endGroup(group: number): Promise<void> {
   signalGroup(group, 'SIGKILL')
 }
 
-async function ownerOf(folder: string): Promise<Owner | undefined> {
-  try {
-    return JSON.parse(await readFile(ownerFile(folder), 'utf8'))
-  } catch {
-    return undefined
-  }
+function ownerOf(folder: string): Promise<Owner | undefined> {
+  return readFile(ownerFile(folder), 'utf8')
+    .then(JSON.parse)
+    .catch(() => undefined)
 }
 
 function ownerFile(folder: string): string {

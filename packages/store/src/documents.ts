@@ -1,6 +1,6 @@
 // The documents in MongoDB, by collection, and the stages of a thread on its way there: request, draft, plan, round.
 import type { Outcome, QuoteAnswer, QuoteFields, SourceAnswer, SourceFields, Thread } from '@sluice/contract'
-import type { ObjectId } from 'mongodb'
+import type { Document, ObjectId } from 'mongodb'
 
 type WithDates<Fields> = { [Name in keyof Fields]: Name extends 'createdAt' ? Date : Fields[Name] }
 
@@ -106,36 +106,41 @@ export interface StoreRequest {
   digest?: string
 }
 
-export type RequestStamp = Pick<StoreRequest, 'id' | 'stamp' | 'redelivered'>
+/** A quote of a request: its fields, and the names and the position that the request gives it. */
+export interface InputQuote {
+  names: Pick<QuoteDocument, '_id' | 'sourceId' | 'position'>
+  values: QuoteValues
+}
 
 /** A request with ids and dates. */
-export interface InputThread extends RequestStamp {
-  identity: Pick<SourceDocument, 'tenant' | 'service' | 'externalId'> & { id: string }
+export interface InputThread extends Pick<StoreRequest, 'id' | 'stamp' | 'redelivered' | 'digest'> {
+  names: Pick<SourceDocument, '_id' | 'tenant' | 'service' | 'externalId'>
   source: SourceValues
-  quotes: QuoteValues[]
-  quoteIds: string[]
-  digest?: string
+  quotes: InputQuote[]
+}
+
+/** A write of a document: an insert, or an update that takes effect only under the version that was read. */
+export interface GuardedWrite<Stored = SourceDocument | QuoteDocument> {
+  /** The document as it was read; absent if none was stored. */
+  stored?: Stored
+  /** The document as it is to be stored. */
+  document: Stored
+  /** The update, if it does not replace the whole document. */
+  u?: Document
 }
 
 /** A source or a quote as this batch will store it. */
-export interface Draft<Stored> {
-  /** The document as it was read; absent if none was stored. */
-  stored?: Stored
-  document: Stored
-  /** A field, or the position, has another value than before. */
+export interface Draft<Stored> extends GuardedWrite<Stored> {
+  /** The document differs from the stored one in a field, or in the position. */
   changed: boolean
   /** The document needs a write: it changed, or a field has a later stamp than before. */
   advanced: boolean
+  /** What to answer to the last request that was merged. */
+  outcome: Outcome
 }
 
 export type SourceDraft = Draft<SourceDocument>
 export type QuoteDraft = Draft<QuoteDocument>
-
-export interface QuoteContext {
-  /** The source's `meta.cover`, or 0. */
-  cover: number
-  index: number
-}
 
 /** A thread as it was read: its source, and those of its quotes that the requests name. */
 export interface StoredThread {
@@ -170,6 +175,7 @@ export interface ThreadWork {
   readsMajority: boolean
   /** The number of rounds in which another process won. */
   refusals: number
+  isStored: boolean
 }
 
 export interface ThreadRound {
@@ -179,8 +185,7 @@ export interface ThreadRound {
 }
 
 /** A thread whose source is open, so that its quotes may be written. */
-export interface OpenThread {
-  round: ThreadRound
+export interface OpenThread extends ThreadRound {
   source: SourceDocument
   /** The source has its final totals and fields. Else it is reserved, and they are committed after the quotes. */
   isFinal: boolean

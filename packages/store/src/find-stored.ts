@@ -9,6 +9,7 @@ import {
   wantedOf,
 } from '@sluice/contract'
 import type { Db, Filter } from 'mongodb'
+import { chunksOf } from './chunks.ts'
 import type { QuoteDocument, SourceDocument } from './documents.ts'
 import { sourceIdOf } from './ids.ts'
 import { keyCollection } from './keys/key.ts'
@@ -43,52 +44,51 @@ export function createFindStored(db: Db, { searchesQuotes }: { searchesQuotes: b
   const sources = db.collection<SourceDocument>('sources', options)
   const quotes = db.collection<QuoteDocument>('quotes', options)
 
-  async function findSources(filter: Filter<SourceDocument>, signal: AbortSignal): Promise<FoundSource[]> {
-    const how = { projection: SOURCE_FIELDS, limit: HITS_PER_SEARCH, signal }
-    return sources.find<FoundSource>(filter, how).toArray()
-  }
-
-  async function byIds(ids: readonly string[], signal: AbortSignal): Promise<FoundSource[]> {
-    const found: FoundSource[] = []
-    // One query at a time: a search occupies one connection.
-    for (let at = 0; at < ids.length && found.length < HITS_PER_SEARCH; at += IDS_PER_QUERY)
-      found.push(...(await findSources({ _id: { $in: ids.slice(at, at + IDS_PER_QUERY) } }, signal)))
-    return found
-  }
-
-  async function idsOfName(externalId: string, query: FindQuery, signal: AbortSignal): Promise<string[]> {
-    const services = query.service === undefined ? SERVICES : [query.service]
-    const keys = keyCollection(db).find({ role: 'importer' }, { projection: { tenant: 1 }, signal })
-    const tenants = new Set(query.tenant === undefined ? [] : [query.tenant])
-    if (query.tenant === undefined) for await (const { tenant } of keys) tenants.add(tenant)
-    return [...tenants].flatMap((tenant) => services.map((service) => sourceIdOf(tenant, { service, externalId })))
-  }
-
-  async function findQuotes(filter: Filter<QuoteDocument>, signal: AbortSignal): Promise<FoundQuote[]> {
-    return quotes.find<FoundQuote>(filter, { projection: QUOTE_FIELDS, limit: HITS_PER_SEARCH, signal }).toArray()
-  }
-
-  async function search(query: FindQuery, signal: AbortSignal): Promise<Hit[]> {
+  async function search({ tenant, service, ...query }: FindQuery, signal: AbortSignal): Promise<Hit[]> {
     const { text, isPrefix } = wantedOf(query)
-    const matches = (source: FoundSource) =>
-      (query.tenant === undefined || query.tenant === source.tenant) &&
-      (query.service === undefined || query.service === source.service)
+    // In the queries, whose hits are bounded: those of others hide none.
+    const ofWhom = { ...(tenant !== undefined && { tenant }), ...(service !== undefined && { service }) }
     const externalId = isPrefix ? { $gte: text, $lt: text + LAST } : text
-    const ids = isPrefix ? [] : await idsOfName(text, query, signal)
-    if (SOURCE_ID.test(text)) ids.push(text)
-    const found = await byIds(ids, signal)
-    if (isPrefix && searchesQuotes) found.push(...(await findSources({ externalId }, signal)))
-    const foundQuotes = QUOTE_ID.test(text) ? await findQuotes({ _id: text }, signal) : []
-    if (searchesQuotes) foundQuotes.push(...(await findQuotes({ externalId }, signal)))
+
+    const findSources = (filter: Filter<SourceDocument>): Promise<FoundSource[]> =>
+      sources
+        .find<FoundSource>({ ...filter, ...ofWhom }, { projection: SOURCE_FIELDS, limit: HITS_PER_SEARCH, signal })
+        .toArray()
+
+    const findQuotes = (filter: Filter<QuoteDocument>): Promise<FoundQuote[]> =>
+      quotes.find<FoundQuote>(filter, { projection: QUOTE_FIELDS, limit: HITS_PER_SEARCH, signal }).toArray()
+
+    async function byIds(ids: readonly string[]): Promise<FoundSource[]> {
+      const found: FoundSource[] = []
+      // One query at a time: a search occupies one connection.
+      for (const some of chunksOf(ids, IDS_PER_QUERY))
+        if (found.length < HITS_PER_SEARCH) found.push(...(await findSources({ _id: { $in: some } })))
+      return found
+    }
+
+    /** Returns the ids that a source of this externalId would have, for every tenant and service that is searched. */
+    async function idsOfName(): Promise<string[]> {
+      const tenants = new Set(tenant === undefined ? [] : [tenant])
+      const keys = keyCollection(db).find({ role: 'importer' }, { projection: { tenant: 1 }, signal })
+      if (tenant === undefined) for await (const key of keys) tenants.add(key.tenant)
+      const services = service === undefined ? SERVICES : [service]
+      return [...tenants].flatMap((owner) =>
+        services.map((one) => sourceIdOf(owner, { service: one, externalId: text })),
+      )
+    }
+
+    const ids = isPrefix ? [] : await idsOfName()
+    const found = await byIds(SOURCE_ID.test(text) ? [...ids, text] : ids)
+    if (isPrefix && searchesQuotes) found.push(...(await findSources({ externalId })))
+    const foundQuotes = QUOTE_ID.test(text) ? await findQuotes({ _id: text }) : []
+    if (searchesQuotes) foundQuotes.push(...(await findQuotes({ externalId })))
     const sourceIds = new Set(foundQuotes.map(({ sourceId }) => sourceId))
-    const ofQuotes = new Map((await byIds([...sourceIds], signal)).map((source) => [source._id, source]))
-    return [
-      ...found.filter(matches).map(sourceHit),
-      ...foundQuotes.flatMap((quote) => {
-        const source = ofQuotes.get(quote.sourceId)
-        return source !== undefined && matches(source) ? [quoteHit(quote, source)] : []
-      }),
-    ]
+    const ofQuotes = new Map((await byIds([...sourceIds])).map((source) => [source._id, source]))
+    const quoteHits = foundQuotes.flatMap((quote) => {
+      const source = ofQuotes.get(quote.sourceId)
+      return source === undefined ? [] : [quoteHit(quote, source)]
+    })
+    return [...found.map(sourceHit), ...quoteHits]
   }
 
   /** Never throws because MongoDB is away: the rest of a search goes on, and the note says so. */
@@ -103,20 +103,20 @@ export function createFindStored(db: Db, { searchesQuotes }: { searchesQuotes: b
   }
 }
 
-function sourceHit({ _id, tenant, service, externalId, acceptedAt, meta }: FoundSource): Hit {
-  const about = { kind: 'source', id: _id, tenant, state: 'stored', name: `${service}/${externalId}` } as const
-  return { ...about, acceptedAt: acceptedAt.toISOString(), ...jobsOf(meta) }
+function sourceHit(source: FoundSource): Hit {
+  return { kind: 'source', ...hitOf(source, source), acceptedAt: source.acceptedAt.toISOString() }
 }
 
-function quoteHit({ _id, sourceId, externalId, meta }: FoundQuote, { tenant, service, ...source }: FoundSource): Hit {
-  const about = { kind: 'quote', id: _id, tenant, state: 'stored', sourceId } as const
-  const name = `${service}/${source.externalId}`
-  return { ...about, name, ...(externalId !== undefined && { quote: externalId }), ...jobsOf(meta) }
+function quoteHit(quote: FoundQuote, source: FoundSource): Hit {
+  const { sourceId, externalId } = quote
+  return { kind: 'quote', ...hitOf(quote, source), sourceId, ...(externalId !== undefined && { quote: externalId }) }
 }
 
 /** A thread of a job with several is named by the job and its place: `ID.PLACE`. */
-function jobsOf({ insertedBy, changedBy }: Pick<SourceDocument['meta'], 'insertedBy' | 'changedBy'>) {
-  return { insertedBy, ...(changedBy !== undefined && { changedBy }) }
+function hitOf({ _id, meta }: FoundSource | FoundQuote, { tenant, service, externalId }: FoundSource) {
+  const { insertedBy, changedBy } = meta
+  const name = `${service}/${externalId}`
+  return { id: _id, tenant, state: 'stored' as const, name, insertedBy, ...(changedBy !== undefined && { changedBy }) }
 }
 
 /** The effect of one request on the quotes of a source: those that it inserted, and those that it changed last. */

@@ -11,6 +11,7 @@ import {
   SourcePageSchema,
 } from '@sluice/contract'
 import type { Collection, Db, Filter } from 'mongodb'
+import { chunksOf } from './chunks.ts'
 import type { QuoteDocument, SourceDocument } from './documents.ts'
 import { hashTuple, listPlaceOf, listPrefixOf } from './ids.ts'
 import { IDS_PER_QUERY } from './mongodb/commands.ts'
@@ -55,10 +56,9 @@ export function createSourceReads(db: Db) {
       withinTime(gone, async (signal) => {
         const found = new Map<string, StoredSource>()
         // One query at a time: a read occupies one connection.
-        for (let at = 0; at < ids.length; at += IDS_PER_QUERY) {
-          const filter = { _id: { $in: ids.slice(at, at + IDS_PER_QUERY) } }
-          for await (const source of sources.find<StoredSource>(filter, { projection: SOURCE_FIELDS, signal }))
-            found.set(source._id, source)
+        for (const some of chunksOf(ids, IDS_PER_QUERY)) {
+          const query = sources.find<StoredSource>({ _id: { $in: some } }, { projection: SOURCE_FIELDS, signal })
+          for await (const source of query) found.set(source._id, source)
         }
         return ids.flatMap((id) => {
           const source = found.get(id)

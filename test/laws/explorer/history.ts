@@ -95,11 +95,13 @@ const repair: fc.Arbitrary<RepairPlan> = fc.record({
   faults: disturbances,
 })
 
+const MOST_WORKERS = 3
+
 /** Histories in which several processes meet, and much goes wrong. */
-function meetings(requests: fc.Arbitrary<StoreRequest[]>): fc.Arbitrary<History> {
+function meetings(requests: fc.Arbitrary<StoreRequest[]>, minWorkers = 1): fc.Arbitrary<History> {
   return fc.record({
     requests,
-    workers: fc.array(worker, { minLength: 1, maxLength: 3, size: 'max' }),
+    workers: fc.array(worker, { minLength: minWorkers, maxLength: MOST_WORKERS, size: 'max' }),
     repairs: fc.oneof(
       { weight: 3, arbitrary: fc.constant<History['repairs']>([]) },
       fc.array(repair, { minLength: 1, maxLength: 2 }),
@@ -175,11 +177,24 @@ function appends(): fc.Arbitrary<Thread> {
   return fc.record({ source, quotes })
 }
 
+/** Six appends to one thread that all edit one quote, too. Processes that meet there refuse each other's updates of it. */
+function editingAppends(): fc.Arbitrary<StoreRequest[]> {
+  const edited = fc.constantFrom('one', 'two words').map((text) => ({ externalId: 'edited', text }))
+  const append = fc.tuple(appends(), edited).map(([{ source, quotes }, quote]) => {
+    return { source: { ...source, externalId: 't1' }, quotes: [...quotes, quote] }
+  })
+  const threads = fc.array(append, { minLength: 6, maxLength: 6 })
+  return threads.map((all) => all.map((one, at) => requestOf(one, at + 1)))
+}
+
 /** The kinds of histories. */
 export const HISTORY_KINDS = {
   'edits of many fields': meetings(requestsOf(thread(['t1']), 6)),
   'reposts of whole threads': meetings(requestsOf(tinyThread(), 6)),
-  'appends to two threads': meetings(requestsOf(appends(), 6)),
+  'appends to two threads': fc.oneof(
+    { weight: 3, arbitrary: meetings(requestsOf(appends(), 6)) },
+    { weight: 1, arbitrary: meetings(editingAppends(), MOST_WORKERS) },
+  ),
   'reposts in any order': turns(requestsOf(tinyThread(), 6)),
   'a hot thread': hotThreads(),
 }

@@ -141,8 +141,8 @@ export const mergeMutants: Mutant[] = [
   one(
     'a cover does not count for a text that is not read',
     'write/read-stored.ts',
-    "stampOfQuoteField(quote, 'text', cover)",
-    "stampOfQuoteField(quote, 'text', cover * 0)",
+    "stampOfField(quote, 'text', cover)",
+    "stampOfField(quote, 'text', cover * 0)",
   ),
   one(
     'a changed text keeps the digest of the one before',

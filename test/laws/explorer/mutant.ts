@@ -11,11 +11,11 @@ export interface Mutant {
 
 const edit = (file: string, find: string, replace: string) => ({ file, find, replace })
 
-/** An update of a document without `meta` takes effect whatever the version is. */
+/** An update of a stored document without `meta` takes effect whatever the version is. */
 const unguarded = edit(
   'write/guarded-updates.ts',
-  "q: { _id, 'meta.version': meta.version }",
-  "q: { _id, ...(meta && { 'meta.version': meta.version }) }",
+  "'meta.version': stored?.meta.version",
+  "...(stored.meta && { 'meta.version': stored.meta.version })",
 )
 
 export const one = (name: string, file: string, find: string, replace: string): Mutant => ({

@@ -2,35 +2,30 @@
 import { known, type Mutant, one, rare, unguardedBy } from './mutant.ts'
 
 export const writeMutants: Mutant[] = [
-  unguardedBy(
-    'opening',
-    'write/guarded-updates.ts',
-    'guardedUpdate(before, after)',
-    'guardedUpdate({ _id: before._id }, after)',
-  ),
+  unguardedBy('opening', 'write/guarded-updates.ts', 'stored: before', 'stored: {}'),
   unguardedBy(
     'reserving',
     'write/guarded-updates.ts',
-    'guardedUpdate(stored, update)',
-    'guardedUpdate({ _id: stored._id }, update)',
+    'return { stored, document',
+    'return { stored: marks.tokens ? {} : stored, document',
   ),
   unguardedBy(
     'writing quotes',
     'write/guarded-writes.ts',
-    'guardedUpdate(stored, document)',
-    'guardedUpdate({ _id: stored._id }, document)',
+    'threads.flatMap(({ plan }) => plan.quoteWrites)',
+    'threads.flatMap(({ plan }) => plan.quoteWrites.map((write) => ({ ...write, ...(write.stored && { stored: {} }) })))',
   ),
   unguardedBy(
     'committing',
     'write/sum-sources.ts',
-    'guardedUpdate(stored, source)',
-    'guardedUpdate({ _id: source._id }, source)',
+    'return { stored, document: { ...document, meta } }',
+    'return { stored: {}, document: { ...document, meta } }',
   ),
   unguardedBy(
     'setting the epoch',
-    'write/sum-sources.ts',
-    'guardedUpdate(source, {',
-    'guardedUpdate({ _id: source._id }, {',
+    'write/guarded-updates.ts',
+    'return { stored, document',
+    'return { stored: marks.epoch ? {} : stored, document',
   ),
   one(
     'a refused insert of a source counts as done',
@@ -53,22 +48,27 @@ export const writeMutants: Mutant[] = [
   one(
     'a refused opening counts as done',
     'write/guarded-writes.ts',
-    'return openings.filter(({ round }) => !refused.has(round.work.id))',
+    'return openings.filter(({ work }) => !refused.has(work.id))',
     'return openings',
   ),
   one(
     'refused quotes count as written',
     'write/guarded-writes.ts',
-    'return threads.filter(({ round }) => round.plan',
-    'return threads.filter(({ round }) => refused.size >= 0 || round.plan',
+    'return threads.filter(({ plan }) => plan',
+    'return threads.filter(({ plan }) => refused.size >= 0 || plan',
   ),
   one(
     'a refused commit counts as done',
     'write/sum-sources.ts',
-    '(refused.has(source._id) ? [] : [source])',
-    '(refused.size < 0 ? [] : [source])',
+    '(refused.has(document._id) ? [] : [document])',
+    '(refused.size < 0 ? [] : [document])',
   ),
-  one('a refused recount counts as done', 'write/sum-sources.ts', 'left = refused', 'left = []'),
+  one(
+    'a refused recount counts as done',
+    'write/sum-sources.ts',
+    'left = await recountOnce(deps, left, writer, isRemovable)',
+    'await recountOnce(deps, left, writer, isRemovable), (left = [])',
+  ),
   one(
     'a thread with a token of its own requests is not summed',
     'write/tokens.ts',
@@ -102,8 +102,8 @@ export const writeMutants: Mutant[] = [
   one(
     'opening does not move the totals',
     'write/guarded-writes.ts',
-    '...totalsAfter(stored.source ?? document, plan.quoteWrites),',
-    '...(stored.source === undefined && totalsAfter(document, plan.quoteWrites)),',
+    '...totalsAfter(stored.source ?? plan.source.document, plan.quoteWrites),',
+    '...(stored.source === undefined && totalsAfter(plan.source.document, plan.quoteWrites)),',
   ),
   one(
     'no check of epochs',
@@ -114,15 +114,15 @@ export const writeMutants: Mutant[] = [
   one(
     'a sum without a new epoch',
     'write/sum-sources.ts',
-    "$set: { 'meta.version': epoch, 'meta.epoch': epoch }",
-    "$set: { 'meta.version': epoch }",
+    'planMarks(source, { version: epoch, epoch })',
+    'planMarks(source, { version: epoch })',
   ),
   one('the epoch is lost by a commit', 'write/sum-sources.ts', '...(epoch && { epoch }),', ''),
   one(
     'a commit keeps the totals in place of a sum',
     'write/sum-sources.ts',
-    '({ ...source, ...(sums.get(source._id) ?? NO_QUOTES) })',
-    '({ ...(sums.get(source._id) ?? NO_QUOTES), ...source })',
+    '{ ...document, ...(sums.get(stored._id) ?? NO_QUOTES) }',
+    '{ ...(sums.get(stored._id) ?? NO_QUOTES), ...document }',
   ),
   one(
     'a sum removes the tokens of others',
@@ -140,17 +140,17 @@ export const writeMutants: Mutant[] = [
     200_000,
     one(
       'a batch that has ended counts as settled',
-      'write/writer.ts',
+      'write/read-stored.ts',
       'watermarks.remember(state.name, state.watermark)',
       'watermarks.remember(state.name, state.contiguous)',
     ),
   ),
-  one('a failed batch ends', 'write/store-batch.ts', 'writer.abandon(batch)', 'writer.end(batch, [])'),
+  one('a failed batch ends', 'write/store-batch.ts', 'writer.abandon(one)', 'writer.end(one)'),
   one(
     'a batch ends before its refused threads are stored',
     'write/store-batch.ts',
-    'begun.refused = again',
-    'begun.refused = []',
+    'writer.begin(planned.map(({ work }) => work))',
+    'writer.begin([])',
   ),
   known(
     one('a refused opening counts as not written', 'write/further-rounds.ts', 'tokens.get(id)?.some(isOwn)', 'false'),
@@ -167,14 +167,14 @@ export const writeMutants: Mutant[] = [
   one(
     'a thread that was opened is left to another process',
     'write/store-batch.ts',
-    'isExcluded && work.mayHaveChanged',
-    'isExcluded && false',
+    '(!isExcluded || work.mayHaveChanged)',
+    '!isExcluded',
   ),
   one(
     'a batch does not check the sources that it opened',
     'write/store-batch.ts',
-    'isFinal && round.plan',
-    'isFinal && false && round.plan',
+    'isFinal && plan',
+    'isFinal && false && plan',
   ),
   rare(
     60_000,

@@ -11,17 +11,15 @@ import {
 } from '@sluice/contract'
 import { asViewersSee, type FailedJobs, isJobId, LANES, type Operations, orUnavailable } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
-import { type BodyDeps, checkContentType, readBody } from '../body/read-body.ts'
+import { type BodyDeps, readBody } from '../body/read-body.ts'
 import { ProblemError, requestInvalid } from '../request/problem-error.ts'
-import type { Handler, RequestContext } from '../request/request-context.ts'
+import type { Answer, Handler, RequestContext } from '../request/request-context.ts'
 
 /** GET /admin/jobs: a page of failed jobs, newest first. */
 export function listFailedJobs({ failedJobs }: { failedJobs: Pick<FailedJobs, 'list'> }): Handler {
   return async (context) => {
     const query = parseQuery(context, parseFailedJobQuery)
-    refuseReason(context, query.filter)
-    const page = await orUnavailable(failedJobs.list(query))
-    return { status: 200, body: isViewer(context) ? asViewersSee.page(page) : page }
+    return shownTo(context, await orUnavailable(failedJobs.list(query)), asViewersSee.page)
   }
 }
 
@@ -29,9 +27,7 @@ export function listFailedJobs({ failedJobs }: { failedJobs: Pick<FailedJobs, 'l
 export function groupFailedJobs({ failedJobs }: { failedJobs: Pick<FailedJobs, 'groups'> }): Handler {
   return async (context) => {
     const filter = parseQuery(context, parseFailedJobFilter)
-    refuseReason(context, filter)
-    const groups = await orUnavailable(failedJobs.groups(filter))
-    return { status: 200, body: isViewer(context) ? asViewersSee.groups(groups) : groups }
+    return shownTo(context, await orUnavailable(failedJobs.groups(filter)), asViewersSee.groups)
   }
 }
 
@@ -41,18 +37,23 @@ export function getFailedJob({ failedJobs }: { failedJobs: Pick<FailedJobs, 'fin
     context.log.jobId = String(params.id)
     const job = await orUnavailable(failedJobs.find(String(params.id)))
     if (job === undefined) throw new ProblemError('job_unknown')
-    return { status: 200, body: isViewer(context) ? asViewersSee.job(job) : job }
+    return shownTo(context, job, asViewersSee.job)
   }
 }
 
-/** Parses the query of a request. @throws {ProblemError} 400 */
+/**
+ * Parses the query of a request.
+ *
+ * @throws {ProblemError} 400; 403 for a viewer that searches reasons: it could guess the values that they quote.
+ */
 export function parseQuery<Query>(
-  { request }: Pick<RequestContext, 'request'>,
+  context: Pick<RequestContext, 'request' | 'key'>,
   parse: (query: Record<string, string>) => Parsed<Query>,
 ): Query {
-  const { searchParams } = new URL(request.url ?? '', 'http://api')
+  const { searchParams } = new URL(context.request.url ?? '', 'http://api')
   const query = parse(Object.fromEntries(searchParams))
   if (!query.ok) throw requestInvalid(query)
+  if (isViewer(context) && searchParams.has('reason')) throw new ProblemError('operator_only')
   return query.value
 }
 
@@ -61,9 +62,9 @@ export function isViewer({ key }: Pick<RequestContext, 'key'>): boolean {
   return key?.role === 'viewer'
 }
 
-/** By searching reasons, a viewer could guess the values that they quote. */
-export function refuseReason(context: Pick<RequestContext, 'key'>, { reason }: { reason?: string }): void {
-  if (isViewer(context) && reason !== undefined) throw new ProblemError('operator_only')
+/** @param toViewers what viewers see of what operators see. */
+function shownTo<Found>(context: RequestContext, found: Found, toViewers: (found: Found) => Found): Answer {
+  return { status: 200, body: isViewer(context) ? toViewers(found) : found }
 }
 
 /** POST /admin/jobs:retry and :discard: opens an operation. Any API replica may carry it out. */
@@ -72,8 +73,7 @@ export function openOperation(
   kind: OperationKind,
 ): Handler {
   return async (context) => {
-    const { coding } = checkContentType(context.request, ['application/json'])
-    const parsed = parseOperationRequest(await readBody(context, coding, deps), deps.limits)
+    const parsed = parseOperationRequest(await readBody(context, deps), deps.limits)
     if (!parsed.ok) throw requestInvalid(parsed)
     const request = untilNow(parsed.value)
     const total = 'ids' in request ? request.ids.length : await orUnavailable(deps.failedJobs.count(request.filter))
@@ -97,10 +97,10 @@ export function operateLane({ operations }: Pick<ApiDeps, 'operations'>, kind: L
 
 /** GET /admin/operations: the newest operations, and who opened them. */
 export function listOperations({ operations }: { operations: Pick<Operations, 'list'> }): Handler {
-  return async (context) => {
-    const listed = await orUnavailable(operations.list())
-    return { status: 200, body: { operations: isViewer(context) ? listed.map(asViewersSee.operation) : listed } }
-  }
+  return async (context) =>
+    shownTo(context, { operations: await orUnavailable(operations.list()) }, (listed) => ({
+      operations: listed.operations.map(asViewersSee.operation),
+    }))
 }
 
 /** GET /admin/operations/{id}: the progress of an operation. */
@@ -109,7 +109,7 @@ export function getOperation({ operations }: { operations: Pick<Operations, 'fin
     const id = String(params.id)
     const operation = isJobId(id) ? await orUnavailable(operations.find(id)) : undefined
     if (operation === undefined) throw new ProblemError('operation_unknown')
-    return { status: 200, body: isViewer(context) ? asViewersSee.operation(operation) : operation }
+    return shownTo(context, operation, asViewersSee.operation)
   }
 }
 

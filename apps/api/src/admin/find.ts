@@ -5,21 +5,20 @@ import { pipeline } from 'node:stream/promises'
 import { type FindLine, NDJSON, parseFindQuery, parseRecentJobsQuery } from '@sluice/contract'
 import { asViewersSee, orUnavailable } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
+import { writeHead } from '../request/middleware.ts'
 import { asProblem } from '../request/problem-error.ts'
 import { type Handler, STREAMED } from '../request/request-context.ts'
-import { isViewer, parseQuery, refuseReason } from './admin-jobs.ts'
+import { isViewer, parseQuery } from './admin-jobs.ts'
 
 /** @throws {ProblemError} before the first line; a search that fails later ends with a line that says why. */
-export function findEverything({ find, stopping }: Pick<ApiDeps, 'find' | 'stopping'>): Handler {
+export function findEverything(deps: Pick<ApiDeps, 'find' | 'stopping' | 'enqueuer'>): Handler {
   return async (context) => {
-    const { response, requestId, signal, log } = context
+    const { response, signal, log } = context
     const query = parseQuery(context, parseFindQuery)
-    refuseReason(context, query)
     try {
-      const lines = find(query, signal)
+      const lines = deps.find(query, signal)
       const first = await lines.next()
-      const head = { 'content-type': NDJSON, 'x-request-id': requestId }
-      response.writeHead(200, { ...head, ...(stopping.aborted && { connection: 'close' }) })
+      writeHead(deps, context, { status: 200, headers: { 'content-type': NDJSON } })
       await pipeline(Readable.from(texts(first, lines)), response)
     } catch (error) {
       throw signal.aborted ? signal.reason : error

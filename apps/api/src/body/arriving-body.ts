@@ -1,7 +1,9 @@
 // Reads a body that did not arrive with its head, within bounds of size, time and memory.
 import { bodyUnreadable, ProblemError } from '../request/problem-error.ts'
 import type { RequestContext } from '../request/request-context.ts'
-import { bodyChunks, type Coding, INFLATER_MEMORY } from './body-chunks.ts'
+import { allowBody } from '../request/unread-body.ts'
+import { bodyChunks } from './body-chunks.ts'
+import { type Coding, INFLATER_MEMORY } from './content-type.ts'
 
 /** The parts of a request's context that reading its body needs. */
 export type BodyContext = Pick<RequestContext, 'request' | 'response' | 'tenant' | 'signal' | 'refusedBytes'>
@@ -39,13 +41,6 @@ export async function readArriving(
     unwatch()
   }
   return body.take()
-}
-
-/** Asks for the body of a caller that waits for permission to send it (RFC 9110, section 10.1.1). */
-export function allowBody({ request, response }: Pick<RequestContext, 'request' | 'response'>): void {
-  if (request.headers.expect?.toLowerCase() !== '100-continue') return
-  response.writeContinue()
-  delete request.headers.expect
 }
 
 /** A body that is kept in memory must arrive within this time: a trickle would occupy the memory for ever. */

@@ -12,37 +12,12 @@ import {
   bodyTooLarge,
   bodyUnreadable,
   CallerGoneError,
-  ProblemError,
+  type ProblemError,
   type SizeLimit,
 } from '../request/problem-error.ts'
+import type { Coding } from './content-type.ts'
 
-/**
- * The content codings of a body (RFC 9110, section 8.4), each with the memory of its inflater: `fixed` bytes, and `share`
- * bytes more for each byte of inflated text that is kept, because the windows of brotli (16 MiB) and zstd (8 MiB) fill
- * only with what was inflated.
- */
-export const INFLATER_MEMORY = {
-  identity: { fixed: 0, share: 0 },
-  gzip: { fixed: 128 * 1024, share: 0 },
-  deflate: { fixed: 128 * 1024, share: 0 },
-  br: { fixed: 512 * 1024, share: 1 },
-  zstd: { fixed: 512 * 1024, share: 1 },
-}
-
-/** All codings that a body can have. */
-export type Coding = keyof typeof INFLATER_MEMORY
 type CompressedCoding = Exclude<Coding, 'identity'>
-
-/** Reads a Content-Encoding header. @throws {ProblemError} 415 for an unknown coding. */
-export function codingOf(header: string): Coding {
-  const name = header.trim().toLowerCase()
-  if (name === '') return 'identity'
-  if (name === 'x-gzip') return 'gzip'
-  if (!isCoding(name)) throw new ProblemError('encoding_unsupported')
-  return name
-}
-
-const isCoding = (name: string): name is Coding => Object.hasOwn(INFLATER_MEMORY, name)
 
 /** A stream that inflates, and the number of compressed bytes that it has used. */
 type Inflater = Transform & { readonly bytesWritten: number }

@@ -1,42 +1,12 @@
-// Reads a request's body: checks its headers, reserves its memory, and reads and parses it as a whole.
+// Reads a request's body as a whole: reserves its memory, takes it, and parses it.
 import type { IncomingMessage } from 'node:http'
 import { setImmediate } from 'node:timers/promises'
 import { createTextParser, type Limits } from '@sluice/contract'
-import {
-  bodyTooLarge,
-  CallerGoneError,
-  mediaTypeUnsupported,
-  overloaded,
-  ProblemError,
-  type SizeLimit,
-} from '../request/problem-error.ts'
+import { bodyTooLarge, CallerGoneError, overloaded, type SizeLimit } from '../request/problem-error.ts'
 import type { RequestContext } from '../request/request-context.ts'
 import { type BodyContext, readArriving } from './arriving-body.ts'
-import { type Coding, codingOf } from './body-chunks.ts'
+import { type Coding, checkContentType } from './content-type.ts'
 import { createParsingThread } from './parsing-thread.ts'
-
-/**
- * Checks a body's media type, charset and coding.
- *
- * @param accepted the accepted media types, in lower case.
- * @throws {ProblemError} 415.
- */
-export function checkContentType(
-  { headers }: IncomingMessage,
-  accepted: readonly string[],
-): { mediaType: string; coding: Coding } {
-  const [mediaType = '', ...parameters] = (headers['content-type'] ?? '')
-    .split(';')
-    .map((part) => part.trim().toLowerCase())
-  if (!accepted.includes(mediaType)) throw mediaTypeUnsupported(mediaType, accepted)
-  const charset = parameters
-    .find((parameter) => parameter.startsWith('charset='))
-    ?.slice('charset='.length)
-    .replaceAll('"', '')
-  if (charset !== undefined && charset !== 'utf-8' && charset !== 'utf8') throw new ProblemError('charset_unsupported')
-  const encoding = headers['content-encoding']
-  return { mediaType, coding: encoding === undefined ? 'identity' : codingOf(encoding) }
-}
 
 /** Returns the length that a body announces, infinity if it announces none. @throws {ProblemError} 413. */
 export function checkContentLength({ headers }: IncomingMessage, bytes: number, limit: SizeLimit): number {
@@ -45,9 +15,6 @@ export function checkContentLength({ headers }: IncomingMessage, bytes: number, 
   return length
 }
 
-/** The most that Node reads from a socket at once. */
-const ONE_READ_BYTES = 64 * 1024
-
 /** The dependencies of reading a whole body. */
 export interface BodyDeps {
   /** The memory of all bodies in flight, inflaters included. */
@@ -55,18 +22,22 @@ export interface BodyDeps {
   limits: { bodyBytes: number }
 }
 
+/** The most that Node reads from a socket at once. */
+const ONE_READ_BYTES = 64 * 1024
+
 /**
  * Reads a whole body, inflated. Its memory stays reserved until the response closes, as the parsed body lives as long.
  *
+ * @param coding by default that of a body in JSON.
  * @param withinMs the time within which the body must arrive.
- * @throws {ProblemError} 503 without memory for the body, or when the grace time is over; 413 beyond `bodyBytes`, as
- *   sent or inflated; 400 if the body does not inflate or is too slow.
+ * @throws {ProblemError} 415 if the body is not in JSON; 503 without memory for the body, or when the grace time is
+ *   over; 413 beyond `bodyBytes`, as sent or inflated; 400 if the body does not inflate or is too slow.
  * @throws {CallerGoneError}
  */
 export async function readBody(
   context: BodyContext,
-  coding: Coding,
   { bodyMemory, limits: { bodyBytes } }: BodyDeps,
+  coding = codingOfJson(context.request),
   withinMs?: number,
 ): Promise<Buffer> {
   const { request } = context
@@ -80,14 +51,20 @@ export async function readBody(
   return takeWhole(request)
 }
 
+const JSON_TYPE = 'application/json'
+
+function codingOfJson(request: IncomingMessage): Coding {
+  const { 'content-type': type, 'content-encoding': coding } = request.headers
+  return type === JSON_TYPE && coding === undefined ? 'identity' : checkContentType(request, [JSON_TYPE]).coding
+}
+
 /** Returns a body that arrived with its head. Waits for its end: without it, the connection would count as unread. */
 function takeWhole(request: IncomingMessage): Promise<Buffer> {
   const body: Buffer = request.read() ?? Buffer.alloc(0)
   return new Promise((resolve, reject) => {
-    request.once('end', () => resolve(body))
     request.once('close', () => {
-      // Every request closes. An error that nobody needs costs its stack trace.
-      if (!request.readableEnded) reject(new CallerGoneError('the caller hung up'))
+      if (request.readableEnded) resolve(body)
+      else reject(new CallerGoneError('the caller hung up'))
     })
   })
 }

@@ -2,7 +2,7 @@
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { ProblemError } from '../request/problem-error.ts'
-import { createChunkPace } from './pace.ts'
+import { createChunkPace, createPause } from './pace.ts'
 
 /** The end of a head, and of a body in chunks. */
 const MESSAGE_END = '\r\n\r\n'
@@ -34,7 +34,7 @@ export function feedParser(
   const [stop, start] = [...socket.listeners('pause'), ...socket.listeners('resume')]
   let rest = NOTHING
   let isOver = false
-  let isWaiting = false
+  const pause = createPause(socket, later)
   let response: ServerResponse | undefined
   let bodyLeft = 0
   let chunks: ReturnType<typeof createChunkPace> | undefined
@@ -48,16 +48,13 @@ export function feedParser(
       const end = nextEnd()
       // Node pauses a socket whose body is not read.
       if (end === 0 || socket.isPaused()) return
-      if (pieces === PIECES_AT_ONCE) return void wait()
+      if (pieces === PIECES_AT_ONCE) return void pause.begin()
       const piece = rest.subarray(0, end)
       // An empty piece of what was read would keep the memory of all of it.
       keep(end === rest.length ? NOTHING : rest.subarray(end))
       bodyLeft = Math.max(0, bodyLeft - end)
       parse?.call(socket, piece)
-      const refusal = chunks?.refusal()
-      if (refusal !== undefined) return void refuse(refusal)
-      const pauseMs = chunks?.pauseMs() ?? 0
-      if (pauseMs >= 1) wait(pauseMs)
+      chunks?.afterPiece()
     }
   }
 
@@ -77,19 +74,6 @@ export function feedParser(
     return Math.min(most, rest.length - (CUT_END.exec(tail)?.[0].length ?? 0))
   }
 
-  function wait(ms = 0): void {
-    // Node has paused a socket whose body is not read, and only Node may resume it.
-    if (socket.isPaused()) return
-    isWaiting = true
-    socket.pause()
-    const goOn = () => {
-      isWaiting = false
-      socket.resume()
-    }
-    if (ms === 0) later(goOn)
-    else setTimeout(goOn, ms)
-  }
-
   // The listeners of 'pause' and 'resume' stop and start reading. A stream would read 64 KiB ahead while it is paused.
   socket._read = () => {}
   socket.removeAllListeners('data').on('data', (bytes) => {
@@ -98,13 +82,13 @@ export function feedParser(
     // Until the collector runs, reads that are not kept would take more than 100 MiB.
     if (rest !== bytes) (bytes.buffer as ArrayBuffer).transfer(0)
     feed()
-    if (length >= READ_BYTES && !isOver) wait()
+    if (length >= READ_BYTES && !isOver) pause.begin()
   })
   socket.once('close', () => keep(NOTHING))
   socket.on('pause', () => stop?.call(socket))
   socket.on('resume', () => {
     start?.call(socket)
-    if (isWaiting) socket.pause()
+    if (pause.isPausing()) socket.pause()
     else feed()
   })
   return {
@@ -121,7 +105,7 @@ export function feedParser(
       })
       const { headers } = opened.req
       bodyLeft = Number(headers['content-length'] ?? 0)
-      chunks = headers['transfer-encoding'] === undefined ? undefined : createChunkPace(opened.req)
+      chunks = headers['transfer-encoding'] === undefined ? undefined : createChunkPace(opened.req, pause, refuse)
     },
     /** Parses nothing more. What arrives is read only to discard it. */
     stop(): void {

@@ -184,7 +184,7 @@ test('a body is read to its end, whether it came with its head or later', async 
         // As long as it takes to check a key.
         await setImmediate()
         asked.resolve()
-        const body = await readBody({ request, response, tenant: 'acme', signal, refusedBytes: 0 }, 'identity', deps)
+        const body = await readBody({ request, response, tenant: 'acme', signal, refusedBytes: 0 }, deps, 'identity')
         response.end(`${body} ${request.readableEnded} ${bodyMemory.taken()}.`)
       },
       `POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\n${first}`,
@@ -207,7 +207,7 @@ test('a body that trickles in is refused after its time', async (t) => {
       const { signal } = new AbortController()
       const context = { request, response, tenant: 'acme', signal, refusedBytes: 0 }
       const deps = { bodyMemory, limits: { bodyBytes: 100 } }
-      const read = readBody(context, 'identity', deps, IDLE_MS)
+      const read = readBody(context, deps, 'identity', IDLE_MS)
       read.catch((error) => response.end(error instanceof ProblemError ? `${error.code}: ${error.members.detail}` : ''))
     },
     POST,

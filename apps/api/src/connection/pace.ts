@@ -1,6 +1,7 @@
 // Paces connections, so that none keeps the callers of others waiting.
 import type { IncomingMessage } from 'node:http'
-import { bodyUnreadable } from '../request/problem-error.ts'
+import type { Socket } from 'node:net'
+import { bodyUnreadable, type ProblemError } from '../request/problem-error.ts'
 
 /**
  * Makes the function that runs others later, one in each turn of the event loop: a turn accepts one connection.
@@ -18,6 +19,29 @@ export function createTurns(): (run: () => void) => void {
   }
 }
 
+export type Pause = ReturnType<typeof createPause>
+
+/** Makes the pauses of a connection. @param later runs a function after what others sent. */
+export function createPause(socket: Socket, later: (run: () => void) => void) {
+  let isPausing = false
+  function goOn(): void {
+    isPausing = false
+    socket.resume()
+  }
+  return {
+    isPausing: () => isPausing,
+    /** @param ms the time to pause; 0: until others had their turn. */
+    begin(ms = 0): void {
+      // Node has paused a socket whose body is not read, and only Node may resume it.
+      if (socket.isPaused()) return
+      isPausing = true
+      socket.pause()
+      if (ms === 0) later(goOn)
+      else setTimeout(goOn, ms)
+    },
+  }
+}
+
 /** A chunk costs some 2 µs, however small it is. A piece of a body in chunks has some `CHUNKS_AT_ONCE`, or this size. */
 const CHUNKS_AT_ONCE = 8
 const LEAST_PIECE_BYTES = 512
@@ -27,8 +51,8 @@ const CHUNKS_PER_MS = 5
 const JUDGED_CHUNKS = 10_000
 const LEAST_MEAN_BYTES = 15
 
-/** Counts the chunks of a body as Node parses them. */
-export function createChunkPace(request: IncomingMessage) {
+/** Counts the chunks of a body as they are parsed, pauses, and refuses a body whose chunks cost more than they bring. */
+export function createChunkPace(request: IncomingMessage, pause: Pause, refuse: (problem: ProblemError) => void) {
   let chunks = 0
   let bytes = 0
   let paused = 0
@@ -43,13 +67,11 @@ export function createChunkPace(request: IncomingMessage) {
   return {
     /** The size of the next piece to parse, at most. */
     pieceBytes: () => Math.max(LEAST_PIECE_BYTES, (CHUNKS_AT_ONCE * bytes) / Math.max(1, chunks)),
-    /** The problem of a body whose chunks each cost more than they bring. */
-    refusal: () => (chunks >= JUDGED_CHUNKS && bytes < LEAST_MEAN_BYTES * chunks ? tinyChunks() : undefined),
-    /** How long to pause after a piece, in ms. */
-    pauseMs(): number {
+    afterPiece(): void {
+      if (chunks >= JUDGED_CHUNKS && bytes < LEAST_MEAN_BYTES * chunks) return void refuse(tinyChunks())
       const ms = (chunks - paused) / CHUNKS_PER_MS
       paused = chunks
-      return ms
+      if (ms >= 1) pause.begin(ms)
     },
   }
 }

@@ -1,19 +1,13 @@
 // POST /sources:batch: accepts many threads, each for itself, and answers with the result of each.
 import { NDJSON } from '@sluice/contract'
 import type { ApiDeps } from '../api-deps.ts'
-import { allowBody } from '../body/arriving-body.ts'
-import { bodyChunks, type Coding, INFLATER_MEMORY } from '../body/body-chunks.ts'
-import { checkContentLength, checkContentType, readBody } from '../body/read-body.ts'
-import { quotaHeaders } from '../request/middleware.ts'
+import { bodyChunks } from '../body/body-chunks.ts'
+import { type Coding, checkContentType, INFLATER_MEMORY } from '../body/content-type.ts'
+import { checkContentLength, readBody } from '../body/read-body.ts'
+import { writeHead } from '../request/middleware.ts'
 import { asProblem, requestInvalid } from '../request/problem-error.ts'
-import {
-  type Answer,
-  drainBody,
-  endAfter,
-  type Handler,
-  type RequestContext,
-  STREAMED,
-} from '../request/request-context.ts'
+import { type Answer, type Handler, type RequestContext, STREAMED } from '../request/request-context.ts'
+import { allowBody, drainBody, endAfter } from '../request/unread-body.ts'
 import { IMPORT_ITEMS } from '../settings.ts'
 import { enqueueImport } from './async-import.ts'
 import { groupElements, groupLines, type ImportGroup, type ImportGroups, refuseItem } from './group-items.ts'
@@ -66,7 +60,7 @@ function readLines(run: PostedImport, coding: Coding): ImportGroups {
 
 /** Groups the elements of an array, which is read and parsed as a whole. @throws {ProblemError} 413, 503, 400. */
 async function readArray({ deps, context }: PostedImport, coding: Coding): Promise<ImportGroups> {
-  const text = await readBody(context, coding, deps)
+  const text = await readBody(context, deps, coding)
   const textBytes = text.length // A large text is moved to another thread, and is empty then.
   const parsed = await deps.parser.array(text, { strict: context.prefer.strict, maxItems: IMPORT_ITEMS.value })
   const refused = parsed.ok ? parsed.elements.filter(({ ok }) => !ok).length / parsed.elements.length : 1
@@ -103,7 +97,7 @@ async function streamResults(groups: ImportGroups, run: PostedImport): Promise<t
   let lastRead: NodeJS.Timeout | undefined
   try {
     for await (const results of storeGroups(endWithProblem(groups, context, drain), run)) {
-      if (!response.headersSent) writeHead(deps, context)
+      if (!response.headersSent) writeHead(deps, context, { status: 200, headers: { 'content-type': NDJSON } })
       await answer.write(results.map((result) => `${result}\n`).join(''))
     }
     context.log.summary = summary
@@ -142,13 +136,4 @@ async function* endWithProblem(
     const items = [refuseItem({ index }, problem, requestId, undefined, path)]
     yield { items, threads: [], bytes: 0, resultBytes: 0 }
   }
-}
-
-function writeHead({ enqueuer, stopping }: PostedImport['deps'], context: RequestContext): void {
-  context.response.writeHead(200, {
-    'content-type': NDJSON,
-    'x-request-id': context.requestId,
-    ...quotaHeaders(enqueuer, context, { status: 200 }),
-    ...(stopping.aborted && { connection: 'close' }),
-  })
 }

@@ -5,36 +5,20 @@ import { NO_PREFERENCES, PROBLEM_MEDIA_TYPE, parsePrefer } from '@sluice/contrac
 import { redactKeys, SpanKind, startSpan, traceIdOf, traceparentOf } from '@sluice/ops'
 import type { KeyRole } from '@sluice/store/keys'
 import type { RequestHandler } from 'express'
-import type { ApiDeps } from '../api-deps.ts'
-import {
-  apiKeyInvalid,
-  bodyUnreadable,
-  CallerGoneError,
-  overloaded,
-  ProblemError,
-  QUOTA_POLICY,
-} from './problem-error.ts'
+import type { ApiDeps, MiddlewareDeps } from '../api-deps.ts'
+import { CallerGoneError, headInvalid, keyRefused, overloaded, ProblemError, QUOTA_POLICY } from './problem-error.ts'
 import {
   type Answer,
-  drainBody,
-  endAfter,
   type Handler,
   type PathParams,
   type RequestContext,
   STREAMED,
+  safeRequestId,
 } from './request-context.ts'
+import { drainBody, endAfter, isUnread } from './unread-body.ts'
 
 export type Locals = { context: RequestContext }
 type Middleware = RequestHandler<PathParams, unknown, unknown, unknown, Locals>
-
-/** The dependencies of all middleware. */
-export type MiddlewareDeps = Pick<
-  ApiDeps,
-  'metrics' | 'noteProblem' | 'log' | 'stopping' | 'graceOver' | 'loopDelay' | 'keyring' | 'quota'
-> & {
-  enqueuer: Pick<ApiDeps['enqueuer'], 'admit' | 'charge' | 'quotaLeft'>
-  limits: Pick<ApiDeps['limits'], 'maxLoopDelayMs'>
-}
 
 const GONE = new CallerGoneError('the caller hung up')
 
@@ -66,9 +50,10 @@ export function openContext({ graceOver }: MiddlewareDeps): Middleware {
   const signalOf = createRequestSignals(graceOver)
   return (request, response, next) => {
     response.on('error', () => {}) // The caller hung up. 'close' follows.
+    const { 'x-request-id': id } = request.headers
     let signal: AbortSignal | undefined
     response.locals.context = {
-      requestId: requestIdOf(request),
+      requestId: id === undefined ? randomUUID() : safeRequestId(id),
       request,
       response,
       path: redactKeys(request.url?.split('?', 1)[0] ?? ''),
@@ -89,27 +74,13 @@ export function openContext({ graceOver }: MiddlewareDeps): Middleware {
   }
 }
 
-/** At most 128 visible ASCII characters: anything else is unsafe in a header or in a log. */
-const SAFE_REQUEST_ID = /^[\x21-\x7e]{1,128}$/
-
-/** The caller's own X-Request-Id if it is safe and contains no API key, else a new one. */
-function requestIdOf({ headers }: IncomingMessage): string {
-  const input = headers['x-request-id']
-  const isSafe = typeof input === 'string' && SAFE_REQUEST_ID.test(input) && redactKeys(input) === input
-  return isSafe ? input : randomUUID()
-}
-
-/** HTTP does not allow some heads, and others expect what we do not know (RFC 9110, sections 7.2 and 10.1.1). */
-function checkHead({ headers, rawHeaders, httpVersion }: IncomingMessage): void {
-  if (httpVersion !== '1.1' && httpVersion !== '1.0')
-    throw bodyUnreadable('not_http', 'The version must be HTTP/1.1 or HTTP/1.0.')
-  // Node keeps the first Host and drops the others, where a proxy before us may have read another one.
+/** Refuses some heads. Node keeps the first Host and drops the others, where a proxy before us may have read another one. */
+function checkHead(request: IncomingMessage): void {
   const isHost = (name: string, at: number) => at % 2 === 0 && name.length === 4 && name.toLowerCase() === 'host'
-  const hosts = rawHeaders.filter(isHost).length
-  if (hosts === 0 && httpVersion === '1.1') throw bodyUnreadable('not_http', 'The header Host is missing.')
-  if (hosts > 1) throw bodyUnreadable('not_http', 'The header Host may be given only once.')
-  if (headers.expect !== undefined && headers.expect.toLowerCase() !== '100-continue')
-    throw new ProblemError('expectation_unknown')
+  const hosts = request.rawHeaders.filter(isHost).length
+  if (hosts === 1 && request.httpVersion === '1.1' && request.headers.expect === undefined) return
+  const problem = headInvalid(request, hosts)
+  if (problem !== undefined) throw problem
 }
 
 /** Checks the key before a byte of the body is read. */
@@ -117,8 +88,7 @@ export function authenticate({ keyring, quota }: MiddlewareDeps): Middleware {
   return async (request, response, next) => {
     const header = request.headers['x-api-key']
     const check = await keyring.find(typeof header === 'string' ? header : undefined)
-    if (check.outcome === 'unavailable') throw new ProblemError('keys_unavailable')
-    if (check.outcome === 'unknown') throw apiKeyInvalid(request.headers)
+    if (check.outcome !== 'known') throw keyRefused(check.outcome, request.headers)
     const { context } = response.locals
     context.key = check
     context.tenant = check.tenant
@@ -130,21 +100,33 @@ export function authenticate({ keyring, quota }: MiddlewareDeps): Middleware {
   }
 }
 
-/** Notes the route of a request, begins its span, and refuses a key of another role. A viewer may read what operators read. */
-export function enterRoute(path: string, access: 'open' | Exclude<KeyRole, 'viewer'>): Middleware {
+/** Who may call a route: everybody, or a key of this role. */
+export type Access = 'open' | Exclude<KeyRole, 'viewer'>
+
+/** Notes the route of a request, begins its span, and refuses a key of another role. */
+export function enterRoute(path: string, access: Access): Middleware {
   return ({ method, headers }, { locals: { context } }, next) => {
     context.route = path
-    if (access !== 'open') {
-      const attributes = { 'http.request.method': method, 'http.route': path, 'sluice.request_id': context.requestId }
-      const parent = headers.traceparent
-      const traceparent = typeof parent === 'string' ? parent : undefined
-      context.span = startSpan(`${method} ${path}`, traceparent, { kind: SpanKind.SERVER, attributes })
-    }
-    const role = context.key?.role
-    const isRead = role === 'viewer' && (method === 'GET' || method === 'HEAD')
-    if (access !== 'open' && role !== access && !(access === 'operator' && isRead))
-      throw new ProblemError(access === 'operator' ? 'operator_only' : 'importer_only')
+    if (access === 'open') return next()
+    const attributes = { 'http.request.method': method, 'http.route': path, 'sluice.request_id': context.requestId }
+    const traceparent = typeof headers.traceparent === 'string' ? headers.traceparent : undefined
+    context.span = startSpan(`${method} ${path}`, traceparent, { kind: SpanKind.SERVER, attributes })
+    if (!opens(context.key?.role, access, method)) throw new ProblemError(`${access}_only`)
     next()
+  }
+}
+
+/** Whether a key of this role may call a route. A viewer may read what operators read. */
+export function opens(role: KeyRole | undefined, access: Access, method: string): boolean {
+  if (role === 'viewer') return access === 'operator' && (method === 'GET' || method === 'HEAD')
+  return role === access
+}
+
+/** Answers a request by its handler. @param enqueues the handler adds to the queue. */
+export function answer(deps: MiddlewareDeps, handler: Handler, enqueues: boolean): Middleware {
+  return async (request, { locals: { context } }) => {
+    if (enqueues) admit(deps, context)
+    finish(deps, context, await handler(context, request.params))
   }
 }
 
@@ -153,21 +135,11 @@ export function enterRoute(path: string, access: 'open' | Exclude<KeyRole, 'view
  * most 250 ms old, if Redis does not answer, or while the event loop lags, as each request makes all others wait
  * longer.
  */
-export function admit({ enqueuer, loopDelay, limits }: MiddlewareDeps): Middleware {
-  return (_request, { locals: { context } }, next) => {
-    if (loopDelay.p99Ms > limits.maxLoopDelayMs) throw overloaded()
-    const { tenant, quota, path, prefer } = context
-    const lane = path === '/sources' && prefer.waits ? 'interactive' : 'bulk'
-    enqueuer.admit({ tenant, ...(quota !== undefined && { quota }) }, lane)
-    next()
-  }
-}
-
-/** Answers a request by its handler. */
-export function answer(deps: MiddlewareDeps, handler: Handler): Middleware {
-  return async (request, { locals: { context } }) => {
-    finish(deps, context, await handler(context, request.params))
-  }
+function admit({ enqueuer, loopDelay, limits }: MiddlewareDeps, context: RequestContext): void {
+  if (loopDelay.p99Ms > limits.maxLoopDelayMs) throw overloaded()
+  const { tenant, quota, path, prefer } = context
+  const lane = path === '/sources' && prefer.waits ? 'interactive' : 'bulk'
+  enqueuer.admit({ tenant, ...(quota !== undefined && { quota }) }, lane)
 }
 
 /** A request without a key writes a log line too, and must not fill the disk by its path. */
@@ -185,29 +157,20 @@ export function finish(deps: MiddlewareDeps, context: RequestContext, result: An
   const durationMs = Math.round((performance.now() - context.startedAt) * 10) / 10
   metrics.requests.inc({ route, method, status: String(status) })
   metrics.requestTime.observe({ route }, durationMs / 1000)
-  if (typeof context.log.code === 'string') {
-    metrics.problems.inc({ code: context.log.code })
-    deps.noteProblem(context.log.code, tenant)
-  }
-  const shownPath = path.slice(0, SHOWN_PATH)
-  const traceId = traceIdOf(traceparentOf(span))
-  const ids = { requestId, ...(traceId !== undefined && { traceId }) }
-  const fields = { ...ids, method, path: shownPath, status, tenant, ...context.log, durationMs }
+  if (typeof context.log.code === 'string') deps.noteProblem(context.log.code, tenant)
+  const ids = { requestId, traceId: traceIdOf(traceparentOf(span)) }
+  const fields = { ...ids, method, path: path.slice(0, SHOWN_PATH), status, tenant, ...context.log, durationMs }
   span?.setAttribute('http.response.status_code', Number(status) || 499).end()
   log[Number(status) >= 500 ? 'warn' : 'info'](fields, 'request.answered')
 }
 
-/**
- * Sends an answer. If the request's body was not read to its end, the answer is sent at once, but the connection
- * closes only after the rest has arrived, within bounds: closing it on a caller that still sends would lose the answer.
- * Express's `response.json` can't do this, and would add a charset, which JSON does not have (RFC 8259).
- */
+/** Sends an answer. */
 function send(
-  { enqueuer, stopping }: MiddlewareDeps,
+  deps: MiddlewareDeps,
   context: RequestContext,
   result: Answer | typeof STREAMED | 'gone',
 ): number | 'gone' {
-  const { request, response, requestId } = context
+  const { request, response } = context
   if (result === STREAMED) return response.statusCode
   if (result === 'gone' || response.closed || response.headersSent) {
     // An answer that has begun can't be replaced. Cutting the connection shows its reader that it is incomplete.
@@ -215,15 +178,10 @@ function send(
     return 'gone'
   }
   const content = 'body' in result ? JSON.stringify(result.body) : 'json' in result ? result.json : result.bytes
-  const unread = isUnread(request)
-  response.writeHead(result.status, {
-    'content-type': result.status >= 400 ? PROBLEM_MEDIA_TYPE : 'application/json',
-    'content-length': Buffer.byteLength(content),
-    'x-request-id': requestId,
-    ...result.headers,
-    ...quotaHeaders(enqueuer, context, result),
-    ...((unread || stopping.aborted) && { connection: 'close' }),
-  })
+  // Express's `response.json` would add a charset, which JSON does not have (RFC 8259).
+  const headers = { 'content-length': String(Buffer.byteLength(content)), ...result.headers }
+  const unread = !request.readableEnded && isUnread(request)
+  writeHead(deps, context, { status: result.status, headers }, unread)
   if (unread) {
     response.write(content)
     void endAfter(drainBody(request), response)
@@ -231,21 +189,37 @@ function send(
   return result.status
 }
 
+/** Writes the head of an answer. `last`: the connection closes after the answer. */
+export function writeHead(
+  { enqueuer, stopping }: Pick<ApiDeps, 'stopping'> & { enqueuer: Pick<ApiDeps['enqueuer'], 'quotaLeft'> },
+  context: RequestContext,
+  answer: Pick<Answer, 'status' | 'headers'>,
+  last = false,
+): void {
+  context.response.writeHead(answer.status, {
+    'content-type': answer.status >= 400 ? PROBLEM_MEDIA_TYPE : 'application/json',
+    'x-request-id': context.requestId,
+    ...answer.headers,
+    ...quotaHeaders(enqueuer, context, answer),
+    ...((last || stopping.aborted) && { connection: 'close' }),
+  })
+}
+
 /**
  * The headers of draft-ietf-httpapi-ratelimit-headers-11, on the answers to POSTs that were accepted or refused for
  * their quota. A bucket that is refilled has no window; as its window counts the time in which it is refilled. Quotes
  * are no registered unit of the draft, so the unit has a parameter with a prefix.
  */
-export function quotaHeaders(
+function quotaHeaders(
   { quotaLeft }: Pick<ApiDeps['enqueuer'], 'quotaLeft'>,
   { request, quota }: Pick<RequestContext, 'request' | 'quota'>,
   { status, headers }: Pick<Answer, 'status' | 'headers'>,
 ): Answer['headers'] {
   if (quota === undefined || request.method !== 'POST') return undefined
-  const { burstQuotes, quotesPerSecond } = quota
   const isUsedUp = status === 429
   const left = isUsedUp ? 0 : status < 300 ? quotaLeft(quota) : undefined
   if (left === undefined) return undefined
+  const { burstQuotes, quotesPerSecond } = quota
   // Until the caller may post again, or until the bucket is full.
   const seconds = isUsedUp ? Number(headers?.['retry-after']) : (burstQuotes - left) / quotesPerSecond
   const window = Math.max(1, Math.round(burstQuotes / quotesPerSecond))
@@ -253,11 +227,4 @@ export function quotaHeaders(
     'ratelimit-policy': `"${QUOTA_POLICY}";q=${burstQuotes};w=${window};sluice-unit="quotes"`,
     ratelimit: `"${QUOTA_POLICY}";r=${left};t=${Math.ceil(seconds)}`,
   }
-}
-
-function isUnread({ readableEnded, destroyed, headers }: IncomingMessage): boolean {
-  if (readableEnded || destroyed) return false
-  // A caller that asked to continue and got an answer instead does not send its body.
-  if (headers.expect !== undefined) return false
-  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
 }

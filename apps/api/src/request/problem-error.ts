@@ -1,6 +1,6 @@
 // Every problem that the API reports: the error classes, their texts, and the mapping from errors of the packages.
 import { randomInt } from 'node:crypto'
-import type { IncomingHttpHeaders } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import {
   createProblem,
   type Fault,
@@ -78,13 +78,33 @@ export function problemBody({ code, members }: ProblemError, instance: string | 
   return createProblem(code, { ...members, ...(instance !== undefined && { instance }), requestId })
 }
 
-export function apiKeyInvalid({ authorization = '', ...headers }: IncomingHttpHeaders): ProblemError {
-  const isMissing = headers['x-api-key'] === undefined
+/**
+ * The problem of a head that HTTP does not allow, or that expects what we do not know (RFC 9110, sections 7.2 and
+ * 10.1.1).
+ *
+ * @param hosts how many headers Host it has.
+ */
+export function headInvalid({ headers, httpVersion }: IncomingMessage, hosts: number): ProblemError | undefined {
+  if (httpVersion !== '1.1' && httpVersion !== '1.0')
+    return bodyUnreadable('not_http', 'The version must be HTTP/1.1 or HTTP/1.0.')
+  if (hosts === 0 && httpVersion === '1.1') return bodyUnreadable('not_http', 'The header Host is missing.')
+  if (hosts > 1) return bodyUnreadable('not_http', 'The header Host may be given only once.')
+  const { expect } = headers
+  const isKnown = expect === undefined || expect.toLowerCase() === '100-continue'
+  return isKnown ? undefined : new ProblemError('expectation_unknown')
+}
+
+/** The key is unknown or missing, or can't be checked. */
+export function keyRefused(
+  outcome: 'unknown' | 'unavailable',
+  { authorization = '', ...headers }: IncomingHttpHeaders,
+): ProblemError {
+  if (outcome === 'unavailable') return new ProblemError('keys_unavailable')
+  if (headers['x-api-key'] !== undefined)
+    return new ProblemError('api_key_invalid', { detail: 'The key in x-api-key is not valid.' })
   // Many APIs expect a bearer token. The key itself is never repeated.
-  const isElsewhere = isMissing && /\bslc_/.test(authorization)
-  const where = isElsewhere ? ' Send the key in x-api-key, not in Authorization.' : ''
-  const fault = isMissing ? `The header x-api-key is missing.${where}` : 'The key in x-api-key is not valid.'
-  return new ProblemError('api_key_invalid', { detail: fault })
+  const where = /\bslc_/.test(authorization) ? ' Send the key in x-api-key, not in Authorization.' : ''
+  return new ProblemError('api_key_invalid', { detail: `The header x-api-key is missing.${where}` })
 }
 
 export function methodNotAllowed(allow: string): ProblemError {

@@ -1,8 +1,8 @@
-// A request on its way through the API: its context, its handler, its answer, and the rest of its body.
+// A request on its way through the API: its context, its handler, its answer.
+import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { finished } from 'node:stream/promises'
 import type { Preferences } from '@sluice/contract'
-import type { Span } from '@sluice/ops'
+import { redactKeys, type Span } from '@sluice/ops'
 import type { Quota } from '@sluice/queue'
 import type { KnownKey } from '@sluice/store/keys'
 
@@ -35,6 +35,15 @@ export interface RequestContext {
   log: Record<string, unknown>
 }
 
+/** At most 128 visible ASCII characters: anything else is unsafe in a header or in a log. */
+const SAFE_REQUEST_ID = /^[\x21-\x7e]{1,128}$/
+
+/** The caller's own X-Request-Id if it is safe and contains no API key, else a new one. */
+export function safeRequestId(input: string | string[]): string {
+  const isSafe = typeof input === 'string' && SAFE_REQUEST_ID.test(input) && redactKeys(input) === input
+  return isSafe ? input : randomUUID()
+}
+
 /** The answer of a handler: `body` is sent as JSON, `json` is JSON text, the headers name the media type of `bytes`. */
 export type Answer = { status: number; headers?: Readonly<Record<string, string>> } & (
   | { body: unknown }
@@ -50,31 +59,3 @@ export type PathParams = Readonly<Record<string, string | string[]>>
 
 /** Handles the requests of a route. An error that a handler throws becomes a problem: see `problem-error.ts`. */
 export type Handler = (context: RequestContext, params: PathParams) => Promise<Answer | typeof STREAMED>
-
-/** The bounds of draining, in bytes and in ms. */
-const DRAIN_BYTES = 64 * 1024 * 1024
-const DRAIN_MS = 5_000
-
-/** Discards the rest of a body. Resolves with false if it exceeded the bound or lasted beyond `ms`. Never rejects. */
-export async function drainBody(request: IncomingMessage, ms = DRAIN_MS): Promise<boolean> {
-  const over = Promise.withResolvers<boolean>()
-  const timer = setTimeout(over.resolve, ms, false)
-  let drained = 0
-  const count = ({ length }: Buffer) => {
-    drained += length
-    if (drained > DRAIN_BYTES) over.resolve(false)
-  }
-  request.on('data', count).resume()
-  const ended = finished(request, { writable: false }).catch(() => {})
-  const isComplete = await Promise.race([ended.then(() => true), over.promise])
-  clearTimeout(timer)
-  if (!isComplete) request.off('data', count).pause()
-  return isComplete
-}
-
-/** Ends an answer after the rest of the request's body was drained. If draining gave up, closes the connection too. */
-export async function endAfter(draining: Promise<boolean>, response: ServerResponse): Promise<void> {
-  const isComplete = await draining
-  response.end()
-  if (!isComplete) response.req.socket.destroySoon()
-}

@@ -1,32 +1,5 @@
 // The bodies of requests and answers, each with its schema and an example. A test checks each example by its schema.
-import {
-  AcceptedAnswerSchema,
-  createProblem,
-  FailedJobGroupsSchema,
-  FailedJobPageSchema,
-  FailedJobSchema,
-  FindLineSchema,
-  ImportAnswerSchema,
-  ImportLineSchema,
-  ImportProgressSchema,
-  JobAnswerSchema,
-  LimitsSchema,
-  LivenessSchema,
-  LookupAnswerSchema,
-  MESSAGE,
-  OperationListSchema,
-  OperationRequestSchema,
-  OperationSchema,
-  PROBLEMS,
-  type ProblemCode,
-  ReadinessSchema,
-  RecentJobsSchema,
-  SourceListSchema,
-  SourcePageSchema,
-  STORED_STATUS,
-  StatusSchema,
-  ThreadAnswerSchema,
-} from '@sluice/contract'
+import * as contract from '@sluice/contract'
 import { type Content, EXAMPLE_ID, json, lines } from './route.ts'
 
 const SOURCE = { service: 'slack', externalId: 'C024BE91L/1714555800.000100', title: 'Which keyboard do you use?' }
@@ -68,16 +41,23 @@ export const threadsContent = (schema: object, maxItems: number): Content => ({
   ...json({ type: 'array', items: schema, maxItems }, [thread], 'An array of one thread'),
 })
 
-const read = { id: SOURCE_ID, ...SOURCE, description: null, wordCount: 6, status: STORED_STATUS, createdAt: MOMENT }
+const read = {
+  id: SOURCE_ID,
+  ...SOURCE,
+  description: null,
+  wordCount: 6,
+  status: contract.STORED_STATUS,
+  createdAt: MOMENT,
+}
 const stored = {
-  message: MESSAGE,
+  message: contract.MESSAGE,
   source: { ...read, outcome: 'created' },
   quotes: [{ id: QUOTE_ID, ...QUOTE, outcome: 'created' }],
 }
-export const STORED = json(ThreadAnswerSchema, stored)
+export const STORED = json(contract.ThreadAnswerSchema, stored)
 
-export const ACCEPTED = json(AcceptedAnswerSchema, {
-  message: MESSAGE,
+export const ACCEPTED = json(contract.AcceptedAnswerSchema, {
+  message: contract.MESSAGE,
   source: { ...SOURCE, description: null },
   quotes: [QUOTE],
 })
@@ -87,11 +67,11 @@ const page = {
   quotes: [{ id: QUOTE_ID, ...QUOTE, position: '1714555861000200.000000' }],
   next: NEXT_QUOTES,
 }
-export const SOURCE_PAGE = json(SourcePageSchema, page)
+export const SOURCE_PAGE = json(contract.SourcePageSchema, page)
 const list = { sources: [{ ...read, quoteCount: 1, acceptedAt: MOMENT }], next: NEXT_SOURCES }
 export const SOURCE_OR_LIST: Content = {
   'application/json': {
-    schema: { anyOf: [SourcePageSchema, SourceListSchema] },
+    schema: { anyOf: [contract.SourcePageSchema, contract.SourceListSchema] },
     examples: {
       source: { summary: 'A source', value: page },
       list: { summary: 'A list, without `externalId`', value: list },
@@ -101,19 +81,19 @@ export const SOURCE_OR_LIST: Content = {
 
 export const lookupContent = (schema: object): Content =>
   json(schema, { service: SOURCE.service, externalIds: [SOURCE.externalId, 'unknown'] }, 'Two names')
-export const FOUND_SOURCES = json(LookupAnswerSchema, { sources: [read] })
+export const FOUND_SOURCES = json(contract.LookupAnswerSchema, { sources: [read] })
 
-const job = { id: EXAMPLE_ID, state: 'completed', changedAt: MOMENT, attempts: 1, result: stored }
-export const JOB = json(JobAnswerSchema, job)
+const done = { id: EXAMPLE_ID, state: 'completed', changedAt: MOMENT, attempts: 1, result: stored }
+export const JOB = json(contract.JobAnswerSchema, done)
 
 /** What a problem looks like. */
-export function problemExample(code: ProblemCode) {
+export function problemExample(code: contract.ProblemCode) {
   const hasJob = code === 'job_failed' || code === 'job_pending' || code === 'acceptance_unknown'
-  const faults = [{ pointer: '', code: 'not_json' as const, message: PROBLEMS[code].title }]
-  return createProblem(code, {
+  const faults = [{ pointer: '', code: 'not_json' as const, message: contract.PROBLEMS[code].title }]
+  return contract.createProblem(code, {
     instance: '/sources',
     requestId: 'import-7/line:12',
-    ...(PROBLEMS[code].status === 400 && { errors: faults, total: 1 }),
+    ...(contract.PROBLEMS[code].status === 400 && { errors: faults, total: 1 }),
     ...(hasJob && { jobId: EXAMPLE_ID }),
   })
 }
@@ -133,12 +113,12 @@ const results = [
   { ...refused, status: 400 },
 ]
 export const IMPORT = {
-  ...lines(ImportLineSchema, linesOf([...results, { summary }]), 'The results of two items, and the summary'),
-  ...json(ImportAnswerSchema, { results, summary }),
+  ...lines(contract.ImportLineSchema, linesOf([...results, { summary }]), 'The results of two items, and the summary'),
+  ...json(contract.ImportAnswerSchema, { results, summary }),
 }
 
 const progress = { id: EXAMPLE_ID, state: 'completed', summary, problems: [refused] }
-export const IMPORT_PROGRESS = json(ImportProgressSchema, progress)
+export const IMPORT_PROGRESS = json(contract.ImportProgressSchema, progress)
 
 const REASON = `Document failed validation (code 121 DocumentValidationFailure, collection sources, _id "${SOURCE_ID}")`
 const failed = {
@@ -153,23 +133,16 @@ const failed = {
   reason: REASON,
   reasonGroup: 'Document failed validation (code … DocumentValidationFailure, collection sources, _id …)',
 }
-export const FAILED_JOBS = json(FailedJobPageSchema, { jobs: [failed], next: NEXT_JOBS })
+export const FAILED_JOBS = json(contract.FailedJobPageSchema, { jobs: [failed], next: NEXT_JOBS })
 
-const { reasonGroup, failedAt } = failed
-const group = {
-  reasonGroup,
-  jobs: 12,
-  threads: 40,
-  jobId: EXAMPLE_ID,
-  reason: REASON,
-  oldestAt: failedAt,
-  newestAt: failedAt,
-}
-export const FAILED_JOB_GROUPS = json(FailedJobGroupsSchema, { groups: [group], isComplete: true })
+const { reasonGroup, enqueuedAt: acceptedAt, failedAt: endedAt, ...job } = failed
+const ofGroup = { reasonGroup, jobs: 12, threads: 40, oldestAt: endedAt, newestAt: endedAt }
+const group = { ...ofGroup, jobId: EXAMPLE_ID, reason: REASON }
+export const FAILED_JOB_GROUPS = json(contract.FailedJobGroupsSchema, { groups: [group], isComplete: true })
 
-export const FAILED_JOB = json(FailedJobSchema, {
+export const FAILED_JOB = json(contract.FailedJobSchema, {
   ...failed,
-  tries: [{ at: failed.failedAt, worker: 'host-1:4242', reason: REASON }],
+  tries: [{ at: endedAt, worker: 'host-1:4242', reason: REASON }],
   failedThreads: [{ place: 0, service, externalId, reason: REASON }],
   failedThreadCount: 1,
   stack: [`MongoServerError: ${REASON}\n    at duplicatesIn (store-errors.ts:92:34)`],
@@ -177,23 +150,9 @@ export const FAILED_JOB = json(FailedJobSchema, {
 })
 
 export const FIND_EXAMPLES = { q: SOURCE.externalId, tenant: 'acme', service, state: 'failed', reason: 'validation' }
-const hit = {
-  kind: 'job' as const,
-  id: EXAMPLE_ID,
-  tenant: 'acme',
-  state: 'failed' as const,
-  name: `slack/${SOURCE.externalId}`,
-  place: 0,
-  threads: 1,
-  lane: 'interactive',
-  requestId: EXAMPLE_ID,
-  acceptedAt: MOMENT,
-  endedAt: failed.failedAt,
-  attempts: 5,
-  reason: REASON,
-}
-const completedJob = { ...hit, state: 'completed' as const, outcomes: { created: 1, updated: 0, unchanged: 0 } }
-export const RECENT_JOBS = json(RecentJobsSchema, { jobs: [completedJob], next: '1714555831000-0' })
+const hit = { ...job, kind: 'job', state: 'failed', place: 0, requestId: EXAMPLE_ID, acceptedAt, endedAt }
+const completedJob = { ...hit, state: 'completed', outcomes: { created: 1, updated: 0, unchanged: 0 } }
+export const RECENT_JOBS = json(contract.RecentJobsSchema, { jobs: [completedJob], next: '1714555831000-0' })
 
 const point = {
   at: MOMENT,
@@ -208,7 +167,7 @@ const point = {
   waiting: { interactive: 4, bulk: 250 },
   oldestSeconds: { interactive: 0.1, bulk: 2.5 },
 }
-export const STATUS = json(StatusSchema, {
+export const STATUS = json(contract.StatusSchema, {
   at: MOMENT,
   queued: [{ lane: 'bulk', state: 'waiting', jobs: 4, threads: 200, oldestMs: 1_800 }],
   paused: { bulk: { by: '8f14e45fceea', since: MOMENT } },
@@ -232,57 +191,38 @@ export const STATUS = json(StatusSchema, {
   lastHour: { ...point, minutes: 60 },
 })
 
-const searched = { in: 'failed' as const, examined: 1, isComplete: true }
+const searched = { in: 'failed', examined: 1, isComplete: true }
 export const FOUND = lines(
-  FindLineSchema,
+  contract.FindLineSchema,
   linesOf([{ hit }, { searched }, { end: { hits: 1, more: false } }]),
   'A hit, how much was searched, and the end',
 )
 
-export const OPERATION_REQUEST = json(
-  OperationRequestSchema,
-  { filter: { tenant: 'acme', reason: 'validation' } },
-  'The failed jobs of a tenant',
-)
+const filter = { tenant: 'acme', reason: 'validation' }
+export const OPERATION_REQUEST = json(contract.OperationRequestSchema, { filter }, 'The failed jobs of a tenant')
 
-const waiting = {
-  id: EXAMPLE_ID,
-  kind: 'retry',
-  state: 'waiting',
-  by: '8f14e45fceea',
-  filter: { tenant: 'acme', reason: 'validation' },
-  createdAt: MOMENT,
-  changedAt: MOMENT,
-  total: 240,
-  examined: 0,
-  done: 0,
-}
-const ofLane = { state: 'completed', by: '8f14e45fceea', createdAt: MOMENT, changedAt: MOMENT, lane: 'bulk' }
-export const LANE_OPERATION = json(OperationSchema, {
-  id: EXAMPLE_ID,
-  kind: 'pause',
-  ...ofLane,
-  total: 0,
-  examined: 0,
-  done: 0,
-})
-export const OPENED_OPERATION = json(OperationSchema, waiting)
+const times = { createdAt: MOMENT, changedAt: MOMENT }
+const opened = { id: EXAMPLE_ID, by: '8f14e45fceea', ...times, total: 0, examined: 0, done: 0 }
+const onLane = { ...opened, kind: 'pause', state: 'completed', lane: 'bulk' }
+export const LANE_OPERATION = json(contract.OperationSchema, onLane)
+const waiting = { ...opened, kind: 'retry', state: 'waiting', filter, total: 240 }
+export const OPENED_OPERATION = json(contract.OperationSchema, waiting)
 const active = { ...waiting, state: 'active', examined: 100, done: 97 }
-export const OPERATION = json(OperationSchema, active)
-export const OPERATIONS = json(OperationListSchema, { operations: [active] })
+export const OPERATION = json(contract.OperationSchema, active)
+export const OPERATIONS = json(contract.OperationListSchema, { operations: [active] })
 
-export const LIMITS = json(LimitsSchema, {
+export const LIMITS = json(contract.LimitsSchema, {
   limits: { title: { value: 2_000, unit: 'characters', description: "Length of a source's title." } },
   quota: { burstQuotes: { value: 600_000, unit: 'quotes', description: 'How many quotes one key may post at once.' } },
   queue: { queueThreads: { value: 200_000, unit: 'threads', description: 'How many threads the queue accepts.' } },
   waitSeconds: { value: 30, unit: 'seconds', description: 'The longest that a caller waits for its answer.' },
 })
 
-export const ALIVE = json(LivenessSchema, { alive: true })
+export const ALIVE = json(contract.LivenessSchema, { alive: true })
 const checks = { process: { ok: true }, redis: { ok: true }, replies: { ok: true } }
-export const READY = json(ReadinessSchema, { ready: true, checks })
+export const READY = json(contract.ReadinessSchema, { ready: true, checks })
 const away = { ok: false, reason: 'not connected, or silent' }
-export const NOT_READY = json(ReadinessSchema, { ready: false, checks: { redis: away } })
+export const NOT_READY = json(contract.ReadinessSchema, { ready: false, checks: { redis: away } })
 
 export const DESCRIPTION = json({ type: 'object' }, { openapi: '3.1.1' })
 

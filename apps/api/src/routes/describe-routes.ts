@@ -2,11 +2,13 @@
 
 import { PROBLEM_MEDIA_TYPE, PROBLEMS, type ProblemCode, problemType } from '@sluice/contract'
 import type { KeyRole } from '@sluice/store/keys'
+import { opens } from '../request/middleware.ts'
 import { problemExample } from './contents.ts'
 import {
   ANSWER_HEADERS,
   CONTENT_ENCODING,
   type Content,
+  enqueues,
   type HeaderName,
   type Parameter,
   REQUEST_ID,
@@ -36,7 +38,8 @@ const KEYED: readonly ProblemCode[] = ['api_key_invalid', 'keys_unavailable', ..
 const ACCESS_PROBLEMS = {
   open: ANY,
   importer: ['importer_only', ...KEYED],
-  operator: ['operator_only', ...KEYED],
+  // Whatever operators ask for is in Redis.
+  operator: ['operator_only', ...KEYED, 'queue_unavailable'],
 } as const satisfies Record<Route['access'], readonly ProblemCode[]>
 
 /** The problems of a request with a body. */
@@ -105,21 +108,17 @@ export function describeRoutes(routes: readonly Route[]) {
 
 const codes = Object.keys(PROBLEMS) as ProblemCode[]
 
-/** The roles whose keys open a route, none if it needs no key. */
-function rolesOf({ access, method }: Route): KeyRole[] {
-  if (access === 'open') return []
-  return access === 'operator' && method === 'get' ? ['operator', 'viewer'] : [access]
-}
+const ROLES: readonly KeyRole[] = ['importer', 'operator', 'viewer']
 
 function describeRoute(route: Route) {
-  const { id, access, summary, description, parameters = [], body } = route
+  const { id, access, method, summary, description, parameters = [], body } = route
   const ofBody = body === undefined ? [] : [CONTENT_ENCODING]
   return {
     operationId: id,
     tags: [TAGS[access].name],
     summary,
     ...(description !== undefined && { description }),
-    security: rolesOf(route).map((role) => ({ key: [role] })),
+    security: ROLES.filter((role) => opens(role, access, method.toUpperCase())).map((role) => ({ key: [role] })),
     parameters: [...parameters, ...ofBody, REQUEST_ID].map(
       ({ required = false, ...parameter }): Parameter => ({ ...parameter, required }),
     ),
@@ -136,7 +135,8 @@ function describeAnswers(route: Route): Record<string, DescribedAnswer> {
   const problems = new Set([
     ...ACCESS_PROBLEMS[route.access],
     ...(route.body === undefined ? [] : BODY_PROBLEMS),
-    ...(route.method === 'post' && route.access === 'importer' && !route.onlyReads ? ENQUEUE_PROBLEMS : []),
+    ...(enqueues(route) ? ENQUEUE_PROBLEMS : []),
+    ...(route.parameters?.some((parameter) => parameter.in === 'query') ? (['request_invalid'] as const) : []),
     ...(route.problems ?? []),
     ...(route.path.includes('{') ? (['route_unknown'] as const) : []),
   ])

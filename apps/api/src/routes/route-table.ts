@@ -1,30 +1,7 @@
 // The route table of the API. The router, the allowed methods and the OpenAPI document derive from it.
-import {
-  FailedJobFilterSchema,
-  FailedJobQuerySchema,
-  FindQuerySchema,
-  GROUPS_LISTED,
-  HITS_PER_SEARCH,
-  type Limits,
-  LookupRequestSchema,
-  NDJSON,
-  OPERATIONS_LISTED,
-  type ProblemCode,
-  RecentJobsQuerySchema,
-  SourcePageQuerySchema,
-  SourcesQuerySchema,
-  ThreadRequestSchema,
-} from '@sluice/contract'
+import * as contract from '@sluice/contract'
 import { LANES } from '@sluice/queue'
-import {
-  getFailedJob,
-  getOperation,
-  groupFailedJobs,
-  listFailedJobs,
-  listOperations,
-  openOperation,
-  operateLane,
-} from '../admin/admin-jobs.ts'
+import * as admin from '../admin/admin-jobs.ts'
 import { findEverything, listRecentJobs } from '../admin/find.ts'
 import { getOverview } from '../admin/overview.ts'
 import { ASSETS, getAsset, getDocs, getProblemsPage } from '../docs/pages.ts'
@@ -50,22 +27,19 @@ const post = routeOf('post')
 /** The headers of a 202. */
 const LATER = ['Location', 'Preference-Applied'] as const
 
-/** The problems of a GET that looks up something in Redis. */
-const inRedis = (...problems: ProblemCode[]): ProblemCode[] => [...problems, 'queue_unavailable']
-
 /** The problems of a GET that reads a source. */
-const READ_PROBLEMS: readonly ProblemCode[] = ['request_invalid', 'source_unknown', 'store_unavailable', 'stopping']
+const READ_PROBLEMS: readonly contract.ProblemCode[] = ['source_unknown', 'store_unavailable', 'stopping']
 
 const SORTED =
   'The quotes are sorted by `createdAt` and then `position` if every quote has a date, else by `position`. Only one page without `next` is the last.'
 
 /** All routes, in the order of the document. */
-export function apiRoutes(limits: Limits): Route[] {
+export function apiRoutes(limits: contract.Limits): Route[] {
   return [...importerRoutes(limits), ...OPERATOR_ROUTES, ...OPEN_ROUTES]
 }
 
-function importerRoutes(limits: Limits): Route[] {
-  const thread = ThreadRequestSchema(limits)
+function importerRoutes(limits: contract.Limits): Route[] {
+  const thread = contract.ThreadRequestSchema(limits)
   return [
     post('postSource', '/sources', 'importer', postSource, {
       summary: 'Stores a source with its quotes',
@@ -82,7 +56,7 @@ function importerRoutes(limits: Limits): Route[] {
     get('findSource', '/sources', 'importer', getSources, {
       summary: 'Shows the source of a name, with a page of its quotes, or lists sources',
       description: `With \`service\` and \`externalId\`, one source. ${SORTED} Without \`externalId\`, if the service lists sources (\`LIST_SOURCES\`), a page of your tenant's sources, those first that were first accepted last; \`service\` and \`since\` filter. It may have fewer sources than \`limit\`.`,
-      parameters: queryParameters(SourcesQuerySchema(limits), content.SOURCE_EXAMPLES),
+      parameters: queryParameters(contract.SourcesQuerySchema(limits), content.SOURCE_EXAMPLES),
       answers: { 200: ['The source, or the list.', content.SOURCE_OR_LIST] },
       problems: READ_PROBLEMS,
     }),
@@ -91,7 +65,7 @@ function importerRoutes(limits: Limits): Route[] {
       description: SORTED,
       parameters: [
         idOf('the source, from an answer to POST', content.SOURCE_ID_SCHEMA),
-        ...queryParameters(SourcePageQuerySchema, content.SOURCE_EXAMPLES),
+        ...queryParameters(contract.SourcePageQuerySchema, content.SOURCE_EXAMPLES),
       ],
       answers: { 200: ['The source.', content.SOURCE_PAGE] },
       problems: READ_PROBLEMS,
@@ -99,14 +73,14 @@ function importerRoutes(limits: Limits): Route[] {
     post('lookUpSources', '/sources:lookup', 'importer', lookUpSources, {
       summary: 'Shows the stored ones of many sources, without their quotes',
       description: 'Sources that are not stored are left out. It charges no quota, and works while the queue is full.',
-      body: content.lookupContent(LookupRequestSchema(limits)),
+      body: content.lookupContent(contract.LookupRequestSchema(limits)),
       onlyReads: true,
       answers: { 200: ['The stored sources.', content.FOUND_SOURCES] },
       problems: ['store_unavailable'],
     }),
     post('postImport', '/sources:batch', 'importer', postImport, {
       summary: 'Stores many sources, each on its own',
-      description: `Send a thread on each line (\`${NDJSON}\`), or an array of at most ${IMPORT_ITEMS.value}. A refused item harms no other. The answer has a result for each item, in their order, and then a summary.`,
+      description: `Send a thread on each line (\`${contract.NDJSON}\`), or an array of at most ${IMPORT_ITEMS.value}. A refused item harms no other. The answer has a result for each item, in their order, and then a summary.`,
       parameters: [PREFER],
       body: content.threadsContent(thread, IMPORT_ITEMS.value),
       answers: {
@@ -120,7 +94,7 @@ function importerRoutes(limits: Limits): Route[] {
       description: 'Of an import that was answered 202. It can be read until an hour after its last item.',
       parameters: [idOf('the import')],
       answers: { 200: ['The progress so far.', content.IMPORT_PROGRESS] },
-      problems: inRedis('import_unknown'),
+      problems: ['import_unknown', 'queue_unavailable'],
     }),
     get('getJob', '/jobs/{id}', 'importer', getJob, {
       summary: 'The state of a job',
@@ -133,7 +107,7 @@ function importerRoutes(limits: Limits): Route[] {
           ['Preference-Applied'],
         ],
       },
-      problems: inRedis('job_unknown'),
+      problems: ['job_unknown', 'queue_unavailable'],
     }),
   ]
 }
@@ -144,7 +118,7 @@ const OPEN_OPERATION = {
   answers: {
     202: ['The operation is open. `Location` has its progress.', content.OPENED_OPERATION, ['Location']],
   },
-  problems: ['operations_full', 'queue_unavailable'],
+  problems: ['operations_full'],
 } as const satisfies Partial<Route>
 
 const IDS_OR_FILTER = 'Give either `ids`, at most 1,000, or `filter`; an empty filter means all failed jobs.'
@@ -155,85 +129,79 @@ const OPERATE_LANE = {
     { name: 'lane', in: 'path', required: true, schema: { type: 'string', enum: LANES, examples: ['bulk'] } },
   ],
   answers: { 200: ['It is done, and listed among the operations.', content.LANE_OPERATION] },
-  problems: ['queue_unavailable'],
 } as const satisfies Partial<Route>
 
 const OPERATOR_ROUTES: readonly Route[] = [
   get('find', '/admin/find', 'operator', findEverything, {
     summary: 'Searches jobs, and what is stored, of all tenants',
-    description: `Hits appear as they are found, with how much was searched, and at last the end; at most ${HITS_PER_SEARCH} hits. One search at a time scans Redis.`,
-    parameters: queryParameters(FindQuerySchema, content.FIND_EXAMPLES),
+    description: `Hits appear as they are found, with how much was searched, and at last the end; at most ${contract.HITS_PER_SEARCH} hits. One search at a time scans Redis.`,
+    parameters: queryParameters(contract.FindQuerySchema, content.FIND_EXAMPLES),
     answers: { 200: ['The lines of the search.', content.FOUND] },
-    problems: inRedis('request_invalid', 'stopping'),
+    problems: ['stopping'],
   }),
   get('getOverview', '/admin/overview', 'operator', getOverview, {
     summary: 'Returns the state of the queue, the processes and Redis, and what happened lately',
     description: 'From heartbeats, which each process writes every five seconds: it needs no Prometheus.',
     answers: { 200: ['The state.', content.STATUS] },
-    problems: inRedis(),
   }),
   get('listRecentJobs', '/admin/recent', 'operator', listRecentJobs, {
     summary: 'Lists the jobs that completed last',
     description: 'Without `after` the newest ones, with it those that completed since; oldest first.',
-    parameters: queryParameters(RecentJobsQuerySchema, { after: '1714555831000-0' }),
+    parameters: queryParameters(contract.RecentJobsQuerySchema, { after: '1714555831000-0' }),
     answers: { 200: ['The jobs.', content.RECENT_JOBS] },
-    problems: inRedis('request_invalid'),
   }),
-  get('listFailedJobs', '/admin/jobs', 'operator', listFailedJobs, {
+  get('listFailedJobs', '/admin/jobs', 'operator', admin.listFailedJobs, {
     summary: 'Lists failed jobs, newest first',
     description:
       'Those that meet all given parameters. A page may have fewer jobs than `limit`: only one without `next` is the last.',
-    parameters: queryParameters(FailedJobQuerySchema, content.FAILED_JOB_EXAMPLES),
+    parameters: queryParameters(contract.FailedJobQuerySchema, content.FAILED_JOB_EXAMPLES),
     answers: { 200: ['A page of failed jobs.', content.FAILED_JOBS] },
-    problems: inRedis('request_invalid'),
   }),
-  get('groupFailedJobs', '/admin/job-groups', 'operator', groupFailedJobs, {
+  get('groupFailedJobs', '/admin/job-groups', 'operator', admin.groupFailedJobs, {
     summary: 'Groups failed jobs by their reason',
-    description: `Those that meet all given parameters, the group with the most threads first; at most ${GROUPS_LISTED} groups. \`reasonGroup\` of a group selects its jobs for a retry.`,
-    parameters: queryParameters(FailedJobFilterSchema, content.FAILED_JOB_EXAMPLES),
+    description: `Those that meet all given parameters, the group with the most threads first; at most ${contract.GROUPS_LISTED} groups. \`reasonGroup\` of a group selects its jobs for a retry.`,
+    parameters: queryParameters(contract.FailedJobFilterSchema, content.FAILED_JOB_EXAMPLES),
     answers: { 200: ['The groups.', content.FAILED_JOB_GROUPS] },
-    problems: inRedis('request_invalid'),
   }),
-  get('getFailedJob', '/admin/jobs/{id}', 'operator', getFailedJob, {
+  get('getFailedJob', '/admin/jobs/{id}', 'operator', admin.getFailedJob, {
     summary: 'Shows a failed job',
     description: 'With the stack of each of the last five failed tries, and the job as it was enqueued.',
     parameters: [idOf('the job')],
     answers: { 200: ['The failed job.', content.FAILED_JOB] },
-    problems: inRedis('job_unknown'),
+    problems: ['job_unknown'],
   }),
-  post('retryFailedJobs', '/admin/jobs:retry', 'operator', (deps) => openOperation(deps, 'retry'), {
+  post('retryFailedJobs', '/admin/jobs:retry', 'operator', (deps) => admin.openOperation(deps, 'retry'), {
     ...OPEN_OPERATION,
     summary: 'Runs failed jobs again',
     description: `Each with a full set of tries, in the background. ${IDS_OR_FILTER}`,
   }),
-  post('discardFailedJobs', '/admin/jobs:discard', 'operator', (deps) => openOperation(deps, 'discard'), {
+  post('discardFailedJobs', '/admin/jobs:discard', 'operator', (deps) => admin.openOperation(deps, 'discard'), {
     ...OPEN_OPERATION,
     summary: 'Removes failed jobs for good',
     description: `Their requests are lost. The work is done in the background. ${IDS_OR_FILTER}`,
   }),
-  post('pauseLane', '/admin/lanes/{lane}:pause', 'operator', (deps) => operateLane(deps, 'pause'), {
+  post('pauseLane', '/admin/lanes/{lane}:pause', 'operator', (deps) => admin.operateLane(deps, 'pause'), {
     ...OPERATE_LANE,
     summary: 'Pauses a lane',
     description:
       'Workers finish the jobs that they have, and fetch no more of this lane. It goes on to accept jobs, up to the bounds of the queue.',
   }),
-  post('resumeLane', '/admin/lanes/{lane}:resume', 'operator', (deps) => operateLane(deps, 'resume'), {
+  post('resumeLane', '/admin/lanes/{lane}:resume', 'operator', (deps) => admin.operateLane(deps, 'resume'), {
     ...OPERATE_LANE,
     summary: 'Resumes a lane',
     description: 'Workers fetch its jobs again.',
   }),
-  get('listOperations', '/admin/operations', 'operator', listOperations, {
+  get('listOperations', '/admin/operations', 'operator', admin.listOperations, {
     summary: 'Lists operations, newest first',
-    description: `Who retried or discarded which failed jobs, or paused or resumed a lane: the newest ${OPERATIONS_LISTED}, and all that are open.`,
+    description: `Who retried or discarded which failed jobs, or paused or resumed a lane: the newest ${contract.OPERATIONS_LISTED}, and all that are open.`,
     answers: { 200: ['The operations.', content.OPERATIONS] },
-    problems: inRedis(),
   }),
-  get('getOperation', '/admin/operations/{id}', 'operator', getOperation, {
+  get('getOperation', '/admin/operations/{id}', 'operator', admin.getOperation, {
     summary: 'The progress of an operation',
     description: 'A completed operation can be read for a week.',
     parameters: [idOf('the operation')],
     answers: { 200: ['The progress so far.', content.OPERATION] },
-    problems: inRedis('operation_unknown'),
+    problems: ['operation_unknown'],
   }),
 ]
 
@@ -244,10 +212,10 @@ const getLimits: Route['handler'] = ({ limits }) => {
 
 /** The document is built for its first reader. */
 const getDescription: Route['handler'] = ({ limits }) => {
-  let json: string | undefined
+  let document: string | undefined
   return async () => {
-    json ??= JSON.stringify(describeApi(limits))
-    return { status: 200, json }
+    document ??= JSON.stringify(describeApi(limits))
+    return { status: 200, json: document }
   }
 }
 
@@ -301,6 +269,6 @@ const OPEN_ROUTES: readonly Route[] = [
 ]
 
 /** Builds the OpenAPI document for these limits, in some milliseconds. */
-export function describeApi(limits: Limits) {
+export function describeApi(limits: contract.Limits) {
   return describeRoutes(apiRoutes(limits))
 }

@@ -1,7 +1,7 @@
 // What a route is: how it is served and described, with the headers and parameters that routes share.
 import { NDJSON, type ProblemCode } from '@sluice/contract'
-import type { KeyRole } from '@sluice/store/keys'
 import type { ApiDeps } from '../api-deps.ts'
+import type { Access } from '../request/middleware.ts'
 import type { Handler } from '../request/request-context.ts'
 
 /** One route of the API, without the problems and parameters that follow from its access, its method and its body. */
@@ -13,7 +13,7 @@ export interface Route {
    * Open routes need no key, the others one of this role; a viewer may read what operators read. Routes of one path have
    * the same access.
    */
-  access: 'open' | Exclude<KeyRole, 'viewer'>
+  access: Access
   handler: (deps: ApiDeps) => Handler
   /** Its name in generated clients. */
   id: string
@@ -29,6 +29,11 @@ export interface Route {
   problems?: readonly ProblemCode[]
   /** Further headers of any of its problems. */
   problemHeaders?: readonly HeaderName[]
+}
+
+/** Whether a route adds to the queue. Operators must be able to handle failed jobs while nothing is accepted. */
+export function enqueues({ method, access, onlyReads }: Pick<Route, 'method' | 'access' | 'onlyReads'>): boolean {
+  return method === 'post' && access === 'importer' && !onlyReads
 }
 
 /** The forms of a body, by media type. */

@@ -11,7 +11,7 @@ import {
 import { type FoundJob, isJobId } from '@sluice/queue'
 import { sourceIdOf } from '@sluice/store/ids'
 import type { ApiDeps } from '../api-deps.ts'
-import { checkContentType, readBody } from '../body/read-body.ts'
+import { readBody } from '../body/read-body.ts'
 import { jobFailed, overloaded, ProblemError, problemBody, requestInvalid } from '../request/problem-error.ts'
 import type { Answer, Handler, RequestContext } from '../request/request-context.ts'
 import { threadAnswer } from './post-source.ts'
@@ -79,8 +79,7 @@ function jsonAnswer(deps: Pick<ReadDeps, 'bodyMemory'>, context: RequestContext,
 export function lookUpSources(deps: Pick<ApiDeps, 'readSources' | 'readSpace' | 'bodyMemory' | 'limits'>): Handler {
   const parse = createLookupParser(deps.limits)
   return async (context) => {
-    const { coding } = checkContentType(context.request, ['application/json'])
-    const parsed = parse(await readBody(context, coding, deps))
+    const parsed = parse(await readBody(context, deps))
     if (!parsed.ok) throw requestInvalid(parsed)
     const { tenant, signal } = context
     const { service, externalIds } = parsed.value

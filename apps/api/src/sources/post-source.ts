@@ -12,36 +12,28 @@ import {
 } from '@sluice/queue'
 import { quoteIdsOf, sourceIdOf } from '@sluice/store/ids'
 import type { ApiDeps } from '../api-deps.ts'
-import { checkContentType, readBody } from '../body/read-body.ts'
+import { readBody } from '../body/read-body.ts'
 import { jobFailed, requestInvalid } from '../request/problem-error.ts'
 import type { Answer, Handler, RequestContext } from '../request/request-context.ts'
 import { claimOf, joinJob, type Posted, STRICT, unfinishedAnswer } from './later-answers.ts'
 
 type EnqueueDeps = Pick<ApiDeps, 'enqueuer' | 'metrics'>
 type PostSourceDeps = EnqueueDeps &
-  Pick<ApiDeps, 'parser' | 'limits' | 'bodyMemory' | 'replyListener' | 'findClaimed'> &
-  Pick<ApiDeps, 'retainResult' | 'retainLater'>
+  Pick<ApiDeps, 'parser' | 'limits' | 'bodyMemory' | 'replyListener' | 'findClaimed' | 'retainResult' | 'retainLater'>
 
 export function postSource(deps: PostSourceDeps): Handler {
   return async (context) => {
-    const { prefer, request } = context
+    const { prefer, log, tenant, request } = context
     const { 'idempotency-key': key } = request.headers
-    const claimed = key === undefined ? {} : claimOf(context.tenant, key)
+    const claimed = key === undefined ? {} : claimOf(tenant, key)
     const posted = await readThread(deps, context)
     const newId = newJobId()
-    context.log.jobId = newId
+    log.jobId = newId
     const job = { ...claimed, threads: [posted.thread], retained: !prefer.waits }
-    if (!prefer.waits) {
-      const jobId = await enqueueJob(deps, context, newId, 'bulk', job)
-      if (jobId !== newId) Object.assign(context.log, { jobId, replayed: true })
-      return unfinishedAnswer(context, posted, jobId)
-    }
-    const { jobId, reply } = await enqueueAndWait(deps, context, newId, job).catch((error) => {
-      if (error instanceof AcceptanceUnknownError)
-        deps.retainLater(newId, { tenant: context.tenant, threads: job.threads })
-      throw error
-    })
-    const result = reply ?? (context.response.closed ? undefined : await deps.retainResult(jobId))
+    const { jobId, result } = prefer.waits
+      ? await enqueueAndWait(deps, context, newId, job)
+      : { jobId: await enqueueJob(deps, context, newId, 'bulk', job), result: undefined }
+    if (jobId !== newId) Object.assign(log, { jobId, replayed: true })
     return result === undefined
       ? unfinishedAnswer(context, posted, jobId)
       : storedAnswer(context, posted, jobId, result)
@@ -53,8 +45,7 @@ const QUOTE_BYTES = 256
 
 /** Checks in this order: media type, announced size, actual size, JSON, schema. @throws {ProblemError} */
 async function readThread(deps: PostSourceDeps, context: RequestContext): Promise<Posted> {
-  const { coding } = checkContentType(context.request, ['application/json'])
-  const text = await readBody(context, coding, deps)
+  const text = await readBody(context, deps)
   const textBytes = text.length // A large text is moved to another thread, and is empty then.
   const parsed = await deps.parser.thread(text, context.prefer)
   if (!parsed.ok) {
@@ -69,28 +60,33 @@ async function readThread(deps: PostSourceDeps, context: RequestContext): Promis
 }
 
 /**
- * Enqueues a job and waits for its reply: undefined if the job is not done in time, or if the request's signal aborts.
- * If an earlier job has claimed the request's Idempotency-Key, the id and the reply are those of the earlier job.
+ * Enqueues a job and waits for its result: undefined if the job is not done in time, or if the request's signal aborts.
+ * If an earlier job has claimed the request's Idempotency-Key, id and result are those of the earlier job.
  */
 async function enqueueAndWait(
   deps: PostSourceDeps,
   context: RequestContext,
-  jobId: string,
+  newId: string,
   job: Pick<IngestJob, 'threads' | 'retained' | 'claim'>,
-): Promise<{ jobId: string; reply: JobResult | undefined }> {
+): Promise<{ jobId: string; result: JobResult | undefined }> {
   const { waitSeconds } = deps.limits
   const ms = Math.min(context.prefer.wait ?? waitSeconds, waitSeconds) * 1000
   const { replica: replyTo, wait } = deps.replyListener
-  const { result, cancel } = wait(jobId, ms, context.signal)
-  const enqueuing = enqueueJob(deps, context, jobId, 'interactive', { ...job, replyTo })
+  const { result: reply, cancel } = wait(newId, ms, context.signal)
+  const enqueuing = enqueueJob(deps, context, newId, 'interactive', { ...job, replyTo })
   // A result proves that the job was accepted, even if Redis did not confirm it.
-  const early = await Promise.race([result, enqueuing])
-  if (typeof early === 'object') return { jobId, reply: early }
-  const doneBy = await enqueuing
-  if (doneBy === jobId) return { jobId, reply: await result }
-  cancel()
-  Object.assign(context.log, { jobId: doneBy, replayed: true })
-  return { jobId: doneBy, reply: await joinJob(deps, context, doneBy, job.claim, ms) }
+  const first = await Promise.race([reply, enqueuing]).catch(retainUnconfirmed)
+  if (typeof first === 'object') return { jobId: newId, result: first }
+  const jobId = first ?? (await enqueuing.catch(retainUnconfirmed))
+  if (jobId !== newId) cancel()
+  const result = await (jobId === newId ? reply : joinJob(deps, context, jobId, job.claim, ms))
+  return { jobId, result: result ?? (context.response.closed ? undefined : await deps.retainResult(jobId)) }
+
+  function retainUnconfirmed(error: unknown): never {
+    if (error instanceof AcceptanceUnknownError)
+      deps.retainLater(newId, { tenant: context.tenant, threads: job.threads })
+    throw error
+  }
 }
 
 /**

@@ -85,6 +85,22 @@ test('an input whose records all were skipped, or whose mails are all empty, is 
   }
 })
 
+test('an archive beside readable files is counted as not opened', async (t) => {
+  const files = { 'a.ndjson': JSON.stringify(thread), 'more.zip': 'PK\x03\x04', 'more.tgz': '\x1f\x8b' }
+  const folder = await folderWith(t, files)
+  const { code, output } = await run(folder, ['--dry-run', '--json', folder])
+  const { valid, skipped } = JSON.parse(output.split('\n').at(-1) ?? '')
+  assert.deepEqual([code, valid.threads], [0, 1])
+  assert.deepEqual(skipped, { 'archives that were not opened (unpack each, and import it by itself)': 2 })
+})
+
+test('a dry run counts the copies of a message as one quote, as the service stores them', async (t) => {
+  const mail = 'From a@b Mon May  3 10:00:00 2010\nFrom: a@b\nMessage-ID: <1@b>\nSubject: Hi\n\nHello\n\n'
+  const folder = await folderWith(t, { 'a.mbox': mail + mail })
+  const { output } = await run(folder, ['--dry-run', join(folder, 'a.mbox')])
+  assert.match(output, /1 valid thread with 1 quote, 0 rejected/)
+})
+
 test('help lists formats and exit codes, and is no failure', async (t) => {
   const { code, output } = await run(await folderWith(t, {}), ['--help'])
   assert.equal(code, 0)

@@ -2,7 +2,7 @@
 import { tmpdir } from 'node:os'
 import { formats } from '@sluice/formats'
 import { Command, type CommanderError, InvalidArgumentError } from 'commander'
-import { type ApiOptions, apiOptions, type FindApiDeps, findApi, findDashboard, IMPORTER_KEY } from '../find-api.ts'
+import { type ApiOptions, apiOptions, type FindApiDeps, findApi, findDashboard } from '../find-api.ts'
 import { stopRequests } from '../start/stop-requests.ts'
 import { parseCount, printable } from '../terminal.ts'
 import type { RejectedRecord } from './account/ledger.ts'
@@ -42,7 +42,7 @@ export function importCommand(deps: ImportCommandDeps): Command {
 }
 
 function withOptions(command: Command): Command {
-  return apiOptions(command, IMPORTER_KEY)
+  return apiOptions(command, 'importer')
     .option('--format <name>', 'the format of the files, if it is not recognised')
     .option('--encoding <name>', 'the encoding of files that are not Unicode: windows-1252, shift_jis', parseEncoding)
     .option('--dry-run', 'reads and checks everything, sends nothing, and needs no service')
@@ -107,7 +107,7 @@ async function run(asked: Options & ImportRequest, deps: ImportCommandDeps): Pro
   try {
     const summary = await runImport(request, {
       stdin,
-      findTarget: () => findApi(deps, { url, keyFile }, IMPORTER_KEY),
+      findTarget: () => findApi(deps, { url, keyFile }, 'importer'),
       interrupted: interrupted.signal,
       hurry: stops.hurry,
       show: (state) =>

@@ -2,11 +2,11 @@
 import type { Readable } from 'node:stream'
 import type { FormatOptions } from '@sluice/formats'
 import type { Target } from '../find-api.ts'
+import { counted } from '../terminal.ts'
 import type { Checkpoint } from './account/checkpoint.ts'
 import type { RejectedRecord, Tally } from './account/ledger.ts'
 import { Interrupted, TooManyErrors } from './failures.ts'
 import type { ProgressDisplay, ProgressState } from './show/progress.ts'
-import { counted } from './show/summary.ts'
 
 /** What the user asks for: the files, and the options that decide what becomes of them. */
 export interface ImportRequest extends FormatOptions {

@@ -1,15 +1,17 @@
-// Runs an import from its files to its summary.
+// Runs an import, or a check of one, from its files to its summary.
 import { existsSync } from 'node:fs'
-import { formats } from '@sluice/formats'
-import { emptyTally, type Tally, threadsIn } from './account/ledger.ts'
-import { checkImport } from './check-import.ts'
+import { createThreadParser, DEFAULT_LIMITS } from '@sluice/contract'
+import { formats, skipped } from '@sluice/formats'
+import { createLedger, emptyTally, type Ledger, type Sink, type Tally, threadsIn } from './account/ledger.ts'
 import { failureOf } from './failures.ts'
+import { feedEvents } from './feed-events.ts'
 import { createExternalSort } from './gather/external-sort.ts'
 import { type ImportEvent, type PiecesSorted, readThreads } from './gather/gather-threads.ts'
-import { createStops, type ImportDeps, type ImportRequest, type RunState } from './import-request.ts'
+import { createStops, type ImportDeps, type ImportRequest, type RunState, type Stops } from './import-request.ts'
 import { detectFormats, type FormattedFiles } from './input/detect-format.ts'
-import { openInput } from './input/input.ts'
+import { type Input, openInput } from './input/input.ts'
 import { sendImport } from './send-import.ts'
+import { createShaper } from './shape/shape-thread.ts'
 import type { State, Summary } from './show/summary.ts'
 
 /** Never throws: the summary says how the import ended. */
@@ -49,12 +51,15 @@ async function importAll(request: ImportRequest, deps: ImportDeps, state: RunSta
   using input = await openInput(request.names, { stdin: deps.stdin, stopping: stops.stopping, encoding })
   state.bytes = input.progress
   const files = await detectFormats(input.sets, formats, request.format)
-  const events = readAll(files, request, state.sorted, stops.stopping)
+  const events = readAll(input, files, request, state.sorted, stops.stopping)
   if (request.dryRun) await checkImport(events, request, deps, state, stops)
   else await sendImport(events, request, deps, state, stops, input)
 }
 
+const NOT_OPENED = 'archives that were not opened (unpack each, and import it by itself)'
+
 async function* readAll(
+  { archives }: Input,
   files: readonly FormattedFiles[],
   request: ImportRequest,
   sorted: PiecesSorted,
@@ -62,9 +67,53 @@ async function* readAll(
 ): AsyncGenerator<readonly ImportEvent[]> {
   const openSort = () => createExternalSort({ folder: request.tempDir, signal })
   const { idPrefix } = request
+  yield archives.map((path) => skipped(NOT_OPENED, { path }))
   for (const { format, files: some } of files) {
     const ofRecord = { format: format.name, ...(idPrefix && { idPrefix }) }
     for await (const list of readThreads(format, some, request, { openSort, sorted }))
       yield list.map((event) => (event.kind === 'rejected' ? { ...ofRecord, ...event } : event))
+  }
+}
+
+/** What `--dry-run` does instead of sending: checks what was read with the parser of the API, without a service. */
+async function checkImport(
+  events: AsyncIterable<readonly ImportEvent[]>,
+  { idPrefix, maxErrors }: ImportRequest,
+  deps: ImportDeps,
+  state: RunState,
+  { stopping, afterErrors }: Stops,
+): Promise<void> {
+  const { tally } = state
+  const ledger = createLedger(tally, (record) => {
+    deps.showRejected(record)
+    afterErrors(tally, maxErrors)
+  })
+  using _display = deps.show(() => state)
+  const shape = createShaper({ limits: DEFAULT_LIMITS, idPrefix })
+  await feedEvents(events, 0, { ledger, sink: createCheck(ledger), shape, stopping })
+}
+
+/** A thread whose title only the service may know is checked with this one. */
+const SOME_TITLE = 'Untitled'
+
+/** A sink that sends nothing. */
+function createCheck(ledger: Ledger): Sink {
+  const parse = createThreadParser(DEFAULT_LIMITS)
+  return {
+    add({ request, placeholderTitle, place, entry }) {
+      const parsed = parse({ ...request, title: request.title ?? placeholderTitle ?? SOME_TITLE }, { strict: false })
+      if (!parsed.ok) {
+        const [first] = parsed.errors
+        const pointer = `${place.pointer ?? ''}${first?.pointer ?? ''}`
+        const reason = parsed.errors.map(({ message }) => message).join(' ')
+        entry.rejected.push({ reason, place: { ...place, pointer }, record: request })
+      } else {
+        // The parser merges copies of a message, as the API does.
+        entry.checkedQuotes = (entry.checkedQuotes ?? 0) + parsed.thread.quotes.length
+      }
+      ledger.close(entry)
+      return undefined
+    },
+    flush: async () => {},
   }
 }

@@ -16,7 +16,8 @@ import type {
   RecentJobs,
   Status,
 } from '@sluice/contract'
-import { type ApiOptions, type FindApiDeps, findApi, type KeyKind } from '../find-api.ts'
+import { type ApiOptions, ApiUnknown, type FindApiDeps, findApi } from '../find-api.ts'
+import { actionOf } from '../terminal.ts'
 
 /** The API refused a request, or can't be reached. The message is for people. */
 export class AdminRequestError extends Error {
@@ -24,29 +25,26 @@ export class AdminRequestError extends Error {
 }
 
 /** The API as operators use it. Every function throws AdminRequestError. */
-export interface AdminClient {
-  list(filter: FailedJobFilter, page: { limit: number; after?: string }): Promise<FailedJobPage>
-  groups(filter: FailedJobFilter): Promise<FailedJobGroups>
-  show(id: string): Promise<FailedJob>
-  open(kind: OperationKind, request: OperationRequest): Promise<Operation>
-  operateLane(kind: LaneOperationKind, lane: string): Promise<Operation>
-  operation(id: string): Promise<Operation>
-  operations(): Promise<OperationList>
-  /** Yields the lines of a search as they arrive. */
-  find(query: FindQuery): AsyncGenerator<FindLine>
-  /** Returns the jobs that completed last, or since. */
-  recent(after?: string): Promise<RecentJobs>
-  status(): Promise<Status>
+export type AdminClient = Awaited<ReturnType<typeof openAdminClient>>
+
+/** What the commands of operators need. */
+export interface AdminDeps {
+  /** Throws NoInstance or ApiUnknown. */
+  openClient: (options: ApiOptions) => Promise<AdminClient>
+  print: (line: string) => void
 }
 
 /** A page with a large filter may take a while. */
 const ANSWER_MS = 30_000
 
-export const OPERATOR_KEY: KeyKind = { name: "an operator's key", fileIn: ({ operatorKey }) => operatorKey }
+/** The action of a command for operators: a refusal by the API ends as commander's error, with exit code 1. */
+export function operatorAction<Args extends unknown[]>(work: (...args: Args) => Promise<void>) {
+  return actionOf([AdminRequestError, ApiUnknown], work)
+}
 
 /** Opens a client of the API that the options name, else of this folder's. Throws NoInstance and ApiUnknown. */
-export async function openAdminClient(deps: FindApiDeps, options: ApiOptions): Promise<AdminClient> {
-  const { url, apiKey: key } = await findApi(deps, options, OPERATOR_KEY)
+export async function openAdminClient(deps: FindApiDeps, options: ApiOptions) {
+  const { url, apiKey: key } = await findApi(deps, options, 'operator')
 
   async function request(path: string, init: RequestInit): Promise<Response> {
     const headers = { 'x-api-key': key, ...(init.body !== undefined && { 'content-type': 'application/json' }) }
@@ -55,12 +53,14 @@ export async function openAdminClient(deps: FindApiDeps, options: ApiOptions): P
     throw new AdminRequestError(describeProblem(response.status, await response.json().catch(unreachable)))
   }
 
-  async function send(path: string, body?: unknown): Promise<unknown> {
+  /** The contract's schemas describe the answers. */
+  async function ask<Answer>(path: string, body?: object): Promise<Answer> {
     const signal = AbortSignal.timeout(ANSWER_MS)
     const post = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }
-    return (await request(path, { ...post, signal })).json().catch(unreachable)
+    return (await (await request(path, { ...post, signal })).json().catch(unreachable)) as Answer
   }
 
+  /** Yields the lines of a search as they arrive. */
   async function* find(query: FindQuery): AsyncGenerator<FindLine> {
     const { body } = await request(`/admin/find?${new URLSearchParams(query)}`, {})
     if (body === null) return
@@ -76,22 +76,22 @@ export async function openAdminClient(deps: FindApiDeps, options: ApiOptions): P
     throw new AdminRequestError(`The API at ${url} cannot be reached: ${reason}`)
   }
 
-  // The contract's schemas describe these answers.
   return {
-    list: async (filter, { limit, after }) => {
+    list: (filter: FailedJobFilter, { limit, after }: { limit: number; after?: string }) => {
       const query = new URLSearchParams({ ...filter, limit: String(limit), ...(after !== undefined && { after }) })
-      return (await send(`/admin/jobs?${query}`)) as FailedJobPage
+      return ask<FailedJobPage>(`/admin/jobs?${query}`)
     },
-    groups: async (filter) => (await send(`/admin/job-groups?${new URLSearchParams(filter)}`)) as FailedJobGroups,
-    show: async (id) => (await send(`/admin/jobs/${encodeURIComponent(id)}`)) as FailedJob,
-    open: async (kind, request) => (await send(`/admin/jobs:${kind}`, request)) as Operation,
-    operateLane: async (kind, lane) => (await send(`/admin/lanes/${lane}:${kind}`, {})) as Operation,
-    operation: async (id) => (await send(`/admin/operations/${encodeURIComponent(id)}`)) as Operation,
-    operations: async () => (await send('/admin/operations')) as OperationList,
+    groups: (filter: FailedJobFilter) => ask<FailedJobGroups>(`/admin/job-groups?${new URLSearchParams(filter)}`),
+    show: (id: string) => ask<FailedJob>(`/admin/jobs/${encodeURIComponent(id)}`),
+    open: (kind: OperationKind, request: OperationRequest) => ask<Operation>(`/admin/jobs:${kind}`, request),
+    operateLane: (kind: LaneOperationKind, lane: string) => ask<Operation>(`/admin/lanes/${lane}:${kind}`, {}),
+    operation: (id: string) => ask<Operation>(`/admin/operations/${encodeURIComponent(id)}`),
+    operations: () => ask<OperationList>('/admin/operations'),
     find,
-    recent: async (after) =>
-      (await send(`/admin/recent?${new URLSearchParams(after === undefined ? {} : { after })}`)) as RecentJobs,
-    status: async () => (await send('/admin/overview')) as Status,
+    /** Returns the jobs that completed last, or since. */
+    recent: (after?: string) =>
+      ask<RecentJobs>(`/admin/recent?${new URLSearchParams(after === undefined ? {} : { after })}`),
+    status: () => ask<Status>('/admin/overview'),
   }
 }
 

@@ -1,10 +1,9 @@
 // The command `sluice find`: searches jobs, and what is stored, and prints hits as they arrive.
 import { type FindQuery, FOUND_STATES, type FoundState, type Hit, type Searched, type Service } from '@sluice/contract'
 import { Command, Option } from 'commander'
-import { type ApiOptions, ApiUnknown, apiOptions } from '../find-api.ts'
-import { count, moment, printable, runFor, shortened } from '../terminal.ts'
-import { AdminRequestError, OPERATOR_KEY } from './admin-client.ts'
-import type { JobsDeps } from './jobs-command.ts'
+import { type ApiOptions, apiOptions } from '../find-api.ts'
+import { count, counted, moment, printable, shortened } from '../terminal.ts'
+import { type AdminDeps, AdminRequestError, operatorAction } from './admin-client.ts'
 
 type FindOptions = ApiOptions & {
   tenant?: string
@@ -15,22 +14,20 @@ type FindOptions = ApiOptions & {
 }
 
 /** `sluice find`. A search that finds nothing is no failure. A refusal by the API ends as commander's error. */
-export function findCommand(deps: Pick<JobsDeps, 'openClient' | 'print'>): Command {
+export function findCommand(deps: AdminDeps): Command {
   const command = new Command('find')
     .description('Searches jobs, and what is stored, of all tenants')
     .argument('<text>', 'the id of a job, request, import or source, or an externalId; C0123-* for a beginning')
-  return apiOptions(command, OPERATOR_KEY)
+  return apiOptions(command, 'operator')
     .option('--tenant <name>', 'of this tenant')
     .option('--service <service>', 'of this service')
     .addOption(new Option('--state <state>', 'in this state').choices([...FOUND_STATES]))
     .option('--reason <text>', 'failed jobs whose reason contains this text')
     .option('--json', 'each line of the answer as JSON')
-    .action((q: string, options: FindOptions, self: Command) => runFor(self, FOR_PEOPLE, () => find(deps, q, options)))
+    .action(operatorAction((q: string, options: FindOptions) => find(deps, q, options)))
 }
 
-const FOR_PEOPLE = [AdminRequestError, ApiUnknown]
-
-async function find(deps: Pick<JobsDeps, 'openClient' | 'print'>, q: string, options: FindOptions): Promise<void> {
+async function find(deps: AdminDeps, q: string, options: FindOptions): Promise<void> {
   const { tenant, service, state, reason } = options
   const given = Object.entries({ tenant, service, state, reason }).filter(([, value]) => value !== undefined)
   const query: FindQuery = { q, ...Object.fromEntries(given) }
@@ -72,5 +69,5 @@ function endLines({ hits, more }: { hits: number; more: boolean }, searched: Sea
   const examined = searched.map(({ in: place, examined }) => `${place} ${count(examined)}`).join(', ')
   const notes = searched.flatMap(({ note }) => (note === undefined ? [] : [note]))
   const bound = more ? ' The search ended there: add filters.' : ''
-  return [`${hits === 1 ? '1 hit' : `${count(hits)} hits`}. Examined: ${examined}.${bound}`, ...notes]
+  return [`${counted(hits, 'hits')}. Examined: ${examined}.${bound}`, ...notes]
 }

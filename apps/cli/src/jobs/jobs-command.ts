@@ -11,19 +11,20 @@ import {
   type OperationRequest,
 } from '@sluice/contract'
 import { Command } from 'commander'
-import { type ApiOptions, ApiUnknown, apiOptions } from '../find-api.ts'
-import { count, moment, parseCount, parsePast, printable, runFor, shortened, tableLines } from '../terminal.ts'
-import { type AdminClient, AdminRequestError, OPERATOR_KEY } from './admin-client.ts'
+import { type ApiOptions, apiOptions } from '../find-api.ts'
+import { count, moment, parseCount, parsePast, printAnswer, printable, shortened, tableLines } from '../terminal.ts'
+import { type AdminClient, type AdminDeps, AdminRequestError, operatorAction } from './admin-client.ts'
 
-export interface JobsDeps {
-  /** Throws NoInstance or ApiUnknown. */
-  openClient: (options: ApiOptions) => Promise<AdminClient>
-  print: (line: string) => void
+interface JobsDeps extends AdminDeps {
   /** Asks the operator. False if nobody can answer. */
   confirm: (question: string) => Promise<boolean>
 }
 
-interface FilterOptions extends ApiOptions {
+interface JsonOptions extends ApiOptions {
+  json?: true
+}
+
+interface FilterOptions extends JsonOptions {
   tenant?: string
   service?: string
   externalId?: string
@@ -31,7 +32,6 @@ interface FilterOptions extends ApiOptions {
   reasonGroup?: string
   since?: Date
   until?: Date
-  json?: true
 }
 
 /** `sluice jobs list|groups|show|retry|discard|operations`. A refusal by the API ends as commander's error, with exit code 1. */
@@ -47,25 +47,22 @@ export function jobsCommand(deps: JobsDeps): Command {
 }
 
 function listCommand(deps: JobsDeps): Command {
-  return withFilter(withApi(new Command('list').description('Lists failed jobs, newest first')))
+  return withFilter(apiCommand('list', 'Lists failed jobs, newest first'))
     .option('--limit <number>', 'how many jobs', parseCount, 50)
-    .action((options: FilterOptions & { limit: number }, command: Command) =>
-      runFor(command, FOR_PEOPLE, async () => {
+    .action(
+      operatorAction(async (options: FilterOptions & { limit: number }) => {
         const jobs = await listJobs(await deps.openClient(options), filterOf(options), options.limit)
-        if (options.json) deps.print(JSON.stringify(jobs, null, 2))
-        else jobTable(jobs).forEach(deps.print)
+        printAnswer(deps, options, jobs, jobTable)
       }),
     )
 }
 
 function groupsCommand(deps: JobsDeps): Command {
-  return withFilter(withApi(new Command('groups').description('Groups failed jobs by their reason'))).action(
-    (options: FilterOptions, command: Command) =>
-      runFor(command, FOR_PEOPLE, async () => {
-        const found = await (await deps.openClient(options)).groups(filterOf(options))
-        if (options.json) deps.print(JSON.stringify(found, null, 2))
-        else groupTable(found).forEach(deps.print)
-      }),
+  return withFilter(apiCommand('groups', 'Groups failed jobs by their reason')).action(
+    operatorAction(async (options: FilterOptions) => {
+      const found = await (await deps.openClient(options)).groups(filterOf(options))
+      printAnswer(deps, options, found, groupTable)
+    }),
   )
 }
 
@@ -82,13 +79,11 @@ async function listJobs(client: AdminClient, filter: FailedJobFilter, limit: num
 }
 
 function showCommand(deps: JobsDeps): Command {
-  return withApi(new Command('show').description('Shows a failed job: its reason, its stacks and its payload'))
+  return apiCommand('show', 'Shows a failed job: its reason, its stacks and its payload')
     .argument('<id>', 'the id of the job')
-    .action((id: string, options: ApiOptions & { json?: true }, command: Command) =>
-      runFor(command, FOR_PEOPLE, async () => {
-        const job = await (await deps.openClient(options)).show(id)
-        if (options.json) deps.print(JSON.stringify(job, null, 2))
-        else describeJob(job).forEach(deps.print)
+    .action(
+      operatorAction(async (id: string, options: JsonOptions) => {
+        printAnswer(deps, options, await (await deps.openClient(options)).show(id), describeJob)
       }),
     )
 }
@@ -100,13 +95,13 @@ interface MoveOptions extends FilterOptions {
 }
 
 function moveCommand(deps: JobsDeps, kind: OperationKind, description: string): Command {
-  return withFilter(withApi(new Command(kind).description(description)))
+  return withFilter(apiCommand(kind, description))
     .argument('[ids...]', 'the ids of jobs; without them a filter or --all chooses')
     .option('--all', 'all failed jobs')
     .option('--yes', 'discards many jobs without asking')
     .option('--no-wait', 'returns at once; the work goes on in the background')
-    .action((ids: string[], options: MoveOptions, command: Command) =>
-      runFor(command, FOR_PEOPLE, async () => {
+    .action(
+      operatorAction(async (ids: string[], options: MoveOptions) => {
         const request = requestOf(ids, options)
         const client = await deps.openClient(options)
         if (kind === 'discard' && !options.yes && !(await isConfirmed(deps, client, request))) {
@@ -114,21 +109,16 @@ function moveCommand(deps: JobsDeps, kind: OperationKind, description: string): 
         }
         const opened = await client.open(kind, request)
         const operation = options.wait ? await untilCompleted(client, opened) : opened
-        if (options.json) deps.print(JSON.stringify(operation, null, 2))
-        else
-          deps.print(options.wait ? describeOperation(operation) : `Operation ${operation.id} works in the background.`)
+        printAnswer(deps, options, operation, describeOperation)
       }),
     )
 }
 
 function operationsCommand(deps: JobsDeps): Command {
-  return withApi(
-    new Command('operations').description('Lists what was retried, discarded, paused and resumed, and by whom'),
-  ).action((options: ApiOptions & { json?: true }, command: Command) =>
-    runFor(command, FOR_PEOPLE, async () => {
+  return apiCommand('operations', 'Lists what was retried, discarded, paused and resumed, and by whom').action(
+    operatorAction(async (options: JsonOptions) => {
       const { operations } = await (await deps.openClient(options)).operations()
-      if (options.json) deps.print(JSON.stringify(operations, null, 2))
-      else operationTable(operations).forEach(deps.print)
+      printAnswer(deps, options, operations, operationTable)
     }),
   )
 }
@@ -159,8 +149,8 @@ async function untilCompleted(client: AdminClient, opened: Operation): Promise<O
   return operation
 }
 
-function withApi(command: Command): Command {
-  return apiOptions(command, OPERATOR_KEY).option('--json', 'as JSON')
+function apiCommand(name: string, description: string): Command {
+  return apiOptions(new Command(name).description(description), 'operator').option('--json', 'as JSON')
 }
 
 function withFilter(command: Command): Command {
@@ -180,8 +170,6 @@ function filterOf({ since, until, ...options }: FilterOptions): FailedJobFilter 
   const texts = { tenant, service, externalId, reason, reasonGroup, ...dates }
   return Object.fromEntries(Object.entries(texts).filter(([, text]) => text !== undefined))
 }
-
-const FOR_PEOPLE = [AdminRequestError, ApiUnknown]
 
 const COLUMNS = ['ID', 'FAILED', 'TENANT', 'JOB', 'TRIES', 'REASON']
 
@@ -264,9 +252,8 @@ function section(title: string, rows: string[][]): string[] {
   return rows.length === 0 ? [] : [`${title}:`, ...tableLines(rows).map((line) => `  ${line}`)]
 }
 
-/** The outcome of an operation in one line. */
-function describeOperation({ kind, done, total, examined, state }: Operation): string {
-  const did = kind === 'retry' ? 'Retried' : 'Discarded'
-  const progress = state === 'completed' ? '' : ` so far; ${examined} of ${total} examined`
-  return `${did} ${done === 1 ? '1 job' : `${done} jobs`}${progress}.`
+/** The outcome of an operation in one line, or its id while it works. */
+function describeOperation({ id, kind, done, state }: Operation): string[] {
+  if (state !== 'completed') return [`Operation ${id} works in the background.`]
+  return [`${kind === 'retry' ? 'Retried' : 'Discarded'} ${done === 1 ? '1 job' : `${done} jobs`}.`]
 }

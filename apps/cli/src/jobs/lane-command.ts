@@ -1,10 +1,8 @@
 // The commands `sluice pause` and `sluice resume`: whether workers fetch the jobs of a lane.
 import type { LaneOperationKind } from '@sluice/contract'
 import { Argument, Command } from 'commander'
-import { type ApiOptions, ApiUnknown, apiOptions } from '../find-api.ts'
-import { runFor } from '../terminal.ts'
-import { AdminRequestError, OPERATOR_KEY } from './admin-client.ts'
-import type { JobsDeps } from './jobs-command.ts'
+import { type ApiOptions, apiOptions } from '../find-api.ts'
+import { type AdminDeps, operatorAction } from './admin-client.ts'
 
 const TEXTS = {
   pause: {
@@ -18,12 +16,12 @@ const TEXTS = {
 }
 
 /** `sluice pause` or `sluice resume`. A refusal by the API ends as commander's error, with exit code 1. */
-export function laneCommand(kind: LaneOperationKind, deps: Pick<JobsDeps, 'openClient' | 'print'>): Command {
+export function laneCommand(kind: LaneOperationKind, deps: AdminDeps): Command {
   const lane = new Argument('<lane>', 'bulk has imports, interactive the jobs with a waiting caller')
-  return apiOptions(new Command(kind).description(TEXTS[kind].description), OPERATOR_KEY)
+  return apiOptions(new Command(kind).description(TEXTS[kind].description), 'operator')
     .addArgument(lane.choices(['bulk', 'interactive']))
-    .action((name: string, options: ApiOptions, self: Command) =>
-      runFor(self, [AdminRequestError, ApiUnknown], async () => {
+    .action(
+      operatorAction(async (name: string, options: ApiOptions) => {
         await (await deps.openClient(options)).operateLane(kind, name)
         deps.print(TEXTS[kind].done(name))
       }),

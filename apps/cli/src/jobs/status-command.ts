@@ -2,9 +2,9 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { HistoryPoint, Status } from '@sluice/contract'
 import { Command } from 'commander'
-import { type ApiOptions, ApiUnknown, apiOptions } from '../find-api.ts'
-import { count, describeSeconds, printable, runFor, shortened, tableLines } from '../terminal.ts'
-import { type AdminClient, AdminRequestError, OPERATOR_KEY } from './admin-client.ts'
+import { type ApiOptions, apiOptions } from '../find-api.ts'
+import { count, describeSeconds, printable, shortened, tableLines } from '../terminal.ts'
+import { type AdminClient, operatorAction } from './admin-client.ts'
 
 interface StatusDeps {
   openClient: (options: ApiOptions) => Promise<Pick<AdminClient, 'status'>>
@@ -22,11 +22,11 @@ const EVERY_MS = 5_000
 /** `sluice status`. A refusal by the API ends as commander's error, with exit code 1. */
 export function statusCommand(deps: StatusDeps): Command {
   const description = 'Shows the queue, the processes and what happened lately'
-  return apiOptions(new Command('status').description(description), OPERATOR_KEY)
+  return apiOptions(new Command('status').description(description), 'operator')
     .option('--watch', 'again every five seconds, until it is interrupted')
     .option('--json', 'prints JSON')
-    .action((options: StatusOptions, self: Command) =>
-      runFor(self, [AdminRequestError, ApiUnknown], async () => {
+    .action(
+      operatorAction(async (options: StatusOptions) => {
         const client = await deps.openClient(options)
         for (;;) {
           const status = await client.status()
@@ -53,9 +53,7 @@ function statusLines(status: Status): string[] {
     ...Object.entries(paused).map(([lane, pause]) => `The ${lane} lane is paused${pausedBy(pause)}.`),
     ...(storeAwayMs === undefined
       ? []
-      : [
-          `MongoDB has been away for ${describeSeconds(storeAwayMs / 1000)}; ${waiting === 1 ? '1 job waits' : `${count(waiting)} jobs wait`}.`,
-        ]),
+      : [`MongoDB has been away for ${describeSeconds(storeAwayMs / 1000)}; ${jobsWait(waiting)}.`]),
     `Redis uses ${megabytes(redis.usedBytes)}${redis.maxBytes > 0 ? ` of ${megabytes(redis.maxBytes)}` : ''}.`,
     '',
     ...tableLines([
@@ -64,20 +62,7 @@ function statusLines(status: Status): string[] {
       pointCells('1h', lastHour),
     ]),
     '',
-    ...tableLines([
-      ['PROCESS', 'HOST', 'VERSION', 'STARTED', 'SEEN', 'CPU', 'MEMORY'],
-      ...processes.map(({ kind, host, pid, version, startedAt, seenMsAgo, cpu, memoryBytes }) => {
-        const facts = [`${Math.round(cpu * 100)}%`, megabytes(memoryBytes)]
-        return [
-          kind,
-          printable(`${host}:${pid}`),
-          version,
-          startedAt,
-          `${describeSeconds(seenMsAgo / 1000)} ago`,
-          ...facts,
-        ]
-      }),
-    ]),
+    ...tableLines([['PROCESS', 'HOST', 'VERSION', 'STARTED', 'SEEN', 'CPU', 'MEMORY'], ...processes.map(processCells)]),
     ...slow.map(({ id, name, activeMs, host, pid }) => {
       return `${printable(`${host}:${pid}`)} has had ${id} for ${describeSeconds(activeMs / 1000)}: ${shortened(name, SHOWN_NAME)}`
     }),
@@ -96,8 +81,18 @@ function pointCells(name: string, { minutes, accepted, stored, failed, refused, 
   return [name, perSecond(accepted), perSecond(created + updated + unchanged), count(failed), count(refused), ...shown]
 }
 
+function processCells({ kind, host, pid, version, ...process }: Status['processes'][number]): string[] {
+  const { startedAt, seenMsAgo, cpu, memoryBytes } = process
+  const now = [`${describeSeconds(seenMsAgo / 1000)} ago`, `${Math.round(cpu * 100)}%`, megabytes(memoryBytes)]
+  return [kind, printable(`${host}:${pid}`), version, startedAt, ...now]
+}
+
 function tenantCells({ tenant, threads }: Status['tenants'][number]): string[] {
   return [shortened(tenant, SHOWN_NAME), count(threads)]
+}
+
+function jobsWait(jobs: number): string {
+  return jobs === 1 ? '1 job waits' : `${count(jobs)} jobs wait`
 }
 
 function pausedBy({ by, since }: NonNullable<Status['paused']['bulk']>): string {

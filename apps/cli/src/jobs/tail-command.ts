@@ -2,10 +2,9 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FailedJobPage, Hit } from '@sluice/contract'
 import { Command } from 'commander'
-import { type ApiOptions, ApiUnknown, apiOptions } from '../find-api.ts'
-import { printable, runFor, shortened } from '../terminal.ts'
-import { type AdminClient, AdminRequestError, OPERATOR_KEY } from './admin-client.ts'
-import type { JobsDeps } from './jobs-command.ts'
+import { type ApiOptions, apiOptions } from '../find-api.ts'
+import { printable, shortened } from '../terminal.ts'
+import { type AdminClient, type AdminDeps, operatorAction } from './admin-client.ts'
 
 interface TailOptions extends ApiOptions {
   failed?: true
@@ -14,21 +13,19 @@ interface TailOptions extends ApiOptions {
 }
 
 /** `sluice tail`. A refusal by the API ends as commander's error, with exit code 1. */
-export function tailCommand(deps: Pick<JobsDeps, 'openClient' | 'print'>): Command {
-  return apiOptions(new Command('tail').description('Prints jobs as they complete or fail'), OPERATOR_KEY)
+export function tailCommand(deps: AdminDeps): Command {
+  return apiOptions(new Command('tail').description('Prints jobs as they complete or fail'), 'operator')
     .option('--failed', 'only jobs that fail')
     .option('--no-follow', 'prints the last jobs and ends')
     .option('--json', 'each job as JSON')
-    .action((options: TailOptions, self: Command) =>
-      runFor(self, [AdminRequestError, ApiUnknown], () => tail(deps, options)),
-    )
+    .action(operatorAction((options: TailOptions) => tail(deps, options)))
 }
 
 const EVERY_MS = 1_000
 /** Failed jobs of the first look, and most of each further one: more go to `sluice jobs list`. */
 const FAILED_SHOWN = 100
 
-async function tail(deps: Pick<JobsDeps, 'openClient' | 'print'>, options: TailOptions): Promise<void> {
+async function tail(deps: AdminDeps, options: TailOptions): Promise<void> {
   const client = await deps.openClient(options)
   let after: string | undefined
   const seen = new Set<string>()

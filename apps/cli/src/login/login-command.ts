@@ -3,7 +3,7 @@
 import { dashboardUrlSetting, type Environment, processSettings, readSettings, SettingsError } from '@sluice/ops'
 import { Command, Option } from 'commander'
 import { instancePaths, readRunning } from '../start/instance.ts'
-import { runFor } from '../terminal.ts'
+import { actionOf } from '../terminal.ts'
 
 export type LoginRole = 'operator' | 'viewer'
 
@@ -31,8 +31,8 @@ export function loginCommand({ folder, env, createLink, print }: LoginDeps): Com
   return new Command('login')
     .description('Prints a link that logs in to the dashboard once, within ten minutes')
     .addOption(role.choices(['operator', 'viewer']).default('operator'))
-    .action(async ({ role }: { role: LoginRole }, command: Command) => {
-      await runFor(command, [SettingsError, RedisAwayError], async () => {
+    .action(
+      actionOf([SettingsError, RedisAwayError], async ({ role }: { role: LoginRole }) => {
         const running = await readRunning(instancePaths(folder).running)
         const { redisUrl, queue, url } = readSettings(settings, {
           ...env,
@@ -40,8 +40,8 @@ export function loginCommand({ folder, env, createLink, print }: LoginDeps): Com
           DASHBOARD_URL: env.DASHBOARD_URL || running?.dashboardUrl,
         })
         print(loginLink(url ?? 'http://127.0.0.1:3001', await createLink({ redisUrl, queue }, role)))
-      })
-    })
+      }),
+    )
 }
 
 /** The address of a link's page. */

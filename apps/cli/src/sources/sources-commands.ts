@@ -12,8 +12,18 @@ import {
   type StoredSource,
 } from '@sluice/client'
 import { Command } from 'commander'
-import { type ApiOptions, ApiUnknown, apiOptions, type FindApiDeps, findApi, IMPORTER_KEY } from '../find-api.ts'
-import { moment, parseCount, parsePast, printable, runFor, shortened, tableLines } from '../terminal.ts'
+import { type ApiOptions, ApiUnknown, apiOptions, type FindApiDeps, findApi } from '../find-api.ts'
+import {
+  actionOf,
+  counted,
+  moment,
+  parseCount,
+  parsePast,
+  printAnswer,
+  printable,
+  shortened,
+  tableLines,
+} from '../terminal.ts'
 
 export interface SourcesDeps extends FindApiDeps {
   print: (line: string) => void
@@ -28,14 +38,14 @@ type ListOptions = ApiOptions & { service?: Service; since?: Date; limit: number
 /** `sluice list`. A refusal by the API ends as commander's error, with exit code 1. */
 export function listCommand(deps: SourcesDeps): Command {
   const command = new Command('list').description('Lists stored threads, those first that were accepted last')
-  return apiOptions(command, IMPORTER_KEY)
+  return apiOptions(command, 'importer')
     .option('--service <service>', 'only those of this service, such as slack')
     .option('--since <when>', 'only those first accepted since a date, or not longer ago (2h)', (text) =>
       parsePast(text),
     )
     .option('--limit <number>', 'how many threads', parseCount, DEFAULT_SHOWN)
     .option('--json', 'as JSON')
-    .action((options: ListOptions, command: Command) => runFor(command, FOR_PEOPLE, () => list(deps, options)))
+    .action(actionOf(FOR_PEOPLE, (options: ListOptions) => list(deps, options)))
 }
 
 async function list(deps: SourcesDeps, { service, since, limit, json, ...api }: ListOptions): Promise<void> {
@@ -48,10 +58,8 @@ async function list(deps: SourcesDeps, { service, since, limit, json, ...api }: 
     sources.push(...found.sources)
     after = found.next
   } while (after !== undefined && sources.length < limit)
-  if (json) return deps.print(JSON.stringify(sources, null, 2))
-  if (sources.length === 0) return deps.print('No such thread is stored.')
-  listLines(sources).forEach(deps.print)
-  if (after !== undefined) deps.print(`Older ones are left out: --limit ${limit * 10} shows more.`)
+  const more = after === undefined ? [] : [`Older ones are left out: --limit ${limit * 10} shows more.`]
+  printAnswer(deps, { json }, sources, (found) => [...listLines(found), ...more])
 }
 
 const COLUMNS = ['ACCEPTED', 'SERVICE', 'QUOTES', 'WORDS', 'EXTERNAL ID', 'TITLE']
@@ -59,49 +67,47 @@ const SHOWN_TITLE = 60
 
 /** An externalId is never cut: `sluice get` needs it. */
 function listLines(sources: readonly ListedSource[]): string[] {
+  if (sources.length === 0) return ['No such thread is stored.']
   const rows = sources.map(({ acceptedAt, service, quoteCount, wordCount, externalId, title }) => {
-    return [
-      moment(new Date(acceptedAt)),
-      service,
-      String(quoteCount),
-      String(wordCount),
-      printable(externalId),
-      shortened(title, SHOWN_TITLE),
-    ]
+    const counts = [String(quoteCount), String(wordCount)]
+    return [moment(new Date(acceptedAt)), service, ...counts, printable(externalId), shortened(title, SHOWN_TITLE)]
   })
   return tableLines([COLUMNS, ...rows])
 }
 
+type GetOptions = ApiOptions & { json?: true }
+
 /** `sluice get`. A thread that is not stored ends as commander's error, with exit code 1. */
 export function getCommand(deps: SourcesDeps): Command {
   const command = new Command('get').description('Shows a stored thread with all its messages')
-  return apiOptions(command, IMPORTER_KEY)
+  return apiOptions(command, 'importer')
     .argument('<service>', 'the service of the thread, such as slack')
     .argument('<external-id>', 'the externalId of the thread')
     .option('--json', 'as JSON')
-    .action((service: Service, externalId: string, options: ApiOptions & { json?: true }, command: Command) =>
-      runFor(command, FOR_PEOPLE, () => get(deps, { service, externalId }, options)),
+    .action(
+      actionOf(FOR_PEOPLE, (service: Service, externalId: string, options: GetOptions) =>
+        get(deps, { service, externalId }, options),
+      ),
     )
 }
 
-async function get(deps: SourcesDeps, name: SourceName, options: ApiOptions & { json?: true }): Promise<void> {
+async function get(deps: SourcesDeps, name: SourceName, options: GetOptions): Promise<void> {
   const client = await openClient(deps, options)
   const pages: SourcePage[] = []
   for await (const page of pagesOf(client, name)) pages.push(page)
   const source = pages.at(-1)?.source
   if (source === undefined) throw new ApiUnknown(`No thread ${name.externalId} of ${name.service} is stored.`)
   const quotes = pages.flatMap((page) => page.quotes)
-  if (options.json) return deps.print(JSON.stringify({ source, quotes }, null, 2))
-  threadLines(source, quotes).forEach(deps.print)
+  printAnswer(deps, options, { source, quotes }, threadLines)
 }
 
-function threadLines(source: StoredSource, quotes: readonly StoredQuote[]): string[] {
+function threadLines({ source, quotes }: { source: StoredSource; quotes: readonly StoredQuote[] }): string[] {
   const { title, service, externalId, wordCount, createdAt, url, description } = source
+  const counts = [counted(quotes.length, 'messages'), counted(wordCount, 'words')]
   const speakers = new Map(quotes.map((quote) => [quote.externalId, quote.speaker ?? quote.externalId]))
-  const counts = `${quotes.length} ${quotes.length === 1 ? 'message' : 'messages'}, ${wordCount} words`
   return [
     printable(title),
-    printable(`${service} ${externalId}: ${moment(new Date(createdAt))}, ${counts}`),
+    printable(`${service} ${externalId}: ${moment(new Date(createdAt))}, ${counts.join(', ')}`),
     ...(url === undefined ? [] : [printable(url)]),
     ...(description === null ? [] : textLines(description)),
     ...quotes.flatMap(({ speaker, createdAt: at, replyingTo, text }) => {
@@ -121,7 +127,7 @@ function textLines(text: string): string[] {
 
 /** People wait for the answer: a service that is away is reported after the second try. */
 async function openClient(deps: SourcesDeps, options: ApiOptions) {
-  return createClient({ ...(await findApi(deps, options, IMPORTER_KEY)), maxRetries: 1 })
+  return createClient({ ...(await findApi(deps, options, 'importer')), maxRetries: 1 })
 }
 
 /** Reads a stored source page by page. No page if it is not stored. */

@@ -1,9 +1,8 @@
 // The processes of one instance, the ports that they listen on, and how each is kept running.
-import { once } from 'node:events'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Kept, LaunchedProcess } from '@sluice/servers'
-import { endOfLog, freePort, isPortFree, keepRunning, launchProcess, NODE_FLAGS } from '@sluice/servers'
+import { freePort, isPortFree, keepRunning, launchNode } from '@sluice/servers'
 
 /** The file that each process runs. */
 export type Mains = typeof workspaceMains
@@ -56,19 +55,17 @@ export async function choosePorts(api: number, host: string, workers: number): P
     throw new PortTaken(`Port ${api} is taken on ${host}. Choose another: PORT=${api + 1} before the command.`)
   }
   const isUsualFree = api !== usualDashboardPort && (await isPortFree(usualDashboardPort, DASHBOARD_HOST))
-  const [apiAdmin, dashboardAdmin, dashboard, ...workerAdmin] = await distinctPorts(workers + 3, api)
-  if (apiAdmin === undefined || dashboardAdmin === undefined || dashboard === undefined)
-    throw new Error('Too few ports were found')
-  return { api, dashboard: isUsualFree ? usualDashboardPort : dashboard, apiAdmin, dashboardAdmin, workerAdmin }
-}
-
-async function distinctPorts(count: number, taken: number): Promise<readonly number[]> {
-  const ports = new Set<number>()
-  while (ports.size < count) {
-    const port = await freePort()
-    if (port !== taken) ports.add(port)
+  const taken = new Set([api])
+  const another = async () => {
+    let port = await freePort()
+    while (taken.has(port)) port = await freePort()
+    taken.add(port)
+    return port
   }
-  return [...ports]
+  const [dashboard, apiAdmin, dashboardAdmin] = [await another(), await another(), await another()]
+  const workerAdmin: number[] = []
+  while (workerAdmin.length < workers) workerAdmin.push(await another())
+  return { api, dashboard: isUsualFree ? usualDashboardPort : dashboard, apiAdmin, dashboardAdmin, workerAdmin }
 }
 
 /** One of Sluice's own processes. */
@@ -80,15 +77,8 @@ export interface App {
   readonly env: NodeJS.ProcessEnv
 }
 
-/** An app ended, or took too long, before it was ready. */
-export class AppDidNotStart extends Error {
-  override readonly name = 'AppDidNotStart'
-}
-
-const readyWithinMs = 60_000
-
 /**
- * Starts an app and restarts it whenever it dies. Throws AppDidNotStart, or the signal's reason.
+ * Starts an app and restarts it whenever it dies. Throws DidNotStart, or the signal's reason.
  *
  * @param graceMs how long it may take to stop.
  */
@@ -98,7 +88,7 @@ export function keepApp(
 ): Promise<Kept<LaunchedProcess>> {
   const log = join(logs, `${app.name}.log`)
   return keepRunning({
-    launch: (launchSignal) => launchApp(app, log, graceMs, launchSignal),
+    launch: (launchSignal) => launchNode(app.name, { main: app.main, env: app.env, log, graceMs }, launchSignal),
     onDeath: (detail) => say(`${app.name} died (${detail}); starting it again. Its log: ${log}`),
     onFailedRestart: (detail, failures, nextMs) => {
       say(`${app.name} could not be started again: ${detail}`)
@@ -108,36 +98,4 @@ export function keepApp(
     onRestart: ({ pid }) => say(`${app.name} runs again (process ${pid})`),
     signal,
   })
-}
-
-async function launchApp(app: App, log: string, graceMs: number, signal: AbortSignal): Promise<LaunchedProcess> {
-  signal.throwIfAborted()
-  const launched = await launchProcess({
-    command: process.execPath,
-    args: [...NODE_FLAGS, app.main],
-    env: app.env,
-    log,
-    graceMs,
-    ipc: true,
-  })
-  try {
-    await untilReady(launched, signal)
-    return launched
-  } catch (error) {
-    await launched.stop(signal)
-    if (!(error instanceof AppDidNotStart)) throw error
-    throw new AppDidNotStart(`${app.name} ${error.message}; the end of ${log}:\n${await endOfLog(log)}`)
-  }
-}
-
-/** Waits for the app's first message, which says that it is ready. */
-async function untilReady({ child, died }: LaunchedProcess, signal: AbortSignal): Promise<void> {
-  const late = AbortSignal.timeout(readyWithinMs)
-  const ended = died.then((how) => Promise.reject(new AppDidNotStart(`ended before it was ready (${how})`)))
-  try {
-    await Promise.race([once(child, 'message', { signal: AbortSignal.any([signal, late]) }), ended])
-  } catch (error) {
-    signal.throwIfAborted()
-    throw late.aborted ? new AppDidNotStart(`was not ready within ${readyWithinMs / 1000} s`) : error
-  }
 }

@@ -32,19 +32,13 @@ export interface RunningInstance {
 
 /** The `start` that a file records, where its process lives. */
 export async function readRunning(file: string): Promise<RunningInstance | undefined> {
-  const recorded = await readFile(file, 'utf8').then(parse, () => undefined)
+  // A record that a crash cut short is no JSON, and nothing runs.
+  const recorded: RunningInstance | undefined = await readFile(file, 'utf8')
+    .then(JSON.parse)
+    .catch(() => undefined)
   if (recorded?.pid === undefined) return undefined
   const facts = await processFacts(recorded.pid)
   return facts?.command === recorded.command ? recorded : undefined
-}
-
-function parse(text: string): RunningInstance | undefined {
-  try {
-    return JSON.parse(text)
-  } catch {
-    // A crash cut it short, so nothing runs.
-    return undefined
-  }
 }
 
 /** The environment does not name a server, and no instance runs in the folder. */

@@ -1,24 +1,18 @@
 // The command `sluice start`: checks the settings of every process before it starts anything.
 import { apiSettings } from '@sluice/api/settings'
 import { dashboardSettings } from '@sluice/dashboard/settings'
-import { type Environment, readSettings, SettingsError, setting } from '@sluice/ops'
-import { DataInUse, NoServerFound, ServerUnreachable, UnusableData } from '@sluice/servers'
-import type { StoreConnection } from '@sluice/store'
+import { readSettings, SettingsError, setting } from '@sluice/ops'
+import { DataInUse, DidNotStart, NoServerFound, ServerUnreachable, UnusableData } from '@sluice/servers'
 import { workerSettings } from '@sluice/worker/settings'
 import { Command, InvalidArgumentError } from 'commander'
-import { type CreateLink, RedisAwayError } from '../login/login-command.ts'
+import { RedisAwayError } from '../login/login-command.ts'
 import { isOneOf, parseCount } from '../terminal.ts'
-import { AppDidNotStart, PortTaken, workspaceMains } from './apps.ts'
+import { PortTaken, workspaceMains } from './apps.ts'
 import { AlreadyRunning } from './instance.ts'
-import { start } from './start.ts'
+import { type StartOptions, start } from './start.ts'
 import { stopRequests } from './stop-requests.ts'
 
-interface StartDeps {
-  readonly folder: string
-  readonly env: Environment
-  readonly connectStore: (mongodbUrl: string) => StoreConnection
-  readonly createLink: CreateLink
-  readonly say: (line: string) => void
+interface StartDeps extends Pick<StartOptions, 'folder' | 'env' | 'connectStore' | 'createLink' | 'say'> {
   /** Prints why the command failed, and makes the process exit 1. */
   readonly fail: (message: string) => void
 }
@@ -52,17 +46,15 @@ function parseWorkers(text: string): number {
 }
 
 async function runStart(deps: StartDeps, workers: number): Promise<void> {
-  const { folder, env, connectStore, createLink, say, fail } = deps
   const { stopping, hurry, release } = stopRequests()
   try {
-    const { port, host, shutdownGraceSeconds } = readSettings(settings, env)
+    const { port, host, shutdownGraceSeconds } = readSettings(settings, deps.env)
     const graceMs = shutdownGraceSeconds * 1_000 + marginMs
-    const mains = workspaceMains
-    await start({ folder, env, host, port, workers, graceMs, mains, connectStore, createLink, say, stopping, hurry })
+    await start({ ...deps, host, port, workers, graceMs, mains: workspaceMains, stopping, hurry })
   } catch (error) {
     if (error === stopping.reason) return
     if (!isOneOf(error, forPeople)) throw error
-    fail(error.message)
+    deps.fail(error.message)
   } finally {
     release()
   }
@@ -72,7 +64,7 @@ const forPeople = [
   SettingsError,
   AlreadyRunning,
   PortTaken,
-  AppDidNotStart,
+  DidNotStart,
   NoServerFound,
   ServerUnreachable,
   UnusableData,

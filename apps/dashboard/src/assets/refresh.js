@@ -18,11 +18,14 @@ async function refresh() {
   const response = await fetch(location.href, { redirect: 'manual' }).catch(() => undefined)
   // The session has ended: the page itself leads to the login.
   if (response?.status === 401) return location.reload()
-  if (response?.ok) {
+  // With 503, Redis is away.
+  if (response?.ok || response?.status === 503) {
     const page = new DOMParser().parseFromString(await response.text(), 'text/html')
     for (const part of parts) {
       const fresh = page.getElementById(part.id)
-      if (fresh === null || isInUse(part) || fresh.innerHTML === part.innerHTML) continue
+      // Redis went or came back: another page stands here.
+      if (fresh === null) return location.reload()
+      if (isInUse(part) || fresh.innerHTML === part.innerHTML) continue
       const left = part.querySelector('.table')?.scrollLeft ?? 0
       part.replaceWith(fresh)
       fresh.querySelector('.table')?.scrollTo({ left })

@@ -5,9 +5,10 @@ import { SESSION_MS, type Sessions, type Visitor } from '@sluice/queue'
 import { type Keyring, keyHash } from '@sluice/store/keys'
 import { type Request, type Response, Router } from 'express'
 import { html } from 'hono/html'
-import { type Html, renderPage } from '../pages/layout.ts'
+import { renderPage } from '../pages/layout.ts'
+import type { Html } from '../pages/page.ts'
 import { createAttempts } from './attempts.ts'
-import { type Oidc, PENDING_MS, type Refused } from './oidc.ts'
+import { type Oidc, PENDING_MS, type Refused, refused } from './oidc.ts'
 
 export interface LoginDeps {
   sessions: Sessions
@@ -19,11 +20,7 @@ export interface LoginDeps {
   log: Pick<Logger, 'info'>
 }
 
-/** A session with its token. */
-interface OpenSession {
-  token: string
-  visitor: Visitor
-}
+type Sent = Pick<Request, 'headers'>
 
 /** The page of the login, and what it sends. */
 export function loginRoutes(deps: LoginDeps): Router {
@@ -33,7 +30,7 @@ export function loginRoutes(deps: LoginDeps): Router {
 
   async function attempt<Found>({ socket }: Request, find: () => Promise<Found>): Promise<Found | Refused> {
     if (mayTry(socket.remoteAddress ?? '')) return find()
-    return { status: 429, refusal: 'Too many logins were tried from this address. Wait a minute.' }
+    return refused(429, 'Too many logins were tried from this address. Wait a minute.')
   }
 
   router.get('/login', async ({ query }, response) => {
@@ -104,7 +101,10 @@ export async function logOut(request: Request, response: Response, deps: LoginDe
  * Finds the session of a request. A session ends when its key is revoked or expires, which is seen within five seconds; while
  * MongoDB is away, once it is back.
  */
-export async function findSession(request: Request, deps: LoginDeps): Promise<OpenSession | undefined> {
+export async function findSession(
+  request: Sent,
+  deps: LoginDeps,
+): Promise<{ token: string; visitor: Visitor } | undefined> {
   const token = tokenIn(request, deps)
   if (token === undefined) return undefined
   // Other requests are sent by pages that refresh themselves.
@@ -130,21 +130,18 @@ async function findVisitor(
   if (typeof sent.link === 'string') {
     const visitor = await sessions.useLink(sent.link)
     if (visitor !== undefined) return { visitor }
-    return {
-      status: 403,
-      refusal: 'This link was used, or is older than ten minutes. `sluice login` prints another one.',
-    }
+    return refused(403, 'This link was used, or is older than ten minutes. `sluice login` prints another one.')
   }
   const key = String(sent.key ?? '').trim()
   const check = await keyring.find(key)
   if (check.outcome === 'unavailable')
-    return {
-      status: 503,
-      refusal: 'MongoDB is away, so no key can be checked. `sluice login` prints a link that needs Redis only.',
-    }
-  if (check.outcome === 'unknown') return { status: 403, refusal: 'This key is unknown, revoked or expired.' }
+    return refused(
+      503,
+      'MongoDB is away, so no key can be checked. `sluice login` prints a link that needs Redis only.',
+    )
+  if (check.outcome === 'unknown') return refused(403, 'This key is unknown, revoked or expired.')
   if (check.role === 'importer')
-    return { status: 403, refusal: 'This is the key of an importer. Use the key of an operator or a viewer.' }
+    return refused(403, 'This is the key of an importer. Use the key of an operator or a viewer.')
   return { visitor: { role: check.role, by: check.keyId, keyId: keyHash(key) } }
 }
 
@@ -183,11 +180,11 @@ function cookieOf({ isSecure }: Pick<LoginDeps, 'isSecure'>, name = 'sluice') {
   return { name: isSecure ? `__Host-${name}` : name, attributes }
 }
 
-function tokenIn(request: Request, deps: Pick<LoginDeps, 'isSecure'>): string | undefined {
+function tokenIn(request: Sent, deps: Pick<LoginDeps, 'isSecure'>): string | undefined {
   return cookieIn(request, cookieOf(deps).name)
 }
 
-function cookieIn({ headers }: Request, name: string): string | undefined {
+function cookieIn({ headers }: Sent, name: string): string | undefined {
   const cookies = (headers.cookie ?? '').split(';').map((cookie) => cookie.trim().split('='))
   return cookies.find(([key]) => key === name)?.[1]
 }

@@ -5,13 +5,9 @@ import type { Visitor } from '@sluice/queue'
 import type { ClientAuth } from 'openid-client'
 import type { oidcSettings } from '../settings.ts'
 
-/** Why nobody is logged in. */
-export interface Refused {
-  status: number
-  refusal: string
-  /** For the log alone. */
-  reason?: string
-}
+/** Why nobody is logged in. @param reason for the log alone */
+export const refused = (status: number, refusal: string, reason?: string) => ({ status, refusal, reason })
+export type Refused = ReturnType<typeof refused>
 
 export type Oidc = NonNullable<Awaited<ReturnType<typeof openOidc>>>
 
@@ -19,10 +15,6 @@ export type Oidc = NonNullable<Awaited<ReturnType<typeof openOidc>>>
 export const PENDING_MS = 10 * 60_000
 /** How long the identity provider may take for an answer. */
 const TIMEOUT_SECONDS = 5
-const NOT_PENDING: Refused = {
-  status: 403,
-  refusal: 'This login began in another browser, or more than ten minutes ago. Begin again.',
-}
 /** A longer path would not fit into a cookie. */
 const MAX_PATH = 2_000
 
@@ -61,11 +53,8 @@ export async function openOidc(settings: Settings<typeof oidcSettings>) {
     return config
   }
 
-  const away = (error: unknown): Refused => ({
-    status: 503,
-    refusal: `${issuer.host} can’t be reached, or is not what OIDC_ISSUER says. Log in by a key or a link.`,
-    reason: reasonOf(error),
-  })
+  const AWAY = `${issuer.host} can’t be reached, or is not what OIDC_ISSUER says. Log in by a key or a link.`
+  const away = (error: unknown) => refused(503, AWAY, reasonOf(error))
 
   return {
     /** The identity provider, as people know it. */
@@ -94,7 +83,8 @@ export async function openOidc(settings: Settings<typeof oidcSettings>) {
     /** Finishes a login. @param search the query by which the identity provider sent the browser back */
     async finish(search: string, cookie = ''): Promise<{ visitor: Visitor; subject: string; to: string } | Refused> {
       const [, begunAt, path = ''] = cookie.split('.')
-      if (!(Number(begunAt) > Date.now() - PENDING_MS)) return NOT_PENDING
+      if (!(Number(begunAt) > Date.now() - PENDING_MS))
+        return refused(403, 'This login began in another browser, or more than ten minutes ago. Begin again.')
       const config = await discover().catch(away)
       if ('refusal' in config) return config
       try {
@@ -109,10 +99,10 @@ export async function openOidc(settings: Settings<typeof oidcSettings>) {
         if (visitor !== undefined)
           return { visitor, subject: identity.sub, to: Buffer.from(path, 'base64url').toString() }
         const refusal = `${issuer.host} knows you, but the claim “${oidcClaim}” gives you no role here.`
-        return { status: 403, refusal, reason: `no role: ${identity.sub}` }
+        return refused(403, refusal, `no role: ${identity.sub}`)
       } catch (error) {
         const refusal = `The login by ${issuer.host} failed. The log says why. Begin again, or log in by a key or a link.`
-        return { status: 403, refusal, reason: reasonOf(error) }
+        return refused(403, refusal, reasonOf(error))
       }
     },
   }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Hit } from '@sluice/contract'
 import { test } from 'vitest'
-import { hitRow } from './find.ts'
+import { hitCells } from './find.ts'
 
 const HIT: Hit = {
   kind: 'job',
@@ -14,13 +14,13 @@ const HIT: Hit = {
 }
 
 test('a hit links to the page of its thread and, by TRACE_URL, to its trace', () => {
-  const row = String(hitRow(HIT, 'https://traces.example/{traceId}?a=1&b'))
+  const row = String(hitCells(HIT, 'https://traces.example/{traceId}?a=1&b'))
   assert.match(row, /href="\/thread\?tenant=acme&amp;service=slack&amp;externalId=a\+%26\+b"/)
   assert.match(row, /href="https:\/\/traces\.example\/4bf9\?a=1&amp;b"/)
-  assert.doesNotMatch(String(hitRow(HIT, null)), /Trace/)
+  assert.doesNotMatch(String(hitCells(HIT, null)), /Trace/)
 })
 
 test('a job of several threads links to none of them, but the thread of a job that was found does', () => {
-  assert.doesNotMatch(String(hitRow({ ...HIT, threads: 2, name: 'slack/a … slack/b (2)' }, null)), /thread\?/)
-  assert.match(String(hitRow({ ...HIT, threads: 2, place: 1 }, null)), /thread\?/)
+  assert.doesNotMatch(String(hitCells({ ...HIT, threads: 2, name: 'slack/a … slack/b (2)' }, null)), /thread\?/)
+  assert.match(String(hitCells({ ...HIT, threads: 2, place: 1 }, null)), /thread\?/)
 })

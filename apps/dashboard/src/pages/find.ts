@@ -1,97 +1,90 @@
 // The search box, and the page of its hits.
 import { type FindQuery, FOUND_STATES, type Hit, parseFindQuery, SERVICES, type Searched } from '@sluice/contract'
-import { asViewersSee, type Find, QueueUnavailableError, SearchesFullError } from '@sluice/queue'
-import { html, raw } from 'hono/html'
-import { count, type Html, isOperator, moment, type Page, threadLink, type Visit } from './layout.ts'
+import { asViewersSee, QueueUnavailableError, SearchesFullError } from '@sluice/queue'
+import { html } from 'hono/html'
+import { type Cell, count, moment, shown, TABLE_END, tableBegin, tableRow, threadLink, traceLink } from './layout.ts'
+import { type Html, isOperator, type PagesDeps, type Show, type Visit } from './page.ts'
 
 /** A search ends after this time, and the page shows what was found. A million jobs take some four seconds. */
 const SEARCH_MS = 20_000
 
 /** Shows the search box. */
-export async function findBox(visit: Visit): Promise<Page> {
-  return { title: 'Find', body: findForm(visit, {}) }
-}
+export const findBox: Show = async (visit) => ({ title: 'Find', body: findForm(visit, {}) })
 
-export type Search = ReturnType<typeof createSearch>
-
-/** Makes a search whose pieces are a table of hits, as they are found. @param traceUrl the address of a trace, with `{traceId}`. */
-export function createSearch(find: Find, traceUrl: string | null) {
-  async function* search(
-    query: FindQuery,
-    visit: Visit,
-    gone: AbortSignal,
-    onHit: (hit: Hit) => boolean,
-  ): AsyncGenerator<Html> {
-    const places = new Map<Searched['in'], Searched>()
-    const late = AbortSignal.timeout(SEARCH_MS)
-    let hits = 0
-    const progress = (end = '') => {
-      const searched = Array.from(
-        places.values(),
-        ({ in: place, examined }) => `${place} ${examined.toLocaleString('en')}`,
-      )
-      const notes = Array.from(places.values(), ({ note }) => note && html`<br>${note}`)
-      return html`<tbody class="progress"><tr><td colspan="${HEADS.length}">${count(hits, 'hit')}. ${end} Examined: ${searched.join(', ')}.${notes}</td></tr></tbody>`
-    }
-    try {
-      yield raw(TABLE)
-      for await (const line of find(query, AbortSignal.any([gone, late]))) {
-        if ('hit' in line && onHit(line.hit)) {
-          hits += 1
-          yield html`<tbody>${hitRow(isOperator(visit) ? line.hit : asViewersSee.hit(line.hit), traceUrl)}</tbody>`
-        } else if ('searched' in line) {
-          places.set(line.searched.in, line.searched)
-          yield progress()
-        } else if ('end' in line && line.end.more) yield progress('The search ended at its bound of hits.')
-      }
-    } catch (error) {
-      if (gone.aborted) return
-      if (late.aborted) yield progress(`The search ended after ${SEARCH_MS / 1_000} s.`)
-      else if (error instanceof SearchesFullError) yield progress('Other searches run: try again in a moment.')
-      else if (error instanceof QueueUnavailableError) yield progress('Redis cannot be reached.')
-      else throw error
-    }
-    yield raw('</table></div>')
+/** Searches, and yields the pieces of a table of hits as they are found. @param isWanted which hits the table has */
+export async function* search(
+  query: FindQuery,
+  visit: Visit,
+  { find, traceUrl }: Pick<PagesDeps, 'find' | 'traceUrl'>,
+  isWanted: (hit: Hit) => boolean,
+): AsyncGenerator<Html> {
+  const places = new Map<Searched['in'], Searched>()
+  const late = AbortSignal.timeout(SEARCH_MS)
+  let hits = 0
+  const progress = (end = '') => {
+    const searched = Array.from(places.values(), ({ in: place, examined }) => `${place} ${shown(examined)}`)
+    const notes = Array.from(places.values(), ({ note }) => note && html`<br>${note}`)
+    return html`<tbody class="progress"><tr><td colspan="${HEADS.length}">${count(hits, 'hit')}. ${end} Examined: ${searched.join(', ')}.${notes}</td></tr></tbody>`
   }
-  return search
+  try {
+    yield tableBegin('Hits', HEADS)
+    for await (const line of find(query, AbortSignal.any([visit.gone, late]))) {
+      if ('hit' in line && isWanted(line.hit)) {
+        hits += 1
+        const hit = isOperator(visit) ? line.hit : asViewersSee.hit(line.hit)
+        yield html`<tbody>${tableRow(HEADS, hitCells(hit, traceUrl))}</tbody>`
+      } else if ('searched' in line) {
+        places.set(line.searched.in, line.searched)
+        yield progress()
+      } else if ('end' in line && line.end.more) yield progress('The search ended at its bound of hits.')
+    }
+  } catch (error) {
+    if (visit.gone.aborted) return
+    if (late.aborted) yield progress(`The search ended after ${SEARCH_MS / 1_000} s.`)
+    else if (error instanceof SearchesFullError) yield progress('Other searches run: try again in a moment.')
+    else if (error instanceof QueueUnavailableError) yield progress('Redis cannot be reached.')
+    else throw error
+  }
+  yield TABLE_END
 }
 
 /** Shows the search box with the hits of its query. */
-export async function findPage(search: Search, visit: Visit, gone: AbortSignal): Promise<Page> {
+export const findPage: Show = async (visit, deps) => {
   const given = Object.fromEntries([...visit.query].filter(([, value]) => value.trim() !== ''))
   const parsed = parseFindQuery(given)
   const form = findForm(visit, given)
   if (parsed.ok && (parsed.value.reason === undefined || isOperator(visit)))
-    return { title: 'Find', body: form, rest: search(parsed.value, visit, gone, () => true) }
+    return { title: 'Find', body: form, rest: search(parsed.value, visit, deps, () => true) }
   const faults = parsed.ok ? [] : parsed.errors.map(({ pointer, message }) => `${pointer.slice(1)} ${message}`)
   const why = faults.join(' ') || 'A viewer searches no reasons.'
   return { title: 'Find', body: html`${form}<p class="problem" role="alert">${why}</p>`, status: 400 }
 }
 
 export const HEADS = ['What', 'State', 'Tenant', 'When', 'Reason or outcome']
-const TABLE = `<div class="table" role="region" aria-label="Hits" tabindex="0"><table><thead><tr>${HEADS.map((head) => `<th scope="col">${head}</th>`).join('')}</tr></thead>`
 
 /** A hit as a row of a table with these heads. */
-export function hitRow(hit: Hit, traceUrl: string | null): Html {
-  const { kind, id, name, quote, state, tenant, acceptedAt, endedAt, reason, outcomes, traceId } = hit
+export function hitCells(hit: Hit, traceUrl: string | null): Cell[] {
+  const { kind, id, name, quote, state, tenant, acceptedAt, endedAt, reason, outcomes } = hit
   const text = quote === undefined ? (name ?? id) : `${name} · ${quote}`
-  const job = html`<a href="${kind === 'import' ? '/imports' : '/jobs'}/${id}">${kind} ${id}</a>`
   const isThread = name !== undefined && (kind !== 'job' || hit.threads === 1 || hit.place !== undefined)
+  const folder = { job: 'jobs', import: 'imports', source: undefined, quote: undefined }[kind]
+  const ownId = folder === undefined ? `${kind} ${id}` : html`<a href="/${folder}/${id}">${kind} ${id}</a>`
   const when = endedAt ?? acceptedAt
-  const took = endedAt && acceptedAt && `${(Date.parse(endedAt) - Date.parse(acceptedAt)).toLocaleString('en')} ms`
+  const took = endedAt && acceptedAt && `${shown(Date.parse(endedAt) - Date.parse(acceptedAt))} ms`
   const notes = [
     hit.attempts !== undefined && count(hit.attempts, 'try', 'tries'),
     state === 'completed' && took,
     hit.worker,
   ]
-  const counts = Object.entries(outcomes ?? {}).flatMap(([outcome, threads]) =>
-    threads > 0 ? `${threads} ${outcome}` : [],
-  )
+  const counts = Object.entries(outcomes ?? {}).map(([outcome, threads]) => threads > 0 && `${threads} ${outcome}`)
   const writers = [hit.insertedBy && `inserted by ${hit.insertedBy}`, hit.changedBy && `changed by ${hit.changedBy}`]
-  const said = reason ?? [...counts, ...writers].filter(Boolean).join(', ')
-  return html`<tr><td>${isThread ? threadLink(tenant, name, text) : text}<div class="note">${kind === 'job' || kind === 'import' ? job : `${kind} ${id}`}</div></td>
-<td>${state ?? ''}</td><td>${tenant}</td><td>${when && moment(when)}<div class="note">${notes.filter(Boolean).join(', ')}</div></td>
-<td><span class="reason">${said}</span>${traceId && traceUrl && html`<a href="${traceUrl.replace('{traceId}', traceId)}">Trace</a>`}</td></tr>`
+  return [
+    html`${isThread ? threadLink(tenant, name, text) : text}<div class="note">${ownId}</div>`,
+    state,
+    tenant,
+    html`${when && moment(when)}<div class="note">${notes.filter(Boolean).join(', ')}</div>`,
+    html`<span class="reason">${reason ?? [...counts, ...writers].filter(Boolean).join(', ')}</span>${traceLink(traceUrl, hit.traceId)}`,
+  ]
 }
 
 function findForm(visit: Visit, given: Readonly<Record<string, string>>): Html {

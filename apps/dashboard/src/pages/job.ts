@@ -1,28 +1,15 @@
 // The page of a failed job: its tries, its failed threads, the problem that its caller got and, when asked, its payload.
 import { type FailedJob, PROBLEMS } from '@sluice/contract'
-import { asViewersSee, type FailedJobs, orUnavailable } from '@sluice/queue'
+import { traceIdOf } from '@sluice/ops'
+import { asViewersSee, orUnavailable } from '@sluice/queue'
 import { html } from 'hono/html'
 import { cutPayload } from './cut-payload.ts'
-import {
-  actForm,
-  count,
-  facts,
-  type Html,
-  isOperator,
-  moment,
-  type Page,
-  table,
-  threadLink,
-  type Visit,
-} from './layout.ts'
-
-interface JobDeps {
-  failedJobs: Pick<FailedJobs, 'find'>
-}
+import { actForm, type Cell, count, facts, moment, table, threadLink, traceLink } from './layout.ts'
+import { type Html, isOperator, type PagesDeps, type Show, type Visit } from './page.ts'
 
 /** Shows a failed job. A job in another state is searched. @param isRevealed with its payload. */
-export async function jobPage({ failedJobs }: JobDeps, visit: Visit, isRevealed = false): Promise<Page | string> {
-  const found = await orUnavailable(failedJobs.find(String(visit.params.id)))
+export async function jobPage(visit: Visit, deps: PagesDeps, isRevealed = false): ReturnType<Show> {
+  const found = await orUnavailable(deps.failedJobs.find(String(visit.params.id)))
   if (found === undefined) return `/find?q=${encodeURIComponent(String(visit.params.id))}`
   const job = isOperator(visit) ? found : asViewersSee.job(found)
   const about = {
@@ -34,6 +21,7 @@ export async function jobPage({ failedJobs }: JobDeps, visit: Visit, isRevealed 
     Tries: job.attempts,
     Accepted: moment(job.enqueuedAt),
     'Failed for good': moment(job.failedAt),
+    Trace: traceLink(deps.traceUrl, traceIdOf(Object(found.payload).trace)),
   }
   const body = html`${facts(about)}
 <p class="problem reason">${job.reason}</p>
@@ -45,10 +33,7 @@ ${isRevealed && html`<h2 id="payload">Payload</h2><pre tabindex="0" aria-labelle
 
 /** The tries of a failed job, its failed threads, and the problem that its caller got. */
 export function historyOf(job: FailedJob): Html {
-  const tries = job.tries.map(
-    ({ at, worker, reason }) =>
-      html`<tr><td>${moment(at)}</td><td>${worker}</td><td><span class="reason">${reason}</span></td></tr>`,
-  )
+  const tries = job.tries.map(({ at, worker, reason }) => [moment(at), worker, quoted(reason)])
   return html`<h2>Tries</h2>${table('Tries', ['Ended', 'Worker', 'Reason'], tries)}
 ${job.failedThreadCount > 0 && failedThreads(job)}
 <h2>What its caller got</h2>
@@ -56,7 +41,7 @@ ${job.failedThreadCount > 0 && failedThreads(job)}
 }
 
 /** Asks before a job is discarded. */
-export async function askDiscardJob({ failedJobs }: JobDeps, visit: Visit): Promise<Page | undefined> {
+export const askDiscardJob: Show = async (visit, { failedJobs }) => {
   const job = await orUnavailable(failedJobs.find(String(visit.params.id)))
   if (job === undefined) return undefined
   const body = html`<p class="problem">This removes 1 job with ${count(job.threads, 'thread')} (${job.name}) for good. What its request brought is lost.</p>
@@ -72,10 +57,13 @@ ${!isRevealed && actForm(visit, `/jobs/${id}/reveal`, html`<button class="quiet"
 }
 
 function failedThreads({ tenant, failedThreads: threads, failedThreadCount }: FailedJob): Html {
-  const rows = threads.map(
-    ({ place, service, externalId, reason }) =>
-      html`<tr><td>${place + 1}</td><td>${threadLink(tenant, `${service}/${externalId}`)}</td><td><span class="reason">${reason}</span></td></tr>`,
-  )
+  const rows = threads.map(({ place, service, externalId, reason }): Cell[] => [
+    place + 1,
+    threadLink(tenant, `${service}/${externalId}`),
+    quoted(reason),
+  ])
   return html`<h2>${count(failedThreadCount, 'thread')} could not be stored</h2>${table('Failed threads', ['Place', 'Thread', 'Reason'], rows)}
 ${failedThreadCount > threads.length && html`<p class="note">${failedThreadCount - threads.length} more are not listed.</p>`}`
 }
+
+const quoted = (reason: string) => html`<span class="reason">${reason}</span>`

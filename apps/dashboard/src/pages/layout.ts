@@ -1,42 +1,18 @@
-// The frame of every page, and what pages say in the same way: moments, numbers, and texts that may be long.
-import type { Visitor } from '@sluice/queue'
-import { html } from 'hono/html'
+// The frame of every page, and what pages say in the same way: moments, numbers, links and tables.
+import { html, raw } from 'hono/html'
+import { type Html, isOperator, type Page, type Session } from './page.ts'
 
-/** A piece of a page. Everything else that stands in one is escaped. */
-export type Html = ReturnType<typeof html>
+const NAVIGATION = Object.entries({
+  Find: '/',
+  Overview: '/overview',
+  Recent: '/recent',
+  Failures: '/failures',
+  Imports: '/imports',
+  Operations: '/operations',
+})
 
-/** A person who asks for a page, or acts. */
-export interface Visit {
-  visitor: Visitor
-  /** Goes with every form that acts: no other site knows it. */
-  csrf: string
-  params: Readonly<Record<string, string>>
-  query: URLSearchParams
-}
-
-export interface Page {
-  title: string
-  body: Html
-  status?: number
-  /** Further pieces, which the page shows as they are found. */
-  rest?: AsyncIterable<Html>
-}
-
-const NAVIGATION = [
-  { path: '/', name: 'Find' },
-  { path: '/overview', name: 'Overview' },
-  { path: '/recent', name: 'Recent' },
-  { path: '/failures', name: 'Failures' },
-  { path: '/imports', name: 'Imports' },
-  { path: '/operations', name: 'Operations' },
-]
-
-export function isOperator({ visitor }: Pick<Visit, 'visitor'>): boolean {
-  return visitor.role === 'operator'
-}
-
-/** Builds a whole page. Without a visit, it has no navigation. @param path marks its place in the navigation. */
-export async function renderPage({ title, body }: Page, visit?: Visit, path = ''): Promise<string> {
+/** Builds a whole page. Without a session, it has no navigation. @param path marks its place in the navigation. */
+export async function renderPage({ title, body }: Page, session?: Session, path = ''): Promise<string> {
   const page = html`<!doctype html>
 <html lang="en">
 <head>
@@ -51,7 +27,7 @@ export async function renderPage({ title, body }: Page, visit?: Visit, path = ''
 <a class="skip" href="#main">Skip to the content</a>
 <header>
 <a class="brand" href="/">Sluice</a>
-${visit && navigation(visit, path)}
+${session && navigation(session, path)}
 </header>
 <main id="main" tabindex="-1">
 <h1>${title}</h1>
@@ -63,26 +39,26 @@ ${body}
   return String(await page)
 }
 
-function navigation(visit: Visit, path: string): Html {
-  const links = NAVIGATION.map(({ path: to, name }) => {
+function navigation(session: Session, path: string): Html {
+  const links = NAVIGATION.map(([name, to]) => {
     const isHere = to === '/' ? path === '/' || path === '/find' : path.startsWith(to)
-    return html`<a href="${to}"${isHere ? html` aria-current="page"` : ''}>${name}</a>`
+    return html`<a href="${to}"${isHere && html` aria-current="page"`}>${name}</a>`
   })
-  const { by, role } = visit.visitor
-  return html`<nav aria-label="Pages">${links}${isOperator(visit) && html`<a href="/board">Bull Board</a>`}</nav>
-${actForm(visit, '/logout', html`<span class="who">${role} ${by}</span> <button class="quiet">Log out</button>`, 'logout')}`
+  const { by, role } = session.visitor
+  return html`<nav aria-label="Pages">${links}${isOperator(session) && html`<a href="/board">Bull Board</a>`}</nav>
+${actForm(session, '/logout', html`<span class="who">${role} ${by}</span> <button class="quiet">Log out</button>`)}`
 }
 
 /** A form that acts. */
-export function actForm({ csrf }: Visit, action: string, content: Html, style = 'act'): Html {
-  return html`<form class="${style}" method="post" action="${action}"><input type="hidden" name="csrf" value="${csrf}">${content}</form>`
+export function actForm({ csrf }: Session, action: string, content: Html): Html {
+  return html`<form method="post" action="${action}"><input type="hidden" name="csrf" value="${csrf}">${content}</form>`
 }
 
 /** A moment in UTC, and how long ago it is. */
 export function moment(iso: string): Html {
   const at = new Date(iso)
-  const shown = at.toISOString().replace('T', ' ').slice(0, 19)
-  return html`<time datetime="${at.toISOString()}">${shown} UTC <span class="ago">(${duration(Date.now() - at.getTime())} ago)</span></time>`
+  const text = at.toISOString().replace('T', ' ').slice(0, 19)
+  return html`<time datetime="${at.toISOString()}">${text} UTC <span class="ago">(${duration(Date.now() - at.getTime())} ago)</span></time>`
 }
 
 const UNITS = [
@@ -110,16 +86,55 @@ export function threadLink(tenant: string, name: string, text = name): Html {
   return html`<a href="/thread?${query}">${text}</a>`
 }
 
-export function count(number: number, noun: string, plural = `${noun}s`): string {
-  return `${number.toLocaleString('en')} ${number === 1 ? noun : plural}`
+/** Links to a trace. @param traceUrl its address, with `{traceId}`, if traces have one. */
+export function traceLink(traceUrl: string | null, traceId: string | undefined): Html | '' {
+  return traceUrl && traceId ? html`<a href="${traceUrl.replace('{traceId}', traceId)}">Trace</a>` : ''
 }
 
-/** A table that scrolls sideways by itself, also by the keyboard. Heads that begin with # are those of numbers. */
-export function table(label: string, heads: readonly string[], rows: readonly (Html | '')[]): Html {
-  return html`<div class="table" role="region" aria-label="${label}" tabindex="0"><table>
-<thead><tr>${heads.map((head) => html`<th scope="col"${head.startsWith('#') && html` class="number"`}>${head.replace('#', '')}</th>`)}</tr></thead>
-<tbody>${rows}</tbody></table></div>`
+export function shown(number: number): string {
+  return Math.round(number).toLocaleString('en')
 }
+
+export function count(number: number, noun: string, plural = `${noun}s`): string {
+  return `${shown(number)} ${number === 1 ? noun : plural}`
+}
+
+export function progress(label: string, done: number, total = 1): Html {
+  return html`<progress max="${Math.max(total, 1)}" value="${done}" aria-label="${label}"></progress>`
+}
+
+/** A cell of a table. Numbers get separators; `false` and an absent value leave the cell empty. */
+export type Cell = Html | readonly Html[] | string | number | false | undefined
+
+/**
+ * A table that scrolls sideways by itself, also by the keyboard. Heads that begin with # are those of numbers.
+ *
+ * @param ifEmpty stands in place of a table without rows.
+ */
+export function table(
+  label: string,
+  heads: readonly string[],
+  rows: readonly (readonly Cell[])[],
+  ifEmpty?: string,
+): Html {
+  if (rows.length === 0 && ifEmpty !== undefined) return html`<p>${ifEmpty}</p>`
+  return html`${tableBegin(label, heads)}<tbody>${rows.map((cells) => tableRow(heads, cells))}</tbody>${TABLE_END}`
+}
+
+export function tableBegin(label: string, heads: readonly string[]): Html {
+  return html`<div class="table" role="region" aria-label="${label}" tabindex="0"><table>
+<thead><tr>${heads.map((head) => html`<th scope="col"${numberClass(head)}>${head.replace('#', '')}</th>`)}</tr></thead>
+`
+}
+
+export const TABLE_END = raw('</table></div>')
+
+export function tableRow(heads: readonly string[], cells: readonly Cell[]): Html {
+  const text = (cell: Cell) => (typeof cell === 'number' ? shown(cell) : cell)
+  return html`<tr>${cells.map((cell, at) => html`<td${numberClass(heads[at])}>${text(cell)}</td>`)}</tr>`
+}
+
+const numberClass = (head = '') => head.startsWith('#') && html` class="number"`
 
 /** Names with their values. Absent values are left out. */
 export function facts(entries: Readonly<Record<string, Html | string | number | undefined>>): Html {

@@ -1,40 +1,19 @@
 // The page of a thread: what is stored of it, the jobs that wrote it, and its jobs in the queue with their tries.
 import { parseFindQuery, parsePageQuery, type SourcePage } from '@sluice/contract'
-import { asViewersSee, type FailedJobs, orUnavailable } from '@sluice/queue'
-import { type ReadThread, StoreAwayError, type Writing } from '@sluice/store/find'
+import { asViewersSee, orUnavailable } from '@sluice/queue'
+import { StoreAwayError, type Writing } from '@sluice/store/find'
 import { sourceIdOf } from '@sluice/store/ids'
 import { html } from 'hono/html'
-import type { Search } from './find.ts'
+import { search } from './find.ts'
 import { historyOf } from './job.ts'
-import {
-  actForm,
-  beginOf,
-  count,
-  facts,
-  type Html,
-  isOperator,
-  moment,
-  type Page,
-  table,
-  type Visit,
-} from './layout.ts'
-
-export interface ThreadDeps {
-  readThread: ReadThread
-  failedJobs: Pick<FailedJobs, 'find'>
-}
+import { actForm, beginOf, type Cell, count, facts, moment, table } from './layout.ts'
+import { type Html, isOperator, type PagesDeps, type Show, type Visit } from './page.ts'
 
 /** Failed jobs whose tries the page has. It links to the others. */
 const HISTORIES = 5
 
 /** Shows the thread that the query names. @param isRevealed with all of its texts. */
-export async function threadPage(
-  deps: ThreadDeps,
-  search: Search,
-  visit: Visit,
-  gone: AbortSignal,
-  isRevealed = false,
-): Promise<Page | undefined> {
+export async function threadPage(visit: Visit, deps: PagesDeps, isRevealed = false): ReturnType<Show> {
   const { tenant = '', service = '', externalId = '', ...more } = Object.fromEntries(visit.query)
   const jobs = parseFindQuery({ q: externalId, tenant, service })
   const query = parsePageQuery(Object.entries(more))
@@ -45,28 +24,29 @@ export async function threadPage(
   async function* rest(): AsyncGenerator<Html> {
     if (!jobs.ok) return
     yield html`<h2>Waiting, active, failed and recent jobs</h2>`
-    yield* search(jobs.value, visit, gone, ({ kind, quote, state, id: jobId }) => {
+    yield* search(jobs.value, visit, deps, ({ kind, quote, state, id: jobId }) => {
       if (kind !== 'job' || quote !== undefined) return false
       if (state === 'failed') failed.push(jobId)
       return true
     })
     for (const jobId of failed.slice(0, HISTORIES)) {
       const job = await orUnavailable(deps.failedJobs.find(jobId))
-      if (job !== undefined)
-        yield html`<section aria-label="Job ${jobId}"><h2>Failed: <a href="/jobs/${jobId}">job ${jobId}</a></h2>${historyOf(isOperator(visit) ? job : asViewersSee.job(job))}</section>`
+      const history = job && historyOf(isOperator(visit) ? job : asViewersSee.job(job))
+      if (history)
+        yield html`<section aria-label="Job ${jobId}"><h2>Failed: <a href="/jobs/${jobId}">job ${jobId}</a></h2>${history}</section>`
     }
   }
 
   const about = facts({ Thread: `${service}/${externalId}`, Tenant: tenant, Id: id })
+  let stored = html`<p>It is not stored.</p>`
   try {
-    const found = await deps.readThread(tenant, id, query.value, gone)
-    const stored = found === undefined ? html`<p>It is not stored.</p>` : storedThread(found, visit, isRevealed)
-    return { title: 'Thread', body: html`${about}${stored}`, rest: rest() }
+    const found = await deps.readThread(tenant, id, query.value, visit.gone)
+    if (found !== undefined) stored = storedThread(found, visit, isRevealed)
   } catch (error) {
     if (!(error instanceof StoreAwayError)) throw error
-    const away = html`<p class="problem">MongoDB is away or too slow: what is stored can’t be shown.</p>`
-    return { title: 'Thread', body: html`${about}${away}`, rest: rest() }
+    stored = html`<p class="problem">MongoDB is away or too slow: what is stored can’t be shown.</p>`
   }
+  return { title: 'Thread', body: html`${about}${stored}`, rest: rest() }
 }
 
 function storedThread(
@@ -78,9 +58,9 @@ function storedThread(
   const query = new URLSearchParams(visit.query)
   const reveal = actForm(visit, `/thread/reveal?${query}`, html`<button class="quiet">Reveal the texts</button>`)
   query.set('after', next ?? '')
-  const rows = quotes.map(({ id, externalId, createdAt: at, position: __, ...fields }) => {
-    const revealed = isRevealed ? html`<td>${fieldsOf(fields)}</td>` : ''
-    return html`<tr><td>${externalId ?? id}</td><td>${at && moment(at)}</td>${revealed}</tr>`
+  const rows = quotes.map(({ id, externalId, createdAt: at, position: __, ...fields }): Cell[] => {
+    const cells = [externalId ?? id, at && moment(at)]
+    return isRevealed ? [...cells, fieldsOf(fields)] : cells
   })
   return html`${facts({ Status: status, Words: wordCount, Date: moment(createdAt) })}
 ${isRevealed ? fieldsOf(texts) : isOperator(visit) && html`<div class="acts">${reveal}</div>`}
@@ -88,7 +68,7 @@ ${isRevealed ? fieldsOf(texts) : isOperator(visit) && html`<div class="acts">${r
 ${table('Quotes', ['Quote', 'Date', ...(isRevealed ? ['As stored'] : [])], rows)}
 ${next && html`<p><a href="/thread?${query}">Next quotes</a></p>`}
 <h2>Written by</h2>
-${table('Jobs that wrote it', ['Accepted', 'Job', 'What'], writings.slice(0, WRITINGS).map(writingRow))}
+${table('Jobs that wrote it', ['Accepted', 'Job', 'What'], writings.slice(0, WRITINGS).map(writingCells))}
 ${writings.length > WRITINGS && html`<p class="note">The newest ${WRITINGS}.</p>`}`
 }
 
@@ -100,12 +80,12 @@ function fieldsOf(fields: object): Html {
   return html`${shown.map(([name, value]) => html`<div class="text"><span class="note">${name}</span> ${String(value)}</div>`)}`
 }
 
-function writingRow({ request, source, inserted, changed }: Writing): Html {
+function writingCells({ request, source, inserted, changed }: Writing): Cell[] {
   const [job = ''] = request.split('.')
   const did = [
     source && `${source} the source`,
     inserted > 0 && `inserted ${count(inserted, 'quote')}`,
     changed > 0 && `last changed ${count(changed, 'quote')}`,
   ]
-  return html`<tr><td>${moment(beginOf(job))}</td><td><a href="/jobs/${job}">${request}</a></td><td>${did.filter(Boolean).join(', ')}</td></tr>`
+  return [moment(beginOf(job)), html`<a href="/jobs/${job}">${request}</a>`, did.filter(Boolean).join(', ')]
 }

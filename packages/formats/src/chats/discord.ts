@@ -1,7 +1,7 @@
 // Reads the JSON of DiscordChatExporter, old and new: a file for each channel or thread, or for each part of one.
 import type { Format, Found, InputFile, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
 import { rejected, skipped } from '../format.ts'
-import { foundIn, type JsonRecord, readJson } from '../read/json-records.ts'
+import { eachJsonFile, foundIn, type JsonRecord, readJson } from '../read/json-records.ts'
 import { dayOf, isoDateIn } from '../values/iso-date.ts'
 import { asId, asObject, asObjects, asText, type JsonObject, namesOrNone, present } from '../values/record-fields.ts'
 
@@ -19,7 +19,7 @@ export const discordFormat: Format = {
     const [first] = exports
     return first !== undefined && /^\uFEFF?\s*\{\s*"guild"\s*:/.test((await beginning(first)).toString('utf8'))
   },
-  read,
+  read: eachJsonFile(readChannel),
   restore: (record, { guild = {}, channel = {} }, path) => {
     const [server, place] = [JSON.stringify(guild), JSON.stringify(channel)]
     return [{ path, content: `{"guild":${server},"channel":${place},"messages":[${record}]}` }]
@@ -40,13 +40,6 @@ interface Channel {
   name: string
   isThread: boolean
   url: string
-}
-
-async function* read(files: readonly InputFile[]): AsyncGenerator<readonly Found[]> {
-  for (const file of files) {
-    if (file.path.endsWith('.json')) yield* readChannel(file)
-    else yield [skipped('files without messages, such as uploads', { path: file.path })]
-  }
 }
 
 async function* readChannel(file: InputFile): AsyncGenerator<readonly Found[]> {

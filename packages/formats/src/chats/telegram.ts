@@ -1,7 +1,7 @@
 // Reads an export of Telegram Desktop in JSON: one chat, or all chats of an account.
 import type { Format, FormatOptions, Found, InputFile, Piece, Place, QuoteInput } from '../format.ts'
 import { FormatError, rejected, skipped } from '../format.ts'
-import { foundIn, type JsonRecord, readJson } from '../read/json-records.ts'
+import { eachJsonFile, foundIn, type JsonRecord, readJson } from '../read/json-records.ts'
 import { createZonedClock, dayOf, isoDateIn, isoDateOf } from '../values/iso-date.ts'
 import type { JsonObject } from '../values/record-fields.ts'
 import { asId, asList, asObject, asObjects, asText, namesOrNone, present } from '../values/record-fields.ts'
@@ -25,7 +25,7 @@ export const telegramFormat: Format = {
     const text = first === undefined ? '' : (await beginning(first)).toString('utf8')
     return ONE_CHAT.test(text) || ACCOUNT.test(text)
   },
-  read,
+  read: eachJsonFile(readFile),
   restore: (record, chat, path) => {
     const fields = Object.entries(chat).map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)},`)
     return [{ path, content: `{${fields.join('')}"messages":[${record}]}` }]
@@ -47,15 +47,8 @@ interface Chat {
 
 type ToDate = (message: JsonObject) => string | undefined
 
-async function* read(files: readonly InputFile[], options: FormatOptions): AsyncGenerator<readonly Found[]> {
+async function* readFile(file: InputFile, options: FormatOptions): AsyncGenerator<readonly Found[]> {
   const toDate = createDateReader(options)
-  for (const file of files) {
-    if (file.path.endsWith('.json')) yield* readFile(file, toDate)
-    else yield [skipped('files without messages, such as uploads', { path: file.path })]
-  }
-}
-
-async function* readFile(file: InputFile, toDate: ToDate): AsyncGenerator<readonly Found[]> {
   let chat: Chat = {}
   let chatPointer = ''
   const toFound = (record: JsonRecord) => {

@@ -1,8 +1,8 @@
 // Issues of GitHub with their comments, as its REST API, its command line `gh` and common backup programs write them.
 import { parseIsoDate } from '@sluice/contract'
 import type { Format, Found, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
-import { rejected, skipped } from '../format.ts'
-import { haveShape } from '../read/json-beginning.ts'
+import { eachFile, rejected, skipped } from '../format.ts'
+import { byShape } from '../read/json-beginning.ts'
 import { foundIn, type JsonRecord, readJson, recordsAndLists } from '../read/json-records.ts'
 import { asId, asObject, asObjects, asText, type JsonObject, present } from '../values/record-fields.ts'
 
@@ -20,17 +20,14 @@ export const githubFormat: Format = {
   name: 'github',
   description: 'GitHub issues with comments, JSON',
   isScattered: true,
-  recognises: (files, beginning) =>
-    haveShape(files, beginning, ({ members }) =>
-      ['', '[].', 'issues[].', 'items[].', 'issue_comments[].'].some((at) => {
-        const has = (name: string) => members.has(`${at}${name}`)
-        const isIssue = has('number') && has('title') && (has('html_url') || has('url'))
-        return (isIssue && (has('user') || has('author') || has('body'))) || has('issue_url')
-      }),
-    ),
-  async *read(files) {
-    for (const file of files) yield* foundIn(readJson(file, RECORDS), readRecord)
-  },
+  recognises: byShape(({ members }) =>
+    ['', '[].', 'issues[].', 'items[].', 'issue_comments[].'].some((at) => {
+      const has = (name: string) => members.has(`${at}${name}`)
+      const isIssue = has('number') && has('title') && (has('html_url') || has('url'))
+      return (isIssue && (has('user') || has('author') || has('body'))) || has('issue_url')
+    }),
+  ),
+  read: eachFile((file) => foundIn(readJson(file, RECORDS), readRecord)),
 }
 
 function readRecord({ value, place }: JsonRecord): Found | Found[] {

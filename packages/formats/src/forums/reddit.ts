@@ -1,7 +1,7 @@
 // Reddit's submissions and comments as NDJSON, as the dumps of Pushshift and its successors have them.
 import type { Format, Found, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
-import { rejected, skipped } from '../format.ts'
-import { haveShape } from '../read/json-beginning.ts'
+import { eachFile, rejected, skipped } from '../format.ts'
+import { byShape } from '../read/json-beginning.ts'
 import { foundIn, type JsonRecord, readJsonLines } from '../read/json-records.ts'
 import { isoDateOfMillis } from '../values/iso-date.ts'
 import { asId, asNumber, asText, isObject, type JsonObject, present } from '../values/record-fields.ts'
@@ -22,16 +22,11 @@ export const redditFormat: Format = {
   name: 'reddit',
   description: 'Reddit submissions and comments as NDJSON, also .zst',
   isScattered: true,
-  recognises: (files, beginning) =>
-    haveShape(
-      files,
-      beginning,
-      ({ root, isOneLine, members }) =>
-        root === '{' && isOneLine && members.has('subreddit') && (members.has('link_id') || members.has('selftext')),
-    ),
-  async *read(files) {
-    for (const file of files) yield* foundIn(readJsonLines(file), readRecord)
-  },
+  recognises: byShape(
+    ({ root, isOneLine, members }) =>
+      root === '{' && isOneLine && members.has('subreddit') && (members.has('link_id') || members.has('selftext')),
+  ),
+  read: eachFile((file) => foundIn(readJsonLines(file), readRecord)),
 }
 
 function readRecord({ value, place }: JsonRecord): Found | Found[] {

@@ -1,5 +1,13 @@
 // Reads mailboxes: mbox files, and folders of mails with a file each.
-import { type Format, type FormatOptions, type Found, type InputFile, type Place, skipped } from '../format.ts'
+import {
+  eachFile,
+  type Format,
+  type FormatOptions,
+  type Found,
+  type InputFile,
+  type Place,
+  skipped,
+} from '../format.ts'
 import { readBeginning } from '../read/utf8-chunks.ts'
 import { readMail } from './mail-message.ts'
 import { isMbox, MAX_MAIL_BYTES, type RawMail, splitMbox } from './split-mbox.ts'
@@ -26,17 +34,11 @@ export const mailFormat: Format = {
     const bytes = await beginning(first)
     return isMbox(bytes) || (isMail(bytes) && KNOWN_HEADER.test(bytes.toString('latin1')))
   },
-  read,
-}
-
-async function* read(files: readonly InputFile[], options: FormatOptions): AsyncGenerator<readonly Found[]> {
-  for (const file of files) {
-    if (TRASHED.test(file.path)) yield [skipped('mails that were deleted', { path: file.path })]
-    else yield* readFile(file, options)
-  }
+  read: eachFile(readFile),
 }
 
 async function* readFile(file: InputFile, options: FormatOptions): AsyncGenerator<readonly Found[]> {
+  if (TRASHED.test(file.path)) return yield [skipped('mails that were deleted', { path: file.path })]
   let found: Found[] = []
   for await (const mail of mailsOf(file)) {
     if (!mail) return yield [skipped('files without mails', { path: file.path })]

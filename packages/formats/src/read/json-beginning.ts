@@ -1,5 +1,5 @@
 // The shape of a JSON file, as far as its beginning shows it: how formats recognise their files.
-import type { InputFile } from '../format.ts'
+import type { Format } from '../format.ts'
 import { decodeBeginning } from './utf8-chunks.ts'
 
 /** The shape of the first root value of a file. */
@@ -45,14 +45,10 @@ function pathInside(parent: string, name: string, bracket: string): string {
 /** The format of all files is that of the first few. */
 const LOOKED_AT = 3
 
-/** Returns whether there are files, and the first few of them have the shape. */
-export async function haveShape(
-  files: readonly InputFile[],
-  beginning: (file: InputFile) => Promise<Buffer>,
-  isShape: (shape: JsonShape) => boolean,
-): Promise<boolean> {
-  for (const file of files.slice(0, LOOKED_AT)) {
-    if (!isShape(jsonShape(await beginning(file)))) return false
+/** Recognises files if the first few of them have the shape. */
+export function byShape(isShape: (shape: JsonShape) => boolean): Format['recognises'] {
+  return async (files, beginning) => {
+    for (const file of files.slice(0, LOOKED_AT)) if (!isShape(jsonShape(await beginning(file)))) return false
+    return files.length > 0
   }
-  return files.length > 0
 }

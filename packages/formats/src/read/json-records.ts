@@ -1,6 +1,16 @@
 // Reads the records of a JSON file of any size: chosen values of its text, or each line as NDJSON.
 import { isUtf8 } from 'node:buffer'
-import { type Found, type InputFile, type Place, type Rejected, rejected } from '../format.ts'
+import {
+  eachFile,
+  type Format,
+  type Found,
+  type InputFile,
+  type Place,
+  type ReadFile,
+  type Rejected,
+  rejected,
+  skipped,
+} from '../format.ts'
 import { JsonScanner, type ScannedValue } from './json-scanner.ts'
 import { LONGEST_RECORD_BYTES, readLines, SHOWN_BYTES } from './read-lines.ts'
 import { utf8Chunks } from './utf8-chunks.ts'
@@ -17,6 +27,14 @@ export interface JsonRecord {
 /** The paths of the elements of a root list, of those of these lists in a root object, and of any other root itself. */
 export function recordsAndLists(...lists: readonly string[]): readonly string[] {
   return ['', '/*', ...lists.map((list) => `/${list}/*`)]
+}
+
+/** Reads the JSON files of an export, one after another. The others are counted. */
+export function eachJsonFile(read: ReadFile): Format['read'] {
+  return eachFile(async function* (file, options) {
+    if (file.path.endsWith('.json')) yield* read(file, options)
+    else yield [skipped('files without messages, such as uploads', { path: file.path })]
+  })
 }
 
 /**

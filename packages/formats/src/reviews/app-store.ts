@@ -1,7 +1,7 @@
 // Reviews of the App Store, as the API of App Store Connect lists them: `customerReviews`, with `include=response`.
 import { parseIsoDate } from '@sluice/contract'
-import { type Format, type Found, type Place, rejected, skipped } from '../format.ts'
-import { haveShape } from '../read/json-beginning.ts'
+import { eachFile, type Format, type Found, type Place, rejected, skipped } from '../format.ts'
+import { byShape } from '../read/json-beginning.ts'
 import { foundIn, readJson, recordsAndLists } from '../read/json-records.ts'
 import { asId, asNumber, asObject, asObjects, asText, type JsonObject } from '../values/record-fields.ts'
 import { type Review, replyQuote, reviewFields, reviewQuotes } from './reviews.ts'
@@ -21,20 +21,17 @@ export const appStoreFormat: Format = {
   name: 'app-store',
   description: 'App Store Connect customerReviews, JSON',
   isScattered: true,
-  recognises: (files, beginning) =>
-    haveShape(files, beginning, ({ members }) =>
-      ['', '[].', 'data.', 'data[].', '[].data[].'].some((at) =>
-        ['rating', 'body'].every((name) => members.has(`${at}attributes.${name}`)),
-      ),
+  recognises: byShape(({ members }) =>
+    ['', '[].', 'data.', 'data[].', '[].data[].'].some((at) =>
+      ['rating', 'body'].every((name) => members.has(`${at}attributes.${name}`)),
     ),
-  async *read(files) {
-    for (const file of files) {
-      const awaited: AwaitedReplies = new Map()
-      yield* foundIn(readJson(file, RECORDS), ({ value, place }) =>
-        resourcesIn(value).map((resource) => readResource(resource, place, awaited)),
-      )
-    }
-  },
+  ),
+  read: eachFile((file) => {
+    const awaited: AwaitedReplies = new Map()
+    return foundIn(readJson(file, RECORDS), ({ value, place }) =>
+      resourcesIn(value).map((resource) => readResource(resource, place, awaited)),
+    )
+  }),
 }
 
 /** The resources of a page, or the record itself. */

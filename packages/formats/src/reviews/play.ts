@@ -1,6 +1,6 @@
 // Reviews of Google Play, in the CSV files that its console and its storage bucket offer.
 import { parseIsoDate } from '@sluice/contract'
-import { type Format, type Found, rejected } from '../format.ts'
+import { eachFile, type Format, type Found, rejected } from '../format.ts'
 import { type CsvRow, csvColumns, readCsvRows } from '../read/csv-rows.ts'
 import { isoDateOfMillis } from '../values/iso-date.ts'
 import { asNumber, present } from '../values/record-fields.ts'
@@ -16,12 +16,10 @@ export const playFormat: Format = {
     const columns = csvColumns(await beginning(first))
     return columns.includes('Package Name') && columns.includes('Star Rating')
   },
-  async *read(files) {
-    for (const file of files) {
-      for await (const { rows } of readCsvRows(file))
-        yield rows.map((row) => (row.kind === 'rejected' ? row : readRow(row)))
-    }
-  },
+  read: eachFile(async function* (file) {
+    for await (const { rows } of readCsvRows(file))
+      yield rows.map((row) => (row.kind === 'rejected' ? row : readRow(row)))
+  }),
 }
 
 function readRow({ values, place, raw }: CsvRow): Found {

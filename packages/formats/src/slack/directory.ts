@@ -1,7 +1,7 @@
 // The names of an export: its members by id, and its conversations by the folder of their messages.
 import { type Found, type InputFile, skipped } from '../format.ts'
 import { foundIn, readJson } from '../read/json-records.ts'
-import { asId, asObject, asText, type JsonObject } from '../values/record-fields.ts'
+import { asId, asList, asObject, asText, type JsonObject } from '../values/record-fields.ts'
 
 /** A channel, a private channel, a group of direct messages, or a direct message. */
 export interface Conversation {
@@ -16,42 +16,43 @@ const MAX_NAMES = 1_000_000
 
 const USER_LISTS = new Set(['users.json', 'org_users.json'])
 /** Who installed which app. It names bots whose messages don't. */
-const APP_LOG = 'integration_logs.json'
+const APP_LOGS = new Set(['integration_logs.json'])
 const CONVERSATION_LISTS = new Set(['channels.json', 'groups.json', 'dms.json', 'mpims.json'])
 
 /** Returns whether the file names members, conversations or apps. */
 export function isList(path: string): boolean {
-  const name = fileName(path)
-  return USER_LISTS.has(name) || CONVERSATION_LISTS.has(name) || name === APP_LOG
+  return [USER_LISTS, APP_LOGS, CONVERSATION_LISTS].some((names) => names.has(fileName(path)))
 }
 
 /** Reads the lists of an export. An organisation's export has some lists for each workspace. */
 export async function readDirectory(files: readonly InputFile[]): Promise<{ directory: Directory; found: Found[] }> {
+  const names: Names = { users: new Map(), conversations: new Map(), added: new Map() }
   const found: Found[] = []
-  const users = new Map<string, string>()
-  const conversations = new Map<string, Conversation>()
-  const added: AddedApps = new Map()
-  for (const file of files.filter(({ path }) => USER_LISTS.has(fileName(path)))) {
-    await readList(file, found, (user) => addUser(users, user))
-  }
-  for (const file of files.filter(({ path }) => fileName(path) === APP_LOG)) {
-    await readList(file, found, (entry) => addApp(users, added, entry))
-  }
-  for (const file of files.filter(({ path }) => CONVERSATION_LISTS.has(fileName(path)))) {
-    await readList(file, found, (one) => addConversation(conversations, users, folderOf(file.path), one))
-  }
-  return { directory: createDirectory(users, conversations, added), found }
-}
-
-async function readList(file: InputFile, found: Found[], add: (entry: JsonObject) => boolean) {
   const reason = 'members and channels without an id or beyond the bound'
-  const entries = foundIn(readJson(file, ['/*']), ({ value, place }) =>
-    add(asObject(value) ?? {}) ? [] : skipped(reason, place),
-  )
-  for await (const list of entries) found.push(...list)
+  // Conversations and apps are named after members.
+  for (const [lists, add] of [
+    [USER_LISTS, addUser],
+    [APP_LOGS, addApp],
+    [CONVERSATION_LISTS, addConversation],
+  ] as const)
+    for (const file of files.filter(({ path }) => lists.has(fileName(path)))) {
+      const entries = foundIn(readJson(file, ['/*']), ({ value, place }) =>
+        add(names, asObject(value) ?? {}, folderOf(file.path)) ? [] : skipped(reason, place),
+      )
+      for await (const list of entries) found.push(...list)
+    }
+  return { directory: createDirectory(names), found }
 }
 
-function addUser(users: Map<string, string>, user: JsonObject): boolean {
+interface Names {
+  users: Map<string, string>
+  /** By their ids, and by their folders. */
+  conversations: Map<string, Conversation>
+  /** The names of apps and custom integrations by the second in which they were added. */
+  added: Map<string, string>
+}
+
+function addUser({ users }: Names, user: JsonObject): boolean {
   const id = asId(user.id)
   const name = userNameOf(user)
   if (!id || users.size >= MAX_NAMES) return false
@@ -59,10 +60,7 @@ function addUser(users: Map<string, string>, user: JsonObject): boolean {
   return true
 }
 
-/** The names of apps and custom integrations by the second in which they were added. */
-type AddedApps = Map<string, string>
-
-function addApp(users: Map<string, string>, added: AddedApps, entry: JsonObject): boolean {
+function addApp({ users, added }: Names, entry: JsonObject): boolean {
   const id = asId(entry.app_id)
   const name = asText(entry.app_type) ?? asText(entry.service_type)
   const second = asId(entry.date)
@@ -78,12 +76,7 @@ export function userNameOf(user: JsonObject): string | undefined {
   return asText(profile.display_name) ?? asText(profile.real_name) ?? asText(user.real_name) ?? asText(user.name)
 }
 
-function addConversation(
-  conversations: Map<string, Conversation>,
-  users: ReadonlyMap<string, string>,
-  folder: string,
-  entry: JsonObject,
-): boolean {
+function addConversation({ users, conversations }: Names, entry: JsonObject, folder: string): boolean {
   const id = asId(entry.id)
   if (!id || conversations.size >= MAX_NAMES) return false
   const conversation = { id, name: asText(entry.name) ?? namesOfMembers(users, entry) ?? id }
@@ -93,16 +86,12 @@ function addConversation(
 }
 
 /** A direct message has no name of its own. */
-function namesOfMembers(users: ReadonlyMap<string, string>, entry: JsonObject): string | undefined {
-  const members = Array.isArray(entry.members) ? entry.members.map(String) : []
+function namesOfMembers(users: Names['users'], entry: JsonObject): string | undefined {
+  const members = asList(entry.members).map(String)
   return asText(members.map((id) => users.get(id) ?? id).join(', '))
 }
 
-function createDirectory(
-  users: Map<string, string>,
-  conversations: ReadonlyMap<string, Conversation>,
-  added: AddedApps,
-) {
+function createDirectory({ users, conversations, added }: Names) {
   return {
     /** The name of a member, bot or app. */
     userName: (id: string) => users.get(id),

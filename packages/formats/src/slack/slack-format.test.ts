@@ -33,6 +33,13 @@ test('recognises an export by its lists and day files', async () => {
   expect(await recognises(slackFormat, [inputFile('users.json', users)])).toBe(false)
 })
 
+test('an export of lists alone is recognised, and the error says what it lacks', async () => {
+  expect(await recognises(slackFormat, lists)).toBe(true)
+  const others = [inputFile('ref-channels.json', []), ...lists]
+  expect(await recognises(slackFormat, others)).toBe(true)
+  await expect(find({})).rejects.toThrow(/has no messages: the folders of its channels/)
+})
+
 describe('threads', () => {
   test('a thread spans the files of its replies, a message without replies is a source too', async () => {
     const found = await find({ 'ovens/2024-05-02.json': [reply], 'ovens/2024-05-01.json': [root, alone] })
@@ -245,6 +252,7 @@ test('bots without a name have that of integration_logs.json', async () => {
 test('notes files without messages', async () => {
   const found = await readAll(slackFormat, [
     ...lists,
+    inputFile('ovens/2024-05-01.json', [root]),
     inputFile('ovens/canvas.json', []),
     inputFile('ovens/attachments/a.png', 'x'),
   ])

@@ -16,7 +16,7 @@ export const slackFormat: Format = {
   name: 'slack',
   description: 'Slack export (zip or folder)',
   isScattered: true,
-  recognises: async (files) => files.some(({ path }) => isList(path)) && files.some(({ path }) => DAY_FILE.test(path)),
+  recognises: async (files) => isExport(files) || (hasMessages(files) && files.some(({ path }) => isList(path))),
   read,
   restore: (record, { channel, users }, path) => {
     const root = folderOf(path.slice(0, Math.max(0, path.lastIndexOf('/'))))
@@ -28,7 +28,21 @@ export const slackFormat: Format = {
   },
 }
 
+function hasMessages(files: readonly InputFile[]): boolean {
+  return files.some(({ path }) => DAY_FILE.test(path))
+}
+
+/** Whether its lists show an export, even without messages. Other programs write `users.json` too. */
+function isExport(files: readonly InputFile[]): boolean {
+  const names = new Set(files.map(({ path }) => fileName(path)))
+  return names.has('users.json') && names.has('channels.json')
+}
+
 async function* read(files: readonly InputFile[], options: FormatOptions): AsyncGenerator<readonly Found[]> {
+  if (!hasMessages(files))
+    throw new FormatError(
+      'This Slack export has no messages: the folders of its channels, with a file for each day, are missing.',
+    )
   const { directory, found } = await readDirectory(files)
   yield found
   for (const file of files) {

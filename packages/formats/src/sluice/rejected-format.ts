@@ -2,7 +2,7 @@
 import { Readable } from 'node:stream'
 import type { Format, FormatOptions, Found, InputFile, Piece, RestoredFile } from '../format.ts'
 import { rejected } from '../format.ts'
-import { haveShape } from '../read/json-beginning.ts'
+import { byShape } from '../read/json-beginning.ts'
 import { type JsonRecord, readJsonLines } from '../read/json-records.ts'
 import { asObject, asText } from '../values/record-fields.ts'
 import { jsonFormat } from './sluice-formats.ts'
@@ -17,8 +17,7 @@ export function createRejectedFormat(formats: readonly Format[]): Format {
     name: 'rejected',
     description: 'NAME.rejected.ndjson of an earlier import, corrected',
     isScattered: true,
-    recognises: (files, beginning) =>
-      haveShape(files, beginning, ({ members }) => ['reason', 'path', 'record'].every((name) => members.has(name))),
+    recognises: byShape(({ members }) => ['reason', 'path', 'record'].every((name) => members.has(name))),
     async *read(files, options) {
       // Each record is a file of its own, and its warnings are those of all records.
       const warnings = new Set<string>()

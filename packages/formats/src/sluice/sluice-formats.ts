@@ -1,10 +1,10 @@
 // The formats of Sluice's own threads: NDJSON and a JSON array.
 import { createThreadParser, DEFAULT_LIMITS, type Fault, meantField, type ThreadRequest } from '@sluice/contract'
 import type { Format, FormatOptions, Found, InputFile, Noted, Piece, Place, Rejected } from '../format.ts'
-import { rejected, skipped } from '../format.ts'
-import { haveShape, type JsonShape } from '../read/json-beginning.ts'
+import { eachFile, rejected, skipped } from '../format.ts'
+import { byShape, type JsonShape } from '../read/json-beginning.ts'
 import { foundIn, type JsonRecord, readJson, readJsonLines, recordsAndLists } from '../read/json-records.ts'
-import { isObject, type JsonObject } from '../values/record-fields.ts'
+import { asList, isObject, type JsonObject } from '../values/record-fields.ts'
 import { checkFields, fieldValue, mapOption, QUOTE_FIELDS, SOURCE_FIELDS } from '../values/thread-fields.ts'
 
 /** As POST /sources:batch reads them, but a line can be longer than a request, up to `LONGEST_RECORD_BYTES`. */
@@ -34,10 +34,8 @@ function threadFormat({ name, description, isShape, readRecords }: ThreadFormat)
     name,
     description,
     isScattered: false,
-    recognises: (files, beginning) => haveShape(files, beginning, isShape),
-    async *read(files, options) {
-      for (const file of files) yield* foundIn(readRecords(file), createThreadReader(options))
-    },
+    recognises: byShape(isShape),
+    read: eachFile((file, options) => foundIn(readRecords(file), createThreadReader(options))),
   }
 }
 
@@ -68,12 +66,25 @@ function createThreadReader(options: Pick<FormatOptions, 'map' | 'set'>): (recor
 }
 
 /** Reads an invalid thread without its empty quotes and lone surrogates. */
-function readRepaired(thread: JsonObject, place: Place, original: unknown): Found[] {
-  const notes: Found[] = []
-  const repaired = withoutSurrogates(withoutEmptyQuotes(thread, place, notes), place, notes)
-  const parsed = parse(repaired, { strict: false })
-  if (parsed.ok) return [...notes, toPiece(parsed.thread, place)]
-  return [rejectFaults(parsed.errors, parsed.total, place, original)]
+function readRepaired({ quotes, ...source }: JsonObject, place: Place, original: unknown): Found[] {
+  const all = asList(quotes)
+  const kept = all.filter((quote) => !isObject(quote) || !isBlank(quote.text))
+  const notes: Found[] = Array.from({ length: all.length - kept.length }, () => skipped('quotes without text', place))
+  let hasSurrogates = false
+  const wellFormed = (record: JsonObject) =>
+    Object.fromEntries(
+      Object.entries(record).map(([name, value]) => {
+        if (typeof value !== 'string' || value.isWellFormed()) return [name, value]
+        hasSurrogates = true
+        return [name, value.toWellFormed()]
+      }),
+    )
+  const repaired = kept.map((quote) => (isObject(quote) ? wellFormed(quote) : quote))
+  const thread = { ...wellFormed(source), quotes: Array.isArray(quotes) ? repaired : quotes }
+  const parsed = parse(thread, { strict: false })
+  if (!parsed.ok) return [rejectFaults(parsed.errors, parsed.total, place, original)]
+  if (hasSurrogates) notes.push({ kind: 'replaced', reason: 'threads with lone surrogates', place })
+  return [...notes, toPiece(parsed.thread, place)]
 }
 
 type ThreadParts = { source: Omit<ThreadRequest, 'quotes'>; quotes: ThreadRequest['quotes'] }
@@ -81,32 +92,6 @@ type ThreadParts = { source: Omit<ThreadRequest, 'quotes'>; quotes: ThreadReques
 function toPiece({ source, quotes }: ThreadParts, place: Place): Piece {
   const { service, externalId, ...fields } = source
   return { kind: 'piece', service, externalId, order: '', fields, quotes, place }
-}
-
-function withoutEmptyQuotes(thread: JsonObject, place: Place, notes: Found[]): JsonObject {
-  const { quotes } = thread
-  if (!Array.isArray(quotes)) return thread
-  const kept = quotes.filter((quote: unknown) => !isObject(quote) || !isBlank(quote.text))
-  for (let count = kept.length; count < quotes.length; count++) notes.push(skipped('quotes without text', place))
-  return { ...thread, quotes: kept }
-}
-
-function withoutSurrogates({ quotes, ...source }: JsonObject, place: Place, notes: Found[]): JsonObject {
-  let count = 0
-  const wellFormed = (record: JsonObject) =>
-    Object.fromEntries(
-      Object.entries(record).map(([name, value]) => {
-        if (typeof value !== 'string' || value.isWellFormed()) return [name, value]
-        count += 1
-        return [name, value.toWellFormed()]
-      }),
-    )
-  const fixedQuotes = Array.isArray(quotes)
-    ? quotes.map((quote) => (isObject(quote) ? wellFormed(quote) : quote))
-    : quotes
-  const fixed = { ...wellFormed(source), quotes: fixedQuotes }
-  if (count > 0) notes.push({ kind: 'replaced', reason: 'threads with lone surrogates', place })
-  return fixed
 }
 
 function rejectFaults([first]: Fault[], total: number, place: Place, record: unknown): Rejected {

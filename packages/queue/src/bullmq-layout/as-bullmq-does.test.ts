@@ -8,10 +8,11 @@ import type { Job } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { it, type TestContext } from 'vitest'
 import { createRenewLocks, fetchedByBullMQ } from '../consume/bullmq-worker.ts'
-import { createCompleteJobs, createFetchJobs } from '../consume/fetch-and-complete.ts'
+import { createFetchJobs } from '../consume/fetch-and-complete.ts'
+import { nameJob } from '../enqueue/enqueue.ts'
 import { createOperations } from '../failed/operations.ts'
-import { type IngestJob, JOB_OPTIONS, jobName, type LockedJob } from '../job/job.ts'
-import { completed, createJobAdder, loadBullMQ } from '../queue.test-support.ts'
+import { type IngestJob, JOB_OPTIONS, type LockedJob } from '../job/job.ts'
+import { completed, createCompleteJobs, createJobAdder, loadBullMQ } from '../queue.test-support.ts'
 import { connectRetrying } from '../redis/redis-connections.ts'
 import { type QueueKeys, queueKeys } from './queue-keys.ts'
 
@@ -23,7 +24,6 @@ const ID = 'a-job'
 const TOKEN = 'a-token'
 const LOCK_MS = 5_000
 const ROOM = { jobs: 10, bytes: 64 * 1024 * 1024, isEmpty: true }
-const BOUNDS = { retainedMs: 60_000, transientMs: 60_000, bytes: 1_000_000, recentBytes: 1_000_000 }
 /** What a fetch finds in an empty queue. */
 const NONE = { jobs: [], needsBullMQ: false, misfit: 0, nextAt: undefined, lookAfterMs: undefined }
 
@@ -58,7 +58,7 @@ function setUp(t: TestContext) {
     async add(id = ID) {
       const stamp = await createJobAdder(redis, ours)({ id, lane: 'interactive', job: JOB })
       stamps.push(stamp)
-      await queue.add(jobName(JOB.threads), { stamp, ...JOB }, { jobId: id, ...JSON.parse(JOB_OPTIONS) })
+      await queue.add(nameJob(JOB.threads), { stamp, ...JOB }, { jobId: id, ...JSON.parse(JOB_OPTIONS) })
     },
     async fetch() {
       const { jobs, needsBullMQ } = await fetchJobs('interactive', TOKEN, ROOM)
@@ -73,7 +73,7 @@ function setUp(t: TestContext) {
     },
     async complete(theirs: Job<IngestJob> | undefined, id = ID) {
       const result = { receipts: [null] }
-      await createCompleteJobs(redis, ours, BOUNDS, 'w')([completed(id, { token: TOKEN, result })])
+      await createCompleteJobs(redis, ours)([completed(id, { token: TOKEN, result })])
       await theirs?.moveToCompleted(undefined, TOKEN, false)
     },
   }

@@ -37,9 +37,9 @@ local function activateWaiting(lane, most)
   if #ids > 0 then redis.call('LPUSH', lane .. 'active', unpack(ids)) end
   return ids
 end
--- Returns data, time of enqueueing, starts, failed tries, stalls and progress; or nothing if the job was removed.
+-- Returns data, time of enqueueing, starts, failed tries, stalls, progress and name; or nothing if the job was removed.
 local function readJob(key)
-  local job = redis.call('HMGET', key, 'data', 'timestamp', 'ats', 'atm', 'stc', 'progress')
+  local job = redis.call('HMGET', key, 'data', 'timestamp', 'ats', 'atm', 'stc', 'progress', 'name')
   return job[1] and job
 end
 local function lockJob(key, token, lockMs, now, starts)

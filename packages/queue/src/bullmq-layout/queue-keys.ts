@@ -29,6 +29,9 @@ export function queueKeys(queue: string): QueueKeys {
   return { prefix, base: `${prefix}:sluice:`, queues, jobs, markers, failed }
 }
 
+/** BullMQ's own view of both lanes. */
+export type Queues = Readonly<Record<Lane, Queue<IngestJob>>>
+
 /** The most events that BullMQ keeps of each lane. An event may have the reason of a failure. */
 const EVENTS_KEPT = 1_000
 

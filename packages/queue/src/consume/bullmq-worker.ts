@@ -5,7 +5,7 @@ import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import { triesMade, withHistory } from '../job/history.ts'
 import type { IngestJob, Lane, LockedJob } from '../job/job.ts'
 import type { OnRedisError } from '../redis/redis-connections.ts'
-import { loadScript } from '../redis/script.ts'
+import { openScript } from '../redis/script.ts'
 import { lockedJob } from './fetch-and-complete.ts'
 
 /** How often each worker looks for jobs whose lock has expired. */
@@ -47,16 +47,14 @@ function delayBeforeNextTry(_attempts: number, _type?: string, _error?: Error, j
 
 /** Describes a job that BullMQ's own script has fetched. */
 export function fetchedByBullMQ(job: Job<IngestJob>, lane: Lane, token: string): LockedJob {
-  const { id = '', data, timestamp: enqueuedAt } = job
-  const delivery = { id, lane, token, enqueuedAt, redelivered: job.attemptsStarted > 1 }
-  return withHistory(lockedJob(data, JSON.stringify(data), delivery), job)
+  const { id = '', name, data, timestamp: enqueuedAt } = job
+  const delivery = { id, name, lane, token, enqueuedAt, redelivered: job.attemptsStarted > 1 }
+  return withHistory(lockedJob(JSON.stringify(data), delivery), job)
 }
-
-const renewScript = loadScript(new URL('../bullmq-layout/jobs.lua#renew', import.meta.url))
 
 /** Makes a function that renews the locks of jobs of one lane: they stay locked for `lockMs` from then on. */
 export function createRenewLocks(redis: Redis, { jobs: laneKeys }: QueueKeys, lockMs: number) {
-  const renew = renewScript(redis)
+  const renew = openScript(redis, new URL('../bullmq-layout/jobs.lua#renew', import.meta.url))
   return (lane: Lane, jobs: Iterable<LockedJob>): Promise<unknown> =>
     renew(laneKeys[lane], lockMs, ...[...jobs].flatMap(({ id, token }) => [id, token]))
 }

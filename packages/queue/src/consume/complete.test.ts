@@ -5,12 +5,10 @@ import { queueKeys } from '../bullmq-layout/queue-keys.ts'
 import { createEnqueuer } from '../enqueue/enqueue.ts'
 import { createFailedJobs, createRecordFailure } from '../failed/failed-set.ts'
 import type { CompletedJob } from '../job/job.ts'
-import { completed as completedJob, failedAt } from '../queue.test-support.ts'
+import { BOUNDS, completed as completedJob, createCompleteJobs, failedAt } from '../queue.test-support.ts'
 import { connectRetrying } from '../redis/redis-connections.ts'
 import { createResults, type ResultBounds } from '../replies/results.ts'
-import { createCompleteJobs } from './fetch-and-complete.ts'
 
-const BOUNDS: ResultBounds = { retainedMs: 3_600_000, transientMs: 60_000, bytes: 1_000_000, recentBytes: 1_000_000 }
 const receipts = [
   {
     source: { outcome: 'created' as const, wordCount: 1, createdAt: '2024-05-01T00:00:00.000Z' },
@@ -25,7 +23,7 @@ function setUp(t: TestContext) {
   const { base, jobs } = keys
   const results = createResults(redis, keys)
   const complete = (completed: CompletedJob[], bounds: ResultBounds) =>
-    createCompleteJobs(redis, keys, bounds, 'w')(completed)
+    createCompleteJobs(redis, keys, bounds)(completed)
   /** The bytes of all results of a kind, as Redis counts them. */
   async function bytesOf(kind: 'retained' | 'transient'): Promise<number> {
     const inNewest = `local packed = redis.call('GET', KEYS[1])
@@ -136,7 +134,7 @@ it('replies on the stream of the replica that waits, and leaves out a result tha
 
 it('evicts the oldest results beyond the bound in bytes, and counts the bytes that are left', async (t) => {
   const { results, complete, addJob, bytesOf } = setUp(t)
-  const bounds = { ...BOUNDS, bytes: 5_000 }
+  const bounds = { ...BOUNDS, resultBytes: 5_000 }
   for (let at = 0; at < 20; at++) {
     await addJob(`retained-${at}`, 'x'.repeat(500))
     await complete([completed(`retained-${at}`, { data: { retained: true } })], bounds)
@@ -149,7 +147,7 @@ it('evicts the oldest results beyond the bound in bytes, and counts the bytes th
 
 it('keeps results that callers wait for although retained ones fill the bound, and the other way round', async (t) => {
   const { results, complete, addJob, bytesOf } = setUp(t)
-  const bounds = { ...BOUNDS, bytes: 20_000 }
+  const bounds = { ...BOUNDS, resultBytes: 20_000 }
   const kinds = {
     retained: (id: string) => results.findRetained(id),
     transient: async (id: string) => (await results.find([id])).get(id),
@@ -178,7 +176,7 @@ it('keeps results that callers wait for although retained ones fill the bound, a
 
 it('evicts no result that it has just stored, however large', async (t) => {
   const { results, complete, addJob } = setUp(t)
-  const bounds = { ...BOUNDS, bytes: 5_000 }
+  const bounds = { ...BOUNDS, resultBytes: 5_000 }
   await addJob('large', 'x'.repeat(10_000))
   await complete([completed('large', { data: { retained: true } }), completed('waited for')], bounds)
   assert.notEqual(await results.findRetained('large'), undefined)
@@ -190,7 +188,7 @@ it('evicts results in steps that do not block Redis, until they are within the b
   const many = Array.from({ length: 2_000 }, (_, at) => completed(`${at}`, { data: { retained: true } }))
   await complete(many, BOUNDS)
   const steps = vi.spyOn(redis, 'sendCommand')
-  await complete([completed('last')], { ...BOUNDS, bytes: 5_000 })
+  await complete([completed('last')], { ...BOUNDS, resultBytes: 5_000 })
   const left = await bytesOf('retained')
   assert(left <= 5_000, `${left}`)
   assert(steps.mock.calls.length > 2_000 / 500, `${steps.mock.calls.length} steps`)

@@ -1,34 +1,20 @@
 // Fetches the jobs of one lane, runs each, and completes it.
 import { setTimeout as delay } from 'node:timers/promises'
-import type { SeenProcess } from '@sluice/contract'
 import { Job } from 'bullmq'
-import type { Redis } from 'ioredis'
-import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
-import { type CompletedJob, type IngestJob, jobName, type Lane, type LockedJob, TRIES } from '../job/job.ts'
+import { type IngestJob, type Lane, type LockedJob, TRIES } from '../job/job.ts'
 import { createRenewLocks, fetchedByBullMQ, openWorker } from './bullmq-worker.ts'
-import { asError, type FailDeps, failJob, handleFailedTry, putBack, tryWithCare, uncountedOf } from './fail-job.ts'
-import { type Capacity, createBlockingWait, createFetchJobs } from './fetch-and-complete.ts'
+import { asError, failJob, handleFailedTry, type LaneDeps, putBack, tryWithCare } from './fail-job.ts'
+import { type Capacity, countStored, createBlockingWait, createFetchJobs } from './fetch-and-complete.ts'
 import { startSweeps } from './sweep-failed.ts'
-
-interface LaneOptions extends Omit<FailDeps, 'find'> {
-  keys: QueueKeys
-  redis: Redis
-  complete: (job: CompletedJob) => Promise<unknown>
-  /** The bounds of what the lane locks at a time. */
-  most: Pick<Capacity, 'jobs' | 'bytes'>
-  /** Resolves when the worker would work on jobs of this lane at once. */
-  ready: (lane: Lane) => Promise<void>
-}
 
 /** A lock that is not renewed ends after this time. */
 const LOCK_MS = 5_000
 /** The most jobs of a fetch after a blocking wait: if the worker died meanwhile, they wait until their locks expire. */
 const MAX_AFTER_BLOCKING = 4
 const FAILED_FETCH_MS = 500
-const SHOWN_NAME = 200
 
 /** Consumes a lane until it is closed. Fetches all waiting jobs for which it has capacity. */
-export function consumeLane(lane: Lane, options: LaneOptions) {
+export function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find'>) {
   const { keys, redis, most, pauses, ready, onError } = options
   const worker = openWorker(keys, lane, redis, LOCK_MS, onError)
   const deps = { ...options, find: (id: string) => Job.fromId<IngestJob>(worker, id) }
@@ -36,32 +22,27 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
   const fetchJobs = createFetchJobs(redis, keys, worker.id, LOCK_MS)
   const fetchWhenWoken = createFetchJobs(blocking.redis, keys, worker.id, LOCK_MS)
   const renewLocks = createRenewLocks(redis, keys, LOCK_MS)
-  const stopSweeps = startSweeps(redis, keys, lane, deps)
+  const stopSweeps = startSweeps(lane, deps)
   /** The locked jobs, with the times when they were locked, on the monotonic clock. */
   const locked = new Map<LockedJob, number>()
-  let lockedBytes = 0
   /** The bytes of the next job, if it did not fit. */
   let misfit = 0
   let freed = Promise.withResolvers<void>()
   let fetches = 0
   let closing = false
 
-  function lock(job: LockedJob): void {
-    locked.set(job, performance.now())
-    lockedBytes += job.bytes
-  }
+  const lock = (job: LockedJob) => void locked.set(job, performance.now())
 
   async function runLocked(job: LockedJob): Promise<void> {
     await runJob(job, deps).catch((error) => onError(asError(error)))
     locked.delete(job)
-    lockedBytes -= job.bytes
     freed.resolve()
     freed = Promise.withResolvers()
   }
 
   const capacity = (jobs = most.jobs): Capacity => ({
     jobs: Math.min(most.jobs - locked.size, jobs),
-    bytes: Math.max(most.bytes - lockedBytes, 0),
+    bytes: Math.max(most.bytes - [...locked.keys()].reduce((sum, { bytes }) => sum + bytes, 0), 0),
     isEmpty: locked.size === 0,
   })
 
@@ -75,10 +56,8 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
   async function fetch(wakeAt: number | undefined): Promise<{ fetched: number; nextAt: number | undefined }> {
     const token = `${worker.id}:${fetches++}`
     const fetchNow = () => fetchJobs(lane, token, capacity(), Date.now())
-    let found =
-      wakeAt === undefined
-        ? await fetchNow()
-        : await blocking.wait(wakeAt, () => fetchWhenWoken(lane, token, capacity(MAX_AFTER_BLOCKING)))
+    const fetchFirst = () => fetchWhenWoken(lane, token, capacity(MAX_AFTER_BLOCKING))
+    let found = wakeAt === undefined ? await fetchNow() : await blocking.wait(wakeAt, fetchFirst)
     while (found.lookAfterMs !== undefined) {
       await delay(found.lookAfterMs)
       if (closing || pauses.open > 0) {
@@ -130,16 +109,7 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
   }, LOCK_MS / 2)
   const fetching = keepFetching()
   return {
-    /** Returns the jobs that have been locked for longer than `ms`. */
-    lockedFor(ms: number): NonNullable<SeenProcess['slowJobs']> {
-      const now = performance.now()
-      const slow = [...locked].filter(([, since]) => now - since > ms)
-      return slow.map(([{ id, data }, since]) => ({
-        id,
-        name: jobName(data.threads).slice(0, SHOWN_NAME),
-        activeMs: Math.round(now - since),
-      }))
-    },
+    locked,
     /** Resolves when the lane runs no job but this one. */
     async othersDone(job: LockedJob): Promise<void> {
       while (locked.size > Number(locked.has(job))) await freed.promise
@@ -157,8 +127,8 @@ export function consumeLane(lane: Lane, options: LaneOptions) {
 }
 
 /** Runs a locked job once and completes it. @throws without Redis: then the lock expires. */
-async function runJob(job: LockedJob, deps: FailDeps & Pick<LaneOptions, 'complete'>): Promise<void> {
-  const { pauses, work, complete, onStored } = deps
+async function runJob(job: LockedJob, deps: LaneDeps): Promise<void> {
+  const { pauses, work, complete, stored } = deps
   if (pauses.isExclusive) return putBack(job, deps)
   const isRare = job.suspect || job.attempt > TRIES
   const tried = isRare
@@ -171,5 +141,5 @@ async function runJob(job: LockedJob, deps: FailDeps & Pick<LaneOptions, 'comple
   } catch (error) {
     return failJob(job, { failure: asError(error), final: false }, deps)
   }
-  onStored(uncountedOf(job, tried.receipts))
+  countStored(stored, job, tried.receipts)
 }

@@ -1,34 +1,25 @@
 // Consumes the queue: both lanes, which pause and close together, within one process.
-import type { Redis } from 'ioredis'
-import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
-import { createRecordFailure } from '../failed/failed-set.ts'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { SeenProcess } from '@sluice/contract'
+import { createRecordFailure, type OnEvicted } from '../failed/failed-set.ts'
 import { createRecordTry } from '../failed/tries.ts'
 import { LANES, type Lane, type LockedJob } from '../job/job.ts'
 import type { ResultBounds } from '../replies/results.ts'
 import { consumeLane } from './consume-lane.ts'
 import { createPauses } from './exclusive-run.ts'
-import type { JobHandlers } from './fail-job.ts'
+import type { LaneOptions } from './fail-job.ts'
 import { createComplete } from './fetch-and-complete.ts'
 
-export interface ConsumerOptions extends JobHandlers {
+export interface ConsumerOptions extends LaneOptions, ResultBounds {
   /** Names this process in the failed tries of a job, and in the list of completed jobs. */
   name: string
-  keys: QueueKeys
-  /** A connection that retries; each lane opens a blocking one like it. */
-  redis: Redis
-  resultBounds: ResultBounds
-  /** The most bytes of Redis for idempotency keys. Beyond it, the tenant with the most loses its oldest keys first. */
-  claimBytes: number
   /** The most bytes of Redis for failed jobs. Beyond it, the oldest are evicted first. */
   failedBytes: number
-  /** Receives the id of each failed job that was evicted. */
-  onEvicted: (jobId: string) => void
+  onEvicted: OnEvicted
   /** How many jobs of each lane this process locks at a time. */
   concurrency: Readonly<Record<Lane, number>>
   /** The most bytes of jobs that this process locks. A job beyond its lane's share is locked alone. */
   bytesInHand: number
-  /** Resolves when the worker can use jobs of this lane. Until then, any worker can fetch them. */
-  ready: (lane: Lane) => Promise<void>
 }
 
 export type Consumer = ReturnType<typeof createConsumer>
@@ -36,10 +27,12 @@ export type Consumer = ReturnType<typeof createConsumer>
 /** Each lane's share of the bytes in hand, because one bound would make the lanes wait for each other. */
 const BYTES_SHARE = { interactive: 0.75, bulk: 0.25 }
 
+const SHOWN_NAME = 200
+
 /** Starts to consume a queue. */
 export function createConsumer(options: ConsumerOptions) {
-  const { keys, redis, resultBounds, claimBytes, failedBytes, concurrency, bytesInHand, onEvicted } = options
-  const complete = createComplete(redis, keys, resultBounds, claimBytes, options.name)
+  const { keys, redis, failedBytes, concurrency, bytesInHand, onEvicted } = options
+  const complete = createComplete(redis, keys, options, options.name)
   const recordTry = createRecordTry(redis, keys, options.name)
   const recordFailure = createRecordFailure(redis, keys, failedBytes, onEvicted)
   const othersDone = (job: LockedJob) => Promise.all(lanes.map((lane) => lane.othersDone(job)))
@@ -55,15 +48,20 @@ export function createConsumer(options: ConsumerOptions) {
     pause: pauses.pause,
     resume: pauses.resume,
     /** Returns the jobs that this process has had for longer than `ms`. */
-    lockedFor: (ms: number) => lanes.flatMap((lane) => lane.lockedFor(ms)),
+    lockedFor(ms: number): NonNullable<SeenProcess['slowJobs']> {
+      const now = performance.now()
+      const slow = lanes.flatMap(({ locked }) => [...locked]).filter(([, since]) => now - since > ms)
+      return slow.map(([job, since]) => ({
+        id: job.id,
+        name: job.name.slice(0, SHOWN_NAME),
+        activeMs: Math.round(now - since),
+      }))
+    },
     /** Stops fetching, and waits `graceMs` at most for the locked jobs. Other workers get the rest. */
     async close(graceMs: number): Promise<void> {
-      const { promise: graceOver, resolve } = Promise.withResolvers<void>()
-      const timer = setTimeout(resolve, graceMs)
       const closed = Promise.all(lanes.map((lane) => lane.close()))
       pauses.release()
-      await Promise.race([closed, graceOver])
-      clearTimeout(timer)
+      await Promise.race([closed, delay(graceMs, undefined, { ref: false })])
     },
   }
 }

@@ -1,18 +1,23 @@
 // Handles tries that did not succeed, or may crash their worker: try again, put back, or fail for good.
 import type { FailedThread } from '@sluice/contract'
 import { type Job, UnrecoverableError } from 'bullmq'
+import type { Redis } from 'ioredis'
+import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import type { createRecordTry } from '../failed/tries.ts'
 import { jobProgressOf, triesOfFailed } from '../job/history.ts'
 import {
+  type CompletedJob,
   type Failure,
   type FetchedJob,
   type IngestJob,
   type JobProgress,
+  type Lane,
   type LockedJob,
   type Receipt,
   TRIES,
 } from '../job/job.ts'
 import type { Pauses } from './exclusive-run.ts'
+import { type Capacity, countStored, type StoredCounter } from './fetch-and-complete.ts'
 
 /** The store is away. Nothing is wrong with the job: it goes back to waiting and loses no try. */
 export interface Away {
@@ -28,17 +33,27 @@ export interface FailedTry {
   final: boolean
 }
 
-export interface JobHandlers {
+/** The options of a consumer that its lanes need, too. */
+export interface LaneOptions {
+  keys: QueueKeys
+  /** A connection that retries; each lane opens a blocking one like it. */
+  redis: Redis
+  /** Resolves when the worker can use jobs of this lane. Until then, any worker can fetch them. */
+  ready: (lane: Lane) => Promise<void>
   work: (job: FetchedJob) => Promise<Worked>
   /** Is awaited before a job fails for good. If it throws, the error is reported and the job fails all the same. */
   beforeFinalFailure: (job: FetchedJob) => Promise<Away | undefined>
   onFailed: (job: FetchedJob, failure: Error, final: boolean) => void
-  /** Receives each thread once that was stored, when its job has completed or failed for good. */
-  onStored: (receipts: readonly Receipt[]) => void
+  /** Counts each thread once that was stored, when its job has completed or failed for good. */
+  stored: StoredCounter
   onError: (error: Error) => void
 }
 
-export interface FailDeps extends JobHandlers {
+/** What both lanes of a consumer need. */
+export interface LaneDeps extends LaneOptions {
+  complete: (job: CompletedJob) => Promise<unknown>
+  /** The bounds of what a lane locks at a time. */
+  most: Pick<Capacity, 'jobs' | 'bytes'>
   /** Returns BullMQ's own view of a job. Only rare cases need it. */
   find: (id: string) => Promise<Job<IngestJob> | undefined>
   pauses: Pauses
@@ -71,7 +86,11 @@ export class PartlyStoredError extends Error {
 const MAX_HANDLER_CRASHES = 5
 
 /** Handles a try that threw: the job gets another try or, unless the store is away, fails for good. */
-export async function handleFailedTry(job: FetchedJob, thrown: unknown, deps: JobHandlers): Promise<FailedTry | Away> {
+export async function handleFailedTry(
+  job: FetchedJob,
+  thrown: unknown,
+  deps: Pick<LaneOptions, 'beforeFinalFailure' | 'onError'>,
+): Promise<FailedTry | Away> {
   const failure = asError(thrown)
   if (job.attempt < TRIES) return { failure, final: false }
   try {
@@ -86,7 +105,7 @@ export async function handleFailedTry(job: FetchedJob, thrown: unknown, deps: Jo
 const LOST_TRY = `gave up after ${TRIES} tries; the last one crashed or froze its worker`
 
 /** Tries a job that may crash its worker: exclusively, and counted as a crash until the try ends. */
-export function tryWithCare(suspect: LockedJob, deps: FailDeps): Promise<Worked | FailedTry> {
+export function tryWithCare(suspect: LockedJob, deps: LaneDeps): Promise<Worked | FailedTry> {
   const { pauses, othersDone, find, work } = deps
   async function tryOnce(): Promise<Worked | FailedTry> {
     if (suspect.attempt > TRIES) return handleFailedTry(suspect, new Error(LOST_TRY), deps)
@@ -106,7 +125,7 @@ export function tryWithCare(suspect: LockedJob, deps: FailDeps): Promise<Worked 
 }
 
 /** Returns a job to the waiting ones, without the loss of a try: the store is away or another job runs exclusively. */
-export async function putBack({ id, token, progress }: LockedJob, { find }: Pick<FailDeps, 'find'>): Promise<void> {
+export async function putBack({ id, token, progress }: LockedJob, { find }: Pick<LaneDeps, 'find'>): Promise<void> {
   const job = await find(id)
   // A full Redis refuses to record the time. The job goes back all the same.
   await job?.updateProgress({ ...progress, waitingSince: Date.now() }).catch(() => {})
@@ -114,7 +133,7 @@ export async function putBack({ id, token, progress }: LockedJob, { find }: Pick
 }
 
 /** Lets BullMQ count a failed try. After a final one, records the failure: if the worker dies before, see `startSweeps`. */
-export async function failJob(locked: LockedJob, { failure, final }: FailedTry, deps: FailDeps): Promise<void> {
+export async function failJob(locked: LockedJob, { failure, final }: FailedTry, deps: LaneDeps): Promise<void> {
   const job = await deps.find(locked.id)
   if (job === undefined) return
   // BullMQ's own bound of tries is never reached, because it counts failed tries and crashes separately.
@@ -132,7 +151,7 @@ export async function failJob(locked: LockedJob, { failure, final }: FailedTry, 
   const { finishedOn: failedAt } = job
   deps.onFailed(failed, failure, failedAt !== undefined)
   if (failedAt === undefined) return job.updateProgress({ ...jobProgressOf(job), waitingSince: Date.now() })
-  deps.onStored(uncountedOf(locked, receipts))
+  countStored(deps.stored, locked, receipts)
   await deps.recordFailure({ ...failed, failedAt, result: { receipts, failure: message } })
 }
 
@@ -140,11 +159,6 @@ export async function failJob(locked: LockedJob, { failure, final }: FailedTry, 
 function withCounted(progress: JobProgress, receipts: readonly (Receipt | null)[]): JobProgress {
   const counted = receipts.flatMap((receipt, place) => (receipt || progress.counted?.includes(place) ? place : []))
   return counted.length > 0 ? { ...progress, counted } : progress
-}
-
-/** Returns the receipts of threads that were stored and did not count when the job failed before. */
-export function uncountedOf({ progress }: LockedJob, receipts: readonly (Receipt | null)[]): Receipt[] {
-  return receipts.flatMap((receipt, place) => (receipt && !progress.counted?.includes(place) ? receipt : []))
 }
 
 /** Converts a thrown value, which can be anything, to an error. */

@@ -2,13 +2,14 @@
 // replies their results, and removes those that succeeded from the queue.
 import { hash } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
+import type { Outcome } from '@sluice/contract'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
-import { recentLine } from '../find/recent.ts'
+import type { RecentJob } from '../find/recent.ts'
 import { createImports } from '../imports/imports.ts'
 import { readHistory, withHistory } from '../job/history.ts'
-import type { CompletedJob, IngestJob, Lane, LockedJob } from '../job/job.ts'
-import { asList, createGroupCommit, loadScript } from '../redis/script.ts'
+import { type CompletedJob, type JobResult, type Lane, type LockedJob, traceIdOf } from '../job/job.ts'
+import { asList, createGroupCommit, openScript } from '../redis/script.ts'
 import { createRecordClaims } from '../replies/claims.ts'
 import type { ResultBounds } from '../replies/results.ts'
 
@@ -27,15 +28,12 @@ const FETCH_BYTES = { interactive: 16 * 1024 * 1024, bulk: 512 * 1024 }
 /** If as many jobs wait, any worker fetches: a larger batch is hardly cheaper. A bulk job has some fifty threads. */
 const PLENTY = { interactive: 50, bulk: 4 }
 
-const fetchScript = loadScript(new URL('./fetch.lua', import.meta.url))
-const completeScript = loadScript(new URL('./complete.lua', import.meta.url))
-
 /**
  * Makes a function by which a worker fetches jobs within a capacity, and locks them for `lockMs`, unless another worker
  * has the lane's lease: see fetch.lua. Its `now` is in ms since 1970; none if Redis runs the command later.
  */
 export function createFetchJobs(redis: Redis, { base, jobs: laneKeys }: QueueKeys, worker: string, lockMs: number) {
-  const fetchJobs = fetchScript(redis)
+  const fetchJobs = openScript(redis, new URL('./fetch.lua', import.meta.url))
   return async (lane: Lane, token: string, capacity: Capacity, now?: number) => {
     const bounds = [capacity.jobs, FETCH_BYTES[lane], capacity.bytes, Number(capacity.isEmpty)]
     const lease = [`${base}lease:${lane}`, worker, PLENTY[lane]]
@@ -56,17 +54,18 @@ export function createFetchJobs(redis: Redis, { base, jobs: laneKeys }: QueueKey
 }
 
 function readJob(lane: Lane, token: string, fields: readonly unknown[]): LockedJob {
-  const [data, timestamp, started, made, stalled, progress, id] = fields
-  const text = String(data)
-  const delivery = { id: String(id), lane, token, enqueuedAt: Number(timestamp), redelivered: Number(started) > 1 }
-  const job = lockedJob(JSON.parse(text), text, delivery)
+  const [data, timestamp, started, made, stalled, progress, name, id] = fields
+  const facts = { id: String(id), name: String(name), lane, token }
+  const delivery = { ...facts, enqueuedAt: Number(timestamp), redelivered: Number(started) > 1 }
+  const job = lockedJob(String(data), delivery)
   return made || stalled || progress ? withHistory(job, readHistory(made, stalled, progress)) : job
 }
 
-type Delivery = Pick<LockedJob, 'id' | 'lane' | 'token' | 'enqueuedAt' | 'redelivered'>
+type Delivery = Pick<LockedJob, 'id' | 'name' | 'lane' | 'token' | 'enqueuedAt' | 'redelivered'>
 
 /** Describes a job without a history that was fetched and locked. */
-export function lockedJob(data: IngestJob, text: string, delivery: Delivery): LockedJob {
+export function lockedJob(text: string, delivery: Delivery): LockedJob {
+  const data: LockedJob['data'] = JSON.parse(text)
   const bytes = Buffer.byteLength(text)
   return { ...delivery, data, digests: digestsOf(data, text), bytes, attempt: 1, suspect: false, progress: {} }
 }
@@ -75,7 +74,7 @@ export function lockedJob(data: IngestJob, text: string, delivery: Delivery): Lo
 const THREADS = '"threads":'
 
 /** Identifies the content of each thread of a job. A thread has the same digest in any job. */
-function digestsOf({ threads }: IngestJob, text: string): string[] {
+function digestsOf({ threads }: LockedJob['data'], text: string): string[] {
   const isAlone = threads.length === 1
   const texts = isAlone
     ? [text.slice(text.indexOf(THREADS) + THREADS.length, -1)]
@@ -85,45 +84,50 @@ function digestsOf({ threads }: IngestJob, text: string): string[] {
 }
 
 /**
- * Makes a function that completes jobs in one step, and then evicts results beyond their bounds, in further steps.
+ * Makes a function that completes a job together with others, in one step, and then evicts results beyond their bounds,
+ * in further steps.
  *
  * @param worker names this process in the list of completed jobs.
  */
-export function createCompleteJobs(
-  redis: Redis,
-  { base, jobs: laneKeys }: QueueKeys,
-  { retainedMs, transientMs, bytes, recentBytes }: ResultBounds,
-  worker: string,
-): (jobs: readonly CompletedJob[]) => Promise<void> {
-  const complete = completeScript(redis)
-  return async (jobs) => {
-    let args = jobs.flatMap((job) => {
-      const { id, lane, token, attempt, result } = job
-      const { retained, replyTo = '' } = job.data
-      const about = [Number(retained), attempt, replyTo, JSON.stringify(result), recentLine(job, worker)]
-      return [id, laneKeys[lane], token, ...about]
-    })
-    while ((await complete(base, retainedMs, transientMs, bytes, recentBytes, ...args)) === 1) args = []
-  }
-}
-
-/** Makes a function that completes a job, together with others. */
-export function createComplete(
-  redis: Redis,
-  keys: QueueKeys,
-  bounds: ResultBounds,
-  claimBytes: number,
-  worker: string,
-) {
-  const completeJobs = createCompleteJobs(redis, keys, bounds, worker)
+export function createComplete(redis: Redis, keys: QueueKeys, bounds: ResultBounds, worker: string) {
+  const { retainedMs, transientMs, resultBytes, recentBytes, claimBytes } = bounds
+  const completeJobs = openScript(redis, new URL('./complete.lua', import.meta.url))
   const { recordJob } = createImports(redis, keys)
   const recordClaims = createRecordClaims(redis, keys, claimBytes)
   return createGroupCommit(async (jobs: CompletedJob[]) => {
     if (jobs.some(({ data }) => data.import !== undefined)) await Promise.all(jobs.map(recordJob))
     if (jobs.some(({ data }) => data.claim !== undefined)) await recordClaims(jobs)
-    await completeJobs(jobs)
+    let args = jobs.flatMap((job) => {
+      const { id, lane, token, attempt, result, data } = job
+      const about = [Number(data.retained), attempt, data.replyTo ?? '', JSON.stringify(result)]
+      return [id, keys.jobs[lane], token, ...about, recentLine(job, worker)]
+    })
+    while ((await completeJobs(keys.base, retainedMs, transientMs, resultBytes, recentBytes, ...args)) === 1) args = []
     return jobs
   })
+}
+
+/** Describes a completed job in one line of some 150 bytes, for the list of those that completed last. */
+function recentLine({ id, name, data, attempt, enqueuedAt, result }: CompletedJob, worker: string): string {
+  const counts: Record<Outcome, number> = { created: 0, updated: 0, unchanged: 0 }
+  for (const receipt of result.receipts) if (receipt) counts[receipt.source.outcome] += 1
+  const { tenant, threads, requestId, trace } = data
+  const { created, updated, unchanged } = counts
+  const ids = [id, tenant, name, threads.length, requestId, data.import?.id ?? ''] as const
+  const facts = [created, updated, unchanged, attempt, enqueuedAt, worker, trace ? traceIdOf(trace) : ''] as const
+  return JSON.stringify([...ids, ...facts] satisfies RecentJob)
+}
+
+/** Counts threads by the outcome for their source. */
+export interface StoredCounter {
+  inc(labels: { outcome: Outcome }): void
+}
+
+/** Counts the threads of a job that were stored, and did not count when the job failed before. */
+export function countStored(counter: StoredCounter, { progress }: LockedJob, receipts: JobResult['receipts']): void {
+  for (const [place, receipt] of receipts.entries()) {
+    if (receipt && !progress.counted?.includes(place)) counter.inc({ outcome: receipt.source.outcome })
+  }
 }
 
 /** An idle worker blocks for at most `BLOCK_MS`. After `DEAD_MS` more, its connection counts as dead. */

@@ -6,7 +6,7 @@
 -- exceed, 1 if the first job may exceed them, the lane's lease, the worker, and the number of jobs that any worker
 -- fetches. Returns what keeps jobs from being fetched (bullmq, paused, leased or ''), when the next delayed job is due
 -- (ms, 0 for none), the bytes of the next job if it did not fit (else 0), a list of jobs (data, time of enqueueing,
--- starts, failed tries, stalls, progress and id), and if the lane is leased, after how many ms the worker must look
+-- starts, failed tries, stalls, progress, name and id), and if the lane is leased, after how many ms the worker must look
 -- again (0 if others do).
 --include ../bullmq-layout/jobs.lua#fetch
 
@@ -53,7 +53,7 @@ while at <= #ids do
     local size, isFirst, wasStalled = #job[1], #jobs == 0, tonumber(job[5] or 0) > 0
     if bytes + size > capacity and not (isFirst and mayExceed) then misfit = size break end
     if wasStalled and not isFirst then break end
-    job[3], job[7] = (job[3] or 0) + 1, id
+    job[3], job[8] = (job[3] or 0) + 1, id
     lockJob(key, token, lockMs, now, job[3])
     jobs[#jobs + 1] = job
     bytes = bytes + size

@@ -6,13 +6,12 @@ import { it, type TestContext } from 'vitest'
 import { queueKeys } from '../bullmq-layout/queue-keys.ts'
 import { createEnqueuer } from '../enqueue/enqueue.ts'
 import { type Lane, newJobId } from '../job/job.ts'
+import { consume } from '../queue.test-support.ts'
 import { connectRetrying } from '../redis/redis-connections.ts'
-import { createConsumer } from './consume.ts'
 import { createFetchJobs } from './fetch-and-complete.ts'
 
 const LEASE_MS = 50
 const LONG_MS = 3_600_000
-const RESULTS = { retainedMs: LONG_MS, transientMs: LONG_MS, bytes: 1_000_000, recentBytes: 1_000_000 }
 const THREAD: Thread = { source: { service: 'custom', externalId: 'a', title: 'A' }, quotes: [] }
 
 async function setUp(t: TestContext) {
@@ -54,14 +53,8 @@ async function setUp(t: TestContext) {
       let left = fetches
       const lastFetch = Promise.withResolvers<void>()
       const failed = Promise.withResolvers<Error>()
-      const consumer = createConsumer({
-        keys,
-        redis,
-        resultBounds: RESULTS,
-        claimBytes: 1_000_000,
-        failedBytes: 1_000_000,
+      const consumer = consume(keys, redis, {
         concurrency: { interactive: 100, bulk: 1 },
-        bytesInHand: 64 * 1024 * 1024,
         async ready(lane) {
           if (lane === 'bulk' || left === 0) return over.promise
           left -= 1
@@ -72,11 +65,6 @@ async function setUp(t: TestContext) {
           onBegin()
           return over.promise
         },
-        beforeFinalFailure: async () => undefined,
-        name: 'here:1',
-        onFailed: () => {},
-        onStored: () => {},
-        onEvicted: () => {},
         onError: failed.resolve,
       })
       t.onTestFinished(() => {

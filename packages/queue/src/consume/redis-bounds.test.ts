@@ -5,13 +5,11 @@ import { queueKeys } from '../bullmq-layout/queue-keys.ts'
 import { createImports } from '../imports/imports.ts'
 import type { CompletedJob } from '../job/job.ts'
 import { createLoadAudit } from '../load/queue-load.ts'
-import { completed, createJobAdder } from '../queue.test-support.ts'
+import { BOUNDS, completed, createCompleteJobs, createJobAdder } from '../queue.test-support.ts'
 import { connectRetrying, type OnRedisError } from '../redis/redis-connections.ts'
 import { createResults } from '../replies/results.ts'
-import { createCompleteJobs } from './fetch-and-complete.ts'
 
 const BYTES = 500_000
-const BOUNDS = { retainedMs: 3_600_000, transientMs: 60_000, bytes: BYTES, recentBytes: BYTES }
 /**
  * Redis keeps a result or an import in structures that grow by doubling, so its share of them differs from one to
  * another.
@@ -33,7 +31,7 @@ function setUp(t: TestContext) {
     redis,
     keys,
     found,
-    complete: createCompleteJobs(redis, keys, BOUNDS, 'w'),
+    complete: createCompleteJobs(redis, keys, { ...BOUNDS, resultBytes: BYTES, recentBytes: BYTES }),
     /** Returns the bytes of the keys whose names begin with one of these. */
     async bytesOf(...names: string[]): Promise<number> {
       const all = (await Promise.all(names.map(found))).flat()

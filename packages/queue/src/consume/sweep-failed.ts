@@ -1,9 +1,7 @@
 // Ends what workers did not live to do for jobs that failed for good.
-import type { Redis } from 'ioredis'
-import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import type { Lane } from '../job/job.ts'
-import { asList, loadScript } from '../redis/script.ts'
-import type { FailDeps } from './fail-job.ts'
+import { asList, openScript } from '../redis/script.ts'
+import type { LaneDeps } from './fail-job.ts'
 
 /** How often a worker looks for such jobs, in ms. */
 const SWEEP_EVERY_MS = 5_000
@@ -12,20 +10,13 @@ const SWEPT_AT_ONCE = 500
 /** After this time the worker of a failed job is dead, or so slow that both record the failure, which does no harm. */
 const OVERDUE_MS = 5_000
 
-const unrecordedScript = loadScript(new URL('../failed/failed-set.lua#unrecorded', import.meta.url))
-
 /**
  * Looks at some failed jobs of a lane again and again, until the returned function is called. A worker that died after
  * BullMQ kept its job as failed has left no result, so that imports and callers wait, and a job that counts as load for
  * ever.
  */
-export function startSweeps(
-  redis: Redis,
-  keys: QueueKeys,
-  lane: Lane,
-  { find, recordFailure, onError }: Pick<FailDeps, 'find' | 'recordFailure' | 'onError'>,
-): () => void {
-  const findUnrecorded = unrecordedScript(redis)
+export function startSweeps(lane: Lane, { keys, redis, find, recordFailure, onError }: LaneDeps): () => void {
+  const findUnrecorded = openScript(redis, new URL('../failed/failed-set.lua#unrecorded', import.meta.url))
   let cursor = '0'
 
   async function finish(id: string): Promise<void> {

@@ -4,18 +4,17 @@ import { UnrecoverableError } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { describe, it, type TestContext, vi } from 'vitest'
 import { type QueueKeys, queueKeys } from '../bullmq-layout/queue-keys.ts'
-import { type Capacity, createCompleteJobs, createFetchJobs } from '../consume/fetch-and-complete.ts'
+import { type Capacity, createFetchJobs } from '../consume/fetch-and-complete.ts'
 import { createFailedJobs, createRecordFailure } from '../failed/failed-set.ts'
 import { type Lane, newJobId } from '../job/job.ts'
 import { createLoadCopy } from '../load/load-copy.ts'
 import { createLoadAudit, createReadLoad, type QueueBounds, type Quota } from '../load/queue-load.ts'
 import { QueueFullError, RateLimitedError } from '../load/refusals.ts'
-import { completed, failedAt, tenantThreads } from '../queue.test-support.ts'
+import { completed, createCompleteJobs, failedAt, tenantThreads } from '../queue.test-support.ts'
 import { connectFailFast, connectRetrying } from '../redis/redis-connections.ts'
 import { createEnqueuer } from './enqueue.ts'
 
 const capacity = (jobs: number): Capacity => ({ jobs, bytes: 1_000_000, isEmpty: true })
-const RESULTS = { retainedMs: 60_000, transientMs: 60_000, bytes: 1_000_000, recentBytes: 1_000_000 }
 
 /** A queue with one replica that enqueues, and what its load is by Redis. */
 async function setUp(t: TestContext, bounds: Partial<QueueBounds> = {}) {
@@ -25,7 +24,7 @@ async function setUp(t: TestContext, bounds: Partial<QueueBounds> = {}) {
   await Promise.all([redis, worker].map((one) => new Promise((resolve) => one.once('ready', resolve))))
   t.onTestFinished(() => [redis, worker].forEach((one) => void one.disconnect()))
   const enqueuer = createEnqueuer(keys, redis, { ...UNBOUNDED, ...bounds })
-  const completeJobs = createCompleteJobs(worker, keys, RESULTS, 'w')
+  const completeJobs = createCompleteJobs(worker, keys)
   const fetchJobs = createFetchJobs(worker, keys, 'a-worker', 60_000)
   return {
     keys,
@@ -269,7 +268,7 @@ describe('the deadline of a request', () => {
     const late = async (jobId: string) => {
       const caller = ['t', '', 1, 1]
       const entry = [1, (Date.now() - 1) * 1000, 1, keys.jobs.bulk, jobId, 'name', 1, '}']
-      const args = [Date.now(), '{}', 10, 1e9, 10, 1, keys.jobs.interactive, '', 1, ...caller, ...entry]
+      const args = ['{}', 10, 1e9, 10, 1, keys.jobs.interactive, '', 1, ...caller, ...entry]
       const [, , , [outcome]] = await Reflect.get(redis, 'sluice:enqueue').call(redis, keys.base, ...args)
       return outcome
     }

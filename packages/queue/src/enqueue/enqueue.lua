@@ -3,14 +3,14 @@
 --
 -- A stamp is the last stamp plus one, or Redis's own time in µs if that is later; no replica's clock counts. So stamps
 -- go on rising when Redis fails over or loses its data. A job whose deadline has passed is refused: its caller has got
--- another answer by now. A job whose Idempotency-Key is claimed by another job is not added. ARGV: now (ms), the jobs'
--- options, most threads, bytes and interactive threads, the part of each that one tenant may have, the beginning of the
--- interactive lane's keys, the claims and their bounds as JSON ('' for none), the number of callers, for each caller:
--- tenant, bucket ('' for none), quotes a second, burst; then for each entry: caller (from 1), deadline (µs), quotes to
--- charge, the beginning of its lane's keys, id ('' only charges the bucket), name, number of threads, and data after
--- its stamp, which comes first. Returns Redis's time (µs), the totals of the load, the load of each caller's tenant and
--- the level of its bucket, and the outcome for each entry: accepted, charged, late, rate, full, share, reused, or
--- {claimed, id of the earlier job}.
+-- another answer by now. A job whose Idempotency-Key is claimed by another job is not added. ARGV: the jobs' options, most
+-- threads, bytes and interactive threads, the part of each that one tenant may have, the beginning of the interactive
+-- lane's keys, the claims and their bounds as JSON ('' for none), the number of callers, for each caller: tenant, bucket
+-- ('' for none), quotes a second, burst; then for each entry: caller (from 1), deadline (µs), quotes to charge, the
+-- beginning of its lane's keys, id ('' only charges the bucket), name, number of threads, and data after its stamp, which
+-- comes first. Returns Redis's time (µs), the totals of the load, the load of each caller's tenant and the level of its
+-- bucket, and the outcome for each entry: accepted, charged, late, rate, full, share, reused, or {claimed, id of the
+-- earlier job}.
 --include ../load/load.lua
 --include ../bullmq-layout/jobs.lua#add
 local JOB_BYTES = 625 -- What a job needs in Redis, its stamp included, beside the rest of its data.
@@ -19,14 +19,15 @@ local JOB_BYTES = 625 -- What a job needs in Redis, its stamp included, beside t
 local OTHERS, OWN, FIRST = 50, 4, 32
 -- With less time left (µs), the caller is likely to get the job's id instead of the result, which is then retained.
 local LATE = 900000
-local CALLERS, CALLER_FIELDS, ENTRY_FIELDS = 10, 4, 8
-local base, enqueuedAt, options, interactive = KEYS[1], ARGV[1], ARGV[2], ARGV[7]
-local mostThreads, mostBytes = tonumber(ARGV[3]), tonumber(ARGV[4])
-local mostInteractive, share = tonumber(ARGV[5]), tonumber(ARGV[6])
-local claims = ARGV[8] ~= '' and cjson.decode(ARGV[8])
-local entries = CALLERS + ARGV[9] * CALLER_FIELDS
+local CALLERS, CALLER_FIELDS, ENTRY_FIELDS = 9, 4, 8
+local base, options, interactive = KEYS[1], ARGV[1], ARGV[6]
+local mostThreads, mostBytes = tonumber(ARGV[2]), tonumber(ARGV[3])
+local mostInteractive, share = tonumber(ARGV[4]), tonumber(ARGV[5])
+local claims = ARGV[7] ~= '' and cjson.decode(ARGV[7])
+local entries = CALLERS + ARGV[8] * CALLER_FIELDS
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
+local enqueuedAt = string.format('%.0f', math.floor(now / 1000))
 
 local callers, tenants, buckets = {}, {}, {}
 for at = CALLERS, entries - 1, CALLER_FIELDS do

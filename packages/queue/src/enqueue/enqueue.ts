@@ -1,25 +1,119 @@
-// Adds accepted threads to the queue, as jobs, before a deadline and within bounds.
+// Adds accepted threads to the queue, as jobs, before a deadline and within bounds. Entries that arrive during a round
+// trip share the next one.
+import type { Thread } from '@sluice/contract'
 import type { Redis } from 'ioredis'
 import { openQueue, type QueueKeys } from '../bullmq-layout/queue-keys.ts'
-import { type IngestJob, jobName, type Lane } from '../job/job.ts'
+import { type IngestJob, JOB_OPTIONS, type Lane } from '../job/job.ts'
+import { createLoadCopy } from '../load/load-copy.ts'
 import { type Caller, createReadLoad, type QueueBounds, type Quota } from '../load/queue-load.ts'
-import { AcceptanceUnknownError, QueueFullError, QueueUnavailableError } from '../load/refusals.ts'
-import { claimOf } from '../replies/claims.ts'
-import { createEntrySender, ENQUEUE_MS, type Entry, type Outcome } from './send-entries.ts'
+import { AcceptanceUnknownError, QueueFullError, QueueUnavailableError, refusalByRedis } from '../load/refusals.ts'
+import { openRedisClock } from '../redis/redis-clock.ts'
+import { createSilence } from '../redis/redis-connections.ts'
+import { asList, type ChooseGroup, createGroupCommit, openScript } from '../redis/script.ts'
+import { type Claim, claimOf, claimsOf } from '../replies/claims.ts'
 
 /** A job's payload before it has its stamp. */
 export type JobInput = Omit<IngestJob, 'stamp'>
 export type Enqueuer = ReturnType<typeof createEnqueuer>
 
+/** A job that is to be added, or a charge, on its way to Redis. */
+interface Entry {
+  caller: Caller
+  /** Quotes to charge. */
+  quotes: number
+  lane: Lane
+  /** '' for a charge. */
+  jobId: string
+  name: string
+  threads: number
+  /** The job's data after its stamp. */
+  rest: string
+  claim?: Claim
+  /** When the entry arrived, on the monotonic clock, in ms. */
+  since: number
+  /** An entry that was dropped is never sent. */
+  state: 'waiting' | 'sent' | 'dropped'
+}
+
+/** Callers learn within two seconds that Redis hangs. */
+const ENQUEUE_MS = 1_800
 /** If an entry has waited for this time, new requests are refused. A new process works off a burst in less. */
 const BUSY_MS = 1_000
 /** The pause after which a refused request refreshes the copy of the load again. */
 const REFRESH_MS = 100
 
+/** What became of an entry: see enqueue.lua. `claimedBy`: the id of the earlier job of the same request. */
+type Outcome = string | { claimedBy: string }
+
 /** Opens a queue for new jobs, on a connection that fails fast: see `connectFailFast`. */
 export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBounds) {
-  const { copy, isAnswering, send, waitedMs } = createEntrySender(redis, keys, bounds)
+  const enqueueEntries = openScript(redis, new URL('./enqueue.lua', import.meta.url))
+  const clock = openRedisClock(redis)
+  const silence = createSilence(redis, clock.ask)
+  const copy = createLoadCopy(bounds)
+  const waiting = new Set<Entry>()
   let refreshedAt = 0
+  let onClose = () => {}
+  // ioredis neither rejects nor sends again what was under way on a connection that broke.
+  redis.on('close', () => onClose())
+
+  const isAnswering = () => redis.status === 'ready' && !silence.lasts
+
+  const commit = createGroupCommit(async (entries: Entry[]) => {
+    for (const entry of entries) waiting.delete(entry)
+    const aheadMs = await clock.aheadMs()
+    if (!isAnswering()) throw new QueueUnavailableError()
+    const open = entries.filter(({ state }) => state !== 'dropped')
+    const outcomes = await run(open, aheadMs)
+    return entries.map((entry) => outcomes[open.indexOf(entry)] ?? 'late')
+  }, chooseEntries)
+
+  /** Sends entries, copies the load that the reply contains, and returns the outcomes: see enqueue.lua. */
+  async function run(entries: readonly Entry[], aheadMs: number): Promise<Outcome[]> {
+    const sentAt = performance.now()
+    const callers = [...new Map(entries.map(({ caller }) => [callerId(caller), caller])).values()]
+    const ids = callers.map(callerId)
+    const claims = entries.some(({ claim }) => claim !== undefined) ? claimsOf(entries, bounds.claimBytes) : ''
+    const { threads: most, bytes: mostBytes, tenantShare } = bounds
+    const args: (string | number)[] = [JOB_OPTIONS, most, mostBytes, copy.mostInteractive(), tenantShare]
+    args.push(keys.jobs.interactive, claims, callers.length)
+    for (const { tenant, quota } of callers)
+      args.push(tenant, quota?.keyId ?? '', quota?.quotesPerSecond ?? 1, quota?.burstQuotes ?? 1)
+    for (const entry of entries) {
+      const { caller, quotes, lane, jobId, name, threads, rest } = entry
+      entry.state = 'sent'
+      const deadline = Math.floor((entry.since + ENQUEUE_MS + aheadMs) * 1000)
+      args.push(ids.indexOf(callerId(caller)) + 1, deadline, quotes, keys.jobs[lane], jobId, name, threads, rest)
+    }
+    const [timeUs, totals, loads, outcomes] = asList(await orLost(enqueueEntries(keys.base, ...args)))
+    clock.note(Number(timeUs))
+    const [threads = 0, bytes = 0, interactive = 0, drained = 0, drainedInteractive = 0] = asList(totals).map(Number)
+    copy.noteTotals({ threads, bytes, interactive, drained, drainedInteractive }, sentAt)
+    for (const [at, caller] of callers.entries()) {
+      const [threads = 0, bytes = 0, interactive = 0, level = 0] = asList(asList(loads)[at]).map(Number)
+      copy.noteCaller(caller, { threads, bytes, interactive }, level, sentAt)
+    }
+    return asList(outcomes).map((one) => (Array.isArray(one) ? { claimedBy: String(one[1]) } : String(one)))
+  }
+
+  /** Waits for the script. @throws {QueueUnavailableError | QueueFullError} if Redis has refused it. */
+  async function orLost(running: Promise<unknown>): Promise<unknown> {
+    const { promise: closed, reject } = Promise.withResolvers<never>()
+    onClose = () => reject(new Error('the connection broke'))
+    try {
+      return await Promise.race([running, closed])
+    } catch (error) {
+      if (error instanceof Error && error.name === 'ReplyError') throw refusalByRedis(error)
+      void silence.begin()
+      throw error
+    }
+  }
+
+  /** If it rejects and the entry was sent, the script may have run, unless Redis itself refused it. */
+  function send(entry: Entry): Promise<Outcome> {
+    waiting.add(entry)
+    return commit(entry)
+  }
 
   /** Charges a key for refused work. Never throws or waits. 0 quotes only ask for the load. */
   function charge(caller: Caller, quotes: number): void {
@@ -55,13 +149,16 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
     admit(caller: Caller, lane: Lane): void {
       const now = performance.now()
       const refusal = copy.refusalOf(caller, lane, now)
-      // Refusals go on while nothing is enqueued, so they ask for the load anew.
-      if (refusal !== undefined && now - refreshedAt >= REFRESH_MS) {
-        refreshedAt = now
-        charge(caller, 0)
+      if (refusal !== undefined) {
+        // Refusals go on while nothing is enqueued, so they ask for the load anew.
+        if (now - refreshedAt >= REFRESH_MS) {
+          refreshedAt = now
+          charge(caller, 0)
+        }
+        throw refusal
       }
-      if (refusal !== undefined) throw refusal
-      if (!isAnswering() || waitedMs(now) > BUSY_MS) throw new QueueUnavailableError()
+      const [oldest] = waiting
+      if (!isAnswering() || (oldest && now - oldest.since > BUSY_MS)) throw new QueueUnavailableError()
     },
     quotaLeft: copy.quotaLeft,
   }
@@ -76,8 +173,15 @@ function jobEntry(jobId: string, lane: Lane, job: JobInput, quota: Quota | undef
   const quotes = threads.reduce((sum, thread) => sum + Math.max(1, thread.quotes.length), 0)
   const caller = quota === undefined ? { tenant: job.tenant } : { tenant: job.tenant, quota }
   const claim = job.claim !== undefined && claimOf(job.claim, lane, threads)
-  const about = { caller, quotes, lane, jobId, name: jobName(threads), threads: threads.length }
+  const about = { caller, quotes, lane, jobId, name: nameJob(threads), threads: threads.length }
   return { ...about, rest: `,${data.slice(1)}`, ...(claim && { claim }), ...arrived() }
+}
+
+/** Names a job after its threads: people find it by its name. */
+export function nameJob(threads: readonly Thread[]): string {
+  const nameOf = (thread?: Thread) => `${thread?.source.service}/${thread?.source.externalId}`
+  const first = nameOf(threads[0])
+  return threads.length === 1 ? first : `${first} … ${nameOf(threads.at(-1))} (${threads.length})`
 }
 
 /**
@@ -99,4 +203,21 @@ function confirmed(entry: Entry, send: (entry: Entry) => Promise<Outcome>): Prom
     else if (entry.state !== 'sent') reject(new QueueUnavailableError(error))
   })
   return promise.finally(() => clearTimeout(timer))
+}
+
+const callerId = ({ tenant, quota }: Caller) => `${quota?.keyId ?? ''}/${tenant}`
+
+/** Bounds of one script: it blocks Redis for a millisecond or two. */
+const ENTRIES_AT_ONCE = 100
+const CHARACTERS_AT_ONCE = 2_000_000
+
+const chooseEntries: ChooseGroup<Entry> = (gathered) => {
+  const chosen: number[] = []
+  let characters = 0
+  for (const [index, { rest, state }] of gathered.entries()) {
+    characters += state === 'dropped' ? 0 : rest.length
+    if (chosen.length === ENTRIES_AT_ONCE || (chosen.length > 0 && characters > CHARACTERS_AT_ONCE)) break
+    chosen.push(index)
+  }
+  return chosen
 }

@@ -7,11 +7,18 @@ import { type TestContext, test, vi } from 'vitest'
 import { openQueue, queueKeys } from '../bullmq-layout/queue-keys.ts'
 import { openWorker } from '../consume/bullmq-worker.ts'
 import { PartlyStoredError } from '../consume/fail-job.ts'
-import { createCompleteJobs, createFetchJobs } from '../consume/fetch-and-complete.ts'
+import { createFetchJobs } from '../consume/fetch-and-complete.ts'
 import { createImports } from '../imports/imports.ts'
 import { type Lane, newJobId, TRIES } from '../job/job.ts'
 import { createReadLoad } from '../load/queue-load.ts'
-import { completed, consume, createJobAdder, failedAt, tenantThreads } from '../queue.test-support.ts'
+import {
+  completed,
+  consume,
+  createCompleteJobs,
+  createJobAdder,
+  failedAt,
+  tenantThreads,
+} from '../queue.test-support.ts'
 import { connectRetrying } from '../redis/redis-connections.ts'
 import { createResults } from '../replies/results.ts'
 import { createFailedJobs, createRecordFailure } from './failed-set.ts'
@@ -44,11 +51,10 @@ async function open(t: TestContext) {
   })
   const enqueue = createJobAdder(redis, keys)
   const record = createRecordFailure(redis, keys, 1_000_000_000, () => {})
-  const bounds = { retainedMs: 60_000, transientMs: 60_000, bytes: 1_000_000, recentBytes: 1_000_000 }
   return {
     redis,
     record,
-    complete: createCompleteJobs(redis, keys, bounds, 'w'),
+    complete: createCompleteJobs(redis, keys),
     find: (id: string) => queues.interactive.getJob(id),
     async failFetched(lane: Lane, id: string, reason: string) {
       await (await Job.fromId(workers[lane], id))?.moveToFailed(new UnrecoverableError(reason), 'token')
@@ -133,6 +139,14 @@ test('failures of one cause have one reasonGroup, by which they are found togeth
   assert.equal((await failedJobs.groups({ tenant: 'other' })).groups.length, 1)
   const cut = await fail({ reason: `refused: "${'x'.repeat(3_000)}"` })
   assert.equal((await failedJobs.find(cut))?.reasonGroup, 'refused: …')
+})
+
+test('a reason that is longer than what lists show has one reasonGroup everywhere', async (t) => {
+  const { fail, failedJobs } = await open(t)
+  const id = await fail({ reason: `threads[0] "slack/a": ${'refused '.repeat(300)}` })
+  const { jobs } = await failedJobs.list({ filter: {}, limit: 1 })
+  assert.equal(jobs[0]?.reason.length, 2_000)
+  assert.equal(jobs[0]?.reasonGroup, (await failedJobs.find(id))?.reasonGroup)
 })
 
 test('groups read no payload, but that of a job whose failure was not recorded', async (t) => {
@@ -254,7 +268,7 @@ test('a job keeps its failed tries and threads, and each stored thread counts on
   })
   const cause = new TypeError('b is broken')
   const failedThreads = [{ place: 1, service: 'slack', externalId: 'b', reason: 'x'.repeat(1_000) }]
-  const counted: string[][] = []
+  const counted: string[] = []
   let isMended = false
   const consumer = consume(keys, redis, {
     async work() {
@@ -262,12 +276,12 @@ test('a job keeps its failed tries and threads, and each stored thread counts on
       const receipts = [receipt('created'), null, receipt('created')]
       throw new PartlyStoredError('b failed', failedThreads, receipts, cause)
     },
-    onStored: (receipts) => void counted.push(receipts.map(({ source }) => source.outcome)),
+    stored: { inc: ({ outcome }) => void counted.push(outcome) },
   })
   t.onTestFinished(() => consumer.close(1_000))
   const job = await vi.waitFor(async () => {
     const found = await failedJobs.find(id)
-    assert(found !== undefined && counted.length === 1)
+    assert(found !== undefined && counted.length === 2)
     return found
   }, HANG_MS)
   assert.deepEqual(
@@ -280,8 +294,8 @@ test('a job keeps its failed tries and threads, and each stored thread counts on
   assert.match(job.stack.at(-1) ?? '', /^TypeError: b is broken\n/)
   isMended = true
   await failedJobs.move('retry', [id])
-  await vi.waitFor(() => assert.equal(counted.length, 2), HANG_MS)
-  assert.deepEqual(counted, [['created', 'created'], ['unchanged']])
+  await vi.waitFor(() => assert.equal(counted.length, 3), HANG_MS)
+  assert.deepEqual(counted, ['created', 'created', 'unchanged'])
 })
 
 test('a thread that has counted does not count again, whichever threads fail after a retry', async (t) => {
@@ -298,23 +312,24 @@ test('a thread that has counted does not count again, whichever threads fail aft
     const { earlier = 0 } = JSON.parse((await redis.hget(keys.jobs.bulk + id, 'progress')) ?? '{}')
     await redis.hset(keys.jobs.bulk + id, 'atm', earlier + TRIES - 1)
     const receipts = stored.map((isStored, at) => {
-      const source = { outcome: 'created' as const, wordCount: at, createdAt: '2024-05-01T00:00:00.000Z' }
+      const outcome = at === 0 ? 'created' : 'updated'
+      const source = { outcome, wordCount: 1, createdAt: '2024-05-01T00:00:00.000Z' } as const
       return isStored ? { source, outcomes: '' } : null
     })
-    const counted = Promise.withResolvers<string[]>()
+    const counted: string[] = []
+    const begun = Promise.withResolvers<void>()
     const consumer = consume(keys, redis, {
       async work() {
+        begun.resolve()
         if (stored.includes(false)) throw new PartlyStoredError('no', [], receipts, undefined)
         return { receipts: receipts.flatMap((receipt) => receipt ?? []) }
       },
-      onStored: (all) => counted.resolve(all.map(({ source }) => threads[source.wordCount]?.source.externalId ?? '')),
+      stored: { inc: ({ outcome }) => void counted.push(outcome === 'created' ? 'a' : 'b') },
     })
-    try {
-      return await counted.promise
-    } finally {
-      await consumer.close(1_000)
-      await failedJobs.move('retry', [id])
-    }
+    await begun.promise
+    await consumer.close(10_000)
+    await failedJobs.move('retry', [id])
+    return counted
   }
   assert.deepEqual(await countedBy([true, false]), ['a'])
   assert.deepEqual(await countedBy([false, false]), [])

@@ -11,13 +11,14 @@ import {
   parseIsoDate,
   placeText,
 } from '@sluice/contract'
-import type { Job, Queue } from 'bullmq'
+import type { Job } from 'bullmq'
 import type { Redis } from 'ioredis'
-import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
+import type { QueueKeys, Queues } from '../bullmq-layout/queue-keys.ts'
 import { importBounds, progressOf } from '../imports/imports.ts'
 import { type JobHistory, readHistory, triesOfFailed } from '../job/history.ts'
 import { FAILED_KEPT_S, type Failure, type IngestJob, isJobId, LANES, type Lane } from '../job/job.ts'
-import { asList, loadScript, lowerAscii } from '../redis/script.ts'
+import { lowerAscii } from '../redis/lua-file.ts'
+import { asList, openScript } from '../redis/script.ts'
 import { longestPieceOf, reasonGroupOf, SHOWN_REASON } from './reasons.ts'
 import { readTries } from './tries.ts'
 
@@ -39,17 +40,10 @@ const GROUPED_AT_ONCE = 250
 /** A page is returned after this time, even if it is not full. */
 const PAGE_MS = 2_000
 
-const scanScript = loadScript(new URL('../bullmq-layout/jobs.lua#scan', import.meta.url))
-const moveScript = loadScript(new URL('./failed-set.lua#move', import.meta.url))
-
 /** Opens the failed jobs of a queue. */
-export function createFailedJobs(
-  redis: Redis,
-  { base, jobs: laneKeys, failed }: QueueKeys,
-  queues: Readonly<Record<Lane, Queue<IngestJob>>>,
-) {
-  const scanLane = scanScript(redis)
-  const moveJobs = moveScript(redis)
+export function createFailedJobs(redis: Redis, { base, jobs: laneKeys, failed }: QueueKeys, queues: Queues) {
+  const scanLane = openScript(redis, new URL('../bullmq-layout/jobs.lua#scan', import.meta.url))
+  const moveJobs = openScript(redis, new URL('./failed-set.lua#move', import.meta.url))
 
   /** Examines the next jobs and returns those that match, at most `limit`. */
   async function scan({ filter, limit, after }: FailedJobQuery): Promise<ScannedJobs> {
@@ -158,10 +152,10 @@ function readJob(lane: Lane, filter: FailedJobFilter, fields: readonly unknown[]
   if (data !== undefined && !matches(data, filter)) return []
   const about = { tenant: data?.tenant ?? String(tenant), threads: data?.threads.length ?? Number(threads) }
   const times = { timestamp: Number(timestamp), finishedOn: Number(at) }
-  const failedReason = String(reason ?? '').slice(0, SHOWN_REASON)
-  if (filter.reasonGroup !== undefined && filter.reasonGroup !== reasonGroupOf(failedReason)) return []
-  const history = readHistory(atm, stc, progress)
-  return [summaryOf(lane, about, { id: String(id), name: String(name), ...times, failedReason, ...history })]
+  const facts = { id: String(id), name: String(name), ...times, failedReason: String(reason ?? '') }
+  const job = summaryOf(lane, about, { ...facts, ...readHistory(atm, stc, progress) })
+  if (filter.reasonGroup !== undefined && filter.reasonGroup !== job.reasonGroup) return []
+  return [{ ...job, reason: job.reason.slice(0, SHOWN_REASON) }]
 }
 
 type ShownFields = Pick<Job, 'name' | 'timestamp' | 'finishedOn' | 'failedReason'> &
@@ -206,7 +200,8 @@ function newestFirst(one: FailedJobPlace, other: FailedJobPlace): number {
   return other.at - one.at || (one.id < other.id ? 1 : one.id > other.id ? -1 : 0)
 }
 
-const recordScript = loadScript(new URL('./failed-set.lua#record', import.meta.url))
+/** Receives the id of each failed job that was evicted. */
+export type OnEvicted = (jobId: string) => void
 
 /**
  * Makes a function that records a failed job with its result, and evicts the oldest ones beyond their bound. A job that
@@ -214,13 +209,9 @@ const recordScript = loadScript(new URL('./failed-set.lua#record', import.meta.u
  *
  * @param failedBytes the most bytes of Redis for all failed jobs, as BullMQ keeps them.
  */
-export function createRecordFailure(
-  redis: Redis,
-  { base, jobs }: QueueKeys,
-  failedBytes: number,
-  onEvicted: (jobId: string) => void,
-) {
-  const record = recordScript(redis)
+export function createRecordFailure(redis: Redis, keys: QueueKeys, failedBytes: number, onEvicted: OnEvicted) {
+  const { base, jobs } = keys
+  const record = openScript(redis, new URL('./failed-set.lua#record', import.meta.url))
   const bounds = [FAILED_KEPT_S * 1000, failedBytes, jobs.interactive, jobs.bulk, ...importBounds()]
   return async (job: Failure): Promise<void> => {
     const { id, lane, data, failedAt, result } = job

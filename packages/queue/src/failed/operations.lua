@@ -1,38 +1,30 @@
 -- Operations: on failed jobs, opened by one process and carried out by the process that has the lease, and on lanes.
 -- `operation:ID` is a hash with the operation, its request, and the place where it goes on; `operations` are the ids of the
 -- open ones, and `newest-operations` those of the newest ones, open or completed.
+local function addOperation(base, id, operation, keptMs, most)
+  redis.call('HSET', base .. 'operation:' .. id, 'operation', operation)
+  redis.call('PEXPIRE', base .. 'operation:' .. id, keptMs)
+  redis.call('LPUSH', base .. 'newest-operations', id)
+  redis.call('LTRIM', base .. 'newest-operations', 0, most - 1)
+end
 --part open
 #!lua flags=allow-oom
 -- Adds an operation to the open ones. ARGV: most open operations, ms to keep an operation that is never finished, id,
 -- operation, and its request. Returns 0 if too many are open.
+--include operations.lua
 local base, most, keptMs, id = KEYS[1], tonumber(ARGV[1]), ARGV[2], ARGV[3]
-local key, newest = base .. 'operation:' .. id, base .. 'newest-operations'
 if redis.call('LLEN', base .. 'operations') >= most then return 0 end
-redis.call('HSET', key, 'operation', ARGV[4], 'request', ARGV[5])
-redis.call('PEXPIRE', key, keptMs)
+addOperation(base, id, ARGV[4], keptMs, most)
+redis.call('HSET', base .. 'operation:' .. id, 'request', ARGV[5])
 redis.call('RPUSH', base .. 'operations', id)
-redis.call('LPUSH', newest, id)
-redis.call('LTRIM', newest, 0, most - 1)
 return 1
---part list
--- Returns the newest operations, the newest first, and those that are open.
-local found, isListed = {}, {}
-local function list(ids, from, to, step)
-  for at = from, to, step do
-    if not isListed[ids[at]] then found[#found + 1] = redis.call('HGET', KEYS[1] .. 'operation:' .. ids[at], 'operation') or nil end
-    isListed[ids[at]] = true
-  end
-end
-local newest, open = redis.call('LRANGE', KEYS[1] .. 'newest-operations', 0, -1), redis.call('LRANGE', KEYS[1] .. 'operations', 0, -1)
-list(newest, 1, #newest, 1)
-list(open, #open, 1, -1)
-return found
 --part lane
 #!lua flags=allow-oom
 -- Pauses or resumes a lane, and records that. ARGV: pause or resume, the lane, the beginning of its keys, who pauses it,
 -- ms to keep the operation, most operations to list, its id, and the operation.
 --include ../bullmq-layout/jobs.lua#pause
-local base, kind, lane, key = KEYS[1], ARGV[1], ARGV[2], KEYS[1] .. 'operation:' .. ARGV[7]
+--include operations.lua
+local base, kind, lane = KEYS[1], ARGV[1], ARGV[2]
 if kind == 'resume' then
   redis.call('HDEL', base .. 'paused', lane)
   resumeLane(ARGV[3])
@@ -40,10 +32,7 @@ elseif not isPaused(ARGV[3]) then
   redis.call('HSET', base .. 'paused', lane, ARGV[4])
   pauseLane(ARGV[3])
 end
-redis.call('HSET', key, 'operation', ARGV[8])
-redis.call('PEXPIRE', key, ARGV[5])
-redis.call('LPUSH', base .. 'newest-operations', ARGV[7])
-redis.call('LTRIM', base .. 'newest-operations', 0, ARGV[6] - 1)
+addOperation(base, ARGV[7], ARGV[8], ARGV[5], ARGV[6])
 return 1
 --part claim
 #!lua flags=allow-oom

@@ -15,7 +15,7 @@ import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import { type Lane, newJobId } from '../job/job.ts'
 import { orUnavailable } from '../load/refusals.ts'
-import { asList, loadScript } from '../redis/script.ts'
+import { asList, openScript } from '../redis/script.ts'
 import type { FailedJobs } from './failed-set.ts'
 
 /** Too many operations are open. */
@@ -47,20 +47,13 @@ const DAY_MS = 24 * 60 * 60 * 1_000
 const UNFINISHED_KEPT_MS = 31 * DAY_MS
 const FINISHED_KEPT_MS = 7 * DAY_MS
 
-const openScript = loadScript(new URL('./operations.lua#open', import.meta.url))
-const claimScript = loadScript(new URL('./operations.lua#claim', import.meta.url))
-const recordScript = loadScript(new URL('./operations.lua#record', import.meta.url))
-const laneScript = loadScript(new URL('./operations.lua#lane', import.meta.url))
-const listScript = loadScript(new URL('./operations.lua#list', import.meta.url))
-
 /** Keeps the operations of a queue in Redis. */
 export function createOperations(redis: Redis, { base, jobs }: QueueKeys) {
-  const openOperation = openScript(redis)
-  const claimOldest = claimScript(redis)
-  const recordStep = recordScript(redis)
-  const operateLane = laneScript(redis)
-  const listNewest = listScript(redis)
-  const readOperation = (text: unknown): Operation => JSON.parse(String(text))
+  const openOperation = openScript(redis, new URL('./operations.lua#open', import.meta.url))
+  const claimOldest = openScript(redis, new URL('./operations.lua#claim', import.meta.url))
+  const recordStep = openScript(redis, new URL('./operations.lua#record', import.meta.url))
+  const operateLane = openScript(redis, new URL('./operations.lua#lane', import.meta.url))
+  const readOperation = (text: string): Operation => JSON.parse(text)
 
   function newOperation(facts: Pick<Operation, 'kind' | 'state' | 'by' | 'filter' | 'lane' | 'total'>): Operation {
     const now = new Date().toISOString()
@@ -100,7 +93,13 @@ export function createOperations(redis: Redis, { base, jobs }: QueueKeys) {
     },
     /** Returns the newest operations, the newest first: `OPERATIONS_LISTED`, and all that are open. */
     async list(): Promise<Operation[]> {
-      return asList(await listNewest(base)).map(readOperation)
+      const [newest, open] = await Promise.all([
+        redis.lrange(`${base}newest-operations`, 0, -1),
+        redis.lrange(`${base}operations`, 0, -1),
+      ])
+      const ids = new Set([...newest, ...open.reverse()])
+      const found = await Promise.all(Array.from(ids, (id) => redis.hget(`${base}operation:${id}`, 'operation')))
+      return found.flatMap((text) => (text === null ? [] : readOperation(text)))
     },
     /** Returns the oldest open operation if this process gets or has the lease on all of them. */
     async claim(token: string): Promise<OpenOperation | undefined> {

@@ -3,7 +3,7 @@ import type { FailedThread, RecordedTry } from '@sluice/contract'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import type { JobProgress, LockedJob } from '../job/job.ts'
-import { loadScript } from '../redis/script.ts'
+import { openScript } from '../redis/script.ts'
 
 /** The most characters of a reason here. The reason of the last try is kept whole by BullMQ. */
 const REASON_CHARACTERS = 300
@@ -16,11 +16,9 @@ interface FailedThreads {
   threads: FailedThread[]
 }
 
-const recordScript = loadScript(new URL('./failed-set.lua#try', import.meta.url))
-
 /** Makes a function that records a failed try, before BullMQ counts the try, if this worker still has the job's lock. */
 export function createRecordTry(redis: Redis, { jobs }: QueueKeys, worker: string) {
-  const record = recordScript(redis)
+  const record = openScript(redis, new URL('./failed-set.lua#try', import.meta.url))
   return async (
     { id, lane, token }: LockedJob,
     { message }: Error,

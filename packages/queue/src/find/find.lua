@@ -6,8 +6,8 @@
 -- failed jobs), the cursor ('' to examine only the named jobs), the beginning of both lanes' keys, the tenant ('' for
 -- all), a part of the reason in lower case, the text, the text in a JSON string, '"' if the text is whole and '' if it is
 -- a beginning, then ids and lanes whose payloads a call before had no room for.
--- Returns `busy` if another search has the lease. Else the next cursor, the number of jobs examined, ids and lanes of the
--- jobs that match, and ids and lanes of those whose payloads are left to the next call.
+-- Returns `busy` if another search has the lease. Else the next cursor, the number of jobs examined, id and lane of each
+-- job that matches, and those of each whose payload is left to the next call.
 --include ../load/load.lua#release
 --include ../bullmq-layout/jobs.lua#states
 --include search-lease.lua
@@ -37,7 +37,7 @@ end
 
 local found, left, bytes = {}, {}, 0
 local function add(list, id, lane)
-  list[#list + 1], list[#list + 2] = id, lane
+  list[#list + 1] = {id, lane}
 end
 local function examineData(id, lane)
   if bytes > BYTES_AT_ONCE then return add(left, id, lane) end

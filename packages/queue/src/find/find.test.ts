@@ -4,17 +4,15 @@ import type { FindLine, FindQuery, Hit, Thread } from '@sluice/contract'
 import { requiredUrl, testQueueName, UNBOUNDED } from '@sluice/test-support'
 import { it, type TestContext } from 'vitest'
 import { queueKeys } from '../bullmq-layout/queue-keys.ts'
-import { createCompleteJobs } from '../consume/fetch-and-complete.ts'
 import { createEnqueuer, type JobInput } from '../enqueue/enqueue.ts'
 import { createFailedJobs, createRecordFailure } from '../failed/failed-set.ts'
 import { createImports } from '../imports/imports.ts'
 import { type Lane, newJobId } from '../job/job.ts'
-import { completed, failedAt } from '../queue.test-support.ts'
+import { BOUNDS, completed, createCompleteJobs, failedAt } from '../queue.test-support.ts'
 import { connectRetrying } from '../redis/redis-connections.ts'
 import { createResults } from '../replies/results.ts'
 import { createFind, SearchesFullError } from './find.ts'
 
-const BOUNDS = { retainedMs: 60_000, transientMs: 60_000, bytes: 1_000_000, recentBytes: 1_000_000 }
 const NOBODY = new AbortController().signal
 
 function thread(externalId: string, quotes: string[] = []): Thread {

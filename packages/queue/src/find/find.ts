@@ -15,11 +15,12 @@ import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import type { Imports } from '../imports/imports.ts'
 import { readHistory, triesOfFailed } from '../job/history.ts'
-import { type IngestJob, isJobId, LANES, type Lane } from '../job/job.ts'
+import { type IngestJob, isJobId, LANES, type Lane, traceIdOf } from '../job/job.ts'
 import { orUnavailable } from '../load/refusals.ts'
-import { asList, loadScript, lowerAscii } from '../redis/script.ts'
+import { lowerAscii } from '../redis/lua-file.ts'
+import { asList, openScript, type Script } from '../redis/script.ts'
 import type { Results } from '../replies/results.ts'
-import { readRecent, traceIdOf } from './recent.ts'
+import { readRecent } from './recent.ts'
 
 interface FindDeps {
   imports: Pick<Imports, 'find'>
@@ -46,15 +47,21 @@ const SAY_MS = 250
 const LEFT_AT_ONCE = 100
 const SHOWN_REASON = 500
 
-const scanScript = loadScript(new URL('./find.lua', import.meta.url))
-const recentScript = loadScript(new URL('./recent.lua#search', import.meta.url))
-const releaseScript = loadScript(new URL('./search-lease.lua#release', import.meta.url))
+/** A search that goes on. */
+interface Search extends FindQuery, ReturnType<typeof wantedOf> {
+  /** Returns whether hits in one of these states are wanted. */
+  wants: (...states: FoundState[]) => boolean
+  /** Compares an externalId with the text. */
+  matches: (externalId?: string) => boolean | undefined
+  /** Runs a script once no other search runs, with the token of the search, and pauses. @throws {QueueUnavailableError} */
+  step: (script: Script, ...args: string[]) => Promise<readonly unknown[]>
+}
 
 /** Makes the search. */
 export function createFind(redis: Redis, keys: QueueKeys, deps: FindDeps) {
-  const scanJobs = scanScript(redis)
-  const scanRecent = recentScript(redis)
-  const release = releaseScript(redis)
+  const scanJobs = openScript(redis, new URL('./find.lua', import.meta.url))
+  const scanRecent = openScript(redis, new URL('./recent.lua#search', import.meta.url))
+  const release = openScript(redis, new URL('./search-lease.lua#release', import.meta.url))
   let searches = 0
 
   /**
@@ -68,8 +75,26 @@ export function createFind(redis: Redis, keys: QueueKeys, deps: FindDeps) {
     searches += 1
     const seen = new Set<string>()
     const token = randomUUID()
+    const only = query.state ?? (query.reason === undefined ? undefined : 'failed')
+    const { text, isPrefix } = wantedOf(query)
+    const search: Search = {
+      ...query,
+      text,
+      isPrefix,
+      matches: (externalId) => (isPrefix ? externalId?.startsWith(text) : externalId === text),
+      wants: (...states) => only === undefined || states.includes(only),
+      async step(script, ...args) {
+        for (;;) {
+          signal.throwIfAborted()
+          const reply = await orUnavailable(script(keys.base, token, ...args))
+          const isBusy = reply === 'busy'
+          await delay(isBusy ? BUSY_MS : PAUSE_MS, undefined, { signal })
+          if (!isBusy) return asList(reply)
+        }
+      },
+    }
     try {
-      for await (const line of search(query, token, signal)) {
+      for await (const line of run(search, signal)) {
         if ('hit' in line) {
           const name = `${line.hit.state}/${line.hit.id}`
           if (seen.has(name)) continue
@@ -85,21 +110,18 @@ export function createFind(redis: Redis, keys: QueueKeys, deps: FindDeps) {
     }
   }
 
-  async function* search(query: FindQuery, token: string, signal: AbortSignal): AsyncGenerator<FindLine> {
-    const wanted = { ...query, ...wantedOf(query) }
-    const wants = (...states: FoundState[]) =>
-      states.some((state) => (query.state === undefined ? query.reason === undefined : query.state === state)) ||
-      (query.reason !== undefined && states.includes('failed'))
-    const stored = wants('stored') ? deps.findStored(query, signal) : undefined
+  async function* run(search: Search, signal: AbortSignal): AsyncGenerator<FindLine> {
+    const { wants } = search
+    const stored = wants('stored') ? deps.findStored(search, signal) : undefined
     stored?.catch(() => {}) // awaited below
-    if (isJobId(wanted.text)) yield* byId(wanted, wants)
+    if (isJobId(search.text)) yield* byId(search)
     if (wants('waiting', 'active')) {
-      yield* scan('names', wanted, wants, token, signal)
-      yield* scan('payloads', wanted, wants, token, signal)
+      yield* scan('names', search)
+      yield* scan('payloads', search)
     }
     // A job that fails or completes during the search is found there.
-    if (wants('failed')) for (const lane of LANES) yield* scan(lane, wanted, wants, token, signal)
-    if (wants('completed')) yield* completed(wanted, token, signal)
+    if (wants('failed')) for (const lane of LANES) yield* scan(lane, search)
+    if (wants('completed')) yield* completed(search)
     if (stored === undefined) return
     const { hits, note } = await stored
     for (const hit of hits) yield { hit }
@@ -107,66 +129,57 @@ export function createFind(redis: Redis, keys: QueueKeys, deps: FindDeps) {
   }
 
   /** Looks up a job and an import by their id. */
-  async function* byId(wanted: Wanted, wants: Wants): AsyncGenerator<FindLine> {
-    const id = wanted.text
-    for (const lane of LANES) yield* describe(id, lane, wanted, wants)
-    const retained = wants('completed') ? await orUnavailable(deps.results.findRetained(id)) : undefined
+  async function* byId(search: Search): AsyncGenerator<FindLine> {
+    const { text: id, tenant, state } = search
+    for (const lane of LANES) yield* describe(id, lane, search)
+    const retained = search.wants('completed') ? await orUnavailable(deps.results.findRetained(id)) : undefined
     if (retained !== undefined) {
-      const hit = hitOf(id, JSON.parse(retained.data), wanted)
+      const hit = hitOf(id, JSON.parse(retained.data), search)
       const facts = { attempts: retained.attempts, endedAt: new Date(retained.at).toISOString() }
       if (hit) yield { hit: { ...hit, state: 'completed', ...facts } }
     }
     const found = await orUnavailable(deps.imports.find(id))
-    if (found === undefined || (wanted.tenant !== undefined && wanted.tenant !== found.tenant)) return
-    if (wanted.state === undefined) yield { hit: { kind: 'import', id, tenant: found.tenant, threads: found.received } }
+    if (found === undefined || (tenant !== undefined && tenant !== found.tenant)) return
+    if (state === undefined) yield { hit: { kind: 'import', id, tenant: found.tenant, threads: found.received } }
   }
 
   /** Examines a set of jobs step by step. */
-  async function* scan(
-    set: 'names' | 'payloads' | Lane,
-    wanted: Wanted,
-    wants: Wants,
-    token: string,
-    signal: AbortSignal,
-  ): AsyncGenerator<FindLine> {
-    const { text, isPrefix, tenant = '', reason = '' } = wanted
+  async function* scan(set: 'names' | 'payloads' | Lane, search: Search): AsyncGenerator<FindLine> {
+    const { text, isPrefix, tenant = '', reason = '' } = search
+    const { interactive, bulk } = keys.jobs
     const isLane = set === 'interactive' || set === 'bulk'
-    const needles = [lowerAscii(reason), text, JSON.stringify(text).slice(1, -1), isPrefix ? '' : '"']
+    const wanted = [tenant, lowerAscii(reason), text, inJson(text), isPrefix ? '' : '"']
     const say = createProgress(isLane ? 'failed' : set)
     let left: unknown[] = []
     for (let cursor = '0', isLast = false; !isLast; ) {
-      const now = left.splice(0, 2 * LEFT_AT_ONCE).map(String)
+      const now = left.splice(0, LEFT_AT_ONCE).flatMap((job) => asList(job).map(String))
       const from = now.length > 0 ? '' : cursor
-      const { interactive, bulk } = keys.jobs
-      const args = [isLane ? keys.jobs[set] : set, from, interactive, bulk, tenant, ...needles, ...now]
-      const [next, count, found, more] = await step(() => scanJobs(keys.base, token, ...args), signal)
+      const args = [isLane ? keys.jobs[set] : set, from, interactive, bulk, ...wanted, ...now]
+      const [next, count, found, more] = await search.step(scanJobs, ...args)
       left = [...left, ...asList(more)]
       if (from !== '') cursor = String(next)
       isLast = cursor === '0' && left.length === 0
-      const ids = asList(found)
-      for (let at = 0; at < ids.length; at += 2)
-        yield* describe(String(ids[at]), ids[at + 1] === interactive ? 'interactive' : 'bulk', wanted, wants)
+      for (const [id, lane] of asList(found).map(asList))
+        yield* describe(String(id), lane === interactive ? 'interactive' : 'bulk', search)
       yield* say(Number(count), isLast)
     }
   }
 
-  async function* completed(wanted: Wanted, token: string, signal: AbortSignal): AsyncGenerator<FindLine> {
-    const json = JSON.stringify(wanted.text).slice(1, -1)
+  async function* completed(search: Search): AsyncGenerator<FindLine> {
     const say = createProgress('completed')
     for (let after = '+'; after !== ''; ) {
-      const [next, count, found] = await step(() => scanRecent(keys.base, token, after, json), signal)
+      const [next, count, found] = await search.step(scanRecent, after, inJson(search.text))
       after = String(next)
-      const lines = asList(found)
-      for (let at = 0; at < lines.length; at += 2) {
-        const hit = readRecent(String(lines[at]), String(lines[at + 1]))
-        if (recentMatches(hit, wanted)) yield { hit }
+      for (const [entry, line] of asList(found).map(asList)) {
+        const hit = readRecent(String(entry), String(line))
+        if (recentMatches(hit, search)) yield { hit }
       }
       yield* say(Number(count), after === '')
     }
   }
 
   /** Yields the job as it is now if it matches. A job that ended meanwhile is found among the completed ones. */
-  async function* describe(id: string, lane: Lane, wanted: Wanted, wants: Wants): AsyncGenerator<FindLine> {
+  async function* describe(id: string, lane: Lane, search: Search): AsyncGenerator<FindLine> {
     const key = keys.jobs[lane] + id
     const [texts, isLocked, failedAt] = await orUnavailable(
       Promise.all([
@@ -178,8 +191,8 @@ export function createFind(redis: Redis, keys: QueueKeys, deps: FindDeps) {
     const [data, timestamp, reason, atm, stc, progress] = texts
     if (!data) return
     const state = failedAt !== null ? 'failed' : isLocked === 1 ? 'active' : 'waiting'
-    const hit = wants(state) && hitOf(id, JSON.parse(data), wanted)
-    if (!hit || (wanted.reason !== undefined && !lowerAscii(reason ?? '').includes(lowerAscii(wanted.reason)))) return
+    const hit = search.wants(state) && hitOf(id, JSON.parse(data), search)
+    if (!hit || !lowerAscii(reason ?? '').includes(lowerAscii(search.reason ?? ''))) return
     const facts = {
       state,
       lane,
@@ -192,18 +205,9 @@ export function createFind(redis: Redis, keys: QueueKeys, deps: FindDeps) {
   }
 }
 
-type Wanted = FindQuery & ReturnType<typeof wantedOf>
-type Wants = (state: FoundState) => boolean
-
-/** Runs a step once no other search runs, and pauses. @throws {QueueUnavailableError} */
-async function step(run: () => Promise<unknown>, signal: AbortSignal): Promise<readonly unknown[]> {
-  for (;;) {
-    signal.throwIfAborted()
-    const reply = await orUnavailable(run())
-    const isBusy = reply === 'busy'
-    await delay(isBusy ? BUSY_MS : PAUSE_MS, undefined, { signal })
-    if (!isBusy) return asList(reply)
-  }
+/** A text as it stands in a JSON string. */
+function inJson(text: string): string {
+  return JSON.stringify(text).slice(1, -1)
 }
 
 /** Makes a function that counts examined jobs, and yields their number now and then, and at the end. */
@@ -219,11 +223,10 @@ function createProgress(place: Searched['in']) {
 }
 
 /** Describes the thread of a job that matches, or the job if its id, request or import does. */
-function hitOf(id: string, job: IngestJob, wanted: Wanted): Hit | undefined {
+function hitOf(id: string, job: IngestJob, wanted: Search): Hit | undefined {
   const { tenant, requestId, threads, import: of, trace } = job
-  const { text, isPrefix, service } = wanted
+  const { text, isPrefix, service, matches } = wanted
   if (wanted.tenant !== undefined && wanted.tenant !== tenant) return undefined
-  const matches = (found?: string) => (isPrefix ? found?.startsWith(text) : found === text)
   const ids = { requestId, ...(of && { importId: of.id }), ...(trace && { traceId: traceIdOf(trace) }) }
   const about = { kind: 'job', id, tenant, threads: threads.length, ...ids } as const
   for (const [place, { source, quotes }] of threads.entries()) {
@@ -238,14 +241,11 @@ function hitOf(id: string, job: IngestJob, wanted: Wanted): Hit | undefined {
 }
 
 /** The name of a job with several threads has the first and the last of them. */
-function recentMatches({ id, tenant, name = '', requestId, importId }: Hit, wanted: Wanted): boolean {
-  const { text, isPrefix, service } = wanted
+function recentMatches({ id, tenant, name = '', requestId, importId }: Hit, wanted: Search): boolean {
+  const { text, isPrefix, service, matches } = wanted
   if (wanted.tenant !== undefined && wanted.tenant !== tenant) return false
   if (service !== undefined && !name.startsWith(`${service}/`)) return false
   if (!isPrefix && [id, requestId, importId].includes(text)) return true
   const names = [name, ...name.replace(/ \(\d+\)$/, '').split(' … ')]
-  return names.some((one) => {
-    const externalId = one.slice(one.indexOf('/') + 1)
-    return isPrefix ? externalId.startsWith(text) : externalId === text
-  })
+  return names.some((one) => matches(one.slice(one.indexOf('/') + 1)))
 }

@@ -33,9 +33,7 @@ repeat
     after, examined, bytes = id, examined + count, bytes + #lines
     if string.find(lines, json, 1, true) then
       for line in string.gmatch(lines, '[^\n]+') do
-        if string.find(line, json, 1, true) then
-          found[#found + 1], found[#found + 2] = id, line
-        end
+        if string.find(line, json, 1, true) then found[#found + 1] = {id, line} end
       end
     end
   end

@@ -1,11 +1,10 @@
 // The list of jobs that completed last: a line about each.
-import type { Hit, Outcome, RecentJobs, RecentJobsQuery } from '@sluice/contract'
+import type { Hit, RecentJobs, RecentJobsQuery } from '@sluice/contract'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
-import { type CompletedJob, jobName } from '../job/job.ts'
 
-/** A completed job as its line has it. Times in ms since 1970. */
-type RecentJob = [
+/** A completed job as its line has it: see `recentLine`. Times in ms since 1970. */
+export type RecentJob = [
   id: string,
   tenant: string,
   name: string,
@@ -20,29 +19,6 @@ type RecentJob = [
   worker: string,
   traceId: string,
 ]
-
-/** Returns the trace of a `traceparent`, '' of none. */
-export function traceIdOf(traceparent = ''): string {
-  return traceparent.slice(3, 35)
-}
-
-/** Describes a completed job in one line of some 150 bytes. */
-export function recentLine({ id, data, attempt, enqueuedAt, result }: CompletedJob, worker: string): string {
-  const counts: Record<Outcome, number> = { created: 0, updated: 0, unchanged: 0 }
-  for (const receipt of result.receipts) if (receipt) counts[receipt.source.outcome] += 1
-  const { tenant, threads, requestId } = data
-  const names = [id, tenant, jobName(threads), threads.length, requestId, data.import?.id ?? ''] as const
-  const facts = [
-    counts.created,
-    counts.updated,
-    counts.unchanged,
-    attempt,
-    enqueuedAt,
-    worker,
-    traceIdOf(data.trace),
-  ] as const
-  return JSON.stringify([...names, ...facts] satisfies RecentJob)
-}
 
 /** An entry has the jobs of one call, some hundred at most. */
 const ENTRIES_LISTED = 50

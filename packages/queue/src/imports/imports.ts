@@ -3,7 +3,7 @@ import { type Outcome, PROBLEMS_KEPT, type Problem } from '@sluice/contract'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import type { CompletedJob } from '../job/job.ts'
-import { loadScript } from '../redis/script.ts'
+import { openScript } from '../redis/script.ts'
 
 /** An item that was not stored: refused with a problem, or failed for good with its job. */
 export interface ImportProblem {
@@ -17,13 +17,13 @@ export interface ImportProblem {
 }
 
 /** The outcome of one job of an import, or of all so far. */
-interface JobProgress {
+interface ImportProgress {
   counts: Record<Outcome | 'failed', number>
   problems: ImportProblem[]
 }
 
 /** An import with its progress so far: at most `PROBLEMS_KEPT` problems, in the order of the input. */
-export interface FoundImport extends JobProgress {
+export interface FoundImport extends ImportProgress {
   tenant: string
   done: boolean
   received: number
@@ -49,6 +49,8 @@ export type Imports = ReturnType<typeof createImports>
 const UNFINISHED_KEPT_MS = 31 * 24 * 60 * 60 * 1000
 const FINISHED_KEPT_MS = 60 * 60 * 1000
 
+const OUTCOMES = ['created', 'updated', 'unchanged', 'failed'] as const
+
 /** The most imports of a list. */
 const LISTED = 100
 
@@ -58,11 +60,9 @@ const IMPORT_BYTES = 64 * 1024 * 1024
 /** The bounds of imports as scripts get them. */
 export const importBounds = (bytes = IMPORT_BYTES): number[] => [bytes, UNFINISHED_KEPT_MS, FINISHED_KEPT_MS]
 
-const writeScript = loadScript(new URL('./write-import.lua#write', import.meta.url))
-
 /** Keeps imports in Redis, with a hash field for each job, so that a job that completes twice counts once. */
 export function createImports(redis: Redis, { base }: QueueKeys, bytes?: number) {
-  const run = writeScript(redis)
+  const run = openScript(redis, new URL('./write-import.lua#write', import.meta.url))
   const keyOf = (id: string) => `${base}import:${id}:`
 
   async function write(id: string, hash: 'about' | 'progress', fields: Record<string, string | number>): Promise<void> {
@@ -98,24 +98,20 @@ export function createImports(redis: Redis, { base }: QueueKeys, bytes?: number)
         redis.hgetall(`${keyOf(id)}about`),
         redis.hvals(`${keyOf(id)}progress`),
       ])
-      if (about.tenant === undefined) return undefined
-      const progress = ofJobs.map((text): JobProgress => JSON.parse(text))
-      return sumUp(about.tenant, about, progress)
+      const { tenant, received, jobs, failed, refused = '[]' } = about
+      if (tenant === undefined) return undefined
+      const counts = { created: 0, updated: 0, unchanged: 0, failed: Number(failed) }
+      const problems: ImportProblem[] = JSON.parse(refused)
+      for (const text of ofJobs) {
+        const ofJob: ImportProgress = JSON.parse(text)
+        for (const outcome of OUTCOMES) counts[outcome] += ofJob.counts[outcome]
+        problems.push(...ofJob.problems)
+      }
+      problems.sort((one, other) => one.index - other.index)
+      const done = ofJobs.length >= Number(jobs)
+      return { tenant, done, received: Number(received), counts, problems: problems.slice(0, PROBLEMS_KEPT) }
     },
   }
-}
-
-function sumUp(tenant: string, about: Record<string, string>, ofJobs: JobProgress[]): FoundImport {
-  const counts = { created: 0, updated: 0, unchanged: 0, failed: Number(about.failed) }
-  const problems: ImportProblem[] = JSON.parse(about.refused ?? '[]')
-  for (const progress of ofJobs) {
-    for (const outcome of ['created', 'updated', 'unchanged', 'failed'] as const)
-      counts[outcome] += progress.counts[outcome]
-    problems.push(...progress.problems)
-  }
-  problems.sort((one, other) => one.index - other.index)
-  const done = ofJobs.length >= Number(about.jobs)
-  return { tenant, done, received: Number(about.received), counts, problems: problems.slice(0, PROBLEMS_KEPT) }
 }
 
 /** Describes the outcome of a job for its import, as Redis keeps it. */
@@ -127,5 +123,5 @@ export function progressOf({ id: jobId, data, result }: Pick<CompletedJob, 'id' 
     counts[receipt?.source.outcome ?? 'failed'] += 1
     if (!receipt) problems.push({ index: data.import?.places[at] ?? at, externalId, jobId })
   })
-  return JSON.stringify({ counts, problems } satisfies JobProgress)
+  return JSON.stringify({ counts, problems } satisfies ImportProgress)
 }

@@ -20,11 +20,9 @@ export interface IngestJob {
   threads: Thread[]
 }
 
-/** People find a job by its name, which names its threads. */
-export function jobName(threads: readonly Thread[]): string {
-  const nameOf = (thread?: Thread) => `${thread?.source.service}/${thread?.source.externalId}`
-  const first = nameOf(threads[0])
-  return threads.length === 1 ? first : `${first} … ${nameOf(threads.at(-1))} (${threads.length})`
+/** Returns the trace of a `traceparent`. */
+export function traceIdOf(traceparent: string): string {
+  return traceparent.slice(3, 35)
 }
 
 /** Makes a job's id, which sorts by time (UUIDv7, RFC 9562) and can't be guessed. */
@@ -54,6 +52,8 @@ export const JOB_OPTIONS = JSON.stringify({ attempts: Number.MAX_SAFE_INTEGER, b
 /** A job as the worker gets it. */
 export interface FetchedJob {
   id: string
+  /** Names its threads: see `nameJob`. */
+  name: string
   lane: Lane
   data: IngestJob
   /** Identify the contents of its threads: one digest for each, the same in any job that has the thread. */
@@ -110,7 +110,8 @@ export interface JobResult {
 }
 
 /** A job that succeeded. */
-export interface CompletedJob extends Pick<LockedJob, 'id' | 'lane' | 'data' | 'attempt' | 'token' | 'enqueuedAt'> {
+export interface CompletedJob
+  extends Pick<LockedJob, 'id' | 'name' | 'lane' | 'data' | 'attempt' | 'token' | 'enqueuedAt'> {
   result: JobResult
 }
 

@@ -20,14 +20,17 @@ local function readLoad(base, tenants)
   end
   return load
 end
-local function writeLoad(base, load)
+local function packLoad(load)
   local drained, drainedI, stamp = load.drained, load.drainedI, load.stamp
   local values = {'all', cmsgpack.pack(load.threads, load.bytes, load.i, load.first, drained, drainedI, stamp)}
   for _, own in pairs(load.tenants) do
     local last = #values
     values[last + 1], values[last + 2] = own.field, cmsgpack.pack(own.threads, own.bytes, own.i)
   end
-  redis.call('HSET', base .. 'load', unpack(values))
+  return values
+end
+local function writeLoad(base, load)
+  redis.call('HSET', base .. 'load', unpack(packLoad(load)))
 end
 local function count(load, job, sign)
   local own = load.tenants[job.tenant]
@@ -73,18 +76,15 @@ end
 local load = readLoad(KEYS[1], {})
 return {load.threads, load.bytes, load.i, load.drained}
 --part tenants
--- Finds tenants with threads in the load. ARGV: cursor, number of fields to look at. Returns the next cursor, then tenant
+-- Finds tenants with threads in the load. ARGV: cursor, number of fields to look at. Returns the next cursor, and tenant
 -- and threads of each.
 local cursor, fields = unpack(redis.call('HSCAN', KEYS[1] .. 'load', ARGV[1], 'MATCH', 'of:*', 'COUNT', ARGV[2]))
-local found = {cursor}
+local found = {}
 for at = 1, #fields, 2 do
   local threads = cmsgpack.unpack(fields[at + 1])
-  if threads > 0 then
-    found[#found + 1] = string.sub(fields[at], 4)
-    found[#found + 1] = threads
-  end
+  if threads > 0 then found[#found + 1] = {string.sub(fields[at], 4), threads} end
 end
-return found
+return {cursor, found}
 --part failed
 -- Changes of the load by jobs that fail for good, and by those that are retried. BullMQ keeps a failed job; its field
 -- `load` is what the job added to the load. Needs the part `release`.
@@ -150,19 +150,11 @@ for _, field in ipairs(redis.call('HKEYS', base .. 'load')) do names[field] = tr
 for field in pairs(names) do
   if string.sub(field, 1, 3) == 'of:' then tenants[#tenants + 1] = string.sub(field, 4) end
 end
-local load, isWrong = readLoad(base, tenants), 0
--- The difference between what is counted and what there is.
-for _, job in ipairs(jobs) do count(load, job, -1) end
-local off = {load.threads, load.bytes, load.i, load.first}
+local load = readLoad(base, tenants)
+local before = table.concat(packLoad(load))
 load.threads, load.bytes, load.i, load.first = 0, 0, 0, 0
-for _, own in pairs(load.tenants) do
-  off[#off + 1], off[#off + 2], off[#off + 3] = own.threads, own.bytes, own.i
-  own.threads, own.bytes, own.i = 0, 0, 0
-end
-for _, difference in ipairs(off) do
-  if difference ~= 0 then isWrong = 1 end
-end
-if isWrong == 0 then return {cursor, 0} end
+for _, own in pairs(load.tenants) do own.threads, own.bytes, own.i = 0, 0, 0 end
 for _, job in ipairs(jobs) do count(load, job, 1) end
+if table.concat(packLoad(load)) == before then return {cursor, 0} end
 writeLoad(base, load)
 return {cursor, 1}

@@ -2,7 +2,7 @@
 // behind Sluice's back, as by BullMQ's own tools.
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
-import { asList, loadScript } from '../redis/script.ts'
+import { asList, openScript } from '../redis/script.ts'
 
 /** The bounds of the jobs that are accepted and not completed, over both lanes and all states. */
 export interface QueueBounds {
@@ -36,18 +36,14 @@ export interface Caller {
   quota?: Quota
 }
 
-const readScript = loadScript(new URL('./load.lua#read', import.meta.url))
-
 /** Makes a function that returns the load of the whole queue. */
 export function createReadLoad(redis: Redis, { base }: QueueKeys): () => Promise<Omit<Totals, 'drainedInteractive'>> {
-  const read = readScript(redis)
+  const read = openScript(redis, new URL('./load.lua#read', import.meta.url))
   return async () => {
     const [threads = 0, bytes = 0, interactive = 0, drained = 0] = asList(await read(base)).map(Number)
     return { threads, bytes, interactive, drained }
   }
 }
-
-const auditScript = loadScript(new URL('./load.lua#audit', import.meta.url))
 
 /** Jobs that one call checks, in 0.5 ms: 200,000 in half an hour, at a call every five seconds. */
 const JOBS_AT_ONCE = 500
@@ -57,7 +53,7 @@ const JOBS_AT_ONCE = 500
  * totals were wrong, and now are not.
  */
 export function createLoadAudit(redis: Redis, { base, jobs }: QueueKeys): () => Promise<boolean> {
-  const audit = auditScript(redis)
+  const audit = openScript(redis, new URL('./load.lua#audit', import.meta.url))
   let cursor = '0'
   return async () => {
     const [next, wrong] = asList(await audit(base, cursor, JOBS_AT_ONCE, jobs.interactive, jobs.bulk))

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import type { QueuedJobs } from '@sluice/contract'
 import { requiredUrl, testQueueName, UNBOUNDED } from '@sluice/test-support'
 import { Job, UnrecoverableError } from 'bullmq'
-import { type TestContext, test } from 'vitest'
+import { type TestContext, test, vi } from 'vitest'
 import { queueKeys } from '../bullmq-layout/queue-keys.ts'
 import { openWorker } from '../consume/bullmq-worker.ts'
 import { putBack } from '../consume/fail-job.ts'
@@ -83,6 +83,15 @@ test('an empty queue has no jobs, no threads and no age', async (t) => {
     for (const state of ['waiting', 'delayed', 'active', 'failed'] as const)
       assert.deepEqual(await stateOf(lane, state), [0, 0, 0])
   assert.deepEqual(await paused(), {})
+})
+
+test('the age of a job does not depend on the clock of the replica that accepted it', async (t) => {
+  const { enqueuer, stateOf } = await open(t)
+  vi.useFakeTimers({ toFake: ['Date'] })
+  t.onTestFinished(() => void vi.useRealTimers())
+  vi.setSystemTime(Date.now() - 300_000)
+  await enqueuer.enqueue(newJobId(), 'bulk', { tenant: 'acme', requestId: 'r', retained: false, threads: [] })
+  assert.deepEqual(await stateOf('bulk', 'waiting'), [1, 0, 0])
 })
 
 test('jobs, threads and the age of the oldest job are counted by lane and state, and paused lanes are named', async (t) => {

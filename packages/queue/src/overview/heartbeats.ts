@@ -5,10 +5,12 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { SeenProcess } from '@sluice/contract'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
-import { loadScript } from '../redis/script.ts'
+import { openScript } from '../redis/script.ts'
 
 /** The description of a process in its heartbeat. */
 type Description = Omit<SeenProcess, 'id' | 'seenMsAgo'>
+
+type OfKind = Pick<SeenProcess, 'kind' | 'version'>
 
 /** What a process reads for a heartbeat: totals since its start, of which each heartbeat sends the rise, and peaks. */
 export interface Reading {
@@ -26,23 +28,16 @@ const LARGEST = 10
 /** A process that stops waits no longer than this for a Redis that is away, in ms. */
 const STOP_MS = 300
 
-const heartbeatScript = loadScript(new URL('./heartbeat.lua', import.meta.url))
-
 /**
  * Sends a heartbeat now, every five seconds, and a last one when the returned function ends them: since the process
  * stops in order, nobody needs to look for it, and it is listed no more. While Redis is away, counts
  * gather; a heartbeat without a reply is sent again with the next one, so it may count twice.
  */
-export function startHeartbeats(
-  redis: Redis,
-  { base }: QueueKeys,
-  { kind, version }: Pick<SeenProcess, 'kind' | 'version'>,
-  read: () => Promise<Reading>,
-): () => Promise<void> {
-  const send = heartbeatScript(redis)
+export function startHeartbeats(redis: Redis, { base }: QueueKeys, ofKind: OfKind, read: () => Promise<Reading>) {
+  const send = openScript(redis, new URL('./heartbeat.lua', import.meta.url))
   const [id, pid, host, startedAt] = [randomUUID(), process.pid, hostname(), new Date().toISOString()]
   let sent: Readonly<Record<string, number>> = {}
-  let isSending = false
+  let sending: Promise<void> | undefined
   let last = { at: performance.now(), cpu: process.cpuUsage() }
 
   function cpuSinceLast(): number {
@@ -61,24 +56,25 @@ export function startHeartbeats(
     const largest = risen.sort(([, one], [, other]) => other - one).slice(0, LARGEST)
     const counts = [...risesOf(totals), ...largest].flat()
     const memoryBytes = process.memoryUsage.rss()
-    const about: Description = { kind, version, host, pid, startedAt, cpu: cpuSinceLast(), memoryBytes }
+    const about: Description = { ...ofKind, host, pid, startedAt, cpu: cpuSinceLast(), memoryBytes }
     const description = isLast ? '' : JSON.stringify({ ...about, ...state })
     await send(base, id, description, counts.length / 2, ...counts, ...Object.entries(peaks).flat())
     sent = { ...totals, ...manyTotals }
   }
 
-  async function beatUnlessSending(isLast = false): Promise<void> {
-    if (isSending) return
-    isSending = true
+  function beatUnlessSending(): void {
     // While Redis is away, its connection's own listener logs it.
-    await beat(isLast).catch(() => {})
-    isSending = false
+    const end = () => {
+      sending = undefined
+    }
+    sending ??= beat(false).then(end, end)
   }
 
-  void beatUnlessSending()
-  const timer = setInterval(() => void beatUnlessSending(), EVERY_MS)
-  return async () => {
+  beatUnlessSending()
+  const timer = setInterval(beatUnlessSending, EVERY_MS)
+  return async (): Promise<void> => {
     clearInterval(timer)
-    await Promise.race([beatUnlessSending(true), delay(STOP_MS, undefined, { ref: false })])
+    const last = Promise.resolve(sending).then(() => beat(true))
+    await Promise.race([last.catch(() => {}), delay(STOP_MS, undefined, { ref: false })])
   }
 }

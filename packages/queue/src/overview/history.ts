@@ -9,31 +9,22 @@ type Counts = Readonly<Record<string, number>>
 const MINUTE_MS = 60_000
 /** A graph has at most some hundred points. */
 const SPANS = { hour: { minutes: 60, perPoint: 1 }, day: { minutes: 1_440, perPoint: 15 } } as const
-/** Hashes that one pipeline reads, in a millisecond or two of Redis's time. */
+/** Hashes that are read at a time, in a millisecond or two of Redis's time. */
 const READ_AT_ONCE = 100
 
 /**
  * Makes a function that returns the last hour or day, oldest first, or the last so many minutes as one point. It keeps
  * minutes that are over: they never change.
  */
-export function createReadHistory(
-  redis: Redis,
-  { base }: QueueKeys,
-): (span: keyof typeof SPANS | number) => Promise<HistoryPoint[]> {
+export function createReadHistory(redis: Redis, { base }: QueueKeys) {
   const over = new Map<number, Counts>()
 
-  async function read(minutes: readonly number[], found: Map<number, Counts>): Promise<void> {
-    const pipeline = redis.pipeline()
-    for (const minute of minutes) pipeline.hgetall(`${base}minute:${minute}`)
-    const replies = (await pipeline.exec()) ?? []
-    for (const [at, [error, fields]] of replies.entries()) {
-      if (error) throw error
-      const counts = Object.entries(Object(fields)).map(([name, value]) => [name, Number(value)] as const)
-      found.set(minutes[at] ?? 0, Object.fromEntries(counts))
-    }
+  async function read(minute: number): Promise<[minute: number, counts: Counts]> {
+    const counts = Object.entries(await redis.hgetall(`${base}minute:${minute}`))
+    return [minute, Object.fromEntries(counts.map(([name, count]) => [name, Number(count)]))]
   }
 
-  return async (span) => {
+  return async (span: keyof typeof SPANS | number): Promise<HistoryPoint[]> => {
     const { minutes: count, perPoint } = typeof span === 'number' ? { minutes: span, perPoint: span } : SPANS[span]
     const [seconds] = await redis.time()
     const now = Math.floor(Number(seconds) / 60)
@@ -41,10 +32,13 @@ export function createReadHistory(
     // The points of a graph stay the same when it is drawn again.
     const first = typeof span === 'number' ? begin : Math.ceil(begin / perPoint) * perPoint
     const minutes = Array.from({ length: now - first + 1 }, (_, at) => first + at)
-    const found = new Map<number, Counts>()
+    const found = new Map(over)
     const missing = minutes.filter((minute) => !over.has(minute))
-    for (let at = 0; at < missing.length; at += READ_AT_ONCE) await read(missing.slice(at, at + READ_AT_ONCE), found)
-    const counted = minutes.map((minute) => found.get(minute) ?? over.get(minute) ?? {})
+    for (let at = 0; at < missing.length; at += READ_AT_ONCE) {
+      const some = await Promise.all(missing.slice(at, at + READ_AT_ONCE).map(read))
+      for (const [minute, counts] of some) found.set(minute, counts)
+    }
+    const counted = minutes.map((minute) => found.get(minute) ?? {})
     for (const [minute, counts] of found) if (minute < now) over.set(minute, counts)
     for (const minute of over.keys()) if (minute < now - SPANS.day.minutes) over.delete(minute)
     return Array.from({ length: Math.ceil(counted.length / perPoint) }, (_, point) =>

@@ -89,6 +89,17 @@ test('a process that stops sends what it counted last and is listed no more, and
   )
 })
 
+test('a process that stops while a heartbeat is under way is listed no more', async (t) => {
+  const { redis, keys, overview } = await open(t)
+  const underWay = Promise.withResolvers<Reading>()
+  const readings = [underWay.promise]
+  const read = async () => (await readings.shift()) ?? {}
+  const stopped = startHeartbeats(redis, keys, { kind: 'api', version: '1.2.3' }, read)()
+  underWay.resolve({})
+  await stopped
+  assert.deepEqual((await overview()).processes, [])
+})
+
 test('quantiles are those of the histograms that the workers counted', async (t) => {
   const { start, history } = await open(t)
   const queue = { 'queue:0.1': 0, 'queue:0.5': 100, 'queue:1': 100, 'queue:+Inf': 100 }

@@ -3,7 +3,7 @@ import type { Overview, SeenProcess } from '@sluice/contract'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import { createReadState } from '../load/queue-state.ts'
-import { asList, loadScript } from '../redis/script.ts'
+import { asList, openScript } from '../redis/script.ts'
 
 const TENANTS = 10
 /** Tenants that one step looks at, and the most steps: 20,000 tenants in some 20 ms. */
@@ -12,20 +12,18 @@ const STEPS = 40
 /** A process without a sign of life for this time says nothing about MongoDB any more. */
 const ALIVE_MS = 15_000
 
-const tenantsScript = loadScript(new URL('../load/load.lua#tenants', import.meta.url))
-
 /** Makes a function that reads the overview, in a few milliseconds. */
 export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise<Overview> {
   const { base } = keys
   const readState = createReadState(redis, keys)
-  const scanTenants = tenantsScript(redis)
+  const scanTenants = openScript(redis, new URL('../load/load.lua#tenants', import.meta.url))
 
   async function readTenants(): Promise<Overview['tenants']> {
     const found = new Map<string, number>()
     let cursor = '0'
     for (let step = 0; step < STEPS && (step === 0 || cursor !== '0'); step++) {
-      const [next, ...tenants] = asList(await scanTenants(base, cursor, STEP))
-      for (let at = 0; at < tenants.length; at += 2) found.set(String(tenants[at]), Number(tenants[at + 1]))
+      const [next, tenants] = asList(await scanTenants(base, cursor, STEP))
+      for (const [tenant, threads] of asList(tenants).map(asList)) found.set(String(tenant), Number(threads))
       cursor = String(next)
     }
     const loads = Array.from(found, ([tenant, threads]) => ({ tenant, threads }))
@@ -35,14 +33,12 @@ export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise
   async function readProcesses(now: number): Promise<SeenProcess[]> {
     const seen = await redis.zrange(`${base}processes`, '0', '-1', 'WITHSCORES')
     const descriptions = await redis.hgetall(`${base}processes:about`)
-    const processes: SeenProcess[] = []
-    for (let at = 0; at < seen.length; at += 2) {
-      const id = seen[at] ?? ''
-      const text = descriptions[id]
+    const processes = Object.entries(descriptions).flatMap(([id, description]): SeenProcess | [] => {
+      const at = seen.indexOf(id)
       // A sign may arrive after `now`, or come from a Redis whose clock was ahead.
       const seenMsAgo = Math.max(now - Number(seen[at + 1]), 0)
-      if (text !== undefined) processes.push({ ...JSON.parse(text), id, seenMsAgo })
-    }
+      return at === -1 ? [] : { ...JSON.parse(description), id, seenMsAgo }
+    })
     return processes.sort(
       (one, other) => one.kind.localeCompare(other.kind) || one.startedAt.localeCompare(other.startedAt),
     )

@@ -1,4 +1,4 @@
-// Reads Lua scripts: .lua files, with parts and includes.
+// Lua scripts: .lua files, with parts and includes, and what Lua does otherwise than JavaScript.
 import { readFileSync } from 'node:fs'
 
 /** Reads a part of a file (from `--part NAME`), or what precedes its parts, with its `--include`s. */
@@ -20,4 +20,9 @@ const HARMLESS_WRITE = "redis.call('DEL', KEYS[1] .. 'never')"
 export function forOldRedis(lua: string, error: Error): string {
   if (!FLAGS_UNKNOWN.test(error.message)) throw error
   return lua.replace(FLAGS, HARMLESS_WRITE)
+}
+
+/** Lowers ASCII letters only, as Lua's `string.lower` does. */
+export function lowerAscii(text: string): string {
+  return text.replace(/[A-Z]+/g, (capitals) => capitals.toLowerCase())
 }

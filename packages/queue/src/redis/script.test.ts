@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { requiredUrl } from '@sluice/test-support'
 import { it } from 'vitest'
 import { connectRetrying } from './redis-connections.ts'
-import { createGroupCommit, loadScript, observeCommands } from './script.ts'
+import { createGroupCommit, observeCommands, openScript } from './script.ts'
 
 function gated() {
   const groups: number[][] = []
@@ -70,12 +70,17 @@ it('fails an item that its run gave no result for', async () => {
 it('reports commands, scripts by their names, and the codes of errors, each once although it waited for Redis', async (t) => {
   const redis = connectRetrying(requiredUrl('REDIS_URL'), () => {})
   t.onTestFinished(() => redis.disconnect())
-  const reported: [name: string, code?: string][] = []
-  observeCommands(redis, (name, seconds, code) => {
-    assert(seconds > 0 && seconds < 10)
-    reported.push(code === undefined ? [name] : [name, code])
+  const reported: string[][] = []
+  observeCommands(redis, {
+    times: {
+      observe({ command }, seconds) {
+        assert(seconds > 0 && seconds < 10)
+        reported.push([command])
+      },
+    },
+    errors: { inc: ({ code }) => reported.at(-1)?.push(code) },
   })
-  const read = loadScript(new URL('../load/load.lua#read', import.meta.url))(redis)
+  const read = openScript(redis, new URL('../load/load.lua#read', import.meta.url))
   const early = [redis.get('key'), read('{a queue of its own}:')]
   assert.notEqual(redis.status, 'ready')
   await once(redis, 'ready')
@@ -83,6 +88,6 @@ it('reports commands, scripts by their names, and the codes of errors, each once
   await read('{a queue of its own}:')
   await assert.rejects(redis.setbit('key', -1, 1))
   // Those of connecting are in no order.
-  const own = reported.filter(([name]) => !['hello', 'info', 'client'].includes(name))
+  const own = reported.filter(([name]) => !['hello', 'info', 'client'].includes(name ?? ''))
   assert.deepEqual(own, [['get'], ['load#read'], ['load#read'], ['setbit', 'ERR']])
 })

@@ -14,50 +14,48 @@ export function asList(reply: unknown): readonly unknown[] {
 /** The name of each of our scripts, by the hash with which connections run it. */
 const scriptNames = new Map<string, string>()
 
-/** Lowers ASCII letters only, as Lua's `string.lower` does. */
-export function lowerAscii(text: string): string {
-  return text.replace(/[A-Z]+/g, (capitals) => capitals.toLowerCase())
-}
-
-/** Reads a script, or the part of a file that the address names after `#`, and makes it a command of connections. */
-export function loadScript(address: URL): (redis: Redis) => Script {
-  const name = `sluice:${address.href.split('/').at(-1)?.replace('.lua', '')}`
+/** Opens a script, or the part of a file that the address names after `#`, as a command of a connection. */
+export function openScript(redis: Redis, address: URL): Script {
+  const name = address.href.split('/').at(-1)?.replace('.lua', '') ?? ''
+  const command = `sluice:${name}`
   const lua = readScript(address)
-  return (redis) => {
-    // ioredis sends the script whole once for each connection, and then its hash.
-    const define = (text: string) => {
-      scriptNames.set(hash('sha1', text), name.replace('sluice:', ''))
-      redis.defineCommand(name, { lua: text, numberOfKeys: 1 })
-    }
-    const run: Script = (...args) => Reflect.get(redis, name).apply(redis, args)
-    define(lua)
-    return (...args) =>
-      run(...args).catch((error) => {
-        define(forOldRedis(lua, error))
-        return run(...args)
-      })
+  // ioredis sends the script whole once for each connection, and then its hash.
+  const define = (text: string) => {
+    scriptNames.set(hash('sha1', text), name)
+    redis.defineCommand(command, { lua: text, numberOfKeys: 1 })
   }
+  const run: Script = (...args) => Reflect.get(redis, command).apply(redis, args)
+  define(lua)
+  return (...args) =>
+    run(...args).catch((error) => {
+      define(forOldRedis(lua, error))
+      return run(...args)
+    })
 }
 
-/** Receives each command or script that a connection has sent, its time, and the code of its error. */
-export type OnCommand = (name: string, seconds: number, errorCode?: string) => void
+/** Metrics of commands: their times, and their errors by code. */
+interface CommandMetrics {
+  times: { observe(labels: { command: string }, seconds: number): void }
+  errors: { inc(labels: { code: string }): void }
+}
 
-/** Has a connection report each command. Of scripts, it reports the name; all of BullMQ's are `bullmq`. */
-export function observeCommands(redis: Redis, onCommand: OnCommand): void {
+/** Has each command of a connection observed. Of scripts, the command is the name; all of BullMQ's are `bullmq`. */
+export function observeCommands(redis: Redis, { times, errors }: CommandMetrics): void {
   const send = redis.sendCommand.bind(redis)
   // A command that waited for a connection is sent again.
   const sent = new WeakSet<object>()
-  redis.sendCommand = (command, stream) => {
-    if (sent.has(command)) return send(command, stream)
-    sent.add(command)
+  redis.sendCommand = (sending, stream) => {
+    if (sent.has(sending)) return send(sending, stream)
+    sent.add(sending)
     const began = performance.now()
-    const name = command.name === 'evalsha' ? (scriptNames.get(String(command.args[0])) ?? 'bullmq') : command.name
-    const report = (code?: string) => onCommand(name, (performance.now() - began) / 1000, code)
-    command.promise.then(
-      () => report(),
-      (error) => report(errorCodeOf(error)),
-    )
-    return send(command, stream)
+    const { name, args, promise } = sending
+    const command = name === 'evalsha' ? (scriptNames.get(String(args[0])) ?? 'bullmq') : name
+    const observe = () => times.observe({ command }, (performance.now() - began) / 1000)
+    promise.then(observe, (error) => {
+      observe()
+      errors.inc({ code: errorCodeOf(error) })
+    })
+    return send(sending, stream)
   }
 }
 

@@ -5,7 +5,7 @@ import type { Thread } from '@sluice/contract'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import type { CompletedJob, Lane } from '../job/job.ts'
-import { loadScript } from '../redis/script.ts'
+import { openScript } from '../redis/script.ts'
 
 /** How long a key stands for one request, in ms: as long as its claim stays, unless that is evicted. */
 export const CLAIM_MS = 24 * 60 * 60 * 1000
@@ -34,14 +34,12 @@ export function claimsOf(jobs: readonly { jobId: string; claim?: Claim }[], byte
   return JSON.stringify({ ms: CLAIM_MS, bytes, of })
 }
 
-const recordScript = loadScript(new URL('./claims.lua#record', import.meta.url))
-
 /**
  * Makes a function that stores the results of jobs in their claims, before the jobs complete. The result of a job that
  * failed for good is not stored: its key is free again.
  */
 export function createRecordClaims(redis: Redis, { base }: QueueKeys, claimBytes: number) {
-  const record = recordScript(redis)
+  const record = openScript(redis, new URL('./claims.lua#record', import.meta.url))
   return async (jobs: readonly Pick<CompletedJob, 'id' | 'data' | 'result'>[]): Promise<void> => {
     let args = jobs.flatMap(({ id, data: { claim }, result }) =>
       claim === undefined || result.failure !== undefined ? [] : [claim, id, JSON.stringify(result)],

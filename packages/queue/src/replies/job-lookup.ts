@@ -1,8 +1,9 @@
 // Finds a job by its id and describes it as its caller may see it.
 import type { JobState, Thread } from '@sluice/contract'
-import type { Job, Queue } from 'bullmq'
+import type { Job } from 'bullmq'
+import type { Queues } from '../bullmq-layout/queue-keys.ts'
 import { jobProgressOf, triesMade } from '../job/history.ts'
-import { type IngestJob, type JobResult, type Lane, TRIES } from '../job/job.ts'
+import { type IngestJob, type JobResult, TRIES } from '../job/job.ts'
 import type { Results } from './results.ts'
 
 /** A job as its caller may see it. */
@@ -15,12 +16,10 @@ export interface FoundJob {
   result?: JobResult
 }
 
+type RetainedResults = Pick<Results, 'findRetained'>
+
 /** Finds a job of one thread by its id: its retained result, else BullMQ's job. */
-export async function findJob(
-  queues: Readonly<Record<Lane, Queue<IngestJob>>>,
-  results: Pick<Results, 'findRetained'>,
-  id: string,
-): Promise<FoundJob | undefined> {
+export async function findJob(queues: Queues, results: RetainedResults, id: string): Promise<FoundJob | undefined> {
   const completed = await findCompleted(results, id)
   if (completed !== undefined) return completed
   const job = (await queues.interactive.getJob(id)) ?? (await queues.bulk.getJob(id))
@@ -28,7 +27,7 @@ export async function findJob(
   return (job && (await describe(job))) ?? findCompleted(results, id)
 }
 
-async function findCompleted(results: Pick<Results, 'findRetained'>, id: string): Promise<FoundJob | undefined> {
+async function findCompleted(results: RetainedResults, id: string): Promise<FoundJob | undefined> {
   const retained = await results.findRetained(id)
   if (retained === undefined) return undefined
   const { data, at, attempts, result } = retained

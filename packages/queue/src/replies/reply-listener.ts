@@ -18,7 +18,7 @@ const OVERDUE_MS = 1_000
 const LOOK_UP_EVERY_MS = 500
 
 interface Waiter {
-  /** In ms since 1970. */
+  /** On the monotonic clock, in ms. */
   since: number
   settle: (result: JobResult | undefined) => void
 }
@@ -65,11 +65,13 @@ export function openReplyListener(replica: string, keys: QueueKeys, reader: Redi
 
   /** Reads an entry: ids of jobs and their results in turn. '' stands for a result that is too large. */
   async function readEntry(fields: string[]): Promise<void> {
+    const large: string[] = []
     for (let at = 0; at < fields.length; at += 2) {
       const [jobId = '', result = ''] = fields.slice(at, at + 2)
-      if (result !== '') settle(jobId, parseResult(result))
-      else await lookUp([jobId])
+      if (result === '') large.push(jobId)
+      else settle(jobId, parseResult(result))
     }
+    if (large.length > 0) await lookUp(large)
   }
 
   async function lookUp(jobIds: string[]): Promise<void> {
@@ -77,7 +79,7 @@ export function openReplyListener(replica: string, keys: QueueKeys, reader: Redi
   }
 
   async function lookUpOverdue(): Promise<void> {
-    const isOverdue = ({ since }: Waiter) => Date.now() - since > OVERDUE_MS
+    const isOverdue = ({ since }: Waiter) => performance.now() - since > OVERDUE_MS
     while (!closing.signal.aborted) {
       const ids = [...waiters].flatMap(([jobId, ofJob]) => ([...ofJob].some(isOverdue) ? [jobId] : []))
       // While Redis is away, the next attempt comes in half a second.
@@ -103,7 +105,7 @@ export function openReplyListener(replica: string, keys: QueueKeys, reader: Redi
      */
     wait(jobId: string, ms: number, signal: AbortSignal, { lookUpAtOnce } = { lookUpAtOnce: false }) {
       const { promise, resolve } = Promise.withResolvers<JobResult | undefined>()
-      const waiter: Waiter = { since: lookUpAtOnce ? 0 : Date.now(), settle: done }
+      const waiter: Waiter = { since: lookUpAtOnce ? -OVERDUE_MS : performance.now(), settle: done }
       const timer = setTimeout(done, ms)
       const ofJob = waiters.get(jobId) ?? new Set()
       waiters.set(jobId, ofJob.add(waiter))

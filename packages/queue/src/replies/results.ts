@@ -3,7 +3,7 @@ import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import type { IngestJob, JobResult } from '../job/job.ts'
 import { parseResult } from '../job/receipt.ts'
-import { asList, loadScript } from '../redis/script.ts'
+import { asList, openScript } from '../redis/script.ts'
 
 /** How long results stay, and how many bytes of Redis they may use. */
 export interface ResultBounds {
@@ -12,9 +12,11 @@ export interface ResultBounds {
   /** For all other results. */
   transientMs: number
   /** Of all results together. Each kind may have half, and more while the other needs less. */
-  bytes: number
+  resultBytes: number
   /** Of the list of jobs that completed last. */
   recentBytes: number
+  /** Of idempotency keys. Beyond it, the tenant with the most loses its oldest keys first. */
+  claimBytes: number
 }
 
 export type Results = ReturnType<typeof createResults>
@@ -23,13 +25,10 @@ export type Results = ReturnType<typeof createResults>
 const RETAINED_MS = 3_600_000
 const IDS_AT_ONCE = 200
 
-const findScript = loadScript(new URL('./results.lua#find', import.meta.url))
-const retainScript = loadScript(new URL('./results.lua#retain', import.meta.url))
-
 /** Opens the results of jobs. BullMQ would prune them all alike, whether somebody waits or not. */
 export function createResults(redis: Redis, { base, jobs }: QueueKeys) {
-  const find = findScript(redis)
-  const retain = retainScript(redis)
+  const find = openScript(redis, new URL('./results.lua#find', import.meta.url))
+  const retain = openScript(redis, new URL('./results.lua#retain', import.meta.url))
   return {
     /** Returns the results of those jobs that have completed or failed for good, by id. */
     async find(ids: readonly string[]): Promise<Map<string, JobResult>> {
@@ -79,14 +78,9 @@ export function createRetainLater({ retainResult }: Pick<Results, 'retainResult'
   let characters = 0
   async function retain(jobId: string, data: string): Promise<void> {
     characters += data.length
-    for (let tries = RETAIN_TRIES; tries > 0; tries -= 1) {
-      try {
-        await retainResult(jobId, data)
-        break
-      } catch {
-        await new Promise((resolve) => setTimeout(resolve, TRY_EVERY_MS).unref())
-      }
-    }
+    const again = () => new Promise<false>((resolve) => setTimeout(resolve, TRY_EVERY_MS, false).unref())
+    for (let tries = 0, isDone = false; !isDone && tries < RETAIN_TRIES; tries++)
+      isDone = await retainResult(jobId, data).then(() => true, again)
     characters -= data.length
   }
   // Not a part of `retain`, which would keep a payload in memory beyond the bound while it waits.

@@ -4,7 +4,7 @@ import { hash, randomBytes } from 'node:crypto'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import { orUnavailable } from '../load/refusals.ts'
-import { loadScript } from '../redis/script.ts'
+import { openScript } from '../redis/script.ts'
 
 /** A person, as the key, the link or the identity provider of the login describes them. */
 export interface Visitor {
@@ -32,11 +32,9 @@ const TOKEN_BYTES = 32
 /** The form of a token: 256 random bits. */
 const TOKEN = /^[\w-]{43}$/
 
-const storeScript = loadScript(new URL('./sessions.lua', import.meta.url))
-
 /** Opens the sessions of a queue's dashboard. Every function throws a `QueueUnavailableError` while Redis is away. */
 export function createSessions(redis: Redis, { base }: QueueKeys) {
-  const run = storeScript(redis)
+  const run = openScript(redis, new URL('./sessions.lua', import.meta.url))
 
   async function store(kind: 'session' | 'login', value: Visitor | StoredSession, ms: number): Promise<string> {
     const token = randomBytes(TOKEN_BYTES).toString('base64url')

@@ -62,25 +62,20 @@ export interface CheckedKey {
   readonly checkedAt: number
 }
 
-interface CheckOptions extends LookupOptions {
-  now: () => number
-  maxKeys: number
-}
-
-// The time for which an unknown key is remembered.
-const UNKNOWN_MS = 4_000
 // Further new keys are unavailable while this number of lookups waits.
 const MAX_NEW_KEYS = 1_000
 
-/** Makes the checks of keys by their records. */
-export function createKeyChecks({ now, maxKeys, ...options }: CheckOptions) {
-  const { monotonic } = options
+/** Creates the caches of checks, whose `fetch` checks a key by its record: of keys that worked once, and of all others. */
+export function createCheckCaches({
+  now,
+  maxKeys,
+  ...options
+}: LookupOptions & { now: () => number; maxKeys: number }) {
   const lookUp = createKeyLookups(options)
 
-  /** Rejects if MongoDB is away or `maxWaiting` lookups are waiting. */
   async function check(id: string, maxWaiting?: number): Promise<CheckedKey> {
     // The moment before the lookup: its result may miss a revocation during the lookup.
-    const checkedAt = monotonic()
+    const checkedAt = options.monotonic()
     const record = await lookUp(id, maxWaiting)
     if (record === undefined || !isLive(record, now())) return { expiresAt: 0, checkedAt }
     const { role, tenant, limits, expiresAt } = record
@@ -88,19 +83,16 @@ export function createKeyChecks({ now, maxKeys, ...options }: CheckOptions) {
     return { known, expiresAt: expiresAt?.getTime() ?? Number.POSITIVE_INFINITY, checkedAt }
   }
 
-  // Not in the cache of known keys, so that guesses evict none of them.
-  const unknown = new LRUCache<string, CheckedKey>({
-    max: maxKeys,
-    ignoreFetchAbort: true,
-    fetchMethod: (id) => check(id, MAX_NEW_KEYS),
-  })
-
+  // Callers that wait for a check get its result also if the key was evicted meanwhile.
+  const shared = { max: maxKeys, ignoreFetchAbort: true }
   return {
-    check,
-    /** Checks a key that is not known, and remembers guesses. Undefined if MongoDB is away. */
-    async checkNew(id: string): Promise<CheckedKey | undefined> {
-      const age = monotonic() - (unknown.get(id)?.checkedAt ?? Number.NEGATIVE_INFINITY)
-      return unknown.fetch(id, { forceRefresh: age >= UNKNOWN_MS }).catch(() => undefined)
-    },
+    // If a check fails, the result of the check before it stays.
+    known: new LRUCache<string, CheckedKey>({
+      ...shared,
+      allowStaleOnFetchRejection: true,
+      fetchMethod: (id) => check(id),
+    }),
+    // Guesses are not among the known keys, so they evict none of them.
+    others: new LRUCache<string, CheckedKey>({ ...shared, fetchMethod: (id) => check(id, MAX_NEW_KEYS) }),
   }
 }

@@ -1,8 +1,7 @@
 /** Decides which rights the key of a request has, by the keys that this replica has checked. */
 import { hash } from 'node:crypto'
-import { LRUCache } from 'lru-cache'
 import { isWellFormedKey, KEY_LENGTH, type KeyAccess, type KeyCheck } from './key.ts'
-import { type CheckedKey, createKeyChecks } from './key-lookups.ts'
+import { type CheckedKey, createCheckCaches } from './key-lookups.ts'
 import { writeUses } from './key-uses.ts'
 
 interface KeyringOptions extends KeyAccess {
@@ -14,7 +13,7 @@ interface KeyringOptions extends KeyAccess {
 }
 
 // The age of a check at which the key is checked again in the background, and at which callers wait for that check:
-// while MongoDB answers, a revoked key stops everywhere within 4 s.
+// while MongoDB answers, a revoked key stops everywhere within 4 s. An unknown key is remembered for as long.
 const FRESH_MS = 2_000
 const STALE_MS = 4_000
 // The age at which a key stops while MongoDB is away: no revocation can reach the replica meanwhile.
@@ -23,34 +22,22 @@ const OUTAGE_MS = 15 * 60_000
 export type Keyring = ReturnType<typeof createKeyring>
 
 /** Creates a keyring. `onError` receives the failures of MongoDB, which no caller sees. */
-export function createKeyring({
-  findKeys,
-  touchKeys,
-  onError = () => {},
-  now = Date.now,
-  monotonic = () => performance.now(),
-  maxKeys = 10_000,
-  retryMs = 1_000,
-}: KeyringOptions) {
-  const { check, checkNew } = createKeyChecks({ findKeys, onError, now, monotonic, maxKeys, retryMs })
-  // Keys that were known once. If a check fails, the result of the check before it stays.
-  const known = new LRUCache<string, CheckedKey>({
-    max: maxKeys,
-    allowStaleOnFetchRejection: true,
-    // Callers that wait for a check get its result also if the key was evicted meanwhile.
-    ignoreFetchAbort: true,
-    fetchMethod: (id) => check(id),
-  })
+export function createKeyring({ findKeys, touchKeys, ...options }: KeyringOptions) {
+  const { onError = () => {}, now = Date.now, monotonic = () => performance.now() } = options
+  const { maxKeys = 10_000, retryMs = 1_000 } = options
+  const { known, others } = createCheckCaches({ findKeys, onError, now, monotonic, maxKeys, retryMs })
   const ageOf = (checked: CheckedKey | undefined) => monotonic() - (checked?.checkedAt ?? Number.NEGATIVE_INFINITY)
-
-  function findKnown(id: string): Promise<CheckedKey | undefined> {
-    const age = ageOf(known.get(id))
-    return known.fetch(id, { forceRefresh: age >= FRESH_MS, allowStale: age < STALE_MS })
-  }
-
   /** When keys were used, in milliseconds since the epoch, since the last write. */
   const uses = new Map<string, number>()
-  const close = writeUses(uses, { touchKeys, onError })
+
+  /** Returns the last check of a key, or makes one. Undefined if MongoDB is away. */
+  async function check(id: string): Promise<CheckedKey | undefined> {
+    const [cache, freshMs] = known.has(id) ? [known, FRESH_MS] : [others, STALE_MS]
+    const age = ageOf(cache.get(id))
+    const checked = await cache.fetch(id, { forceRefresh: age >= freshMs, allowStale: age < STALE_MS }).catch(() => {})
+    if (cache === others && checked?.known !== undefined) known.set(id, checked)
+    return checked ?? undefined
+  }
 
   const keyring = {
     /** Returns the result of checking the key of a request. Never rejects. */
@@ -62,10 +49,8 @@ export function createKeyring({
 
     /** Returns the result of checking the key of an id, which was checked before. Never rejects. */
     async findById(id: string): Promise<KeyCheck> {
-      const isKnown = known.has(id)
-      const checked = await (isKnown ? findKnown(id) : checkNew(id))
+      const checked = await check(id)
       if (checked === undefined) return { outcome: 'unavailable' }
-      if (!isKnown && checked.known !== undefined) known.set(id, checked)
       if (checked.known === undefined || checked.expiresAt <= now()) return { outcome: 'unknown' }
       if (ageOf(checked) >= OUTAGE_MS) return { outcome: 'unavailable' }
       if (uses.size < maxKeys || uses.has(id)) uses.set(id, now())
@@ -73,7 +58,7 @@ export function createKeyring({
     },
 
     /** Ends the timer and writes the last uses. */
-    close,
+    close: writeUses(uses, { touchKeys, onError }),
   }
   return keyring
 }

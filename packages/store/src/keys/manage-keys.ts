@@ -22,15 +22,12 @@ export interface NewKey {
   readonly record: KeyRecord
 }
 
-export interface NewKeyDetails {
-  readonly name: string
+/** Only an importer may have limits: the others post nothing. */
+export interface NewKeyDetails extends Pick<KeyRecord, 'name' | 'limits' | 'expiresAt'> {
   /** Default: importer. */
   readonly role?: KeyRole
   /** Required for an importer, refused for the others. */
   readonly tenant?: string
-  /** Only for an importer: the others post nothing. */
-  readonly limits?: KeyLimits
-  readonly expiresAt?: Date
 }
 
 /** A key's details or its reference are refused. The message says what to change. */
@@ -82,17 +79,10 @@ function checkDetails({ role = 'importer', tenant, name, limits, expiresAt }: Ne
   refuseIf(isLate, 'The key would have expired already, or its expiry is not a date.')
 }
 
-async function insertKey(db: Db, { expiresAt, ...details }: NewKeyDetails): Promise<NewKey> {
-  const { role = 'importer', tenant, name, limits } = details
+async function insertKey(db: Db, details: NewKeyDetails): Promise<NewKey> {
+  const { role = 'importer', tenant = '', name, ...others } = details
   const key = newKeyText()
-  const stored = {
-    role,
-    tenant: tenant ?? '',
-    name,
-    createdAt: new Date(),
-    ...(limits !== undefined && { limits }),
-    ...(expiresAt !== undefined && { expiresAt }),
-  }
+  const stored = { role, tenant, name, createdAt: new Date(), ...others }
   const record: KeyRecord = { id: keyHash(key), ...stored }
   await keyCollection(db).insertOne({ _id: record.id, ...stored }, { maxTimeMS: COMMAND_MS })
   return { key, record }
@@ -132,12 +122,9 @@ export async function rotateKey(
   // The new key is stored first: after a crash between the two writes, the old key still works.
   const created = await insertKey(db, details)
   const overlapEnd = new Date(now + overlapSeconds * 1_000)
-  await keyCollection(db).updateOne(
-    { _id: id },
-    // $min keeps an earlier expiry, even if another process set that expiry after the read.
-    { $min: { expiresAt: overlapEnd }, $set: { replacedBy: created.record.id } },
-    { maxTimeMS: COMMAND_MS },
-  )
+  // $min keeps an earlier expiry, even if another process set that expiry after the read.
+  const update = { $min: { expiresAt: overlapEnd }, $set: { replacedBy: created.record.id } }
+  await keyCollection(db).updateOne({ _id: id }, update, { maxTimeMS: COMMAND_MS })
   const end = old.expiresAt !== undefined && old.expiresAt < overlapEnd ? old.expiresAt : overlapEnd
   return { ...created, replaced: { ...old, expiresAt: end, replacedBy: created.record.id } }
 }
@@ -190,10 +177,8 @@ function pickKey(records: readonly KeyRecord[], reference: string, now: number):
   const [first, ...others] = candidates
   if (first === undefined) throw new KeyRefusedError(`No live key has the name or id ${JSON.stringify(reference)}.`)
   if (others.length === 0) return first
-  const lines = candidates.map((key) => `  ${describeCandidate(key, now)}`)
-  throw new KeyRefusedError(
-    [`Several keys go by ${JSON.stringify(reference)}; name one by its id:`, ...lines].join('\n'),
-  )
+  const lines = candidates.map((key) => `\n  ${describeCandidate(key, now)}`)
+  throw new KeyRefusedError(`Several keys go by ${JSON.stringify(reference)}; name one by its id:${lines.join('')}`)
 }
 
 function describeCandidate(key: KeyRecord, now: number): string {

@@ -1,15 +1,12 @@
 // Makes the drafts of new documents from accepted requests, and the digests that show whether a text changed.
 import { hash } from 'node:crypto'
-import { effectiveScore, type QuoteFields } from '@sluice/contract'
+import { effectiveScore } from '@sluice/contract'
 import { ObjectId } from 'mongodb'
 import type {
+  InputQuote,
   InputThread,
-  QuoteContext,
-  QuoteDocument,
   QuoteDraft,
   QuoteValues,
-  RequestStamp,
-  SourceDocument,
   SourceDraft,
   SourceValues,
   StoreRequest,
@@ -17,22 +14,22 @@ import type {
 import { listKeyOf, quoteIdsOf, sourceIdOf } from '../ids.ts'
 
 /** Converts an accepted request into the store's own terms. */
-export function inputThread({ id, tenant, stamp, redelivered, thread, digest }: StoreRequest): InputThread {
-  const { service, externalId, createdAt, ...values } = thread.source
+export function inputThread({ tenant, thread, ...request }: StoreRequest): InputThread {
+  const { service, externalId, ...source } = thread.source
   const sourceId = sourceIdOf(tenant, thread.source)
+  const ids = quoteIdsOf(sourceId, thread.quotes)
   return {
-    id,
-    stamp,
-    redelivered,
-    identity: { id: sourceId, tenant, service, externalId },
-    source: createdAt === undefined ? values : { ...values, createdAt: new Date(createdAt) },
-    quotes: thread.quotes.map(quoteValues),
-    quoteIds: quoteIdsOf(sourceId, thread.quotes),
-    ...(digest !== undefined && { digest }),
+    ...request,
+    names: { _id: sourceId, tenant, service, externalId },
+    source: withDate(source),
+    quotes: thread.quotes.map((quote, index) => ({
+      names: { _id: ids[index] ?? '', sourceId, position: positionAt(request.stamp, index) },
+      values: withDate(quote),
+    })),
   }
 }
 
-function quoteValues({ createdAt, ...values }: QuoteFields): QuoteValues {
+function withDate<Fields extends { createdAt?: string }>({ createdAt, ...values }: Fields) {
   return createdAt === undefined ? values : { ...values, createdAt: new Date(createdAt) }
 }
 
@@ -42,46 +39,32 @@ const UNWRITTEN = new ObjectId('000000000000000000000000')
 export const UNCOUNTED = -1
 
 /** Makes the draft of a source that is not stored. The request is its whole thread, so its digest is stored. */
-export function newSource({ id: insertedBy, identity, source, stamp, digest }: InputThread): SourceDraft {
-  const { id, ...names } = identity
+export function newSource({ id: insertedBy, names, source, stamp, digest }: InputThread): SourceDraft {
   const acceptedAt = acceptedAtOf(stamp)
   const { values, derived } = withDerived(source, acceptedAt)
-  const document: SourceDocument = {
-    _id: id,
+  const listKey = listKeyOf(names.tenant, acceptedAt, names._id)
+  const document = {
     ...names,
     ...values,
     acceptedAt,
-    status: 'TRANSCRIBED',
+    status: 'TRANSCRIBED' as const,
     wordCount: 0,
     quoteCount: 0,
-    meta: {
-      version: UNWRITTEN,
-      listKey: listKeyOf(identity.tenant, acceptedAt, id),
-      stamp,
-      ...derived,
-      insertedBy,
-      ...(digest !== undefined && { digest }),
-    },
+    meta: { version: UNWRITTEN, listKey, stamp, ...derived, insertedBy, ...(digest !== undefined && { digest }) },
   }
-  return { document, changed: true, advanced: true }
+  return { document, changed: true, advanced: true, outcome: 'created' }
 }
 
-/** Makes the draft of a quote that is not stored. */
+/** Makes the draft of a quote that is not stored. `cover`: the source's `meta.cover`, or 0. */
 export function newQuote(
-  { id, sourceId, cover, index }: QuoteContext & { id: string; sourceId: string },
-  input: QuoteValues,
-  { id: insertedBy, stamp }: RequestStamp,
+  { names, values: input }: InputQuote,
+  { id: insertedBy, stamp }: InputThread,
+  cover: number,
 ): QuoteDraft {
   const { values, derived } = withDerivedScore(input)
-  const document: QuoteDocument = {
-    _id: id,
-    sourceId,
-    position: positionAt(stamp, index),
-    ...values,
-    wordCount: UNCOUNTED,
-    meta: { version: UNWRITTEN, stamp, ...derived, insertedBy, ...(cover > 0 && { cover }) },
-  }
-  return { document, changed: true, advanced: true }
+  const meta = { version: UNWRITTEN, stamp, ...derived, insertedBy, ...(cover > 0 && { cover }) }
+  const document = { ...names, ...values, wordCount: UNCOUNTED, meta }
+  return { document, changed: true, advanced: true, outcome: 'created' }
 }
 
 /** A stamp has 16 digits until the year 2286. The setting `MAX_QUOTES` keeps an index within six digits. */
@@ -89,7 +72,7 @@ const STAMP_DIGITS = 16
 const INDEX_DIGITS = 6
 
 /** Positions sort as text: by acceptance, then by the order in the request. */
-export function positionAt(stamp: number, index: number): string {
+function positionAt(stamp: number, index: number): string {
   return `${String(stamp).padStart(STAMP_DIGITS, '0')}.${String(index).padStart(INDEX_DIGITS, '0')}`
 }
 

@@ -1,18 +1,19 @@
 // Merges a request's fields into a stored source or quote, as pure functions: law 1 depends on them.
 import type { Outcome } from '@sluice/contract'
 import type {
-  QuoteContext,
+  Draft,
+  InputQuote,
+  InputThread,
   QuoteDocument,
   QuoteDraft,
   QuoteValues,
-  RequestStamp,
   SourceDocument,
   SourceDraft,
   SourceValues,
   Stamps,
 } from '../documents.ts'
 import { listKeyOf } from '../ids.ts'
-import { acceptedAtOf, positionAt, UNCOUNTED, withDerived, withDerivedScore } from './drafts.ts'
+import { acceptedAtOf, UNCOUNTED, withDerived, withDerivedScore } from './drafts.ts'
 
 /**
  * Merges field by field; the request that was accepted last wins. Merging is commutative, associative and idempotent:
@@ -20,9 +21,9 @@ import { acceptedAtOf, positionAt, UNCOUNTED, withDerived, withDerivedScore } fr
  * Types"). A field that the request leaves out is kept. Stamps are unique to a request.
  */
 function mergeValues<Values extends object>(
-  stored: Partial<Values>,
-  stampOf: (name: keyof Values & string) => number,
-  input: Partial<Values>,
+  stored: Values,
+  stampOf: (name: string) => number,
+  input: Values,
   stamp: number,
 ) {
   const values = { ...stored }
@@ -43,8 +44,7 @@ function mergeValues<Values extends object>(
 
 /** Returns one stamp for the newest fields, and one for each older field. */
 function foldStamps(stamps: Record<string, number>): Stamps {
-  let stamp = 0
-  for (const name in stamps) stamp = Math.max(stamp, stamps[name] ?? 0)
+  const stamp = Math.max(0, ...Object.values(stamps))
   const older = Object.entries(stamps).filter(([, at]) => at < stamp)
   return older.length === 0 ? { stamp } : { stamp, stamps: Object.fromEntries(older) }
 }
@@ -54,26 +54,22 @@ function sameValue(one: unknown, other: unknown): boolean {
   return one === other
 }
 
-export interface Merged<Draft> {
-  draft: Draft
-  outcome: Outcome
+/** Makes the draft of a stored document that no request has changed. */
+export function unmerged<Stored>(stored: Stored): Draft<Stored> {
+  return { stored, document: stored, changed: false, advanced: false, outcome: 'unchanged' }
 }
 
 /** Merges a request's fields of a source into the draft. */
-export function mergeSource(draft: SourceDraft, input: SourceValues, request: RequestStamp): Merged<SourceDraft> {
+export function mergeSource(draft: SourceDraft, request: InputThread): SourceDraft {
   const before = draft.document
-  const merged = mergeValues<SourceValues>(
-    inputOfSource(before),
-    (field) => before.meta.stamps?.[field] ?? before.meta.stamp,
-    input,
-    request.stamp,
-  )
-  const acceptedAt = earlier(before.acceptedAt, acceptedAtOf(request.stamp))
-  const { values, derived } = withDerived({ ...merged.values, title: merged.values.title ?? before.title }, acceptedAt)
-  const changed = merged.changed || values.createdAt.getTime() !== before.createdAt.getTime()
-  const advanced = merged.advanced || acceptedAt.getTime() !== before.acceptedAt.getTime()
+  const stampOf = (name: string) => stampOfField(before, name, 0)
+  const merged = mergeValues(inputOfSource(before), stampOf, request.source, request.stamp)
+  const isEarlier = acceptedAtOf(request.stamp) < before.acceptedAt
+  const acceptedAt = isEarlier ? acceptedAtOf(request.stamp) : before.acceptedAt
+  const { values, derived } = withDerived(merged.values, acceptedAt)
+  const changed = merged.changed || !sameValue(values.createdAt, before.createdAt)
   const outcome = outcomeOf(request, before.meta, { changed, advanced: merged.advanced })
-  if (!advanced) return { draft, outcome }
+  if (!merged.advanced && !isEarlier) return { ...draft, outcome }
   const { _id, tenant, service, externalId, status, wordCount, quoteCount } = before
   const { stamps: _older, derived: _derived, ...kept } = before.meta
   const document: SourceDocument = {
@@ -82,17 +78,13 @@ export function mergeSource(draft: SourceDraft, input: SourceValues, request: Re
     acceptedAt,
     meta: {
       ...kept,
-      ...(acceptedAt !== before.acceptedAt && { listKey: listKeyOf(tenant, acceptedAt, _id) }),
+      ...(isEarlier && { listKey: listKeyOf(tenant, acceptedAt, _id) }),
       ...merged.stamps,
       ...derived,
       ...(changed && { changedBy: request.id }),
     },
   }
-  return { draft: { ...draft, document, changed: draft.changed || changed, advanced: true }, outcome }
-}
-
-function earlier(one: Date, other: Date): Date {
-  return other < one ? other : one
+  return { ...draft, document, changed: draft.changed || changed, advanced: true, outcome }
 }
 
 function inputOfSource(document: SourceDocument): SourceValues {
@@ -105,24 +97,19 @@ function inputOfSource(document: SourceDocument): SourceValues {
 /** Merges a request's fields of a quote into the draft. A smaller position is stored too, but is no outcome. */
 export function mergeQuote(
   draft: QuoteDraft,
-  { cover, index }: QuoteContext,
-  input: QuoteValues,
-  request: RequestStamp,
-): Merged<QuoteDraft> {
+  { names: { position }, values: input }: InputQuote,
+  request: InputThread,
+  cover: number,
+): QuoteDraft {
   const before = draft.document
-  const { values, stamps, changed, advanced } = mergeValues<QuoteValues>(
-    inputOfQuote(before),
-    (name) => stampOfQuoteField(before, name, cover),
-    input,
-    request.stamp,
-  )
-  const position = positionAt(request.stamp, index)
+  const stampOf = (name: string) => stampOfField(before, name, cover)
+  const { values, stamps, changed, advanced } = mergeValues(inputOfQuote(before), stampOf, input, request.stamp)
   const isMoved = position < before.position
   // A position that gets smaller also shows that no earlier delivery has merged this quote.
   const outcome = outcomeOf(request, before.meta, { changed, advanced: advanced || isMoved })
-  if (!advanced && !isMoved) return { draft, outcome }
+  if (!advanced && !isMoved) return { ...draft, outcome }
   const { stamps: _older, derived: _derived, ...kept } = before.meta
-  const { values: full, derived } = withDerivedScore({ ...values, text: values.text ?? before.text })
+  const { values: full, derived } = withDerivedScore(values)
   const document: QuoteDocument = {
     _id: before._id,
     sourceId: before.sourceId,
@@ -137,11 +124,11 @@ export function mergeQuote(
       ...(cover > 0 && { cover: Math.max(cover, before.meta.cover ?? 0) }),
     },
   }
-  return { draft: { ...draft, document, changed: draft.changed || changed || isMoved, advanced: true }, outcome }
+  return { ...draft, document, changed: draft.changed || changed || isMoved, advanced: true, outcome }
 }
 
-/** Returns the stamp of a stored quote's field. The source's cover counts for quotes that were not written since. */
-export function stampOfQuoteField({ meta }: Pick<QuoteDocument, 'meta'>, name: string, cover: number): number {
+/** Returns the stamp of a stored field. The source's cover counts for quotes that were not written since. */
+export function stampOfField({ meta }: Pick<QuoteDocument, 'meta'>, name: string, cover: number): number {
   const own = meta.stamps?.[name] ?? meta.stamp
   return cover > (meta.cover ?? 0) ? Math.max(own, cover) : own
 }
@@ -158,7 +145,7 @@ function inputOfQuote(document: QuoteDocument): QuoteValues {
  * the answer is `updated`, which never hides a change.
  */
 function outcomeOf(
-  request: RequestStamp,
+  request: InputThread,
   stored: { insertedBy: string; changedBy?: string },
   merged: { changed: boolean; advanced: boolean },
 ): Outcome {

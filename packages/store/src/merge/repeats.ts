@@ -2,7 +2,7 @@
 // reads.
 import type { InputThread, QuoteDraft, SourceDocument, StoredThread, ThreadPlan } from '../documents.ts'
 import { newQuote } from './drafts.ts'
-import { mergeSource, stampOfQuoteField } from './merge.ts'
+import { mergeSource, stampOfField, unmerged } from './merge.ts'
 
 /**
  * Returns whether the request repeats the last request, which contained all quotes: then only stamps move, and no
@@ -20,15 +20,12 @@ export function isRepeat(source: SourceDocument, requests: readonly InputThread[
 export function planRepeat(source: SourceDocument, requests: readonly InputThread[]): ThreadPlan | undefined {
   const [request] = requests
   if (request === undefined || !isRepeat(source, requests)) return undefined
-  const before = { stored: source, document: source, changed: false, advanced: false }
-  const { draft, outcome } = mergeSource(before, request.source, request)
-  const { document } = draft
+  const draft = mergeSource(unmerged(source), request)
+  const { document, outcome } = draft
   const meta = request.quotes.length === 0 ? document.meta : { ...document.meta, cover: request.stamp }
   const cover = source.meta.cover ?? 0
-  const quotes = request.quotes.map((input, index): [string, QuoteDraft] => {
-    const id = request.quoteIds[index] ?? ''
-    const quote = newQuote({ id, sourceId: source._id, cover, index }, input, request)
-    return [id, { ...quote, changed: false, advanced: false }]
+  const quotes = request.quotes.map((quote): [string, QuoteDraft] => {
+    return [quote.names._id, unmerged(newQuote(quote, request, cover).document)]
   })
   return {
     source: { ...draft, advanced: true, document: { ...document, meta } },
@@ -77,7 +74,7 @@ function keepsStamps(cover: number, { document, stored, advanced }: QuoteDraft, 
     return stamp === cover && stamps === undefined && (stored?.meta.cover ?? 0) < cover
   }
   const names = ['', ...Object.keys(document.meta.stamps ?? {})]
-  return names.every((name) => stampOfQuoteField(document, name, coverBefore) >= cover)
+  return names.every((name) => stampOfField(document, name, coverBefore) >= cover)
 }
 
 /** Returns the draft of a quote whose own stamps include this cover. */
@@ -89,14 +86,10 @@ function withOwnCover(cover: number, draft: QuoteDraft): QuoteDraft {
 
 function withDigest(stored: StoredThread, requests: readonly InputThread[], plan: ThreadPlan): ThreadPlan {
   const { document } = plan.source
-  const { digest: before, ...meta } = document.meta
+  const { digest: _, ...others } = document.meta
   const digest = digestToKeep(stored, requests, plan)
-  if (digest === undefined && before === undefined) return plan
-  const source = {
-    ...plan.source,
-    document: { ...document, meta: { ...meta, ...(digest !== undefined && { digest }) } },
-  }
-  return { ...plan, source }
+  const meta = { ...others, ...(digest !== undefined && { digest }) }
+  return { ...plan, source: { ...plan.source, document: { ...document, meta } } }
 }
 
 /** Returns the first request's digest, if it contains every field of every stored quote and nobody else writes. */

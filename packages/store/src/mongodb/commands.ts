@@ -74,6 +74,16 @@ export interface StoreCommands {
   createIndexes(): Promise<void>
 }
 
+export interface CommandOptions {
+  /** The time limit of each command. */
+  limitMs?: number
+  /** Receives each command. The driver's own events would read each reply twice. */
+  onCommand?: OnCommand
+  /** The indexes that settings ask for: of lists, and of externalIds, by which operators search. */
+  listsSources?: boolean
+  searchesQuotes?: boolean
+}
+
 /** Receives each command that was sent, its time, and the code of its error. */
 export type OnCommand = (command: string, seconds: number, errorCode?: string) => void
 

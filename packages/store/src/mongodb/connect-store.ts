@@ -8,7 +8,6 @@ import { errorCodeOf } from './store-errors.ts'
 /** A connection to the database that the URL names (`sluice` if it names none). */
 export interface StoreConnection {
   db: Db
-  client: MongoClient
   /** Resolves when MongoDB answers; rejects if it does not within two seconds. */
   ping(): Promise<void>
   close(): Promise<void>
@@ -34,18 +33,15 @@ export function connectStore(url: string, onCommand?: OnCommand): StoreConnectio
     maxPoolSize: 20,
     monitorCommands: onCommand !== undefined,
   })
-  if (onCommand !== undefined) {
-    client.on('commandSucceeded', ({ commandName, duration }) => onCommand(commandName, duration / 1000))
-    client.on('commandFailed', ({ commandName, duration, failure }) =>
-      onCommand(commandName, duration / 1000, errorCodeOf(failure)),
-    )
-  }
+  client.on('commandSucceeded', ({ commandName, duration }) => onCommand?.(commandName, duration / 1000))
+  client.on('commandFailed', ({ commandName, duration, failure }) =>
+    onCommand?.(commandName, duration / 1000, errorCodeOf(failure)),
+  )
   const closing = new AbortController()
   void connectFirst(client, closing.signal)
   const db = client.db(DATABASE_IN_URL.exec(url)?.[1] ?? 'sluice')
   return {
     db,
-    client,
     // The driver's own `timeoutMS` ends nothing any more; a signal does.
     ping: async () => void (await db.command({ ping: 1 }, { signal: AbortSignal.timeout(2_000) })),
     close() {

@@ -4,9 +4,9 @@ import { type Db, type Document, ObjectId } from 'mongodb'
 import type { QuoteWithoutText } from '../documents.ts'
 import {
   type CollectionName,
+  type CommandOptions,
   type Documents,
   IDS_PER_QUERY,
-  type OnCommand,
   PRIMARY,
   type ReadConcern,
   type Runtime,
@@ -14,7 +14,7 @@ import {
   type Version,
   type WriteReply,
 } from './commands.ts'
-import { rareCommands, type StoreIndexes } from './rare-commands.ts'
+import { findInQueries, rareCommands } from './rare-commands.ts'
 import { duplicatesIn, errorCodeOf, StoreAwayError } from './store-errors.ts'
 
 /** The clocks, random numbers and ids of this process. */
@@ -30,27 +30,15 @@ export const processRuntime: Runtime = {
 const COMMAND_MS = 10_000
 /** Serialising blocks the event loop, and a server may lock a collection for a command. */
 const WRITES_PER_COMMAND = 250
-const QUERIES_AT_ONCE = 8
 const MARKS = { 'meta.version': 1, 'meta.epoch': 1 } as const
-
-interface MongoCommandsOptions extends StoreIndexes {
-  limitMs?: number
-  onCommand?: OnCommand
-}
 
 /**
  * The store's commands on a MongoDB database, with majority write concern. The driver's `bulkWrite` is slower, and
  * does not distinguish a network error from a refused write. Each method throws the driver's error or a
  * `StoreAwayError` if the outcome is unknown.
- *
- * @param limitMs the time limit of each command.
- * @param onCommand receives each command. The driver's own events would read each reply twice.
- * @param indexes those that settings ask for.
  */
-export function mongoCommands(
-  db: Db,
-  { limitMs = COMMAND_MS, onCommand = () => {}, ...indexes }: MongoCommandsOptions = {},
-): StoreCommands {
+export function mongoCommands(db: Db, options: CommandOptions = {}): StoreCommands {
+  const { limitMs = COMMAND_MS, onCommand = () => {} } = options
   /**
    * Sends a command with a signal, which ends each wait of the command: the driver (7.9) waits for ever for `drain` on a
    * socket that was destroyed, and `socketTimeoutMS` does not end that.
@@ -84,8 +72,7 @@ export function mongoCommands(
       return { n, duplicates: writeErrors === undefined ? [] : duplicatesIn(writeErrors, name, idAt) }
     })
   }
-  /** Reads in queries of at most `IDS_PER_QUERY` ids, some of which run at the same time. */
-  async function find<Found extends { _id: string }>(
+  function find<Found extends { _id: string }>(
     name: CollectionName,
     ids: readonly string[],
     // Names `local`, too: the URL may name another level, and then the check of epochs could miss one.
@@ -94,20 +81,13 @@ export function mongoCommands(
     condition?: Document,
   ): Promise<Found[]> {
     const collection = db.collection<{ _id: string }>(name, PRIMARY)
-    const found: Found[] = []
-    let next = 0
-    async function query(): Promise<void> {
-      while (next < ids.length) {
-        const filter = { _id: { $in: ids.slice(next, next + IDS_PER_QUERY) }, ...condition }
-        next += IDS_PER_QUERY
-        // One more than the ids, so that the first reply is the last.
-        const how = { batchSize: IDS_PER_QUERY + 1, readConcern: { level }, ...(projection && { projection }) }
-        const some = await within('find', (signal) => collection.find<Found>(filter, { ...how, signal }).toArray())
-        for (const document of some) found.push(document)
-      }
+    const query = (some: readonly string[]) => {
+      // One more than the ids, so that the first reply is the last.
+      const how = { batchSize: IDS_PER_QUERY + 1, readConcern: { level }, ...(projection && { projection }) }
+      const filter = { _id: { $in: some }, ...condition }
+      return within('find', (signal) => collection.find<Found>(filter, { ...how, signal }).toArray())
     }
-    await Promise.all(Array.from({ length: Math.min(QUERIES_AT_ONCE, Math.ceil(ids.length / IDS_PER_QUERY)) }, query))
-    return found
+    return ids.length === 0 || ids.length > IDS_PER_QUERY ? findInQueries(ids, query) : query(ids)
   }
   return {
     writesPerCommand: WRITES_PER_COMMAND,
@@ -117,6 +97,6 @@ export function mongoCommands(
       find<Version>(name, ids, 'local', MARKS, withEpoch && { 'meta.epoch': { $exists: true } }),
     insert: (name, documents) => write('insert', name, { documents }, (at) => documents[at]?._id ?? ''),
     update: (name, statements) => write('update', name, { updates: statements }, (at) => statements[at]?.q._id ?? ''),
-    ...rareCommands(db, within, indexes),
+    ...rareCommands(db, within, options),
   }
 }

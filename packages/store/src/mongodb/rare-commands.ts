@@ -1,15 +1,32 @@
-// The store's commands that no thread needs on its usual way: sums of stored quotes, a walk through all sources, indexes.
+// The store's commands that no thread needs on its usual way: finds of many documents, sums of stored quotes, a walk
+// through all sources, indexes.
 import type { Db } from 'mongodb'
+import { chunksOf, sendAll } from '../chunks.ts'
 import type { QuoteDocument, SourceDocument } from '../documents.ts'
-import { PRIMARY, type QuoteTotals, type SourceTotals, type StoreCommands } from './commands.ts'
+import {
+  type CommandOptions,
+  IDS_PER_QUERY,
+  PRIMARY,
+  type QuoteTotals,
+  type SourceTotals,
+  type StoreCommands,
+} from './commands.ts'
 
 /** Some 10 MB. Each page costs the development stand-in for MongoDB a walk through the collection. */
 const PAGE = { projection: { wordCount: 1, quoteCount: 1, meta: 1 }, sort: { _id: 1 }, limit: 25_000 } as const
 
-/** The indexes that a setting asks for: of lists, and of externalIds, by which operators search. */
-export interface StoreIndexes {
-  listsSources?: boolean
-  searchesQuotes?: boolean
+const QUERIES_AT_ONCE = 8
+
+/** Finds documents in queries of at most `IDS_PER_QUERY` ids, some of which run at the same time. */
+export async function findInQueries<Found>(
+  ids: readonly string[],
+  query: (some: readonly string[]) => Promise<Found[]>,
+): Promise<Found[]> {
+  const found: Found[] = []
+  await sendAll(chunksOf(ids, IDS_PER_QUERY), QUERIES_AT_ONCE, async (some) => {
+    for (const document of await query(some)) found.push(document)
+  })
+  return found
 }
 
 /**
@@ -20,7 +37,7 @@ export interface StoreIndexes {
 export function rareCommands(
   db: Db,
   within: <Reply>(command: string, send: (signal: AbortSignal) => Promise<Reply>) => Promise<Reply>,
-  indexes: StoreIndexes,
+  indexes: Pick<CommandOptions, 'listsSources' | 'searchesQuotes'>,
 ): Pick<StoreCommands, 'sumQuotes' | 'scanSources' | 'createIndexes'> {
   const sources = db.collection<SourceDocument>('sources', PRIMARY)
   const quotes = db.collection<QuoteDocument>('quotes', PRIMARY)

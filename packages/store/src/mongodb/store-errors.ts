@@ -41,13 +41,7 @@ const AWAY_CODES = new Set([
 /** The server is slow, or the command is too large: lock and time limits, TemporarilyUnavailable. */
 const TIMED_OUT_CODES = new Set([24, 50, 202, 262, 365])
 
-const AWAY_NAMES = new Set([
-  'MongoNotConnectedError',
-  'MongoServerClosedError',
-  'MongoTopologyClosedError',
-  'MongoPoolClearedError',
-  'PoolClearedOnNetworkError',
-])
+const AWAY_NAMES = new Set(['MongoNotConnectedError', 'MongoServerClosedError', 'MongoTopologyClosedError'])
 
 const AWAY_LABELS = ['RetryableWriteError', 'SystemOverloadedError']
 
@@ -103,11 +97,8 @@ export function duplicatesIn(
   const others = errors.filter(({ code }) => code !== DUPLICATE_KEY)
   const worst = others.find(({ code }) => AWAY_CODES.has(code)) ?? others[0]
   if (worst !== undefined) {
-    throw new RefusedWriteError(
-      worst,
-      collection,
-      [worst, ...others].map(({ index }) => idAt(index)),
-    )
+    const ids = [worst, ...others].map(({ index }) => idAt(index))
+    throw new RefusedWriteError(worst, collection, ids)
   }
   return errors.map(({ index }) => index)
 }

@@ -1,4 +1,5 @@
 // Finds sources that disagree with their quotes, and repairs them.
+import { chunksOf } from '../chunks.ts'
 import type { WriterToken } from '../documents.ts'
 import type { QuoteTotals, SourceTotals, StoreCommands } from '../mongodb/commands.ts'
 import { processRuntime } from '../mongodb/mongo-commands.ts'
@@ -47,8 +48,7 @@ export async function repairSources(
   const findings: Findings = { checked: 0, wrong: [], leftOpen: [], beingWritten: 0 }
   const busy: string[] = []
   for await (const page of commands.scanSources()) {
-    for (let start = 0; start < page.length; start += SOURCES_AT_ONCE) {
-      const some = page.slice(start, start + SOURCES_AT_ONCE)
+    for (const some of chunksOf(page, SOURCES_AT_ONCE)) {
       findings.checked += some.length
       busy.push(...(await checkSome(deps, some, (token) => !isStale(runtime, token), findings)))
       onProgress(findings.checked, busy.length)
@@ -59,8 +59,8 @@ export async function repairSources(
   await runtime.delay(STALE_MS)
   // By this machine's clock, which may differ from the writer's by a minute.
   const isNew = (token: WriterToken) => !isStale(runtime, token) && token.since.getTime() > began
-  for (let start = 0; start < busy.length; start += SOURCES_AT_ONCE) {
-    const some = await commands.find('sources', busy.slice(start, start + SOURCES_AT_ONCE))
+  for (const ids of chunksOf(busy, SOURCES_AT_ONCE)) {
+    const some = await commands.find('sources', ids)
     findings.beingWritten += (await checkSome(deps, some, isNew, findings)).length
   }
   return findings
@@ -76,30 +76,28 @@ async function checkSome(
   const watermarks = createWatermarks(commands)
   await watermarks.read(some.flatMap(({ meta }) => meta.tokens ?? []))
   const open = some.map(watermarks.withoutSettledTokens)
-  const notInUse = open.filter(({ meta }) => meta.tokens?.some(isAlive) !== true)
+  const isInUse = ({ meta }: SourceTotals) => meta.tokens?.some(isAlive) === true
+  const notInUse = open.filter((source) => !isInUse(source))
   const found = await commands.sumQuotes(notInUse.map(({ _id }) => _id))
   const sums = new Map(found.map(({ _id, ...sum }) => [_id, sum]))
   const suspects = notInUse.flatMap((source) => findingOf(source, sums.get(source._id) ?? NO_QUOTES) ?? [])
   // A source that was written since it was read may have agreed with its quotes all the time.
-  const now = await commands.findVersions(
-    'sources',
-    suspects.map(({ id }) => id),
-  )
+  const ids = suspects.map(({ id }) => id)
   const read = new Map(some.map(({ _id, meta }) => [_id, meta.version]))
+  const now = await commands.findVersions('sources', ids)
   const unmoved = new Set(now.flatMap(({ _id, meta }) => (meta.version.equals(read.get(_id)) ? [_id] : [])))
-  const isDead = (token: WriterToken) => isExpired(runtime, token)
   const isWrong = ({ stored, counted, openUntil }: Finding) =>
     !agree(stored, counted) || (openUntil !== undefined && openUntil.getTime() <= runtime.now())
   const still = suspects.filter(({ id }) => unmoved.has(id))
   const wrong = still.filter(isWrong)
   findings.wrong.push(...wrong)
   findings.leftOpen.push(...still.filter((finding) => !isWrong(finding)))
-  if (repair && wrong.length > 0) {
-    const ids = wrong.map(({ id }) => id)
-    await recount({ commands, runtime, watermarks, isExcluded: createIsExcluded(runtime) }, ids, isDead)
+  if (repair) {
+    const toRecount = wrong.map(({ id }) => id)
+    const deps = { commands, runtime, watermarks, isExcluded: createIsExcluded(runtime) }
+    await recount(deps, toRecount, (token) => isExpired(runtime, token))
   }
-  const inUse = open.filter((source) => !notInUse.includes(source)).map(({ _id }) => _id)
-  return [...inUse, ...suspects.flatMap(({ id }) => (unmoved.has(id) ? [] : [id]))]
+  return [...open.filter(isInUse).map(({ _id }) => _id), ...ids.filter((id) => !unmoved.has(id))]
 }
 
 /** Returns undefined if the source is as it should be. */

@@ -1,17 +1,8 @@
 // What a batch does beyond its first round: for threads that a round was refused, because another process wrote them
 // meanwhile, and for threads that it opened and that another process sums.
-import type { OpenThread, ThreadRound, ThreadWork, WriterBatch, WriterToken } from '../documents.ts'
+import type { OpenThread, ThreadRound, WriterToken } from '../documents.ts'
 import { type ReadDeps, type ReadThread, readThreads } from './read-stored.ts'
-import type { SumDeps } from './sum-sources.ts'
-import type { OpenedSource } from './writer-state.ts'
-
-/** A numbered batch that has not ended. It ends when its refused threads are stored, or have no token of it. */
-export interface UnendedBatch {
-  batch: WriterBatch
-  /** The sources whose epochs are to be checked when the batch has ended. */
-  opened: readonly OpenedSource[]
-  refused: readonly ThreadWork[]
-}
+import type { UnendedBatch } from './writer-state.ts'
 
 /** Workers that write one thread refuse each other's writes at times. More refusals mean a fault. */
 const MAX_REFUSALS = 100
@@ -20,15 +11,15 @@ const MAX_BACK_OFF_MS = 100
 
 /** Reads threads for another round, after the n-th. Removes those from the batches whose tokens their sources lack. */
 export async function readAgain(
-  deps: SumDeps & ReadDeps,
-  works: readonly ThreadWork[],
-  unended: Iterable<UnendedBatch>,
+  deps: ReadDeps & { unended: Iterable<UnendedBatch> },
+  left: readonly ReadThread[],
   round: number,
 ): Promise<ReadThread[]> {
   const { runtime } = deps
   if (round > 1) await runtime.delay(runtime.random() * Math.min(2 ** round, MAX_BACK_OFF_MS))
+  const works = left.map(({ work }) => work)
   const read = await readThreads(deps, works)
-  await dropUnopened(deps, [...unended])
+  await dropUnopened(deps, [...deps.unended])
   return read
 }
 
@@ -37,14 +28,14 @@ export async function readAgain(
  * overwritten, its token is there. A majority must have the source without the token: another write that removed the
  * token can be rolled back.
  */
-async function dropUnopened({ commands }: SumDeps, unended: readonly UnendedBatch[]): Promise<void> {
-  const ids = new Set(unended.flatMap(({ refused }) => refused.map(({ id }) => id)))
+async function dropUnopened({ commands }: ReadDeps, unended: readonly UnendedBatch[]): Promise<void> {
+  const ids = new Set(unended.flatMap(({ left }) => left.map(({ id }) => id)))
   const found = await commands.find('sources', [...ids], 'majority')
   const tokens = new Map(found.map(({ _id, meta }) => [_id, meta.tokens ?? []]))
   for (const one of unended) {
     const isOwn = ({ writer, batch }: WriterToken) => writer === one.batch.writer && batch === one.batch.batch
-    one.refused = one.refused.filter(({ id }) => tokens.get(id)?.some(isOwn))
-    for (const work of one.refused) work.mayHaveChanged = true
+    one.left = one.left.filter(({ id }) => tokens.get(id)?.some(isOwn))
+    for (const work of one.left) work.mayHaveChanged = true
   }
 }
 
@@ -52,7 +43,7 @@ async function dropUnopened({ commands }: SumDeps, unended: readonly UnendedBatc
 export function noteRefused({ work, stored, plan }: ThreadRound, open: readonly OpenThread[], toSum: boolean): void {
   work.refusals += 1
   if (work.refusals === MAX_REFUSALS) throw new Error(`other processes won thread ${work.id} ${MAX_REFUSALS} times`)
-  const isOpened = open.some(({ round }) => round.work === work)
+  const isOpened = open.some((thread) => thread.work === work)
   // If a refused insert took effect after all, `meta.insertedBy` names the request, and the outcome is right.
   if (!isOpened && stored.source === undefined) return
   // A refused update may have taken effect and been overwritten since, so the outcomes are those of a later delivery.

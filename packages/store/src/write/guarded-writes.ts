@@ -1,18 +1,10 @@
 // Writes under guard: opens the sources of a round, and writes the quotes. A guarded write takes effect only if no other
 // process wrote its document since the document was read.
 import type { Document, ObjectId } from 'mongodb'
-import type {
-  OpenThread,
-  QuoteDocument,
-  QuoteDraft,
-  SourceDocument,
-  ThreadRound,
-  WriterBatch,
-  WriterToken,
-} from '../documents.ts'
+import { CHARACTERS_PER_COMMAND, sendInChunks } from '../chunks.ts'
+import type { GuardedWrite, OpenThread, QuoteDraft, ThreadRound, WriterBatch, WriterToken } from '../documents.ts'
 import type { QuoteTotals, Runtime, StoreCommands } from '../mongodb/commands.ts'
-import { CHARACTERS_PER_COMMAND, sendInChunks } from './chunks.ts'
-import { type GuardedUpdate, guardedUpdate, planStored, sendUpdates } from './guarded-updates.ts'
+import { planStored, sendUpdates } from './guarded-updates.ts'
 import { isMine, WRITE_WITHIN_MS } from './tokens.ts'
 
 export interface WriteDeps {
@@ -37,25 +29,27 @@ export async function openSources(
 ): Promise<OpenThread[]> {
   const version = runtime.newId()
   const token = batch && { ...batch, since: new Date(runtime.now()), ...(toSum && { excludes: runtime.newId() }) }
-  const openings = rounds.map((round): Opening => {
+  const writes: GuardedWrite[] = []
+  const openings = rounds.map((round): OpenThread => {
     const { stored, plan } = round
     const tokens = tokensOf(round, toSum, token)
-    const { document } = plan.source
-    const { tokens: _, ...planned } = document.meta
-    const source: SourceDocument = {
-      ...document,
-      ...totalsAfter(stored.source ?? document, plan.quoteWrites),
-      meta: { ...planned, version, ...(tokens.length > 0 && { tokens }) },
+    const { tokens: _, ...meta } = plan.source.document.meta
+    const document = {
+      ...plan.source.document,
+      ...totalsAfter(stored.source ?? plan.source.document, plan.quoteWrites),
+      meta: { ...meta, version, ...(tokens.length > 0 && { tokens }) },
     }
-    if (stored.source !== undefined) return { round, ...planStored(round, stored.source, source, toSum) }
-    return { round, isFinal: true, source, write: { insert: source } }
+    const { write, ...opening } =
+      stored.source === undefined
+        ? { isFinal: true, source: document, write: { document } }
+        : planStored(round, stored.source, document, toSum)
+    if (write !== undefined) writes.push(write)
+    return { ...round, ...opening }
   })
-  const writes = openings.flatMap(({ write }) => write ?? [])
   const refused = await writeGuarded(commands, 'sources', writes, version)
-  return openings.filter(({ round }) => !refused.has(round.work.id))
+  return openings.filter(({ work }) => !refused.has(work.id))
 }
 
-type Opening = OpenThread & { write?: GuardedWrite }
 type NewToken = Omit<WriterToken, 'request'> | undefined
 
 /** Returns the open tokens of others and, if quotes are written or summed, one for each of our requests. */
@@ -89,27 +83,20 @@ export async function writeQuotes(
   onSent = () => {},
 ): Promise<OpenThread[]> {
   const version = runtime.newId()
-  const writes = threads.flatMap(({ round }) =>
-    round.plan.quoteWrites.map(({ stored, document }) => {
-      document.meta.version = version
-      return stored === undefined ? { insert: document } : guardedUpdate(stored, document)
-    }),
-  )
+  const writes = threads.flatMap(({ plan }) => plan.quoteWrites)
+  for (const { document } of writes) document.meta.version = version
   const writing = writeGuarded(commands, 'quotes', writes, version, () => {
     if (runtime.monotonic() - openedAt > WRITE_WITHIN_MS)
       throw new PausedTooLongError(`this process was paused for more than ${WRITE_WITHIN_MS / 1000} s amid a batch`)
   })
   onSent()
   const refused = await writing
-  return threads.filter(({ round }) => round.plan.quoteWrites.every(({ document }) => !refused.has(document._id)))
+  return threads.filter(({ plan }) => plan.quoteWrites.every(({ document }) => !refused.has(document._id)))
 }
 
-/** Inserts a document if it is absent, or updates one if it still has the version that was read. */
-export type GuardedWrite = { insert: SourceDocument | QuoteDocument } | GuardedUpdate
-
 /**
- * Sends all writes, and returns the ids of the refused ones. Each write must set `meta.version` to `version`, which no
- * other write sets.
+ * Sends all writes, inserts first, and returns the ids of the refused ones. Each write must set `meta.version` to
+ * `version`, which no other write sets.
  *
  * @param checkTime is called before each command and throws if it is too late to write.
  */
@@ -120,37 +107,35 @@ export async function writeGuarded(
   version: ObjectId,
   checkTime: () => void = () => {},
 ): Promise<Set<string>> {
-  const { writesPerCommand } = commands
   const refused = new Set<string>()
-  /** Sends writes of one kind in one command, if they fit. The command returns the refused ones. */
-  async function send<Write extends GuardedWrite>(
-    some: readonly Write[],
-    command: (some: readonly Write[]) => Promise<string[]>,
+  async function send(
+    some: readonly GuardedWrite[],
+    command: (some: readonly GuardedWrite[]) => Promise<string[]>,
   ): Promise<void> {
-    const sendSome = async (fitting: readonly Write[]) => {
+    const sendSome = async (fitting: readonly GuardedWrite[]) => {
       checkTime()
       for (const id of await command(fitting)) refused.add(id)
     }
-    if (some.length === 0) return
-    const isShort = some.length <= writesPerCommand
-    if (isShort && some.reduce((sum, one) => sum + charactersOf(one), 0) <= CHARACTERS_PER_COMMAND) await sendSome(some)
-    else await sendInChunks(some, writesPerCommand, charactersOf, sendSome)
+    const characters = some.reduce((sum, one) => sum + charactersOf(one), 0)
+    if (some.length > commands.writesPerCommand || characters > CHARACTERS_PER_COMMAND)
+      await sendInChunks(some, commands.writesPerCommand, charactersOf, sendSome)
+    else if (some.length > 0) await sendSome(some)
   }
-  const inserts = writes.filter((write) => 'insert' in write)
-  const updates = writes.filter((write) => 'u' in write)
+  const inserts = writes.filter(({ stored }) => stored === undefined)
   await send(inserts, async (some) => {
-    const documents = some.map(({ insert }) => insert)
+    const documents = some.map(({ document }) => document)
     const { duplicates } = await commands.insert(name, documents)
     return duplicates.map((at) => documents[at]?._id ?? '')
   })
+  const updates = writes.filter(({ stored }) => stored !== undefined)
   await send(updates, (some) => sendUpdates(commands, name, some, version))
   return refused
 }
 
 /** Everything long in a document is a string field of its own. */
-function charactersOf(write: GuardedWrite): number {
-  const document: Document = 'insert' in write ? write.insert : write.u
+function charactersOf({ document, u = document }: GuardedWrite): number {
+  const values: Document = u
   let characters = 0
-  for (const name in document) if (typeof document[name] === 'string') characters += document[name].length
+  for (const name in values) if (typeof values[name] === 'string') characters += values[name].length
   return characters
 }

@@ -1,12 +1,22 @@
 // Reads the threads of a batch with few texts: the memory of a worker must not depend on the length of stored texts.
 
-import type { QuoteDocument, QuoteWithoutText, SourceDocument, StoredThread, ThreadWork } from '../documents.ts'
+import { chunksOf } from '../chunks.ts'
+import type {
+  InputThread,
+  QuoteDocument,
+  QuoteWithoutText,
+  SourceDocument,
+  StoredThread,
+  ThreadWork,
+  WriterToken,
+} from '../documents.ts'
 import { textDigestOf } from '../merge/drafts.ts'
-import { stampOfQuoteField } from '../merge/merge.ts'
+import { stampOfField } from '../merge/merge.ts'
+import { REPLACED } from '../merge/merge-requests.ts'
 import { isRepeat } from '../merge/repeats.ts'
 import type { StoreCommands } from '../mongodb/commands.ts'
-import { chunksOf } from './chunks.ts'
-import { type IsExcluded, isMine } from './tokens.ts'
+import type { SumDeps } from './sum-sources.ts'
+import { isMine } from './tokens.ts'
 import type { Writer } from './writer.ts'
 
 export interface ReadThread {
@@ -16,37 +26,48 @@ export interface ReadThread {
   isExcluded: boolean
 }
 
-export interface ReadDeps {
-  commands: StoreCommands
+export interface ReadDeps extends SumDeps {
   writer: Writer
-  isExcluded: IsExcluded
 }
 
 /**
  * Reads the sources, then the watermarks of their tokens, then the quotes that the requests name. The order matters:
  * the version of the source shows whether a quote may have changed since.
  */
-export async function readThreads(
-  { commands, writer, isExcluded }: ReadDeps,
-  works: readonly ThreadWork[],
-): Promise<ReadThread[]> {
+export async function readThreads(deps: ReadDeps, works: readonly ThreadWork[]): Promise<ReadThread[]> {
+  const { commands, isExcluded } = deps
   const ids = works.map((work) => work.id)
   const concern = works.some(({ readsMajority }) => readsMajority) ? 'majority' : 'local'
   const found = await commands.find('sources', ids, concern)
-  const sources = new Map((await writer.withoutSettledTokens(found)).map((source) => [source._id, source]))
-  const given = new Map<string, GivenText>()
+  const sources = new Map((await withoutSettledTokens(deps, found)).map((source) => [source._id, source]))
   const threads = works.map((work) => {
     const source = sources.get(work.id)
-    const excluded = source !== undefined && isExcluded(source, (token) => isMine(work, token))
-    if (source !== undefined && !excluded && !isRepeat(source, work.requests)) addTexts(given, work, source)
-    return { work, source, isExcluded: excluded }
+    return { work, source, isExcluded: source !== undefined && isExcluded(source, (token) => isMine(work, token)) }
   })
-  const quotes = await readQuotes(commands, given)
+  const toRead = threads.flatMap(({ work, source, isExcluded }) =>
+    source === undefined || isExcluded || isRepeat(source, work.requests) ? [] : work.requests,
+  )
+  const quotes = await readQuotes(commands, toRead, sources)
   return threads.map(({ source, ...thread }) => ({ ...thread, stored: { source, quotes } }))
 }
 
-/** Stands for a stored text that a newer request replaces. No request contains an empty text. */
-export const REPLACED = ''
+/** Returns these sources without the tokens of settled batches. Reads and raises watermarks, and waits for no recount. */
+async function withoutSettledTokens(
+  { writer, watermarks }: ReadDeps,
+  sources: readonly SourceDocument[],
+): Promise<SourceDocument[]> {
+  const tokens = sources.flatMap(({ meta }) => meta.tokens ?? [])
+  for (const state of writer.states) {
+    const isOwn = ({ writer: name, batch }: WriterToken) =>
+      name === state.name && batch > state.watermark && batch <= state.contiguous
+    // If the watermark can't be raised now, the tokens stay open.
+    if (tokens.some(isOwn)) await writer.advanceOnce(state).catch(() => {})
+    watermarks.remember(state.name, state.watermark)
+  }
+  const own = new Set(Array.from(writer.states, ({ name }) => name))
+  await watermarks.read(tokens.filter(({ writer: name }) => !own.has(name)))
+  return sources.map(watermarks.withoutSettledTokens)
+}
 
 /** The assumed length of a text whose digest a tool removed: the contract's default bound. */
 const LONGEST_TEXT = 100_000
@@ -54,12 +75,10 @@ const LONGEST_TEXT = 100_000
 const TEXTS_PER_QUERY = 200
 const MAX_CHARACTERS = 32_000_000
 
-/** The texts of one stored quote in the requests of a batch. */
+/** The text of a stored quote in a request. */
 interface GivenText {
-  /** The source's `meta.cover`. */
-  cover: number
-  /** In the order of stamps. */
-  texts: { text: string; stamp: number }[]
+  text: string
+  stamp: number
 }
 
 /**
@@ -71,13 +90,22 @@ interface GivenText {
  */
 async function readQuotes(
   commands: Pick<StoreCommands, 'find' | 'findWithoutTexts'>,
-  given: ReadonlyMap<string, GivenText>,
+  requests: readonly InputThread[],
+  sources: ReadonlyMap<string, SourceDocument>,
 ): Promise<Map<string, QuoteDocument>> {
+  const given = new Map<string, GivenText[]>()
+  for (const { quotes, stamp } of requests) {
+    for (const { names, values } of quotes) {
+      const texts = given.get(names._id) ?? []
+      texts.push({ text: values.text, stamp })
+      given.set(names._id, texts)
+    }
+  }
   const found = await commands.findWithoutTexts([...given.keys()], 'majority')
   const quotes = new Map<string, QuoteDocument>()
   const unread: QuoteWithoutText[] = []
   for (const quote of found) {
-    const text = knownText(quote, given.get(quote._id))
+    const text = knownText(quote, given.get(quote._id) ?? [], sources.get(quote.sourceId)?.meta.cover ?? 0)
     if (text === undefined) unread.push(quote)
     else quotes.set(quote._id, { ...quote, text })
   }
@@ -94,23 +122,12 @@ async function readQuotes(
   return quotes
 }
 
-/** Adds the texts of a thread's requests. */
-function addTexts(given: Map<string, GivenText>, { requests }: ThreadWork, { meta: { cover = 0 } }: SourceDocument) {
-  for (const { quoteIds, quotes, stamp } of requests) {
-    quoteIds.forEach((id, at) => {
-      const known = given.get(id) ?? { cover, texts: [] }
-      known.texts.push({ text: quotes[at]?.text ?? '', stamp })
-      given.set(id, known)
-    })
-  }
-}
-
 /** Returns the text for the merge, or undefined if it must be read. */
-function knownText(quote: QuoteWithoutText, { cover, texts }: GivenText = { cover: 0, texts: [] }): string | undefined {
+function knownText(quote: QuoteWithoutText, texts: readonly GivenText[], cover: number): string | undefined {
   const same = texts.find(({ text }) => hasText(quote, text))
   if (same !== undefined) return same.text
   if (quote.meta.textDigest === undefined) return undefined
-  const stamp = stampOfQuoteField(quote, 'text', cover)
+  const stamp = stampOfField(quote, 'text', cover)
   return texts.some((one) => one.stamp > stamp) ? REPLACED : undefined
 }
 

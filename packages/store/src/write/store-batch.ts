@@ -1,6 +1,6 @@
 // Stores batches of requests, each in one round: read, plan, open, write, commit. Threads that another process wrote
 // meanwhile go further rounds.
-import type { StoredAnswer, StoreRequest, ThreadRound, ThreadWork } from '../documents.ts'
+import type { StoredAnswer, StoreRequest, ThreadRound } from '../documents.ts'
 import { textDigestOf, UNCOUNTED } from '../merge/drafts.ts'
 import { answersOf, groupByThread, planThread } from '../merge/plan.ts'
 import type { Runtime, StoreCommands } from '../mongodb/commands.ts'
@@ -8,23 +8,22 @@ import { processRuntime } from '../mongodb/mongo-commands.ts'
 import { asStoreAway } from '../mongodb/store-errors.ts'
 import { countWordsAsync } from '../words/count-words.ts'
 import { createSlices, SLICE_MS, type Slices } from '../words/slices.ts'
-import { noteRefused, readAgain, type UnendedBatch } from './further-rounds.ts'
+import { noteRefused, readAgain } from './further-rounds.ts'
 import { needsNoWrite } from './guarded-updates.ts'
 import { openSources, writeQuotes } from './guarded-writes.ts'
-import { REPLACED, type ReadThread, readThreads } from './read-stored.ts'
-import { recountRequests, type SumDeps, writeAndCommit, writeAndSum } from './sum-sources.ts'
+import { type ReadDeps, type ReadThread, readThreads } from './read-stored.ts'
+import { recountRequests, writeAndCommit, writeAndSum } from './sum-sources.ts'
 import { createIsExcluded, createWatermarks, needsSum } from './tokens.ts'
-import { createWriter, type Writer } from './writer.ts'
+import { createWriter } from './writer.ts'
+import type { UnendedBatch } from './writer-state.ts'
 
 /** Stores batches for one process. */
 export type BatchStore = ReturnType<typeof createBatchStore>
 
 /** Creates a store for one process. It creates the indexes before the first batch. */
 export function createBatchStore(commands: StoreCommands, runtime: Runtime = processRuntime) {
-  const slices = createSlices(SLICE_MS, runtime.monotonic)
-  const watermarks = createWatermarks(commands)
-  const sumDeps = { commands, runtime, watermarks, isExcluded: createIsExcluded(runtime) }
-  const deps = { ...sumDeps, writer: createWriter(sumDeps), slices }
+  const sumDeps = { commands, runtime, watermarks: createWatermarks(commands), isExcluded: createIsExcluded(runtime) }
+  const deps = { ...sumDeps, writer: createWriter(sumDeps), slices: createSlices(SLICE_MS, runtime.monotonic) }
   let isIndexed = false
   // Imports tend to be all new or all known. So a batch after an all-new one is not read first: if a thread is stored
   // after all, its insert is refused, and the next round reads it.
@@ -48,26 +47,21 @@ export function createBatchStore(commands: StoreCommands, runtime: Runtime = pro
           wereNew && !works.some(({ readsMajority }) => readsMajority)
             ? works.map((work): ReadThread => ({ work, stored: { quotes: new Map() }, isExcluded: false }))
             : await readThreads(deps, works)
-        const progress = { answers: new Map<string, StoredAnswer>(), unended: new Set<UnendedBatch>(), onLastWrite }
-        wereNew = await storeBatch(deps, read, progress)
-        return progress.answers
+        const answers = new Map<string, StoredAnswer>()
+        wereNew = await storeBatch({ ...deps, answers, unended: new Set(), onLastWrite }, read)
+        return answers
       } catch (error) {
         throw asStoreAway(error)
       }
     },
     recountRequests: (requests: readonly StoreRequest[]) => recountRequests(sumDeps, requests),
-    /** Resolves when the watermark covers all batches before the first that has not ended. Throws if MongoDB fails. */
     settle: deps.writer.settle,
   }
 }
 
-interface RoundDeps extends SumDeps {
-  writer: Writer
+/** What the rounds of a batch need and share. */
+interface Batch extends ReadDeps {
   slices: Slices
-}
-
-/** What the rounds of a batch share. */
-interface Progress {
   /** By the ids of the requests. */
   answers: Map<string, StoredAnswer>
   unended: Set<UnendedBatch>
@@ -75,47 +69,38 @@ interface Progress {
 }
 
 /** Stores a batch: in one round, unless another process writes its threads, too. Returns whether no thread was stored before. */
-async function storeBatch(deps: RoundDeps, first: readonly ReadThread[], progress: Progress): Promise<boolean> {
-  const { runtime, writer } = deps
+async function storeBatch(batch: Batch, first: readonly ReadThread[]): Promise<boolean> {
   let read = first
   let areNew = true
   try {
     for (let round = 1; ; round++) {
       const ready = read.filter(({ isExcluded }) => !isExcluded)
       areNew &&= ready.length === read.length && ready.every(({ stored }) => stored.source === undefined)
-      const toSum = ready.filter(({ work, stored: { source } }) => source && needsSum(runtime, work, source))
+      const toSum = ready.filter(({ work, stored: { source } }) => source && needsSum(batch.runtime, work, source))
       const others = ready.filter((thread) => !toSum.includes(thread))
       // Under a batch number of their own, and last: a sum waits for writers, so no writer may wait for a sum.
-      const again = [
-        ...(await storeRound(deps, others, false, progress)),
-        ...(await storeRound(deps, toSum, true, progress)),
-      ]
-      for (const { isExcluded, work } of read) if (isExcluded && work.mayHaveChanged) again.push(work)
-      if (again.length === 0) return areNew
-      read = await readAgain(deps, again, progress.unended, round)
-      endStored(writer, progress)
+      await storeRound(batch, others, false)
+      await storeRound(batch, toSum, true)
+      const left = read.filter(({ isExcluded, work }) => !work.isStored && (!isExcluded || work.mayHaveChanged))
+      if (left.length === 0) return areNew
+      read = await readAgain(batch, left, round)
+      endStored(batch)
     }
   } catch (error) {
-    for (const { batch } of progress.unended) writer.abandon(batch)
+    for (const one of batch.unended) batch.writer.abandon(one)
     throw error
   }
 }
 
 /**
- * Plans and writes these threads, and adds the answers of those that were not refused. Returns the others.
+ * Plans and writes these threads, and adds the answers of those that were not refused.
  *
  * @param toSum whether all of them must be summed: decided once, because a token may become stale at any moment.
  */
-async function storeRound(
-  deps: RoundDeps,
-  ready: readonly ReadThread[],
-  toSum: boolean,
-  progress: Progress,
-): Promise<ThreadWork[]> {
-  if (ready.length === 0) return []
-  const { runtime, writer, slices } = deps
-  const { answers, unended, onLastWrite } = progress
-  const planned = await planRounds(ready, slices)
+async function storeRound(batch: Batch, ready: readonly ReadThread[], toSum: boolean): Promise<void> {
+  if (ready.length === 0) return
+  const { runtime, writer, answers, unended, onLastWrite } = batch
+  const planned = await planRounds(ready, batch.slices)
   // An answer without a write must not depend on a source that can be rolled back: such a thread is read again.
   const unconfirmed = planned.filter(
     (round) => round.stored.source !== undefined && !toSum && !round.work.readsMajority && needsNoWrite(round),
@@ -123,34 +108,26 @@ async function storeRound(
   for (const { work } of unconfirmed) work.readsMajority = true
   const rounds = planned.filter((round) => !unconfirmed.includes(round))
   const openedAt = runtime.monotonic()
-  const begun: UnendedBatch | undefined =
-    toSum || rounds.some(({ plan }) => plan.quoteWrites.length > 0)
-      ? { batch: writer.begin(), opened: [], refused: [] }
-      : undefined
+  const writesQuotes = toSum || rounds.some(({ plan }) => plan.quoteWrites.length > 0)
+  const begun = writesQuotes ? writer.begin(planned.map(({ work }) => work)) : undefined
   if (begun !== undefined) unended.add(begun)
-  const open = await openSources(deps, rounds, begun?.batch, toSum)
+  const open = await openSources(batch, rounds, begun?.batch, toSum)
   const write = toSum ? writeAndSum : open.every(({ isFinal }) => isFinal) ? writeQuotes : writeAndCommit
-  const stored = await write(deps, open, openedAt, onLastWrite)
-  for (const { round, source } of stored) for (const [id, answer] of answersOf(round, source)) answers.set(id, answer)
-  const refused = rounds.filter(({ work }) => !isStored(work, answers))
-  for (const round of refused) noteRefused(round, open, toSum)
-  const again = [...refused, ...unconfirmed].map(({ work }) => work)
-  if (begun !== undefined) {
-    begun.refused = again
-    begun.opened = stored
-      .filter(({ round, isFinal }) => isFinal && round.plan.quoteWrites.length > 0)
-      .map(({ source: { _id: id, meta } }) => ({ id, epoch: meta.epoch }))
+  const stored = await write(batch, open, openedAt, onLastWrite)
+  for (const thread of stored) {
+    thread.work.isStored = true
+    for (const [id, answer] of answersOf(thread)) answers.set(id, answer)
   }
-  endStored(writer, progress)
-  return again
+  for (const round of rounds) if (!round.work.isStored) noteRefused(round, open, toSum)
+  const opened = stored.filter(({ isFinal, plan }) => isFinal && plan.quoteWrites.length > 0)
+  if (begun !== undefined) begun.opened = opened.map(({ source: { _id, meta } }) => ({ id: _id, epoch: meta.epoch }))
+  endStored(batch)
 }
 
 /** Plans each thread, and completes the quotes to write but for their versions. */
 async function planRounds(ready: readonly ReadThread[], slices: Slices): Promise<ThreadRound[]> {
   const rounds = ready.map(({ work, stored }) => ({ work, stored, plan: planThread(stored, work.requests) }))
   const documents = rounds.flatMap(({ plan }) => plan.quoteWrites.map(({ document }) => document))
-  const unread = documents.find(({ text }) => text === REPLACED)
-  if (unread !== undefined) throw new Error(`the text of quote ${unread._id} was not read`)
   const uncounted = documents.filter(({ wordCount }) => wordCount === UNCOUNTED)
   const texts = uncounted.map(({ text }) => text)
   const counts = await countWordsAsync(texts, slices)
@@ -162,15 +139,11 @@ async function planRounds(ready: readonly ReadThread[], slices: Slices): Promise
 }
 
 /** Ends the batches whose threads are all stored, or have no token of them. */
-function endStored(writer: Writer, { answers, unended }: Progress): void {
+function endStored({ writer, unended }: Batch): void {
   for (const one of unended) {
-    one.refused = one.refused.filter((work) => !isStored(work, answers))
-    if (one.refused.length > 0) continue
+    one.left = one.left.filter(({ isStored }) => !isStored)
+    if (one.left.length > 0) continue
     unended.delete(one)
-    writer.end(one.batch, one.opened)
+    writer.end(one)
   }
-}
-
-function isStored({ requests }: ThreadWork, answers: ReadonlyMap<string, StoredAnswer>): boolean {
-  return requests.some(({ id }) => answers.has(id))
 }

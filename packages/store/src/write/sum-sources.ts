@@ -2,11 +2,12 @@
 // missed finds the epoch, and recounts. The reservation, its renewals and the wait for other writers serve progress
 // alone.
 import type { ObjectId } from 'mongodb'
-import type { OpenThread, SourceDocument, StoreRequest, WriterToken } from '../documents.ts'
+import { chunksOf } from '../chunks.ts'
+import type { GuardedWrite, OpenThread, SourceDocument, StoreRequest, WriterToken } from '../documents.ts'
 import { sourceIdOf } from '../ids.ts'
 import type { QuoteTotals, StoreCommands } from '../mongodb/commands.ts'
 import { asStoreAway } from '../mongodb/store-errors.ts'
-import { type GuardedUpdate, guardedUpdate, planReservation } from './guarded-updates.ts'
+import { planMarks } from './guarded-updates.ts'
 import { totalsAfter, type WriteDeps, writeGuarded, writeQuotes } from './guarded-writes.ts'
 import { ageOf, type IsExcluded, type IsToken, isMine, tokensAfterSum, type Watermarks } from './tokens.ts'
 
@@ -35,12 +36,10 @@ export const NO_QUOTES: QuoteTotals = { wordCount: 0, quoteCount: 0 }
 export async function recount(deps: SumDeps, ids: readonly string[], isRemovable: IsToken): Promise<void> {
   const { runtime } = deps
   const writer = runtime.newId().toHexString()
-  for (let start = 0; start < ids.length; start += SOURCES_AT_ONCE) {
-    let left: readonly string[] = ids.slice(start, start + SOURCES_AT_ONCE)
+  for (let left of chunksOf(ids, SOURCES_AT_ONCE)) {
     while (left.length > 0) {
-      const refused = await recountOnce(deps, left, writer, isRemovable)
-      if (refused.length > 0) await runtime.delay(runtime.random() * BACK_OFF_MS)
-      left = refused
+      left = await recountOnce(deps, left, writer, isRemovable)
+      if (left.length > 0) await runtime.delay(runtime.random() * BACK_OFF_MS)
     }
   }
 }
@@ -69,7 +68,7 @@ async function recountOnce(
     .filter((source) => !isExcluded(source, isOwn))
     .map((source) => {
       const others = (source.meta.tokens ?? []).filter((one) => one.writer !== writer)
-      return planReservation(source, [...others, token], version)
+      return planMarks(source, { version, tokens: [...others, token] })
     })
   const reserved = await writeSources(commands, reservations, version)
   const summed = await sumSources(deps, reserved, isOwn, async (sources) => sources.map(withoutDigest))
@@ -78,9 +77,9 @@ async function recountOnce(
 }
 
 /** The sum may count quotes that the request of the digest did not contain. */
-function withoutDigest(source: SourceDocument): SourceDocument {
-  const { digest: _, ...meta } = source.meta
-  return { ...source, meta }
+function withoutDigest(stored: SourceDocument): Commit {
+  const { digest: _, ...meta } = stored.meta
+  return { stored, document: { ...stored, meta } }
 }
 
 /** Writes the quotes of reserved sources, and sums. Returns the threads that were not refused, as they are stored. */
@@ -88,7 +87,7 @@ export async function writeAndSum(deps: SumDeps, open: readonly OpenThread[], op
   const reserved = open.map(({ source }) => source)
   const summed = await sumSources(deps, reserved, isOfOneOf(open), async (sources) => {
     const written = await writeQuotes(deps, stillOpen(open, sources), openedAt)
-    return written.map(({ round }) => round.plan.source.document)
+    return written.map(({ plan, source }) => ({ stored: source, document: plan.source.document }))
   })
   return stillOpen(open, summed)
 }
@@ -111,31 +110,30 @@ export async function writeAndCommit(
 ): Promise<OpenThread[]> {
   const written = await writeQuotes(deps, open, openedAt)
   const toCommit = written.filter(({ isFinal }) => !isFinal)
-  const planned = toCommit.map(({ round: { plan }, source }) => {
-    return { ...plan.source.document, ...totalsAfter(source, plan.quoteWrites) }
+  const commits = toCommit.map(({ plan, source }) => {
+    return { stored: source, document: { ...plan.source.document, ...totalsAfter(source, plan.quoteWrites) } }
   })
-  const reserved = toCommit.map(({ source }) => source)
   const isOwn = isOfOneOf(toCommit)
-  const committing = commitSources(deps, reserved, planned, (tokens) => tokens.filter((token) => !isOwn(token)))
+  const committing = commitSources(deps, commits, (tokens) => tokens.filter((token) => !isOwn(token)))
   onLastWrite()
   return [...written.filter(({ isFinal }) => isFinal), ...stillOpen(toCommit, await committing)]
 }
 
 function isOfOneOf(threads: readonly OpenThread[]): IsToken {
-  return (token) => threads.some(({ round }) => isMine(round.work, token))
+  return (token) => threads.some(({ work }) => isMine(work, token))
 }
 
 /**
  * Waits for the writers of open tokens, sets a new epoch, writes quotes, sums, and commits the totals.
  *
  * @param isOwn selects the tokens to remove: all quotes of such a token are written before the sum begins.
- * @param write writes quotes, and returns the sources as they are to be stored, without the refused ones.
+ * @param write writes quotes, and returns the commits of the sources, without the refused ones and without totals.
  */
 async function sumSources(
   deps: SumDeps,
   reserved: readonly SourceDocument[],
   isOwn: IsToken,
-  write: (sources: readonly SourceDocument[]) => Promise<SourceDocument[]>,
+  write: (sources: readonly SourceDocument[]) => Promise<Commit[]>,
 ): Promise<SourceDocument[]> {
   let sources = reserved
   const stopRenewing = renew(deps, () => sources, isOwn)
@@ -143,10 +141,12 @@ async function sumSources(
     await awaitWriters(deps, sources, isOwn)
     sources = await setEpoch(deps, sources)
     const written = await write(sources)
-    const found = await deps.commands.sumQuotes(written.map(({ _id }) => _id))
+    const found = await deps.commands.sumQuotes(written.map(({ stored }) => stored._id))
     const sums = new Map(found.map((sum) => [sum._id, sum]))
-    const summed = written.map((source) => ({ ...source, ...(sums.get(source._id) ?? NO_QUOTES) }))
-    return await commitSources(deps, sources, summed, (tokens) => tokensAfterSum(deps.runtime, tokens, isOwn))
+    const commits = written.map(({ stored, document }) => {
+      return { stored, document: { ...document, ...(sums.get(stored._id) ?? NO_QUOTES) } }
+    })
+    return await commitSources(deps, commits, (tokens) => tokensAfterSum(deps.runtime, tokens, isOwn))
   } finally {
     stopRenewing()
   }
@@ -203,40 +203,38 @@ async function setEpoch(
   reserved: readonly SourceDocument[],
 ): Promise<SourceDocument[]> {
   const epoch = runtime.newId()
-  const marked = reserved.map((source) => ({
-    source: { ...source, meta: { ...source.meta, version: epoch, epoch } },
-    write: guardedUpdate(source, { $set: { 'meta.version': epoch, 'meta.epoch': epoch } }),
-  }))
-  return (await writeSources(commands, marked, epoch)).map(watermarks.withoutSettledTokens)
+  const writes = reserved.map((source) => planMarks(source, { version: epoch, epoch }))
+  return (await writeSources(commands, writes, epoch)).map(watermarks.withoutSettledTokens)
 }
 
-/** Writes these sources in place of the reserved ones, with the tokens that `tokensAfter` keeps. */
+/** A source that is reserved, and as it is to be stored in place of that. */
+interface Commit {
+  stored: SourceDocument
+  document: SourceDocument
+}
+
+/** Commits reserved sources, with the tokens that `tokensAfter` keeps. Returns those that were not refused. */
 async function commitSources(
   { commands, runtime }: WriteDeps,
-  reserved: readonly SourceDocument[],
-  planned: readonly SourceDocument[],
+  commits: readonly Commit[],
   tokensAfter: (tokens: readonly WriterToken[]) => WriterToken[],
 ): Promise<SourceDocument[]> {
-  const before = new Map(reserved.map((source) => [source._id, source]))
   const version = runtime.newId()
-  const commits = planned.map((draft) => {
-    const stored = before.get(draft._id) ?? draft
+  const writes = commits.map(({ stored, document }) => {
     const { epoch, tokens: open = [] } = stored.meta
-    const { tokens: _, ...kept } = draft.meta
+    const { tokens: _, ...kept } = document.meta
     const tokens = tokensAfter(open)
     const meta = { ...kept, version, ...(epoch && { epoch }), ...(tokens.length > 0 && { tokens }) }
-    const source = { ...draft, meta }
-    return { source, write: guardedUpdate(stored, source) }
+    return { stored, document: { ...document, meta } }
   })
-  return writeSources(commands, commits, version)
+  return writeSources(commands, writes, version)
 }
 
 async function writeSources(
   commands: StoreCommands,
-  planned: readonly { source: SourceDocument; write: GuardedUpdate }[],
+  writes: readonly GuardedWrite<SourceDocument>[],
   version: ObjectId,
 ): Promise<SourceDocument[]> {
-  const writes = planned.map(({ write }) => write)
   const refused = await writeGuarded(commands, 'sources', writes, version)
-  return planned.flatMap(({ source }) => (refused.has(source._id) ? [] : [source]))
+  return writes.flatMap(({ document }) => (refused.has(document._id) ? [] : [document]))
 }

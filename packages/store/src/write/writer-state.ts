@@ -1,39 +1,40 @@
 // The state of a writer under one name: what of its batches is known, and recounts.
-import type { SourceDocument } from '../documents.ts'
+import type { SourceDocument, ThreadWork, WriterBatch } from '../documents.ts'
 import { recount, type SumDeps } from './sum-sources.ts'
 
 /** A source to whose totals a batch added its quotes before it wrote them, with its epoch at that time. */
-export type OpenedSource = { id: string; epoch: SourceDocument['meta']['epoch'] }
+type OpenedSource = { id: string; epoch: SourceDocument['meta']['epoch'] }
 export type UncheckedSource = OpenedSource & { batch: number }
 
-export interface WriterState {
-  name: string
-  begun: number
+/** A writer under one name. Its document in `writers` is stored with its first watermark. */
+export class WriterState {
+  readonly name: string
+  begun = 0
   /** The batches that have ended beyond `contiguous`. */
-  ended: Set<number>
+  readonly ended = new Set<number>()
   /** All batches up to this one have ended. */
-  contiguous: number
+  contiguous = 0
   /** The sources of ended batches whose epochs are still to be checked. */
-  unchecked: UncheckedSource[]
-  watermark: number
+  unchecked: UncheckedSource[] = []
+  watermark = 0
   /** The last check and raise, after which the next one begins. */
-  advancing: Promise<void>
-  recounting?: Promise<void> | undefined
-  isScheduled: boolean
+  advancing = Promise.resolve()
+  recounting: Promise<void> | undefined
+  isScheduled = false
+
+  constructor(name: string) {
+    this.name = name
+  }
 }
 
-/** Opens a writer under a new name. Its document in `writers` is stored with its first watermark. */
-export function openState(name: string): WriterState {
-  return {
-    name,
-    begun: 0,
-    ended: new Set(),
-    contiguous: 0,
-    unchecked: [],
-    watermark: 0,
-    advancing: Promise.resolve(),
-    isScheduled: false,
-  }
+/** A numbered batch that has not ended. It ends when its threads are stored, or have no token of it. */
+export interface UnendedBatch {
+  state: WriterState
+  batch: WriterBatch
+  /** The sources whose epochs are to be checked when the batch has ended. */
+  opened: readonly OpenedSource[]
+  /** Its threads that are not stored, and that may have a token of it. */
+  left: readonly ThreadWork[]
 }
 
 /** Recounts these sources in the background, and removes the tokens of the writer's ended batches from them. */

@@ -1,7 +1,7 @@
 // The commit log of this process: its document in `writers` shows which of its batches are committed.
-import type { SourceDocument, WriterBatch } from '../documents.ts'
+import type { ThreadWork } from '../documents.ts'
 import type { SumDeps } from './sum-sources.ts'
-import { type OpenedSource, openState, recountMissed, type UncheckedSource, type WriterState } from './writer-state.ts'
+import { recountMissed, type UncheckedSource, type UnendedBatch, WriterState } from './writer-state.ts'
 
 export type Writer = ReturnType<typeof createWriter>
 
@@ -11,8 +11,9 @@ const SETTLE_AFTER_MS = 20
 const SETTLE_AGAIN_MS = 1_000
 
 export function createWriter(deps: SumDeps) {
-  const { commands, runtime, watermarks } = deps
-  const states = new Map<string, WriterState>()
+  const { commands, runtime } = deps
+  /** The current one, and those that were abandoned and have batches to settle. */
+  const states = new Set<WriterState>()
   let current: WriterState | undefined
 
   async function settleLater(state: WriterState, ms: number): Promise<void> {
@@ -69,19 +70,17 @@ export function createWriter(deps: SumDeps) {
   }
 
   return {
-    /** Begins a batch, whose tokens may then be written. */
-    begin(): WriterBatch {
-      if (current === undefined) {
-        current = openState(runtime.newId().toHexString())
-        states.set(current.name, current)
-      }
+    states: states as ReadonlySet<WriterState>,
+    advanceOnce,
+    /** Begins a batch of these threads, whose tokens may then be written. */
+    begin(left: readonly ThreadWork[]): UnendedBatch {
+      current ??= new WriterState(runtime.newId().toHexString())
+      states.add(current)
       current.begun += 1
-      return { writer: current.name, batch: current.begun }
+      return { state: current, batch: { writer: current.name, batch: current.begun }, opened: [], left }
     },
     /** Call when all quotes of the batch are written. The watermark covers the batch soon after. */
-    end({ writer, batch }: WriterBatch, opened: readonly OpenedSource[]): void {
-      const state = states.get(writer)
-      if (state === undefined) return
+    end({ state, batch: { batch }, opened }: UnendedBatch): void {
       for (const source of opened) state.unchecked.push({ ...source, batch })
       state.ended.add(batch)
       while (state.ended.delete(state.contiguous + 1)) state.contiguous += 1
@@ -91,31 +90,16 @@ export function createWriter(deps: SumDeps) {
      * Call if some quotes of the batch may not be written. The watermark of the writer's name then stops before this
      * batch, and the next batch begins under another name.
      */
-    abandon({ writer }: WriterBatch): void {
-      if (current?.name === writer) current = undefined
-      const state = states.get(writer)
-      if (state === undefined) return
+    abandon({ state }: UnendedBatch): void {
+      if (current === state) current = undefined
       // Earlier batches are still settled. If that fails, other processes sum their sources.
       void settleState(state)
         .catch(() => {})
-        .finally(() => states.delete(writer))
+        .finally(() => states.delete(state))
     },
     /** Resolves when the watermark covers all batches before the first that has not ended. Throws if MongoDB fails. */
     async settle(): Promise<void> {
-      for (const state of states.values()) await settleState(state)
-    },
-    /** Returns these sources without the tokens of settled batches. Reads and raises watermarks, and waits for no recount. */
-    async withoutSettledTokens(sources: readonly SourceDocument[]): Promise<SourceDocument[]> {
-      const tokens = sources.flatMap(({ meta }) => meta.tokens ?? [])
-      for (const state of states.values()) {
-        const isOwn = ({ writer, batch }: WriterBatch) =>
-          writer === state.name && batch > state.watermark && batch <= state.contiguous
-        // If the watermark can't be raised now, the tokens stay open.
-        if (tokens.some(isOwn)) await advanceOnce(state).catch(() => {})
-        watermarks.remember(state.name, state.watermark)
-      }
-      await watermarks.read(tokens.filter(({ writer }) => !states.has(writer)))
-      return sources.map(watermarks.withoutSettledTokens)
+      for (const state of states) await settleState(state)
     },
   }
 }

@@ -123,9 +123,16 @@ test('an older file of rejected records is kept beside the new one', async (t) =
   assert.deepEqual(await readdir(folder), ['a.rejected.ndjson'])
   rejected.add(record(1))
   await rejected.flush()
-  await rejected.close()
   assert.deepEqual((await readdir(folder)).sort(), ['a.rejected.ndjson', 'a.rejected.old.ndjson'])
   assert.equal(await readFile(join(folder, 'a.rejected.old.ndjson'), 'utf8'), 'fixed by hand')
+})
+
+test('a path that is no file, such as a device, is never renamed', async (t) => {
+  const folder = await someFolder(t)
+  const rejected = createRejectedFile(folder, 0)
+  rejected.add(record(1))
+  await assert.rejects(rejected.flush(), { code: 'EISDIR' })
+  assert.deepEqual(await readdir(folder), [])
 })
 
 test('a rejected record that nests too deep to be written is named by its place', async (t) => {
@@ -134,7 +141,6 @@ test('a rejected record that nests too deep to be written is named by its place'
   const deep: unknown = JSON.parse(`${'['.repeat(100_000)}${']'.repeat(100_000)}`)
   rejected.add({ ...record(1), record: deep })
   await rejected.flush()
-  await rejected.close()
   assert.deepEqual(JSON.parse(await readFile(path, 'utf8')), { reason: 'no title', path: 'a', line: 1 })
 })
 

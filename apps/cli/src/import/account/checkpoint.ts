@@ -1,7 +1,7 @@
 // The checkpoint of an import: how far it got, in a file beside its input, so that it goes on there after any end.
 // It is saved after the file of rejected records, for which it vouches.
 import { createHash } from 'node:crypto'
-import { open, readFile, rename, rm } from 'node:fs/promises'
+import { open, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { Ledger, Tally } from './ledger.ts'
 import { type RejectedFile, unlessMissing } from './rejected-file.ts'
@@ -15,7 +15,7 @@ interface Progress {
 export type Checkpoint = ReturnType<typeof createCheckpoint>
 
 /** Changes whenever an event of the input may get another number, and with the fields of the tally. */
-const VERSION = 5
+const VERSION = 6
 
 /** @param fingerprint of all on which the order and the meaning of events depend: input, options, and target. */
 export function createCheckpoint(path: string, fingerprint: unknown) {
@@ -43,13 +43,7 @@ export function createCheckpoint(path: string, fingerprint: unknown) {
 /** A reader sees the old file or the new one, and after a loss of power too. */
 async function writeWhole(path: string, text: string): Promise<void> {
   const draft = `${path}.new`
-  const handle = await open(draft, 'w')
-  try {
-    await handle.writeFile(text)
-    await handle.sync()
-  } finally {
-    await handle.close()
-  }
+  await writeFile(draft, text, { flush: true })
   await rename(draft, path)
   await syncFolder(dirname(path))
 }
@@ -99,10 +93,10 @@ export function saveProgress({ ledger, rejected, checkpoint, fail }: SaveDeps) {
   const timer = setInterval(() => void save().catch(fail), SAVE_MS)
   return {
     save,
-    /** Saves for the last time, and closes the file of rejected records. */
+    /** Saves for the last time. */
     end() {
       clearInterval(timer)
-      return save().finally(() => rejected.close())
+      return save()
     },
   }
 }

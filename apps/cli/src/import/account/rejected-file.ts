@@ -1,5 +1,5 @@
 // The file of rejected records: each with its reason, as NDJSON that can be fixed and imported.
-import { type FileHandle, open, rename, stat, truncate } from 'node:fs/promises'
+import { appendFile, rename, stat, truncate } from 'node:fs/promises'
 import type { RejectedRecord } from './ledger.ts'
 
 /** `NAME.rejected.ndjson`, an older file of that name, and `NAME.rejected-2.ndjson` of the next import. */
@@ -37,16 +37,14 @@ export type RejectedFile = ReturnType<typeof createRejectedFile>
 export function createRejectedFile(path: string, keptBytes: number) {
   let lines: string[] = []
   let bytes = keptBytes
-  let handle: FileHandle | undefined
+  let isPrepared = false
 
-  async function openFile(): Promise<FileHandle> {
-    if (keptBytes > 0 && ((await stat(path).catch(unlessMissing))?.size ?? 0) >= keptBytes) {
-      await truncate(path, keptBytes)
-      return open(path, 'a')
-    }
+  async function prepare(): Promise<void> {
+    const found = await stat(path).catch(unlessMissing)
+    if (keptBytes > 0 && found !== undefined && found.size >= keptBytes) return truncate(path, keptBytes)
     bytes = 0
-    await rename(path, olderPath(path)).catch(unlessMissing)
-    return open(path, 'w')
+    // A device such as /dev/null must stay where it is.
+    if (found?.isFile()) await rename(path, olderPath(path))
   }
 
   return {
@@ -58,16 +56,13 @@ export function createRejectedFile(path: string, keptBytes: number) {
     async flush() {
       const text = lines.join('')
       lines = []
-      if (text === '' && handle === undefined) return bytes
-      handle ??= await openFile()
-      await handle.appendFile(text)
+      if (text === '') return bytes
+      if (!isPrepared) await prepare()
+      isPrepared = true
       // The checkpoint that counts these records must not outlive them.
-      await handle.datasync()
+      await appendFile(path, text, { flush: true })
       bytes += Buffer.byteLength(text)
       return bytes
-    },
-    async close() {
-      await handle?.close()
     },
   }
 }

@@ -38,6 +38,7 @@ export async function openInput(
   const reading: Reading = { progress, ...how }
   const single: InputSet = { name: names.find((name) => name !== STDIN) ?? STDIN_NAME, files: [] }
   const sets: InputSet[] = []
+  const archives: string[] = []
   const fingerprint: unknown[] = []
 
   function asInput(raw: RawFile): InputFile {
@@ -49,6 +50,14 @@ export async function openInput(
     return { path: raw.path, ...(raw.bytes !== undefined && { bytes: raw.bytes }), open }
   }
 
+  /** A set of a folder or an archive: without the archives in it, unless it has nothing else. */
+  function addSet(name: string, raw: readonly RawFile[]): void {
+    if (raw.length === 0) throw new InputError(`${name} holds no file.`)
+    const readable = raw.filter(({ path }) => !ARCHIVE.test(path))
+    if (readable.length > 0) for (const { path } of raw) if (ARCHIVE.test(path)) archives.push(path)
+    sets.push({ name, files: (readable.length > 0 ? readable : raw).map(asInput) })
+  }
+
   async function openOne(name: string): Promise<void> {
     if (name === STDIN) return void single.files.push(await openStdin(stdin, reading))
     const facts = await stat(name)
@@ -56,12 +65,14 @@ export async function openInput(
     if (facts.isDirectory()) {
       const raw = await filesIn(name)
       fingerprint.push(raw.map(({ path, bytes, changedAt }) => [path, bytes, changedAt]))
-      sets.push({ name, files: nonEmpty(name, raw).map(asInput) })
+      addSet(name, raw)
     } else if (/\.zip$/i.test(name)) {
       const zip = await openZip(name)
       opened.defer(zip.close)
-      const raw = zip.files.filter(({ path }) => isWanted(path))
-      sets.push({ name, files: nonEmpty(name, raw).map(asInput) })
+      addSet(
+        name,
+        zip.files.filter(({ path }) => isWanted(path)),
+      )
     } else {
       const open = () => createReadStream(name)
       single.files.push(asInput({ path: basename(name), bytes: facts.size, open }))
@@ -73,16 +84,15 @@ export async function openInput(
   const kept = opened.move()
   return {
     sets,
+    /** The paths of archives beside files that can be read. They are not opened. */
+    archives,
     progress,
     fingerprint: names.includes(STDIN) ? undefined : fingerprint,
     [Symbol.dispose]: () => kept.dispose(),
   }
 }
 
-function nonEmpty<T>(name: string, files: T[]): T[] {
-  if (files.length === 0) throw new InputError(`${name} holds no file.`)
-  return files
-}
+const ARCHIVE = /\.(zip|tgz|tar|tar\.gz|tar\.zst)$/i
 
 /** Files of the operating system, of editors, and of earlier imports are no part of an export. */
 function isWanted(path: string): boolean {
@@ -141,31 +151,27 @@ async function openStdin(stdin: Readable, reading: Reading): Promise<InputFile> 
 const REPLAYED_BYTES = 1024 * 1024
 
 /**
- * A file that can be read once, after its beginning was read several times. All readers share the chunks: a reader that
- * was given up may still await one.
+ * A file that can be read once, after its beginning was read several times. All readers share the chunks, also the one
+ * that a reader still awaits after it was given up.
  */
 function replayable(path: string, openOnce: () => Promise<Readable>): InputFile {
   const chunks: Buffer[] = []
   let source: AsyncIterator<Buffer> | undefined
-  let pulling: Promise<void> | undefined
   let dropped = 0
   let bytes = 0
   let isDone = false
 
   async function pull(from: AsyncIterator<Buffer>): Promise<void> {
     const { value, done } = await from.next()
-    pulling = undefined
-    isDone = done === true
-    if (isDone) return
-    chunks.push(value)
-    bytes += value.length
+    if (done) isDone = true
+    else {
+      chunks.push(value)
+      bytes += value.length
+    }
   }
   async function* readAll(from: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {
     for (let at = 0; ; at++) {
-      while (at - dropped >= chunks.length && !isDone) {
-        pulling ??= pull(from)
-        await pulling
-      }
+      while (at - dropped >= chunks.length && !isDone) await pull(from)
       if (at < dropped) throw new InputError(`${path} can be read only once. Save it to a file.`)
       const chunk = chunks[at - dropped]
       if (chunk === undefined) return

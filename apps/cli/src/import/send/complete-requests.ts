@@ -125,11 +125,7 @@ function fillFields(
 }
 
 function earliestOf(quotes: readonly QuoteRequest[]): string | undefined {
-  let earliest: string | undefined
-  for (const { createdAt } of quotes) {
-    const date = isoDate(createdAt)
-    if (date !== undefined && !(earliest !== undefined && earliest <= date)) earliest = date
-  }
+  const [earliest] = quotes.flatMap(({ createdAt }) => isoDate(createdAt) ?? []).sort()
   return earliest
 }
 

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { test, vi } from 'vitest'
+import { counted } from '../../terminal.ts'
 import { emptyTally, type Tally } from '../account/ledger.ts'
 import { type ProgressState, type ProgressStyle, showProgress } from './progress.ts'
-import { counted, EXIT_CODES, type Summary, summaryLines, summaryObject } from './summary.ts'
+import { EXIT_CODES, type Summary, summaryLines, summaryObject } from './summary.ts'
 
 /** What is shown after some seconds of an import that has read half of its input. */
 function shownAfter(seconds: number, style: ProgressStyle, width = 200, threads: Partial<Tally['threads']> = {}) {

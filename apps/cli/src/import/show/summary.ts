@@ -1,5 +1,5 @@
 // The end of an import: its exit code, and the summary for people and for programs.
-import { count } from '../../terminal.ts'
+import { count, counted } from '../../terminal.ts'
 import type { Tally } from '../account/ledger.ts'
 
 /** How an import ended. The exit codes are those of dsbulk. */
@@ -115,22 +115,6 @@ function warningLines(reasons: Record<string, number>): string[] {
 function noteLines(kind: string, reasons: Record<string, number>, say = counted): string[] {
   const byNumber = Object.entries(reasons).sort(([, a], [, b]) => b - a)
   return byNumber.map(([reason, number]) => `  ${kind}: ${say(number, reason)}`)
-}
-
-/** A number before what it counts, which is written in the plural: `2 rows without text`, `1 row without text`. */
-export function counted(number: number, plural: string): string {
-  return `${count(number)} ${number === 1 ? singular(plural) : plural}`
-}
-
-const VERBS: Readonly<Record<string, string>> = { were: 'was', are: 'is', have: 'has' }
-
-/** Changes the first noun that ends in s, and the verb that follows it. */
-function singular(plural: string): string {
-  return plural.replace(
-    /\b(\w+?)(ies|s)\b(?:( that)? (were|are|have)\b)?/,
-    (_, stem: string, end: string, that = '', verb = '') =>
-      `${stem}${end === 'ies' ? 'y' : ''}${that}${verb && ` ${VERBS[verb]}`}`,
-  )
 }
 
 /** Seconds, for people: `4 s`, `2 min 5 s`, `1 h 2 min`. */

@@ -1,4 +1,4 @@
-// Splits writes that exceed one command.
+// Splits what exceeds one command.
 
 /** A command must not exceed 16 MiB, and a character takes three bytes at most. */
 export const CHARACTERS_PER_COMMAND = 3_000_000
@@ -18,19 +18,27 @@ export async function sendInChunks<Item>(
   if (first.done === true) return
   const began = performance.now()
   await send(first.value)
-  async function sendRest(): Promise<void> {
+  await sendAll(chunks, performance.now() - began > SLOW_MS ? WRITES_AT_ONCE : 1, send)
+}
+
+/** Sends all chunks, several at once. After a failure it begins no other. */
+export async function sendAll<Item>(
+  chunks: Generator<Item[]>,
+  atOnce: number,
+  send: (chunk: Item[]) => Promise<void>,
+): Promise<void> {
+  async function sendNext(): Promise<void> {
     // A loop that throws ends the generator, and so the other loops.
     for (const chunk of chunks) await send(chunk)
   }
-  const isSlow = performance.now() - began > SLOW_MS
-  await Promise.all(Array.from({ length: isSlow ? WRITES_AT_ONCE : 1 }, sendRest))
+  await Promise.all(Array.from({ length: atOnce }, sendNext))
 }
 
 /** Returns the items in chunks for one command each. */
 export function* chunksOf<Item>(
   items: readonly Item[],
   maxItems: number,
-  charactersOf: (item: Item) => number,
+  charactersOf: (item: Item) => number = () => 0,
 ): Generator<Item[]> {
   let chunk: Item[] = []
   let characters = 0

@@ -1,0 +1,36 @@
+// Counts and logs the failed tries of jobs.
+import type { Logger } from '@sluice/ops'
+import { type FetchedJob, PartlyStoredError } from '@sluice/queue'
+import type { WorkerMetrics } from './metrics.ts'
+import { describeJob } from './worker.ts'
+
+/** More failed threads of a job are only counted in its log line. */
+const LOGGED_THREADS = 20
+
+interface NoteFailureDeps {
+  metrics: Pick<WorkerMetrics, 'failed' | 'threadsFailed'>
+  /** The dashboard, whose page of a job that failed for good its log line names. */
+  dashboardUrl: string | null
+  log: Logger
+}
+
+/** Makes a function that counts and logs a failed try, with its cause and, of a job with several, the failed threads. */
+export function createNoteFailure({ metrics, dashboardUrl, log }: NoteFailureDeps) {
+  return (job: FetchedJob, failure: Error, final: boolean): void => {
+    const { threads } = job.data
+    const failed = failure instanceof PartlyStoredError ? failure.failedThreads : undefined
+    metrics.failed.inc({ final: String(final) })
+    if (final) metrics.threadsFailed.inc(failed?.length ?? threads.length)
+    const named = threads.length > 1 ? (failed ?? []) : []
+    const failedThreads = named.slice(0, LOGGED_THREADS).map(({ service, externalId }) => `${service}/${externalId}`)
+    const more = named.length - failedThreads.length
+    const fields = {
+      ...describeJob(job),
+      reason: failure.message,
+      ...(named.length > 0 && { failedThreads }),
+      ...(more > 0 && { more }),
+      ...(final && dashboardUrl && { page: `${dashboardUrl.replace(/\/$/, '')}/jobs/${job.id}` }),
+    }
+    log[final ? 'error' : 'warn'](fields, final ? 'job.failed' : 'job.try_failed')
+  }
+}

@@ -1,0 +1,76 @@
+// The values of fields: scores, dates and lengths.
+
+/** Whether a parsed JSON value is an object: neither an array nor null. */
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** Whether a text has no lone surrogate, which UTF-8 can't represent. */
+export function isWellFormed(text: string): boolean {
+  return text.isWellFormed()
+}
+
+/** Makes the check that a text has at most so many code points. */
+export function hasAtMost(limit: number): (text: string) => boolean {
+  return (text) => {
+    if (text.length <= limit) return true
+    // A code point has at most two code units.
+    if (text.length > 2 * limit) return false
+    let codePoints = 0
+    for (const _ of text) codePoints++
+    return codePoints <= limit
+  }
+}
+
+/** The votes of a source or a quote. */
+export type Votes = Partial<Record<'upVotes' | 'downVotes' | 'score', number | undefined>>
+
+/**
+ * The score to show: the one that was sent, else `upVotes` minus `downVotes`, where a missing one counts as 0. Undefined
+ * if neither is known, or if the difference is beyond a double's range.
+ */
+export function effectiveScore({ upVotes, downVotes, score }: Votes): number | undefined {
+  if (score !== undefined) return score
+  if (upVotes === undefined && downVotes === undefined) return undefined
+  const difference = (upVotes ?? 0) - (downVotes ?? 0)
+  return Number.isFinite(difference) ? difference : undefined
+}
+
+/** Whether a text is a date that `parseIsoDate` reads. */
+export function isIsoDate(text: string): boolean {
+  return parseIsoDate(text) !== undefined
+}
+
+// Day, hours and minutes, seconds, decimals, hours of the offset with their sign, minutes of the offset.
+const DATE_FORM =
+  /^((?!0000)\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01]))(?:T((?:[01]\d|2[0-3]):[0-5]\d)(?:(:[0-5]\d)(?:[.,](\d+))?)?(?:Z|([+-](?:[01]\d|2[0-3]))(?::?([0-5]\d))?)?)?$/
+
+/**
+ * Reads a date of ISO 8601-1 in its extended form: a full date, which is midnight UTC, or a date-time with `Z`, an
+ * offset, or neither, which is UTC. Returns the moment in UTC with milliseconds (`2024-05-01T00:00:00.000Z`), further
+ * decimals cut off. Returns undefined if the text has another form, names a day that does not exist, or lies outside the
+ * years 1 to 9999 of UTC.
+ *
+ * Every quote has a date or two, so this works on the text if it can: `toISOString` alone is slower than all of it.
+ */
+export function parseIsoDate(text: string): string | undefined {
+  const [, day, time = '00:00', seconds = ':00', decimals = '', hours, minutes = '00'] = DATE_FORM.exec(text) ?? []
+  if (day === undefined || !existsInCalendar(day)) return undefined
+  const utc = hours === undefined ? `${day}T${time}` : toUtc(`${day}T${time}${hours}:${minutes}`)
+  return utc && `${utc}${seconds}.${decimals.slice(0, 3).padEnd(3, '0')}Z`
+}
+
+/**
+ * Returns a day and time with an offset (`2024-05-01T09:30+02:00`) in UTC. Undefined outside the years 1 to 9999: many
+ * clients of MongoDB, Python's among them, can't read a stored date before year 1.
+ */
+function toUtc(time: string): string | undefined {
+  const utc = new Date(time).toISOString()
+  return /^(?!0000)\d{4}-/.test(utc) ? utc.slice(0, 16) : undefined
+}
+
+/** `Date` reads 30 February as 1 March. */
+function existsInCalendar(day: string): boolean {
+  const dayOfMonth = Number(day.slice(8))
+  return dayOfMonth <= 28 || new Date(day).getUTCDate() === dayOfMonth
+}

@@ -1,0 +1,43 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { requiredUrl, testQueueName } from '@sluice/test-support'
+import { type TestContext, test, vi } from 'vitest'
+import { queueKeys } from '../bullmq-layout/queue-keys.ts'
+import type { JobResult } from '../job/job.ts'
+import { connectRetrying } from '../redis/redis-connections.ts'
+import { openReplyListener } from './reply-listener.ts'
+
+const RESULT: JobResult = { receipts: [null] }
+const WAIT_MS = 5_000
+
+async function open(t: TestContext, find: (ids: readonly string[]) => Promise<Map<string, JobResult>>) {
+  const [redis, reader] = [1, 2].map(() => connectRetrying(requiredUrl('REDIS_URL'), () => {}))
+  assert(redis !== undefined && reader !== undefined)
+  await Promise.all([redis, reader].map((one) => once(one, 'ready')))
+  const keys = queueKeys(testQueueName())
+  const listener = openReplyListener('r', keys, reader, { find })
+  t.onTestFinished(async () => {
+    await listener.close()
+    redis.disconnect()
+  })
+  return {
+    reply: (...fields: string[]) => redis.xadd(`${keys.base}replies:r`, '*', ...fields),
+    wait: (jobId: string) => listener.wait(jobId, WAIT_MS, new AbortController().signal).result,
+  }
+}
+
+test('a reply is read although a large result before it in its entry cannot be looked up', async (t) => {
+  const { reply, wait } = await open(t, () => Promise.reject(new Error('no')))
+  const result = wait('small')
+  await reply('large', '', 'small', JSON.stringify(RESULT))
+  assert.deepEqual(await result, RESULT)
+})
+
+test('an overdue result is looked up although the clock was set back meanwhile', async (t) => {
+  const { wait } = await open(t, async (ids) => new Map(ids.map((id) => [id, RESULT])))
+  vi.useFakeTimers({ toFake: ['Date'] })
+  t.onTestFinished(() => void vi.useRealTimers())
+  const result = wait('a')
+  vi.setSystemTime(Date.now() - 3_600_000)
+  assert.deepEqual(await result, RESULT)
+})

@@ -1,0 +1,28 @@
+import assert from 'node:assert/strict'
+import { metric, setting } from '@sluice/ops'
+import { test } from 'vitest'
+import { metrics, settings } from './tables.ts'
+
+const rowsOf = (table: string) => table.split('\n').slice(2)
+
+test('a table has a row for each setting, with its rule and its default', () => {
+  const table = settings({
+    port: setting.wholeNumber({ env: 'PORT', description: 'The port.', default: 80, max: 90 }),
+    site: setting.url({ env: 'SITE', description: 'A site.', default: 'https://a', protocols: ['https:'] }),
+    password: setting.text({ env: 'PASSWORD', description: 'Either | or.', default: null, secret: true }),
+  })
+  assert.deepEqual(rowsOf(table), [
+    '| `PORT` | `80` | a whole number from 0 to 90 | The port. |',
+    '| `SITE` | `https://a` | a URL that begins with https:// | A site. |',
+    '| `PASSWORD` | none | text of at most 1000 characters | Either \\| or. Secret. |',
+  ])
+})
+
+test('a table has a row for each metric, with its type and labels', () => {
+  const depth = metric.gauge({ name: 'sluice_depth', help: 'Depth.' })
+  const ages = metric.gauge({ name: 'sluice_age_seconds', help: 'Age | old.', labels: ['lane'] })
+  assert.deepEqual(rowsOf(metrics({ depth, ages })), [
+    '| `sluice_depth` | gauge |  | Depth. |',
+    '| `sluice_age_seconds` | gauge | `lane` | Age \\| old. |',
+  ])
+})
