@@ -3,7 +3,6 @@ import { randomUUID } from 'node:crypto'
 import {
   checkOf,
   createLogger,
-  noteCommands,
   openMetrics,
   openTracing,
   pingWhenAsked,
@@ -51,7 +50,7 @@ await runUntilStopped({
     const opened = openMetrics('api', apiMetrics)
     const { metrics } = opened
     release('tracing', await openTracing('api', settings))
-    const store = connectStore(settings.mongodbUrl, noteCommands(metrics.mongoTime, metrics.mongoErrors))
+    const store = connectStore(settings.mongodbUrl, { times: metrics.mongoTime, errors: metrics.mongoErrors })
     release('store', () => store.close())
     const keyring = createKeyring({ ...keyAccess(store.db), onError: (err) => log.warn({ err }, 'keys.not_reached') })
     release('keyring', () => keyring.close())

@@ -5,7 +5,6 @@ import {
   createLogger,
   listen,
   mongoMetrics,
-  noteCommands,
   openMetrics,
   readinessOf,
   runUntilStopped,
@@ -60,7 +59,7 @@ await runUntilStopped({
     const stopHeartbeats = startHeartbeats(redis, keys, about, async () => ({}))
     release('heartbeats', stopHeartbeats)
     const queues = { interactive: openQueue(keys, 'interactive', redis), bulk: openQueue(keys, 'bulk', redis) }
-    const store = connectStore(settings.mongodbUrl, noteCommands(metrics.mongoTime, metrics.mongoErrors))
+    const store = connectStore(settings.mongodbUrl, { times: metrics.mongoTime, errors: metrics.mongoErrors })
     release('store', () => store.close())
     const keyring = createKeyring({ ...keyAccess(store.db), onError: (err) => log.warn({ err }, 'keys.not_reached') })
     release('keyring', () => keyring.close())

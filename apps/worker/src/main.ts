@@ -4,7 +4,6 @@ import { setTimeout as delay } from 'node:timers/promises'
 import {
   checkOf,
   createLogger,
-  noteCommands,
   openMetrics,
   openTracing,
   pingWhenAsked,
@@ -48,10 +47,10 @@ await runUntilStopped({
     release('redis', async () => redis.disconnect())
     queue.observeCommands(redis, { times: metrics.redisTime, errors: metrics.redisErrors })
     const pings = { redis: pingWhenAsked(() => queue.pingRedis(redis)), store: pingWhenAsked(store.ping) }
-    const onCommand = noteCommands(metrics.mongoTime, metrics.mongoErrors)
+    const commandMetrics = { times: metrics.mongoTime, errors: metrics.mongoErrors }
     const indexes = { listsSources: settings.listSources === 'on', searchesQuotes: settings.searchQuotes === 'on' }
-    const batchStore = createBatchStore(mongoCommands(store.db, { ...indexes, onCommand }))
-    const probeCommands = mongoCommands(store.db, { limitMs: PROBE_MS, onCommand })
+    const batchStore = createBatchStore(mongoCommands(store.db, { ...indexes, metrics: commandMetrics }))
+    const probeCommands = mongoCommands(store.db, { limitMs: PROBE_MS, metrics: commandMetrics })
     const probe = (bytes: number) => probeStore(probeCommands, bytes)
     const ingest = createIngest({
       storeBatch: batchStore.store,

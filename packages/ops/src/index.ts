@@ -14,7 +14,6 @@ export {
   totalsOf,
   versionOfSluice,
 } from './metrics.ts'
-export { noteCommands } from './note-commands.ts'
 export {
   claimBytesSetting,
   dashboardUrlSetting,

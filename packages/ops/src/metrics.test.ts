@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { metric, openMetrics } from './metrics.ts'
-import { noteCommands } from './note-commands.ts'
 
 const declarations = {
   requests: metric.counter({ name: 'sluice_requests_total', help: 'Requests.', labels: ['status'] }),
@@ -23,16 +22,6 @@ test('the metrics of Node.js and the version of Sluice are included', async () =
   const text = await open().text()
   assert.match(text, /^nodejs_heap_size_used_bytes\{process="api"\}/m)
   assert.match(text, /^sluice_build_info\{version="\d+\.\d+\.\d+",node="v\d+[\d.]+",process="api"\} 1$/m)
-})
-
-test('a command is noted with its time, and a failed one with its code', async () => {
-  const { metrics, text } = open()
-  const note = noteCommands(metrics.wait, metrics.redisErrors)
-  note('find', 0.5)
-  note('find', 0.05, 'OOM')
-  assert.match(await text(), /^sluice_wait_seconds_bucket\{(?=.*le="0.1")(?=.*command="find").*\} 1$/m)
-  assert.match(await text(), /^sluice_wait_seconds_count\{.*command="find".*\} 2$/m)
-  assert.match(await text(), /^sluice_redis_errors_total\{code="OOM",process="api"\} 1$/m)
 })
 
 test('gauges are sampled at each scrape, and have no samples while their read fails, which affects no others', async () => {

@@ -77,15 +77,18 @@ export interface StoreCommands {
 export interface CommandOptions {
   /** The time limit of each command. */
   limitMs?: number
-  /** Receives each command. The driver's own events would read each reply twice. */
-  onCommand?: OnCommand
+  /** Observes each command. The driver's own events would read each reply twice. */
+  metrics?: CommandMetrics
   /** The indexes that settings ask for: of lists, and of externalIds, by which operators search. */
   listsSources?: boolean
   searchesQuotes?: boolean
 }
 
-/** Receives each command that was sent, its time, and the code of its error. */
-export type OnCommand = (command: string, seconds: number, errorCode?: string) => void
+/** Metrics of commands: their times, and their errors by code. */
+export interface CommandMetrics {
+  times: { observe(labels: { command: string }, seconds: number): void }
+  errors: { inc(labels: { code: string }): void }
+}
 
 /** The process's clocks, random numbers and ids. */
 export interface Runtime {

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Db, MongoClient } from 'mongodb'
-import type { OnCommand, StoreCommands } from './commands.ts'
+import type { CommandMetrics, StoreCommands } from './commands.ts'
 import { errorCodeOf } from './store-errors.ts'
 
 /** A connection to the database that the URL names (`sluice` if it names none). */
@@ -20,9 +20,9 @@ const DATABASE_IN_URL = /^mongodb(?:\+srv)?:\/\/[^/]+\/([^/?]+)/
  * Connects in the background, so that a process starts while MongoDB is away. Notices an unreachable server within 2
  * s, and one that hangs within 10 s.
  *
- * @param onCommand receives each command. It costs CPU, as the driver reads each reply twice for that.
+ * @param metrics observe each command. That costs CPU, as the driver reads each reply twice for it.
  */
-export function connectStore(url: string, onCommand?: OnCommand): StoreConnection {
+export function connectStore(url: string, metrics?: CommandMetrics): StoreConnection {
   const client = new MongoClient(url, {
     appName: 'sluice',
     writeConcern: { w: 'majority' },
@@ -31,12 +31,12 @@ export function connectStore(url: string, onCommand?: OnCommand): StoreConnectio
     connectTimeoutMS: 5_000,
     socketTimeoutMS: 10_000,
     maxPoolSize: 20,
-    monitorCommands: onCommand !== undefined,
+    monitorCommands: metrics !== undefined,
   })
-  client.on('commandSucceeded', ({ commandName, duration }) => onCommand?.(commandName, duration / 1000))
-  client.on('commandFailed', ({ commandName, duration, failure }) =>
-    onCommand?.(commandName, duration / 1000, errorCodeOf(failure)),
-  )
+  const observe = ({ commandName, duration }: { commandName: string; duration: number }) =>
+    metrics?.times.observe({ command: commandName }, duration / 1000)
+  client.on('commandSucceeded', observe).on('commandFailed', observe)
+  client.on('commandFailed', ({ failure }) => metrics?.errors.inc({ code: errorCodeOf(failure) }))
   const closing = new AbortController()
   void connectFirst(client, closing.signal)
   const db = client.db(DATABASE_IN_URL.exec(url)?.[1] ?? 'sluice')

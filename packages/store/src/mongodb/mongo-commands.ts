@@ -38,7 +38,7 @@ const MARKS = { 'meta.version': 1, 'meta.epoch': 1 } as const
  * `StoreAwayError` if the outcome is unknown.
  */
 export function mongoCommands(db: Db, options: CommandOptions = {}): StoreCommands {
-  const { limitMs = COMMAND_MS, onCommand = () => {} } = options
+  const { limitMs = COMMAND_MS, metrics } = options
   /**
    * Sends a command with a signal, which ends each wait of the command: the driver (7.9) waits for ever for `drain` on a
    * socket that was destroyed, and `socketTimeoutMS` does not end that.
@@ -47,16 +47,15 @@ export function mongoCommands(db: Db, options: CommandOptions = {}): StoreComman
    */
   async function within<Reply>(command: string, send: (signal: AbortSignal) => Promise<Reply>): Promise<Reply> {
     const began = performance.now()
-    const report = (code?: string) => onCommand(command, (performance.now() - began) / 1000, code)
     const signal = AbortSignal.timeout(limitMs)
     try {
-      const reply = await send(signal)
-      report()
-      return reply
+      return await send(signal)
     } catch (error) {
-      report(signal.aborted ? 'timeout' : errorCodeOf(error))
+      metrics?.errors.inc({ code: signal.aborted ? 'timeout' : errorCodeOf(error) })
       if (!signal.aborted) throw error
       throw new StoreAwayError(new Error(`a command took longer than ${limitMs / 1000} s`, { cause: error }), true)
+    } finally {
+      metrics?.times.observe({ command }, (performance.now() - began) / 1000)
     }
   }
   function write(
