@@ -88,7 +88,7 @@ describe('stored threads are shown', () => {
     assert.deepEqual([source.title, quotes.length], ['Dark mode, please', 2])
     const short = { service: 'custom', externalId: 'short', title: 'Hi', quotes: [{ text: 'Hello' }] }
     storedIn(await createCaller(sluice).post({ ...short, createdAt: '2024-05-01' }))
-    assert.match((await sluiceRun('get', 'custom', 'short')).stdout, /: 2024-05-01T00:00Z, 1 message, 1 word\n/)
+    assert.match((await get('custom', 'short')).stdout, /: 2024-05-01T00:00Z, 1 message, 1 word\n/)
   })
 
   test('what cannot be shown is an error that says why', async () => {

@@ -15,7 +15,7 @@ async function folderWith(t: TestContext, files: Readonly<Record<string, string>
 /** Runs `sluice import …` in a folder where no Sluice runs. Returns its exit code, and all that it prints. */
 async function run(folder: string, args: readonly string[]) {
   const { code, stdout, stderr } = await runImport({ folder, env: {} }, args)
-  return { code, output: stdout + stderr }
+  return { code, output: (stdout + stderr).trimEnd() }
 }
 
 const thread = { service: 'slack', externalId: '1', title: 'T', quotes: [{ text: 'a' }] }
