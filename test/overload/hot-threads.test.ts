@@ -6,7 +6,7 @@ import { openQueue } from '../support/open-queue.ts'
 import { aThread, postThread } from '../support/post-thread.ts'
 import { scale } from '../support/scale.ts'
 import { startSluice } from '../support/start-sluice.ts'
-import { BUSY_MS, until } from '../support/until.ts'
+import { until } from '../support/until.ts'
 import { untilStoppedWith } from '../support/until-stopped-with.ts'
 
 // Several workers write the same threads all the time: the totals must be right, and nobody waits for long.
@@ -54,8 +54,8 @@ test(`${WORKERS} workers write ${THREADS} hot threads for ${SECONDS} s: every ca
 })
 
 const HOT_SECONDS = scale(3, 20)
-/** A caller of small posts waits at most 2 s for the sum of another process. */
-const MAX_GAP_MS = 2_000 + BUSY_MS
+/** A caller of small posts waits at most 2 s for the sum of another process, and a busy machine may need a second for its own command. */
+const MAX_GAP_MS = 3_000
 
 test('a worker that is killed amid a hot thread, and the redelivery of its jobs, stop nobody for long', async (t) => {
   const sluice = await startSluice(t, { workers: 2 })

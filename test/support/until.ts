@@ -7,7 +7,7 @@ const HANG_MS = 60_000
  * What a busy machine may add to a time that is promised, in ms. Tests run beside each other, so no bound is the promise
  * alone. It is below each time limit that a broken promise would meet instead: the wait for a job is 30 s.
  */
-export const BUSY_MS = 5_000
+export const BUSY_MS = 2_000
 
 /** Asks repeatedly until the answer is truthy, and returns it. Throws after `withinMs`, with `what` in its message. */
 export async function until<T>(what: string, ask: () => T | Promise<T>, withinMs = HANG_MS): Promise<NonNullable<T>> {
