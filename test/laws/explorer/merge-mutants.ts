@@ -90,7 +90,7 @@ export const mergeMutants: Mutant[] = [
       'a recounted source keeps its digest',
       'write/sum-sources.ts',
       'sources.map(withoutDigest)',
-      '(sources.map(withoutDigest), [...sources])',
+      '(sources.map(withoutDigest), sources.map((stored) => ({ stored, document: stored })))',
     ),
   ),
   one(
