@@ -59,5 +59,5 @@ export type MiddlewareDeps = Pick<
   'metrics' | 'noteProblem' | 'log' | 'stopping' | 'graceOver' | 'loopDelay' | 'keyring' | 'quota'
 > & {
   enqueuer: Pick<ApiDeps['enqueuer'], 'admit' | 'charge' | 'quotaLeft'>
-  limits: Pick<ApiDeps['limits'], 'maxLoopDelayMs'>
+  limits: Pick<ApiDeps['limits'], 'maxLoopDelayMs' | 'otlpEndpoint'>
 }

@@ -50,7 +50,7 @@ async function open(t: TestContext, admit: ApiDeps['enqueuer']['admit'] = () => 
       stopping: new AbortController().signal,
       graceOver: new AbortController().signal,
       loopDelay: { p99Ms: 0 },
-      limits: { maxLoopDelayMs: 250 },
+      limits: { maxLoopDelayMs: 250, otlpEndpoint: null },
     },
     routes,
   )

@@ -25,7 +25,7 @@ export function buildApp(deps: MiddlewareDeps, routes: readonly ServedRoute[]): 
     const added = routes.filter((route) => route.access === access)
     for (const path of new Set(added.map((route) => route.path))) {
       const ofPath = added.filter((route) => route.path === path)
-      const at = app.route(expressPath(path)).all(enterRoute(path, access))
+      const at = app.route(expressPath(path)).all(enterRoute(deps, path, access))
       for (const route of ofPath) {
         if (!route.parameters?.includes(IDEMPOTENCY_KEY)) at[route.method](refuseIdempotencyKey)
         at[route.method](answer(deps, route.handler, enqueues(route)))

@@ -18,11 +18,13 @@ interface WorkDeps {
 /** Makes the function that stores the threads of a job. */
 export function createWork({ ingest, putBack, metrics, log }: WorkDeps): (job: FetchedJob) => Promise<Worked> {
   return (job) => {
-    const attributes = { 'sluice.job_id': job.id, 'sluice.attempt': job.attempt, 'sluice.tenant': job.data.tenant }
-    return inSpan('job', job.data.trace, { kind: SpanKind.CONSUMER, attributes }, (trace) => work(job, trace))
+    const { id, attempt, data } = job
+    if (data.trace === undefined) return work(job)
+    const attributes = { 'sluice.job_id': id, 'sluice.attempt': attempt, 'sluice.tenant': data.tenant }
+    return inSpan('job', data.trace, { kind: SpanKind.CONSUMER, attributes }, (trace) => work(job, trace))
   }
 
-  async function work(job: FetchedJob, trace: string | undefined): Promise<Worked> {
+  async function work(job: FetchedJob, trace?: string): Promise<Worked> {
     const began = performance.now()
     // Redis's clock may be ahead of this worker's.
     const queuedMs = Math.max(Date.now() - job.enqueuedAt, 0)
@@ -77,8 +79,7 @@ export function describeJob({ id, data, attempt }: FetchedJob) {
   const only = threads.length === 1 ? threads[0]?.source : undefined
   const content =
     only === undefined ? { threads: threads.length } : { service: only.service, externalId: only.externalId }
-  const traceId = traceIdOf(data.trace)
-  const ids = { jobId: id, requestId, ...(traceId !== undefined && { traceId }), importId: data.import?.id }
+  const ids = { jobId: id, requestId, traceId: data.trace && traceIdOf(data.trace), importId: data.import?.id }
   return { ...ids, tenant, ...content, attempt }
 }
 
@@ -149,7 +150,8 @@ export function createIngest({ storeBatch, bounds, probeStore, metrics }: Ingest
       const options = { links, attributes: { 'sluice.requests': batch.length } }
       try {
         const storing = () => storeBatch(batch, () => onLastWrite(batch))
-        const answers = await inSpan('store batch', undefined, options, storing).finally(() => {
+        const traced = links.length > 0 ? inSpan('store batch', undefined, options, storing) : storing()
+        const answers = await traced.finally(() => {
           running.delete(batch)
           metrics.batchSize.observe(batch.length)
           metrics.batchTime.observe((performance.now() - began) / 1000)

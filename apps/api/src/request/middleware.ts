@@ -103,14 +103,16 @@ export function authenticate({ keyring, quota }: MiddlewareDeps): Middleware {
 /** Who may call a route: everybody, or a key of this role. */
 export type Access = 'open' | Exclude<KeyRole, 'viewer'>
 
-/** Notes the route of a request, begins its span, and refuses a key of another role. */
-export function enterRoute(path: string, access: Access): Middleware {
+/** Notes the route of a request, begins its span if it is traced, and refuses a key of another role. */
+export function enterRoute({ limits }: MiddlewareDeps, path: string, access: Access): Middleware {
   return ({ method, headers }, { locals: { context } }, next) => {
     context.route = path
     if (access === 'open') return next()
-    const attributes = { 'http.request.method': method, 'http.route': path, 'sluice.request_id': context.requestId }
     const traceparent = typeof headers.traceparent === 'string' ? headers.traceparent : undefined
-    context.span = startSpan(`${method} ${path}`, traceparent, { kind: SpanKind.SERVER, attributes })
+    if (limits.otlpEndpoint !== null || traceparent !== undefined) {
+      const attributes = { 'http.request.method': method, 'http.route': path, 'sluice.request_id': context.requestId }
+      context.span = startSpan(`${method} ${path}`, traceparent, { kind: SpanKind.SERVER, attributes })
+    }
     if (!opens(context.key?.role, access, method)) throw new ProblemError(`${access}_only`)
     next()
   }
@@ -158,7 +160,7 @@ export function finish(deps: MiddlewareDeps, context: RequestContext, result: An
   metrics.requests.inc({ route, method, status: String(status) })
   metrics.requestTime.observe({ route }, durationMs / 1000)
   if (typeof context.log.code === 'string') deps.noteProblem(context.log.code, tenant)
-  const ids = { requestId, traceId: traceIdOf(traceparentOf(span)) }
+  const ids = { requestId, traceId: span && traceIdOf(traceparentOf(span)) }
   const fields = { ...ids, method, path: path.slice(0, SHOWN_PATH), status, tenant, ...context.log, durationMs }
   span?.setAttribute('http.response.status_code', Number(status) || 499).end()
   log[Number(status) >= 500 ? 'warn' : 'info'](fields, 'request.answered')

@@ -104,12 +104,13 @@ export async function enqueueJob(
   job: Pick<IngestJob, 'threads' | 'retained' | 'replyTo' | 'import' | 'claim'>,
 ): Promise<string> {
   const startedAt = performance.now()
-  const attributes = { 'sluice.job_id': jobId, 'sluice.tenant': tenant, 'sluice.threads': job.threads.length }
-  const options = { kind: SpanKind.PRODUCER, attributes }
-  const id = await inSpan('enqueue', traceparentOf(request), options, (trace) => {
+  const enqueue = (trace?: string) => {
     const traced = { tenant, requestId, ...(trace !== undefined && { trace }), ...job }
     return enqueuer.enqueue(jobId, lane, traced, quota)
-  })
+  }
+  const attributes = { 'sluice.job_id': jobId, 'sluice.tenant': tenant, 'sluice.threads': job.threads.length }
+  const options = { kind: SpanKind.PRODUCER, attributes }
+  const id = await (request === undefined ? enqueue() : inSpan('enqueue', traceparentOf(request), options, enqueue))
   if (id === jobId) {
     metrics.accepted.inc(job.threads.length)
     metrics.enqueueTime.observe((performance.now() - startedAt) / 1000)
