@@ -3,8 +3,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Job } from 'bullmq'
 import { type IngestJob, type Lane, type LockedJob, TRIES } from '../job/job.ts'
 import { createRenewLocks, fetchedByBullMQ, openWorker } from './bullmq-worker.ts'
-import { asError, failJob, handleFailedTry, type LaneDeps, putBack, tryWithCare } from './fail-job.ts'
-import { type Capacity, countStored, createBlockingWait, createFetchJobs } from './fetch-and-complete.ts'
+import { asError, failJob, handleFailedTry, putBack, tryWithCare } from './fail-job.ts'
+import { countStored, createBlockingWait, createFetchJobs } from './fetch-and-complete.ts'
+import type { Capacity, LaneDeps } from './lane-deps.ts'
 import { startSweeps } from './sweep-failed.ts'
 
 /** A lock that is not renewed ends after this time. */

@@ -7,8 +7,8 @@ import { LANES, type Lane, type LockedJob } from '../job/job.ts'
 import type { ResultBounds } from '../replies/results.ts'
 import { consumeLane } from './consume-lane.ts'
 import { createPauses } from './exclusive-run.ts'
-import type { LaneOptions } from './fail-job.ts'
 import { createComplete } from './fetch-and-complete.ts'
+import type { LaneOptions } from './lane-deps.ts'
 
 export interface ConsumerOptions extends LaneOptions, ResultBounds {
   /** Names this process in the failed tries of a job, and in the list of completed jobs. */

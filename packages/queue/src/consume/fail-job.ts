@@ -1,67 +1,10 @@
 // Handles tries that did not succeed, or may crash their worker: try again, put back, or fail for good.
 import type { FailedThread } from '@sluice/contract'
-import { type Job, UnrecoverableError } from 'bullmq'
-import type { Redis } from 'ioredis'
-import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
-import type { createRecordTry } from '../failed/tries.ts'
+import { UnrecoverableError } from 'bullmq'
 import { jobProgressOf, triesOfFailed } from '../job/history.ts'
-import {
-  type CompletedJob,
-  type Failure,
-  type FetchedJob,
-  type IngestJob,
-  type JobProgress,
-  type Lane,
-  type LockedJob,
-  type Receipt,
-  TRIES,
-} from '../job/job.ts'
-import type { Pauses } from './exclusive-run.ts'
-import { type Capacity, countStored, type StoredCounter } from './fetch-and-complete.ts'
-
-/** The store is away. Nothing is wrong with the job: it goes back to waiting and loses no try. */
-export interface Away {
-  away: true
-}
-
-/** The result of working on a job. Throwing means another try. */
-export type Worked = { receipts: Receipt[] } | Away
-
-/** A try that failed. `final`: the job gets no other one. */
-export interface FailedTry {
-  failure: Error
-  final: boolean
-}
-
-/** The options of a consumer that its lanes need, too. */
-export interface LaneOptions {
-  keys: QueueKeys
-  /** A connection that retries; each lane opens a blocking one like it. */
-  redis: Redis
-  /** Resolves when the worker can use jobs of this lane. Until then, any worker can fetch them. */
-  ready: (lane: Lane) => Promise<void>
-  work: (job: FetchedJob) => Promise<Worked>
-  /** Is awaited before a job fails for good. If it throws, the error is reported and the job fails all the same. */
-  beforeFinalFailure: (job: FetchedJob) => Promise<Away | undefined>
-  onFailed: (job: FetchedJob, failure: Error, final: boolean) => void
-  /** Counts each thread once that was stored, when its job has completed or failed for good. */
-  stored: StoredCounter
-  onError: (error: Error) => void
-}
-
-/** What both lanes of a consumer need. */
-export interface LaneDeps extends LaneOptions {
-  complete: (job: CompletedJob) => Promise<unknown>
-  /** The bounds of what a lane locks at a time. */
-  most: Pick<Capacity, 'jobs' | 'bytes'>
-  /** Returns BullMQ's own view of a job. Only rare cases need it. */
-  find: (id: string) => Promise<Job<IngestJob> | undefined>
-  pauses: Pauses
-  /** Resolves when the process runs no job but this one. */
-  othersDone: (job: LockedJob) => Promise<unknown>
-  recordTry: ReturnType<typeof createRecordTry>
-  recordFailure: (failure: Failure) => Promise<void>
-}
+import { type FetchedJob, type JobProgress, type LockedJob, type Receipt, TRIES } from '../job/job.ts'
+import { countStored } from './fetch-and-complete.ts'
+import type { Away, FailedTry, LaneDeps, LaneOptions, Worked } from './lane-deps.ts'
 
 /** Some of a job's threads could not be stored; the others were. Its stack is that of the first thread's error. */
 export class PartlyStoredError extends Error {

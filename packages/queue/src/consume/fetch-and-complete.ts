@@ -12,15 +12,7 @@ import { type CompletedJob, type JobResult, type Lane, type LockedJob, traceIdOf
 import { asList, createGroupCommit, openScript } from '../redis/script.ts'
 import { createRecordClaims } from '../replies/claims.ts'
 import type { ResultBounds } from '../replies/results.ts'
-
-/** A worker's free capacity for jobs of one lane. */
-export interface Capacity {
-  jobs: number
-  /** Of the jobs' data. */
-  bytes: number
-  /** The worker has no job of the lane, so it may fetch one that exceeds the bytes. */
-  isEmpty: boolean
-}
+import type { Capacity, StoredCounter } from './lane-deps.ts'
 
 /** A fetch ends at this number of bytes: a larger one would block Redis and delay interactive jobs. */
 const FETCH_BYTES = { interactive: 16 * 1024 * 1024, bulk: 512 * 1024 }
@@ -116,11 +108,6 @@ function recentLine({ id, name, data, attempt, enqueuedAt, result }: CompletedJo
   const ids = [id, tenant, name, threads.length, requestId, data.import?.id ?? ''] as const
   const facts = [created, updated, unchanged, attempt, enqueuedAt, worker, trace ? traceIdOf(trace) : ''] as const
   return JSON.stringify([...ids, ...facts] satisfies RecentJob)
-}
-
-/** Counts threads by the outcome for their source. */
-export interface StoredCounter {
-  inc(labels: { outcome: Outcome }): void
 }
 
 /** Counts the threads of a job that were stored, and did not count when the job failed before. */

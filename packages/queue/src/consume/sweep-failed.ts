@@ -1,7 +1,7 @@
 // Ends what workers did not live to do for jobs that failed for good.
 import type { Lane } from '../job/job.ts'
 import { asList, openScript } from '../redis/script.ts'
-import type { LaneDeps } from './fail-job.ts'
+import type { LaneDeps } from './lane-deps.ts'
 
 /** How often a worker looks for such jobs, in ms. */
 const SWEEP_EVERY_MS = 5_000

@@ -1,0 +1,66 @@
+// What the lanes of a consumer need, and what becomes of a try.
+import type { Outcome } from '@sluice/contract'
+import type { Job } from 'bullmq'
+import type { Redis } from 'ioredis'
+import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
+import type { createRecordTry } from '../failed/tries.ts'
+import type { CompletedJob, Failure, FetchedJob, IngestJob, Lane, LockedJob, Receipt } from '../job/job.ts'
+import type { Pauses } from './exclusive-run.ts'
+
+/** The store is away. Nothing is wrong with the job: it goes back to waiting and loses no try. */
+export interface Away {
+  away: true
+}
+
+/** The result of working on a job. Throwing means another try. */
+export type Worked = { receipts: Receipt[] } | Away
+
+/** A try that failed. `final`: the job gets no other one. */
+export interface FailedTry {
+  failure: Error
+  final: boolean
+}
+
+/** The options of a consumer that its lanes need, too. */
+export interface LaneOptions {
+  keys: QueueKeys
+  /** A connection that retries; each lane opens a blocking one like it. */
+  redis: Redis
+  /** Resolves when the worker can use jobs of this lane. Until then, any worker can fetch them. */
+  ready: (lane: Lane) => Promise<void>
+  work: (job: FetchedJob) => Promise<Worked>
+  /** Is awaited before a job fails for good. If it throws, the error is reported and the job fails all the same. */
+  beforeFinalFailure: (job: FetchedJob) => Promise<Away | undefined>
+  onFailed: (job: FetchedJob, failure: Error, final: boolean) => void
+  /** Counts each thread once that was stored, when its job has completed or failed for good. */
+  stored: StoredCounter
+  onError: (error: Error) => void
+}
+
+/** What both lanes of a consumer need. */
+export interface LaneDeps extends LaneOptions {
+  complete: (job: CompletedJob) => Promise<unknown>
+  /** The bounds of what a lane locks at a time. */
+  most: Pick<Capacity, 'jobs' | 'bytes'>
+  /** Returns BullMQ's own view of a job. Only rare cases need it. */
+  find: (id: string) => Promise<Job<IngestJob> | undefined>
+  pauses: Pauses
+  /** Resolves when the process runs no job but this one. */
+  othersDone: (job: LockedJob) => Promise<unknown>
+  recordTry: ReturnType<typeof createRecordTry>
+  recordFailure: (failure: Failure) => Promise<void>
+}
+
+/** A worker's free capacity for jobs of one lane. */
+export interface Capacity {
+  jobs: number
+  /** Of the jobs' data. */
+  bytes: number
+  /** The worker has no job of the lane, so it may fetch one that exceeds the bytes. */
+  isEmpty: boolean
+}
+
+/** Counts threads by the outcome for their source. */
+export interface StoredCounter {
+  inc(labels: { outcome: Outcome }): void
+}
