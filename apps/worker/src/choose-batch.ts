@@ -1,5 +1,6 @@
 // Chooses the requests of the next batch, if several have gathered.
 import { LANES, type Lane } from '@sluice/queue'
+import type { StoreRequest } from '@sluice/store'
 
 /** The size of a request, and the bounds of a batch. A batch always contains at least one request. */
 export interface BatchSize {
@@ -15,6 +16,12 @@ export interface BatchItem extends BatchSize {
   suspect: boolean
   /** Each lane has a share of every batch. */
   lane: Lane
+}
+
+/** A request to store one thread. */
+export interface IngestRequest extends StoreRequest, BatchItem {
+  /** The span of its job. */
+  trace?: string
 }
 
 /** The bulk lane's share of each batch while both lanes have requests. */

@@ -5,8 +5,9 @@ import { PartlyStoredError } from '@sluice/queue'
 import { RefusedWriteError, StoreAwayError, type StoreRequest } from '@sluice/store'
 import { sourceIdOf } from '@sluice/store/ids'
 import { afterEach, beforeEach, describe, test, vi } from 'vitest'
+import type { IngestRequest } from './choose-batch.ts'
 import { workerMetrics } from './metrics.ts'
-import { createIngest, createWork, type IngestRequest } from './worker.ts'
+import { createIngest, createWork } from './worker.ts'
 
 const bounds = { documents: 100, characters: 10_000 }
 const { metrics } = openMetrics('test', workerMetrics)

@@ -2,8 +2,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { inSpan, type Logger, SpanKind, traceIdOf } from '@sluice/ops'
 import { type Away, createGroupCommit, type FetchedJob, type Lane, makeReceipt, type Worked } from '@sluice/queue'
-import type { BatchStore, StoreRequest } from '@sluice/store'
-import { type BatchItem, type BatchSize, chooseBatch } from './choose-batch.ts'
+import type { BatchStore } from '@sluice/store'
+import { type BatchSize, chooseBatch, type IngestRequest } from './choose-batch.ts'
 import type { WorkerMetrics } from './metrics.ts'
 import { type Ingested, type ProbeStore, partlyStored, settleFailed } from './store-away.ts'
 
@@ -83,12 +83,6 @@ export function describeJob({ id, data, attempt }: FetchedJob) {
   return { ...ids, tenant, ...content, attempt }
 }
 
-/** A request to store one thread. */
-export interface IngestRequest extends StoreRequest, BatchItem {
-  /** The span of its job. */
-  trace?: string
-}
-
 /** `excluded`: another process is summing the request's thread, so the request was not stored. */
 type Tried = Ingested | { excluded: true }
 
@@ -150,8 +144,8 @@ export function createIngest({ storeBatch, bounds, probeStore, metrics }: Ingest
       const options = { links, attributes: { 'sluice.requests': batch.length } }
       try {
         const storing = () => storeBatch(batch, () => onLastWrite(batch))
-        const traced = links.length > 0 ? inSpan('store batch', undefined, options, storing) : storing()
-        const answers = await traced.finally(() => {
+        const stored = links.length > 0 ? inSpan('store batch', undefined, options, storing) : storing()
+        const answers = await stored.finally(() => {
           running.delete(batch)
           metrics.batchSize.observe(batch.length)
           metrics.batchTime.observe((performance.now() - began) / 1000)

@@ -2,27 +2,13 @@
 // is queued, stored and returned.
 import { isUtf8 } from 'node:buffer'
 import type { ValidateFunction } from 'ajv'
-import { type FaultList, NOT_AN_OBJECT, refuse } from './faults.ts'
+import { NO_FAULTS, NOT_AN_OBJECT, refuse } from './faults.ts'
 import { isRecord, parseIsoDate, type Votes } from './field-values.ts'
-import {
-  type JsonBounds,
-  type RefusedText,
-  refuseBeyondBounds,
-  refuseSyntax,
-  refuseText,
-  withExternalId,
-} from './refused-text.ts'
+import type { JsonBounds, RefusedText } from './refused-text.ts'
+import { refuseBeyondBounds, refuseSyntax, refuseText, withExternalId } from './refused-text.ts'
 import { threadFaults } from './thread-faults.ts'
-import {
-  type FieldNames,
-  fieldNames,
-  type Limits,
-  type PrunedQuote,
-  type PrunedRequest,
-  type QuoteFields,
-  type Thread,
-  ThreadRequestSchema,
-} from './thread-request.ts'
+import type { FieldNames, Limits, PrunedQuote, PrunedRequest, QuoteFields, Thread } from './thread-request.ts'
+import { fieldNames, ThreadRequestSchema } from './thread-request.ts'
 import { compileSchema } from './validator.ts'
 import { SOURCE, type Warning, withWarnings } from './warnings.ts'
 
@@ -60,8 +46,6 @@ export function createThreadParser(limits: Limits) {
     return unknown.length === 0 || strict ? parsed : withWarnings(parsed, body, unknown, names)
   }
 }
-
-const NO_FAULTS: FaultList = { errors: [], total: 0 }
 
 /** Makes the parser of texts in UTF-8 with one thread each. It never throws. */
 export function createThreadTextParser(parseThread: ReturnType<typeof createThreadParser>, limits: Limits) {

@@ -7,14 +7,8 @@ import type { KeyRole } from '@sluice/store/keys'
 import type { RequestHandler } from 'express'
 import type { ApiDeps, MiddlewareDeps } from '../api-deps.ts'
 import { CallerGoneError, headInvalid, keyRefused, overloaded, ProblemError, QUOTA_POLICY } from './problem-error.ts'
-import {
-  type Answer,
-  type Handler,
-  type PathParams,
-  type RequestContext,
-  STREAMED,
-  safeRequestId,
-} from './request-context.ts'
+import type { Answer, Ending, Handler, PathParams, RequestContext } from './request-context.ts'
+import { STREAMED, safeRequestId } from './request-context.ts'
 import { drainBody, endAfter, isUnread } from './unread-body.ts'
 
 export type Locals = { context: RequestContext }
@@ -148,7 +142,7 @@ function admit({ enqueuer, loopDelay, limits }: MiddlewareDeps, context: Request
 const SHOWN_PATH = 200
 
 /** Sends the answer of a request, counts it, and writes its one log line. */
-export function finish(deps: MiddlewareDeps, context: RequestContext, result: Answer | typeof STREAMED | 'gone'): void {
+export function finish(deps: MiddlewareDeps, context: RequestContext, result: Ending): void {
   const { metrics, log, enqueuer } = deps
   const { requestId, path, route, tenant, quota, request, refusedBytes, span } = context
   const { method = '' } = request
@@ -167,11 +161,7 @@ export function finish(deps: MiddlewareDeps, context: RequestContext, result: An
 }
 
 /** Sends an answer. */
-function send(
-  deps: MiddlewareDeps,
-  context: RequestContext,
-  result: Answer | typeof STREAMED | 'gone',
-): number | 'gone' {
+function send(deps: MiddlewareDeps, context: RequestContext, result: Ending): number | 'gone' {
   const { request, response } = context
   if (result === STREAMED) return response.statusCode
   if (result === 'gone' || response.closed || response.headersSent) {

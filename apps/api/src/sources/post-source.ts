@@ -1,15 +1,8 @@
 // POST /sources: accepts a thread and, unless the caller prefers otherwise, waits until it is stored.
 import type { Thread, ThreadAnswer } from '@sluice/contract'
 import { inSpan, SpanKind, traceparentOf } from '@sluice/ops'
-import {
-  AcceptanceUnknownError,
-  type IngestJob,
-  type JobResult,
-  type Lane,
-  newJobId,
-  type Receipt,
-  readReceipt,
-} from '@sluice/queue'
+import type { IngestJob, JobResult, Lane, Receipt } from '@sluice/queue'
+import { AcceptanceUnknownError, newJobId, readReceipt } from '@sluice/queue'
 import { quoteIdsOf, sourceIdOf } from '@sluice/store/ids'
 import type { ApiDeps } from '../api-deps.ts'
 import { readBody } from '../body/read-body.ts'
@@ -73,20 +66,18 @@ async function enqueueAndWait(
   const ms = Math.min(context.prefer.wait ?? waitSeconds, waitSeconds) * 1000
   const { replica: replyTo, wait } = deps.replyListener
   const { result: reply, cancel } = wait(newId, ms, context.signal)
-  const enqueuing = enqueueJob(deps, context, newId, 'interactive', { ...job, replyTo })
-  // A result proves that the job was accepted, even if Redis did not confirm it.
-  const first = await Promise.race([reply, enqueuing]).catch(retainUnconfirmed)
-  if (typeof first === 'object') return { jobId: newId, result: first }
-  const jobId = first ?? (await enqueuing.catch(retainUnconfirmed))
-  if (jobId !== newId) cancel()
-  const result = await (jobId === newId ? reply : joinJob(deps, context, jobId, job.claim, ms))
-  return { jobId, result: result ?? (context.response.closed ? undefined : await deps.retainResult(jobId)) }
-
-  function retainUnconfirmed(error: unknown): never {
+  const enqueuing = enqueueJob(deps, context, newId, 'interactive', { ...job, replyTo }).catch((error) => {
     if (error instanceof AcceptanceUnknownError)
       deps.retainLater(newId, { tenant: context.tenant, threads: job.threads })
     throw error
-  }
+  })
+  // A result proves that the job was accepted, even if Redis did not confirm it.
+  const first = await Promise.race([reply, enqueuing])
+  if (typeof first === 'object') return { jobId: newId, result: first }
+  const jobId = first ?? (await enqueuing)
+  if (jobId !== newId) cancel()
+  const result = await (jobId === newId ? reply : joinJob(deps, context, jobId, job.claim, ms))
+  return { jobId, result: result ?? (context.response.closed ? undefined : await deps.retainResult(jobId)) }
 }
 
 /**

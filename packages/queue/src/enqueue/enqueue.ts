@@ -7,7 +7,6 @@ import { type IngestJob, JOB_OPTIONS, type Lane } from '../job/job.ts'
 import { createLoadCopy } from '../load/load-copy.ts'
 import { type Caller, createReadLoad, type QueueBounds, type Quota } from '../load/queue-load.ts'
 import { AcceptanceUnknownError, QueueFullError, QueueUnavailableError, refusalByRedis } from '../load/refusals.ts'
-import { openRedisClock } from '../redis/redis-clock.ts'
 import { createSilence } from '../redis/redis-connections.ts'
 import { asList, type ChooseGroup, createGroupCommit, openScript } from '../redis/script.ts'
 import { type Claim, claimOf, claimsOf } from '../replies/claims.ts'
@@ -203,6 +202,41 @@ function confirmed(entry: Entry, send: (entry: Entry) => Promise<Outcome>): Prom
     else if (entry.state !== 'sent') reject(new QueueUnavailableError(error))
   })
   return promise.finally(() => clearTimeout(timer))
+}
+
+/** A sample of Redis's time that is older is replaced even by a worse one: the two clocks may have drifted apart. */
+const SAMPLE_MS = 10_000
+
+/**
+ * Measures by how much Redis's time is ahead of the local monotonic clock. A reply arrives after Redis has read its
+ * clock, so each sample is a lower bound.
+ */
+function openRedisClock(redis: Redis) {
+  let aheadMs: number | undefined
+  let sampledAt = 0
+  // The next connection may lead to another server.
+  redis.on('close', () => {
+    aheadMs = undefined
+  })
+
+  /** @param redisUs the time in a reply that has just arrived, in µs since 1970. */
+  function note(redisUs: number): number {
+    const now = performance.now()
+    const sample = redisUs / 1000 - now
+    if (aheadMs === undefined || sample > aheadMs || now - sampledAt > SAMPLE_MS) {
+      aheadMs = sample
+      sampledAt = now
+    }
+    return aheadMs
+  }
+
+  async function ask(): Promise<number> {
+    const [seconds, microseconds] = await redis.time()
+    return note(Number(seconds) * 1_000_000 + Number(microseconds))
+  }
+
+  /** Asks Redis for its time before the first reply. */
+  return { note, ask, aheadMs: async () => aheadMs ?? ask() }
 }
 
 const callerId = ({ tenant, quota }: Caller) => `${quota?.keyId ?? ''}/${tenant}`

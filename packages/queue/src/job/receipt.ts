@@ -1,12 +1,6 @@
 // The result of a job as it crosses Redis: a receipt for each thread. Receipt and request together make the answer.
-import {
-  effectiveScore,
-  MESSAGE,
-  type Outcome,
-  type QuoteAnswer,
-  type Thread,
-  type ThreadAnswer,
-} from '@sluice/contract'
+import type { Outcome, QuoteAnswer, Thread, ThreadAnswer, Votes } from '@sluice/contract'
+import { effectiveScore, MESSAGE } from '@sluice/contract'
 import type { JobResult, Receipt } from './job.ts'
 
 /** Reads a result that this package wrote. */
@@ -57,8 +51,6 @@ export function readReceipt(
 function sentSource({ createdAt: _, ...source }: Thread['source']) {
   return { ...source, description: source.description ?? null }
 }
-
-type Votes = Parameters<typeof effectiveScore>[0]
 
 /** A score that was never sent follows from the stored votes. */
 function scored<Fields extends Votes>(fields: Fields): Fields {

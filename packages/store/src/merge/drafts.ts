@@ -1,16 +1,8 @@
 // Makes the drafts of new documents from accepted requests, and the digests that show whether a text changed.
 import { hash } from 'node:crypto'
-import { effectiveScore } from '@sluice/contract'
+import { effectiveScore, type Votes } from '@sluice/contract'
 import { ObjectId } from 'mongodb'
-import type {
-  InputQuote,
-  InputThread,
-  QuoteDraft,
-  QuoteValues,
-  SourceDraft,
-  SourceValues,
-  StoreRequest,
-} from '../documents.ts'
+import type { InputQuote, InputThread, QuoteDraft, SourceDraft, SourceValues, StoreRequest } from '../documents.ts'
 import { listKeyOf, quoteIdsOf, sourceIdOf } from '../ids.ts'
 
 /** Converts an accepted request into the store's own terms. */
@@ -91,7 +83,7 @@ export function withDerived(input: SourceValues, acceptedAt: Date): WithDerived<
 }
 
 /** Adds the score from the votes, if no request contains one. */
-export function withDerivedScore<Values extends QuoteValues | SourceValues>(values: Values): WithDerived<Values> {
+export function withDerivedScore<Values extends Votes>(values: Values): WithDerived<Values> {
   const score = effectiveScore(values)
   if (values.score !== undefined || score === undefined) return { values, derived: {} }
   return { values: { ...values, score }, derived: { derived: ['score'] } }

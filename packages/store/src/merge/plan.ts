@@ -62,7 +62,5 @@ function sourceAnswer(document: SourceDocument, outcome: SourceAnswer['outcome']
 
 function quoteAnswer(document: QuoteDocument, outcome: QuoteAnswer['outcome']): QuoteAnswer {
   const { _id, sourceId, position, wordCount, meta, createdAt, ...fields } = document
-  return createdAt === undefined
-    ? { id: _id, ...fields, outcome }
-    : { id: _id, ...fields, createdAt: createdAt.toISOString(), outcome }
+  return { id: _id, ...fields, ...(createdAt && { createdAt: createdAt.toISOString() }), outcome }
 }
