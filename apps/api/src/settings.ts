@@ -1,14 +1,7 @@
 // The settings of the API, and the limits that its callers see of them.
 import { LIMIT_DETAILS, type LimitName, type LimitsAnswer } from '@sluice/contract'
-import {
-  claimBytesSetting,
-  listSetting,
-  processSettings,
-  type Settings,
-  searchSetting,
-  setting,
-  waitSetting,
-} from '@sluice/ops'
+import type { Settings } from '@sluice/ops'
+import { claimBytesSetting, listSetting, processSettings, searchSetting, setting, waitSetting } from '@sluice/ops'
 
 const limit = (env: string, name: LimitName, max?: number) =>
   setting.wholeNumber({

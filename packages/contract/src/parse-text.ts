@@ -1,11 +1,6 @@
 // Parses the text of a body: one thread, or an array of threads.
-import {
-  createThreadParser,
-  createThreadTextParser,
-  type ParsedText,
-  type ParseOptions,
-  parseJson,
-} from './parse-thread.ts'
+import type { ParsedText, ParseOptions } from './parse-thread.ts'
+import { createThreadParser, createThreadTextParser, parseJson } from './parse-thread.ts'
 import { EMPTY_IMPORT, type RefusedText, refuseText } from './refused-text.ts'
 import type { Limits } from './thread-request.ts'
 

@@ -3,15 +3,8 @@ import type { Static } from 'typebox'
 import { fieldFault, type Parsed, refuse } from './faults.ts'
 import { parseIsoDate } from './field-values.ts'
 import { count, moment, Type } from './json-schema.ts'
-import {
-  type PageQuery,
-  type Params,
-  pageFields,
-  parseLimit,
-  parseOnce,
-  parsePage,
-  SourcePageSchema,
-} from './source-page.ts'
+import type { PageQuery, Params } from './source-page.ts'
+import { pageFields, parseLimit, parseOnce, parsePage, SourcePageSchema } from './source-page.ts'
 import { ISO_DATE, type Limits, SERVICES, type Service, WELL_FORMED } from './thread-request.ts'
 import { createParser } from './validator.ts'
 

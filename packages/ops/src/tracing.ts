@@ -1,15 +1,6 @@
 // Spans, made by hand with OpenTelemetry's API, which does nothing until `openTracing` registers a provider.
-import {
-  type Attributes,
-  type Context,
-  isSpanContextValid,
-  type Link,
-  ROOT_CONTEXT,
-  type Span,
-  SpanKind,
-  SpanStatusCode,
-  trace,
-} from '@opentelemetry/api'
+import type { Attributes, Context, Link, Span } from '@opentelemetry/api'
+import { isSpanContextValid, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
 
 export { type Span, SpanKind }
 

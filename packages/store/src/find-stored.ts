@@ -1,13 +1,6 @@
 // The door `@sluice/store/find`: searches stored sources and quotes for operators, over all tenants. Never writes.
-import {
-  type FindQuery,
-  HITS_PER_SEARCH,
-  type Hit,
-  type PageQuery,
-  SERVICES,
-  type SourcePage,
-  wantedOf,
-} from '@sluice/contract'
+import type { FindQuery, Hit, PageQuery, SourcePage } from '@sluice/contract'
+import { HITS_PER_SEARCH, SERVICES, wantedOf } from '@sluice/contract'
 import type { Db, Filter } from 'mongodb'
 import { chunksOf } from './chunks.ts'
 import type { QuoteDocument, SourceDocument } from './documents.ts'

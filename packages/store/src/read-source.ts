@@ -1,15 +1,7 @@
 // The door `@sluice/store/read`: reads stored sources as callers see them. A source with its quotes, and a tenant's
 // sources, newest first, are read a page at a time. Never writes.
-import {
-  type ListedSource,
-  type PageQuery,
-  type QuotePlace,
-  quotePlaceText,
-  type SourceList,
-  type SourceListQuery,
-  type SourcePage,
-  SourcePageSchema,
-} from '@sluice/contract'
+import type { ListedSource, PageQuery, QuotePlace, SourceList, SourceListQuery, SourcePage } from '@sluice/contract'
+import { quotePlaceText, SourcePageSchema } from '@sluice/contract'
 import type { Collection, Db, Filter } from 'mongodb'
 import { chunksOf } from './chunks.ts'
 import type { QuoteDocument, SourceDocument } from './documents.ts'

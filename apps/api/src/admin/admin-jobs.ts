@@ -1,14 +1,7 @@
 // The routes of operators for failed jobs: list them, show one, and retry or discard any number in the background. And
 // for lanes: pause and resume one.
-import {
-  type LaneOperationKind,
-  type OperationKind,
-  type OperationRequest,
-  type Parsed,
-  parseFailedJobFilter,
-  parseFailedJobQuery,
-  parseOperationRequest,
-} from '@sluice/contract'
+import type { LaneOperationKind, OperationKind, OperationRequest, Parsed } from '@sluice/contract'
+import { parseFailedJobFilter, parseFailedJobQuery, parseOperationRequest } from '@sluice/contract'
 import { asViewersSee, type FailedJobs, isJobId, LANES, type Operations, orUnavailable } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
 import { type BodyDeps, readBody } from '../body/read-body.ts'

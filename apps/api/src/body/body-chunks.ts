@@ -8,13 +8,8 @@ import {
   createInflateRaw,
   createZstdDecompress,
 } from 'node:zlib'
-import {
-  bodyTooLarge,
-  bodyUnreadable,
-  CallerGoneError,
-  type ProblemError,
-  type SizeLimit,
-} from '../request/problem-error.ts'
+import type { ProblemError, SizeLimit } from '../request/problem-error.ts'
+import { bodyTooLarge, bodyUnreadable, CallerGoneError } from '../request/problem-error.ts'
 import type { Coding } from './content-type.ts'
 
 type CompressedCoding = Exclude<Coding, 'identity'>

@@ -1,4 +1,5 @@
 // An import's answer. Its reader may begin only after sending everything, so a file stores what was not read in time.
+import { once } from 'node:events'
 import { type FileHandle, mkdtemp, open, rm } from 'node:fs/promises'
 import type { ServerResponse } from 'node:http'
 import { tmpdir } from 'node:os'
@@ -99,13 +100,10 @@ export function createSpillingAnswer(
 /** Resolves when the reader has read what was written, or is gone. */
 async function roomFor(response: ServerResponse): Promise<void> {
   if (response.destroyed || !response.writableNeedDrain) return
-  await new Promise<void>((resolve) => {
-    const done = () => {
-      response.off('drain', done).off('close', done)
-      resolve()
-    }
-    response.on('drain', done).on('close', done)
-  })
+  const ended = new AbortController()
+  const { signal } = ended
+  await Promise.race([once(response, 'drain', { signal }), once(response, 'close', { signal })])
+  ended.abort()
 }
 
 /** Opens a file that no other user can read. It has no name any more, so it is gone when its process ends. */

@@ -1,16 +1,8 @@
 // Every problem that the API reports: the error classes, their texts, and the mapping from errors of the packages.
 import { randomInt } from 'node:crypto'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
-import {
-  createProblem,
-  type Fault,
-  type FaultCode,
-  NEWLINES,
-  type Problem,
-  type ProblemCode,
-  type ProblemMembers,
-  type Warning,
-} from '@sluice/contract'
+import type { Fault, FaultCode, Problem, ProblemCode, ProblemMembers, Warning } from '@sluice/contract'
+import { createProblem, NEWLINES } from '@sluice/contract'
 import {
   AcceptanceUnknownError,
   IdempotencyKeyReusedError,

@@ -4,16 +4,8 @@ import { PROBLEM_MEDIA_TYPE, PROBLEMS, type ProblemCode, problemType } from '@sl
 import type { KeyRole } from '@sluice/store/keys'
 import { opens } from '../request/middleware.ts'
 import { problemExample } from './contents.ts'
-import {
-  ANSWER_HEADERS,
-  CONTENT_ENCODING,
-  type Content,
-  enqueues,
-  type HeaderName,
-  type Parameter,
-  REQUEST_ID,
-  type Route,
-} from './route.ts'
+import type { Content, HeaderName, Parameter, Route } from './route.ts'
+import { ANSWER_HEADERS, CONTENT_ENCODING, enqueues, REQUEST_ID } from './route.ts'
 
 /** A route of the document. */
 type DescribedRoute = ReturnType<typeof describeRoute>

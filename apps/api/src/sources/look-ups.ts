@@ -1,13 +1,6 @@
 // What callers look up of their tenant: GET /sources/{id}, GET /sources, POST /sources:lookup, and GET /jobs/{id}.
-import {
-  createLookupParser,
-  createSourcesParser,
-  fieldFault,
-  type JobAnswer,
-  type PageQuery,
-  parsePageQuery,
-  refuse,
-} from '@sluice/contract'
+import type { JobAnswer, PageQuery } from '@sluice/contract'
+import { createLookupParser, createSourcesParser, fieldFault, parsePageQuery, refuse } from '@sluice/contract'
 import { type FoundJob, isJobId } from '@sluice/queue'
 import { sourceIdOf } from '@sluice/store/ids'
 import type { ApiDeps } from '../api-deps.ts'

@@ -1,15 +1,12 @@
 // The commands `sluice keys create|list|limit|rotate|revoke`, and how they describe keys.
+import type { KeyLimits, KeyRecord, KeyRole, NewKey } from '@sluice/store/keys'
 import {
   createKey,
   KEY_ROLES,
-  type KeyLimits,
-  type KeyRecord,
   KeyRefusedError,
-  type KeyRole,
   keyState,
   limitKey,
   listKeys,
-  type NewKey,
   revokeKey,
   rotateKey,
   shortKeyId,

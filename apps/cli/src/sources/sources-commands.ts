@@ -1,16 +1,6 @@
 // The commands `sluice list` and `sluice get`: they show stored threads as people read them, or as JSON.
-import {
-  type Client,
-  createClient,
-  type ListedSource,
-  type Service,
-  SluiceProblem,
-  SluiceUnreachable,
-  type SourceName,
-  type SourcePage,
-  type StoredQuote,
-  type StoredSource,
-} from '@sluice/client'
+import type { Client, ListedSource, Service, SourceName, SourcePage, StoredQuote, StoredSource } from '@sluice/client'
+import { createClient, SluiceProblem, SluiceUnreachable } from '@sluice/client'
 import { Command } from 'commander'
 import { type ApiOptions, ApiUnknown, apiOptions, type FindApiDeps, findApi } from '../find-api.ts'
 import {

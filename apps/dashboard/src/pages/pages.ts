@@ -1,10 +1,6 @@
 // The pages and the acts of the dashboard, by their paths. Each act is logged with its operator.
-import {
-  type LaneOperationKind,
-  type OperationKind,
-  type OperationRequest,
-  parseFailedJobFilter,
-} from '@sluice/contract'
+import type { LaneOperationKind, OperationKind, OperationRequest } from '@sluice/contract'
+import { parseFailedJobFilter } from '@sluice/contract'
 import { LANES, orUnavailable } from '@sluice/queue'
 import { html } from 'hono/html'
 import { askDiscardGroup, groupPage, groupsPage } from './failures.ts'

@@ -1,13 +1,6 @@
 // Reads mailboxes: mbox files, and folders of mails with a file each.
-import {
-  eachFile,
-  type Format,
-  type FormatOptions,
-  type Found,
-  type InputFile,
-  type Place,
-  skipped,
-} from '../format.ts'
+import type { Format, FormatOptions, Found, InputFile, Place } from '../format.ts'
+import { eachFile, skipped } from '../format.ts'
 import { readBeginning } from '../read/utf8-chunks.ts'
 import { readMail } from './mail-message.ts'
 import { isMbox, MAX_MAIL_BYTES, type RawMail, splitMbox } from './split-mbox.ts'

@@ -1,16 +1,7 @@
 // Reads the records of a JSON file of any size: chosen values of its text, or each line as NDJSON.
 import { isUtf8 } from 'node:buffer'
-import {
-  eachFile,
-  type Format,
-  type Found,
-  type InputFile,
-  type Place,
-  type ReadFile,
-  type Rejected,
-  rejected,
-  skipped,
-} from '../format.ts'
+import type { Format, Found, InputFile, Place, ReadFile, Rejected } from '../format.ts'
+import { eachFile, rejected, skipped } from '../format.ts'
 import { JsonScanner, type ScannedValue } from './json-scanner.ts'
 import { LONGEST_RECORD_BYTES, readLines, SHOWN_BYTES } from './read-lines.ts'
 import { utf8Chunks } from './utf8-chunks.ts'

@@ -2,15 +2,8 @@
 // what is stored. The queue has no index, so that a search costs nothing until somebody makes it.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
-import {
-  type FindLine,
-  type FindQuery,
-  type FoundState,
-  HITS_PER_SEARCH,
-  type Hit,
-  type Searched,
-  wantedOf,
-} from '@sluice/contract'
+import type { FindLine, FindQuery, FoundState, Hit, Searched } from '@sluice/contract'
+import { HITS_PER_SEARCH, wantedOf } from '@sluice/contract'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import type { Imports } from '../imports/imports.ts'

@@ -1,15 +1,7 @@
 /** The entry point `@sluice/store/keys`: creates, lists, limits, rotates and revokes keys, and exports the keyring. */
 import type { Db } from 'mongodb'
-import {
-  isLive,
-  type KeyLimits,
-  type KeyRecord,
-  type KeyRole,
-  keyCollection,
-  newKeyText,
-  shortKeyId,
-  toRecord,
-} from './key.ts'
+import type { KeyLimits, KeyRecord, KeyRole } from './key.ts'
+import { isLive, keyCollection, newKeyText, shortKeyId, toRecord } from './key.ts'
 import { keyHash } from './keyring.ts'
 
 export type { KeyAccess, KeyCheck, KeyLimits, KeyRecord, KeyRole, KnownKey } from './key.ts'

@@ -3,14 +3,8 @@
 import type { Db } from 'mongodb'
 import { chunksOf, sendAll } from '../chunks.ts'
 import type { QuoteDocument, SourceDocument } from '../documents.ts'
-import {
-  type CommandOptions,
-  IDS_PER_QUERY,
-  PRIMARY,
-  type QuoteTotals,
-  type SourceTotals,
-  type StoreCommands,
-} from './commands.ts'
+import type { CommandOptions, QuoteTotals, SourceTotals, StoreCommands } from './commands.ts'
+import { IDS_PER_QUERY, PRIMARY } from './commands.ts'
 
 /** Some 10 MB. Each page costs the development stand-in for MongoDB a walk through the collection. */
 const PAGE = { projection: { wordCount: 1, quoteCount: 1, meta: 1 }, sort: { _id: 1 }, limit: 25_000 } as const
