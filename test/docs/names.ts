@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { SECRETS } from '@sluice/ops'
 
 // Finds the names in a document that do not exist: file paths, links, settings, metrics, log events, codes and Redis
 // keys.
@@ -64,6 +65,7 @@ function isFolder(name: string): boolean {
 }
 
 function isSetting(name: string): boolean {
+  if (SECRETS.some((secret) => name === `${secret}_FILE`)) return true
   return product.includes(`'${name}'`) || new RegExp(`\\benv\\.${name}\\b`).test(tools)
 }
 
@@ -72,6 +74,7 @@ function isMetric(name: string): boolean {
 }
 
 function isInProduct(name: string): boolean {
+  if (SECRETS.some((secret) => name === `${secret}_FILE`)) return true
   return product.includes(`'${name}'`) || product.includes(` ${name}: {`)
 }
 

@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict'
-import { metric, setting } from '@sluice/ops'
+import { apiSettings } from '@sluice/api/settings'
+import { dashboardSettings } from '@sluice/dashboard/settings'
+import { metric, SECRETS, setting } from '@sluice/ops'
+import { workerSettings } from '@sluice/worker/settings'
 import { test } from 'vitest'
 import { metrics, settings } from './tables.ts'
 
@@ -14,8 +17,13 @@ test('a table has a row for each setting, with its rule and its default', () => 
   assert.deepEqual(rowsOf(table), [
     '| `PORT` | `80` | a whole number from 0 to 90 | The port. |',
     '| `SITE` | `https://a` | a URL that begins with https:// | A site. |',
-    '| `PASSWORD` | none | text of at most 1000 characters | Either \\| or. Secret. |',
+    '| `PASSWORD` | none | text of at most 1000 characters | Either \\| or. Secret: a file that `PASSWORD_FILE` names can contain it. |',
   ])
+})
+
+test('exactly the settings that are secret can come from files', () => {
+  const declared = Object.values({ ...apiSettings, ...workerSettings, ...dashboardSettings })
+  assert.deepEqual(declared.flatMap(({ env, secret }) => (secret ? [env] : [])).toSorted(), SECRETS.toSorted())
 })
 
 test('a table has a row for each metric, with its type and labels', () => {

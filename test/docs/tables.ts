@@ -33,7 +33,7 @@ function ownOf<Declared>(declarations: Readonly<Record<string, Declared>>, share
 export function settings(declarations: Declarations): string {
   const rows = Object.values(declarations).map(({ env, description, fallback, bound, secret, needs }) => {
     const needed = needs.length === 0 ? '' : ` Needs ${needs.join(', ')}.`
-    const purpose = description + needed + (secret ? ' Secret.' : '')
+    const purpose = description + needed + (secret ? ` Secret: a file that \`${env}_FILE\` names can contain it.` : '')
     return row([`\`${env}\``, fallback === null ? 'none' : `\`${fallback}\``, bound, purpose])
   })
   return ['| Setting | Default | Must be | What it is for |', '| --- | --- | --- | --- |', ...rows].join('\n')

@@ -28,6 +28,7 @@ export {
   type Environment,
   processEnv,
   readSettings,
+  SECRETS,
   type Setting,
   type Settings,
   SettingsError,

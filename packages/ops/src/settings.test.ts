@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { test } from 'vitest'
 import { processSettings } from './process-settings.ts'
-import { readSettings, SettingsError, setting } from './settings.ts'
+import { readSettings, SettingsError, setting, withSecrets } from './settings.ts'
 
 const declarations = {
   port: setting.wholeNumber({ env: 'PORT', description: 'A port.', default: 80, max: 65_535 }),
@@ -95,6 +98,35 @@ test('a MongoDB URL may name several hosts; a URL of another kind is refused wit
   const { message } = faultsOf({}, () => readSettings(processSettings, { REDIS_URL: 'http://:hunter2@a' }))
   assert.match(message, /REDIS_URL must be a URL that begins with redis:\/\/ or rediss:\/\//)
   assert.doesNotMatch(message, /hunter2/)
+})
+
+test('a secret comes from the file that NAME_FILE names, without white space around it', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-secrets-'))
+  t.onTestFinished(() => rm(folder, { recursive: true }))
+  const file = async (name: string, content: string) => {
+    await writeFile(join(folder, name), content)
+    return join(folder, name)
+  }
+  const url = 'redis://:hunter2@a:1'
+  const env = withSecrets({ REDIS_URL_FILE: await file('redis', `${url}\n`), PORT: '1', MONGODB_URL_FILE: ' ' })
+  assert.equal(readSettings(processSettings, env).redisUrl, url)
+  // A child process that gets this environment finds the secret once.
+  assert.deepEqual(withSecrets(env), env)
+
+  const faults = faultsOf({}, () =>
+    withSecrets({
+      REDIS_URL: url,
+      REDIS_URL_FILE: join(folder, 'redis'),
+      MONGODB_URL_FILE: join(folder, 'missing'),
+      OIDC_CLIENT_SECRET_FILE: join(folder, 'empty'),
+    }),
+  )
+  assert.match(faults.message, /REDIS_URL_FILE must not be set, because REDIS_URL is\n/)
+  assert.match(faults.message, /MONGODB_URL_FILE names a file that can't be read: ENOENT: .*missing/)
+  assert.doesNotMatch(faults.message, /hunter2/)
+  await file('empty', '\n')
+  const empty = faultsOf({}, () => withSecrets({ OIDC_CLIENT_SECRET_FILE: join(folder, 'empty') }))
+  assert.match(empty.message, /OIDC_CLIENT_SECRET_FILE names a file that is empty$/)
 })
 
 test('a process with faulty settings prints the faults, without a stack, and exits 1', async () => {

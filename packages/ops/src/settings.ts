@@ -1,4 +1,5 @@
 // Declares settings (their names in the environment, kinds and bounds), and reads them.
+import { readFileSync } from 'node:fs'
 
 /** The result of reading one setting's text: its value, or its fault in words that don't repeat the text. */
 type Reading<T> = { readonly value: T } | { readonly fault: string }
@@ -11,7 +12,7 @@ export interface Setting<T> {
   readonly fallback: T
   /** The rule for values: the rest of the sentence "must be …". */
   readonly bound: string
-  /** The value may contain a credential: no message ever shows the value. */
+  /** The value may contain a credential: no message ever shows the value, and `SECRETS` names the setting. */
   readonly secret: boolean
   /** Other variables that must be set if this one is. */
   readonly needs: readonly string[]
@@ -122,15 +123,43 @@ function readOne<T>(setting: Setting<T>, text: string): Reading<T> {
   return { fault: `${reading.fault}, not ${JSON.stringify(text.slice(0, SHOWN_LENGTH))}` }
 }
 
-/** The environment of this process, for `main.ts` files: nothing else reads it. */
+/** The settings that a file can contain, as Docker and Kubernetes mount secrets: `REDIS_URL_FILE` names that file. */
+export const SECRETS: readonly string[] = ['REDIS_URL', 'MONGODB_URL', 'OIDC_CLIENT_SECRET']
+
+/** Returns an environment with the secrets that files contain, and without the files' names. @throws {SettingsError} */
+export function withSecrets(env: Environment): Environment {
+  const faults: string[] = []
+  const read: Record<string, string | undefined> = {}
+  for (const name of SECRETS) {
+    const file = `${name}_FILE`
+    const path = env[file]?.trim()
+    if (!path) continue
+    if (env[name]?.trim()) faults.push(`${file} must not be set, because ${name} is`)
+    try {
+      Object.assign(read, { [name]: readFileSync(path, 'utf8').trim(), [file]: undefined })
+      if (read[name] === '') faults.push(`${file} names a file that is empty`)
+    } catch (error) {
+      faults.push(`${file} names a file that can't be read: ${error instanceof Error ? error.message : error}`)
+    }
+  }
+  if (faults.length > 0) throw new SettingsError(faults)
+  return { ...env, ...read }
+}
+
+/** The environment of this process, for `main.ts` files: nothing else reads it. Exits 1 if a secret can't be read. */
 export function processEnv(): Environment {
-  return process.env
+  return orExit(() => withSecrets(process.env))
 }
 
 /** The settings of this process. If they can't be used, prints the faults on stderr, without a stack, and exits 1. */
 export function settingsOrExit<D extends Declarations>(declarations: D): Settings<D> {
+  const env = processEnv()
+  return orExit(() => readSettings(declarations, env))
+}
+
+function orExit<Value>(read: () => Value): Value {
   try {
-    return readSettings(declarations, processEnv())
+    return read()
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error
     process.stderr.write(`${error.message}\n`)
