@@ -74,8 +74,8 @@ await runUntilStopped({
       claimBytes: settings.claimBytes,
     })
     const auditLoad = queue.createLoadAudit(redis, keys)
-    const logWrong = (isWrong: boolean) => isWrong && log.warn('load.corrected')
-    const audits = setInterval(() => auditLoad().then(logWrong, () => {}), AUDIT_EVERY_MS)
+    const noteAudit = (found?: queue.LoadAudit) => found === 'corrected' && log.warn('load.corrected')
+    const audits = setInterval(() => auditLoad().then(noteAudit, () => {}), AUDIT_EVERY_MS)
     release('load audits', () => clearInterval(audits))
     const replyReader = queue.connectRetrying(settings.redisUrl, onRedisError, queue.REPLY_SILENT_MS)
     const replyListener = queue.openReplyListener(randomUUID(), keys, replyReader, results)

@@ -6,6 +6,7 @@ import { processEnv } from '@sluice/ops/settings'
 import { Command, CommanderError } from 'commander'
 import type { ApiOptions } from './find-api.ts'
 import type { CreateLink } from './login/login-command.ts'
+import type { QueueAddress } from './start/find-queue.ts'
 import { findMongodb, NoInstance } from './start/instance.ts'
 
 // The reader of our output may end before us; that must not cut an orderly stop short.
@@ -26,19 +27,42 @@ const openDb = async () => {
   return connectStore(await findMongodb(folder, env))
 }
 
-const createLink: CreateLink = async ({ redisUrl, queue }, role) => {
-  const { connectFailFast, createSessions, queueKeys } = await import('@sluice/queue')
-  const redis = connectFailFast(redisUrl, () => {})
+type Queues = typeof import('@sluice/queue')
+
+/** Connects to the Redis of a queue until `work` is done. @throws {RedisAwayError} */
+async function withRedis<Result>(
+  { redisUrl }: QueueAddress,
+  work: (redis: ReturnType<Queues['connectFailFast']>, queue: Queues) => Promise<Result>,
+): Promise<Result> {
+  const queue = await import('@sluice/queue')
+  const redis = queue.connectFailFast(redisUrl, () => {})
   try {
     await once(redis, 'ready')
-    const by = `${userInfo().username}@${hostname()}`
-    return await createSessions(redis, queueKeys(queue)).createLink({ role, by })
+    return await work(redis, queue)
   } catch (error) {
-    const { RedisAwayError } = await import('./login/login-command.ts')
+    const { RedisAwayError } = await import('./start/find-queue.ts')
     throw new RedisAwayError(`Redis cannot be reached: ${error instanceof Error ? error.message : error}`)
   } finally {
     redis.disconnect()
   }
+}
+
+const createLink: CreateLink = (address, role) =>
+  withRedis(address, (redis, { createSessions, queueKeys }) => {
+    const by = `${userInfo().username}@${hostname()}`
+    return createSessions(redis, queueKeys(address.queue)).createLink({ role, by })
+  })
+
+const auditLoad = async () => {
+  const { findQueue } = await import('./start/find-queue.ts')
+  const address = await findQueue(folder, env)
+  return withRedis(address, async (redis, { createLoadAudit, queueKeys }) => {
+    const audit = createLoadAudit(redis, queueKeys(address.queue))
+    for (;;) {
+      const outcome = await audit()
+      if (outcome !== undefined) return outcome
+    }
+  })
 }
 
 const openClient = async (options: ApiOptions) => {
@@ -54,7 +78,7 @@ const confirm = async (question: string) => {
   return answer.trim().toLowerCase() === 'y'
 }
 
-const deps = { folder, env, process, openDb, openClient, createLink, confirm, say, print: say, show, fail }
+const deps = { folder, env, process, openDb, auditLoad, openClient, createLink, confirm, say, print: say, show, fail }
 
 /** Each command is loaded only if it is run or listed: all of them take 0.2 s. */
 const commands: Readonly<Record<string, () => Promise<Command>>> = {

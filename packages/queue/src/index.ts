@@ -29,7 +29,7 @@ export {
   type Receipt,
 } from './job/job.ts'
 export { makeReceipt, readReceipt } from './job/receipt.ts'
-export { createLoadAudit, type Quota } from './load/queue-load.ts'
+export { createLoadAudit, type LoadAudit, type Quota } from './load/queue-load.ts'
 export { createReadState, type QueueState } from './load/queue-state.ts'
 export {
   AcceptanceUnknownError,

@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict'
+import { connectRetrying, createLoadAudit, queueKeys } from '@sluice/queue'
 import { createBatchStore, mongoCommands, type SourceDocument } from '@sluice/store'
-import { testDatabase } from '@sluice/test-support'
+import { requiredUrl, testDatabase } from '@sluice/test-support'
 import { ObjectId } from 'mongodb'
 import { type TestContext, test } from 'vitest'
-import { doctorCommand } from './doctor-command.ts'
+import { RedisAwayError } from '../start/find-queue.ts'
+import { type DoctorDeps, doctorCommand } from './doctor-command.ts'
 
 /** Runs `sluice doctor …` on a database of the test's own with two stored threads of two quotes, of two words each. */
-async function examined(t: TestContext) {
+async function examined(t: TestContext, auditLoad: DoctorDeps['auditLoad'] = async () => 'right') {
   const db = await testDatabase(t)
   const sources = db.collection<SourceDocument>('sources')
   const threads = ['one', 'two'].map((externalId, at) => ({
@@ -33,7 +35,7 @@ async function examined(t: TestContext) {
     const shown: string[] = []
     const show = (line: string) => void shown.push(line)
     const fail = (line: string) => void failures.push(line)
-    await doctorCommand({ openDb, print: (line) => void lines.push(line), show, fail, progressMs: 0 })
+    await doctorCommand({ openDb, auditLoad, print: (line) => void lines.push(line), show, fail, progressMs: 0 })
       .parseAsync(args, { from: 'user' })
       .finally(() => assert.equal(state.open, 0, 'the database is closed'))
     return { text: lines.join('\n'), failures, shown }
@@ -47,8 +49,25 @@ test('finds nothing wrong after workers stored threads', async (t) => {
   const { text, failures, shown } = await doctor()
   assert.match(shown[0] ?? '', /^Compares the word count .* of each source with its stored quotes: about 2 sources\.$/)
   assert.match(text, /^Checked 2 sources/)
-  assert.match(text, /Wrong: 0$/)
+  assert.match(text, /Wrong: 0\nThe load of the queue agrees with its jobs\.$/)
   assert.deepEqual(failures, [])
+})
+
+test('corrects the totals of the load, and says why it did not compare them', async (t) => {
+  const redis = connectRetrying(requiredUrl('REDIS_URL'), () => {})
+  t.onTestFinished(() => redis.disconnect())
+  const keys = queueKeys(`doctor-${process.pid}`)
+  await redis.eval("redis.call('HSET', KEYS[1], 'all', cmsgpack.pack(7, 7, 7, 0, 0, 0, 9))", 1, `${keys.base}load`)
+  t.onTestFinished(async () => void (await redis.del(`${keys.base}load`)))
+  const audit = createLoadAudit(redis, keys)
+  const { doctor } = await examined(t, async () => (await audit()) ?? 'many')
+  assert.match((await doctor()).text, /The load of the queue was wrong, and is corrected\.$/)
+  assert.match((await doctor()).text, /The load of the queue agrees with its jobs\.$/)
+  const away = await examined(t, async () => {
+    throw new RedisAwayError('Redis cannot be reached: refused')
+  })
+  const { text } = await away.doctor()
+  assert.match(text, /Wrong: 0\nThe load of the queue is not compared\. Redis cannot be reached: refused$/)
 })
 
 test('says how far it is, and reads thousands of sources at once', async (t) => {
@@ -84,7 +103,7 @@ test('repairs wrong sources with --repair, and finds none afterwards', async (t)
   assert.match(text, /Repaired: 1/)
   assert.deepEqual(failures, [])
   assert.equal(await wordCount(), 4)
-  assert.match((await doctor()).text, /Wrong: 0$/)
+  assert.match((await doctor()).text, /Wrong: 0\n/)
 })
 
 test('takes an expired token off a source, and says until when a younger one stays', async (t) => {
@@ -98,7 +117,7 @@ test('takes an expired token off a source, and says until when a younger one sta
   assert.match(text, /Wrong: 1\n.*slack\/one.*: a writer did not finish\..*\nRepaired: 1\n/)
   assert.match(
     text,
-    /\nRight, with the token of a writer that did not finish: 1\n.*slack\/two.*--repair from 2\d{3}-.* on$/,
+    /\nRight, with the token of a writer that did not finish: 1\n.*slack\/two.*--repair from 2\d{3}-.* on\n/,
   )
   assert.deepEqual(failures, [])
   assert.deepEqual(await sources.distinct('externalId', { 'meta.tokens': { $exists: true } }), ['two'])
@@ -114,6 +133,6 @@ test('calls nothing being written when nobody writes: a writer that is gone has 
   const { text } = await doctor('--repair')
   assert.match(
     text,
-    /Wrong: 1\n.*slack\/one.*: wordCount is 9, its quotes have 4 words\. --repair counts them again\nRepaired: 1$/,
+    /Wrong: 1\n.*slack\/one.*: wordCount is 9, its quotes have 4 words\. --repair counts them again\nRepaired: 1\n/,
   )
 })

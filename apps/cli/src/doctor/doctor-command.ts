@@ -1,12 +1,18 @@
-// The command `sluice doctor`: checks that sources agree with their quotes, and repairs them.
+// The command `sluice doctor`: checks that sources agree with their quotes, and repairs them, and that the queue's load
+// agrees with its jobs.
+import { SettingsError } from '@sluice/ops'
+import type { LoadAudit } from '@sluice/queue'
 import { type Finding, type Findings, mongoCommands, repairSources, type SourceDocument } from '@sluice/store'
 import { Command } from 'commander'
 import type { Db } from 'mongodb'
-import { count } from '../terminal.ts'
+import { RedisAwayError } from '../start/find-queue.ts'
+import { actionOf, count } from '../terminal.ts'
 
 /** The command closes the database that it opens. */
 export interface DoctorDeps {
   openDb: () => Promise<{ db: Db; close: () => Promise<void> }>
+  /** Compares the totals of the queue's load with its jobs, and corrects them. @throws {RedisAwayError | SettingsError} */
+  auditLoad: () => Promise<LoadAudit>
   print: (line: string) => void
   /** Prints what is done at the moment, apart from the result. */
   show: (line: string) => void
@@ -16,12 +22,35 @@ export interface DoctorDeps {
   fail: (line: string) => void
 }
 
-/** `sluice doctor [--repair]`: compares each source with its quotes. Safe while API and workers run. */
+/** `sluice doctor [--repair]`: compares each source with its quotes, and the load with the jobs. Safe while all runs. */
 export function doctorCommand(deps: DoctorDeps): Command {
   return new Command('doctor')
-    .description('Checks that every source agrees with its quotes; exits 1 where one does not')
+    .description(
+      'Checks that every source agrees with its quotes, and exits 1 if one does not; corrects the load of the queue',
+    )
     .option('--repair', 'repairs the sources that do not')
-    .action(({ repair = false }: { repair?: boolean }) => examine(deps, repair))
+    .action(
+      actionOf([SettingsError], async ({ repair = false }: { repair?: boolean }) => {
+        await examine(deps, repair)
+        deps.print(await examineLoad(deps))
+      }),
+    )
+}
+
+const LOAD: Readonly<Record<LoadAudit, string>> = {
+  right: 'The load of the queue agrees with its jobs.',
+  corrected: 'The load of the queue was wrong, and is corrected.',
+  many: 'The load of the queue is not compared, because it has more than 1,000 jobs.',
+}
+
+/** Without Redis, sources are examined all the same. */
+async function examineLoad({ auditLoad }: DoctorDeps): Promise<string> {
+  try {
+    return LOAD[await auditLoad()]
+  } catch (error) {
+    if (!(error instanceof RedisAwayError)) throw error
+    return `The load of the queue is not compared. ${error.message}`
+  }
 }
 
 async function examine(deps: DoctorDeps, repair: boolean): Promise<void> {

@@ -1,19 +1,15 @@
 // The command `sluice login`: prints a link that logs in to the dashboard once. It needs Redis only, because people look
 // at the queue when MongoDB is away.
-import { dashboardUrlSetting, type Environment, processSettings, readSettings, SettingsError } from '@sluice/ops'
+import { dashboardUrlSetting, type Environment, readSettings, SettingsError } from '@sluice/ops'
 import { Command, Option } from 'commander'
+import { findQueue, type QueueAddress, RedisAwayError } from '../start/find-queue.ts'
 import { instancePaths, readRunning } from '../start/instance.ts'
 import { actionOf } from '../terminal.ts'
 
 export type LoginRole = 'operator' | 'viewer'
 
 /** Stores a link in the Redis of a queue, and returns its token. @throws {RedisAwayError} */
-export type CreateLink = (server: { redisUrl: string; queue: string }, role: LoginRole) => Promise<string>
-
-/** Redis can't be reached. */
-export class RedisAwayError extends Error {
-  override readonly name = 'RedisAwayError'
-}
+export type CreateLink = (server: QueueAddress, role: LoginRole) => Promise<string>
 
 interface LoginDeps {
   folder: string
@@ -21,9 +17,6 @@ interface LoginDeps {
   createLink: CreateLink
   print: (line: string) => void
 }
-
-const { redisUrl, queue } = processSettings
-const settings = { redisUrl, queue, url: dashboardUrlSetting }
 
 /** Its Redis and its dashboard are those of the environment, else of the `start` in the folder, else the usual ones. */
 export function loginCommand({ folder, env, createLink, print }: LoginDeps): Command {
@@ -34,12 +27,9 @@ export function loginCommand({ folder, env, createLink, print }: LoginDeps): Com
     .action(
       actionOf([SettingsError, RedisAwayError], async ({ role }: { role: LoginRole }) => {
         const running = await readRunning(instancePaths(folder).running)
-        const { redisUrl, queue, url } = readSettings(settings, {
-          ...env,
-          REDIS_URL: env.REDIS_URL || running?.redisUrl,
-          DASHBOARD_URL: env.DASHBOARD_URL || running?.dashboardUrl,
-        })
-        print(loginLink(url ?? 'http://127.0.0.1:3001', await createLink({ redisUrl, queue }, role)))
+        const dashboard = { ...env, DASHBOARD_URL: env.DASHBOARD_URL || running?.dashboardUrl }
+        const { url } = readSettings({ url: dashboardUrlSetting }, dashboard)
+        print(loginLink(url ?? 'http://127.0.0.1:3001', await createLink(await findQueue(folder, env), role)))
       }),
     )
 }

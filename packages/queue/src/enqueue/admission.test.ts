@@ -166,7 +166,7 @@ describe('the bounds of the queue', () => {
     const audit = createLoadAudit(redis, keys)
     for (const tenant of ['t', 'other']) await add({ tenant, threads: 2, lane: 'interactive' })
     const right = await load()
-    assert.equal(await audit(), false)
+    assert.equal(await audit(), 'right')
     const set = "redis.call('HSET', KEYS[1], ARGV[1], cmsgpack.pack(unpack(cjson.decode(ARGV[2]))))"
     for (const wrong of [7, -7]) {
       await redis.eval(set, 1, `${keys.base}load`, 'all', JSON.stringify([wrong, wrong, wrong, wrong, 0, 0, 9]))
@@ -174,7 +174,7 @@ describe('the bounds of the queue', () => {
         await redis.eval(set, 1, `${keys.base}load`, `of:${tenant}`, JSON.stringify([wrong, wrong, wrong]))
       }
       assert.equal((await load()).threads, wrong)
-      assert.deepEqual([await audit(), await audit()], [true, false])
+      assert.deepEqual([await audit(), await audit()], ['corrected', 'right'])
       assert.deepEqual(await load(), right)
       assert.deepEqual(await Promise.all(['t', 'other', 'gone'].map(threadsOf)), [2, 2, 0])
     }

@@ -125,7 +125,8 @@ end
 --part audit
 -- Removes jobs from the load that BullMQ's own tools removed from the queue. When it has looked at all jobs and they are
 -- few, it corrects the totals: another version of the scripts may have counted otherwise. ARGV: cursor, number of jobs to
--- look at, the beginning of both lanes' keys. Returns the next cursor, and 1 if totals were wrong.
+-- look at, the beginning of both lanes' keys. Returns the next cursor and, after the last jobs, `right`, `corrected`, or `many` if they
+-- were not compared.
 --include load.lua#release
 --include ../bullmq-layout/jobs.lua#states
 local base = KEYS[1]
@@ -139,8 +140,9 @@ end
 release(base, gone)
 -- As many jobs of a hundred tenants take 1.5 ms.
 local MOST_SUMMED = 1000
-if cursor ~= '0' or redis.call('HLEN', base .. 'load:jobs') > MOST_SUMMED then return {cursor, 0} end
-if redis.call('HLEN', base .. 'load') > MOST_SUMMED then return {cursor, 0} end
+if cursor ~= '0' then return {cursor, ''} end
+if redis.call('HLEN', base .. 'load:jobs') > MOST_SUMMED then return {cursor, 'many'} end
+if redis.call('HLEN', base .. 'load') > MOST_SUMMED then return {cursor, 'many'} end
 local jobs, names, tenants = {}, {}, {}
 for at, packed in ipairs(redis.call('HVALS', base .. 'load:jobs')) do
   jobs[at] = read(packed)
@@ -155,6 +157,6 @@ local before = table.concat(packLoad(load))
 load.threads, load.bytes, load.i, load.first = 0, 0, 0, 0
 for _, own in pairs(load.tenants) do own.threads, own.bytes, own.i = 0, 0, 0 end
 for _, job in ipairs(jobs) do count(load, job, 1) end
-if table.concat(packLoad(load)) == before then return {cursor, 0} end
+if table.concat(packLoad(load)) == before then return {cursor, 'right'} end
 writeLoad(base, load)
-return {cursor, 1}
+return {cursor, 'corrected'}

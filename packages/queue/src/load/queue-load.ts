@@ -48,16 +48,20 @@ export function createReadLoad(redis: Redis, { base }: QueueKeys): () => Promise
 /** Jobs that one call checks, in 0.5 ms: 200,000 in half an hour, at a call every five seconds. */
 const JOBS_AT_ONCE = 500
 
+/** What comparing the totals with the jobs found. `many`: too many jobs to compare at once. */
+export type LoadAudit = (typeof AUDITS)[number]
+const AUDITS = ['right', 'corrected', 'many'] as const
+
 /**
- * Makes a function that checks the next few jobs, and removes those that are gone from the load. Returns whether the
- * totals were wrong, and now are not.
+ * Makes a function that checks the next few jobs, and removes those that are gone from the load. After the last ones, it
+ * compares the totals with the jobs, corrects them, and returns what it found.
  */
-export function createLoadAudit(redis: Redis, { base, jobs }: QueueKeys): () => Promise<boolean> {
+export function createLoadAudit(redis: Redis, { base, jobs }: QueueKeys): () => Promise<LoadAudit | undefined> {
   const audit = openScript(redis, new URL('./load.lua#audit', import.meta.url))
   let cursor = '0'
   return async () => {
-    const [next, wrong] = asList(await audit(base, cursor, JOBS_AT_ONCE, jobs.interactive, jobs.bulk))
+    const [next, found] = asList(await audit(base, cursor, JOBS_AT_ONCE, jobs.interactive, jobs.bulk))
     cursor = String(next)
-    return wrong === 1
+    return AUDITS.find((one) => one === found)
   }
 }
