@@ -1,8 +1,9 @@
 // Describes the form of what a queue keeps in Redis: one line for each kind of key, field or element, without its values.
 import type { Redis } from '@sluice/queue'
 
-/** Their elements are packed by Lua's cmsgpack. */
+/** Their elements are packed by Lua's cmsgpack, apart from some that are texts. */
 const PACKED = /^(load|load:jobs)$/
+const TEXTS = /^(ceiling|server|failed:.*)$/
 const UNPACK = `
   local out = {}
   for _, text in ipairs(ARGV) do
@@ -55,7 +56,10 @@ async function describeKey(redis: Redis, key: string, name: string, masked: Mask
 async function describePacked(redis: Redis, key: string, about: string, masked: Mask) {
   const fields = Object.entries(await redis.hgetallBuffer(key))
   const kinds = Object(await redis.call('EVAL', UNPACK, '0', ...fields.map(([, packed]) => packed)))
-  return fields.map(([field], at) => `${about} ${masked(field)} packed ${kinds[at]}`)
+  return fields.map(([field, text], at) => {
+    const form = TEXTS.test(field) ? formOf(text.toString()) : `packed ${kinds[at]}`
+    return `${about} ${masked(field)} ${form}`
+  })
 }
 
 /** The form of a text: the names in JSON with the kinds of their values, `number`, or `text`. */

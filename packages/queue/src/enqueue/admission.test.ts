@@ -269,7 +269,7 @@ describe('the deadline of a request', () => {
     const late = async (jobId: string) => {
       const caller = ['t', '', 1, 1]
       const entry = [1, (Date.now() - 1) * 1000, 1, keys.jobs.bulk, jobId, 'name', 1, '}']
-      const args = ['{}', 10, 1e9, 10, 1, keys.jobs.interactive, '', 1, ...caller, ...entry]
+      const args = ['{}', 10, 1e9, 10, 1, keys.jobs.interactive, '', 'server', 1, ...caller, ...entry]
       const [, , , [outcome]] = await Reflect.get(redis, 'sluice:enqueue').call(redis, keys.base, ...args)
       return outcome
     }

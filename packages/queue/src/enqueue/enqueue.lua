@@ -1,16 +1,18 @@
 -- Accepts jobs or refuses them, charges the buckets of their keys, assigns threads their stamps (their positions in the
 -- order of acceptance), and adds the accepted jobs, in one step.
 --
--- A stamp is the last stamp plus one, or Redis's own time in µs if that is later; no replica's clock counts. So stamps
--- go on rising when Redis fails over or loses its data. A job whose deadline has passed is refused: its caller has got
--- another answer by now. A job whose Idempotency-Key is claimed by another job is not added. ARGV: the jobs' options, most
--- threads, bytes and interactive threads, the part of each that one tenant may have, the beginning of the interactive
--- lane's keys, the claims and their bounds as JSON ('' for none), the number of callers, for each caller: tenant, bucket
--- ('' for none), quotes a second, burst; then for each entry: caller (from 1), deadline (µs), quotes to charge, the
--- beginning of its lane's keys, id ('' only charges the bucket), name, number of threads, and data after its stamp, which
--- comes first. Returns Redis's time (µs), the totals of the load, the load of each caller's tenant and the level of its
--- bucket, and the outcome for each entry: accepted, charged, late, rate, full, share, reused, or {claimed, id of the
--- earlier job}.
+-- A stamp is the last stamp plus one, or Redis's own time in µs if that is later; no replica's clock counts. Stamps
+-- stay below `ceiling`. A server that did not write it (a replica that was promoted, or the same one after a restart)
+-- may have lost the last stamps, and its clock may be behind: it goes on from the ceiling. So stamps go on rising if it
+-- lost less than SPARE. A job whose deadline has passed is refused: its caller has got another answer by now. A job
+-- whose Idempotency-Key is claimed by another job is not added. ARGV: the jobs' options, most threads, bytes and
+-- interactive threads, the part of each that one tenant may have, the beginning of the interactive lane's keys, the
+-- claims and their bounds as JSON ('' for none), the id of this server, the number of callers, for each caller: tenant,
+-- bucket ('' for none), quotes a second, burst; then for each entry: caller (from 1), deadline (µs), quotes to charge,
+-- the beginning of its lane's keys, id ('' only charges the bucket), name, number of threads, and data after its stamp,
+-- which comes first. Returns Redis's time (µs), the totals of the load, the load of each caller's tenant and the level
+-- of its bucket, and the outcome for each entry: accepted, charged, late, rate, full, share, reused, or {claimed, id of
+-- the earlier job}.
 --include ../load/load.lua
 --include ../bullmq-layout/jobs.lua#add
 local JOB_BYTES = 625 -- What a job needs in Redis, its stamp included, beside the rest of its data.
@@ -19,12 +21,14 @@ local JOB_BYTES = 625 -- What a job needs in Redis, its stamp included, beside t
 local OTHERS, OWN, FIRST = 50, 4, 32
 -- With less time left (µs), the caller is likely to get the job's id instead of the result, which is then retained.
 local LATE = 900000
-local CALLERS, CALLER_FIELDS, ENTRY_FIELDS = 9, 4, 8
+-- How far (µs) the ceiling is above the last stamp: at least SPARE, and AHEAD when it is written.
+local SPARE, AHEAD = 5000000, 10000000
+local CALLERS, CALLER_FIELDS, ENTRY_FIELDS = 10, 4, 8
 local base, options, interactive = KEYS[1], ARGV[1], ARGV[6]
 local mostThreads, mostBytes = tonumber(ARGV[2]), tonumber(ARGV[3])
 local mostInteractive, share = tonumber(ARGV[4]), tonumber(ARGV[5])
 local claims = ARGV[7] ~= '' and cjson.decode(ARGV[7])
-local entries = CALLERS + ARGV[8] * CALLER_FIELDS
+local entries = CALLERS + ARGV[9] * CALLER_FIELDS
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local enqueuedAt = string.format('%.0f', math.floor(now / 1000))
@@ -60,7 +64,9 @@ if claims then
   replayOf, claimFor = claimedOutcome, addClaim
 end
 
-local stamp = math.max(load.stamp + 1, now)
+local ceiling, writer = unpack(redis.call('HMGET', base .. 'load', 'ceiling', 'server'))
+local isOfOther = writer and writer ~= ARGV[8]
+local stamp = math.max(load.stamp + 1, now, isOfOther and tonumber(ceiling) or 0)
 local added, addedFirst, counted, outcomes = {}, {}, {}, {}
 for at = entries, #ARGV, ENTRY_FIELDS do
   local caller, deadline, quotes, lane, id, name, threads, rest = unpack(ARGV, at, at + ENTRY_FIELDS - 1)
@@ -94,6 +100,9 @@ end
 
 if #counted > 0 then
   load.stamp = stamp - 1
+  if isOfOther or not ceiling or ceiling - stamp < SPARE then
+    redis.call('HSET', base .. 'load', 'ceiling', string.format('%.0f', stamp + AHEAD), 'server', ARGV[8])
+  end
   redis.call('HSET', base .. 'load:jobs', unpack(counted))
   writeLoad(base, load)
 end

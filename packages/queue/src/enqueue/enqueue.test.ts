@@ -52,6 +52,29 @@ it('goes on rising when Redis has lost its last stamp, and when its clock stands
   assert.equal(await add(), ahead + 1)
 })
 
+it('goes on rising under another server, which lost the last stamps and whose clock is behind', async (t) => {
+  const keys = queueKeys(testQueueName())
+  const { redis, add } = await replica(t, keys)
+  const load = `${keys.base}load`
+  const setStamp = "redis.call('HSET', KEYS[1], 'all', cmsgpack.pack(0, 0, 0, 0, 0, 0, tonumber(ARGV[1])))"
+  // The clock of the first server is an hour ahead.
+  const replicated = (await add()) + 3_600_000_000
+  await redis.eval(setStamp, 1, load, replicated)
+  let last = 0
+  for (let count = 0; count < 100; count++) last = await add()
+  const ceiling = Number(await redis.hget(load, 'ceiling'))
+  assert(ceiling - last > 5_000_000 && ceiling - last <= 10_000_000, `${ceiling - last}`)
+
+  await redis.eval(setStamp, 1, load, replicated)
+  await redis.hset(load, 'server', 'another')
+  const promoted = await add()
+  assert(promoted > last)
+  assert.equal(promoted, ceiling)
+  // From then on this server goes on as usual, below a ceiling of its own.
+  assert.equal(await add(), promoted + 1)
+  assert.equal(Number(await redis.hget(load, 'ceiling')), promoted + 1 + 10_000_000)
+})
+
 it('a job of several threads gets a stamp for each, and has the first in its data', async (t) => {
   const keys = queueKeys(testQueueName())
   const { redis, enqueue, add } = await replica(t, keys)

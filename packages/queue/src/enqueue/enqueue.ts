@@ -75,7 +75,7 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
     const claims = entries.some(({ claim }) => claim !== undefined) ? claimsOf(entries, bounds.claimBytes) : ''
     const { threads: most, bytes: mostBytes, tenantShare } = bounds
     const args: (string | number)[] = [JOB_OPTIONS, most, mostBytes, copy.mostInteractive(), tenantShare]
-    args.push(keys.jobs.interactive, claims, callers.length)
+    args.push(keys.jobs.interactive, claims, clock.server(), callers.length)
     for (const { tenant, quota } of callers)
       args.push(tenant, quota?.keyId ?? '', quota?.quotesPerSecond ?? 1, quota?.burstQuotes ?? 1)
     for (const entry of entries) {
@@ -208,15 +208,17 @@ function confirmed(entry: Entry, send: (entry: Entry) => Promise<Outcome>): Prom
 const SAMPLE_MS = 10_000
 
 /**
- * Measures by how much Redis's time is ahead of the local monotonic clock. A reply arrives after Redis has read its
+ * Knows which server a connection leads to, and by how much its time is ahead of the local monotonic clock. A reply arrives after Redis has read its
  * clock, so each sample is a lower bound.
  */
 function openRedisClock(redis: Redis) {
   let aheadMs: number | undefined
   let sampledAt = 0
+  let server = ''
   // The next connection may lead to another server.
   redis.on('close', () => {
     aheadMs = undefined
+    server = ''
   })
 
   /** @param redisUs the time in a reply that has just arrived, in µs since 1970. */
@@ -231,12 +233,14 @@ function openRedisClock(redis: Redis) {
   }
 
   async function ask(): Promise<number> {
-    const [seconds, microseconds] = await redis.time()
+    const [[seconds, microseconds], info] = await Promise.all([redis.time(), redis.info().catch(() => '')])
+    // Some hosts hide the id of the process. A promoted replica has another id of replication, too.
+    server = /^run_id:(\w+)/m.exec(info)?.[1] ?? /^master_replid:(\w+)/m.exec(info)?.[1] ?? ''
     return note(Number(seconds) * 1_000_000 + Number(microseconds))
   }
 
-  /** Asks Redis for its time before the first reply. */
-  return { note, ask, aheadMs: async () => aheadMs ?? ask() }
+  /** Asks Redis for its time, and which server it is, before the first reply. */
+  return { note, ask, server: () => server, aheadMs: async () => aheadMs ?? ask() }
 }
 
 const callerId = ({ tenant, quota }: Caller) => `${quota?.keyId ?? ''}/${tenant}`

@@ -114,7 +114,7 @@ it('finds by the beginning of an externalId, a quote, a request, an import and a
   )
   const other = await add([thread('C0123-2', ['m2'])], { requestId: 'mine' })
   const idsOf = async (q: string) => (await search({ q })).map(({ id }) => id).sort()
-  assert.deepEqual(await idsOf('C0123-*'), [one, other])
+  assert.deepEqual(await idsOf('C0123-*'), [one, other].sort())
   assert.deepEqual(await idsOf('C0123-'), [])
   assert.deepEqual(await idsOf(importId), [one])
   assert.deepEqual(await idsOf('mine'), [other])

@@ -4,7 +4,8 @@
 -- threads, bytes and interactive threads. The hash `load:jobs` has what each job adds: the first four numbers of `all`,
 -- its tenant, whether its result must be retained, and its name, for searches. So each job counts once. All are packed
 -- (MessagePack): reading and writing numbers as texts was a third of a script's time. The fields
--- `failed:LANE` of `load` have the threads of the failed jobs of each lane, as a text.
+-- `failed:LANE` of `load` have the threads of the failed jobs of each lane, as a text; `ceiling` is above all stamps, and
+-- `server` wrote it: see enqueue.lua.
 local function readLoad(base, tenants)
   local fields = {'all'}
   for at = 1, #tenants do fields[at + 1] = 'of:' .. tenants[at] end
