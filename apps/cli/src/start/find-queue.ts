@@ -1,4 +1,5 @@
 // The Redis of commands that need no API: that of the environment, else of the `start` in the folder, else the usual one.
+// Every command loads instance.ts; only these need what reading settings loads.
 import { type Environment, processSettings, readSettings } from '@sluice/ops'
 import { instancePaths, readRunning } from './instance.ts'
 

@@ -7,7 +7,7 @@
 -- lost less than SPARE. A job whose deadline has passed is refused: its caller has got another answer by now. A job
 -- whose Idempotency-Key is claimed by another job is not added. ARGV: the jobs' options, most threads, bytes and
 -- interactive threads, the part of each that one tenant may have, the beginning of the interactive lane's keys, the
--- claims and their bounds as JSON ('' for none), the id of this server, the number of callers, for each caller: tenant,
+-- claims and their bounds as JSON ('' for none), the id of this server ('' if unknown), the number of callers, for each caller: tenant,
 -- bucket ('' for none), quotes a second, burst; then for each entry: caller (from 1), deadline (µs), quotes to charge,
 -- the beginning of its lane's keys, id ('' only charges the bucket), name, number of threads, and data after its stamp,
 -- which comes first. Returns Redis's time (µs), the totals of the load, the load of each caller's tenant and the level
@@ -21,8 +21,9 @@ local JOB_BYTES = 625 -- What a job needs in Redis, its stamp included, beside t
 local OTHERS, OWN, FIRST = 50, 4, 32
 -- With less time left (µs), the caller is likely to get the job's id instead of the result, which is then retained.
 local LATE = 900000
--- How far (µs) the ceiling is above the last stamp: at least SPARE, and AHEAD when it is written.
-local SPARE, AHEAD = 5000000, 10000000
+-- How far (µs) the ceiling is above the last stamp: at least SPARE, and AHEAD when it is written. But it is never more
+-- than FARTHEST above the clock: behind a proxy that leads each connection elsewhere, every call could raise it.
+local SPARE, AHEAD, FARTHEST = 5000000, 10000000, 600000000
 local CALLERS, CALLER_FIELDS, ENTRY_FIELDS = 10, 4, 8
 local base, options, interactive = KEYS[1], ARGV[1], ARGV[6]
 local mostThreads, mostBytes = tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -65,7 +66,8 @@ if claims then
 end
 
 local ceiling, writer = unpack(redis.call('HMGET', base .. 'load', 'ceiling', 'server'))
-local isOfOther = writer and writer ~= ARGV[8]
+local server = ARGV[8] ~= '' and ARGV[8] or writer or ''
+local isOfOther = writer and writer ~= server
 local stamp = math.max(load.stamp + 1, now, isOfOther and tonumber(ceiling) or 0)
 local added, addedFirst, counted, outcomes = {}, {}, {}, {}
 for at = entries, #ARGV, ENTRY_FIELDS do
@@ -101,7 +103,8 @@ end
 if #counted > 0 then
   load.stamp = stamp - 1
   if isOfOther or not ceiling or ceiling - stamp < SPARE then
-    redis.call('HSET', base .. 'load', 'ceiling', string.format('%.0f', stamp + AHEAD), 'server', ARGV[8])
+    ceiling = math.max(stamp, math.min(stamp + AHEAD, now + FARTHEST))
+    redis.call('HSET', base .. 'load', 'ceiling', string.format('%.0f', ceiling), 'server', server)
   end
   redis.call('HSET', base .. 'load:jobs', unpack(counted))
   writeLoad(base, load)
