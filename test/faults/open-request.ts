@@ -28,7 +28,7 @@ export async function openRequest(target: Target, thread: ReturnType<typeof aThr
   return { posted, finish: () => open.end(body.subarray(-1)), answer }
 }
 
-/** Sends the head of a post, which asks for `100 Continue` before its body of so many bytes. */
+/** Sends the head of a post, which asks for `100 Continue` before its body of this number of bytes. */
 export function sendHead({ url, key }: Target, bytes: number): ClientRequest {
   const headers = {
     'content-type': 'application/json',

@@ -16,7 +16,7 @@ const WORKERS = 4
 const CALLERS = 48
 const THREADS = 48
 /**
- * Every so many posts of a caller bring many quotes, so that a batch is still writing while the next ones open its
+ * One of this number of a caller's posts brings many quotes, so that a batch is still writing while the next ones open its
  * sources.
  */
 const LARGE_EVERY = 10

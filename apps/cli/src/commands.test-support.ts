@@ -1,5 +1,4 @@
-// Runs commands of `sluice` in the process of a test. Each start of the program takes half a second of CPU, so few tests
-// start it.
+// Runs commands of `sluice` in the process of a test: starting the program costs half a second of CPU.
 import { PassThrough, Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { type Command, CommanderError } from 'commander'

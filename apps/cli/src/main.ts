@@ -7,7 +7,7 @@ import { Command, CommanderError } from 'commander'
 import type { ApiOptions } from './find-api.ts'
 import type { CreateLink } from './login/login-command.ts'
 import type { QueueAddress } from './start/find-queue.ts'
-import { findMongodb, NoInstance } from './start/instance.ts'
+import { findMongodb, instancePaths, NoInstance, readRunning } from './start/instance.ts'
 
 // The reader of our output may end before us; that must not cut an orderly stop short.
 process.stdout.on('error', () => {})
@@ -55,7 +55,7 @@ const createLink: CreateLink = (address, role) =>
 
 const auditLoad = async () => {
   const { findQueue } = await import('./start/find-queue.ts')
-  const address = await findQueue(folder, env)
+  const address = findQueue(env, await readRunning(instancePaths(folder).running))
   return withRedis(address, async (redis, { createLoadAudit, queueKeys }) => {
     const audit = createLoadAudit(redis, queueKeys(address.queue))
     for (;;) {

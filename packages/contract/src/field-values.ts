@@ -10,7 +10,7 @@ export function isWellFormed(text: string): boolean {
   return text.isWellFormed()
 }
 
-/** Makes the check that a text has at most so many code points. */
+/** Makes the check that a text has at most `limit` code points. */
 export function hasAtMost(limit: number): (text: string) => boolean {
   return (text) => {
     if (text.length <= limit) return true

@@ -46,7 +46,7 @@ export interface History extends Mishaps {
   isTimed: boolean
 }
 
-/** The machines' clocks may differ by so many ms. */
+/** The machines' clocks may differ by this number of ms. */
 const MAX_SKEW = 20_000
 
 const skew = fc.constantFrom(0, 0, -MAX_SKEW, MAX_SKEW)

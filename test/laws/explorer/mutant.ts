@@ -23,7 +23,7 @@ export const one = (name: string, file: string, find: string, replace: string): 
   edits: [edit(file, find, replace)],
 })
 
-/** It takes more histories than usual to notice this mutant: so many of each kind. */
+/** It takes more histories than usual to notice this mutant: `runs` of each kind. */
 export const rare = (runs: number, mutant: Mutant): Mutant => ({ ...mutant, runs })
 
 /** `known-histories.test.ts` or `repeats.test.ts` has a history that shows this mutant. */

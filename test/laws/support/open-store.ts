@@ -22,7 +22,7 @@ export function openStore(name: string, options: MongoClientOptions = {}) {
   }
 }
 
-/** A process whose clock is ahead by so many ms: a dead writer's token is so much older to it. */
+/** A process whose clock is ahead by `ms`: a dead writer's token is `ms` older to it. */
 export function clockAhead(ms: number, runtime = processRuntime): Runtime {
   return { ...runtime, now: () => runtime.now() + ms }
 }

@@ -30,7 +30,7 @@ const KEYED: readonly ProblemCode[] = ['api_key_invalid', 'keys_unavailable', ..
 const ACCESS_PROBLEMS = {
   open: ANY,
   importer: ['importer_only', ...KEYED],
-  // Whatever operators ask for is in Redis.
+  // All that operators look up is in Redis.
   operator: ['operator_only', ...KEYED, 'queue_unavailable'],
 } as const satisfies Record<Route['access'], readonly ProblemCode[]>
 

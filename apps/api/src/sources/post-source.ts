@@ -66,18 +66,20 @@ async function enqueueAndWait(
   const ms = Math.min(context.prefer.wait ?? waitSeconds, waitSeconds) * 1000
   const { replica: replyTo, wait } = deps.replyListener
   const { result: reply, cancel } = wait(newId, ms, context.signal)
-  const enqueuing = enqueueJob(deps, context, newId, 'interactive', { ...job, replyTo }).catch((error) => {
-    if (error instanceof AcceptanceUnknownError)
-      deps.retainLater(newId, { tenant: context.tenant, threads: job.threads })
+  const enqueuing = enqueueJob(deps, context, newId, 'interactive', { ...job, replyTo })
+  try {
+    // A result proves that the job was accepted, even if Redis did not confirm it.
+    const first = await Promise.race([reply, enqueuing])
+    if (typeof first === 'object') return { jobId: newId, result: first }
+    const jobId = first ?? (await enqueuing)
+    if (jobId !== newId) cancel()
+    const result = await (jobId === newId ? reply : joinJob(deps, context, jobId, job.claim, ms))
+    return { jobId, result: result ?? (context.response.closed ? undefined : await deps.retainResult(jobId)) }
+  } catch (error) {
+    const { tenant } = context
+    if (error instanceof AcceptanceUnknownError) deps.retainLater(newId, { tenant, threads: job.threads })
     throw error
-  })
-  // A result proves that the job was accepted, even if Redis did not confirm it.
-  const first = await Promise.race([reply, enqueuing])
-  if (typeof first === 'object') return { jobId: newId, result: first }
-  const jobId = first ?? (await enqueuing)
-  if (jobId !== newId) cancel()
-  const result = await (jobId === newId ? reply : joinJob(deps, context, jobId, job.claim, ms))
-  return { jobId, result: result ?? (context.response.closed ? undefined : await deps.retainResult(jobId)) }
+  }
 }
 
 /**

@@ -40,7 +40,7 @@ export function doctorCommand(deps: DoctorDeps): Command {
 const LOAD: Readonly<Record<LoadAudit, string>> = {
   right: 'The load of the queue agrees with its jobs.',
   corrected: 'The load of the queue was wrong, and is corrected.',
-  many: 'The load of the queue is not compared, because it has more than 1,000 jobs.',
+  many: 'The load of the queue is not compared, because it has more than 1,000 jobs or tenants.',
 }
 
 /** Without Redis, sources are examined all the same. */

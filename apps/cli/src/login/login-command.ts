@@ -29,7 +29,7 @@ export function loginCommand({ folder, env, createLink, print }: LoginDeps): Com
         const running = await readRunning(instancePaths(folder).running)
         const dashboard = { ...env, DASHBOARD_URL: env.DASHBOARD_URL || running?.dashboardUrl }
         const { url } = readSettings({ url: dashboardUrlSetting }, dashboard)
-        print(loginLink(url ?? 'http://127.0.0.1:3001', await createLink(await findQueue(folder, env), role)))
+        print(loginLink(url ?? 'http://127.0.0.1:3001', await createLink(findQueue(env, running), role)))
       }),
     )
 }

@@ -7,12 +7,12 @@
 -- lost less than SPARE. A job whose deadline has passed is refused: its caller has got another answer by now. A job
 -- whose Idempotency-Key is claimed by another job is not added. ARGV: the jobs' options, most threads, bytes and
 -- interactive threads, the part of each that one tenant may have, the beginning of the interactive lane's keys, the
--- claims and their bounds as JSON ('' for none), the id of this server ('' if unknown), the number of callers, for each caller: tenant,
--- bucket ('' for none), quotes a second, burst; then for each entry: caller (from 1), deadline (µs), quotes to charge,
--- the beginning of its lane's keys, id ('' only charges the bucket), name, number of threads, and data after its stamp,
--- which comes first. Returns Redis's time (µs), the totals of the load, the load of each caller's tenant and the level
--- of its bucket, and the outcome for each entry: accepted, charged, late, rate, full, share, reused, or {claimed, id of
--- the earlier job}.
+-- claims and their bounds as JSON ('' for none), the id of this server ('' if unknown), the number of callers, for each
+-- caller: tenant, bucket ('' for none), quotes a second, burst; then for each entry: caller (from 1), deadline (µs),
+-- quotes to charge, the beginning of its lane's keys, id ('' only charges the bucket), name, number of threads, and
+-- data after its stamp, which comes first. Returns Redis's time (µs), the totals of the load, the load of each caller's
+-- tenant and the level of its bucket, and the outcome for each entry: accepted, charged, late, rate, full, share,
+-- reused, or {claimed, id of the earlier job}.
 --include ../load/load.lua
 --include ../bullmq-layout/jobs.lua#add
 local JOB_BYTES = 625 -- What a job needs in Redis, its stamp included, beside the rest of its data.

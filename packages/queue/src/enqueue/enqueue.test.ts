@@ -8,6 +8,8 @@ import { createJobAdder } from '../queue.test-support.ts'
 import { connectFailFast } from '../redis/redis-connections.ts'
 
 const THREAD: Thread = { source: { service: 'custom', externalId: 'a', title: 'A' }, quotes: [] }
+/** Sets the last stamp of a load without jobs. */
+const SET_STAMP = "redis.call('HSET', KEYS[1], 'all', cmsgpack.pack(0, 0, 0, 0, 0, 0, tonumber(ARGV[1])))"
 const JOB = { tenant: 't', requestId: 'r', retained: false, threads: [THREAD] }
 
 async function replica(t: TestContext, keys: ReturnType<typeof queueKeys>) {
@@ -47,8 +49,7 @@ it('goes on rising when Redis has lost its last stamp, and when its clock stands
   const after = await add()
   assert(after > before)
   const ahead = after + 3_600_000_000
-  const setStamp = "redis.call('HSET', KEYS[1], 'all', cmsgpack.pack(0, 0, 0, 0, 0, 0, tonumber(ARGV[1])))"
-  await redis.eval(setStamp, 1, `${keys.base}load`, ahead)
+  await redis.eval(SET_STAMP, 1, `${keys.base}load`, ahead)
   assert.equal(await add(), ahead + 1)
 })
 
@@ -56,16 +57,15 @@ it('goes on rising under another server, which lost the last stamps and whose cl
   const keys = queueKeys(testQueueName())
   const { redis, add } = await replica(t, keys)
   const load = `${keys.base}load`
-  const setStamp = "redis.call('HSET', KEYS[1], 'all', cmsgpack.pack(0, 0, 0, 0, 0, 0, tonumber(ARGV[1])))"
   // The clock of the first server is five minutes ahead.
   const replicated = (await add()) + 300_000_000
-  await redis.eval(setStamp, 1, load, replicated)
+  await redis.eval(SET_STAMP, 1, load, replicated)
   let last = 0
   for (let count = 0; count < 100; count++) last = await add()
   const ceiling = Number(await redis.hget(load, 'ceiling'))
   assert(ceiling - last > 5_000_000 && ceiling - last <= 10_000_000, `${ceiling - last}`)
 
-  await redis.eval(setStamp, 1, load, replicated)
+  await redis.eval(SET_STAMP, 1, load, replicated)
   await redis.hset(load, 'server', 'another')
   const promoted = await add()
   assert(promoted > last)

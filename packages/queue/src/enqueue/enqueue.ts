@@ -208,8 +208,8 @@ function confirmed(entry: Entry, send: (entry: Entry) => Promise<Outcome>): Prom
 const SAMPLE_MS = 10_000
 
 /**
- * Knows which server a connection leads to, and by how much its time is ahead of the local monotonic clock. A reply arrives after Redis has read its
- * clock, so each sample is a lower bound.
+ * Knows which server a connection leads to, and by how much its time is ahead of the local monotonic clock. A reply
+ * arrives after Redis has read its clock, so each sample is a lower bound.
  */
 function openRedisClock(redis: Redis) {
   let aheadMs: number | undefined
@@ -218,7 +218,6 @@ function openRedisClock(redis: Redis) {
   // The next connection may lead to another server.
   redis.on('close', () => {
     aheadMs = undefined
-    server = ''
   })
 
   /** @param redisUs the time in a reply that has just arrived, in µs since 1970. */

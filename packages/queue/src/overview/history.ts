@@ -13,8 +13,8 @@ const SPANS = { hour: { minutes: 60, perPoint: 1 }, day: { minutes: 1_440, perPo
 const READ_AT_ONCE = 100
 
 /**
- * Makes a function that returns the last hour or day, oldest first, or the last so many minutes as one point. It keeps
- * minutes that are over: they never change.
+ * Makes a function that returns the last hour or day, oldest first, or the last N minutes as one point. It keeps minutes
+ * that are over: they never change.
  */
 export function createReadHistory(redis: Redis, { base }: QueueKeys) {
   const over = new Map<number, Counts>()
