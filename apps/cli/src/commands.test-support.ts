@@ -2,6 +2,7 @@
 import { PassThrough, Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { type Command, CommanderError } from 'commander'
+import { messageForPeople } from './errors.ts'
 import type { ApiOptions, FindApiDeps } from './find-api.ts'
 import { importCommand } from './import/import-command.ts'
 import { openAdminClient } from './jobs/admin-client.ts'
@@ -75,8 +76,10 @@ async function run(make: (print: Print) => Command, args: readonly string[]): Pr
     })
   }
   await command.parseAsync(args, { from: 'user' }).catch((error) => {
-    if (!(error instanceof CommanderError)) throw error
-    ran.code = error.exitCode
+    const message = messageForPeople(error)
+    if (message === undefined && !(error instanceof CommanderError)) throw error
+    if (message !== undefined) ran.stderr += `error: ${message}\n`
+    ran.code = error.exitCode ?? 1
   })
   return ran
 }

@@ -1,7 +1,8 @@
 // Finds the API that a command uses, and the key for it.
 import { readFile } from 'node:fs/promises'
 import type { Command } from 'commander'
-import { instancePaths, NoInstance, readRunning } from './start/instance.ts'
+import { UserError } from './errors.ts'
+import { instancePaths, readRunning } from './start/instance.ts'
 
 /** The environment variable with a key. */
 const KEY_VARIABLE = 'SLUICE_API_KEY'
@@ -35,14 +36,9 @@ export function apiOptions(command: Command, holder: KeyHolder): Command {
     )
 }
 
-/** No API or no key is known, or it can't be used. The message is for people. */
-export class ApiUnknown extends Error {
-  override readonly name = 'ApiUnknown'
-}
-
 /**
  * Finds the API and the key that the options name, else those of the Sluice that runs in this folder. A key never comes
- * from the command line, where other users of the machine could read it. Throws NoInstance and ApiUnknown.
+ * from the command line, where other users of the machine could read it. Throws UserError.
  */
 export async function findApi(
   { folder, env }: FindApiDeps,
@@ -54,7 +50,7 @@ export async function findApi(
   if (url !== undefined) return { url: checkUrl(url), apiKey: named || missingKey(holder) }
   const running = await readRunning(paths.running)
   if (running === undefined)
-    throw new NoInstance(`No Sluice runs in ${folder}. Run \`start\` there, or name an API with --url.`)
+    throw new UserError(`No Sluice runs in ${folder}. Run \`start\` there, or name an API with --url.`)
   // The key of this folder goes to the API of this folder only.
   return {
     url: running.apiUrl,
@@ -70,16 +66,16 @@ export async function findDashboard({ folder, env }: FindApiDeps, { url }: ApiOp
 
 function checkUrl(url: string): string {
   if (/^https?:$/.test(URL.parse(url)?.protocol ?? '')) return url
-  throw new ApiUnknown('--url must begin with http:// or https://.')
+  throw new UserError('--url must begin with http:// or https://.')
 }
 
 function missingKey(holder: KeyHolder): never {
-  throw new ApiUnknown(`No key is known: put an ${holder}'s key into ${KEY_VARIABLE}, or name a file with --key-file.`)
+  throw new UserError(`No key is known: put an ${holder}'s key into ${KEY_VARIABLE}, or name a file with --key-file.`)
 }
 
 async function readKey(file: string, holder: KeyHolder): Promise<string> {
   const key = await readFile(file, 'utf8').catch((error) => {
-    throw new ApiUnknown(`The key cannot be read: ${error instanceof Error ? error.message : error}`)
+    throw new UserError(`The key cannot be read: ${error instanceof Error ? error.message : error}`)
   })
   return key.trim() || missingKey(holder)
 }

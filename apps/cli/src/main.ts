@@ -4,10 +4,11 @@ import { hostname, userInfo } from 'node:os'
 import { createInterface } from 'node:readline/promises'
 import { processEnv } from '@sluice/ops/settings'
 import { Command, CommanderError } from 'commander'
+import { messageForPeople, RedisAwayError } from './errors.ts'
 import type { ApiOptions } from './find-api.ts'
 import type { CreateLink } from './login/login-command.ts'
 import type { QueueAddress } from './start/find-queue.ts'
-import { findMongodb, instancePaths, NoInstance, readRunning } from './start/instance.ts'
+import { findMongodb, instancePaths, readRunning } from './start/instance.ts'
 
 // The reader of our output may end before us; that must not cut an orderly stop short.
 process.stdout.on('error', () => {})
@@ -40,7 +41,6 @@ async function withRedis<Result>(
     await once(redis, 'ready')
     return await work(redis, queue)
   } catch (error) {
-    const { RedisAwayError } = await import('./start/find-queue.ts')
     throw new RedisAwayError(`Redis cannot be reached: ${error instanceof Error ? error.message : error}`)
   } finally {
     redis.disconnect()
@@ -109,10 +109,8 @@ for (const load of named === undefined ? Object.values(commands) : [named]) slui
 try {
   await sluice.parseAsync()
 } catch (error) {
-  if (error instanceof NoInstance) fail(error.message)
-  // By its name, because few commands load the driver.
-  else if (error instanceof Error && error.name === 'MongoServerSelectionError')
-    fail(`MongoDB cannot be reached: ${error.message}`)
+  const message = messageForPeople(error)
+  if (message !== undefined) fail(`error: ${message}`)
   // The command has printed it, and set the exit code.
   else if (!(error instanceof CommanderError)) throw error
 }

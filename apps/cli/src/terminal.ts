@@ -1,6 +1,6 @@
 // Reads values of options, and shows values on the terminal.
 import { parseIsoDate } from '@sluice/contract'
-import { type Command, InvalidArgumentError } from 'commander'
+import { InvalidArgumentError } from 'commander'
 
 const UNIT_SECONDS = new Map([
   ['s', 1],
@@ -108,37 +108,6 @@ export function printable(text: string): string {
 export function shortened(text: string, length: number): string {
   const shown = printable(text)
   return shown.length > length ? `${shown.slice(0, length - 1).toWellFormed()}…` : shown
-}
-
-type ErrorClass = abstract new (...args: never[]) => Error
-
-/** Whether an error is of one of these classes, so that its message is all that people need, without a stack. */
-export function isOneOf(error: unknown, classes: readonly ErrorClass[]): error is Error {
-  return classes.some((one) => error instanceof one)
-}
-
-/** Works for a command. An error of these classes ends the command as commander's error, with exit code 1. */
-export async function runFor<T>(
-  command: Command,
-  forPeople: readonly ErrorClass[],
-  work: () => Promise<T>,
-): Promise<T> {
-  try {
-    return await work()
-  } catch (error) {
-    if (isOneOf(error, forPeople)) return command.error(`error: ${error.message}`)
-    throw error
-  }
-}
-
-/** An action of a command: see `runFor`. */
-export function actionOf<Args extends unknown[]>(
-  forPeople: readonly ErrorClass[],
-  work: (...args: Args) => Promise<void>,
-) {
-  return function (this: Command, ...args: Args): Promise<void> {
-    return runFor(this, forPeople, () => work(...args))
-  }
 }
 
 /** Prints an answer as JSON, or in lines for people. */

@@ -4,7 +4,7 @@ import { createBatchStore, mongoCommands, type SourceDocument } from '@sluice/st
 import { requiredUrl, testDatabase } from '@sluice/test-support'
 import { ObjectId } from 'mongodb'
 import { type TestContext, test } from 'vitest'
-import { RedisAwayError } from '../start/find-queue.ts'
+import { RedisAwayError } from '../errors.ts'
 import { type DoctorDeps, doctorCommand } from './doctor-command.ts'
 
 /** Runs `sluice doctor …` on a database of the test's own with two stored threads of two quotes, of two words each. */

@@ -1,12 +1,11 @@
 // The command `sluice doctor`: checks that sources agree with their quotes, and repairs them, and that the queue's load
 // agrees with its jobs.
-import { SettingsError } from '@sluice/ops'
 import type { LoadAudit } from '@sluice/queue'
 import { type Finding, type Findings, mongoCommands, repairSources, type SourceDocument } from '@sluice/store'
 import { Command } from 'commander'
 import type { Db } from 'mongodb'
-import { RedisAwayError } from '../start/find-queue.ts'
-import { actionOf, count } from '../terminal.ts'
+import { RedisAwayError } from '../errors.ts'
+import { count } from '../terminal.ts'
 
 /** The command closes the database that it opens. */
 export interface DoctorDeps {
@@ -29,12 +28,10 @@ export function doctorCommand(deps: DoctorDeps): Command {
       'Checks that every source agrees with its quotes, and exits 1 if one does not; corrects the load of the queue',
     )
     .option('--repair', 'repairs the sources that do not')
-    .action(
-      actionOf([SettingsError], async ({ repair = false }: { repair?: boolean }) => {
-        await examine(deps, repair)
-        deps.print(await examineLoad(deps))
-      }),
-    )
+    .action(async ({ repair = false }: { repair?: boolean }) => {
+      await examine(deps, repair)
+      deps.print(await examineLoad(deps))
+    })
 }
 
 const LOAD: Readonly<Record<LoadAudit, string>> = {

@@ -1,12 +1,7 @@
 // Says how an import that did not complete ended, and what the user can do about it.
 import { SluiceProblem, SluiceUnreachable } from '@sluice/client'
 import { FormatError } from '@sluice/formats'
-import { ApiUnknown } from '../find-api.ts'
-import { NoInstance } from '../start/instance.ts'
-import { isOneOf } from '../terminal.ts'
-import { TempFolderError } from './gather/external-sort.ts'
-import { InputError } from './input/read-counted.ts'
-import { ServiceBusy } from './send/send-threads.ts'
+import { UserError } from '../errors.ts'
 import type { State } from './show/summary.ts'
 
 export class Interrupted extends Error {
@@ -29,14 +24,12 @@ export function failureOf(error: unknown): Failure {
   if (error instanceof SluiceProblem) return { state: 'failed', problem: problemOf(error) }
   if (error instanceof SluiceUnreachable)
     return { state: 'failed', problem: `${error.message} Check --url, and that the service runs.` }
-  if (isOneOf(error, FOR_PEOPLE)) return { state: 'failed', problem: error.message }
+  if (error instanceof UserError || error instanceof FormatError) return { state: 'failed', problem: error.message }
   const ofSystem = systemProblem(error)
   return ofSystem === undefined
     ? { state: 'crashed', problem: error instanceof Error ? (error.stack ?? error.message) : String(error) }
     : { state: 'failed', problem: ofSystem }
 }
-
-const FOR_PEOPLE = [InputError, TempFolderError, FormatError, ApiUnknown, NoInstance, ServiceBusy]
 
 function problemOf(error: SluiceProblem): string {
   const advice =

@@ -31,7 +31,7 @@ export interface ImportRequest extends FormatOptions {
 
 export interface ImportDeps {
   stdin: Readable
-  /** Throws NoInstance or ApiUnknown if the target is not known. */
+  /** Throws UserError if the target is not known. */
   findTarget: () => Promise<Target>
   /** Aborted with Interrupted when the user ends the import. */
   interrupted: AbortSignal

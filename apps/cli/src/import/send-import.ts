@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import { basename, resolve } from 'node:path'
 import { createClient, type Retry } from '@sluice/client'
+import { UserError } from '../errors.ts'
 import type { Target } from '../find-api.ts'
 import { type Checkpoint, createCheckpoint, saveProgress } from './account/checkpoint.ts'
 import { createLedger, emptyTally, threadsIn } from './account/ledger.ts'
@@ -10,7 +11,6 @@ import { feedEvents } from './feed-events.ts'
 import type { ImportEvent } from './gather/gather-threads.ts'
 import type { ImportDeps, ImportRequest, RunState, Stops } from './import-request.ts'
 import { type Input, STDIN } from './input/input.ts'
-import { InputError } from './input/read-counted.ts'
 import { createSender } from './send/send-threads.ts'
 import { createShaper } from './shape/shape-thread.ts'
 import { duration } from './show/summary.ts'
@@ -79,7 +79,7 @@ function rejectedPath(request: ImportRequest): string {
   const inputs = new Set(request.names.filter((name) => name !== STDIN).map((name) => resolve(name)))
   if (request.rejected === undefined) return rejectedPathOf(besideInput(request), inputs)
   if (!touchesInput(resolve(request.rejected), inputs)) return request.rejected
-  throw new InputError('--rejected names a file that is imported. Name another file.')
+  throw new UserError('--rejected names a file that is imported. Name another file.')
 }
 
 /** Tries to reach the service before anything is sent. Later it is tried for minutes. */

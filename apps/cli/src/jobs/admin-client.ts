@@ -16,20 +16,15 @@ import type {
   RecentJobs,
   Status,
 } from '@sluice/contract'
-import { type ApiOptions, ApiUnknown, type FindApiDeps, findApi } from '../find-api.ts'
-import { actionOf } from '../terminal.ts'
+import { UserError } from '../errors.ts'
+import { type ApiOptions, type FindApiDeps, findApi } from '../find-api.ts'
 
-/** The API refused a request, or can't be reached. The message is for people. */
-export class AdminRequestError extends Error {
-  override readonly name = 'AdminRequestError'
-}
-
-/** The API as operators use it. Every function throws AdminRequestError. */
+/** The API as operators use it. Every function throws UserError if the API refuses, or can't be reached. */
 export type AdminClient = Awaited<ReturnType<typeof openAdminClient>>
 
 /** What the commands of operators need. */
 export interface AdminDeps {
-  /** Throws NoInstance or ApiUnknown. */
+  /** Throws UserError. */
   openClient: (options: ApiOptions) => Promise<AdminClient>
   print: (line: string) => void
 }
@@ -37,12 +32,7 @@ export interface AdminDeps {
 /** A page with a large filter may take a while. */
 const ANSWER_MS = 30_000
 
-/** The action of a command for operators: a refusal by the API ends as commander's error, with exit code 1. */
-export function operatorAction<Args extends unknown[]>(work: (...args: Args) => Promise<void>) {
-  return actionOf([AdminRequestError, ApiUnknown], work)
-}
-
-/** Opens a client of the API that the options name, else of this folder's. Throws NoInstance and ApiUnknown. */
+/** Opens a client of the API that the options name, else of this folder's. Throws UserError. */
 export async function openAdminClient(deps: FindApiDeps, options: ApiOptions) {
   const { url, apiKey: key } = await findApi(deps, options, 'operator')
 
@@ -50,7 +40,7 @@ export async function openAdminClient(deps: FindApiDeps, options: ApiOptions) {
     const headers = { 'x-api-key': key, ...(init.body !== undefined && { 'content-type': 'application/json' }) }
     const response = await fetch(new URL(path, url), { ...init, headers, redirect: 'error' }).catch(unreachable)
     if (response.ok) return response
-    throw new AdminRequestError(describeProblem(response.status, await response.json().catch(unreachable)))
+    throw new UserError(describeProblem(response.status, await response.json().catch(unreachable)))
   }
 
   /** The contract's schemas describe the answers. */
@@ -73,7 +63,7 @@ export async function openAdminClient(deps: FindApiDeps, options: ApiOptions) {
 
   function unreachable(error: unknown): never {
     const reason = error instanceof Error ? String(error.cause ?? error.message) : String(error)
-    throw new AdminRequestError(`The API at ${url} cannot be reached: ${reason}`)
+    throw new UserError(`The API at ${url} cannot be reached: ${reason}`)
   }
 
   return {

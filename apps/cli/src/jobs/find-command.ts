@@ -1,9 +1,10 @@
 // The command `sluice find`: searches jobs, and what is stored, and prints hits as they arrive.
 import { type FindQuery, FOUND_STATES, type FoundState, type Hit, type Searched, type Service } from '@sluice/contract'
 import { Command, Option } from 'commander'
+import { UserError } from '../errors.ts'
 import { type ApiOptions, apiOptions } from '../find-api.ts'
 import { count, counted, moment, printable, shortened } from '../terminal.ts'
-import { type AdminDeps, AdminRequestError, operatorAction } from './admin-client.ts'
+import type { AdminDeps } from './admin-client.ts'
 
 type FindOptions = ApiOptions & {
   tenant?: string
@@ -13,7 +14,7 @@ type FindOptions = ApiOptions & {
   json?: true
 }
 
-/** `sluice find`. A search that finds nothing is no failure. A refusal by the API ends as commander's error. */
+/** `sluice find`. A search that finds nothing is no failure. */
 export function findCommand(deps: AdminDeps): Command {
   const command = new Command('find')
     .description('Searches jobs, and what is stored, of all tenants')
@@ -24,7 +25,7 @@ export function findCommand(deps: AdminDeps): Command {
     .addOption(new Option('--state <state>', 'in this state').choices([...FOUND_STATES]))
     .option('--reason <text>', 'failed jobs whose reason contains this text')
     .option('--json', 'each line of the answer as JSON')
-    .action(operatorAction((q: string, options: FindOptions) => find(deps, q, options)))
+    .action((q: string, options: FindOptions) => find(deps, q, options))
 }
 
 async function find(deps: AdminDeps, q: string, options: FindOptions): Promise<void> {
@@ -33,7 +34,7 @@ async function find(deps: AdminDeps, q: string, options: FindOptions): Promise<v
   const query: FindQuery = { q, ...Object.fromEntries(given) }
   const searched = new Map<Searched['in'], Searched>()
   for await (const line of (await deps.openClient(options)).find(query)) {
-    if ('problem' in line) throw new AdminRequestError(line.problem)
+    if ('problem' in line) throw new UserError(line.problem)
     if (options.json) deps.print(JSON.stringify(line))
     else if ('hit' in line) hitLines(line.hit).forEach(deps.print)
     else if ('searched' in line) searched.set(line.searched.in, line.searched)

@@ -11,9 +11,10 @@ import {
   type OperationRequest,
 } from '@sluice/contract'
 import { Command } from 'commander'
+import { UserError } from '../errors.ts'
 import { type ApiOptions, apiOptions } from '../find-api.ts'
 import { count, moment, parseCount, parsePast, printAnswer, printable, shortened, tableLines } from '../terminal.ts'
-import { type AdminClient, type AdminDeps, AdminRequestError, operatorAction } from './admin-client.ts'
+import type { AdminClient, AdminDeps } from './admin-client.ts'
 
 interface JobsDeps extends AdminDeps {
   /** Asks the operator. False if nobody can answer. */
@@ -34,7 +35,7 @@ interface FilterOptions extends JsonOptions {
   until?: Date
 }
 
-/** `sluice jobs list|groups|show|retry|discard|operations`. A refusal by the API ends as commander's error, with exit code 1. */
+/** `sluice jobs list|groups|show|retry|discard|operations`. */
 export function jobsCommand(deps: JobsDeps): Command {
   return new Command('jobs')
     .description('Lists, shows, retries and discards failed jobs')
@@ -49,20 +50,18 @@ export function jobsCommand(deps: JobsDeps): Command {
 function listCommand(deps: JobsDeps): Command {
   return withFilter(apiCommand('list', 'Lists failed jobs, newest first'))
     .option('--limit <number>', 'how many jobs', parseCount, 50)
-    .action(
-      operatorAction(async (options: FilterOptions & { limit: number }) => {
-        const jobs = await listJobs(await deps.openClient(options), filterOf(options), options.limit)
-        printAnswer(deps, options, jobs, jobTable)
-      }),
-    )
+    .action(async (options: FilterOptions & { limit: number }) => {
+      const jobs = await listJobs(await deps.openClient(options), filterOf(options), options.limit)
+      printAnswer(deps, options, jobs, jobTable)
+    })
 }
 
 function groupsCommand(deps: JobsDeps): Command {
   return withFilter(apiCommand('groups', 'Groups failed jobs by their reason')).action(
-    operatorAction(async (options: FilterOptions) => {
+    async (options: FilterOptions) => {
       const found = await (await deps.openClient(options)).groups(filterOf(options))
       printAnswer(deps, options, found, groupTable)
-    }),
+    },
   )
 }
 
@@ -81,11 +80,9 @@ async function listJobs(client: AdminClient, filter: FailedJobFilter, limit: num
 function showCommand(deps: JobsDeps): Command {
   return apiCommand('show', 'Shows a failed job: its reason, its stacks and its payload')
     .argument('<id>', 'the id of the job')
-    .action(
-      operatorAction(async (id: string, options: JsonOptions) => {
-        printAnswer(deps, options, await (await deps.openClient(options)).show(id), describeJob)
-      }),
-    )
+    .action(async (id: string, options: JsonOptions) => {
+      printAnswer(deps, options, await (await deps.openClient(options)).show(id), describeJob)
+    })
 }
 
 interface MoveOptions extends FilterOptions {
@@ -100,33 +97,31 @@ function moveCommand(deps: JobsDeps, kind: OperationKind, description: string): 
     .option('--all', 'all failed jobs')
     .option('--yes', 'discards many jobs without asking')
     .option('--no-wait', 'returns at once; the work goes on in the background')
-    .action(
-      operatorAction(async (ids: string[], options: MoveOptions) => {
-        const request = requestOf(ids, options)
-        const client = await deps.openClient(options)
-        if (kind === 'discard' && !options.yes && !(await isConfirmed(deps, client, request))) {
-          throw new AdminRequestError('Nothing was discarded. Add --yes to discard without being asked.')
-        }
-        const opened = await client.open(kind, request)
-        const operation = options.wait ? await untilCompleted(client, opened) : opened
-        printAnswer(deps, options, operation, describeOperation)
-      }),
-    )
+    .action(async (ids: string[], options: MoveOptions) => {
+      const request = requestOf(ids, options)
+      const client = await deps.openClient(options)
+      if (kind === 'discard' && !options.yes && !(await isConfirmed(deps, client, request))) {
+        throw new UserError('Nothing was discarded. Add --yes to discard without being asked.')
+      }
+      const opened = await client.open(kind, request)
+      const operation = options.wait ? await untilCompleted(client, opened) : opened
+      printAnswer(deps, options, operation, describeOperation)
+    })
 }
 
 function operationsCommand(deps: JobsDeps): Command {
   return apiCommand('operations', 'Lists what was retried, discarded, paused and resumed, and by whom').action(
-    operatorAction(async (options: JsonOptions) => {
+    async (options: JsonOptions) => {
       const { operations } = await (await deps.openClient(options)).operations()
       printAnswer(deps, options, operations, operationTable)
-    }),
+    },
   )
 }
 
 function requestOf(ids: string[], options: MoveOptions): OperationRequest {
   const filter = filterOf(options)
   const chosen = [ids.length > 0, Object.keys(filter).length > 0, options.all === true]
-  if (chosen.filter(Boolean).length !== 1) throw new AdminRequestError('Give ids of jobs, or a filter, or --all.')
+  if (chosen.filter(Boolean).length !== 1) throw new UserError('Give ids of jobs, or a filter, or --all.')
   return ids.length > 0 ? { ids } : { filter }
 }
 

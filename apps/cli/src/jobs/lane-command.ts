@@ -2,7 +2,7 @@
 import type { LaneOperationKind } from '@sluice/contract'
 import { Argument, Command } from 'commander'
 import { type ApiOptions, apiOptions } from '../find-api.ts'
-import { type AdminDeps, operatorAction } from './admin-client.ts'
+import type { AdminDeps } from './admin-client.ts'
 
 const TEXTS = {
   pause: {
@@ -15,15 +15,13 @@ const TEXTS = {
   },
 }
 
-/** `sluice pause` or `sluice resume`. A refusal by the API ends as commander's error, with exit code 1. */
+/** `sluice pause` or `sluice resume`. */
 export function laneCommand(kind: LaneOperationKind, deps: AdminDeps): Command {
   const lane = new Argument('<lane>', 'bulk has imports, interactive the jobs with a waiting caller')
   return apiOptions(new Command(kind).description(TEXTS[kind].description), 'operator')
     .addArgument(lane.choices(['bulk', 'interactive']))
-    .action(
-      operatorAction(async (name: string, options: ApiOptions) => {
-        await (await deps.openClient(options)).operateLane(kind, name)
-        deps.print(TEXTS[kind].done(name))
-      }),
-    )
+    .action(async (name: string, options: ApiOptions) => {
+      await (await deps.openClient(options)).operateLane(kind, name)
+      deps.print(TEXTS[kind].done(name))
+    })
 }

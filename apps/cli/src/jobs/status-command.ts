@@ -4,7 +4,7 @@ import type { HistoryPoint, Status } from '@sluice/contract'
 import { Command } from 'commander'
 import { type ApiOptions, apiOptions } from '../find-api.ts'
 import { count, describeSeconds, printable, shortened, tableLines } from '../terminal.ts'
-import { type AdminClient, operatorAction } from './admin-client.ts'
+import type { AdminClient } from './admin-client.ts'
 
 interface StatusDeps {
   openClient: (options: ApiOptions) => Promise<Pick<AdminClient, 'status'>>
@@ -19,23 +19,21 @@ interface StatusOptions extends ApiOptions {
 /** As often as processes write heartbeats. */
 const EVERY_MS = 5_000
 
-/** `sluice status`. A refusal by the API ends as commander's error, with exit code 1. */
+/** `sluice status`. */
 export function statusCommand(deps: StatusDeps): Command {
   const description = 'Shows the queue, the processes and what happened lately'
   return apiOptions(new Command('status').description(description), 'operator')
     .option('--watch', 'again every five seconds, until it is interrupted')
     .option('--json', 'prints JSON')
-    .action(
-      operatorAction(async (options: StatusOptions) => {
-        const client = await deps.openClient(options)
-        for (;;) {
-          const status = await client.status()
-          deps.print(options.json ? JSON.stringify(status) : statusLines(status).join('\n'))
-          if (!options.watch) return
-          await delay(EVERY_MS)
-        }
-      }),
-    )
+    .action(async (options: StatusOptions) => {
+      const client = await deps.openClient(options)
+      for (;;) {
+        const status = await client.status()
+        deps.print(options.json ? JSON.stringify(status) : statusLines(status).join('\n'))
+        if (!options.watch) return
+        await delay(EVERY_MS)
+      }
+    })
 }
 
 function statusLines(status: Status): string[] {

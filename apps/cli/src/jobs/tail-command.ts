@@ -4,7 +4,7 @@ import type { FailedJobPage, Hit } from '@sluice/contract'
 import { Command } from 'commander'
 import { type ApiOptions, apiOptions } from '../find-api.ts'
 import { printable, shortened } from '../terminal.ts'
-import { type AdminClient, type AdminDeps, operatorAction } from './admin-client.ts'
+import type { AdminClient, AdminDeps } from './admin-client.ts'
 
 interface TailOptions extends ApiOptions {
   failed?: true
@@ -12,13 +12,13 @@ interface TailOptions extends ApiOptions {
   json?: true
 }
 
-/** `sluice tail`. A refusal by the API ends as commander's error, with exit code 1. */
+/** `sluice tail`. */
 export function tailCommand(deps: AdminDeps): Command {
   return apiOptions(new Command('tail').description('Prints jobs as they complete or fail'), 'operator')
     .option('--failed', 'only jobs that fail')
     .option('--no-follow', 'prints the last jobs and ends')
     .option('--json', 'each job as JSON')
-    .action(operatorAction((options: TailOptions) => tail(deps, options)))
+    .action((options: TailOptions) => tail(deps, options))
 }
 
 const EVERY_MS = 1_000

@@ -3,7 +3,6 @@ import type { KeyLimits, KeyRecord, KeyRole, NewKey } from '@sluice/store/keys'
 import {
   createKey,
   KEY_ROLES,
-  KeyRefusedError,
   keyState,
   limitKey,
   listKeys,
@@ -13,7 +12,8 @@ import {
 } from '@sluice/store/keys'
 import { Command, Option } from 'commander'
 import type { Db } from 'mongodb'
-import { describeSeconds, moment, parseCount, parseDuration, parseEnd, runFor, tableLines } from '../terminal.ts'
+import { UserError } from '../errors.ts'
+import { describeSeconds, moment, parseCount, parseDuration, parseEnd, tableLines } from '../terminal.ts'
 
 /** The commands close the database that they open. */
 export interface KeysDeps {
@@ -23,10 +23,7 @@ export interface KeysDeps {
 
 const DAY_SECONDS = 86_400
 
-/**
- * A new key is the last line printed, so that a script can read it. An operator's mistake ends as commander's error,
- * with exit code 1; any other error rejects.
- */
+/** A new key is the last line printed, so that a script can read it. */
 export function keysCommand(deps: KeysDeps): Command {
   return new Command('keys')
     .description('Creates, lists, limits, rotates and revokes API keys')
@@ -60,16 +57,16 @@ function createCommand(deps: KeysDeps): Command {
     .option('--tenant <name>', 'the tenant whose data the key opens; required for an importer')
     .option('--name <name>', 'your name for the key, which no other working key of the tenant has', 'default')
     .option('--expires <when>', 'a time from now (90d) or an ISO 8601 date', (text) => parseEnd(text))
-  return withLimits(command).action(async (options: CreateOptions, command: Command) => {
+  return withLimits(command).action(async (options: CreateOptions) => {
     const { role, tenant, name, expires } = options
-    const limits = limitsOf(options, command)
+    const limits = limitsOf(options)
     const details = {
       ...{ role, name },
       ...(tenant !== undefined && { tenant }),
       ...(limits !== undefined && { limits }),
       ...(expires !== undefined && { expiresAt: expires }),
     }
-    printNewKey(await withDb(deps, command, (db) => createKey(db, details)), deps)
+    printNewKey(await withDb(deps, (db) => createKey(db, details)), deps)
   })
 }
 
@@ -79,12 +76,12 @@ function limitCommand(deps: KeysDeps): Command {
     .argument('<name|id>', 'the name of the key, or the first six or more digits of its id')
   return withLimits(command)
     .option('--none', 'removes the limits of its own: those of all keys apply')
-    .action(async (reference: string, options: LimitOptions & { none?: true }, command: Command) => {
-      const limits = limitsOf(options, command)
+    .action(async (reference: string, options: LimitOptions & { none?: true }) => {
+      const limits = limitsOf(options)
       if ((limits === undefined) !== (options.none === true)) {
-        return command.error('error: Give either --quotes-per-second or --none.')
+        throw new UserError('Give either --quotes-per-second or --none.')
       }
-      const record = await withDb(deps, command, (db) => limitKey(db, reference, limits))
+      const record = await withDb(deps, (db) => limitKey(db, reference, limits))
       deps.print(`The key ${describeKey(record)} may post ${describeLimits(limits)}.`)
     })
 }
@@ -102,11 +99,11 @@ function withLimits(command: Command): Command {
 const MINUTE_SECONDS = 60
 
 /** A burst alone is a mistake: its rate would be a guess. */
-function limitsOf({ quotesPerSecond, burstQuotes }: LimitOptions, command: Command): KeyLimits | undefined {
+function limitsOf({ quotesPerSecond, burstQuotes }: LimitOptions): KeyLimits | undefined {
   if (quotesPerSecond !== undefined) {
     return { quotesPerSecond, burstQuotes: burstQuotes ?? quotesPerSecond * MINUTE_SECONDS }
   }
-  if (burstQuotes !== undefined) command.error('error: --burst-quotes needs --quotes-per-second.')
+  if (burstQuotes !== undefined) throw new UserError('--burst-quotes needs --quotes-per-second.')
   return undefined
 }
 
@@ -115,8 +112,8 @@ function listCommand(deps: KeysDeps): Command {
     .description('Lists keys, oldest first')
     .option('--tenant <name>', 'only the keys of this tenant')
     .option('--json', 'as JSON, with whole ids')
-    .action(async ({ tenant, json }: { tenant?: string; json?: true }, command: Command) => {
-      const records = await withDb(deps, command, (db) => listKeys(db, tenant))
+    .action(async ({ tenant, json }: { tenant?: string; json?: true }) => {
+      const records = await withDb(deps, (db) => listKeys(db, tenant))
       const withState = records.map((record) => ({ ...record, state: keyState(record, Date.now()) }))
       if (json) deps.print(JSON.stringify(withState, null, 2))
       else tableLines([COLUMNS, ...withState.map(cells)]).forEach(deps.print)
@@ -137,9 +134,9 @@ function rotateCommand(deps: KeysDeps): Command {
     .option('--expires <when>', 'a time from now (90d) or an ISO 8601 date (default: that of the old key)', (text) =>
       parseEnd(text),
     )
-    .action(async (reference: string, { overlap, expires }: RotateOptions, command: Command) => {
+    .action(async (reference: string, { overlap, expires }: RotateOptions) => {
       const options = { overlapSeconds: overlap, ...(expires !== undefined && { expiresAt: expires }) }
-      const rotated = await withDb(deps, command, (db) => rotateKey(db, reference, options))
+      const rotated = await withDb(deps, (db) => rotateKey(db, reference, options))
       const { id, expiresAt } = rotated.replaced
       deps.print(`Key ${shortKeyId(id)} is replaced and works until ${describeEnd(expiresAt)}.`)
       printNewKey(rotated, deps)
@@ -150,15 +147,15 @@ function revokeCommand(deps: KeysDeps): Command {
   return new Command('revoke')
     .description('Revokes a key for good; every API refuses it within five seconds')
     .argument('<name|id>', 'the name of the key, or the first six or more digits of its id')
-    .action(async (reference: string, _options: object, command: Command) => {
-      const record = await withDb(deps, command, (db) => revokeKey(db, reference))
+    .action(async (reference: string) => {
+      const record = await withDb(deps, (db) => revokeKey(db, reference))
       deps.print(`Revoked the key ${describeKey(record)}.`)
     })
 }
 
-async function withDb<T>({ openDb }: KeysDeps, command: Command, work: (db: Db) => Promise<T>): Promise<T> {
+async function withDb<T>({ openDb }: KeysDeps, work: (db: Db) => Promise<T>): Promise<T> {
   const { db, close } = await openDb()
-  return runFor(command, [KeyRefusedError], () => work(db).finally(close))
+  return work(db).finally(close)
 }
 
 function printNewKey({ key, record }: NewKey, { print }: KeysDeps): void {

@@ -1,10 +1,9 @@
 // The command `sluice login`: prints a link that logs in to the dashboard once. It needs Redis only, because people look
 // at the queue when MongoDB is away.
-import { dashboardUrlSetting, type Environment, readSettings, SettingsError } from '@sluice/ops'
+import { dashboardUrlSetting, type Environment, readSettings } from '@sluice/ops'
 import { Command, Option } from 'commander'
-import { findQueue, type QueueAddress, RedisAwayError } from '../start/find-queue.ts'
+import { findQueue, type QueueAddress } from '../start/find-queue.ts'
 import { instancePaths, readRunning } from '../start/instance.ts'
-import { actionOf } from '../terminal.ts'
 
 export type LoginRole = 'operator' | 'viewer'
 
@@ -24,14 +23,12 @@ export function loginCommand({ folder, env, createLink, print }: LoginDeps): Com
   return new Command('login')
     .description('Prints a link that logs in to the dashboard once, within ten minutes')
     .addOption(role.choices(['operator', 'viewer']).default('operator'))
-    .action(
-      actionOf([SettingsError, RedisAwayError], async ({ role }: { role: LoginRole }) => {
-        const running = await readRunning(instancePaths(folder).running)
-        const dashboard = { ...env, DASHBOARD_URL: env.DASHBOARD_URL || running?.dashboardUrl }
-        const { url } = readSettings({ url: dashboardUrlSetting }, dashboard)
-        print(loginLink(url ?? 'http://127.0.0.1:3001', await createLink(findQueue(env, running), role)))
-      }),
-    )
+    .action(async ({ role }: { role: LoginRole }) => {
+      const running = await readRunning(instancePaths(folder).running)
+      const dashboard = { ...env, DASHBOARD_URL: env.DASHBOARD_URL || running?.dashboardUrl }
+      const { url } = readSettings({ url: dashboardUrlSetting }, dashboard)
+      print(loginLink(url ?? 'http://127.0.0.1:3001', await createLink(findQueue(env, running), role)))
+    })
 }
 
 /** The address of a link's page. */

@@ -1,19 +1,10 @@
 // The commands `sluice list` and `sluice get`: they show stored threads as people read them, or as JSON.
 import type { Client, ListedSource, Service, SourceName, SourcePage, StoredQuote, StoredSource } from '@sluice/client'
-import { createClient, SluiceProblem, SluiceUnreachable } from '@sluice/client'
+import { createClient } from '@sluice/client'
 import { Command } from 'commander'
-import { type ApiOptions, ApiUnknown, apiOptions, type FindApiDeps, findApi } from '../find-api.ts'
-import {
-  actionOf,
-  counted,
-  moment,
-  parseCount,
-  parsePast,
-  printAnswer,
-  printable,
-  shortened,
-  tableLines,
-} from '../terminal.ts'
+import { UserError } from '../errors.ts'
+import { type ApiOptions, apiOptions, type FindApiDeps, findApi } from '../find-api.ts'
+import { counted, moment, parseCount, parsePast, printAnswer, printable, shortened, tableLines } from '../terminal.ts'
 
 export interface SourcesDeps extends FindApiDeps {
   print: (line: string) => void
@@ -25,7 +16,7 @@ const DEFAULT_SHOWN = 50
 
 type ListOptions = ApiOptions & { service?: Service; since?: Date; limit: number; json?: true }
 
-/** `sluice list`. A refusal by the API ends as commander's error, with exit code 1. */
+/** `sluice list`. */
 export function listCommand(deps: SourcesDeps): Command {
   const command = new Command('list').description('Lists stored threads, those first that were accepted last')
   return apiOptions(command, 'importer')
@@ -35,7 +26,7 @@ export function listCommand(deps: SourcesDeps): Command {
     )
     .option('--limit <number>', 'how many threads', parseCount, DEFAULT_SHOWN)
     .option('--json', 'as JSON')
-    .action(actionOf(FOR_PEOPLE, (options: ListOptions) => list(deps, options)))
+    .action((options: ListOptions) => list(deps, options))
 }
 
 async function list(deps: SourcesDeps, { service, since, limit, json, ...api }: ListOptions): Promise<void> {
@@ -67,18 +58,14 @@ function listLines(sources: readonly ListedSource[]): string[] {
 
 type GetOptions = ApiOptions & { json?: true }
 
-/** `sluice get`. A thread that is not stored ends as commander's error, with exit code 1. */
+/** `sluice get`. Throws UserError if the thread is not stored. */
 export function getCommand(deps: SourcesDeps): Command {
   const command = new Command('get').description('Shows a stored thread with all its messages')
   return apiOptions(command, 'importer')
     .argument('<service>', 'the service of the thread, such as slack')
     .argument('<external-id>', 'the externalId of the thread')
     .option('--json', 'as JSON')
-    .action(
-      actionOf(FOR_PEOPLE, (service: Service, externalId: string, options: GetOptions) =>
-        get(deps, { service, externalId }, options),
-      ),
-    )
+    .action((service: Service, externalId: string, options: GetOptions) => get(deps, { service, externalId }, options))
 }
 
 async function get(deps: SourcesDeps, name: SourceName, options: GetOptions): Promise<void> {
@@ -86,7 +73,7 @@ async function get(deps: SourcesDeps, name: SourceName, options: GetOptions): Pr
   const pages: SourcePage[] = []
   for await (const page of pagesOf(client, name)) pages.push(page)
   const source = pages.at(-1)?.source
-  if (source === undefined) throw new ApiUnknown(`No thread ${name.externalId} of ${name.service} is stored.`)
+  if (source === undefined) throw new UserError(`No thread ${name.externalId} of ${name.service} is stored.`)
   const quotes = pages.flatMap((page) => page.quotes)
   printAnswer(deps, options, { source, quotes }, threadLines)
 }
@@ -132,5 +119,3 @@ export async function* pagesOf(
     if (page !== undefined) yield page
   } while (page?.next !== undefined)
 }
-
-const FOR_PEOPLE = [SluiceProblem, SluiceUnreachable, ApiUnknown]

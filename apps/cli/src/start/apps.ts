@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Kept, LaunchedProcess } from '@sluice/servers'
 import { freePort, isPortFree, keepRunning, launchNode } from '@sluice/servers'
+import { UserError } from '../errors.ts'
 
 /** The file that each process runs. */
 export type Mains = typeof workspaceMains
@@ -42,17 +43,12 @@ function mainOf(app: string): string {
   return fileURLToPath(import.meta.resolve(`../../../${app}/src/main.ts`))
 }
 
-/** The API's port is taken; the message names it and the setting that moves it. */
-export class PortTaken extends Error {
-  override readonly name = 'PortTaken'
-}
-
 const usualDashboardPort = 3001
 
-/** The API's port as configured, the dashboard's usual one if that is free, else any free ones. Throws PortTaken. */
+/** The API's port as configured, the dashboard's usual one if that is free, else any free ones. Throws UserError. */
 export async function choosePorts(api: number, host: string, workers: number): Promise<Ports> {
   if (!(await isPortFree(api, host))) {
-    throw new PortTaken(`Port ${api} is taken on ${host}. Choose another: PORT=${api + 1} before the command.`)
+    throw new UserError(`Port ${api} is taken on ${host}. Choose another: PORT=${api + 1} before the command.`)
   }
   const isUsualFree = api !== usualDashboardPort && (await isPortFree(usualDashboardPort, DASHBOARD_HOST))
   const taken = new Set([api])

@@ -9,11 +9,6 @@ export interface QueueAddress {
   queue: string
 }
 
-/** Redis can't be reached. */
-export class RedisAwayError extends Error {
-  override readonly name = 'RedisAwayError'
-}
-
 /** @throws {SettingsError} if the environment names a queue that can't be used. */
 export function findQueue(env: Environment, running: RunningInstance | undefined): QueueAddress {
   const { redisUrl, queue } = processSettings

@@ -2,6 +2,7 @@
 import { link, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { processFacts } from '@sluice/servers/machine'
+import { UserError } from '../errors.ts'
 
 export type InstancePaths = ReturnType<typeof instancePaths>
 
@@ -41,34 +42,18 @@ export async function readRunning(file: string): Promise<RunningInstance | undef
   return facts?.command === recorded.command ? recorded : undefined
 }
 
-/** The environment does not name a server, and no instance runs in the folder. */
-export class NoInstance extends Error {
-  override readonly name = 'NoInstance'
-}
-
-/** The MongoDB that the environment names, else that of the `start` in this folder. Throws NoInstance. */
+/** The MongoDB that the environment names, else that of the `start` in this folder. Throws UserError. */
 export async function findMongodb(folder: string, env: { MONGODB_URL?: string | undefined }): Promise<string> {
   if (env.MONGODB_URL) return env.MONGODB_URL
   const running = await readRunning(instancePaths(folder).running)
   if (running?.mongodbUrl !== undefined) return running.mongodbUrl
   if (running !== undefined) {
-    throw new NoInstance(`Sluice is still starting in ${folder} (process ${running.pid}): try again in a moment.`)
+    throw new UserError(`Sluice is still starting in ${folder} (process ${running.pid}): try again in a moment.`)
   }
-  throw new NoInstance(`No Sluice runs in ${folder}. Run \`start\` there first, or name the server with MONGODB_URL.`)
+  throw new UserError(`No Sluice runs in ${folder}. Run \`start\` there first, or name the server with MONGODB_URL.`)
 }
 
-/** Another `start` runs in this folder. */
-export class AlreadyRunning extends Error {
-  override readonly name = 'AlreadyRunning'
-
-  constructor({ pid, apiUrl }: RunningInstance) {
-    super(
-      `Sluice runs in this folder already: ${apiUrl} (process ${pid}). Stop it with Ctrl-C there, or with \`kill ${pid}\`.`,
-    )
-  }
-}
-
-/** Claims the folder for this process; throws AlreadyRunning. */
+/** Claims the folder for this process. Throws UserError if another `start` runs in it. */
 export async function claimFolder({ root, running }: InstancePaths, apiUrl: string) {
   await mkdir(root, { recursive: true, mode: 0o700 })
   const facts = await processFacts(process.pid)
@@ -97,7 +82,10 @@ async function claim(draft: string, running: string): Promise<void> {
       return await link(draft, running)
     } catch (error) {
       const other = await readRunning(running)
-      if (other !== undefined) throw new AlreadyRunning(other)
+      if (other !== undefined)
+        throw new UserError(
+          `Sluice runs in this folder already: ${other.apiUrl} (process ${other.pid}). Stop it with Ctrl-C there, or with \`kill ${other.pid}\`.`,
+        )
       if (left === 0) throw error
       await rm(running, { force: true })
     }

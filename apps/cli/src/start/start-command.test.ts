@@ -29,7 +29,7 @@ test('the faults in the settings of all processes are reported at once, before a
     '  MAX_QUOTES must be a whole number from 1 to 1000000, not "0"',
     '  PORT must be a whole number from 1 to 65535, not "0"',
     '  REDIS_URL must be a URL that begins with redis:// or rediss://',
-    'The settings in the environment cannot be used:',
+    'error: The settings in the environment cannot be used:',
   ])
   assert.deepEqual(await readdir(folder), [])
 })
@@ -44,7 +44,6 @@ test('as many workers as asked for get a port each, and too many are refused', a
     connectStore: fail,
     createLink: fail,
     say: fail,
-    fail,
   }).exitOverride()
   command.configureOutput({ writeErr: () => {} })
   await assert.rejects(command.parseAsync(['--workers', '65'], { from: 'user' }), /At most 64 workers/)

@@ -1,21 +1,15 @@
 // The command `sluice start`: checks the settings of every process before it starts anything.
 import { apiSettings } from '@sluice/api/settings'
 import { dashboardSettings } from '@sluice/dashboard/settings'
-import { readSettings, SettingsError, setting } from '@sluice/ops'
-import { DataInUse, DidNotStart, NoServerFound, ServerUnreachable, UnusableData } from '@sluice/servers'
+import { readSettings, setting } from '@sluice/ops'
 import { workerSettings } from '@sluice/worker/settings'
 import { Command, InvalidArgumentError } from 'commander'
-import { isOneOf, parseCount } from '../terminal.ts'
-import { PortTaken, workspaceMains } from './apps.ts'
-import { RedisAwayError } from './find-queue.ts'
-import { AlreadyRunning } from './instance.ts'
+import { parseCount } from '../terminal.ts'
+import { workspaceMains } from './apps.ts'
 import { type StartOptions, start } from './start.ts'
 import { stopRequests } from './stop-requests.ts'
 
-interface StartDeps extends Pick<StartOptions, 'folder' | 'env' | 'connectStore' | 'createLink' | 'say'> {
-  /** Prints why the command failed, and makes the process exit 1. */
-  readonly fail: (message: string) => void
-}
+type StartDeps = Pick<StartOptions, 'folder' | 'env' | 'connectStore' | 'createLink' | 'say'>
 
 // The settings of all processes that `start` runs, so that all faults are reported at once. `start` chooses every admin
 // port and the dashboard's address, so `ADMIN_PORT` is ignored, and `PORT` and `HOST` are the API's.
@@ -52,22 +46,8 @@ async function runStart(deps: StartDeps, workers: number): Promise<void> {
     const graceMs = shutdownGraceSeconds * 1_000 + marginMs
     await start({ ...deps, host, port, workers, graceMs, mains: workspaceMains, stopping, hurry })
   } catch (error) {
-    if (error === stopping.reason) return
-    if (!isOneOf(error, forPeople)) throw error
-    deps.fail(error.message)
+    if (error !== stopping.reason) throw error
   } finally {
     release()
   }
 }
-
-const forPeople = [
-  SettingsError,
-  AlreadyRunning,
-  PortTaken,
-  DidNotStart,
-  NoServerFound,
-  ServerUnreachable,
-  UnusableData,
-  DataInUse,
-  RedisAwayError,
-]

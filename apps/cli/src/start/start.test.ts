@@ -12,9 +12,9 @@ import { fileURLToPath } from 'node:url'
 import { freePort, processFacts } from '@sluice/servers'
 import { runtimeEnv } from '@sluice/test-support'
 import { type TestContext, test } from 'vitest'
-import { ApiUnknown } from '../find-api.ts'
+import { UserError } from '../errors.ts'
 import { openAdminClient } from '../jobs/admin-client.ts'
-import { findMongodb, NoInstance } from './instance.ts'
+import { findMongodb } from './instance.ts'
 
 const { HOME, XDG_CACHE_HOME, REDIS_URL, MONGODB_URL } = process.env
 
@@ -167,14 +167,14 @@ test('a second start in the folder names the first and ends; other commands find
   const first = await startIn(t)
   const url = (await first.line(/^Ready/)).replace('Ready: ', '')
   const second = await first.again()
-  assert.ok((await second.line(/AlreadyRunning/)).includes(`${url} (process ${first.child.pid})`))
+  assert.ok((await second.line(/runs in this folder already/)).includes(`${url} (process ${first.child.pid})`))
   assert.equal(await second.exit(), 1)
 
   assert.match(await findMongodb(first.folder, {}), /^mongodb:.*\/start_[0-9a-f]{12}/)
   assert.equal(await findMongodb(first.folder, { MONGODB_URL: 'mongodb://elsewhere' }), 'mongodb://elsewhere')
   first.child.kill('SIGTERM')
   await first.exit()
-  await assert.rejects(findMongodb(first.folder, {}), NoInstance)
+  await assert.rejects(findMongodb(first.folder, {}), UserError)
 })
 
 test('after a killed start the next one works, with the same key', async (t) => {
@@ -237,7 +237,7 @@ test('`sluice jobs` uses the API and the operator\u2019s key of this folder, and
   const client = await openAdminClient({ folder, env: {} }, {})
   const { jobs } = await client.list({}, { limit: 1 })
   assert.deepEqual(jobs as unknown, [operatorKey])
-  await assert.rejects(openAdminClient({ folder, env: {} }, { url: 'http://elsewhere.example' }), ApiUnknown)
+  await assert.rejects(openAdminClient({ folder, env: {} }, { url: 'http://elsewhere.example' }), UserError)
 })
 
 test('a taken port is an error before a server is started', async (t) => {

@@ -32,7 +32,7 @@ export interface StartOptions {
 
 /**
  * Runs all of Sluice on this machine until `stopping` aborts: servers, dashboard, workers, API, stopped in the opposite
- * order. Throws AlreadyRunning, PortTaken, DidNotStart, and what `openServers` throws; leaves nothing running.
+ * order. Throws UserError, DidNotStart, and what `openServers` throws; leaves nothing running.
  */
 export async function start(options: StartOptions): Promise<void> {
   const { folder, env, host, port, say, stopping, hurry } = options

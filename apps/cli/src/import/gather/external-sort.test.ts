@@ -3,7 +3,8 @@ import { mkdtemp, readdir, readlink, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'vitest'
-import { createExternalSort, LIST_UNITS, type SortRecord, TempFolderError } from './external-sort.ts'
+import { UserError } from '../../errors.ts'
+import { createExternalSort, LIST_UNITS, type SortRecord } from './external-sort.ts'
 
 async function someFolder(t: TestContext): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-sort-test-'))
@@ -90,7 +91,7 @@ test('the temporary file lies in its folder, and has no name, so that none is le
 
 test('a folder that cannot be written is named', async () => {
   await assert.rejects(sortAll(someRecords(10), '/does/not/exist'), (error) => {
-    assert.ok(error instanceof TempFolderError)
+    assert.ok(error instanceof UserError)
     assert.match(error.message, /\/does\/not\/exist .* --temp-dir/)
     return true
   })

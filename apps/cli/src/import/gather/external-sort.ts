@@ -1,6 +1,7 @@
 // Groups records by their keys beyond the size of memory: SQLite sorts them in a temporary file, in its own thread.
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
+import { UserError } from '../../errors.ts'
 
 /** A record, which belongs to those of the same key. Its texts are well-formed. */
 export interface SortRecord {
@@ -18,11 +19,6 @@ export type SortedRecord = Pick<SortRecord, 'key' | 'text'>
 export type SortRequest = readonly SortRecord[] | 'next'
 
 export type ExternalSort = ReturnType<typeof createExternalSort>
-
-/** The temporary file can't be written. The message says what to do. */
-export class TempFolderError extends Error {
-  override readonly name = 'TempFolderError'
-}
 
 /** A list between the two threads has about this many code units, or one record: copying a list blocks both threads. */
 export const LIST_UNITS = 256 * 1024
@@ -101,7 +97,7 @@ function problemOf(error: unknown, folder: string): unknown {
   const { code, message } = Object(error)
   if (code !== 'ERR_SQLITE_ERROR') return error
   const advice = 'Free some space, or name another folder with --temp-dir, and run the same command again.'
-  return new TempFolderError(`The temporary file in ${folder} cannot be written: ${message}. ${advice}`, {
+  return new UserError(`The temporary file in ${folder} cannot be written: ${message}. ${advice}`, {
     cause: error,
   })
 }

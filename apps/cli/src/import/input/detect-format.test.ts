@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { Readable } from 'node:stream'
 import type { Format, InputFile } from '@sluice/formats'
 import { test } from 'vitest'
+import { UserError } from '../../errors.ts'
 import { detectFormats } from './detect-format.ts'
-import { InputError } from './read-counted.ts'
 
 let opened = 0
 
@@ -83,6 +83,6 @@ test('what is not recognised is named, with the formats that were tried and how 
     [[fileOf('alpha')], 'delta', /--format must be one of alpha, beta, alp/],
   ] as const) {
     const detecting = detectFormats([{ name: 'x', files: [...files] }], formats, named)
-    await assert.rejects(detecting, (error) => error instanceof InputError && message.test(error.message))
+    await assert.rejects(detecting, (error) => error instanceof UserError && message.test(error.message))
   }
 })

@@ -1,7 +1,7 @@
 // Finds the format of each set of files: the one that `--format` names, else the first one that recognises them.
 import { type Format, type InputFile, readBeginning } from '@sluice/formats'
+import { UserError } from '../../errors.ts'
 import type { InputSet } from './input.ts'
-import { InputError } from './read-counted.ts'
 
 /** Files, and the format that reads them. */
 export interface FormattedFiles {
@@ -12,7 +12,7 @@ export interface FormattedFiles {
 /**
  * Files that were named one by one may be of several formats, unless one format recognises them together.
  *
- * @throws {InputError} if no format recognises a file, or `--format` names none.
+ * @throws {UserError} if no format recognises a file, or `--format` names none.
  */
 export async function detectFormats(
   sets: readonly InputSet[],
@@ -21,10 +21,10 @@ export async function detectFormats(
 ): Promise<FormattedFiles[]> {
   const names = formats.map(({ name }) => name).join(', ')
   for (const { name, files } of sets)
-    if (files.every(({ bytes }) => bytes === 0)) throw new InputError(`${name} is empty.`)
+    if (files.every(({ bytes }) => bytes === 0)) throw new UserError(`${name} is empty.`)
   if (named !== undefined) {
     const format = formats.find(({ name }) => name === named)
-    if (format === undefined) throw new InputError(`--format must be one of ${names}.`)
+    if (format === undefined) throw new UserError(`--format must be one of ${names}.`)
     return sets.map(({ files }) => ({ format, files }))
   }
   const read = new Map<InputFile, Promise<Buffer>>()
@@ -55,7 +55,7 @@ async function formatsOf(
     const ofFile = files.length > 1 ? await recognise([file]) : undefined
     if (ofFile === undefined) {
       const what = files.length === 1 ? file.path : `${name} (such as ${file.path} in it)`
-      throw new InputError(`The format of ${what} is not recognised. ${await advise(file)}`)
+      throw new UserError(`The format of ${what} is not recognised. ${await advise(file)}`)
     }
     // Files of one format that follow each other are read together, because their threads may span them.
     const last = found.at(-1)

@@ -9,8 +9,9 @@ import { setImmediate } from 'node:timers/promises'
 import { constants, gzipSync, zstdCompressSync } from 'node:zlib'
 import { makeZip } from '@sluice/test-support'
 import { type TestContext, test } from 'vitest'
+import { UserError } from '../../errors.ts'
 import { openInput } from './input.ts'
-import { InputError, readCounted } from './read-counted.ts'
+import { readCounted } from './read-counted.ts'
 
 async function folderOf(t: TestContext, files: Readonly<Record<string, string | Buffer>>): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-input-test-'))
@@ -176,7 +177,7 @@ test('what cannot be read is named, and why', async (t) => {
   ] as const) {
     await assert.rejects(
       readSets([join(folder, name)]),
-      (error) => error instanceof InputError && message.test(error.message),
+      (error) => error instanceof UserError && message.test(error.message),
     )
   }
 })

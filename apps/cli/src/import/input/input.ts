@@ -4,9 +4,10 @@ import { readdir, stat } from 'node:fs/promises'
 import { basename, join, resolve } from 'node:path'
 import type { Readable } from 'node:stream'
 import type { InputFile } from '@sluice/formats'
+import { UserError } from '../../errors.ts'
 import { REJECTED_NAME } from '../account/rejected-file.ts'
 import type { BytesRead, RawFile, Reading } from './read-counted.ts'
-import { bytesOf, compressionOf, compressionOfBytes, InputError, readCounted } from './read-counted.ts'
+import { bytesOf, compressionOf, compressionOfBytes, readCounted, unreadable } from './read-counted.ts'
 import { openZip } from './zip.ts'
 
 /** Stands for standard input. */
@@ -25,7 +26,7 @@ export interface InputSet {
  * A folder and an archive are a set each. All files that are named one by one are one set. `fingerprint` changes whenever
  * a file of the input changes; standard input, which can't be read twice, has none.
  *
- * @throws {InputError} if something can't be opened, or has no file.
+ * @throws {UserError} if something can't be opened, or has no file.
  */
 export async function openInput(
   names: readonly string[],
@@ -52,7 +53,7 @@ export async function openInput(
 
   /** A set of a folder or an archive: without the archives in it, unless it has nothing else. */
   function addSet(name: string, raw: readonly RawFile[]): void {
-    if (raw.length === 0) throw new InputError(`${name} holds no file.`)
+    if (raw.length === 0) throw new UserError(`${name} holds no file.`)
     const readable = raw.filter(({ path }) => !ARCHIVE.test(path))
     if (readable.length > 0) for (const { path } of raw) if (ARCHIVE.test(path)) archives.push(path)
     sets.push({ name, files: (readable.length > 0 ? readable : raw).map(asInput) })
@@ -79,7 +80,7 @@ export async function openInput(
     }
   }
 
-  for (const name of names) await openOne(name).catch((error) => Promise.reject(InputError.of(name, error)))
+  for (const name of names) await openOne(name).catch((error) => Promise.reject(unreadable(name, error)))
   if (single.files.length > 0) sets.push(single)
   const kept = opened.move()
   return {
@@ -138,7 +139,7 @@ async function openStdin(stdin: Readable, reading: Reading): Promise<InputFile> 
     if (done) break
     beginning = Buffer.concat([beginning, value])
   }
-  if (beginning.length === 0) throw new InputError('Standard input is empty.')
+  if (beginning.length === 0) throw new UserError('Standard input is empty.')
   const whole = async function* () {
     yield beginning
     yield* chunks
@@ -172,7 +173,7 @@ function replayable(path: string, openOnce: () => Promise<Readable>): InputFile 
   async function* readAll(from: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {
     for (let at = 0; ; at++) {
       while (at - dropped >= chunks.length && !isDone) await pull(from)
-      if (at < dropped) throw new InputError(`${path} can be read only once. Save it to a file.`)
+      if (at < dropped) throw new UserError(`${path} can be read only once. Save it to a file.`)
       const chunk = chunks[at - dropped]
       if (chunk === undefined) return
       yield chunk

@@ -1,6 +1,7 @@
 // Opens files so that the bytes read are counted, what is compressed is inflated, and an error names its file.
 import { addAbortSignal, pipeline, Readable } from 'node:stream'
 import { constants, createGunzip, createZstdDecompress } from 'node:zlib'
+import { UserError } from '../../errors.ts'
 
 /** Bytes of files: those of zip archives inflated, other compressed files as they are. `total` is 0 if unknown. */
 export interface BytesRead {
@@ -39,14 +40,10 @@ export function compressionOfBytes(beginning: Buffer): Compression | undefined {
   return COMPRESSIONS.find(({ magic }) => beginning.subarray(0, magic.length).equals(magic))
 }
 
-/** The input can't be read. The message says why. */
-export class InputError extends Error {
-  override readonly name = 'InputError'
-
-  static of(path: string, error: unknown): InputError {
-    if (error instanceof InputError) return error
-    return new InputError(`${path} cannot be read: ${reasonOf(error)}`, { cause: error })
-  }
+/** The error of a file that can't be read, which says why. */
+export function unreadable(path: string, error: unknown): UserError {
+  if (error instanceof UserError) return error
+  return new UserError(`${path} cannot be read: ${reasonOf(error)}`, { cause: error })
 }
 
 function reasonOf(error: unknown): string {
@@ -88,7 +85,7 @@ export function readCounted(
       yield* encoding === undefined ? bytes : toUtf8(bytes, encoding)
     } catch (error) {
       stopping.throwIfAborted()
-      throw InputError.of(path, error)
+      throw unreadable(path, error)
     }
   }
   return async () => bytesOf(read())

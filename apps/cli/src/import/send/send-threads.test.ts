@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import type { Client, ItemResult } from '@sluice/client'
 import { PROBLEMS, type Problem, type ProblemCode, type ThreadRequest } from '@sluice/contract'
 import { test } from 'vitest'
+import { UserError } from '../../errors.ts'
 import { createLedger, emptyTally, type Outgoing, type RejectedRecord } from '../account/ledger.ts'
-import { createSender, ServiceBusy } from './send-threads.ts'
+import { createSender } from './send-threads.ts'
 
 type Answer = (thread: ThreadRequest) => ProblemCode | undefined
 
@@ -164,7 +165,7 @@ test('a thread that the service could not take is no rejected record: it ends th
   const { sender, add, failures, rejected, ledger } = open({ answer: () => 'queue_full' })
   await add('t1', 'T')
   await sender.flush()
-  assert.ok(failures[0] instanceof ServiceBusy)
+  assert.ok(failures[0] instanceof UserError)
   assert.deepEqual([ledger.tally.events, rejected.length], [0, 0])
 })
 

@@ -1,5 +1,6 @@
 // Sends requests in batches, several at a time, and records what became of each.
 import { type Client, type ItemResult, isFinal, type Retry } from '@sluice/client'
+import { UserError } from '../../errors.ts'
 import type { Ledger, Outgoing, Sink, UntitledRequest } from '../account/ledger.ts'
 import { type CompleteRequest, completeRequests, type InFlight } from './complete-requests.ts'
 
@@ -92,14 +93,10 @@ function recordResult(
   } else if (isFinal(result)) {
     entry.rejected.push({ reason: reasonOf(result), place, record: request })
   } else {
-    throw new ServiceBusy(`The service could not take a thread in time: ${result.problem.detail}`)
+    // The client tried again as long as its bounds allow.
+    throw new UserError(`The service could not take a thread in time: ${result.problem.detail}`)
   }
   ledger.close(entry)
-}
-
-/** The client tried again as long as its bounds allow. */
-export class ServiceBusy extends Error {
-  override readonly name = 'ServiceBusy'
 }
 
 function reasonOf({ problem }: ItemResult): string {
