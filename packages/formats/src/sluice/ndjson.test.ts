@@ -58,7 +58,7 @@ describe('NDJSON', () => {
     assert.equal(pieces.length, 2)
     assert.deepEqual(
       rejected.map(({ reason, place }) => [reason, place.line]),
-      [['The line is not UTF-8 (see --encoding).', 2]],
+      [['The record is not UTF-8 (see --encoding).', 2]],
     )
   })
 
