@@ -1,10 +1,11 @@
 // Reads an export of Telegram Desktop in JSON: one chat, or all chats of an account.
+import { basename } from 'node:path/posix'
 import type { Format, FormatOptions, Found, InputFile, Piece, Place, QuoteInput } from '../format.ts'
 import { FormatError, rejected, skipped } from '../format.ts'
 import { eachJsonFile, foundIn, type JsonRecord, readJson } from '../read/json-records.ts'
 import { createZonedClock, dayOf, isoDateIn, isoDateOf } from '../values/iso-date.ts'
 import type { JsonObject } from '../values/record-fields.ts'
-import { asId, asList, asObject, asObjects, asText, namesOrNone, present } from '../values/record-fields.ts'
+import { asId, asList, asNumber, asObject, asObjects, asText, namesOrNone, present } from '../values/record-fields.ts'
 
 /** Where chats stand: the root itself, or lists of an account's chats. */
 const CHATS = ['', '/chats/list/*', '/left_chats/list/*']
@@ -146,15 +147,15 @@ function filesOf(message: JsonObject): string[] {
 /** In place of a path may stand a sentence in brackets that says why the file was not exported. */
 function fileNameOf(path: unknown): string | undefined {
   const text = asText(path)
-  return text && !text.startsWith('(') ? text.slice(text.lastIndexOf('/') + 1) : undefined
+  return text && !text.startsWith('(') ? basename(text) : undefined
 }
 
 /** Old exports have no `date_unixtime`, and their `date` is in the time zone of the computer that wrote it. */
 function createDateReader(options: FormatOptions): ToDate {
   const clock = options.timezone === undefined ? undefined : createZonedClock(options.timezone)
   return (message) => {
-    const seconds = Number(asId(message.date_unixtime) ?? Number.NaN)
-    if (Number.isSafeInteger(seconds) && Math.abs(seconds) < 1e11) return isoDateOf(seconds)
+    const unix = isoDateOf(asNumber(message.date_unixtime))
+    if (unix) return unix
     const date = asText(message.date)
     if (!date) return undefined
     // Other programs that write this format name the offset.

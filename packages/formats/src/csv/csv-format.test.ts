@@ -110,39 +110,17 @@ describe('CSV', () => {
     )
   })
 
-  it('rejects a row without an id, or with a wrong date or number, as a thread that can be corrected', async () => {
+  it('rejects a row without an id, or with a wrong date or number', async () => {
     const rows = [',a,2024-05-01,1', '2,b,01/02/2024,1', '3,c,2024-05-01,many', '4,d,2024-05-01,1']
     const { pieces, rejected } = await read(`externalId,text,createdAt,score\n${rows.join('\n')}\n`)
     assert.equal(pieces.length, 1)
-    const service = 'custom'
+    const head = 'externalId,text,createdAt,score\n'
     assert.deepEqual(
       rejected.map(({ reason, place, record }) => [reason, place.line, record]),
       [
-        [
-          'The column that identifies the source is empty.',
-          2,
-          { title: 'a', service, quotes: [{ text: 'a', createdAt: '2024-05-01', score: 1 }] },
-        ],
-        [
-          'createdAt is not a date of ISO 8601, such as 2024-05-01T09:30:00Z: 01/02/2024.',
-          3,
-          {
-            title: 'b',
-            service,
-            externalId: '2',
-            quotes: [{ text: 'b', externalId: '2', createdAt: '01/02/2024', score: 1 }],
-          },
-        ],
-        [
-          'score is not a number: many.',
-          4,
-          {
-            title: 'c',
-            service,
-            externalId: '3',
-            quotes: [{ text: 'c', externalId: '3', createdAt: '2024-05-01', score: 'many' }],
-          },
-        ],
+        ['The column that identifies the source is empty.', 2, head + rows[0]],
+        ['createdAt is not a date of ISO 8601, such as 2024-05-01T09:30:00Z: 01/02/2024.', 3, head + rows[1]],
+        ['score is not a number: many.', 4, head + rows[2]],
       ],
     )
   })

@@ -1,11 +1,11 @@
 // Makes a piece of a thread from a CSV row.
 import { parseIsoDate, SERVICES } from '@sluice/contract'
-import type { FormatOptions, Found, Place, QuoteInput, SourceFields } from '../format.ts'
+import type { FormatOptions, Found, QuoteInput, SourceFields } from '../format.ts'
 import { rejected, skipped } from '../format.ts'
 import type { CsvRow } from '../read/csv-rows.ts'
-import { isoDateOfMillis } from '../values/iso-date.ts'
+import { isoDateOf } from '../values/iso-date.ts'
 import { asNumber, firstLine, present } from '../values/record-fields.ts'
-import { DATES, fieldValue, NUMBERS, QUOTE_FIELDS, SOURCE_FIELDS } from '../values/thread-fields.ts'
+import { DATES, NUMBERS, QUOTE_FIELDS, SOURCE_FIELDS } from '../values/thread-fields.ts'
 
 const SHARED = [...SOURCE_FIELDS].filter((field) => QUOTE_FIELDS.has(field))
 /** Where a source and a quote have a field of the same name, the source's is called `source.createdAt` and so on. */
@@ -34,14 +34,14 @@ type ValueIn = (field: string) => string | undefined
 export function createRowReader({ map, set }: Pick<FormatOptions, 'map' | 'set'>) {
   return (row: CsvRow, facts: HeaderFacts): Found[] => {
     const valueIn: ValueIn = (field) => set.get(field) ?? row.values.get(map.get(field) ?? field)
-    return readRow(row.place, valueIn, facts)
+    return readRow(row, valueIn, facts)
   }
 }
 
-function readRow(place: Place, valueIn: ValueIn, { isGrouped, hasText }: HeaderFacts): Found[] {
+function readRow({ place, raw }: CsvRow, valueIn: ValueIn, { isGrouped, hasText }: HeaderFacts): Found[] {
   const service = SERVICES.find((each) => each === valueIn('service'))
   const externalId = valueIn(isGrouped ? SOURCE_ID : 'externalId')
-  const reject = (reason: string) => [{ ...rejected(reason, place, toThread(valueIn, isGrouped)), format: 'json' }]
+  const reject = (reason: string) => [rejected(reason, place, raw)]
   const fault = faultOf(valueIn)
   if (fault !== undefined) return reject(fault)
   if (service === undefined) return reject(`service must be one of: ${SERVICES.join(', ')}.`)
@@ -52,19 +52,11 @@ function readRow(place: Place, valueIn: ValueIn, { isGrouped, hasText }: HeaderF
   return [{ kind: 'piece', service, externalId, order: '', fields, quotes, place }]
 }
 
-/** The row as a thread with its values as they are: once it is corrected, it can be imported. */
-function toThread(valueIn: ValueIn, isGrouped: boolean): object {
-  const source = valuesOf(SOURCE_FIELDS, (field) => valueIn(columnOf(field)), fieldValue)
-  const quote = valuesOf(QUOTE_FIELDS, valueIn, fieldValue)
-  const id = isGrouped ? {} : present({ externalId: valueIn('externalId') })
-  return { title: placeholder(valueIn, isGrouped), ...source, ...id, quotes: [quote] }
-}
-
 /** The values of the fields that have one, read from their texts. */
-function valuesOf(fields: Iterable<string>, valueIn: ValueIn, read: (field: string, text: string) => unknown): object {
-  const values = [...fields].map((field) => {
+function valuesOf(fields: readonly string[], valueIn: ValueIn): object {
+  const values = fields.map((field) => {
     const text = valueIn(field)
-    return [field, text === undefined ? undefined : read(field, text)]
+    return [field, text === undefined ? undefined : readValue(field, text)]
   })
   return present(Object.fromEntries(values))
 }
@@ -82,20 +74,20 @@ function quotesOf(valueIn: ValueIn): QuoteInput[] {
   const text = valueIn('text')
   if (text === undefined) return []
   const speaker = valueIn('speaker') ?? valueIn('username')
-  return [{ ...valuesOf(OF_QUOTE, valueIn, readValue), text, ...present({ speaker }) }]
+  return [{ ...valuesOf(OF_QUOTE, valueIn), text, ...present({ speaker }) }]
 }
 
 /** A source of one row has the date of its quote. */
 function sourceFields(valueIn: ValueIn, isGrouped: boolean): SourceFields {
   const ofQuote = isGrouped ? undefined : dateIn(valueIn('createdAt'))
-  return { ...present({ createdAt: ofQuote }), ...valuesOf(OF_SOURCE, (field) => valueIn(columnOf(field)), readValue) }
+  return { ...present({ createdAt: ofQuote }), ...valuesOf(OF_SOURCE, (field) => valueIn(columnOf(field))) }
 }
 
 /** ISO 8601, with a space for the T too, or seconds or milliseconds since 1970. */
 function dateIn(text = ''): string | undefined {
   const value = text.trim()
-  if (/^\d{10}$/.test(value)) return isoDateOfMillis(Number(value) * 1_000)
-  if (/^\d{13}$/.test(value)) return isoDateOfMillis(Number(value))
+  if (/^\d{10}$/.test(value)) return isoDateOf(Number(value))
+  if (/^\d{13}$/.test(value)) return isoDateOf(Number(value) / 1_000)
   return parseIsoDate(
     value.replace(
       /^(\S+) (\S+?) ?(Z|UTC|[+-]\S+)?$/,

@@ -3,7 +3,7 @@ import type { Format, Found, Piece, Place, QuoteInput, SourceFields } from '../f
 import { eachFile, rejected, skipped } from '../format.ts'
 import { byShape } from '../read/json-beginning.ts'
 import { foundIn, type JsonRecord, readJsonLines } from '../read/json-records.ts'
-import { isoDateOfMillis } from '../values/iso-date.ts'
+import { isoDateOf } from '../values/iso-date.ts'
 import { asId, asNumber, asText, isObject, type JsonObject, present } from '../values/record-fields.ts'
 
 const SITE = 'https://www.reddit.com'
@@ -104,8 +104,7 @@ function channelOf({ subreddit, subreddit_id }: JsonObject): SourceFields {
 }
 
 function dateOf({ created_utc }: JsonObject): string | undefined {
-  const seconds = asNumber(created_utc)
-  return seconds === undefined ? undefined : isoDateOfMillis(seconds * 1_000)
+  return isoDateOf(asNumber(created_utc))
 }
 
 /** The title in a permalink: `/r/keyboards/comments/1abcde/which_keyboard_do_you_use/k2f/`. */

@@ -2,7 +2,7 @@
 import { parseIsoDate } from '@sluice/contract'
 import { eachFile, type Format, type Found, rejected } from '../format.ts'
 import { type CsvRow, csvColumns, readCsvRows } from '../read/csv-rows.ts'
-import { isoDateOfMillis } from '../values/iso-date.ts'
+import { isoDateOf } from '../values/iso-date.ts'
 import { asNumber, present } from '../values/record-fields.ts'
 import { type Review, replyQuote, reviewFields, reviewQuotes } from './reviews.ts'
 
@@ -63,5 +63,5 @@ function decode(text: string): string {
 
 function momentIn(values: CsvRow['values'], event: string): string | undefined {
   const millis = asNumber(values.get(`${event} Millis Since Epoch`))
-  return isoDateOfMillis(millis) ?? parseIsoDate(values.get(`${event} Date and Time`) ?? '')
+  return isoDateOf(millis && millis / 1_000) ?? parseIsoDate(values.get(`${event} Date and Time`) ?? '')
 }

@@ -1,4 +1,5 @@
 // The names of an export: its members by id, and its conversations by the folder of their messages.
+import { basename } from 'node:path/posix'
 import { type Found, type InputFile, skipped } from '../format.ts'
 import { foundIn, readJson } from '../read/json-records.ts'
 import { asId, asList, asObject, asText, type JsonObject } from '../values/record-fields.ts'
@@ -21,7 +22,7 @@ const CONVERSATION_LISTS = new Set(['channels.json', 'groups.json', 'dms.json', 
 
 /** Returns whether the file names members, conversations or apps. */
 export function isList(path: string): boolean {
-  return [USER_LISTS, APP_LOGS, CONVERSATION_LISTS].some((names) => names.has(fileName(path)))
+  return [USER_LISTS, APP_LOGS, CONVERSATION_LISTS].some((names) => names.has(basename(path)))
 }
 
 /** Reads the lists of an export. An organisation's export has some lists for each workspace. */
@@ -35,7 +36,7 @@ export async function readDirectory(files: readonly InputFile[]): Promise<{ dire
     [APP_LOGS, addApp],
     [CONVERSATION_LISTS, addConversation],
   ] as const)
-    for (const file of files.filter(({ path }) => lists.has(fileName(path)))) {
+    for (const file of files.filter(({ path }) => lists.has(basename(path)))) {
       const entries = foundIn(readJson(file, ['/*']), ({ value, place }) =>
         add(names, asObject(value) ?? {}, folderOf(file.path)) ? [] : skipped(reason, place),
       )
@@ -115,9 +116,4 @@ function createDirectory({ users, conversations, added }: Names) {
 /** The path up to the last `/` and with it. */
 export function folderOf(path: string): string {
   return path.slice(0, path.lastIndexOf('/') + 1)
-}
-
-/** The path behind the last `/`. */
-export function fileName(path: string): string {
-  return path.slice(path.lastIndexOf('/') + 1)
 }

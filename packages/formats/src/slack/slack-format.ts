@@ -1,7 +1,8 @@
 // Reads a Slack export: a folder for each conversation, with a file for each day.
+import { basename } from 'node:path/posix'
 import { type Format, FormatError, type FormatOptions, type Found, type InputFile, skipped } from '../format.ts'
 import { foundIn, readJson } from '../read/json-records.ts'
-import { type Directory, fileName, folderOf, isList, readDirectory } from './directory.ts'
+import { type Directory, folderOf, isList, readDirectory } from './directory.ts'
 import { type MessageContext, readMessage } from './slack-message.ts'
 
 const DAY_FILE = /^(.*\/)?\d{4}-\d{2}-\d{2}\.json$/
@@ -34,7 +35,7 @@ function hasMessages(files: readonly InputFile[]): boolean {
 
 /** Whether its lists show an export, even without messages. Other programs write `users.json` too. */
 function isExport(files: readonly InputFile[]): boolean {
-  const names = new Set(files.map(({ path }) => fileName(path)))
+  const names = new Set(files.map(({ path }) => basename(path)))
   return names.has('users.json') && names.has('channels.json')
 }
 
@@ -63,7 +64,7 @@ async function* readDay(
   const reason = 'files of channels that no list names: the folder is their id'
   if (!listed) yield [{ kind: 'replaced', reason, place: { path: file.path } }]
   // The lists of a workspace may be missing. The folder of a direct message is its id.
-  const conversation = listed ?? { id: fileName(folder), name: fileName(folder) }
+  const conversation = listed ?? { id: basename(folder), name: basename(folder) }
   const context: MessageContext = { directory, conversation, options, broadcasts: new Set() }
   yield* foundIn(
     readJson(file, ['/*']),

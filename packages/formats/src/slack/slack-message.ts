@@ -68,7 +68,8 @@ function toQuote(message: JsonObject, ts: string, root: string, directory: Direc
   const attachments = namesOrNone(files.flatMap((file) => asText(file.name) ?? asText(file.title) ?? []))
   const text = decodeText(rawTextOf(message), directory)
   const replyingTo = root === ts ? undefined : root
-  return { externalId: ts, text, createdAt: isoDateOf(Number(ts)), ...present({ speaker, replyingTo, attachments }) }
+  const createdAt = isoDateOf(Number(ts))
+  return { externalId: ts, text, ...present({ createdAt, speaker, replyingTo, attachments }) }
 }
 
 function rawTextOf(message: JsonObject): string {
@@ -95,9 +96,11 @@ function toFields(quote: QuoteInput, isRoot: boolean, root: string, context: Mes
     ...(title ? { title } : { placeholderTitle: `Thread in ${conversation.name}` }),
     channelName: conversation.name,
     channelId: conversation.id,
-    createdAt: isoDateOf(Number(root)),
-    ...(options.workspace && {
-      url: `https://${options.workspace}.slack.com/archives/${conversation.id}/p${root.replace('.', '')}`,
+    ...present({
+      createdAt: isoDateOf(Number(root)),
+      url:
+        options.workspace &&
+        `https://${options.workspace}.slack.com/archives/${conversation.id}/p${root.replace('.', '')}`,
     }),
   }
 }

@@ -62,6 +62,7 @@ const CORRECTIONS: [format: string, wrong: unknown, right: unknown, files: (reco
   ],
   ['play', `${play}\norg.example,5,Good,`, `${play}\norg.example,5,Good,1714556000000`, textFile],
   ['csv', 'externalId,service,text\n1,custom,Hi,more', 'externalId,service,text\n1,custom,Hi', textFile],
+  ['csv', 'externalId,service,text,score\n1,custom,Hi,x', 'externalId,service,text,score\n1,custom,Hi,2', textFile],
   ['mail', 'X-Some: thing\n\nHello\n', mail, textFile],
   ['ndjson', '{"service":', JSON.stringify(thread), textFile],
 ]
@@ -76,8 +77,8 @@ async function piecesIn(format: Format, files: object[], options: Partial<Format
 }
 
 describe('a file of rejected records', () => {
-  for (const [name, wrong, right, filesWith] of CORRECTIONS) {
-    it(`reads a corrected record of ${name} as if it had stood corrected in its export`, async () => {
+  for (const [at, [name, wrong, right, filesWith]] of CORRECTIONS.entries()) {
+    it(`reads a corrected record of ${name} (${at}) as if it had stood corrected in its export`, async () => {
       const { rejected } = await readAll(formatNamed(name), filesWith(wrong as never) as never)
       const [{ reason, place, context, record } = assert.fail('nothing was rejected')] = rejected
       assert.deepEqual(record, wrong)

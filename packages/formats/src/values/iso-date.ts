@@ -1,24 +1,19 @@
 // Writes times as ISO 8601 dates in UTC, as the API reads them.
 import { FormatError } from '../format.ts'
 
-/**
- * Writes a time as `2024-05-01T09:30:00.000Z`.
- *
- * @param seconds since 1970, at most 8.64e12; decimals past the third are cut off.
- * @throws {RangeError} if no date has this time.
- */
-export function isoDateOf(seconds: number): string {
-  // A double represents such a time to a quarter of a microsecond, so that .12 may come as .1199999.
-  return new Date(Math.floor(seconds * 1_000 + 3e-4)).toISOString()
-}
-
 const FIRST_MOMENT = Date.parse('0001-01-01T00:00:00Z')
 const LAST_MOMENT = Date.parse('9999-12-31T23:59:59.999Z')
 
-/** Writes a time in milliseconds since 1970. Undefined beyond the years that a thread can have. */
-export function isoDateOfMillis(milliseconds: number | undefined): string | undefined {
-  if (milliseconds === undefined || !(milliseconds >= FIRST_MOMENT && milliseconds <= LAST_MOMENT)) return undefined
-  return isoDateOf(milliseconds / 1_000)
+/**
+ * Writes a time as `2024-05-01T09:30:00.000Z`; decimals past the third are cut off. Undefined beyond the years that a
+ * thread can have.
+ *
+ * @param seconds since 1970.
+ */
+export function isoDateOf(seconds = Number.NaN): string | undefined {
+  // A double represents such a time to a quarter of a microsecond, so that .12 may come as .1199999.
+  const moment = Math.floor(seconds * 1_000 + 3e-4)
+  return moment >= FIRST_MOMENT && moment <= LAST_MOMENT ? new Date(moment).toISOString() : undefined
 }
 
 /** Rewrites a date of any form that JavaScript reads. Undefined if it reads none. */

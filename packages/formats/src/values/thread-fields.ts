@@ -1,6 +1,7 @@
 // The fields that a thread and its quotes have, and what the user says about them with --map and --set.
 import { DEFAULT_LIMITS, ISO_DATE, SERVICES, ThreadRequestSchema } from '@sluice/contract'
 import { FormatError } from '../format.ts'
+import { asNumber } from './record-fields.ts'
 
 const { quotes, ...source } = ThreadRequestSchema(DEFAULT_LIMITS).properties
 const schemas: Readonly<Record<string, object>> = { ...source, ...quotes.items.properties }
@@ -17,9 +18,7 @@ function fieldsWith(has: (schema: { type?: unknown; format?: unknown }) => boole
 
 /** A text that should be a number and is none stays a text, so that the API reports it. */
 export function fieldValue(field: string, text: string): string | number {
-  if (!NUMBERS.has(field) || text.trim() === '') return text
-  const number = Number(text)
-  return Number.isNaN(number) ? text : number
+  return NUMBERS.has(field) ? (asNumber(text) ?? text) : text
 }
 
 /** @throws {FormatError} if the option names a field, or sets a service, that is not known. */

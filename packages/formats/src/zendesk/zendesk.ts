@@ -4,7 +4,7 @@ import type { Format, FormatOptions, Found, Noted, Piece, Place, QuoteInput, Sou
 import { FormatError, rejected, skipped } from '../format.ts'
 import { type JsonShape, jsonShape } from '../read/json-beginning.ts'
 import { htmlToText } from '../values/html-text.ts'
-import { isoDateOfMillis } from '../values/iso-date.ts'
+import { isoDateOf } from '../values/iso-date.ts'
 import type { JsonObject } from '../values/record-fields.ts'
 import { asId, asNumber, asObject, asObjects, asText, namesOrNone, present } from '../values/record-fields.ts'
 import { readRecords, type Survey, surveyExport, type ZendeskRecord } from './records.ts'
@@ -146,6 +146,5 @@ function speakerOf({ author_id, via }: JsonObject, names: Survey['names']): stri
 }
 
 function dateOf({ created_at, timestamp }: JsonObject): string | undefined {
-  const seconds = asNumber(timestamp)
-  return parseIsoDate(asText(created_at) ?? '') ?? isoDateOfMillis(seconds && seconds * 1_000)
+  return parseIsoDate(asText(created_at) ?? '') ?? isoDateOf(asNumber(timestamp))
 }
