@@ -23,54 +23,58 @@ function fake(number: number): Fake {
   return self
 }
 
-const onFailedRestart = () => {}
+/** Keeps fakes running. `said` has what people read. */
+function keepFakes(launch: () => Promise<Fake>) {
+  const said: string[] = []
+  const restarted = Promise.withResolvers<void>()
+  const say = (line: string) => {
+    said.push(line)
+    if (line === 'redis runs again') restarted.resolve()
+  }
+  const adviceAfter = (failures: number) => (failures > 1 ? 'Look at it.' : '')
+  const kept = keepRunning<Fake>({ name: 'redis', log: '/a.log', launch, say, adviceAfter })
+  return { kept, said, restarted: restarted.promise }
+}
+
+const DIED = 'redis died (exit code 1); starting it again. Its log: /a.log'
 
 test('a death is reported, and followed by a restart', async () => {
-  const deaths: string[] = []
-  const restarted = Promise.withResolvers<Fake>()
   let number = 0
-  const kept = await keepRunning<Fake>({
-    launch: async () => fake(++number),
-    onDeath: (detail) => deaths.push(detail),
-    onFailedRestart: () => assert.fail('no restart failed'),
-    onRestart: restarted.resolve,
-  })
-  kept.current().die('killed by SIGKILL')
-  assert.equal((await restarted.promise).number, 2)
-  assert.deepEqual(deaths, ['killed by SIGKILL'])
-  await kept.stop()
+  const { kept: keeping, said, restarted } = keepFakes(async () => fake(++number))
+  const kept = await keeping
+  kept.current().die('exit code 1')
+  await restarted
   assert.equal(kept.current().number, 2)
+  assert.deepEqual(said, [DIED, 'redis runs again'])
+  await kept.stop()
 })
 
 test('a restart that fails is tried again, after longer and longer pauses', async () => {
-  const failed: unknown[] = []
-  const restarted = Promise.withResolvers<Fake>()
   let number = 0
   const launch = async () => {
     number++
     if (number === 2 || number === 3) throw new Error('port taken')
     return fake(number)
   }
-  const kept = await keepRunning<Fake>({
-    launch,
-    onDeath: (detail) => failed.push(detail),
-    onFailedRestart: (...details) => failed.push(details),
-    onRestart: restarted.resolve,
-  })
+  const { kept: keeping, said, restarted } = keepFakes(launch)
+  const kept = await keeping
+  const began = performance.now()
   kept.current().die('exit code 1')
-  assert.equal((await restarted.promise).number, 4)
-  assert.deepEqual(failed, ['exit code 1', ['port taken', 1, 400], ['port taken', 2, 800]])
+  await restarted
+  assert.equal(kept.current().number, 4)
+  const failed = 'redis could not be started again: port taken'
+  const [second, third] = ['Try 2 follows in 1 s.', 'Try 3 follows in 1 s. Look at it.']
+  assert.deepEqual(said, [DIED, failed, second, failed, third, 'redis runs again'])
+  assert.ok(performance.now() - began > 1_300, 'pauses of 200, 400 and 800 ms')
   await kept.stop()
 })
 
 test('a stop is not reported as a death, and a second stop has no effect', async () => {
-  const kept = await keepRunning({
-    launch: async () => fake(1),
-    onDeath: () => assert.fail('called a stop a death'),
-    onFailedRestart,
-  })
+  const { kept: keeping, said } = keepFakes(async () => fake(1))
+  const kept = await keeping
   await Promise.all([kept.stop(), kept.stop()])
   await kept.stop()
+  assert.deepEqual(said, [])
 })
 
 test('a stop during a restart leaves no server running', async () => {
@@ -82,7 +86,7 @@ test('a stop during a restart leaves no server running', async () => {
     starting.resolve()
     return second.promise
   }
-  const kept = await keepRunning({ launch, onDeath: () => {}, onFailedRestart })
+  const kept = await keepFakes(launch).kept
   kept.current().die('exit code 1')
   await starting.promise
   const stopped = kept.stop()
@@ -93,8 +97,5 @@ test('a stop during a restart leaves no server running', async () => {
 })
 
 test('a first start that fails is an error for the caller', async () => {
-  await assert.rejects(
-    keepRunning({ launch: () => Promise.reject(new Error('no')), onDeath: () => {}, onFailedRestart }),
-    /no/,
-  )
+  await assert.rejects(keepFakes(() => Promise.reject(new Error('no'))).kept, /no/)
 })

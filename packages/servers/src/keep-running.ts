@@ -25,17 +25,21 @@ export interface Kept<R extends Running> {
 export interface KeepRunning<R extends Running> {
   /** Starts one and waits until it is ready. Throws soon after `signal` aborts; leaves nothing running if it throws. */
   launch(signal: AbortSignal): Promise<R>
-  /** Called at each unrequested death. */
-  onDeath(detail: string): void
-  /** Called at each failed restart: how many failed in a row, and in how many milliseconds the next one follows. */
-  onFailedRestart(detail: string, failures: number, nextMs: number): void
-  onRestart?(running: R): void
+  /** For people. */
+  name: string
+  /** The file with its output. */
+  log: string
+  /** Receives a line about each unrequested death and each restart. */
+  say(line: string): void
+  /** What people can do after this number of failed restarts. */
+  adviceAfter(failures: number): string
   /** Abandons the first start. */
   signal?: AbortSignal
 }
 
 /** Starts something and restarts it whenever it dies, after growing pauses. Throws what the first start throws. */
 export async function keepRunning<R extends Running>(options: KeepRunning<R>): Promise<Kept<R>> {
+  const { name, log, say, adviceAfter } = options
   const stopping = new AbortController()
   let running = await options.launch(options.signal ?? stopping.signal)
   let startedAt = performance.now()
@@ -46,13 +50,13 @@ export async function keepRunning<R extends Running>(options: KeepRunning<R>): P
     for (;;) {
       const detail = await running.died
       if (stopping.signal.aborted) return
-      options.onDeath(detail)
+      say(`${name} died (${detail}); starting it again. Its log: ${log}`)
       if (performance.now() - startedAt > settledMs) pauseMs = firstPauseMs
       const next = await relaunch(pauseMs)
       if (next === undefined) return
       running = next
       if (stopping.signal.aborted) return
-      options.onRestart?.(running)
+      say(`${name} runs again`)
       startedAt = performance.now()
       pauseMs = longer(pauseMs)
     }
@@ -66,7 +70,9 @@ export async function keepRunning<R extends Running>(options: KeepRunning<R>): P
         return await options.launch(stopping.signal)
       } catch (error) {
         ms = longer(ms)
-        if (!stopping.signal.aborted) options.onFailedRestart(messageOf(error), failures, ms)
+        if (stopping.signal.aborted) return undefined
+        say(`${name} could not be started again: ${error instanceof Error ? error.message : error}`)
+        say(`Try ${failures + 1} follows in ${Math.ceil(ms / 1_000)} s. ${adviceAfter(failures)}`.trimEnd())
       }
     }
   }
@@ -84,8 +90,4 @@ export async function keepRunning<R extends Running>(options: KeepRunning<R>): P
 
 function longer(ms: number): number {
   return Math.min(ms * 2, longestPauseMs)
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

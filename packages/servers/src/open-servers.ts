@@ -140,17 +140,11 @@ function portFile(dataFolder: string): string {
 
 async function keep(name: ServerName, engine: Engine, location: Location, { say }: OpenServers, signal: AbortSignal) {
   const isFirst = (await readdir(location.folder).catch(() => [])).length === 0
-  const onDeath = (detail: string) =>
-    say(`${name} died (${detail}); starting it again on port ${location.port} with its data`)
-  const onFailedRestart = (detail: string, failures: number, nextMs: number) => {
-    say(`${name} could not be started again: ${detail}`)
-    const next = `Try ${failures + 1} follows in ${Math.ceil(nextMs / 1_000)} s.`
-    say(failures < FAILURES_BEFORE_ADVICE ? next : `${next} ${adviceOn(name, engine, location, failures)}`)
-  }
-  const onRestart = () => say(`${name} runs again on port ${location.port}`)
+  const adviceAfter = (failures: number) =>
+    failures < FAILURES_BEFORE_ADVICE ? '' : adviceOn(name, engine, location, failures)
   const launch = (launchSignal: AbortSignal) => startEngine(engine, location, launchSignal)
   try {
-    return await keepRunning({ launch, onDeath, onFailedRestart, onRestart, signal })
+    return await keepRunning({ name, log: serverLog(location), launch, say, adviceAfter, signal })
   } catch (error) {
     if (isFirst || !(error instanceof DidNotStart)) throw error
     throw new UnusableData(`${error.message}\nIts earlier data is in ${location.folder}`)

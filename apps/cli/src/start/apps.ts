@@ -85,13 +85,10 @@ export function keepApp(
   const log = join(logs, `${app.name}.log`)
   return keepRunning({
     launch: (launchSignal) => launchNode(app.name, { main: app.main, env: app.env, log, graceMs }, launchSignal),
-    onDeath: (detail) => say(`${app.name} died (${detail}); starting it again. Its log: ${log}`),
-    onFailedRestart: (detail, failures, nextMs) => {
-      say(`${app.name} could not be started again: ${detail}`)
-      const next = `Try ${failures + 1} follows in ${Math.ceil(nextMs / 1_000)} s.`
-      say(`${next} If the reason stays, stop with Ctrl-C and fix it.`)
-    },
-    onRestart: ({ pid }) => say(`${app.name} runs again (process ${pid})`),
+    name: app.name,
+    log,
+    say,
+    adviceAfter: () => 'If the reason stays, stop with Ctrl-C and fix it.',
     signal,
   })
 }
