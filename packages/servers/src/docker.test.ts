@@ -9,9 +9,9 @@ const machine = (folder: string) => machineOf({ path: folder, cacheDir: folder }
 
 test('without the program, or without an engine that answers, Docker is missing', async (t) => {
   const folder = await temporaryFolder(t)
-  assert.deepEqual(await findDocker('redis:8.2', machine(folder)), { missing: 'no `docker` on the PATH' })
+  await assert.rejects(findDocker('redis:8.2', machine(folder)), { message: 'no `docker` on the PATH' })
   await standInProgram(folder, 'docker', 'exit 1')
-  assert.deepEqual(await findDocker('redis:8.2', machine(folder)), { missing: 'no Docker engine answers' })
+  await assert.rejects(findDocker('redis:8.2', machine(folder)), { message: 'no Docker engine answers' })
 })
 
 test('an absent image is pulled, with a message', async (t) => {

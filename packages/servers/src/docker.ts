@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto'
 import { userInfo } from 'node:os'
 import { promisify } from 'node:util'
 import { findProgram, sayTime, succeeds } from './machine.ts'
-import type { Engine, Location, Machine, Missing } from './provider.ts'
+import type { Engine, Location, Machine } from './provider.ts'
 
 const run = promisify(execFile)
 
@@ -17,14 +17,9 @@ export interface Image {
   readonly args: readonly string[]
 }
 
-/** The engine of an image, if a Docker engine answers. Throws if the image can't be pulled. */
-export async function dockerEngine(
-  image: Image,
-  machine: Machine,
-  isReady: Engine['isReady'],
-): Promise<Engine | Missing> {
+/** The engine of an image. Throws if no Docker engine answers, or the image can't be pulled. */
+export async function dockerEngine(image: Image, machine: Machine, isReady: Engine['isReady']): Promise<Engine> {
   const docker = await findDocker(image.name, machine)
-  if (typeof docker !== 'string') return docker
   return {
     title: `the image ${image.name} in Docker`,
     folder: 'docker',
@@ -34,14 +29,13 @@ export async function dockerEngine(
   }
 }
 
-/** Returns the `docker` program if an engine answers, after pulling the image if it is absent. */
-export async function findDocker(image: string, { path, say, signal }: Machine): Promise<string | Missing> {
+/** Returns the `docker` program, after pulling the image if it is absent. Throws if no engine answers. */
+export async function findDocker(image: string, { path, say, signal }: Machine): Promise<string> {
   const docker = await findProgram(['docker', 'podman'], path)
-  if (docker === undefined) return { missing: 'no `docker` on the PATH' }
   const answers = await succeeds(
     run(docker, ['version', '--format', '{{.Server.Version}}'], { signal, timeout: 5_000 }),
   )
-  if (!answers) return { missing: 'no Docker engine answers' }
+  if (!answers) throw new Error('no Docker engine answers')
   if (await succeeds(run(docker, ['image', 'inspect', image], { signal, timeout: 10_000 }))) return docker
   say(`Pulling the image ${image}, once`)
   await sayTime('Pulling', run(docker, ['pull', '--quiet', image], { signal }), say)

@@ -15,7 +15,7 @@ test('the first name has priority over the first folder, and a file that is not 
   const path = [join(folder, 'a'), '', join(folder, 'b')].join(delimiter)
   assert.equal(await findProgram(['redis-server', 'valkey-server'], path), redis)
   assert.equal(await findProgram(['valkey-server', 'redis-server'], path), valkey)
-  assert.equal(await findProgram(['mongod'], path), undefined)
+  await assert.rejects(findProgram(['mongod'], path), { message: 'no `mongod` on the PATH' })
 })
 
 for (const [printed, version] of [

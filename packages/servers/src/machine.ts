@@ -6,34 +6,33 @@ import { access, constants, readFile } from 'node:fs/promises'
 import { createServer, type ListenOptions, type Server } from 'node:net'
 import { delimiter, join } from 'node:path'
 import { promisify } from 'node:util'
-import type { Engine, Missing } from './provider.ts'
+import type { Engine } from './provider.ts'
 
 const run = promisify(execFile)
 
-/** The engine of the first of these programs in the folders of `path`, if its version is at least `oldest`. */
+/** The engine of the first of these programs in the folders of `path`. Throws if its version is below `oldest`. */
 export async function installedEngine(
   names: readonly string[],
   oldest: readonly [number, number],
   path: string,
   engineOf: (title: string, folder: string, program: string) => Engine,
-): Promise<Engine | Missing> {
+): Promise<Engine> {
   const program = await findProgram(names, path)
-  if (program === undefined) return { missing: 'not there' }
   const version = await versionOf(program)
-  if (version === undefined) return { missing: `${program} prints no version` }
-  if (!isAtLeast(version, oldest)) return { missing: `${program} is ${version}, too old: ${oldest.join('.')} or later` }
+  if (version === undefined) throw new Error(`${program} prints no version`)
+  if (!isAtLeast(version, oldest)) throw new Error(`${program} is ${version}, too old: ${oldest.join('.')} or later`)
   return engineOf(`${program} ${version}`, 'installed', program)
 }
 
-/** The first of the named programs in the folders of `path` (in the form of the variable PATH), or undefined. */
-export async function findProgram(names: readonly string[], path: string): Promise<string | undefined> {
+/** The first of the named programs in the folders of `path` (in the form of the variable PATH). Throws without any. */
+export async function findProgram(names: readonly string[], path: string): Promise<string> {
   for (const name of names) {
     for (const folder of path.split(delimiter).filter((folder) => folder !== '')) {
       const file = join(folder, name)
       if (await succeeds(access(file, constants.X_OK))) return file
     }
   }
-  return undefined
+  throw new Error(`no \`${names[0]}\` on the PATH`)
 }
 
 /** The version in the output of `program --version`, for example `7.0.15`; undefined if it has none. */

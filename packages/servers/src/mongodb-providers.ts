@@ -5,7 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { type Db, MongoClient, MongoServerError } from 'mongodb'
 import { dockerEngine, type Image } from './docker.ts'
 import { installedEngine, succeeds } from './machine.ts'
-import type { Engine, Location, Machine, Missing, Provider } from './provider.ts'
+import type { Engine, Location, Machine, Provider } from './provider.ts'
 import { secantusVersion, type Wheels } from './wheels.ts'
 
 const oldest = [4, 4] as const
@@ -47,7 +47,6 @@ function mongodEngine(title: string, folder: string, program: string): Engine {
 
 async function fromWheels(wheels: Wheels) {
   const folder = await wheels()
-  if (typeof folder !== 'string') return folder
   return {
     title: `SecantusDB ${secantusVersion}`,
     folder: 'secantusdb',
@@ -86,13 +85,13 @@ const lookupWithinMs = 2_000
 const downloadedVersion = '8.2.6'
 
 /** Downloaded once for this user. Looks the host up first: without a network the download would retry for minutes. */
-async function downloaded({ cacheDir, say }: Machine): Promise<Engine | Missing> {
+async function downloaded({ cacheDir, say }: Machine): Promise<Engine> {
   const { DryMongoBinary, MongoBinary } = await import('mongodb-memory-server-core')
   const wanted = { version: downloadedVersion, downloadDir: join(cacheDir, 'mongod') }
   const title = `mongod ${downloadedVersion}`
   const present = await DryMongoBinary.locateBinary(wanted)
   if (present !== undefined) return mongodEngine(title, 'downloaded', present)
-  if (!(await resolves(downloadHost))) return { missing: `${downloadHost} can't be reached from here` }
+  if (!(await resolves(downloadHost))) throw new Error(`${downloadHost} can't be reached from here`)
   say(`Downloading MongoDB ${downloadedVersion}, once`)
   return mongodEngine(title, 'downloaded', await MongoBinary.getPath(wanted))
 }

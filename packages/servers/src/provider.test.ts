@@ -12,7 +12,7 @@ function open(title: string): Provider {
   return { name: title, find: async () => engine(title) }
 }
 
-const closed: Provider = { name: 'closed', find: async () => ({ missing: 'not there' }) }
+const closed: Provider = { name: 'closed', find: () => Promise.reject(new Error('not there')) }
 const broken: Provider = { name: 'broken', find: () => Promise.reject(new Error('no network')) }
 
 test('the first provider with an engine is used, and no later one is tried', async () => {

@@ -31,12 +31,8 @@ export interface Engine {
 
 export interface Provider {
   readonly name: string
-  /** Returns the engine, or why this provider has none here. */
-  find(): Promise<Engine | Missing>
-}
-
-export interface Missing {
-  readonly missing: string
+  /** Throws why this provider has no engine here. */
+  find(): Promise<Engine>
 }
 
 /** The facts about this machine that providers need. */
@@ -77,9 +73,7 @@ export async function useFirstProvider<T>(
   const reasons: string[] = []
   for (const provider of providers) {
     try {
-      const found = await provider.find()
-      if (!('missing' in found)) return await use(found)
-      reasons.push(`${provider.name}: ${found.missing}`)
+      return await use(await provider.find())
     } catch (error) {
       signal.throwIfAborted()
       if (error instanceof UnusableData || error instanceof DataInUse) throw error

