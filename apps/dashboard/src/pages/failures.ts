@@ -3,7 +3,7 @@ import { hash } from 'node:crypto'
 import type { FailedJobGroups, FailedJobPage } from '@sluice/contract'
 import { asViewersSee, orUnavailable } from '@sluice/queue'
 import { html } from 'hono/html'
-import { actForm, type Cell, count, facts, moment, table } from './layout.ts'
+import { actForm, type Cell, count, discardForm, facts, moment, table } from './layout.ts'
 import { type Html, isOperator, type Page, type PagesDeps, type Show, type Visit } from './page.ts'
 
 type Group = FailedJobGroups['groups'][number]
@@ -13,15 +13,6 @@ const JOBS_SHOWN = 50
 async function groupsFor(visit: Visit, { readGroups }: PagesDeps): Promise<FailedJobGroups> {
   const groups = await orUnavailable(readGroups())
   return isOperator(visit) ? groups : asViewersSee.groups(groups)
-}
-
-/** Shows the group that the path names. */
-function ofGroup(show: (group: Group, visit: Visit, deps: PagesDeps) => Page | Promise<Page>): Show {
-  return async (visit, deps) => {
-    const { groups } = await groupsFor(visit, deps)
-    const group = groups.find(({ reasonGroup }) => nameOf(reasonGroup) === visit.params.group)
-    return group === undefined ? GONE : show(group, visit, deps)
-  }
 }
 
 /** Shows the groups, those with the most threads first. */
@@ -35,10 +26,13 @@ ${table('Failed jobs by reason', heads, groups.map(groupCells), 'No failed job.'
   return { title: 'Failures by reason', body }
 }
 
-/** Shows the newest jobs of a group. */
-export const groupPage = ofGroup(async (group, visit, { failedJobs }) => {
+/** Shows the group that the path names, with its newest jobs. */
+export const groupPage: Show = async (visit, deps) => {
+  const { groups } = await groupsFor(visit, deps)
+  const group = groups.find(({ reasonGroup }) => nameOf(reasonGroup) === visit.params.group)
+  if (group === undefined) return GONE
   const { reasonGroup, jobs, threads, newestAt, oldestAt, reason } = group
-  const page = await orUnavailable(failedJobs.list({ filter: { reasonGroup }, limit: JOBS_SHOWN }))
+  const page = await orUnavailable(deps.failedJobs.list({ filter: { reasonGroup }, limit: JOBS_SHOWN }))
   const { jobs: newest } = isOperator(visit) ? page : asViewersSee.page(page)
   const about = { Jobs: jobs, Threads: threads, Newest: moment(newestAt), Oldest: moment(oldestAt) }
   const heads = ['Job', 'Tenant', 'Threads', 'Tries', 'Failed']
@@ -48,18 +42,7 @@ ${isOperator(visit) && actsOf(visit, group)}
 <h2>${jobs > JOBS_SHOWN ? `The newest ${JOBS_SHOWN} jobs` : 'Jobs'}</h2>
 <div id="jobs" data-refresh>${table('Failed jobs', heads, newest.map(jobCells))}</div>`
   return { title: 'Failures of one reason', body }
-})
-
-/** Asks before all jobs of a group are discarded. */
-export const askDiscardGroup = ofGroup((group, visit) => {
-  const { reasonGroup, jobs, threads } = group
-  const discard = html`${filterFields(group)}<button class="danger">Discard ${count(jobs, 'job')}</button>`
-  const body = html`<p class="reason">${reasonGroup}</p>
-<p class="problem">This removes ${count(jobs, 'job')} with ${count(threads, 'thread')} for good. What their requests brought is lost.</p>
-<div class="acts">${actForm(visit, '/failures/discard', discard)}
-<a class="button quiet" href="/failures/${nameOf(reasonGroup)}">Keep them</a></div>`
-  return { title: `Discard ${count(jobs, 'job')}?`, body }
-})
+}
 
 const GONE: Page = {
   title: 'No failed job has this reason',
@@ -82,9 +65,10 @@ function jobCells({ id, name, tenant, threads, attempts, failedAt }: FailedJobPa
 }
 
 function actsOf(visit: Visit, group: Group): Html {
-  const retry = html`${filterFields(group)}<button>Retry ${count(group.jobs, 'job')}</button>`
+  const fields = filterFields(group)
+  const retry = html`${fields}<button>Retry ${count(group.jobs, 'job')}</button>`
   return html`<div class="acts">${actForm(visit, '/failures/retry', retry)}
-<a class="button danger" href="/failures/${nameOf(group.reasonGroup)}/discard">Discard …</a></div>`
+${discardForm(visit, '/failures/discard', group, fields)}</div>`
 }
 
 /** Selects the jobs that the page counts, and none that fail later. */

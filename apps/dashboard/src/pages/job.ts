@@ -1,10 +1,10 @@
 // The page of a failed job: its tries, its failed threads, the problem that its caller got and, when asked, its payload.
+import { inspect } from 'node:util'
 import { type FailedJob, PROBLEMS } from '@sluice/contract'
 import { traceIdOf } from '@sluice/ops'
 import { asViewersSee, orUnavailable } from '@sluice/queue'
 import { html } from 'hono/html'
-import { cutPayload } from './cut-payload.ts'
-import { actForm, type Cell, count, facts, moment, table, threadLink, traceLink } from './layout.ts'
+import { actForm, type Cell, count, discardForm, facts, moment, table, threadLink, traceLink } from './layout.ts'
 import { type Html, isOperator, type PagesDeps, type Show, type Visit } from './page.ts'
 
 /** Shows a failed job. A job in another state is searched. @param isRevealed with its payload. */
@@ -27,7 +27,7 @@ export async function jobPage(visit: Visit, deps: PagesDeps, isRevealed = false)
 <p class="problem reason">${job.reason}</p>
 ${isOperator(visit) && actsOf(visit, job, isRevealed)}
 ${historyOf(job)}
-${isRevealed && html`<h2 id="payload">Payload</h2><pre tabindex="0" aria-labelledby="payload" role="region">${JSON.stringify(cutPayload(job.payload), null, 2)}</pre>`}`
+${isRevealed && html`<h2 id="payload">Payload</h2><pre tabindex="0" aria-labelledby="payload" role="region">${inspect(job.payload, SHOWN)}</pre>`}`
   return { title: 'Failed job', body }
 }
 
@@ -40,20 +40,10 @@ ${job.failedThreadCount > 0 && failedThreads(job)}
 <p><code>${PROBLEMS.job_failed.status} job_failed</code>: ${PROBLEMS.job_failed.title}. ${PROBLEMS.job_failed.meaning}</p>`
 }
 
-/** Asks before a job is discarded. */
-export const askDiscardJob: Show = async (visit, { failedJobs }) => {
-  const job = await orUnavailable(failedJobs.find(String(visit.params.id)))
-  if (job === undefined) return undefined
-  const body = html`<p class="problem">This removes 1 job with ${count(job.threads, 'thread')} (${job.name}) for good. What its request brought is lost.</p>
-<div class="acts">${actForm(visit, `/jobs/${job.id}/discard`, html`<button class="danger">Discard 1 job</button>`)}
-<a class="button quiet" href="/jobs/${job.id}">Keep it</a></div>`
-  return { title: 'Discard 1 job?', body }
-}
-
-function actsOf(visit: Visit, { id }: FailedJob, isRevealed: boolean): Html {
+function actsOf(visit: Visit, { id, threads }: FailedJob, isRevealed: boolean): Html {
   return html`<div class="acts">${actForm(visit, `/jobs/${id}/retry`, html`<button>Retry</button>`)}
 ${!isRevealed && actForm(visit, `/jobs/${id}/reveal`, html`<button class="quiet">Reveal the payload</button>`)}
-<a class="button danger" href="/jobs/${id}/discard">Discard …</a></div>`
+${discardForm(visit, `/jobs/${id}/discard`, { jobs: 1, threads })}</div>`
 }
 
 function failedThreads({ tenant, failedThreads: threads, failedThreadCount }: FailedJob): Html {
@@ -65,5 +55,8 @@ function failedThreads({ tenant, failedThreads: threads, failedThreadCount }: Fa
   return html`<h2>${count(failedThreadCount, 'thread')} could not be stored</h2>${table('Failed threads', ['Place', 'Thread', 'Reason'], rows)}
 ${failedThreadCount > threads.length && html`<p class="note">${failedThreadCount - threads.length} more are not listed.</p>`}`
 }
+
+/** Of a payload, what suffices to recognise its threads. Deeper levels belong to no payload of ours. */
+const SHOWN = { depth: 6, maxArrayLength: 10, maxStringLength: 300, compact: false }
 
 const quoted = (reason: string) => html`<span class="reason">${reason}</span>`

@@ -54,6 +54,19 @@ export function actForm({ csrf }: Session, action: string, content: Html): Html 
   return html`<form method="post" action="${action}"><input type="hidden" name="csrf" value="${csrf}">${content}</form>`
 }
 
+/** A form that discards failed jobs. It first opens a question that names their number. */
+export function discardForm(
+  session: Session,
+  action: string,
+  { jobs, threads }: Record<'jobs' | 'threads', number>,
+  fields: Html | '' = '',
+): Html {
+  const discard = html`${fields}<button class="danger">Discard ${count(jobs, 'job')}</button>`
+  return html`<details><summary class="button danger">Discard …</summary>
+<p class="problem">This removes ${count(jobs, 'job')} with ${count(threads, 'thread')} for good. What was posted in them is lost.</p>
+${actForm(session, action, discard)}</details>`
+}
+
 /** A moment in UTC, and how long ago it is. */
 export function moment(iso: string): Html {
   const at = new Date(iso)

@@ -2,43 +2,36 @@
 import type { LaneOperationKind, OperationKind, OperationRequest } from '@sluice/contract'
 import { parseFailedJobFilter } from '@sluice/contract'
 import { LANES, orUnavailable } from '@sluice/queue'
-import { html } from 'hono/html'
-import { askDiscardGroup, groupPage, groupsPage } from './failures.ts'
+import { groupPage, groupsPage } from './failures.ts'
 import { findBox, findPage } from './find.ts'
 import { importPage, importsPage } from './imports.ts'
-import { askDiscardJob, jobPage } from './job.ts'
+import { jobPage } from './job.ts'
 import { operationsPage } from './operations.ts'
 import { overviewPage } from './overview.ts'
-import type { Page, Show, Visit } from './page.ts'
+import type { Show, Visit } from './page.ts'
 import { recentPage } from './recent.ts'
 import { threadPage } from './thread.ts'
 
-/** What GET shows. Discards are asked for by GET too, and only operators may ask. */
-export const pages: Record<'all' | 'operators', Record<string, Show>> = {
-  all: {
-    '/': findBox,
-    '/find': findPage,
-    '/thread': threadPage,
-    '/recent': recentPage,
-    '/overview': overviewPage,
-    '/failures': groupsPage,
-    '/failures/:group': groupPage,
-    '/jobs/:id': jobPage,
-    '/imports': importsPage,
-    '/imports/:id': importPage,
-    '/operations': operationsPage,
-  },
-  operators: {
-    '/failures/:group/discard': askDiscardGroup,
-    '/jobs/:id/discard': askDiscardJob,
-  },
+/** What GET shows. */
+export const pages: Record<string, Show> = {
+  '/': findBox,
+  '/find': findPage,
+  '/thread': threadPage,
+  '/recent': recentPage,
+  '/overview': overviewPage,
+  '/failures': groupsPage,
+  '/failures/:group': groupPage,
+  '/jobs/:id': jobPage,
+  '/imports': importsPage,
+  '/imports/:id': importPage,
+  '/operations': operationsPage,
 }
 
 /** Opens an operation on failed jobs, which an API carries out. */
 function operate(kind: OperationKind, requestOf: (visit: Visit) => OperationRequest | undefined): Show {
   return async (visit, { failedJobs, operations, log }) => {
     const request = requestOf(visit)
-    if (request === undefined) return INCOMPLETE
+    if (request === undefined) return undefined
     const { by } = visit.visitor
     const total = 'ids' in request ? request.ids.length : await orUnavailable(failedJobs.count(request.filter))
     const { id: operationId } = await operations.open(kind, request, total, by)
@@ -63,15 +56,9 @@ function named({ params }: Visit): OperationRequest {
 
 function grouped({ body }: Visit): OperationRequest | undefined {
   const { reasonGroup, until } = Object(body)
-  // Without one of them, the filter would match other jobs than the page named.
+  // Without one of them, the filter would match other jobs than the page named. A form of the page has both.
   const filter = parseFailedJobFilter({ reasonGroup: reasonGroup ?? null, until: until ?? null })
   return filter.ok ? { filter: filter.value } : undefined
-}
-
-const INCOMPLETE: Page = {
-  title: 'The form is incomplete',
-  body: html`<p>Load the page of the <a href="/failures">failures</a> again.</p>`,
-  status: 400,
 }
 
 /** What POST does, for operators only. */
