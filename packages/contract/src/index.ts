@@ -5,8 +5,13 @@ export { FAULT_CODES, type Fault, type FaultCode, FaultSchema, fieldFault, type 
 export { effectiveScore, parseIsoDate, type Votes } from './field-values.ts'
 export * from './find-schemas.ts'
 export * from './overview-schemas.ts'
-export { createTextParser, type ParsedArray, type TextParser } from './parse-text.ts'
-export { createThreadParser, type ParsedText } from './parse-thread.ts'
+export {
+  createTextParser,
+  createThreadParser,
+  type ParsedArray,
+  type ParsedText,
+  type TextParser,
+} from './parse-thread.ts'
 export * from './prefer.ts'
 export * from './problem.ts'
 export * from './problems.ts'

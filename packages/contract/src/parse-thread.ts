@@ -1,11 +1,11 @@
-// Parses the text of a thread: UTF-8, bounded nesting, JSON, the schema. Brings the thread into normal form, in which it
-// is queued, stored and returned.
+// Parses the text of a body, one thread or an array of threads: UTF-8, bounded nesting, JSON, the schema. Brings threads
+// into normal form, in which they are queued, stored and returned.
 import { isUtf8 } from 'node:buffer'
 import type { ValidateFunction } from 'ajv'
 import { NO_FAULTS, NOT_AN_OBJECT, refuse } from './faults.ts'
 import { isRecord, parseIsoDate, type Votes } from './field-values.ts'
 import type { JsonBounds, RefusedText } from './refused-text.ts'
-import { refuseBeyondBounds, refuseSyntax, refuseText, withExternalId } from './refused-text.ts'
+import { EMPTY_IMPORT, refuseBeyondBounds, refuseSyntax, refuseText, withExternalId } from './refused-text.ts'
 import { threadFaults } from './thread-faults.ts'
 import type { FieldNames, Limits, PrunedQuote, PrunedRequest, QuoteFields, Thread } from './thread-request.ts'
 import { fieldNames, ThreadRequestSchema } from './thread-request.ts'
@@ -15,7 +15,10 @@ import { SOURCE, type Warning, withWarnings } from './warnings.ts'
 /** One thread of a text. `errors` lists at most 50 faults, `total` counts all. */
 export type ParsedText = { ok: true; thread: Thread; warnings?: Warning[] } | RefusedText
 
-export type ParseOptions = { strict: boolean }
+/** The elements of an array, each for itself. */
+export type ParsedArray = { ok: true; elements: ParsedText[] } | RefusedText
+
+type ParseOptions = { strict: boolean }
 
 /**
  * Makes the parser of threads for its limits. The parser accepts any parsed JSON value and never throws. It looks at
@@ -47,11 +50,28 @@ export function createThreadParser(limits: Limits) {
   }
 }
 
-/** Makes the parser of texts in UTF-8 with one thread each. It never throws. */
-export function createThreadTextParser(parseThread: ReturnType<typeof createThreadParser>, limits: Limits) {
-  return (text: Buffer, options: ParseOptions): ParsedText => {
-    const json = parseJson(text, limits)
-    return json.ok ? parseThread(json.value, options) : json
+/** Parses texts. It returns plain data, so that another thread can parse for this one. It never throws. */
+export type TextParser = ReturnType<typeof createTextParser>
+
+/** Makes the parsers of texts for their limits. */
+export function createTextParser(limits: Limits) {
+  const parseThread = createThreadParser(limits)
+  return {
+    /** Parses one thread. */
+    thread(text: Buffer, options: ParseOptions): ParsedText {
+      const json = parseJson(text, limits)
+      return json.ok ? parseThread(json.value, options) : json
+    },
+    /** Parses an array of at most `maxItems` threads. */
+    array(text: Buffer, { maxItems, ...options }: ParseOptions & { maxItems: number }): ParsedArray {
+      const json = parseJson(text, limits)
+      if (!json.ok) return json
+      if (!Array.isArray(json.value)) return refuseText('type', 'The body must be a JSON array.')
+      if (json.value.length === 0) return EMPTY_IMPORT
+      return json.value.length > maxItems
+        ? refuseText('too_many', `An array may have at most ${maxItems} items; send application/x-ndjson for more.`)
+        : { ok: true, elements: json.value.map((element) => parseThread(element, options)) }
+    },
   }
 }
 
