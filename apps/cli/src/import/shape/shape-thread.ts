@@ -76,26 +76,7 @@ function limitOf(name: string, limits: Limits): number {
   return limits.string
 }
 
-/** Whether the quote can be sent as it is, which nearly every one can. */
-function isFit(quote: QuoteInput, limits: Limits): boolean {
-  const { text, attachments, externalId, replyingTo, speaker, username } = quote
-  return (
-    attachments === undefined &&
-    text.trim() !== '' &&
-    isShort(text, limits.text) &&
-    isShort(externalId, limits.externalId) &&
-    isShort(replyingTo, limits.externalId) &&
-    isShort(speaker, limits.string) &&
-    isShort(username, limits.string)
-  )
-}
-
-function isShort(text: string | null | undefined, limit: number): boolean {
-  return !text || (text.length <= limit && text.isWellFormed())
-}
-
 function shapeQuote(quote: QuoteInput, limits: Limits, note: Note, quotes: QuoteRequest[]): void {
-  if (isFit(quote, limits)) return void quotes.push(quote)
   const { attachments, text, ...fields } = quote
   const shown = text.trim() === '' ? namesOfFiles(attachments, note) : wellFormed(text, note)
   if (text.trim() !== '') for (const _ of attachments ?? []) note('skipped', 'names of files beside a text')
