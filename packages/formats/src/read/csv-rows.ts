@@ -2,7 +2,7 @@
 import { pipeline, Readable } from 'node:stream'
 import { CsvError, type Info, parse } from 'csv-parse'
 import { FormatError, type InputFile, type Place, type Rejected, rejected } from '../format.ts'
-import { LONGEST_RECORD_BYTES } from './read-lines.ts'
+import { LONGEST_RECORD_BYTES } from './json-records.ts'
 import { decodeBeginning, readBeginning, utf8Chunks } from './utf8-chunks.ts'
 
 export interface CsvRow {

@@ -3,8 +3,10 @@ import { isUtf8 } from 'node:buffer'
 import type { Format, Found, InputFile, Place, ReadFile, Rejected } from '../format.ts'
 import { eachFile, rejected, skipped } from '../format.ts'
 import { JsonScanner, type ScannedValue } from './json-scanner.ts'
-import { LONGEST_RECORD_BYTES, readLines } from './read-lines.ts'
 import { utf8Chunks } from './utf8-chunks.ts'
+
+/** In bytes. A request has at most 10 MiB by default, and a longer thread is sent in parts. */
+export const LONGEST_RECORD_BYTES = 32 * 1024 * 1024
 
 /** A record that is JSON. */
 export interface JsonRecord {
@@ -63,10 +65,49 @@ export async function* readJson(
   yield isCut ? [rejected('The file ends before its JSON does.', { path: file.path }, '')] : last
 }
 
-/** Reads each line as a record: twice as fast as `readJson`, and a line that is no JSON harms no other. */
-export async function* readJsonLines(file: InputFile): AsyncGenerator<(JsonRecord | Rejected)[]> {
-  for await (const lines of readLines(file))
-    yield lines.map((line) => parseValue(line, file.path, LONGEST_RECORD_BYTES))
+const [NEWLINE, SPACE] = [0x0a, 0x20]
+
+/**
+ * Reads each line as a record: twice as fast as `readJson`, and a line that is no JSON harms no other. Blank lines are
+ * skipped. Memory: a chunk and a line.
+ */
+export async function* readJsonLines(
+  file: InputFile,
+  longest = LONGEST_RECORD_BYTES,
+): AsyncGenerator<(JsonRecord | Rejected)[]> {
+  let line = 0
+  /** Of the line that has not ended. Of one that is too long, only the beginning is kept. */
+  let pieces: Buffer[] = []
+  let length = 0
+
+  function add(piece: Buffer): void {
+    if (length <= longest) pieces.push(piece)
+    length += piece.length
+  }
+
+  function endLine(): (JsonRecord | Rejected)[] {
+    const [only = Buffer.alloc(0)] = pieces
+    const bytes = pieces.length > 1 ? Buffer.concat(pieces) : only
+    const isTooLong = length > longest
+    line += 1
+    pieces = []
+    length = 0
+    if (!bytes.some((byte) => byte > SPACE)) return []
+    return [parseValue({ path: '', pointer: '', line, bytes, isTooLong }, file.path, longest)]
+  }
+
+  for await (const chunk of utf8Chunks(file)) {
+    const records: (JsonRecord | Rejected)[] = []
+    let start = 0
+    for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, start)) {
+      add(chunk.subarray(start, end))
+      records.push(...endLine())
+      start = end + 1
+    }
+    add(chunk.subarray(start))
+    yield records
+  }
+  yield endLine()
 }
 
 /** The bytes that are shown of a record that is too long. */

@@ -1,19 +1,23 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'vitest'
 import { inputFile } from '../read-all.test-support.ts'
-import { readLines } from './read-lines.ts'
+import { readJsonLines } from './json-records.ts'
 
+/** The line, the reason and the text of each line. None of them is JSON. */
 async function linesOf(content: string | Buffer, longest?: number) {
   const found = []
-  for await (const lines of readLines(inputFile('a', content), longest)) found.push(...lines)
-  return found
+  for await (const records of readJsonLines(inputFile('a', content), longest)) found.push(...records)
+  return found.map((one) => {
+    assert.ok(one.kind === 'rejected')
+    return { line: one.place.line, text: String(one.record), reason: one.reason }
+  })
 }
 
 describe('reading lines gives', () => {
   it('each line with its number, without blank ones, whatever ends them', async () => {
     const lines = await linesOf('a\r\n\n  \nbcdef\ng')
     assert.deepEqual(
-      lines.map(({ line, bytes }) => [line, bytes.toString()]),
+      lines.map(({ line, text }) => [line, text]),
       [
         [1, 'a\r'],
         [4, 'bcdef'],
@@ -26,12 +30,12 @@ describe('reading lines gives', () => {
   it('the beginning of a line that is too long, and the lines around it', async () => {
     const lines = await linesOf(`a\n${'b'.repeat(2_000)}\nc\n${'d'.repeat(2_000)}`, 1_500)
     assert.deepEqual(
-      lines.map(({ line, isTooLong }) => [line, isTooLong]),
+      lines.map(({ line, text, reason }) => [line, text.length, reason.includes('longer than 1500 bytes')]),
       [
-        [1, false],
-        [2, true],
-        [3, false],
-        [4, true],
+        [1, 1, false],
+        [2, 1_000, true],
+        [3, 1, false],
+        [4, 1_000, true],
       ],
     )
   })
@@ -40,7 +44,7 @@ describe('reading lines gives', () => {
     const text = '\ufeffGröße\n😀'
     for (const bytes of [Buffer.from(text), Buffer.from(text, 'utf16le'), Buffer.from(text, 'utf16le').swap16()])
       assert.deepEqual(
-        (await linesOf(bytes)).map((line) => line.bytes.toString()),
+        (await linesOf(bytes)).map(({ text }) => text),
         ['Größe', '😀'],
       )
   })
