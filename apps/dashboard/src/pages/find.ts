@@ -1,8 +1,20 @@
-// The search box, and the page of its hits.
-import { type FindQuery, FOUND_STATES, type Hit, parseFindQuery, SERVICES, type Searched } from '@sluice/contract'
-import { asViewersSee, QueueUnavailableError, SearchesFullError } from '@sluice/queue'
+// The search box, the page of its hits, and the page of the jobs that completed or failed last.
+import type { FailedJobPage, FindQuery, Hit, Searched } from '@sluice/contract'
+import { FOUND_STATES, parseFindQuery, SERVICES } from '@sluice/contract'
+import { asViewersSee, orUnavailable, QueueUnavailableError, SearchesFullError } from '@sluice/queue'
 import { html } from 'hono/html'
-import { type Cell, count, moment, shown, TABLE_END, tableBegin, tableRow, threadLink, traceLink } from './layout.ts'
+import {
+  type Cell,
+  count,
+  moment,
+  shown,
+  TABLE_END,
+  table,
+  tableBegin,
+  tableRow,
+  threadLink,
+  traceLink,
+} from './layout.ts'
 import { type Html, isOperator, type PagesDeps, type Show, type Visit } from './page.ts'
 
 /** A search ends after this time, and the page shows what was found. A million jobs take some four seconds. */
@@ -60,7 +72,27 @@ export const findPage: Show = async (visit, deps) => {
   return { title: 'Find', body: html`${form}<p class="problem" role="alert">${why}</p>`, status: 400 }
 }
 
-export const HEADS = ['What', 'State', 'Tenant', 'When', 'Reason or outcome']
+/** Of the jobs that ended last. */
+const SHOWN = 50
+
+/** Shows the jobs that completed or failed last. */
+export const recentPage: Show = async (visit, { listRecent, failedJobs, traceUrl }) => {
+  const reads = Promise.all([listRecent({}), failedJobs.list({ filter: {}, limit: SHOWN })])
+  const [completed, failed] = await orUnavailable(reads)
+  const { jobs } = isOperator(visit) ? failed : asViewersSee.page(failed)
+  const ended = [...completed.jobs, ...jobs.map(failedHit)].sort((one, other) => endOf(other) - endOf(one))
+  const rows = ended.slice(0, SHOWN).map((hit) => hitCells(hit, traceUrl))
+  const body = html`<div id="recent" data-refresh>${table('Recent jobs', HEADS, rows, 'No job has ended.')}</div>`
+  return { title: 'Recent jobs', body }
+}
+
+function failedHit({ enqueuedAt, failedAt, reasonGroup: _, ...job }: FailedJobPage['jobs'][number]): Hit {
+  return { kind: 'job', state: 'failed', ...job, acceptedAt: enqueuedAt, endedAt: failedAt }
+}
+
+const endOf = ({ endedAt = '' }: Hit) => Date.parse(endedAt)
+
+const HEADS = ['What', 'State', 'Tenant', 'When', 'Reason or outcome']
 
 /** A hit as a row of a table with these heads. */
 export function hitCells(hit: Hit, traceUrl: string | null): Cell[] {

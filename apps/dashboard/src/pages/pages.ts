@@ -3,13 +3,12 @@ import type { LaneOperationKind, OperationKind, OperationRequest } from '@sluice
 import { parseFailedJobFilter } from '@sluice/contract'
 import { LANES, orUnavailable } from '@sluice/queue'
 import { groupPage, groupsPage } from './failures.ts'
-import { findBox, findPage } from './find.ts'
+import { findBox, findPage, recentPage } from './find.ts'
 import { importPage, importsPage } from './imports.ts'
 import { jobPage } from './job.ts'
 import { operationsPage } from './operations.ts'
 import { overviewPage } from './overview.ts'
 import type { Show, Visit } from './page.ts'
-import { recentPage } from './recent.ts'
 import { threadPage } from './thread.ts'
 
 /** What GET shows. */
