@@ -6,8 +6,7 @@ import { processEnv } from '@sluice/ops/settings'
 import { Command, CommanderError } from 'commander'
 import { messageForPeople, RedisAwayError } from './errors.ts'
 import type { ApiOptions } from './find-api.ts'
-import type { CreateLink } from './login/login-command.ts'
-import type { QueueAddress } from './start/find-queue.ts'
+import type { CreateLink, QueueAddress } from './login/login-command.ts'
 import { findMongodb, instancePaths, readRunning } from './start/instance.ts'
 
 // The reader of our output may end before us; that must not cut an orderly stop short.
@@ -54,7 +53,7 @@ const createLink: CreateLink = (address, role) =>
   })
 
 const auditLoad = async () => {
-  const { findQueue } = await import('./start/find-queue.ts')
+  const { findQueue } = await import('./login/login-command.ts')
   const address = findQueue(env, await readRunning(instancePaths(folder).running))
   return withRedis(address, async (redis, { createLoadAudit, queueKeys }) => {
     const audit = createLoadAudit(redis, queueKeys(address.queue))

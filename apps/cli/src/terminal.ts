@@ -42,18 +42,18 @@ export function describeSeconds(seconds: number): string {
 const LEAST_SHOWN = 1.999
 
 /** A date, or the time until then (`90d`); throws commander's InvalidArgumentError. */
-export function parseEnd(text: string, now = Date.now()): Date {
-  return parseMoment(text, now, 1, 'a time from now (90d)')
+export function parseEnd(text: string): Date {
+  return parseMoment(text, 1, 'a time from now (90d)')
 }
 
 /** A date, or the time since then (`2h`); throws commander's InvalidArgumentError. */
-export function parsePast(text: string, now = Date.now()): Date {
-  return parseMoment(text, now, -1, 'how long ago (2h)')
+export function parsePast(text: string): Date {
+  return parseMoment(text, -1, 'how long ago (2h)')
 }
 
-function parseMoment(text: string, now: number, direction: 1 | -1, relative: string): Date {
+function parseMoment(text: string, direction: 1 | -1, relative: string): Date {
   const seconds = durationSeconds(text)
-  if (seconds !== undefined) return new Date(now + direction * seconds * 1_000)
+  if (seconds !== undefined) return new Date(Date.now() + direction * seconds * 1_000)
   const date = parseIsoDate(text)
   if (date !== undefined) return new Date(date)
   throw new InvalidArgumentError(`Write ${relative} or an ISO 8601 date (2030-01-31, 2030-01-31T12:00Z).`)

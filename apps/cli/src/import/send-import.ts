@@ -4,6 +4,7 @@ import { basename, resolve } from 'node:path'
 import { createClient, type Retry } from '@sluice/client'
 import { UserError } from '../errors.ts'
 import type { Target } from '../find-api.ts'
+import { describeSeconds } from '../terminal.ts'
 import { type Checkpoint, createCheckpoint, saveProgress } from './account/checkpoint.ts'
 import { createLedger, emptyTally, threadsIn } from './account/ledger.ts'
 import { createRejectedFile, rejectedPathOf, touchesInput } from './account/rejected-file.ts'
@@ -13,7 +14,6 @@ import type { ImportDeps, ImportRequest, RunState, Stops } from './import-reques
 import { type Input, STDIN } from './input/input.ts'
 import { createSender } from './send/send-threads.ts'
 import { createShaper } from './shape/shape-thread.ts'
-import { duration } from './show/summary.ts'
 
 /** Resolves when everything is stored or rejected. */
 export async function sendImport(
@@ -93,6 +93,6 @@ function createRetryNotes(say: (line: string) => void): (retry: Retry) => void {
   return ({ cause, delayMs }) => {
     if (performance.now() - lastAt < RETRY_NOTE_MS) return
     lastAt = performance.now()
-    say(`${cause.message} Trying again in ${duration(Math.ceil(delayMs / 1_000))}.`)
+    say(`${cause.message} Trying again in ${describeSeconds(delayMs / 1_000)}.`)
   }
 }

@@ -155,8 +155,8 @@ function withFilter(command: Command): Command {
     .option('--external-id <id>', 'with a thread of this externalId')
     .option('--reason <text>', 'whose reason contains this text')
     .option('--reason-group <text>', 'whose reason is this one but for quoted texts, numbers and ids: see `show`')
-    .option('--since <when>', 'that failed since a date, or not longer ago (2h)', (text) => parsePast(text))
-    .option('--until <when>', 'that failed until a date, or longer ago (2h)', (text) => parsePast(text))
+    .option('--since <when>', 'that failed since a date, or not longer ago (2h)', parsePast)
+    .option('--until <when>', 'that failed until a date, or longer ago (2h)', parsePast)
 }
 
 function filterOf({ since, until, ...options }: FilterOptions): FailedJobFilter {

@@ -56,7 +56,7 @@ function createCommand(deps: KeysDeps): Command {
     .addOption(role.choices(KEY_ROLES).default('importer'))
     .option('--tenant <name>', 'the tenant whose data the key opens; required for an importer')
     .option('--name <name>', 'your name for the key, which no other working key of the tenant has', 'default')
-    .option('--expires <when>', 'a time from now (90d) or an ISO 8601 date', (text) => parseEnd(text))
+    .option('--expires <when>', 'a time from now (90d) or an ISO 8601 date', parseEnd)
   return withLimits(command).action(async (options: CreateOptions) => {
     const { role, tenant, name, expires } = options
     const limits = limitsOf(options)
@@ -131,9 +131,7 @@ function rotateCommand(deps: KeysDeps): Command {
     .description('Creates a key that replaces another one; the old key works until the overlap ends')
     .argument('<name|id>', 'the name of the key, or the first six or more digits of its id')
     .addOption(overlap.argParser(parseDuration).default(DAY_SECONDS, '24h'))
-    .option('--expires <when>', 'a time from now (90d) or an ISO 8601 date (default: that of the old key)', (text) =>
-      parseEnd(text),
-    )
+    .option('--expires <when>', 'a time from now (90d) or an ISO 8601 date (default: that of the old key)', parseEnd)
     .action(async (reference: string, { overlap, expires }: RotateOptions) => {
       const options = { overlapSeconds: overlap, ...(expires !== undefined && { expiresAt: expires }) }
       const rotated = await withDb(deps, (db) => rotateKey(db, reference, options))

@@ -1,11 +1,16 @@
 // The command `sluice login`: prints a link that logs in to the dashboard once. It needs Redis only, because people look
 // at the queue when MongoDB is away.
-import { dashboardUrlSetting, type Environment, readSettings } from '@sluice/ops'
+import { dashboardUrlSetting, type Environment, processSettings, readSettings } from '@sluice/ops'
 import { Command, Option } from 'commander'
-import { findQueue, type QueueAddress } from '../start/find-queue.ts'
-import { instancePaths, readRunning } from '../start/instance.ts'
+import { instancePaths, type RunningInstance, readRunning } from '../start/instance.ts'
 
 export type LoginRole = 'operator' | 'viewer'
+
+/** Where a queue is. */
+export interface QueueAddress {
+  redisUrl: string
+  queue: string
+}
 
 /** Stores a link in the Redis of a queue, and returns its token. @throws {RedisAwayError} */
 export type CreateLink = (server: QueueAddress, role: LoginRole) => Promise<string>
@@ -29,6 +34,16 @@ export function loginCommand({ folder, env, createLink, print }: LoginDeps): Com
       const { url } = readSettings({ url: dashboardUrlSetting }, dashboard)
       print(loginLink(url ?? 'http://127.0.0.1:3001', await createLink(findQueue(env, running), role)))
     })
+}
+
+/**
+ * The queue of the environment, else of the `start` in the folder, else the usual one.
+ *
+ * @throws {SettingsError} if the environment names a queue that can't be used.
+ */
+export function findQueue(env: Environment, running: RunningInstance | undefined): QueueAddress {
+  const { redisUrl, queue } = processSettings
+  return readSettings({ redisUrl, queue }, { ...env, REDIS_URL: env.REDIS_URL || running?.redisUrl })
 }
 
 /** The address of a link's page. */

@@ -21,9 +21,7 @@ export function listCommand(deps: SourcesDeps): Command {
   const command = new Command('list').description('Lists stored threads, those first that were accepted last')
   return apiOptions(command, 'importer')
     .option('--service <service>', 'only those of this service, such as slack')
-    .option('--since <when>', 'only those first accepted since a date, or not longer ago (2h)', (text) =>
-      parsePast(text),
-    )
+    .option('--since <when>', 'only those first accepted since a date, or not longer ago (2h)', parsePast)
     .option('--limit <number>', 'how many threads', parseCount, DEFAULT_SHOWN)
     .option('--json', 'as JSON')
     .action((options: ListOptions) => list(deps, options))

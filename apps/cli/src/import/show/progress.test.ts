@@ -41,7 +41,7 @@ test('a terminal gets one line that is drawn anew, no wider than the terminal', 
   const { written, printed } = shownAfter(10, 'bar')
   assert.match(
     written.at(-2) ?? '',
-    /\[K\[#{10}-{10}\] reading \d+ %, 2\.0 MiB, \d+ s left, \d+ threads\/s, 1,000 created$/,
+    /\[K\[#{10}-{10}\] reading \d+ %, 2\.0 MiB, [\d.]+s left, \d+ threads\/s, 1,000 created$/,
   )
   assert.equal(written.at(-1), '\r\x1b[K')
   assert.deepEqual(printed, [])
@@ -133,10 +133,7 @@ test('the summary names everything that was skipped, cut or replaced, and what t
     checkpoint: 'a.sluice-checkpoint',
     dashboard: 'https://board.example',
   })
-  assert.match(
-    lines[0] ?? '',
-    /^Interrupted: 0 threads created, 0 updated, 0 unchanged, 2 rejected; .* in 2 min 5 s\.$/,
-  )
+  assert.match(lines[0] ?? '', /^Interrupted: 0 threads created, 0 updated, 0 unchanged, 2 rejected; .* in 2\.1m\.$/)
   assert.deepEqual(lines.slice(1), [
     'Rejected records: a.rejected.ndjson (fix them there, and import that file)',
     '  warning: ignored column a (in 2 files)',

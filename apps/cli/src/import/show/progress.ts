@@ -1,9 +1,8 @@
 // Shows how far an import is: a bar on a terminal, else a line every few seconds, or JSON lines.
-import { count } from '../../terminal.ts'
+import { count, describeSeconds } from '../../terminal.ts'
 import { type Tally, threadsIn } from '../account/ledger.ts'
 import type { PiecesSorted } from '../gather/gather-threads.ts'
 import type { BytesRead } from '../input/read-counted.ts'
-import { duration } from './summary.ts'
 
 /** What the display is drawn from. It is read at each tick. */
 export interface ProgressState {
@@ -109,7 +108,7 @@ const COUNTED = ['rejected', 'created', 'updated', 'unchanged'] as const
 function plainLine({ phase, share, bytes, totalBytes, threads, threadsPerSecond, secondsLeft }: View): string {
   const read = totalBytes === 0 ? mebibytes(bytes) : `${Math.floor(share * 100)} %, ${mebibytes(totalBytes)}`
   const counts = COUNTED.filter((name) => threads[name] > 0).map((name) => `, ${count(threads[name])} ${name}`)
-  const left = secondsLeft === undefined ? '' : `, ${duration(secondsLeft)} left`
+  const left = secondsLeft === undefined ? '' : `, ${describeSeconds(secondsLeft)} left`
   return `${phase} ${read}${left}, ${count(Math.round(threadsPerSecond))} threads/s${counts.join('')}`
 }
 

@@ -1,5 +1,5 @@
 // The end of an import: its exit code, and the summary for people and for programs.
-import { count, counted } from '../../terminal.ts'
+import { count, counted, describeSeconds } from '../../terminal.ts'
 import type { Tally } from '../account/ledger.ts'
 
 /** How an import ended. The exit codes are those of dsbulk. */
@@ -90,7 +90,7 @@ function headline({ state, isDryRun }: Summary): string {
 
 /** An import that failed before it stored or rejected anything has nothing to count. */
 function countLines(summary: Summary): string[] {
-  const counts = `${countsOf(summary)} in ${duration(summary.seconds)}.`
+  const counts = `${countsOf(summary)} in ${describeSeconds(summary.seconds)}.`
   if (summary.problem === undefined) return [`${headline(summary)} ${counts}`]
   return summary.tally.events === 0 ? [] : [counts]
 }
@@ -115,12 +115,4 @@ function warningLines(reasons: Record<string, number>): string[] {
 function noteLines(kind: string, reasons: Record<string, number>, say = counted): string[] {
   const byNumber = Object.entries(reasons).sort(([, a], [, b]) => b - a)
   return byNumber.map(([reason, number]) => `  ${kind}: ${say(number, reason)}`)
-}
-
-/** Seconds, for people: `4 s`, `2 min 5 s`, `1 h 2 min`. */
-export function duration(seconds: number): string {
-  const whole = Math.round(seconds)
-  if (whole < 60) return `${whole} s`
-  if (whole < 3_600) return `${Math.floor(whole / 60)} min ${whole % 60} s`
-  return `${Math.floor(whole / 3_600)} h ${Math.floor((whole % 3_600) / 60)} min`
 }
