@@ -123,8 +123,8 @@ export interface Format {
   /** As `--format` names it. */
   name: string
   description: string
-  /** Whether the pieces of one source may lie apart. If not, each piece is a whole thread. */
-  isScattered: boolean
+  /** Each piece is a whole thread. Without this, the pieces of one source may lie apart. */
+  hasWholeThreads?: boolean
   /** Returns whether these files are of this format. It reads at most the beginnings of a few of them. */
   recognises(files: readonly InputFile[], beginning: (file: InputFile) => Promise<Buffer>): Promise<boolean>
   /**

@@ -13,7 +13,6 @@ import { asId, asObject, asObjects, asText, type JsonObject, namesOrNone, presen
 export const discordFormat: Format = {
   name: 'discord',
   description: 'Discord channels, threads and direct messages (JSON of DiscordChatExporter)',
-  isScattered: true,
   recognises: async (files, beginning) => {
     const exports = files.filter(({ path }) => path.endsWith('.json'))
     const [first] = exports

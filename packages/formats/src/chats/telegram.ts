@@ -20,7 +20,6 @@ const CHOSEN = CHATS.flatMap((chat) => [`${chat}/id`, `${chat}/name`, `${chat}/t
 export const telegramFormat: Format = {
   name: 'telegram',
   description: 'Telegram chats (result.json of Telegram Desktop)',
-  isScattered: true,
   recognises: async (files, beginning) => {
     const [first] = files.filter(({ path }) => path.endsWith('.json'))
     const text = first === undefined ? '' : (await beginning(first)).toString('utf8')

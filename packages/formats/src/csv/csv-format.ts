@@ -15,7 +15,6 @@ type Mapping = Pick<FormatOptions, 'map' | 'set'>
 export const csvFormat: Format = {
   name: 'csv',
   description: 'CSV, a row for each quote (see --group-by, --map and --set)',
-  isScattered: true,
   async recognises([first], beginning) {
     return first !== undefined && /\.(csv|tsv)\b/i.test(first.path) && csvColumns(await beginning(first)).length > 1
   },

@@ -19,7 +19,6 @@ const COMMENT_URL = /#issuecomment-(\d+)$/
 export const githubFormat: Format = {
   name: 'github',
   description: 'GitHub issues with comments, JSON',
-  isScattered: true,
   recognises: byShape(({ members }) =>
     ['', '[].', 'issues[].', 'items[].', 'issue_comments[].'].some((at) => {
       const has = (name: string) => members.has(`${at}${name}`)

@@ -21,7 +21,6 @@ const LONGEST_MARK = 200
 export const redditFormat: Format = {
   name: 'reddit',
   description: 'Reddit submissions and comments as NDJSON, also .zst',
-  isScattered: true,
   recognises: byShape(
     ({ root, isOneLine, members }) =>
       root === '{' && isOneLine && members.has('subreddit') && (members.has('link_id') || members.has('selftext')),

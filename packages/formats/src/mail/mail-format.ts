@@ -20,7 +20,6 @@ const TRASHED = /:2,[A-Z]*T[A-Z]*$/
 export const mailFormat: Format = {
   name: 'mail',
   description: 'Mails (mbox files, folders of .eml files, Maildir)',
-  isScattered: true,
   recognises: async (files, beginning) => {
     const [first] = files.filter(({ path }) => /\.(mbox|mbx|eml)$/i.test(path)).concat(files)
     if (!first) return false

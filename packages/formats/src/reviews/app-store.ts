@@ -20,7 +20,6 @@ type AwaitedReplies = Map<string, string>
 export const appStoreFormat: Format = {
   name: 'app-store',
   description: 'App Store Connect customerReviews, JSON',
-  isScattered: true,
   recognises: byShape(({ members }) =>
     ['', '[].', 'data.', 'data[].', '[].data[].'].some((at) =>
       ['rating', 'body'].every((name) => members.has(`${at}attributes.${name}`)),

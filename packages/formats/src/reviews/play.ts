@@ -10,7 +10,6 @@ import { type Review, replyQuote, reviewFields, reviewQuotes } from './reviews.t
 export const playFormat: Format = {
   name: 'play',
   description: 'Google Play reviews, CSV',
-  isScattered: true,
   async recognises([first], beginning) {
     if (first === undefined) return false
     const columns = csvColumns(await beginning(first))

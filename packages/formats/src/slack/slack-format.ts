@@ -16,7 +16,6 @@ const DAY_FILE = /^(.*\/)?\d{4}-\d{2}-\d{2}\.json$/
 export const slackFormat: Format = {
   name: 'slack',
   description: 'Slack export (zip or folder)',
-  isScattered: true,
   recognises: async (files) => isExport(files) || (hasMessages(files) && files.some(({ path }) => isList(path))),
   read,
   restore: (record, { channel, users }, path) => {

@@ -16,7 +16,6 @@ export function createRejectedFormat(formats: readonly Format[]): Format {
   return {
     name: 'rejected',
     description: 'NAME.rejected.ndjson of an earlier import, corrected',
-    isScattered: true,
     recognises: byShape(({ members }) => ['reason', 'path', 'record'].every((name) => members.has(name))),
     async *read(files, options) {
       // Each record is a file of its own, and its warnings are those of all records.

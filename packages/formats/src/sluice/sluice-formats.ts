@@ -33,7 +33,7 @@ function threadFormat({ name, description, isShape, readRecords }: ThreadFormat)
   return {
     name,
     description,
-    isScattered: false,
+    hasWholeThreads: true,
     recognises: byShape(isShape),
     read: eachFile((file, options) => foundIn(readRecords(file), createThreadReader(options))),
   }

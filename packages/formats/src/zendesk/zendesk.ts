@@ -23,7 +23,6 @@ const READ_ONCE = 'A Zendesk export is read twice, and differed. Save it to a fi
 export const zendeskFormat: Format = {
   name: 'zendesk',
   description: 'Zendesk tickets with comments, or incremental exports of tickets and ticket_events, JSON',
-  isScattered: true,
   async recognises(files, beginning) {
     for (const file of files.slice(0, LOOKED_AT)) if (isZendesk(jsonShape(await beginning(file)))) return true
     return false

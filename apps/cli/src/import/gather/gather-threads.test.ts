@@ -13,11 +13,11 @@ function piece(externalId: string, order: string, given: Partial<Piece> = {}): P
   return { kind: 'piece', service: 'slack', externalId, order, fields: {}, quotes, place, ...given }
 }
 
-async function readAll(found: readonly Found[], isScattered = true) {
+async function readAll(found: readonly Found[], hasWholeThreads = false) {
   const format: Format = {
     name: 'test',
     description: 'test',
-    isScattered,
+    hasWholeThreads,
     recognises: async () => true,
     async *read() {
       for (const one of found) yield [one]
@@ -85,7 +85,7 @@ test('a source that memory does not hold goes on in the next thread, with all fi
 
 test('a format whose pieces are whole threads keeps the order of the input', async () => {
   const rejected: Found = { kind: 'rejected', reason: 'r', place, record: 1 }
-  const events = await readAll([piece('b', ''), rejected, piece('a', '')], false)
+  const events = await readAll([piece('b', ''), rejected, piece('a', '')], true)
   assert.deepEqual(
     events.map((event) => (event.kind === 'thread' ? event.externalId : event.kind)),
     ['b', 'rejected', 'a'],

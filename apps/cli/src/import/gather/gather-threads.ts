@@ -36,13 +36,13 @@ export async function* readThreads(
   { openSort, sorted }: { openSort: () => ExternalSort; sorted: PiecesSorted },
 ): AsyncGenerator<readonly ImportEvent[]> {
   const found = format.read(files, options)
-  if (format.isScattered) {
-    await using sort = openSort()
-    yield* sortPieces(found, sort, sorted)
-    yield* putTogether(sort.sorted(), sorted)
+  if (format.hasWholeThreads) {
+    for await (const list of found) yield list.map((one) => (one.kind === 'piece' ? wholeThread(one) : one))
     return
   }
-  for await (const list of found) yield list.map((one) => (one.kind === 'piece' ? wholeThread(one) : one))
+  await using sort = openSort()
+  yield* sortPieces(found, sort, sorted)
+  yield* putTogether(sort.sorted(), sorted)
 }
 
 function wholeThread({ service, externalId, fields, quotes, place }: Piece): ThreadInput {

@@ -20,7 +20,6 @@ function formatOf(name: string): Format {
   return {
     name,
     description: name,
-    isScattered: false,
     recognises: async (files, beginning) => {
       for (const file of files) if (!(await beginning(file)).toString().startsWith(name)) return false
       return true
