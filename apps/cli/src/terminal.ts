@@ -59,6 +59,11 @@ function parseMoment(text: string, direction: 1 | -1, relative: string): Date {
   throw new InvalidArgumentError(`Write ${relative} or an ISO 8601 date (2030-01-31, 2030-01-31T12:00Z).`)
 }
 
+/** Those of a command's options that are fields of a request. */
+export function pickFields(options: object, { properties }: { properties: object }) {
+  return Object.fromEntries(Object.entries(options).filter(([name]) => Object.hasOwn(properties, name)))
+}
+
 /** The lines of a table: each column is as wide as its longest cell. */
 export function tableLines(rows: readonly (readonly string[])[]): string[] {
   const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? []

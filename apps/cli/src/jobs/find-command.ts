@@ -1,18 +1,12 @@
 // The command `sluice find`: searches jobs, and what is stored, and prints hits as they arrive.
-import { type FindQuery, FOUND_STATES, type FoundState, type Hit, type Searched, type Service } from '@sluice/contract'
+import { type FindQuery, FindQuerySchema, FOUND_STATES, type Hit, type Searched } from '@sluice/contract'
 import { Command, Option } from 'commander'
 import { UserError } from '../errors.ts'
 import { type ApiOptions, apiOptions } from '../find-api.ts'
-import { count, counted, moment, printable, shortened } from '../terminal.ts'
+import { count, counted, moment, pickFields, printable, shortened } from '../terminal.ts'
 import type { AdminDeps } from './admin-client.ts'
 
-type FindOptions = ApiOptions & {
-  tenant?: string
-  service?: Service
-  state?: FoundState
-  reason?: string
-  json?: true
-}
+type FindOptions = ApiOptions & Omit<FindQuery, 'q'> & { json?: true }
 
 /** `sluice find`. A search that finds nothing is no failure. */
 export function findCommand(deps: AdminDeps): Command {
@@ -29,9 +23,7 @@ export function findCommand(deps: AdminDeps): Command {
 }
 
 async function find(deps: AdminDeps, q: string, options: FindOptions): Promise<void> {
-  const { tenant, service, state, reason } = options
-  const given = Object.entries({ tenant, service, state, reason }).filter(([, value]) => value !== undefined)
-  const query: FindQuery = { q, ...Object.fromEntries(given) }
+  const query: FindQuery = { ...pickFields(options, FindQuerySchema), q }
   const searched = new Map<Searched['in'], Searched>()
   for await (const line of (await deps.openClient(options)).find(query)) {
     if ('problem' in line) throw new UserError(line.problem)

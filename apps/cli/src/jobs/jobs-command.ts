@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import {
   type FailedJob,
   type FailedJobFilter,
+  FailedJobFilterSchema,
   type FailedJobGroups,
   type FailedJobPage,
   JOBS_PER_PAGE,
@@ -13,7 +14,17 @@ import {
 import { Command } from 'commander'
 import { UserError } from '../errors.ts'
 import { type ApiOptions, apiOptions } from '../find-api.ts'
-import { count, moment, parseCount, parsePast, printAnswer, printable, shortened, tableLines } from '../terminal.ts'
+import {
+  count,
+  moment,
+  parseCount,
+  parsePast,
+  pickFields,
+  printAnswer,
+  printable,
+  shortened,
+  tableLines,
+} from '../terminal.ts'
 import type { AdminClient, AdminDeps } from './admin-client.ts'
 
 interface JobsDeps extends AdminDeps {
@@ -25,15 +36,7 @@ interface JsonOptions extends ApiOptions {
   json?: true
 }
 
-interface FilterOptions extends JsonOptions {
-  tenant?: string
-  service?: string
-  externalId?: string
-  reason?: string
-  reasonGroup?: string
-  since?: Date
-  until?: Date
-}
+type FilterOptions = JsonOptions & FailedJobFilter
 
 /** `sluice jobs list|groups|show|retry|discard|operations`. */
 export function jobsCommand(deps: JobsDeps): Command {
@@ -85,7 +88,7 @@ function showCommand(deps: JobsDeps): Command {
     })
 }
 
-interface MoveOptions extends FilterOptions {
+type MoveOptions = FilterOptions & {
   all?: true
   yes?: true
   wait: boolean
@@ -155,16 +158,15 @@ function withFilter(command: Command): Command {
     .option('--external-id <id>', 'with a thread of this externalId')
     .option('--reason <text>', 'whose reason contains this text')
     .option('--reason-group <text>', 'whose reason is this one but for quoted texts, numbers and ids: see `show`')
-    .option('--since <when>', 'that failed since a date, or not longer ago (2h)', parsePast)
-    .option('--until <when>', 'that failed until a date, or longer ago (2h)', parsePast)
+    .option('--since <when>', 'that failed since a date, or not longer ago (2h)', parsePastIso)
+    .option('--until <when>', 'that failed until a date, or longer ago (2h)', parsePastIso)
 }
 
-function filterOf({ since, until, ...options }: FilterOptions): FailedJobFilter {
-  const { tenant, service, externalId, reason, reasonGroup } = options
-  const dates = { since: since?.toISOString(), until: until?.toISOString() }
-  const texts = { tenant, service, externalId, reason, reasonGroup, ...dates }
-  return Object.fromEntries(Object.entries(texts).filter(([, text]) => text !== undefined))
+function filterOf(options: FilterOptions): FailedJobFilter {
+  return pickFields(options, FailedJobFilterSchema)
 }
+
+const parsePastIso = (text: string) => parsePast(text).toISOString()
 
 const COLUMNS = ['ID', 'FAILED', 'TENANT', 'JOB', 'TRIES', 'REASON']
 
