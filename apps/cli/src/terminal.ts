@@ -80,20 +80,9 @@ export function count(number: number): string {
   return number.toLocaleString('en')
 }
 
-/** A number before what it counts, which is written in the plural: `2 rows without text`, `1 row without text`. */
-export function counted(number: number, plural: string): string {
-  return `${count(number)} ${number === 1 ? singular(plural) : plural}`
-}
-
-const VERBS: Readonly<Record<string, string>> = { were: 'was', are: 'is', have: 'has' }
-
-/** Changes the first noun that ends in s, and the verb that follows it. */
-function singular(plural: string): string {
-  return plural.replace(
-    /\b(\w+?)(ies|s)\b(?:( that)? (were|are|have)\b)?/,
-    (_, stem: string, end: string, that = '', verb = '') =>
-      `${stem}${end === 'ies' ? 'y' : ''}${that}${verb && ` ${VERBS[verb]}`}`,
-  )
+/** A number before what it counts: `2 threads`. */
+export function counted(number: number, noun: string): string {
+  return `${count(number)} ${noun}${number === 1 ? '' : 's'}`
 }
 
 /** A moment in a cell, accurate to a minute, in UTC. */

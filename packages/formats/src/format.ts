@@ -68,7 +68,7 @@ export interface Rejected {
 /** A value that was left out, cut or replaced on purpose, or a warning. The summary counts these by reason. */
 export interface Noted {
   kind: 'skipped' | 'cut' | 'replaced' | 'warning'
-  /** Stands after a number: "messages that were deleted". A warning stands alone, and comes once a file. */
+  /** In the plural, for a count: "messages that were deleted". A warning comes once a file. */
   reason: string
   place: Place
 }

@@ -74,8 +74,8 @@ test('an input whose records all were skipped, or whose mails are all empty, is 
     'some.ndjson': JSON.stringify(thread),
   })
   for (const [name, code, message] of [
-    ['rows.csv', 1, /no record became a thread: .* skipped: 1 row without text/s],
-    ['a.eml', 1, /no record became a thread: .* skipped: 1 mail with neither text nor files/s],
+    ['rows.csv', 1, /no record became a thread: .* skipped \(1\): rows without text/s],
+    ['a.eml', 1, /no record became a thread: .* skipped \(1\): mails with neither text nor files/s],
     ['none.csv', 0, /nothing was sent: 0 valid threads/],
     ['some.ndjson', 0, /1 valid thread/],
   ] as const) {

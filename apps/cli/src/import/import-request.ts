@@ -2,7 +2,7 @@
 import type { Readable } from 'node:stream'
 import type { FormatOptions } from '@sluice/formats'
 import type { Target } from '../find-api.ts'
-import { counted } from '../terminal.ts'
+import { count } from '../terminal.ts'
 import type { Checkpoint } from './account/checkpoint.ts'
 import type { RejectedRecord, Tally } from './account/ledger.ts'
 import { Interrupted, TooManyErrors } from './failures.ts'
@@ -70,9 +70,8 @@ export function createStops({ interrupted, hurry }: ImportDeps) {
     /** Stops once too many records were rejected. The tally counts the last one only after this. */
     afterErrors({ threads }: Tally, most: number) {
       if (threads.rejected < most) return
-      failed.abort(
-        new TooManyErrors(`More than ${counted(most, 'records were')} rejected. Allow more with --max-errors.`),
-      )
+      const problem = `More records than ${count(most)} were rejected. Allow more with --max-errors.`
+      failed.abort(new TooManyErrors(problem))
     },
   }
 }

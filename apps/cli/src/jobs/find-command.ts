@@ -62,5 +62,5 @@ function endLines({ hits, more }: { hits: number; more: boolean }, searched: Sea
   const examined = searched.map(({ in: place, examined }) => `${place} ${count(examined)}`).join(', ')
   const notes = searched.flatMap(({ note }) => (note === undefined ? [] : [note]))
   const bound = more ? ' The search ended there: add filters.' : ''
-  return [`${counted(hits, 'hits')}. Examined: ${examined}.${bound}`, ...notes]
+  return [`${counted(hits, 'hit')}. Examined: ${examined}.${bound}`, ...notes]
 }

@@ -78,7 +78,7 @@ async function get(deps: SourcesDeps, name: SourceName, options: GetOptions): Pr
 
 function threadLines({ source, quotes }: { source: StoredSource; quotes: readonly StoredQuote[] }): string[] {
   const { title, service, externalId, wordCount, createdAt, url, description } = source
-  const counts = [counted(quotes.length, 'messages'), counted(wordCount, 'words')]
+  const counts = [counted(quotes.length, 'message'), counted(wordCount, 'word')]
   const speakers = new Map(quotes.map((quote) => [quote.externalId, quote.speaker ?? quote.externalId]))
   return [
     printable(title),

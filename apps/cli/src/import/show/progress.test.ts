@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { test, vi } from 'vitest'
-import { counted } from '../../terminal.ts'
 import { emptyTally, type Tally } from '../account/ledger.ts'
 import { type ProgressState, type ProgressStyle, showProgress } from './progress.ts'
 import { EXIT_CODES, type Summary, summaryLines, summaryObject } from './summary.ts'
@@ -100,22 +99,6 @@ test('a run that went on from a checkpoint says how much of its counts is of ear
   assert.equal(Object(summaryObject(resumed)).threadsBefore, 650)
 })
 
-test('one of something is counted in the singular', () => {
-  for (const [plural, one] of [
-    ['rows without text', '1 row without text'],
-    ['equal messages without ids', '1 equal message without ids'],
-    ['mails that were deleted', '1 mail that was deleted'],
-    ['replies without text', '1 reply without text'],
-    ['URLs of more than 9 characters', '1 URL of more than 9 characters'],
-    ['texts that quoted other mails', '1 text that quoted other mails'],
-    ['internal notes (take them with --internal-notes)', '1 internal note (take them with --internal-notes)'],
-    ['records were', '1 record was'],
-  ] as const) {
-    assert.equal(counted(1, plural), one)
-    assert.equal(counted(1_200, plural), `1,200 ${plural}`)
-  }
-})
-
 test('the summary names everything that was skipped, cut or replaced, and what to do next', () => {
   const tally = emptyTally()
   tally.notes.skipped['messages that were deleted'] = 1_200
@@ -138,10 +121,10 @@ test('the summary names everything that was skipped, cut or replaced, and what t
     'Rejected records: a.rejected.ndjson (fix them there, and import that file)',
     '  warning: ignored column a (in 2 files)',
     '  warning: ignored column b',
-    '  rejected: 2,000 records: title is required.',
-    '  rejected: 1 record: The record is not JSON',
-    '  skipped: 1,200 messages that were deleted',
-    '  cut: 3 titles',
+    '  rejected (2,000): title is required.',
+    '  rejected (1): The record is not JSON',
+    '  skipped (1,200): messages that were deleted',
+    '  cut (3): titles',
     'Run the same command again to go on from here (a.sluice-checkpoint).',
     'Dashboard: https://board.example/failures',
   ])

@@ -60,7 +60,7 @@ export function summaryLines(summary: Summary): string[] {
       : [`Went on from a checkpoint: earlier runs stored or rejected ${count(threadsBefore)} of these threads.`]),
     ...(rejectedFile === undefined ? [] : [`Rejected records: ${rejectedFile} (fix them there, and import that file)`]),
     ...warningLines(tally.notes.warning),
-    ...noteLines('rejected', tally.reasons, (number, reason) => `${counted(number, 'records')}: ${reason}`),
+    ...noteLines('rejected', tally.reasons),
     ...(['skipped', 'cut', 'replaced'] as const).flatMap((kind) => noteLines(kind, tally.notes[kind])),
     ...(checkpoint === undefined ? [] : [`Run the same command again to go on from here (${checkpoint}).`]),
     ...(dashboard === undefined
@@ -97,11 +97,11 @@ function countLines(summary: Summary): string[] {
 
 function countsOf({ isDryRun, tally: { threads, quotes, checked } }: Summary): string {
   if (isDryRun) {
-    return `${counted(checked.threads, 'valid threads')} with ${counted(checked.quotes, 'quotes')}, ${count(threads.rejected)} rejected`
+    return `${counted(checked.threads, 'valid thread')} with ${counted(checked.quotes, 'quote')}, ${count(threads.rejected)} rejected`
   }
   const { created, updated, unchanged, rejected } = threads
-  const ofThreads = `${counted(created, 'threads')} created, ${count(updated)} updated, ${count(unchanged)} unchanged, ${count(rejected)} rejected`
-  const ofQuotes = `${counted(quotes.created, 'quotes')} created, ${count(quotes.updated)} updated, ${count(quotes.unchanged)} unchanged`
+  const ofThreads = `${counted(created, 'thread')} created, ${count(updated)} updated, ${count(unchanged)} unchanged, ${count(rejected)} rejected`
+  const ofQuotes = `${counted(quotes.created, 'quote')} created, ${count(quotes.updated)} updated, ${count(quotes.unchanged)} unchanged`
   return `${ofThreads}; ${ofQuotes},`
 }
 
@@ -112,7 +112,7 @@ function warningLines(reasons: Record<string, number>): string[] {
   )
 }
 
-function noteLines(kind: string, reasons: Record<string, number>, say = counted): string[] {
+function noteLines(kind: string, reasons: Record<string, number>): string[] {
   const byNumber = Object.entries(reasons).sort(([, a], [, b]) => b - a)
-  return byNumber.map(([reason, number]) => `  ${kind}: ${say(number, reason)}`)
+  return byNumber.map(([reason, number]) => `  ${kind} (${count(number)}): ${reason}`)
 }
