@@ -21,7 +21,8 @@ export function nearestName(
   let fewest = Number.POSITIVE_INFINITY
   for (const candidate of known) {
     const edits = editDistance(plain, plainForm(candidate))
-    if (edits < fewest && edits <= mostEdits(candidate)) {
+    // Two edits turn most words of three or four letters into one another.
+    if (edits < fewest && edits <= (candidate.length <= 4 ? 1 : 2)) {
       nearest = candidate
       fewest = edits
     }
@@ -31,11 +32,6 @@ export function nearestName(
 
 function plainForm(name: string): string {
   return name.toLowerCase().replaceAll(/[-_. ]/g, '')
-}
-
-/** Two edits turn most words of three or four letters into one another. */
-function mostEdits(name: string): number {
-  return name.length <= 4 ? 1 : 2
 }
 
 /** The number of insertions, deletions, replacements and swaps of neighbours (optimal string alignment). */

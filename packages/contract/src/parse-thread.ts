@@ -10,7 +10,7 @@ import { threadFaults } from './thread-faults.ts'
 import type { FieldNames, Limits, PrunedQuote, PrunedRequest, QuoteFields, Thread } from './thread-request.ts'
 import { fieldNames, ThreadRequestSchema } from './thread-request.ts'
 import { compileSchema } from './validator.ts'
-import { SOURCE, type Warning, withWarnings } from './warnings.ts'
+import { SOURCE, type Warning, warningsOf } from './warnings.ts'
 
 /** One thread of a text. `errors` lists at most 50 faults, `total` counts all. */
 export type ParsedText = { ok: true; thread: Thread; warnings?: Warning[] } | RefusedText
@@ -46,7 +46,8 @@ export function createThreadParser(limits: Limits) {
       valid && faults.total === 0
         ? { ok: true, thread: normaliseThread(request) }
         : withExternalId({ ok: false, ...faults }, body)
-    return unknown.length === 0 || strict ? parsed : withWarnings(parsed, body, unknown, names)
+    const warnings = strict ? [] : warningsOf(body, unknown, names)
+    return warnings.length === 0 ? parsed : { ...parsed, warnings }
   }
 }
 

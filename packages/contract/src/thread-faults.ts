@@ -25,15 +25,12 @@ export function threadFaults(
     addFault(faults, () => ({ pointer: '/quotes', code: 'too_many', message }))
   }
   for (const error of errors ?? []) {
-    if (!repeatsType(error)) addFault(faults, () => explainFault(error))
+    // A value of the wrong type is not in an enum either.
+    const repeatsType = error.keyword === 'enum' && typeof error.data !== 'string'
+    if (!repeatsType) addFault(faults, () => explainFault(error))
   }
   if (strict) addStrictFaults(faults, body, quotePairs(body, request), names)
   return faults
-}
-
-/** Whether the error only repeats that the value has the wrong type: such a value is not in an enum either. */
-function repeatsType({ keyword, data }: ErrorObject): boolean {
-  return keyword === 'enum' && typeof data !== 'string'
 }
 
 /** A quote that is an object, as it was sent and pruned. */

@@ -33,22 +33,12 @@ export const SOURCE = -1
 type Fields = { sent: object; parent: string; of: 'source' | 'quote' }
 
 /**
- * Adds the unknown fields that look like known ones to what was parsed. A field is not listed if the known one was sent
- * as well: its sender knows it.
+ * Lists the unknown fields that look like known ones. A field is not listed if the known one was sent as well: its sender
+ * knows it.
  *
  * @param places the indexes of the quotes that have unknown fields, and `SOURCE`.
  */
-export function withWarnings<Parsed extends object>(
-  parsed: Parsed,
-  body: Record<string, unknown>,
-  places: readonly number[],
-  names: FieldNames,
-): Parsed & { warnings?: Warning[] } {
-  const warnings = warningsOf(body, places, names)
-  return warnings.length === 0 ? parsed : { ...parsed, warnings }
-}
-
-function warningsOf(body: Record<string, unknown>, places: readonly number[], names: FieldNames): Warning[] {
+export function warningsOf(body: Record<string, unknown>, places: readonly number[], names: FieldNames): Warning[] {
   const warnings: Warning[] = []
   const meant = { source: new Map<string, string | undefined>(), quote: new Map<string, string | undefined>() }
   for (const place of places) {
@@ -63,7 +53,8 @@ function warningsOf(body: Record<string, unknown>, places: readonly number[], na
       const field = meant[of].get(name)
       if (field === undefined || isSent(sent, field)) continue
       meant[of].set(name, undefined)
-      warnings.push(lookalike(pointerTo(parent, name), name, of, field))
+      const message = `${name} is not a field of a ${of} and was ignored. Did you mean ${field}?`
+      warnings.push({ pointer: pointerTo(parent, name), code: 'unknown_field', message })
       if (warnings.length === LISTED_WARNINGS) return warnings
     }
   }
@@ -90,11 +81,6 @@ function fieldsAt(body: Record<string, unknown>, place: number): Fields {
 
 function isSent(sent: object, field: string): boolean {
   return Object.hasOwn(sent, field) || (field === 'speaker' && Object.hasOwn(sent, 'username'))
-}
-
-function lookalike(pointer: string, name: string, of: Fields['of'], field: string): Warning {
-  const message = `${name} is not a field of a ${of} and was ignored. Did you mean ${field}?`
-  return { pointer, code: 'unknown_field', message }
 }
 
 const DATES = ['created', 'date', 'datetime', 'time', 'timestamp', 'ts', 'postedat', 'sentat', 'publishedat']

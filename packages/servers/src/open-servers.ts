@@ -61,7 +61,8 @@ export async function openServers(options: OpenServers): Promise<Servers> {
   const abandon = new AbortController()
   const signal = AbortSignal.any([abandon.signal, ...(options.signal ? [options.signal] : [])])
   const { env, say } = options
-  const machine: Machine = { path: env.PATH ?? '', cacheDir: cacheDirOf(env.XDG_CACHE_HOME), say, signal }
+  const cacheDir = join(env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'sluice')
+  const machine: Machine = { path: env.PATH ?? '', cacheDir, say, signal }
   const wheels = wheelsOf(machine)
   const opening = [
     env.REDIS_URL
@@ -170,8 +171,4 @@ async function report(name: ServerName, engine: Engine, location: Location, url:
 
 function withoutPassword(url: string): string {
   return url.replace(/\/\/[^@/]*@/, '//')
-}
-
-function cacheDirOf(xdgCacheHome: string | undefined): string {
-  return join(xdgCacheHome || join(homedir(), '.cache'), 'sluice')
 }

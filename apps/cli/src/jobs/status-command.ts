@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { HistoryPoint, Status } from '@sluice/contract'
 import { Command } from 'commander'
 import { type ApiOptions, apiOptions } from '../find-api.ts'
-import { count, describeSeconds, printable, shortened, tableLines } from '../terminal.ts'
+import { count, counted, describeSeconds, printable, shortened, tableLines } from '../terminal.ts'
 import type { AdminClient } from './admin-client.ts'
 
 interface StatusDeps {
@@ -48,10 +48,14 @@ function statusLines(status: Status): string[] {
         return [lane, state, count(jobs), count(threads), jobs > 0 ? describeSeconds(oldestMs / 1000) : '-']
       }),
     ]),
-    ...Object.entries(paused).map(([lane, pause]) => `The ${lane} lane is paused${pausedBy(pause)}.`),
+    ...Object.entries(paused).map(([lane, { by, since }]) => {
+      return `The ${lane} lane is paused${by === undefined ? '' : ` by ${printable(by)} since ${since}`}.`
+    }),
     ...(storeAwayMs === undefined
       ? []
-      : [`MongoDB has been away for ${describeSeconds(storeAwayMs / 1000)}; ${jobsWait(waiting)}.`]),
+      : [
+          `MongoDB has been away for ${describeSeconds(storeAwayMs / 1000)}; ${counted(waiting, 'job')} ${waiting === 1 ? 'waits' : 'wait'}.`,
+        ]),
     `Redis uses ${megabytes(redis.usedBytes)}${redis.maxBytes > 0 ? ` of ${megabytes(redis.maxBytes)}` : ''}.`,
     '',
     ...tableLines([
@@ -64,7 +68,15 @@ function statusLines(status: Status): string[] {
     ...slow.map(({ id, name, activeMs, host, pid }) => {
       return `${printable(`${host}:${pid}`)} has had ${id} for ${describeSeconds(activeMs / 1000)}: ${shortened(name, SHOWN_NAME)}`
     }),
-    ...(tenants.length === 0 ? [] : ['', ...tableLines([['TENANT', 'THREADS'], ...tenants.map(tenantCells)])]),
+    ...(tenants.length === 0
+      ? []
+      : [
+          '',
+          ...tableLines([
+            ['TENANT', 'THREADS'],
+            ...tenants.map(({ tenant, threads }) => [shortened(tenant, SHOWN_NAME), count(threads)]),
+          ]),
+        ]),
   ]
 }
 
@@ -83,18 +95,6 @@ function processCells({ kind, host, pid, version, ...process }: Status['processe
   const { startedAt, seenMsAgo, cpu, memoryBytes } = process
   const now = [`${describeSeconds(seenMsAgo / 1000)} ago`, `${Math.round(cpu * 100)}%`, megabytes(memoryBytes)]
   return [kind, printable(`${host}:${pid}`), version, startedAt, ...now]
-}
-
-function tenantCells({ tenant, threads }: Status['tenants'][number]): string[] {
-  return [shortened(tenant, SHOWN_NAME), count(threads)]
-}
-
-function jobsWait(jobs: number): string {
-  return jobs === 1 ? '1 job waits' : `${count(jobs)} jobs wait`
-}
-
-function pausedBy({ by, since }: NonNullable<Status['paused']['bulk']>): string {
-  return by === undefined ? '' : ` by ${printable(by)} since ${since}`
 }
 
 const milliseconds = (seconds: number) => `${count(Math.round(seconds * 1000))} ms`

@@ -3,7 +3,7 @@ import { meantField } from '@sluice/contract'
 import { type Format, FormatError, type FormatOptions, type Found, type InputFile, type Noted } from '../format.ts'
 import { csvColumns, readCsvRows } from '../read/csv-rows.ts'
 import { checkFields, mapOption, QUOTE_FIELDS, SOURCE_FIELDS, shellWord } from '../values/thread-fields.ts'
-import { createRowReader, FIELDS, SOURCE_ID } from './csv-threads.ts'
+import { FIELDS, readRow, SOURCE_ID } from './csv-threads.ts'
 
 type Mapping = Pick<FormatOptions, 'map' | 'set'>
 
@@ -27,14 +27,13 @@ export const csvFormat: Format = {
 }
 
 async function* readFile(file: InputFile, mapping: Mapping): AsyncGenerator<Found[]> {
-  const readRow = createRowReader(mapping)
   let isFirst = true
   for await (const { header, rows } of readCsvRows(file)) {
     if (isFirst) yield checkHeader(header, file.path, mapping)
     isFirst = false
     const { has } = columnsOf(header, mapping)
     const facts = { isGrouped: header.includes(mapping.map.get(SOURCE_ID) ?? SOURCE_ID), hasText: has('text') }
-    yield rows.flatMap((row) => (row.kind === 'rejected' ? [row] : readRow(row, facts)))
+    yield rows.flatMap((row) => (row.kind === 'rejected' ? [row] : readRow(row, mapping, facts)))
   }
 }
 

@@ -31,14 +31,12 @@ export interface HeaderFacts {
 type ValueIn = (field: string) => string | undefined
 
 /** Rejects a row whose ids, dates or numbers can't be read: else the API would reject its whole thread. */
-export function createRowReader({ map, set }: Pick<FormatOptions, 'map' | 'set'>) {
-  return (row: CsvRow, facts: HeaderFacts): Found[] => {
-    const valueIn: ValueIn = (field) => set.get(field) ?? row.values.get(map.get(field) ?? field)
-    return readRow(row, valueIn, facts)
-  }
-}
-
-function readRow({ place, raw }: CsvRow, valueIn: ValueIn, { isGrouped, hasText }: HeaderFacts): Found[] {
+export function readRow(
+  { place, raw, values }: CsvRow,
+  { map, set }: Pick<FormatOptions, 'map' | 'set'>,
+  { isGrouped, hasText }: HeaderFacts,
+): Found[] {
+  const valueIn: ValueIn = (field) => set.get(field) ?? values.get(map.get(field) ?? field)
   const service = SERVICES.find((each) => each === valueIn('service'))
   const externalId = valueIn(isGrouped ? SOURCE_ID : 'externalId')
   const reject = (reason: string) => [rejected(reason, place, raw)]

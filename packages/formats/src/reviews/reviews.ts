@@ -14,7 +14,8 @@ export interface Review {
 
 /** A source's fields: the stars are its description, or its title if the review has no words. */
 export function reviewFields({ rating, title, text, createdAt }: Review): SourceFields {
-  const stars = rating === undefined ? undefined : starsOf(rating)
+  const full = rating === undefined ? undefined : Math.min(Math.max(Math.round(rating), 0), MOST_STARS)
+  const stars = full === undefined ? undefined : '★'.repeat(full).padEnd(MOST_STARS, '☆')
   const words = title ?? (text === undefined ? undefined : firstLine(text))
   return present({ title: words ?? stars, description: words === undefined ? undefined : stars, createdAt })
 }
@@ -27,9 +28,4 @@ export function reviewQuotes({ externalId, text, createdAt }: Review, speaker?: 
 /** The developer's reply to a review. */
 export function replyQuote(replyingTo: string, externalId: string, text: string, createdAt?: string): QuoteInput {
   return { text, externalId, speaker: 'Developer', replyingTo, ...present({ createdAt }) }
-}
-
-function starsOf(rating: number): string {
-  const full = Math.min(Math.max(Math.round(rating), 0), MOST_STARS)
-  return '★'.repeat(full) + '☆'.repeat(MOST_STARS - full)
 }

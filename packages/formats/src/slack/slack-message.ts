@@ -66,14 +66,11 @@ function toQuote(message: JsonObject, ts: string, root: string, directory: Direc
   const speaker = speakerOf(message, directory)
   const files = asObjects(message.files ?? [message.file])
   const attachments = namesOrNone(files.flatMap((file) => asText(file.name) ?? asText(file.title) ?? []))
-  const text = decodeText(rawTextOf(message), directory)
+  const raw = asText(message.text) ?? (textOfBlocks(message.blocks) || textOfAttachments(message.attachments))
+  const text = decodeText(raw, directory)
   const replyingTo = root === ts ? undefined : root
   const createdAt = isoDateOf(Number(ts))
   return { externalId: ts, text, ...present({ createdAt, speaker, replyingTo, attachments }) }
-}
-
-function rawTextOf(message: JsonObject): string {
-  return asText(message.text) ?? (textOfBlocks(message.blocks) || textOfAttachments(message.attachments))
 }
 
 /** A bot may post under any name. The profile of a member of another workspace stands in the message alone. */
