@@ -8,7 +8,7 @@ export interface InputFile {
   path: string
   /** Its size when it is inflated, in bytes, if that is known. */
   bytes?: number
-  /** Reads it from its beginning, inflated. Standard input can be opened only once. */
+  /** Reads it from its beginning, inflated. Standard input throws if it is read to its end a second time. */
   open(): Promise<Readable>
 }
 

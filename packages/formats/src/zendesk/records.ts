@@ -53,9 +53,7 @@ export async function surveyExport(files: readonly InputFile[]) {
   const deleted = new Map<string, string>()
   /** Whether comments stand apart from their tickets. */
   let hasComments = false
-  let count = 0
   await forEachRecord(files, ({ kind, value }) => {
-    count += 1
     const id = asId(value.id)
     if (kind === 'event' || kind === 'comment') hasComments = true
     if (id === undefined) return
@@ -70,7 +68,7 @@ export async function surveyExport(files: readonly InputFile[]) {
     if (at !== undefined && kind === 'ticket' && value.status !== 'deleted' && updatedAt(value) > at) deleted.delete(id)
   }
   if (deleted.size > 0) await forEachRecord(files, restore)
-  return { names, deleted, hasComments, records: count }
+  return { names, deleted, hasComments }
 }
 
 async function forEachRecord(files: readonly InputFile[], visit: (record: ZendeskRecord) => void): Promise<void> {

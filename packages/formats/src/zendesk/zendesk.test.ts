@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { Readable } from 'node:stream'
 import { describe, it } from 'vitest'
 import { inputFile, readAll, recognises } from '../read-all.test-support.ts'
 import { zendeskFormat } from './zendesk.ts'
@@ -165,14 +164,6 @@ describe('Zendesk', () => {
     ])
     const restored = { ...ticket, updated_at: '2024-05-04T00:00:00Z' }
     assert.equal((await read({ ticket_events: [event] }, { tickets: [restored, deleted] })).pieces.length, 3)
-  })
-
-  it('refuses a file that can be read only once', async () => {
-    const bytes = JSON.stringify([ticket])
-    // It is opened for its beginning, for the survey, and then in vain.
-    const contents = [bytes, bytes]
-    const once = { path: 'stdin', open: async () => Readable.from([Buffer.from(contents.shift() ?? '')]) }
-    await assert.rejects(readAll(zendeskFormat, [once]), /cannot come from standard input/)
   })
 
   it('takes internal notes only if asked to', async () => {
