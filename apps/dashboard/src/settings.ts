@@ -1,7 +1,8 @@
 // Declares the dashboard's settings.
 import { dashboardUrlSetting, processSettings, searchSetting, setting } from '@sluice/ops'
 
-const { redisUrl, mongodbUrl, queue, logLevel, adminPort, adminHost, shutdownGraceSeconds } = processSettings
+// The checks of Redis are those of the processes that carry requests.
+const { redisChecks: _checks, minRedisMemory: _memory, ...common } = processSettings
 
 /** The login by an identity provider. */
 export const oidcSettings = {
@@ -54,13 +55,8 @@ export const oidcSettings = {
 
 /** The dashboard's settings. */
 export const dashboardSettings = {
-  redisUrl,
-  mongodbUrl,
+  ...common,
   searchQuotes: searchSetting,
-  queue,
-  logLevel,
-  adminPort,
-  adminHost,
   port: setting.wholeNumber({
     env: 'PORT',
     description: 'The port of the dashboard; 0 takes any free one.',
@@ -90,5 +86,4 @@ export const dashboardSettings = {
     pattern: /^[\w.:[\]-]+( *, *[\w.:[\]-]+)*$/,
     bound: 'host names without ports, with commas between them',
   }),
-  shutdownGraceSeconds,
 }
