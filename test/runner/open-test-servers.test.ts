@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { ServerUnreachable } from '@sluice/servers'
+import { NoServer } from '@sluice/servers'
 import { requiredUrl } from '@sluice/test-support'
 import { type TestContext, test } from 'vitest'
 import { imageOf } from './containers.ts'
@@ -76,7 +76,7 @@ test('if a container does not start, a program replaces it, and a line gives the
 
 test('containers stop if the other server cannot be opened', async (t) => {
   const { done, findContainers } = engine()
-  await assert.rejects(open(t, { REDIS_URL: 'redis://127.0.0.1:1' }, findContainers), ServerUnreachable)
+  await assert.rejects(open(t, { REDIS_URL: 'redis://127.0.0.1:1' }, findContainers), NoServer)
   assert.deepEqual(done, ['start MONGODB_URL', 'stop MONGODB_URL'])
 })
 

@@ -11,11 +11,9 @@ export class RedisAwayError extends UserError {}
 /** Errors of packages that need no stack either. By their names, because few commands load the modules that have them. */
 const FOR_PEOPLE = new Set([
   'UserError',
-  'DataInUse',
   'DidNotStart',
   'KeyRefusedError',
-  'NoServerFound',
-  'ServerUnreachable',
+  'NoServer',
   'SettingsError',
   'SluiceProblem',
   'SluiceUnreachable',

@@ -9,8 +9,8 @@ import { Redis } from 'ioredis'
 import { MongoClient } from 'mongodb'
 import { type TestContext, test } from 'vitest'
 import { processFacts } from './machine.ts'
-import { type OpenServers, openServers, ServerUnreachable } from './open-servers.ts'
-import { DataInUse, NoServerFound, UnusableData } from './provider.ts'
+import { type OpenServers, openServers } from './open-servers.ts'
+import { NoServer, UnusableData } from './provider.ts'
 import { standInProgram, temporaryFolder, untilGone } from './servers.test-support.ts'
 
 const { REDIS_URL, MONGODB_URL, PATH, XDG_CACHE_HOME } = process.env
@@ -204,7 +204,7 @@ test('stopped servers can be opened again, with their data', async (t) => {
 test('one folder serves one opener at a time', async (t) => {
   const dataDir = await temporaryFolder(t)
   const { redisUrl } = await open(t, 'redis', { dataDir })
-  await assert.rejects(open(t, 'redis', { dataDir }), DataInUse)
+  await assert.rejects(open(t, 'redis', { dataDir }), UnusableData)
   assert.equal(await withRedis(redisUrl, (redis) => redis.ping()), 'PONG')
 })
 
@@ -231,7 +231,7 @@ test('servers that the environment names are used, and not stopped at the end', 
 test('a server that the environment names and that is away is an error that shows no password', async (t) => {
   const env = { REDIS_URL: 'redis://me:secret@127.0.0.1:1', MONGODB_URL }
   await assert.rejects(open(t, 'both', { env }), (error) => {
-    assert.ok(error instanceof ServerUnreachable)
+    assert.ok(error instanceof NoServer)
     assert.match(error.message, /127\.0\.0\.1:1/)
     assert.doesNotMatch(error.message, /secret/)
     return true
@@ -253,7 +253,7 @@ test('a program that is too old is skipped; the message names every provider', a
   await standInProgram(bin, 'redis-server', 'echo "Redis server v=5.0.7 sha=0"')
   const env = { PATH: bin, XDG_CACHE_HOME: bin, MONGODB_URL }
   await assert.rejects(open(t, 'redis', { env }), (error) => {
-    assert.ok(error instanceof NoServerFound)
+    assert.ok(error instanceof NoServer)
     assert.match(error.message, /is 5\.0\.7, too old/)
     assert.match(error.message, /no `docker` on the PATH/)
     assert.match(error.message, /no `python3` on the PATH/)

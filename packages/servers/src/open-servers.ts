@@ -6,7 +6,8 @@ import { keepRunning } from './keep-running.ts'
 import { DidNotStart } from './launch-ready.ts'
 import { freePort, isPortFree } from './machine.ts'
 import { mongodbAnswers, mongodbProviders, mongodbUrl } from './mongodb-providers.ts'
-import { type Engine, type Location, type Machine, type Provider, UnusableData, useFirstProvider } from './provider.ts'
+import type { Engine, Location, Machine, Provider } from './provider.ts'
+import { NoServer, UnusableData, useFirstProvider } from './provider.ts'
 import { redisAnswers, redisProviders, redisUrl } from './redis-providers.ts'
 import { endLeftover, serverLog, startEngine } from './start-engine.ts'
 import { wheelsOf } from './wheels.ts'
@@ -42,11 +43,6 @@ export interface Servers {
   stop(hurry?: AbortSignal): Promise<void>
 }
 
-/** A server that the environment names does not answer. */
-export class ServerUnreachable extends Error {
-  override readonly name = 'ServerUnreachable'
-}
-
 interface Opened {
   readonly url: string
   stop(hurry?: AbortSignal): Promise<void>
@@ -55,7 +51,7 @@ interface Opened {
 /**
  * Finds the servers that the environment names, else starts those of the first provider that has one. A started server
  * is restarted when it dies, on the same port with the same data, and never outlives this process.
- * Throws ServerUnreachable, NoServerFound, UnusableData, DataInUse, or the signal's reason.
+ * Throws NoServer, UnusableData, or the signal's reason.
  */
 export async function openServers(options: OpenServers): Promise<Servers> {
   const abandon = new AbortController()
@@ -98,7 +94,7 @@ async function named(
 ): Promise<Opened> {
   const shown = withoutPassword(url)
   if (!(await answers(url, namedAnswerMs)))
-    throw new ServerUnreachable(`${name} does not answer at ${shown}, the URL in the environment`)
+    throw new NoServer(`${name} does not answer at ${shown}, the URL in the environment`)
   say(`${name}: ${shown}, named by the environment; its data is there`)
   return { url, stop: async () => {} }
 }

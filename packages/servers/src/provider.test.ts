@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { type Engine, NoServerFound, type Provider, UnusableData, useFirstProvider } from './provider.ts'
+import { type Engine, NoServer, type Provider, UnusableData, useFirstProvider } from './provider.ts'
 
 const { signal } = new AbortController()
 
@@ -37,7 +37,7 @@ test('without an engine the message names the reason of each provider', async ()
   await assert.rejects(
     useFirstProvider('Redis', [closed, broken], async () => {}, signal),
     (error) => {
-      assert.ok(error instanceof NoServerFound)
+      assert.ok(error instanceof NoServer)
       assert.match(error.message, /closed: not there\n- broken: no network/)
       return true
     },

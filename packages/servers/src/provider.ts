@@ -45,24 +45,22 @@ export interface Machine {
   readonly signal: AbortSignal
 }
 
-/** No provider has a server on this machine; the message names each provider's reason. */
-export class NoServerFound extends Error {
-  override readonly name = 'NoServerFound'
+/** The named server does not answer, or no provider has one on this machine. The message says why. */
+export class NoServer extends Error {
+  override readonly name = 'NoServer'
 }
 
-/** An engine does not start on its own earlier data. No other engine is tried: it would start empty. */
+/**
+ * An engine does not start on its own earlier data, or another Sluice process runs a server on the data already. No other
+ * engine is tried: it would start empty.
+ */
 export class UnusableData extends Error {
   override readonly name = 'UnusableData'
 }
 
-/** Another Sluice process runs a server on this data already. */
-export class DataInUse extends Error {
-  override readonly name = 'DataInUse'
-}
-
 /**
  * Tries the providers in order, calls `use` with the engine that each finds, and returns the first result.
- * Throws NoServerFound, UnusableData, DataInUse, or the signal's reason.
+ * Throws NoServer, UnusableData, or the signal's reason.
  */
 export async function useFirstProvider<T>(
   server: string,
@@ -76,10 +74,10 @@ export async function useFirstProvider<T>(
       return await use(await provider.find())
     } catch (error) {
       signal.throwIfAborted()
-      if (error instanceof UnusableData || error instanceof DataInUse) throw error
+      if (error instanceof UnusableData) throw error
       reasons.push(`${provider.name}: ${error instanceof Error ? error.message : error}`)
     }
   }
   const list = reasons.map((reason) => `- ${reason}`).join('\n')
-  throw new NoServerFound(`${server} was not found on this machine, and could not be installed:\n${list}`)
+  throw new NoServer(`${server} was not found on this machine, and could not be installed:\n${list}`)
 }

@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 import { test } from 'vitest'
 import { launchProcess } from './launch-process.ts'
 import { processFacts, residentBytes } from './machine.ts'
-import { DataInUse } from './provider.ts'
+import { UnusableData } from './provider.ts'
 import { temporaryFolder } from './servers.test-support.ts'
 import { boundMemory, endLeftover, forgetOwner, recordOwner, startEngine } from './start-engine.ts'
 
@@ -32,7 +32,7 @@ test('a server whose parent lives is left alone: its data is in use', async (t) 
   t.onTestFinished(() => void server.kill())
   await once(server, 'spawn')
   await recordOwner(folder, server.pid ?? 0, 'sleep')
-  await assert.rejects(endLeftover(folder), DataInUse)
+  await assert.rejects(endLeftover(folder), UnusableData)
   assert.equal(server.signalCode, null)
 })
 

@@ -5,7 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { type LaunchedProcess, launchProcess, signalGroup } from './launch-process.ts'
 import { untilReady } from './launch-ready.ts'
 import { processFacts, residentBytes } from './machine.ts'
-import { DataInUse, type Engine, type Location } from './provider.ts'
+import { type Engine, type Location, UnusableData } from './provider.ts'
 
 /** Long enough to replay a large log. */
 const readyWithinMs = 120_000
@@ -17,7 +17,7 @@ export function serverLog({ folder }: Location): string {
   return join(folder, 'server.log')
 }
 
-/** Starts an engine and waits until it serves. Throws DidNotStart, DataInUse, or the signal's reason. */
+/** Starts an engine and waits until it serves. Throws DidNotStart, UnusableData, or the signal's reason. */
 export async function startEngine(engine: Engine, location: Location, signal: AbortSignal): Promise<LaunchedProcess> {
   signal.throwIfAborted()
   await mkdir(location.folder, { recursive: true, mode: 0o700 })
@@ -58,7 +58,7 @@ export async function forgetOwner(folder: string): Promise<void> {
 
 /**
  * Ends a server that still serves this data after its parent has died: two servers would corrupt the files. Throws
- * DataInUse if the parent lives.
+ * UnusableData if the parent lives.
  */
 export async function endLeftover(folder: string): Promise<void> {
   const owner = await ownerOf(folder)
@@ -68,7 +68,7 @@ export async function endLeftover(folder: string): Promise<void> {
   if (facts === undefined || !facts.command.includes(owner.program)) return
   if (facts.parent === owner.parent) {
     const { parent, program, pid } = owner
-    throw new DataInUse(`${folder} is in use: process ${parent} runs ${program} on it (process ${pid})`)
+    throw new UnusableData(`${folder} is in use: process ${parent} runs ${program} on it (process ${pid})`)
   }
   await endGroup(owner.pid)
 }
