@@ -2,8 +2,8 @@
 import type { Format, Found, InputFile, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
 import { rejected, skipped } from '../format.ts'
 import { eachJsonFile, foundIn, type JsonRecord, readJson } from '../read/json-records.ts'
-import { dayOf, isoDateIn } from '../values/iso-date.ts'
-import { asId, asObject, asObjects, asText, type JsonObject, namesOrNone, present } from '../values/record-fields.ts'
+import { DAY_CHARACTERS, isoDateIn } from '../values/iso-date.ts'
+import { asId, asObject, asObjects, asText, type JsonObject, present } from '../values/record-fields.ts'
 
 /**
  * A thread is a source. So is each UTC day of any other channel, which has no end. Memory: the largest message.
@@ -80,7 +80,7 @@ function readMessage({ value, place }: JsonRecord, channel: Channel | undefined)
 }
 
 function toPiece(quote: QuoteInput, channel: Channel, id: string, createdAt: string, place: Place): Piece {
-  const day = dayOf(createdAt)
+  const day = createdAt.slice(0, DAY_CHARACTERS)
   return {
     kind: 'piece',
     service: 'discord',
@@ -110,7 +110,7 @@ function toQuote(message: JsonObject, id: string, createdAt: string): QuoteInput
   const forwarded = asObject(message.forwardedMessage) ?? {}
   const speaker = asText(author.nickname) ?? asText(author.name) ?? asId(author.id)
   const replyingTo = repliedTo(message)
-  const attachments = namesOrNone([...filesOf(message), ...filesOf(forwarded)])
+  const attachments = [...filesOf(message), ...filesOf(forwarded)]
   const text = [textOf(message), textOf(forwarded)].filter(Boolean).join('\n')
   return { externalId: id, text, createdAt, ...present({ speaker, replyingTo, attachments }) }
 }

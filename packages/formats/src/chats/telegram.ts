@@ -3,9 +3,9 @@ import { basename } from 'node:path/posix'
 import type { Format, FormatOptions, Found, InputFile, Piece, Place, QuoteInput } from '../format.ts'
 import { FormatError, rejected, skipped } from '../format.ts'
 import { eachJsonFile, foundIn, type JsonRecord, readJson } from '../read/json-records.ts'
-import { createZonedClock, dayOf, isoDateIn, isoDateOf } from '../values/iso-date.ts'
+import { createZonedClock, DAY_CHARACTERS, isoDateIn, isoDateOf } from '../values/iso-date.ts'
 import type { JsonObject } from '../values/record-fields.ts'
-import { asId, asList, asNumber, asObject, asObjects, asText, namesOrNone, present } from '../values/record-fields.ts'
+import { asId, asList, asNumber, asObject, asObjects, asText, present } from '../values/record-fields.ts'
 
 /** Where chats stand: the root itself, or lists of an account's chats. */
 const CHATS = ['', '/chats/list/*', '/left_chats/list/*']
@@ -83,7 +83,7 @@ function readMessage({ value, place }: JsonRecord, chat: Chat, toDate: ToDate): 
 }
 
 function toPiece(quote: QuoteInput, chat: Chat & { id: string }, createdAt: string, place: Place): Piece {
-  const day = dayOf(createdAt)
+  const day = createdAt.slice(0, DAY_CHARACTERS)
   const channelId = idOfChat(chat)
   const name = chat.name ?? channelId
   return {
@@ -109,7 +109,7 @@ function toQuote(message: JsonObject, id: string, createdAt: string, chat: Chat)
   const speaker = asText(message.from) ?? asText(message.from_id) ?? asText(message.author) ?? chat.name
   // A reply may refer to a message of another chat.
   const replyingTo = message.reply_to_peer_id === undefined ? asId(message.reply_to_message_id) : undefined
-  const attachments = namesOrNone(filesOf(message))
+  const attachments = filesOf(message)
   const text = textOf(message.text) || textOfPoll(asObject(message.poll))
   return { externalId: id, text, createdAt, ...present({ speaker, replyingTo, attachments }) }
 }

@@ -31,9 +31,11 @@ export const mailFormat: Format = {
 
 async function* readFile(file: InputFile, options: FormatOptions): AsyncGenerator<readonly Found[]> {
   if (TRASHED.test(file.path)) return yield [skipped('mails that were deleted', { path: file.path })]
+  const beginning = await readBeginning(file)
+  if (!isMbox(beginning) && !isMail(beginning)) return yield [skipped('files without mails', { path: file.path })]
+  const stream = await file.open()
   let found: Found[] = []
-  for await (const mail of mailsOf(file)) {
-    if (!mail) return yield [skipped('files without mails', { path: file.path })]
+  for await (const mail of isMbox(beginning) ? splitMbox(stream) : [await readWhole(stream)]) {
     const place: Place = { path: file.path, line: mail.line }
     found.push(...(await readMail(mail, place, options)))
     if (found.length < MAILS_PER_LIST) continue
@@ -41,13 +43,6 @@ async function* readFile(file: InputFile, options: FormatOptions): AsyncGenerato
     found = []
   }
   yield found
-}
-
-/** The mails of a file, or undefined if it has none. */
-async function* mailsOf(file: InputFile): AsyncGenerator<RawMail | undefined> {
-  const beginning = await readBeginning(file)
-  if (isMbox(beginning)) yield* splitMbox(await file.open())
-  else yield isMail(beginning) ? await readWhole(await file.open()) : undefined
 }
 
 async function readWhole(stream: AsyncIterable<Buffer>): Promise<RawMail> {

@@ -5,7 +5,7 @@ import type { FormatOptions, Found, Noted, Place, QuoteInput, SourceFields } fro
 import { rejected, skipped } from '../format.ts'
 import { htmlToText } from '../values/html-text.ts'
 import { isoDateIn } from '../values/iso-date.ts'
-import { namesOrNone, present } from '../values/record-fields.ts'
+import { present } from '../values/record-fields.ts'
 import { MAX_MAIL_BYTES, type RawMail } from './split-mbox.ts'
 
 /** The prefixes of common programs, with counts such as `Re[2]:`, before or behind the tag of a list. */
@@ -131,8 +131,7 @@ function toQuote(mail: Email, text: string, full: string, separator?: string): Q
   const externalId = idsIn(mail.messageId)[0] ?? mail.messageId?.trim() ?? idOfContent(mail, full)
   const parent = idsIn(mail.inReplyTo)[0] ?? idsIn(mail.references).at(-1)
   const replyingTo = parent === externalId ? undefined : parent
-  const files = mail.attachments.filter(({ related }) => !related).map((one) => one.filename ?? one.mimeType)
-  const attachments = namesOrNone(files)
+  const attachments = mail.attachments.filter(({ related }) => !related).map((one) => one.filename ?? one.mimeType)
   return { externalId, text, ...present({ createdAt, speaker, replyingTo, attachments }) }
 }
 

@@ -3,7 +3,7 @@ import type { FormatOptions, Found, Piece, Place, QuoteInput, SourceFields } fro
 import { rejected, skipped } from '../format.ts'
 import type { JsonRecord } from '../read/json-records.ts'
 import { isoDateOf } from '../values/iso-date.ts'
-import { asId, asObject, asObjects, asText, type JsonObject, namesOrNone, present } from '../values/record-fields.ts'
+import { asId, asObject, asObjects, asText, type JsonObject, present } from '../values/record-fields.ts'
 import { type Conversation, type Directory, userNameOf } from './directory.ts'
 import { decodeText, textOfAttachments, textOfBlocks } from './text.ts'
 
@@ -65,7 +65,7 @@ function toPiece(message: JsonObject, ts: string, order: string, place: Place, c
 function toQuote(message: JsonObject, ts: string, root: string, directory: Directory): QuoteInput {
   const speaker = speakerOf(message, directory)
   const files = asObjects(message.files ?? [message.file])
-  const attachments = namesOrNone(files.flatMap((file) => asText(file.name) ?? asText(file.title) ?? []))
+  const attachments = files.flatMap((file) => asText(file.name) ?? asText(file.title) ?? [])
   const raw = asText(message.text) ?? (textOfBlocks(message.blocks) || textOfAttachments(message.attachments))
   const text = decodeText(raw, directory)
   const replyingTo = root === ts ? undefined : root

@@ -1,6 +1,6 @@
 // Tests of writing times as ISO dates.
 import { expect, test } from 'vitest'
-import { dayOf, isoDateOf } from './iso-date.ts'
+import { isoDateOf } from './iso-date.ts'
 
 test('writes what Date writes, decimals past the third cut off', () => {
   for (let seconds = 0.0004; seconds < 8e9; seconds += 76_543_210.098_765) {
@@ -12,8 +12,4 @@ test('writes what Date writes, decimals past the third cut off', () => {
   expect(isoDateOf(1e12)).toBeUndefined()
   expect(isoDateOf(-1e12)).toBeUndefined()
   expect(isoDateOf(Number.NaN)).toBeUndefined()
-})
-
-test('the day of a date', () => {
-  expect(dayOf('2024-05-01T08:00:00.120Z')).toBe('2024-05-01')
 })

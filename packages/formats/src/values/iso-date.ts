@@ -22,10 +22,8 @@ export function isoDateIn(text: string | undefined): string | undefined {
   return Number.isNaN(date.getTime()) ? undefined : date.toISOString()
 }
 
-/** Returns the UTC day of an ISO date in UTC: `2024-05-01`. */
-export function dayOf(isoDate: string): string {
-  return isoDate.slice(0, isoDate.indexOf('T'))
-}
+/** The UTC day of an ISO date in UTC: `2024-05-01`. */
+export const DAY_CHARACTERS = '2024-05-01'.length
 
 const LOCAL_TIME = /^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2})?$/
 const DAY_MS = 86_400_000

@@ -39,15 +39,10 @@ export function isObject(value: unknown): value is JsonObject {
 
 type Present<T> = { [K in keyof T]?: Exclude<T[K], undefined> }
 
-/** The fields that have a value: a later piece of a source must not replace a field with nothing. */
+/** The fields that have a value, which an empty text or list is not. No later piece of a source may empty a field. */
 export function present<T extends object>(fields: T): Present<T>
 export function present(fields: object): object {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
-}
-
-/** The names of attached files, if a message has any. */
-export function namesOrNone(names: readonly string[]): readonly string[] | undefined {
-  return names.length > 0 ? names : undefined
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined && value?.length !== 0))
 }
 
 /** The first line of a text that is not blank, as a title. */

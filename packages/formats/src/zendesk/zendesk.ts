@@ -6,7 +6,7 @@ import { type JsonShape, jsonShape } from '../read/json-beginning.ts'
 import { htmlToText } from '../values/html-text.ts'
 import { isoDateOf } from '../values/iso-date.ts'
 import type { JsonObject } from '../values/record-fields.ts'
-import { asId, asNumber, asObject, asObjects, asText, namesOrNone, present } from '../values/record-fields.ts'
+import { asId, asNumber, asObject, asObjects, asText, present } from '../values/record-fields.ts'
 import { readRecords, type Survey, surveyExport, type ZendeskRecord } from './records.ts'
 
 const LOOKED_AT = 5
@@ -115,8 +115,8 @@ function readComments(
 
 function toQuote(comment: JsonObject, names: Survey['names']): QuoteInput | undefined {
   const text = textOf(comment)
-  const attachments = namesOrNone(asObjects(comment.attachments).flatMap(({ file_name }) => asText(file_name) ?? []))
-  if (text === undefined && attachments === undefined) return undefined
+  const attachments = asObjects(comment.attachments).flatMap(({ file_name }) => asText(file_name) ?? [])
+  if (text === undefined && attachments.length === 0) return undefined
   const fields = { externalId: asId(comment.id), speaker: speakerOf(comment, names), createdAt: dateOf(comment) }
   return { text: text ?? '', ...present({ ...fields, attachments }) }
 }
