@@ -22,12 +22,7 @@ export interface OpenServers {
   /** Whether MongoDB accepts `configureFailPoint`, which makes other commands fail. For tests. */
   readonly testCommands?: boolean
   /** The environment variables that name servers, and where to search for programs. */
-  readonly env: {
-    readonly REDIS_URL?: string | undefined
-    readonly MONGODB_URL?: string | undefined
-    readonly PATH?: string | undefined
-    readonly XDG_CACHE_HOME?: string | undefined
-  }
+  readonly env: NodeJS.ProcessEnv
   /** Receives a line about each choice and each event. */
   readonly say: (line: string) => void
   /** Bounds the memory of a stand-in, in bytes, instead of its own bound. For tests. */
