@@ -42,7 +42,9 @@ export const FailedJobFilterSchema = Type.Object(filterFields, {
 export const FailedJobQuerySchema = Type.Object(
   {
     ...filterFields,
-    limit: param(100, `Jobs of this page, from 1 to ${JOBS_PER_PAGE}; 50 if it is absent.`),
+    limit: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: JOBS_PER_PAGE, description: 'Jobs of this page; 50 if it is absent.' }),
+    ),
     after: param(100, '`next` of the page before.'),
   },
   { title: 'FailedJobQuery', additionalProperties: false },
@@ -173,17 +175,14 @@ export type OperationRequest = { ids: string[] } | { filter: FailedJobFilter }
 /** Checks the query of `GET /admin/job-groups`. */
 export const parseFailedJobFilter = createParser<FailedJobFilter>(FailedJobFilterSchema)
 
-const parseQueryFields = createParser<Static<typeof FailedJobQuerySchema>>(FailedJobQuerySchema)
+const parseQueryFields = createParser<Static<typeof FailedJobQuerySchema>>(FailedJobQuerySchema, true)
 const parseOperation = createParser<Static<typeof OperationRequestSchema>>(OperationRequestSchema)
 
 /** Checks the query of `GET /admin/jobs`. */
 export function parseFailedJobQuery(params: Readonly<Record<string, string>>): Parsed<FailedJobQuery> {
-  const query = parseQueryFields(params)
+  const query = parseQueryFields({ ...params })
   if (!query.ok) return query
-  const { limit: limitText = '50', after, ...filter } = query.value
-  const limit = /^\d{1,3}$/.test(limitText) ? Number(limitText) : 0
-  if (limit < 1 || limit > JOBS_PER_PAGE)
-    return refuse(fieldFault('limit', `must be a whole number from 1 to ${JOBS_PER_PAGE}.`))
+  const { limit = 50, after, ...filter } = query.value
   if (after === undefined) return { ok: true, value: { filter, limit } }
   const [, at, id] = /^(\d{1,15})\.([\w-]+)$/.exec(after) ?? []
   if (id === undefined) return refuse(fieldFault('after', 'must be `next` of an earlier page.'))

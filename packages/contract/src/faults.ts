@@ -112,7 +112,7 @@ function codeOf({ keyword, params, data }: ErrorObject): FaultCode {
   }
 }
 
-function explain(code: FaultCode, { params, schema, data }: ErrorObject): string {
+function explain(code: FaultCode, { params, schema, parentSchema, data }: ErrorObject): string {
   switch (code) {
     case 'required':
       return 'is required, and must not be null or blank.'
@@ -131,7 +131,9 @@ function explain(code: FaultCode, { params, schema, data }: ErrorObject): string
     case 'not_finite':
       return 'must be a number within the range of a double.'
     default:
-      return `must be of type ${[schema].flat()[0]}.`
+      return parentSchema?.maximum === undefined
+        ? `must be of type ${[schema].flat()[0]}.`
+        : `must be a whole number from ${parentSchema.minimum} to ${parentSchema.maximum}.`
   }
 }
 

@@ -4,7 +4,7 @@ import { fieldFault, type Parsed, refuse } from './faults.ts'
 import { parseIsoDate } from './field-values.ts'
 import { count, moment, Type } from './json-schema.ts'
 import type { PageQuery, Params } from './source-page.ts'
-import { pageFields, parseLimit, parseOnce, parsePage, SourcePageSchema } from './source-page.ts'
+import { DEFAULT_OF_PAGE, pageFields, parseOnce, parsePage, SourcePageSchema } from './source-page.ts'
 import { ISO_DATE, type Limits, SERVICES, type Service, WELL_FORMED } from './thread-request.ts'
 import { createParser } from './validator.ts'
 
@@ -31,6 +31,8 @@ export function SourcesQuerySchema({ externalId }: Pick<Limits, 'externalId'>) {
     { title: 'SourcesQuery', additionalProperties: false },
   )
 }
+
+type SourcesFields = Static<ReturnType<typeof SourcesQuerySchema>>
 
 /** The answer of `GET /sources` without `externalId`. */
 export const SourceListSchema = Type.Object(
@@ -71,12 +73,13 @@ export function createSourcesParser(
   limits: Pick<Limits, 'externalId'> & { listSources: 'on' | 'off' },
 ): (params: Params) => Parsed<SourcesQuery> {
   const schema = SourcesQuerySchema(limits)
-  const parseFields = createParser<Static<typeof schema>>(schema)
+  const parseFields = createParser<Static<typeof schema>>(schema, true)
   return (params) => {
     const query = parseOnce(params, parseFields)
     if (!query.ok) return query
     const { service, externalId, since, ...pageTexts } = query.value
-    if (externalId === undefined) return limits.listSources === 'on' ? parseList(query.value) : refuse(NO_LIST)
+    if (externalId === undefined)
+      return limits.listSources === 'on' ? { ok: true, value: { list: listOf(query.value) } } : refuse(NO_LIST)
     if (service === undefined)
       return refuse({ ...fieldFault('service', 'is required beside externalId.'), code: 'required' })
     if (since !== undefined) return refuse(fieldFault('since', 'is for a list: leave out since, or externalId.'))
@@ -90,15 +93,7 @@ const NO_LIST = {
   code: 'required' as const,
 }
 
-function parseList({ service, since, limit: limitText, after }: Static<ReturnType<typeof SourcesQuerySchema>>) {
-  const limit = parseLimit(limitText)
-  if (typeof limit !== 'number') return refuse(limit)
+function listOf({ since, limit = DEFAULT_OF_PAGE, ...query }: SourcesFields): SourceListQuery {
   const sinceText = since === undefined ? undefined : parseIsoDate(since)
-  const list: SourceListQuery = {
-    ...(service !== undefined && { service }),
-    ...(sinceText !== undefined && { since: new Date(sinceText) }),
-    limit,
-    ...(after !== undefined && { after }),
-  }
-  return { ok: true as const, value: { list } }
+  return { ...query, limit, ...(sinceText !== undefined && { since: new Date(sinceText) }) }
 }

@@ -1,20 +1,22 @@
 // A stored source as callers read it, in pages of its quotes: schemas, types, and the parser of the query.
 import type { Static } from 'typebox'
 import { QuoteAnswerSchema, SourceAnswerSchema } from './answers.ts'
-import { addFault, type Fault, type FaultList, fieldFault, type Parsed } from './faults.ts'
+import { addFault, type FaultList, fieldFault, type Parsed, refuse } from './faults.ts'
 import { Type, text } from './json-schema.ts'
 import { createParser } from './validator.ts'
 
 /** The most quotes or sources of one page, and their number without `limit`. */
 const MOST_OF_PAGE = 1_000
-const DEFAULT_OF_PAGE = 100
+export const DEFAULT_OF_PAGE = 100
 
 /** The parameters of every page. */
 export const pageFields = {
   limit: Type.Optional(
-    text(
-      `Most quotes of this page, or sources of a list, from 1 to ${MOST_OF_PAGE}; ${DEFAULT_OF_PAGE} if it is absent.`,
-    ),
+    Type.Integer({
+      minimum: 1,
+      maximum: MOST_OF_PAGE,
+      description: `Most quotes of this page, or sources of a list; ${DEFAULT_OF_PAGE} if it is absent.`,
+    }),
   ),
   after: Type.Optional(text('`next` of the page before, of the same source or list.')),
 }
@@ -63,7 +65,7 @@ export interface PageQuery {
 /** The parameters of a query, as `URLSearchParams` lists them. */
 export type Params = Iterable<readonly [name: string, value: string]>
 
-const parseFields = createParser<Static<typeof SourcePageQuerySchema>>(SourcePageQuerySchema)
+const parseFields = createParser<Static<typeof SourcePageQuerySchema>>(SourcePageQuerySchema, true)
 
 /** Checks the query of `GET /sources/{id}`. */
 export function parsePageQuery(params: Params): Parsed<PageQuery> {
@@ -88,22 +90,11 @@ export function parseOnce<Query>(params: Params, parse: (query: unknown) => Pars
 const SHOWN_NAME = 200
 
 /** Reads the parameters of a page of quotes. */
-export function parsePage({ limit: limitText, after }: Static<typeof SourcePageQuerySchema>): Parsed<PageQuery> {
-  const faults: FaultList = { errors: [], total: 0 }
-  const limit = parseLimit(limitText)
-  if (typeof limit !== 'number') addFault(faults, () => limit)
-  const place = after === undefined ? undefined : readPlace(after)
-  if (after !== undefined && place === undefined)
-    addFault(faults, () => fieldFault('after', 'must be `next` of an earlier page.'))
-  if (typeof limit !== 'number' || faults.total > 0) return { ok: false, ...faults }
-  return { ok: true, value: { limit, ...(place !== undefined && { after: place }) } }
-}
-
-/** The number of `limit`, or the fault of its text. */
-export function parseLimit(text: string | undefined): number | Fault {
-  const limit = text === undefined ? DEFAULT_OF_PAGE : /^\d{1,6}$/.test(text) ? Number(text) : 0
-  if (limit >= 1 && limit <= MOST_OF_PAGE) return limit
-  return fieldFault('limit', `must be a whole number from 1 to ${MOST_OF_PAGE}.`)
+export function parsePage({ limit = DEFAULT_OF_PAGE, after }: Static<typeof SourcePageQuerySchema>): Parsed<PageQuery> {
+  if (after === undefined) return { ok: true, value: { limit } }
+  const place = readPlace(after)
+  if (place === undefined) return refuse(fieldFault('after', 'must be `next` of an earlier page.'))
+  return { ok: true, value: { limit, after: place } }
 }
 
 const PLACE = /^(-?\d{1,15})?~(\d{16}\.\d{6})~([\w-]{48})$/

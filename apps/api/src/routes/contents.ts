@@ -13,7 +13,7 @@ const NEXT_JOBS = `1714555831000.${EXAMPLE_ID}`
 
 /** Examples of the parameters of queries and paths, by name. */
 const { service, externalId } = SOURCE
-export const SOURCE_EXAMPLES = { service, externalId, since: '2024-05-01', limit: '20', after: NEXT_QUOTES }
+export const SOURCE_EXAMPLES = { service, externalId, since: '2024-05-01', limit: 20, after: NEXT_QUOTES }
 export const FAILED_JOB_EXAMPLES = {
   ...SOURCE_EXAMPLES,
   tenant: 'acme',

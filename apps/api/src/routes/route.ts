@@ -82,7 +82,7 @@ export function queryParameters(
     properties,
     required = [],
   }: { properties: Readonly<Record<string, object>>; required?: readonly string[] | undefined },
-  examples: Readonly<Record<string, string>>,
+  examples: Readonly<Record<string, string | number>>,
 ): Parameter[] {
   return Object.entries(properties).map(([name, schema]) => ({
     name,
