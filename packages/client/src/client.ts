@@ -46,38 +46,13 @@ export interface ListOptions extends PageOptions {
 export type ServiceLimits = Record<LimitName | 'importItems' | 'waitSeconds', number>
 
 /** Every function rejects with SluiceProblem, SluiceUnreachable, or the reason of an aborted signal. */
-export interface Client {
-  /**
-   * Posts one thread, and again after a 429, 502, 503, `acceptance_unknown` or a broken connection. If another process
-   * may post something newer for the same source meanwhile, use an `idempotencyKey`. A `job_pending` has a `jobId`.
-   */
-  post(thread: ThreadRequest, options?: PostOptions): Promise<PostResult>
-  /**
-   * Posts any number of threads in bounded chunks, and yields the results in their order. Threads of one source are
-   * never in flight together. A consumer that pauses stops the input; one that leaves the loop aborts all in flight.
-   */
-  postMany(threads: Threads, options?: PostManyOptions): AsyncGenerator<ItemResult, void, undefined>
-  /**
-   * Posts a chunk that fits `importBytes`, and returns the results in the order of the threads. Threads without a final
-   * result are posted again: this client never has two requests for one source in flight.
-   */
-  postBatch(threads: readonly ThreadRequest[], options?: RetryOptions): Promise<ItemResult[]>
-  /** Waits until a job is `completed` or `failed`. After `timeoutMs` rejects with a TimeoutError; the job goes on. */
-  waitForJob(id: string, options?: WaitOptions): Promise<JobAnswer>
-  /** Returns a stored source with a page of its quotes. Undefined if the key's tenant has no such source. */
-  getSource(source: string | SourceName, options?: PageOptions): Promise<SourcePage | undefined>
-  /** Lists the sources of the key's tenant in pages, those first whose first request was accepted last. */
-  listSources(options?: ListOptions): Promise<SourceList>
-  /** Returns those of these sources that are stored, without their quotes. Any number: it sends several requests. */
-  lookUpSources(service: Service, externalIds: readonly string[], options?: CallOptions): Promise<StoredSource[]>
-  limits(options?: CallOptions): Promise<ServiceLimits>
-}
+export type Client = ReturnType<typeof createClient>
 
 /**
  * @throws {TypeError} if the URL or the key can't be used.
  * @throws {RangeError} if a bound of retries is negative.
  */
-export function createClient({ maxRetries = 8, maxRetryMs = 300_000, signal, ...options }: ClientOptions): Client {
+export function createClient({ maxRetries = 8, maxRetryMs = 300_000, signal, ...options }: ClientOptions) {
   if (!(maxRetries >= 0 && maxRetryMs >= 0)) throw new RangeError('maxRetries and maxRetryMs must be at least 0.')
   const send = createTransport(options)
   const lockSources = createSourceLocks()
@@ -89,25 +64,45 @@ export function createClient({ maxRetries = 8, maxRetryMs = 300_000, signal, ...
     withRetries(retryBounds, request, async () => readJson(await send(request), request.signal))
   const get = (path: string, signal: AbortSignal | undefined, headers = {}) => ask({ path, headers, signal })
 
-  const client: Client = {
-    async post(thread, options = {}) {
+  async function limits(options: CallOptions = {}): Promise<ServiceLimits> {
+    const { limits, waitSeconds } = (await get('limits', joined(options.signal))) as LimitsAnswer
+    const values = Object.entries({ ...limits, waitSeconds }).map(([name, { value }]) => [name, value])
+    return Object.fromEntries(values) as ServiceLimits
+  }
+
+  return {
+    /**
+     * Posts one thread, and again after a 429, 502, 503, `acceptance_unknown` or a broken connection. If another process
+     * may post something newer for the same source meanwhile, use an `idempotencyKey`. A `job_pending` has a `jobId`.
+     */
+    async post(thread: ThreadRequest, options: PostOptions = {}): Promise<PostResult> {
       const ofCall = { ...options, signal: joined(options.signal) }
       const post = () => withRetries(retryBounds, ofCall, () => postThread(send, thread, ofCall))
       return lockSources([sourceOf(thread)], ofCall.signal, post)
     },
-    postMany(threads, options = {}) {
-      const importBytes = async (ofCall: AbortSignal) => (await client.limits({ signal: ofCall })).importBytes
+    /**
+     * Posts any number of threads in bounded chunks, and yields the results in their order. Threads of one source are
+     * never in flight together. A consumer that pauses stops the input; one that leaves the loop aborts all in flight.
+     */
+    postMany(threads: Threads, options: PostManyOptions = {}): AsyncGenerator<ItemResult, void, undefined> {
+      const importBytes = async (ofCall: AbortSignal) => (await limits({ signal: ofCall })).importBytes
       return postChunks({ ...batchDeps, importBytes }, threads, { ...options, signal: joined(options.signal) })
     },
-    async postBatch(threads, options = {}) {
+    /**
+     * Posts a chunk that fits `importBytes`, and returns the results in the order of the threads. Threads without a final
+     * result are posted again: this client never has two requests for one source in flight.
+     */
+    async postBatch(threads: readonly ThreadRequest[], options: RetryOptions = {}): Promise<ItemResult[]> {
       return postItems(batchDeps, threads.map(itemOf), { ...options, signal: joined(options.signal) })
     },
-    async waitForJob(id, options = {}) {
+    /** Waits until a job is `completed` or `failed`. After `timeoutMs` rejects with a TimeoutError; the job goes on. */
+    async waitForJob(id: string, options: WaitOptions = {}): Promise<JobAnswer> {
       const timeout = options.timeoutMs === undefined ? undefined : AbortSignal.timeout(options.timeoutMs)
       const ofCall = anySignal(joined(options.signal), timeout)
       return followJob((path, headers) => get(path, ofCall, headers), id, ofCall)
     },
-    async getSource(source, options = {}) {
+    /** Returns a stored source with a page of its quotes. Undefined if the key's tenant has no such source. */
+    async getSource(source: string | SourceName, options: PageOptions = {}): Promise<SourcePage | undefined> {
       try {
         return (await get(pathOfSource(source, options), joined(options.signal))) as SourcePage
       } catch (error) {
@@ -116,11 +111,17 @@ export function createClient({ maxRetries = 8, maxRetryMs = 300_000, signal, ...
         throw error
       }
     },
-    async listSources({ service, since, limit, after, signal: ofCall } = {}) {
+    /** Lists the sources of the key's tenant in pages, those first whose first request was accepted last. */
+    async listSources({ service, since, limit, after, signal: ofCall }: ListOptions = {}): Promise<SourceList> {
       const query = queryOf({ service, since: since?.toISOString(), limit, after })
       return (await get(`sources${query}`, joined(ofCall))) as SourceList
     },
-    async lookUpSources(service, externalIds, options = {}) {
+    /** Returns those of these sources that are stored, without their quotes. Any number: it sends several requests. */
+    async lookUpSources(
+      service: Service,
+      externalIds: readonly string[],
+      options: CallOptions = {},
+    ): Promise<StoredSource[]> {
       const signal = joined(options.signal)
       const found: StoredSource[] = []
       for (let at = 0; at < externalIds.length; at += LOOKUP_SOURCES) {
@@ -130,13 +131,8 @@ export function createClient({ maxRetries = 8, maxRetryMs = 300_000, signal, ...
       }
       return found
     },
-    async limits(options = {}) {
-      const { limits, waitSeconds } = (await get('limits', joined(options.signal))) as LimitsAnswer
-      const values = Object.entries({ ...limits, waitSeconds }).map(([name, { value }]) => [name, value])
-      return Object.fromEntries(values) as ServiceLimits
-    },
+    limits,
   }
-  return client
 }
 
 /** The most that the service looks up at once. */
