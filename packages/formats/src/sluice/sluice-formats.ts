@@ -1,42 +1,28 @@
 // The formats of Sluice's own threads: NDJSON and a JSON array.
 import { createThreadParser, DEFAULT_LIMITS, type Fault, meantField, type ThreadRequest } from '@sluice/contract'
-import type { Format, FormatOptions, Found, InputFile, Noted, Piece, Place, Rejected } from '../format.ts'
+import type { Format, FormatOptions, Found, Noted, Piece, Place, Rejected } from '../format.ts'
 import { eachFile, rejected, skipped } from '../format.ts'
-import { byShape, type JsonShape } from '../read/json-beginning.ts'
+import { byShape } from '../read/json-beginning.ts'
 import { foundIn, type JsonRecord, readJson, readJsonLines, recordsAndLists } from '../read/json-records.ts'
 import { asList, isObject, type JsonObject } from '../values/record-fields.ts'
 import { checkFields, fieldValue, mapOption, QUOTE_FIELDS, SOURCE_FIELDS } from '../values/thread-fields.ts'
 
 /** As POST /sources:batch reads them, but a line can be longer than a request, up to `LONGEST_RECORD_BYTES`. */
-export const ndjsonFormat = threadFormat({
+export const ndjsonFormat: Format = {
   name: 'ndjson',
   description: 'NDJSON of Sluice threads, a thread a line',
-  isShape: ({ root, isOneLine, members }) => root === '{' && isOneLine && members.has('quotes'),
-  readRecords: readJsonLines,
-})
-
-/** An array of threads, or a single thread. */
-export const jsonFormat = threadFormat({
-  name: 'json',
-  description: 'a JSON array of Sluice threads',
-  isShape: ({ members }) => members.has('[].quotes') || members.has('quotes'),
-  readRecords: (file) => readJson(file, recordsAndLists()),
-})
-
-interface ThreadFormat extends Pick<Format, 'name' | 'description'> {
-  isShape: (shape: JsonShape) => boolean
-  readRecords: (file: InputFile) => AsyncIterable<(JsonRecord | Rejected)[]>
+  hasWholeThreads: true,
+  recognises: byShape(({ root, isOneLine, members }) => root === '{' && isOneLine && members.has('quotes')),
+  read: eachFile((file, options) => foundIn(readJsonLines(file), createThreadReader(options))),
 }
 
-/** A format whose records are whole threads. They are read in their order. */
-function threadFormat({ name, description, isShape, readRecords }: ThreadFormat): Format {
-  return {
-    name,
-    description,
-    hasWholeThreads: true,
-    recognises: byShape(isShape),
-    read: eachFile((file, options) => foundIn(readRecords(file), createThreadReader(options))),
-  }
+/** An array of threads, or a single thread. */
+export const jsonFormat: Format = {
+  name: 'json',
+  description: 'a JSON array of Sluice threads',
+  hasWholeThreads: true,
+  recognises: byShape(({ members }) => members.has('[].quotes') || members.has('quotes')),
+  read: eachFile((file, options) => foundIn(readJson(file, recordsAndLists()), createThreadReader(options))),
 }
 
 /** Threads are not bounded here: the import cuts and splits them by the bounds of the service. */
