@@ -4,7 +4,7 @@ import type { FailedJobPage, Hit } from '@sluice/contract'
 import { Command } from 'commander'
 import { type ApiOptions, apiOptions } from '../find-api.ts'
 import { printable, shortened } from '../terminal.ts'
-import type { AdminClient, AdminDeps } from './admin-client.ts'
+import type { AdminDeps } from './admin-client.ts'
 
 interface TailOptions extends ApiOptions {
   failed?: true
@@ -28,29 +28,26 @@ const FAILED_SHOWN = 100
 async function tail(deps: AdminDeps, options: TailOptions): Promise<void> {
   const client = await deps.openClient(options)
   let after: string | undefined
-  const seen = new Set<string>()
+  let seen = new Set<string>()
   for (;;) {
     const recent = options.failed ? undefined : await client.recent(after)
     after = recent?.next
-    const failed = await newlyFailed(client, seen)
-    const ended = [...(recent?.jobs ?? []), ...failed].sort((one, other) => timeOf(one) - timeOf(other))
+    const { jobs: failed } = await client.list({}, { limit: FAILED_SHOWN })
+    const fresh = failed.filter((job) => !seen.has(failureOf(job)))
+    seen = new Set(failed.map(failureOf))
+    const ended = [...(recent?.jobs ?? []), ...fresh.map(failedHit)].sort((one, other) => timeOf(one) - timeOf(other))
     for (const job of ended) deps.print(options.json ? JSON.stringify(job) : lineOf(job))
     if (!options.follow) return
     await delay(EVERY_MS)
   }
 }
 
-/** A job that was retried and fails again is shown again, because it failed at another time. */
-async function newlyFailed(client: AdminClient, seen: Set<string>): Promise<Hit[]> {
-  const { jobs } = await client.list({}, { limit: FAILED_SHOWN })
-  const names = jobs.map(({ id, failedAt }) => `${id} ${failedAt}`)
-  const fresh = jobs.filter((_, at) => !seen.has(names[at] ?? ''))
-  seen.clear()
-  for (const name of names) seen.add(name)
-  return fresh.map(failedHit)
-}
+type FailedJob = FailedJobPage['jobs'][number]
 
-function failedHit({ id, tenant, name, threads, failedAt, attempts, reason }: FailedJobPage['jobs'][number]): Hit {
+/** A job that was retried and fails again is shown again, because it failed at another time. */
+const failureOf = ({ id, failedAt }: FailedJob) => `${id} ${failedAt}`
+
+function failedHit({ id, tenant, name, threads, failedAt, attempts, reason }: FailedJob): Hit {
   return { kind: 'job', id, tenant, state: 'failed', name, threads, endedAt: failedAt, attempts, reason }
 }
 

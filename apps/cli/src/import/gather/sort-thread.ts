@@ -23,16 +23,10 @@ const inserts = BUCKETS.map((bucket) => db.prepare(`INSERT INTO ${bucket} VALUES
 const insertMail = db.prepare('INSERT INTO mails VALUES (?)')
 const conversations = createConversations(db)
 
-/** The texts of mails stay where they are. Conversations lie in the order of the input, so reading them is sequential. */
-function sortMails(): void {
-  for (const { share, ...record } of conversations.records()) {
-    const { key, place, text, mail } = record
-    inserts[Math.floor(share * BUCKETS.length)]?.run(key, place, text, mail)
-  }
-}
-
 function* sortedLists(): Generator<SortedRecord[], undefined> {
-  sortMails()
+  // The texts of mails stay where they are. Conversations lie in the order of the input, so reading them is sequential.
+  for (const { share, key, place, text, mail } of conversations.records())
+    inserts[Math.floor(share * BUCKETS.length)]?.run(key, place, text, mail)
   let list: SortedRecord[] = []
   let units = 0
   for (const bucket of BUCKETS) {

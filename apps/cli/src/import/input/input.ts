@@ -7,7 +7,7 @@ import type { InputFile } from '@sluice/formats'
 import { UserError } from '../../errors.ts'
 import { REJECTED_NAME } from '../account/rejected-file.ts'
 import type { BytesRead, RawFile, Reading } from './read-counted.ts'
-import { bytesOf, compressionOf, compressionOfBytes, readCounted, unreadable } from './read-counted.ts'
+import { bytesOf, COMPRESSIONS, readCounted, unreadable } from './read-counted.ts'
 import { openZip } from './zip.ts'
 
 /** Stands for standard input. */
@@ -43,7 +43,7 @@ export async function openInput(
   const fingerprint: unknown[] = []
 
   function asInput(raw: RawFile): InputFile {
-    const compression = compressionOf(raw.path)
+    const compression = COMPRESSIONS.find(({ extension }) => extension.test(raw.path))
     progress.total += raw.bytes ?? 0
     const isOurs = REJECTED_NAME.test(raw.path)
     const open = readCounted(raw, isOurs ? { ...reading, encoding: undefined } : reading, compression)
@@ -128,7 +128,6 @@ async function filesIn(folder: string, parent = ''): Promise<(RawFile & { change
 /** The longest magic number of a compressed file. */
 const MAGIC_BYTES = 4
 
-/** Standard input has no name, so its first bytes show whether it is compressed. */
 async function openStdin(stdin: Readable, reading: Reading): Promise<InputFile> {
   // Nothing may come for hours, and an interrupted import must end.
   reading.stopping.addEventListener('abort', () => stdin.destroy())
@@ -145,7 +144,8 @@ async function openStdin(stdin: Readable, reading: Reading): Promise<InputFile> 
     yield* chunks
   }
   const raw = { path: STDIN_NAME, open: () => bytesOf(whole()) }
-  return replayable(STDIN_NAME, readCounted(raw, reading, compressionOfBytes(beginning)))
+  const compression = COMPRESSIONS.find(({ magic }) => beginning.subarray(0, magic.length).equals(magic))
+  return replayable(STDIN_NAME, readCounted(raw, reading, compression))
 }
 
 /** How much of standard input may be looked at before it is read to its end. */

@@ -22,7 +22,8 @@ const WINDOW_LOG_MAX = 31
 
 type Compression = (typeof COMPRESSIONS)[number]
 
-const COMPRESSIONS = [
+/** Of files, known by their names, and of standard input, which has none, by its first bytes. */
+export const COMPRESSIONS = [
   { extension: /\.gz$/i, magic: Buffer.from([0x1f, 0x8b]), createInflate: () => createGunzip() },
   {
     extension: /\.zst$/i,
@@ -30,15 +31,6 @@ const COMPRESSIONS = [
     createInflate: () => createZstdDecompress({ params: { [constants.ZSTD_d_windowLogMax]: WINDOW_LOG_MAX } }),
   },
 ]
-
-export function compressionOf(path: string): Compression | undefined {
-  return COMPRESSIONS.find(({ extension }) => extension.test(path))
-}
-
-/** Finds the compression by the first bytes: standard input has no name. */
-export function compressionOfBytes(beginning: Buffer): Compression | undefined {
-  return COMPRESSIONS.find(({ magic }) => beginning.subarray(0, magic.length).equals(magic))
-}
 
 /** The error of a file that can't be read, which says why. */
 export function unreadable(path: string, error: unknown): UserError {
