@@ -60,7 +60,7 @@ export async function openServers(options: OpenServers): Promise<Servers> {
       ? named('Redis', env.REDIS_URL, redisAnswers, say)
       : started('Redis', redisProviders(machine, wheels), redisUrl, options, signal),
     env.MONGODB_URL
-      ? named('MongoDB', env.MONGODB_URL, (url) => mongodbAnswers(url, 5_000), say)
+      ? named('MongoDB', env.MONGODB_URL, (url) => mongodbAnswers(url, namedAnswerMs), say)
       : started('MongoDB', mongodbProviders(machine, wheels), mongodbUrl, options, signal),
   ] as const
   try {
@@ -79,17 +79,16 @@ export async function openServers(options: OpenServers): Promise<Servers> {
 const FAILURES_BEFORE_ADVICE = 3
 
 /** A named server may be far away, or busy. */
-const namedAnswerMs = 3_000
+const namedAnswerMs = 5_000
 
 async function named(
   name: ServerName,
   url: string,
-  answers: (url: string, withinMs: number) => Promise<boolean>,
+  answers: (url: string) => Promise<boolean>,
   say: (line: string) => void,
 ): Promise<Opened> {
   const shown = withoutPassword(url)
-  if (!(await answers(url, namedAnswerMs)))
-    throw new NoServer(`${name} does not answer at ${shown}, the URL in the environment`)
+  if (!(await answers(url))) throw new NoServer(`${name} does not answer at ${shown}, the URL in the environment`)
   say(`${name}: ${shown}, named by the environment; its data is there`)
   return { url, stop: async () => {} }
 }
