@@ -24,18 +24,13 @@ export interface Ports {
 
 /** The processes of one instance, in groups: each group stops as a whole, the last group first. */
 export function appsOf(mains: Mains, env: NodeJS.ProcessEnv, host: string, ports: Ports): readonly (readonly App[])[] {
-  const admin = (port: number) => ({ ADMIN_PORT: String(port) })
-  const app = (name: string, main: string, own: NodeJS.ProcessEnv): App => ({ name, main, env: { ...env, ...own } })
+  const app = (name: string, main: string, adminPort: number, own: NodeJS.ProcessEnv = {}): App => {
+    return { name, main, env: { ...env, ...own, ADMIN_PORT: String(adminPort) } }
+  }
   return [
-    [
-      app('dashboard', mains.dashboard, {
-        HOST: DASHBOARD_HOST,
-        PORT: String(ports.dashboard),
-        ...admin(ports.dashboardAdmin),
-      }),
-    ],
-    ports.workerAdmin.map((port, index) => app(`worker-${index + 1}`, mains.worker, admin(port))),
-    [app('api', mains.api, { HOST: host, PORT: String(ports.api), ...admin(ports.apiAdmin) })],
+    [app('dashboard', mains.dashboard, ports.dashboardAdmin, { HOST: DASHBOARD_HOST, PORT: String(ports.dashboard) })],
+    ports.workerAdmin.map((port, index) => app(`worker-${index + 1}`, mains.worker, port)),
+    [app('api', mains.api, ports.apiAdmin, { HOST: host, PORT: String(ports.api) })],
   ]
 }
 
