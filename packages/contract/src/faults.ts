@@ -2,7 +2,7 @@
 import type { ErrorObject } from 'ajv'
 import type { Static } from 'typebox'
 import { Type, text } from './json-schema.ts'
-import { nearestName } from './near-names.ts'
+import { namesOf, nearestName } from './near-names.ts'
 import { ISO_DATE } from './thread-request.ts'
 
 /** The codes of faults, a closed list. */
@@ -139,24 +139,12 @@ function explain(code: FaultCode, { params, schema, parentSchema, data }: ErrorO
 
 /** Kinds of source by other names, in lower case and without separators. */
 const SERVICE_ALIASES = {
-  gmail: 'email',
-  mail: 'email',
-  mbox: 'email',
-  outlook: 'email',
-  googleplay: 'play_store',
-  android: 'play_store',
-  ios: 'app_store',
-  itunes: 'app_store',
-  googlesheets: 'spreadsheet',
-  sheets: 'spreadsheet',
-  csv: 'spreadsheet',
-  excel: 'spreadsheet',
-  yt: 'youtube',
-  github: 'custom',
-  gitlab: 'custom',
-  jira: 'custom',
-  teams: 'custom',
-  other: 'custom',
+  ...namesOf('email', ['gmail', 'mail', 'mbox', 'outlook']),
+  ...namesOf('play_store', ['googleplay', 'android']),
+  ...namesOf('app_store', ['ios', 'itunes']),
+  ...namesOf('spreadsheet', ['googlesheets', 'sheets', 'csv', 'excel']),
+  ...namesOf('youtube', ['yt']),
+  ...namesOf('custom', ['github', 'gitlab', 'jira', 'teams', 'other']),
 }
 
 /** The value is not repeated: it can be as long as the body. */

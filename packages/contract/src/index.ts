@@ -17,7 +17,6 @@ export * from './problem.ts'
 export * from './problems.ts'
 export { EMPTY_IMPORT, NEWLINES } from './refused-text.ts'
 export * from './source-list.ts'
-export * from './source-lookup.ts'
 export {
   type PageQuery,
   parsePageQuery,

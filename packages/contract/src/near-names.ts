@@ -30,6 +30,11 @@ export function nearestName(
   return nearest
 }
 
+/** Aliases of a known name, as `nearestName` looks them up. */
+export function namesOf(field: string, aliases: readonly string[]): Record<string, string> {
+  return Object.fromEntries(aliases.map((alias) => [alias, field]))
+}
+
 function plainForm(name: string): string {
   return name.toLowerCase().replaceAll(/[-_. ]/g, '')
 }

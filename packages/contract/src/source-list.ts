@@ -1,8 +1,10 @@
-// The list of a tenant's sources: the schemas of query and answer, and the parser of the query of `GET /sources`.
+// Many of a tenant's sources, in a list or looked up by their names: the schemas of requests and answers, and the parsers of
+// requests.
 import type { Static } from 'typebox'
-import { fieldFault, type Parsed, refuse } from './faults.ts'
-import { parseIsoDate } from './field-values.ts'
+import { fieldFault, NOT_AN_OBJECT, type Parsed, refuse } from './faults.ts'
+import { isRecord, parseIsoDate } from './field-values.ts'
 import { count, moment, Type } from './json-schema.ts'
+import { parseJson } from './parse-thread.ts'
 import type { PageQuery, Params } from './source-page.ts'
 import { DEFAULT_OF_PAGE, pageFields, parseOnce, parsePage, SourcePageSchema } from './source-page.ts'
 import { ISO_DATE, type Limits, SERVICES, type Service, WELL_FORMED } from './thread-request.ts'
@@ -96,4 +98,43 @@ const NO_LIST = {
 function listOf({ since, limit = DEFAULT_OF_PAGE, ...query }: SourcesFields): SourceListQuery {
   const sinceText = since === undefined ? undefined : parseIsoDate(since)
   return { ...query, limit, ...(sinceText !== undefined && { since: new Date(sinceText) }) }
+}
+
+/** The most sources of one look-up. */
+const SOURCES_PER_LOOKUP = 1_000
+
+/** The body of `POST /sources:lookup`. An unknown field is a fault: it would be a condition that is not met. */
+export function LookupRequestSchema({ externalId }: Pick<Limits, 'externalId'>) {
+  return Type.Object(
+    {
+      service: Type.Enum(SERVICES, { type: 'string', description: 'The service of the sources.' }),
+      externalIds: Type.Array(Type.String({ maxLength: externalId, format: WELL_FORMED }), {
+        maxItems: SOURCES_PER_LOOKUP,
+        description: "The caller's own identifiers of the sources.",
+      }),
+    },
+    { title: 'LookupRequest', additionalProperties: false },
+  )
+}
+
+/** The answer of `POST /sources:lookup`. */
+export const LookupAnswerSchema = Type.Object(
+  {
+    sources: Type.Array(SourcePageSchema.properties.source, {
+      description: 'The stored ones, in the order of `externalIds`.',
+    }),
+  },
+  { title: 'LookupAnswer' },
+)
+
+type LookupRequest = Static<ReturnType<typeof LookupRequestSchema>>
+
+/** Compiles the parser of a look-up's body. */
+export function createLookupParser(limits: Pick<Limits, 'externalId' | 'jsonValues' | 'nesting'>) {
+  const parse = createParser<LookupRequest>(LookupRequestSchema(limits))
+  return (text: Buffer): Parsed<LookupRequest> => {
+    const json = parseJson(text, limits)
+    if (!json.ok) return json
+    return isRecord(json.value) ? parse(json.value) : refuse(NOT_AN_OBJECT)
+  }
 }

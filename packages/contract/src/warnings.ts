@@ -2,7 +2,7 @@
 import type { Static } from 'typebox'
 import { pointerTo } from './faults.ts'
 import { Type, text } from './json-schema.ts'
-import { nearestName } from './near-names.ts'
+import { namesOf, nearestName } from './near-names.ts'
 import type { FieldNames } from './thread-request.ts'
 
 const WarningSchema = Type.Object(
@@ -112,7 +112,3 @@ const ALIASES = {
     ...namesOf('replyingTo', ['parent', 'parentid', 'inreplyto', 'inreplytoid', 'replyto', 'replytoid']),
   },
 } as const satisfies Record<string, Record<string, string>>
-
-function namesOf(field: string, aliases: readonly string[]): Record<string, string> {
-  return Object.fromEntries(aliases.map((alias) => [alias, field]))
-}
