@@ -2,13 +2,7 @@
 import { parseIsoDate } from '@sluice/contract'
 import { InvalidArgumentError } from 'commander'
 
-const UNIT_SECONDS = new Map([
-  ['s', 1],
-  ['m', 60],
-  ['h', 3_600],
-  ['d', 86_400],
-  ['w', 604_800],
-])
+const UNIT_SECONDS = new Map(Object.entries({ s: 1, m: 60, h: 3_600, d: 86_400, w: 604_800 }))
 
 /** A whole number of at least 1; throws commander's InvalidArgumentError for any other text. */
 export function parseCount(text: string): number {

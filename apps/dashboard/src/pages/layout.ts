@@ -74,12 +74,7 @@ export function moment(iso: string): Html {
   return html`<time datetime="${at.toISOString()}">${text} UTC <span class="ago">(${duration(Date.now() - at.getTime())} ago)</span></time>`
 }
 
-const UNITS = [
-  ['d', 86_400_000],
-  ['h', 3_600_000],
-  ['min', 60_000],
-  ['s', 1_000],
-] as const
+const UNITS = Object.entries({ d: 86_400_000, h: 3_600_000, min: 60_000, s: 1_000 })
 
 /** A duration in its largest unit of which it has two: `90 s`, `3 h`. */
 export function duration(ms: number): string {
