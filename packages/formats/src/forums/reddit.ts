@@ -69,11 +69,10 @@ function readComment(comment: JsonObject, externalId: string, link: string, plac
   if (text === undefined) return skipped('comments without text', place)
   if (isGone(text)) return skipped('comments that were deleted or removed', place)
   const parent = asText(comment.parent_id)
-  const quote = toQuote(comment, externalId, text)
-  if (parent?.startsWith(COMMENT)) quote.replyingTo = parent
-  const fields = channelOf(comment)
-  fields.placeholderTitle = placeholder(asText(comment.permalink), link)
-  return piece(link, fields, [quote], place)
+  const replyingTo = parent?.startsWith(COMMENT) ? parent : undefined
+  const quote = { ...toQuote(comment, externalId, text), ...present({ replyingTo }) }
+  const placeholderTitle = placeholder(asText(comment.permalink), link)
+  return piece(link, { ...channelOf(comment), placeholderTitle }, [quote], place)
 }
 
 function piece(externalId: string, fields: SourceFields, quotes: QuoteInput[], place: Place): Piece {
@@ -83,23 +82,14 @@ function piece(externalId: string, fields: SourceFields, quotes: QuoteInput[], p
 
 /** A quote of a comment or a submission. Votes are fuzzed and `ups` repeats `score`, so that only the score is read. */
 function toQuote(record: JsonObject, externalId: string, text: string): QuoteInput {
-  const quote: QuoteInput = { text, externalId }
-  const speaker = asText(record.author)
-  const createdAt = dateOf(record)
-  const score = asNumber(record.score)
-  if (speaker !== undefined && !isGone(speaker)) quote.speaker = speaker
-  if (createdAt !== undefined) quote.createdAt = createdAt
-  if (score !== undefined) quote.score = score
-  return quote
+  const author = asText(record.author)
+  const speaker = isGone(author) ? undefined : author
+  return { text, externalId, ...present({ speaker, createdAt: dateOf(record), score: asNumber(record.score) }) }
 }
 
 function channelOf({ subreddit, subreddit_id }: JsonObject): SourceFields {
-  const fields: SourceFields = {}
   const name = asText(subreddit)
-  const channelId = asText(subreddit_id)
-  if (name !== undefined) fields.channelName = `r/${name}`
-  if (channelId !== undefined) fields.channelId = channelId
-  return fields
+  return present({ channelName: name && `r/${name}`, channelId: asText(subreddit_id) })
 }
 
 function dateOf({ created_utc }: JsonObject): string | undefined {
