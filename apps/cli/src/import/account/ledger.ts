@@ -91,18 +91,13 @@ const OTHER_REASONS = 'for other reasons'
  * @param onRejected is called for each rejected record in the order of the input.
  */
 export function createLedger(tally: Tally, onRejected: (rejected: RejectedRecord) => void) {
-  let entries: Entry[] = []
-  let first = 0
+  const entries: Entry[] = []
   const advances = new EventEmitter()
 
   function advance(): void {
-    for (let entry = entries[first]; entry?.open === 0; entry = entries[first]) {
-      first += 1
+    for (let entry = entries[0]; entry?.open === 0; entry = entries[0]) {
+      entries.shift()
       settle(entry)
-    }
-    if (first > 1_000 && first * 2 > entries.length) {
-      entries = entries.slice(first)
-      first = 0
     }
     advances.emit('advance')
   }
@@ -134,11 +129,11 @@ export function createLedger(tally: Tally, onRejected: (rejected: RejectedRecord
     /** One request of the entry, or its reading, is settled. */
     close(entry: Entry) {
       entry.open -= 1
-      if (entry === entries[first] && entry.open === 0) advance()
+      if (entry === entries[0] && entry.open === 0) advance()
     },
     /** Resolves once at most this number of events wait for an earlier one. Throws the signal's reason. */
     async untilAtMost(most: number, signal: AbortSignal) {
-      while (entries.length - first > most) {
+      while (entries.length > most) {
         await once(advances, 'advance', { signal }).catch(() => signal.throwIfAborted())
       }
     },

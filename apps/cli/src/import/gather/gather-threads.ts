@@ -98,7 +98,7 @@ async function* putTogether(
         threads.push(threadOf(open, open.key === key))
         open = open.key === key ? { ...open, quotes: [], units: 0 } : undefined
       }
-      open ??= { key, fields: {}, lastFields: '', ids: [], quotes: [], place: { path: '' }, units: 0 }
+      open ??= { key, fields: {}, ids: [], quotes: [], place: { path: '' }, units: 0 }
       if (addRecord(open, text)) sorted.done += 1
     }
     if (threads.length > 0) yield threads
@@ -108,7 +108,6 @@ async function* putTogether(
 
 interface OpenSource extends Pick<Piece, 'fields' | 'place'> {
   key: string
-  lastFields: string
   ids: string[]
   quotes: QuoteInput[]
   units: number
@@ -116,7 +115,6 @@ interface OpenSource extends Pick<Piece, 'fields' | 'place'> {
 
 /** Returns whether the record is one of those that were sorted: the ids of a conversation are not. */
 function addRecord(open: OpenSource, text: string): boolean {
-  if (text === open.lastFields) return true
   const record: FieldsRecord | QuotesRecord | ConversationIds = JSON.parse(text)
   if ('ids' in record) {
     for (const id of record.ids) open.ids.push(idIn(id))
@@ -125,7 +123,6 @@ function addRecord(open: OpenSource, text: string): boolean {
   if ('fields' in record) {
     const isOfSource = record.mail === undefined || record.mail === open.key
     Object.assign(open.fields, isOfSource ? record.fields : { placeholderTitle: record.fields.placeholderTitle })
-    open.lastFields = text
     return true
   }
   if (open.place.path === '') open.place = record.place
