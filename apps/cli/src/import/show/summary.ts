@@ -51,22 +51,20 @@ export function summaryObject({ tally, isDryRun, ...summary }: Summary): object 
 /** The summary for people. The word "done" stands in it only if everything is stored. */
 export function summaryLines(summary: Summary): string[] {
   const { tally, problem, rejectedFile, threadsBefore, checkpoint, dashboard } = summary
-  return [
-    ...(problem === undefined ? [] : [`${headline(summary)} ${problem}`]),
+  const lines = [
+    problem !== undefined && `${headline(summary)} ${problem}`,
     ...countLines(summary),
     // The time is that of this run alone, and the counts are not.
-    ...(threadsBefore === undefined
-      ? []
-      : [`Went on from a checkpoint: earlier runs stored or rejected ${count(threadsBefore)} of these threads.`]),
-    ...(rejectedFile === undefined ? [] : [`Rejected records: ${rejectedFile} (fix them there, and import that file)`]),
+    threadsBefore !== undefined &&
+      `Went on from a checkpoint: earlier runs stored or rejected ${count(threadsBefore)} of these threads.`,
+    rejectedFile !== undefined && `Rejected records: ${rejectedFile} (fix them there, and import that file)`,
     ...warningLines(tally.notes.warning),
     ...noteLines('rejected', tally.reasons),
     ...(['skipped', 'cut', 'replaced'] as const).flatMap((kind) => noteLines(kind, tally.notes[kind])),
-    ...(checkpoint === undefined ? [] : [`Run the same command again to go on from here (${checkpoint}).`]),
-    ...(dashboard === undefined
-      ? []
-      : [`Dashboard: ${dashboard}/${summary.state === 'completed' ? 'recent' : 'failures'}`]),
+    checkpoint !== undefined && `Run the same command again to go on from here (${checkpoint}).`,
+    dashboard !== undefined && `Dashboard: ${dashboard}/${summary.state === 'completed' ? 'recent' : 'failures'}`,
   ]
+  return lines.filter((line) => line !== false)
 }
 
 const HEADLINES: Readonly<Record<State, string>> = {
