@@ -47,7 +47,11 @@ export async function findApi(
 ): Promise<Target> {
   const paths = instancePaths(folder)
   const named = keyFile === undefined ? env[KEY_VARIABLE] : await readKey(keyFile, holder)
-  if (url !== undefined) return { url: checkUrl(url), apiKey: named || missingKey(holder) }
+  if (url !== undefined) {
+    if (!/^https?:$/.test(URL.parse(url)?.protocol ?? ''))
+      throw new UserError('--url must begin with http:// or https://.')
+    return { url, apiKey: named || missingKey(holder) }
+  }
   const running = await readRunning(paths.running)
   if (running === undefined)
     throw new UserError(`No Sluice runs in ${folder}. Run \`start\` there, or name an API with --url.`)
@@ -62,11 +66,6 @@ export async function findApi(
 export async function findDashboard({ folder, env }: FindApiDeps, { url }: ApiOptions): Promise<string | undefined> {
   const running = url === undefined ? await readRunning(instancePaths(folder).running) : undefined
   return (env.DASHBOARD_URL || running?.dashboardUrl)?.replace(/\/$/, '')
-}
-
-function checkUrl(url: string): string {
-  if (/^https?:$/.test(URL.parse(url)?.protocol ?? '')) return url
-  throw new UserError('--url must begin with http:// or https://.')
 }
 
 function missingKey(holder: KeyHolder): never {

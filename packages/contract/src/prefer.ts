@@ -6,8 +6,6 @@ export type Preferences = { respondAsync: boolean; wait?: number; waits: boolean
 /** The preferences of a request without the header. */
 export const NO_PREFERENCES: Preferences = { respondAsync: false, waits: true, strict: false }
 
-const WHOLE_SECONDS = /^\d+$/
-
 /**
  * Reads `respond-async`, `wait=N` and `handling=strict`. If a preference is repeated, the first counts. Malformed and
  * unknown preferences are ignored, as the standard requires.
@@ -16,18 +14,15 @@ export function parsePrefer(header: string | string[] | undefined): Preferences 
   if (header === undefined) return NO_PREFERENCES
   const values = firstValues([header].flat().join(','))
   const respondAsync = values.get('respond-async') === ''
-  const wait = readSeconds(values.get('wait'))
+  const seconds = values.get('wait') ?? ''
+  // Beyond this bound a number of seconds is not exact, and longer than any caller waits.
+  const wait = /^\d+$/.test(seconds) ? Math.min(Number(seconds), Number.MAX_SAFE_INTEGER) : undefined
   return {
     respondAsync,
     ...(wait !== undefined && { wait }),
     waits: wait === undefined ? !respondAsync : wait > 0,
     strict: values.get('handling')?.toLowerCase() === 'strict',
   }
-}
-
-/** Beyond this bound a number of seconds is not exact, and longer than any caller waits. */
-function readSeconds(text = ''): number | undefined {
-  return WHOLE_SECONDS.test(text) ? Math.min(Number(text), Number.MAX_SAFE_INTEGER) : undefined
 }
 
 /** A list splits at each comma, and a preference from its parameters at a semicolon, outside of quotation marks. */

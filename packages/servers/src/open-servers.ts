@@ -87,7 +87,7 @@ async function named(
   answers: (url: string) => Promise<boolean>,
   say: (line: string) => void,
 ): Promise<Opened> {
-  const shown = withoutPassword(url)
+  const shown = url.replace(/\/\/[^@/]*@/, '//')
   if (!(await answers(url))) throw new NoServer(`${name} does not answer at ${shown}, the URL in the environment`)
   say(`${name}: ${shown}, named by the environment; its data is there`)
   return { url, stop: async () => {} }
@@ -157,8 +157,4 @@ async function report(name: ServerName, engine: Engine, location: Location, url:
   if (engine.note) say(`${name}: ${engine.note}`)
   const others = (await readdir(folder)).filter((other) => other !== engine.folder)
   if (others.length > 0) say(`${name}: unused data of another server in ${folder}: ${others.join(', ')}`)
-}
-
-function withoutPassword(url: string): string {
-  return url.replace(/\/\/[^@/]*@/, '//')
 }

@@ -61,7 +61,9 @@ export async function forgetOwner(folder: string): Promise<void> {
  * UnusableData if the parent lives.
  */
 export async function endLeftover(folder: string): Promise<void> {
-  const owner = await ownerOf(folder)
+  const owner: Owner | undefined = await readFile(ownerFile(folder), 'utf8')
+    .then(JSON.parse)
+    .catch(() => undefined)
   if (owner === undefined) return
   const facts = await processFacts(owner.pid)
   // Another program may have this process id by now.
@@ -78,12 +80,6 @@ async function endGroup(group: number): Promise<void> {
   signalGroup(group, 'SIGTERM')
   while (performance.now() < until && (await processFacts(group)) !== undefined) await pause(50)
   signalGroup(group, 'SIGKILL')
-}
-
-function ownerOf(folder: string): Promise<Owner | undefined> {
-  return readFile(ownerFile(folder), 'utf8')
-    .then(JSON.parse)
-    .catch(() => undefined)
 }
 
 function ownerFile(folder: string): string {

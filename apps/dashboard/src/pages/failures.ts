@@ -65,13 +65,9 @@ function jobCells({ id, name, tenant, threads, attempts, failedAt }: FailedJobPa
 }
 
 function actsOf(visit: Visit, group: Group): Html {
-  const fields = filterFields(group)
+  // Selects the jobs that the page counts, and none that fail later.
+  const fields = html`<input type="hidden" name="reasonGroup" value="${group.reasonGroup}"><input type="hidden" name="until" value="${group.newestAt}">`
   const retry = html`${fields}<button>Retry ${count(group.jobs, 'job')}</button>`
   return html`<div class="acts">${actForm(visit, '/failures/retry', retry)}
 ${discardForm(visit, '/failures/discard', group, fields)}</div>`
-}
-
-/** Selects the jobs that the page counts, and none that fail later. */
-function filterFields({ reasonGroup, newestAt }: Group): Html {
-  return html`<input type="hidden" name="reasonGroup" value="${reasonGroup}"><input type="hidden" name="until" value="${newestAt}">`
 }

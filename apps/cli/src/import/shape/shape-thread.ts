@@ -63,17 +63,12 @@ function shapeField(name: string, value: string, limits: Limits, note: Note): st
   if (value.trim() === '') return undefined
   if (name === 'externalId' || name === 'replyingTo') return shapeId(value, note)
   const text = wellFormed(value, note)
-  const limit = limitOf(name, limits)
+  const limit = name === 'title' || name === 'description' || name === 'url' ? limits[name] : limits.string
   if (fits(text, limit)) return text
   // A URL that is cut leads elsewhere.
   if (name === 'url') return void note('skipped', `URLs of more than ${limit} characters`)
   note('cut', `texts of the field ${name}, to ${limit} characters`)
   return cut(text, limit)
-}
-
-function limitOf(name: string, limits: Limits): number {
-  if (name === 'title' || name === 'description' || name === 'url') return limits[name]
-  return limits.string
 }
 
 function shapeQuote(quote: QuoteInput, limits: Limits, note: Note, quotes: QuoteRequest[]): void {
