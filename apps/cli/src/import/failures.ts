@@ -12,13 +12,8 @@ export class TooManyErrors extends Error {
   override readonly name = 'TooManyErrors'
 }
 
-export interface Failure {
-  state: State
-  problem?: string
-}
-
 /** An error that none of these explains is a fault of this program. */
-export function failureOf(error: unknown): Failure {
+export function failureOf(error: unknown): { state: State; problem?: string } {
   if (error instanceof Interrupted) return { state: 'interrupted' }
   if (error instanceof TooManyErrors) return { state: 'gave_up', problem: error.message }
   if (error instanceof SluiceProblem) return { state: 'failed', problem: problemOf(error) }

@@ -1,7 +1,7 @@
 // The command `sluice import`: its options, and what it prints.
 import { tmpdir } from 'node:os'
 import { formats } from '@sluice/formats'
-import { Command, type CommanderError, InvalidArgumentError } from 'commander'
+import { Command, InvalidArgumentError } from 'commander'
 import { type ApiOptions, apiOptions, type FindApiDeps, findApi, findDashboard } from '../find-api.ts'
 import { stopRequests } from '../start/stop-requests.ts'
 import { parseCount, printable } from '../terminal.ts'
@@ -35,13 +35,6 @@ export function importCommand(deps: ImportCommandDeps): Command {
   const command = new Command('import')
     .description('Imports the threads of export files, and goes on where an interrupted import stopped')
     .argument('<files...>', 'files, folders, zip archives, .gz and .zst files; - is standard input')
-  return withOptions(command)
-    .addHelpText('after', helpAfter)
-    .exitOverride((error) => endAtOptions(deps, error))
-    .action((names: string[], options: Options) => run({ ...DEFAULTS, ...options, names }, deps))
-}
-
-function withOptions(command: Command): Command {
   return apiOptions(command, 'importer')
     .option('--format <name>', 'the format of the files, if it is not recognised')
     .option('--encoding <name>', 'the encoding of files that are not Unicode: windows-1252, shift_jis', parseEncoding)
@@ -63,6 +56,13 @@ function withOptions(command: Command): Command {
     .option('--workspace <name>', 'Slack: the name of the workspace, for the URLs of messages')
     .option('--internal-notes', 'Zendesk: comments that are not public, too')
     .option('--strip-quotes', 'mail: without the text that a mail quotes')
+    .addHelpText('after', helpAfter)
+    .exitOverride((error) => {
+      // Commander would end the process with its own code.
+      deps.process.exitCode = error.exitCode === 0 ? 0 : EXIT_CODES.failed
+      throw error
+    })
+    .action((names: string[], options: Options) => run({ ...DEFAULTS, ...options, names }, deps))
 }
 
 function helpAfter(): string {
@@ -87,12 +87,6 @@ function parsePair(text: string, pairs: ReadonlyMap<string, string> = new Map())
   const at = text.indexOf('=')
   if (at < 1) throw new InvalidArgumentError('Write a name, =, and a value.')
   return new Map([...pairs, [text.slice(0, at), text.slice(at + 1)]])
-}
-
-/** Commander would end the process with its own code. */
-function endAtOptions({ process }: ImportCommandDeps, error: CommanderError): never {
-  process.exitCode = error.exitCode === 0 ? 0 : EXIT_CODES.failed
-  throw error
 }
 
 async function run(asked: Options & ImportRequest, deps: ImportCommandDeps): Promise<void> {
