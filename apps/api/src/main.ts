@@ -54,7 +54,7 @@ await runUntilStopped({
     release('store', () => store.close())
     const keyring = createKeyring({ ...keyAccess(store.db), onError: (err) => log.warn({ err }, 'keys.not_reached') })
     release('keyring', () => keyring.close())
-    const redis = queue.connectFailFast(settings.redisUrl, onRedisError)
+    const redis = queue.connectFailFast(settings, onRedisError)
     release('redis', () => redis.disconnect())
     queue.observeCommands(redis, { times: metrics.redisTime, errors: metrics.redisErrors })
     const keys = queue.queueKeys(settings.queue)
@@ -77,7 +77,7 @@ await runUntilStopped({
     const noteAudit = (found?: queue.LoadAudit) => found === 'corrected' && log.warn('load.corrected')
     const audits = setInterval(() => auditLoad().then(noteAudit, () => {}), AUDIT_EVERY_MS)
     release('load audits', () => clearInterval(audits))
-    const replyReader = queue.connectRetrying(settings.redisUrl, onRedisError, queue.REPLY_SILENT_MS)
+    const replyReader = queue.connectLike(redis, onRedisError, queue.REPLY_SILENT_MS)
     const replyListener = queue.openReplyListener(randomUUID(), keys, replyReader, results)
     release('reply listener', () => replyListener.close())
 

@@ -27,6 +27,8 @@ export interface OpenServers {
     readonly PATH?: string | undefined
     readonly XDG_CACHE_HOME?: string | undefined
   }
+  /** Returns whether the named Redis answers. Without it, the URL must be that of a server. */
+  readonly redisAnswers?: (url: string) => Promise<boolean>
   /** Receives a line about each choice and each event. */
   readonly say: (line: string) => void
   /** Bounds the memory of a stand-in, in bytes, instead of its own bound. For tests. */
@@ -65,7 +67,7 @@ export async function openServers(options: OpenServers): Promise<Servers> {
   const wheels = wheelsOf(machine)
   const opening = [
     env.REDIS_URL
-      ? named('Redis', env.REDIS_URL, redisAnswers, say)
+      ? named('Redis', env.REDIS_URL, options.redisAnswers ?? redisAnswers, say)
       : started('Redis', redisProviders(machine, wheels), redisUrl, options, signal),
     env.MONGODB_URL
       ? named('MongoDB', env.MONGODB_URL, (url) => mongodbAnswers(url, 5_000), say)
@@ -174,8 +176,9 @@ async function report(name: ServerName, engine: Engine, location: Location, url:
   if (others.length > 0) say(`${name}: unused data of another server in ${folder}: ${others.join(', ')}`)
 }
 
+/** Sentinel's password stands in the query. */
 function withoutPassword(url: string): string {
-  return url.replace(/\/\/[^@/]*@/, '//')
+  return url.replace(/\/\/.*@|\?.*/g, (part) => (part.startsWith('/') ? '//' : ''))
 }
 
 function cacheDirOf(xdgCacheHome: string | undefined): string {

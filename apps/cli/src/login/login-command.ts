@@ -1,8 +1,9 @@
 // The command `sluice login`: prints a link that logs in to the dashboard once. It needs Redis only, because people look
 // at the queue when MongoDB is away.
 import { dashboardUrlSetting, type Environment, readSettings, SettingsError } from '@sluice/ops'
+import type { QueueAddress } from '@sluice/queue'
 import { Command, Option } from 'commander'
-import { findQueue, type QueueAddress, RedisAwayError } from '../start/find-queue.ts'
+import { findQueue, RedisAwayError } from '../start/find-queue.ts'
 import { instancePaths, readRunning } from '../start/instance.ts'
 import { actionOf } from '../terminal.ts'
 

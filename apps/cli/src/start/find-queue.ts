@@ -1,13 +1,8 @@
 // The Redis of commands that need no API: that of the environment, else of the `start` in the folder, else the usual one.
 // Every command loads instance.ts; only these need what reading settings loads.
 import { type Environment, processSettings, readSettings } from '@sluice/ops'
+import type { QueueAddress } from '@sluice/queue'
 import type { RunningInstance } from './instance.ts'
-
-/** Where a queue is. */
-export interface QueueAddress {
-  redisUrl: string
-  queue: string
-}
 
 /** Redis can't be reached. */
 export class RedisAwayError extends Error {

@@ -12,7 +12,8 @@ import { AlreadyRunning } from './instance.ts'
 import { type StartOptions, start } from './start.ts'
 import { stopRequests } from './stop-requests.ts'
 
-interface StartDeps extends Pick<StartOptions, 'folder' | 'env' | 'connectStore' | 'createLink' | 'say'> {
+interface StartDeps
+  extends Pick<StartOptions, 'folder' | 'env' | 'connectStore' | 'createLink' | 'redisAnswers' | 'say'> {
   /** Prints why the command failed, and makes the process exit 1. */
   readonly fail: (message: string) => void
 }

@@ -38,7 +38,7 @@ interface Failing {
 }
 
 async function open(t: TestContext) {
-  const redis = connectRetrying(requiredUrl('REDIS_URL'), () => {})
+  const redis = connectRetrying({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, () => {})
   const keys = queueKeys(testQueueName())
   const queues = { interactive: openQueue(keys, 'interactive', redis), bulk: openQueue(keys, 'bulk', redis) }
   const workers = {
