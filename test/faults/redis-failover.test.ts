@@ -2,46 +2,55 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { connect, createServer } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
 import { connectLike, connectRetrying, queueKeys } from '@sluice/queue'
 import { freePort } from '@sluice/servers'
 import { type TestScope, testQueueName } from '@sluice/test-support'
-import { describe, test } from 'vitest'
+import { describe, type TestContext, test } from 'vitest'
 import { readDifferences } from '../support/assert-stored.ts'
 import { openQueue } from '../support/open-queue.ts'
 import { aThread, type Posted, postThread } from '../support/post-thread.ts'
 import { isFull } from '../support/scale.ts'
 import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 import { BUSY_MS, until } from '../support/until.ts'
-import { createStartNode, redisProgram, startCluster, startSentinels, type Topology } from './redis-topology.ts'
+import {
+  canShiftClock,
+  clockBehind,
+  createStartNode,
+  redisProgram,
+  startCluster,
+  startSentinels,
+  type Topology,
+} from './redis-topology.ts'
 
 const program = await redisProgram()
 const CALLERS = 8
 
 type Kind = 'Sentinel' | 'a cluster'
 const FAULTS = { killed: 'SIGKILL', 'frozen and thawed': 'SIGSTOP' } as const
-const CASES = (['Sentinel', 'a cluster'] as const).flatMap((kind) =>
-  (['frozen and thawed', 'killed'] as const).map((fault) => ({ kind, fault })),
-)
+const KINDS = ['Sentinel', 'a cluster'] as const
+const CASES = KINDS.flatMap((kind) => (['frozen and thawed', 'killed'] as const).map((fault) => ({ kind, fault })))
+const NO_DIFFERENCES = { storedTwice: [], neverAccepted: [], outdated: [], wrongTotals: [] }
+const LOSSES = [
+  { kind: 'Sentinel', isKilled: true, replicas: 0 },
+  { kind: 'Sentinel', isKilled: true, replicas: 1 },
+  { kind: 'Sentinel', isKilled: false, replicas: 0 },
+  { kind: 'a cluster', isKilled: true, replicas: 0 },
+] as const
+/** How long the replicas' link is cut before the primary is killed: what is accepted meanwhile may be lost. */
+const CUT_MS = 400
+const BEHIND_S = 60
 
 describe.skipIf(program === undefined)('Redis whose primary fails, under Sentinel and in a cluster', () => {
   for (const { kind, fault } of CASES.slice(0, isFull ? CASES.length : 1))
     test(`a primary that is ${fault} under ${kind} costs seconds, and no answer lies`, {
       timeout: 180_000,
     }, async (t) => {
-      const queue = testQueueName()
-      const redis = await start(t, kind, queue)
-      const sluice = await startSluice(t, { redisUrl: redis.url, workers: 2, settings: { QUEUE: queue } })
+      const { redis, sluice } = await start(t, kind)
       const load = repost(t, sluice)
       await load.more(60)
-
       const [old] = redis.nodes
-      const failedAt = performance.now()
-      old.signal(FAULTS[fault])
-      await redis.primaryAfter(old)
-      const detectedMs = performance.now() - failedAt
-      const before = load.posted.length
-      await until('an answer of 200', () => load.posted.slice(before).some(({ status }) => status === 200))
-      const acceptingMs = performance.now() - failedAt
+      const failure = await fail(t, redis, load, () => old.signal(FAULTS[fault]))
       if (fault === 'frozen and thawed') {
         await load.more(60)
         old.signal('SIGCONT')
@@ -49,16 +58,79 @@ describe.skipIf(program === undefined)('Redis whose primary fails, under Sentine
       await load.more(60)
       const posted = await load.stop()
       await openQueue(t, sluice.settings).drained()
-      await t.annotate(
-        `another primary after ${Math.round(detectedMs)} ms, accepting after ${Math.round(acceptingMs)} ms`,
+      failure.assertSoon()
+      assert.deepEqual(await readDifferences(sluice.db, posted, { afterCrash: true }), { lost: [], ...NO_DIFFERENCES })
+      assert.deepEqual(await loadOf(t, sluice), [0, 0, 0])
+    })
+
+  for (const { kind, isKilled, replicas } of isFull ? LOSSES : [])
+    test(`only what a primary under ${kind} accepted after it was cut off from its replicas${isKilled ? ' and before it was killed' : ''} is lost, ${replicas > 0 ? 'nothing with REDIS_REPLICAS, ' : ''}and callers learn it`, {
+      timeout: 180_000,
+    }, async (t) => {
+      const env = canShiftClock ? clockBehind(BEHIND_S) : {}
+      const { redis, sluice } = await start(t, kind, env, { REDIS_REPLICAS: String(replicas) })
+      const load = repost(t, sluice)
+      await load.more(60)
+      // All jobs wait.
+      for (const worker of sluice.workers) worker.signal('SIGSTOP')
+      const [old] = redis.nodes
+      const cutAt = performance.now()
+      redis.cutReplicas()
+      const unsafe = Promise.all(Array.from({ length: 20 }, () => postThread(sluice, aThread(), 'respond-async')))
+      await delay(CUT_MS)
+      const failing = () => isKilled && old.signal('SIGKILL')
+      const failure = await fail(t, redis, load, failing, () => {
+        for (const worker of sluice.workers) worker.signal('SIGCONT')
+      })
+      await load.more(60)
+      const posted = [...(await load.stop()), ...(await unsafe)]
+      await openQueue(t, sluice.settings).drained()
+      failure.assertSoon()
+      const { lost, ...others } = await readDifferences(sluice.db, posted, { afterCrash: true })
+      await t.annotate(`${lost.length} names lost of ${posted.length} requests`)
+      assert.deepEqual(others, NO_DIFFERENCES)
+      const safe = replicas > 0 ? posted : posted.filter(({ sentAt, ms }) => sentAt + ms < cutAt)
+      const names = new Set(safe.flatMap(namesIn))
+      // A worker that was frozen may have had all of them in its hands.
+      if (isKilled) assert.equal(lost.length > 0, replicas === 0)
+      assert.deepEqual(
+        lost.filter((name) => names.has(name)),
+        [],
       )
-      assert(acceptingMs < detectedMs + 3_000 + BUSY_MS, `accepting ${acceptingMs - detectedMs} ms after the failover`)
-      const { lost, ...differences } = await readDifferences(sluice.db, posted, { afterCrash: true })
-      assert.deepEqual(differences, { storedTwice: [], neverAccepted: [], outdated: [], wrongTotals: [] })
-      assert.deepEqual(lost, [])
+      const longest = Math.max(...posted.map(({ ms }) => ms))
+      assert(longest < failure.acceptingMs + CUT_MS + LEARNED_MS + BUSY_MS, `an answer after ${longest} ms`)
       assert.deepEqual(await loadOf(t, sluice), [0, 0, 0])
     })
 })
+
+/** Callers learn so soon after a failover that their job was lost. */
+const LEARNED_MS = 2_000
+
+const namesIn = ({ externalId, quotes }: Posted) => [externalId, ...quotes.map((quote) => `${externalId}/${quote}`)]
+
+/** Lets the primary fail, and waits until jobs are stored again. */
+async function fail(
+  t: TestContext,
+  redis: Topology,
+  load: ReturnType<typeof repost>,
+  failing: () => void,
+  onPrimary = () => {},
+) {
+  const [old] = redis.nodes
+  const failedAt = performance.now()
+  failing()
+  await redis.primaryAfter(old)
+  const detectedMs = performance.now() - failedAt
+  onPrimary()
+  const before = load.posted.length
+  await until('an answer of 200', () => load.posted.slice(before).some(({ status }) => status === 200))
+  const acceptingMs = performance.now() - failedAt
+  await t.annotate(`another primary after ${Math.round(detectedMs)} ms, accepting after ${Math.round(acceptingMs)} ms`)
+  return {
+    acceptingMs,
+    assertSoon: () => assert(acceptingMs < detectedMs + 3_000 + BUSY_MS, `${acceptingMs} ms, detected ${detectedMs}`),
+  }
+}
 
 test.skipIf(program === undefined)(
   'all connections of a process follow the first one that meets another server, and none goes back',
@@ -116,9 +188,16 @@ test.skipIf(program === undefined)('a Redis that is a replica is refused in plai
   assert.equal(await redis.set('name', 'promoted'), 'OK')
 })
 
-async function start(t: TestScope, kind: Kind, queue: string): Promise<Topology> {
+/** Starts Redis and Sluice. */
+async function start(t: TestScope, kind: Kind, replicaEnv = {}, settings: Record<string, string> = {}) {
   assert(program)
-  return kind === 'Sentinel' ? startSentinels(t, program) : startCluster(t, program, queue)
+  const QUEUE = testQueueName()
+  const redis: Topology =
+    kind === 'Sentinel'
+      ? await startSentinels(t, program, replicaEnv)
+      : await startCluster(t, program, QUEUE, replicaEnv)
+  const sluice = await startSluice(t, { redisUrl: redis.url, workers: 2, settings: { QUEUE, ...settings } })
+  return { redis, sluice }
 }
 
 /** Starts callers that each post one thread again and again: its title shows which post came last. */

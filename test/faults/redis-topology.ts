@@ -1,11 +1,13 @@
 // Redis with replicas of a test's own, under Sentinels or as a cluster, on real processes.
 import { spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { access, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort } from '@sluice/servers'
 import { requiredUrl, type TestScope } from '@sluice/test-support'
 import { Redis } from 'ioredis'
+import { createTcpProxy, type Gate } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 
 /** A server that a test may kill, freeze and thaw. */
@@ -21,6 +23,8 @@ export interface Topology {
   url: string
   /** The servers with data: the primary of the queue first. */
   nodes: readonly [RedisNode, ...RedisNode[]]
+  /** From now on withholds everything between the first primary and its replicas and Sentinels, and nothing else. */
+  cutReplicas(): void
   /** Resolves to the node, other than this one, that has become the primary of the key. */
   primaryAfter(old: RedisNode): Promise<RedisNode>
 }
@@ -41,6 +45,17 @@ export async function redisProgram(): Promise<string | undefined> {
         () => undefined,
       )
 }
+
+const FAKETIME = '/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1'
+/** Whether Debian's libfaketime is installed: it shifts the clock of a server. */
+export const canShiftClock = existsSync(FAKETIME)
+
+/** The variables of a process whose clock is behind by so many seconds. */
+export const clockBehind = (seconds: number) => ({
+  LD_PRELOAD: FAKETIME,
+  FAKETIME: `-${seconds}s`,
+  FAKETIME_DONT_FAKE_MONOTONIC: '1',
+})
 
 type StartNode = (args: readonly string[], env?: Record<string, string>) => Promise<RedisNode>
 
@@ -82,17 +97,50 @@ export async function createStartNode(t: TestScope, program: string): Promise<St
   }
 }
 
+/** Opens a proxy before a server, which can cut it off from all but its clients. */
+async function openPeerProxy(t: TestScope): Promise<PeerProxy> {
+  const port = await freePort()
+  let isCut = false
+  const NOTHING = Buffer.alloc(0)
+  const proxy = createTcpProxy(port, (): Gate => {
+    let isPeer = false
+    return {
+      toServer(chunk) {
+        isPeer ||= /REPLCONF|PSYNC|sentinel/i.test(chunk.toString('latin1'))
+        return isCut && isPeer ? NOTHING : chunk
+      },
+      toClient: (chunk) => (isCut && isPeer ? NOTHING : chunk),
+    }
+  })
+  t.onTestFinished(proxy.shut)
+  return {
+    port,
+    open: proxy.open,
+    cut() {
+      isCut = true
+    },
+  }
+}
+
+interface PeerProxy {
+  port: number
+  open(serverPort: number): Promise<void>
+  cut(): void
+}
+
 const LIKE_START = ['--appendonly', 'yes', '--maxmemory-policy', 'noeviction', '--repl-diskless-sync-delay', '0']
 
 /** Starts three Sentinels, a primary and two replicas. */
 export async function startSentinels(t: TestScope, program: string, replicaEnv = {}): Promise<Topology> {
   const start = await createStartNode(t, program)
   const primary = await start(LIKE_START)
-  const follow = ['--replicaof', `127.0.0.1 ${primary.port}`]
+  const proxy = await openPeerProxy(t)
+  await proxy.open(primary.port)
+  const follow = ['--replicaof', `127.0.0.1 ${proxy.port}`]
   const replicas = await Promise.all([1, 2].map(() => start([...LIKE_START, ...follow], replicaEnv)))
   await until('two replicas that follow', async () => (await inSync(primary)) === 2)
   const sentinels = await Promise.all(
-    [1, 2, 3].map(() => start(['--sentinel', '--sentinel', 'monitor', 'main', '127.0.0.1', String(primary.port), '2'])),
+    [1, 2, 3].map(() => start(['--sentinel', '--sentinel', 'monitor', 'main', '127.0.0.1', String(proxy.port), '2'])),
   )
   for (const sentinel of sentinels) {
     await sentinel.send('SENTINEL', 'SET', 'main', 'down-after-milliseconds', DOWN_AFTER_MS)
@@ -110,6 +158,7 @@ export async function startSentinels(t: TestScope, program: string, replicaEnv =
   return {
     url: `redis+sentinel://${sentinels.map(({ port }) => `127.0.0.1:${port}`).join(',')}/main`,
     nodes,
+    cutReplicas: proxy.cut,
     primaryAfter: (old) =>
       until('another primary', async () => {
         const [first] = sentinels
@@ -125,11 +174,17 @@ const SLOTS = 16_384
 export async function startCluster(t: TestScope, program: string, queue: string, replicaEnv = {}): Promise<Topology> {
   const start = await createStartNode(t, program)
   const args = [...LIKE_START, '--cluster-enabled', 'yes', '--cluster-node-timeout', String(DOWN_AFTER_MS)]
-  const startNode = async (env?: Record<string, string>) => {
+  const startNode = async (env?: Record<string, string>, own: readonly string[] = []) => {
     const busPort = String(await freePort())
-    return { busPort, ...(await start([...args, '--cluster-port', busPort], env)) }
+    return { busPort, ...(await start([...args, '--cluster-port', busPort, ...own], env)) }
   }
-  const primaries = await Promise.all([1, 2, 3].map(() => startNode()))
+  const startPrimary = async () => {
+    const proxy = await openPeerProxy(t)
+    const node = await startNode({}, ['--cluster-announce-port', String(proxy.port)])
+    await proxy.open(node.port)
+    return { ...node, proxy }
+  }
+  const primaries = await Promise.all([1, 2, 3].map(startPrimary))
   const replicas = await Promise.all([1, 2, 3].map(() => startNode(replicaEnv)))
   const nodes = [...primaries, ...replicas]
   const [first] = primaries
@@ -162,8 +217,9 @@ export async function startCluster(t: TestScope, program: string, queue: string,
   // The seeds do not own the slot.
   const seeds = primaries.filter((node) => node !== owner)
   return {
-    url: `redis+cluster://${seeds.map(({ port }) => `127.0.0.1:${port}`).join(',')}`,
+    url: `redis+cluster://${seeds.map(({ proxy: { port } }) => `127.0.0.1:${port}`).join(',')}`,
     nodes: [owner, ...nodes.filter((node) => node !== owner)],
+    cutReplicas: owner.proxy.cut,
     primaryAfter: (old) =>
       until('another owner', async () => {
         for (const node of nodes) if (node !== old && (await owns(node))) return node

@@ -66,6 +66,8 @@ await runUntilStopped({
     await queue.watchLayout(redis, keys.base, ({ message }) => stop(message))
     const ping = pingWhenAsked(() => queue.pingRedis(redis))
     const results = queue.createResults(redis, keys)
+    const replication = queue.openReplication(redis, keys, settings.redisReplicas, onRedisError)
+    release('replication', () => replication.close())
     const enqueuer = queue.createEnqueuer(keys, redis, {
       threads: settings.queueThreads,
       bytes: settings.queueBytes,
@@ -121,6 +123,7 @@ await runUntilStopped({
       quota: { quotesPerSecond: settings.quotesPerSecond, burstQuotes: settings.burstQuotes },
       enqueuer,
       replyListener,
+      beginReplication: replication.begin,
       findClaimed: results.findClaimed,
       retainResult: (id) => results.retainResult(id).catch(() => undefined),
       retainLater: queue.createRetainLater(results),

@@ -15,11 +15,12 @@ const FAULTS_KEPT = 5
 
 /** Answers as soon as all groups are in Redis. If the body ends early, the enqueued groups can be looked up too. */
 export async function enqueueImport(groups: ImportGroups, run: AsyncRun): Promise<Answer> {
-  const { imports } = run.deps
+  const { imports, beginReplication } = run.deps
   const { tenant, requestId, log } = run.context
   const id = newJobId()
   log.importId = id
   const location = `/batches/${id}`
+  const replicated = beginReplication()
   const refused: ImportProblem[] = []
   let refusedBytes = 0
   function keep({ result }: RefusedItem): void {
@@ -52,6 +53,9 @@ export async function enqueueImport(groups: ImportGroups, run: AsyncRun): Promis
     throw new ProblemError(problem.code, problem.members, { ...problem.headers, location })
   }
   await open()
+  await replicated(id).catch(() => {
+    throw new ProblemError('acceptance_unknown', {}, { location })
+  })
   const found = await orUnavailable(imports.find(id))
   if (found === undefined) throw new ProblemError('queue_unavailable')
   const headers = { location, 'preference-applied': 'respond-async' }

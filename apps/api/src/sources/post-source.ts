@@ -12,7 +12,17 @@ import { claimOf, joinJob, type Posted, STRICT, unfinishedAnswer } from './later
 
 type EnqueueDeps = Pick<ApiDeps, 'enqueuer' | 'metrics'>
 type PostSourceDeps = EnqueueDeps &
-  Pick<ApiDeps, 'parser' | 'limits' | 'bodyMemory' | 'replyListener' | 'findClaimed' | 'retainResult' | 'retainLater'>
+  Pick<
+    ApiDeps,
+    | 'parser'
+    | 'limits'
+    | 'bodyMemory'
+    | 'replyListener'
+    | 'findClaimed'
+    | 'retainResult'
+    | 'retainLater'
+    | 'beginReplication'
+  >
 
 export function postSource(deps: PostSourceDeps): Handler {
   return async (context) => {
@@ -21,15 +31,16 @@ export function postSource(deps: PostSourceDeps): Handler {
     const claimed = key === undefined ? {} : claimOf(tenant, key)
     const posted = await readThread(deps, context)
     const newId = newJobId()
+    const replicated = deps.beginReplication()
     log.jobId = newId
     const job = { ...claimed, threads: [posted.thread], retained: !prefer.waits }
     const { jobId, result } = prefer.waits
       ? await enqueueAndWait(deps, context, newId, job)
       : { jobId: await enqueueJob(deps, context, newId, 'bulk', job), result: undefined }
     if (jobId !== newId) Object.assign(log, { jobId, replayed: true })
-    return result === undefined
-      ? unfinishedAnswer(context, posted, jobId)
-      : storedAnswer(context, posted, jobId, result)
+    if (result !== undefined) return storedAnswer(context, posted, jobId, result)
+    await replicated(jobId)
+    return unfinishedAnswer(context, posted, jobId)
   }
 }
 
@@ -65,14 +76,15 @@ async function enqueueAndWait(
   const { waitSeconds } = deps.limits
   const ms = Math.min(context.prefer.wait ?? waitSeconds, waitSeconds) * 1000
   const { replica: replyTo, wait } = deps.replyListener
-  const { result: reply, cancel } = wait(newId, ms, context.signal)
+  const { result: reply, cancel, accepted } = wait(newId, ms, context.signal)
   const enqueuing = enqueueJob(deps, context, newId, 'interactive', { ...job, replyTo })
   try {
     // A result proves that the job was accepted, even if Redis did not confirm it.
     const first = await Promise.race([reply, enqueuing])
     if (typeof first === 'object') return { jobId: newId, result: first }
     const jobId = first ?? (await enqueuing)
-    if (jobId !== newId) cancel()
+    if (jobId === newId) accepted()
+    else cancel()
     const result = await (jobId === newId ? reply : joinJob(deps, context, jobId, job.claim, ms))
     return { jobId, result: result ?? (context.response.closed ? undefined : await deps.retainResult(jobId)) }
   } catch (error) {

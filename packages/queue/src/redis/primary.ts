@@ -1,6 +1,6 @@
 // Leads all connections of a process to one server: the primary that has the queue. `REDIS_URL` names it, or Sentinels
 // that know it, or nodes of a cluster.
-import { connect as connectTcp } from 'node:net'
+import { connect as connectTcp, isIP } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { connect as connectTls } from 'node:tls'
 import {
@@ -96,7 +96,9 @@ export function openPrimary({ redisUrl, queue }: QueueAddress, options: RedisOpt
 
   const Connector = kind === 'sentinel' ? NamedBySentinels : PrimaryConnector
   servers.set(Connector, server)
-  return new Redis({ ...options, ...access, Connector })
+  const redis = new Redis({ ...options, ...access, Connector })
+  if (kind === 'sentinel') redis.once('end', watchFailovers(sentinel, server.keepOnly))
+  return redis
 }
 
 type OneServer = ReturnType<typeof createOneServer>
@@ -111,6 +113,11 @@ function createOneServer() {
     track(stream: Stream): Stream {
       streams.set(stream, '')
       return stream.once('close', () => streams.delete(stream))
+    },
+    /** Has all connections connect again that do not lead to this address. */
+    keepOnly(host: string, port: number): void {
+      for (const stream of streams.keys())
+        if (stream.remotePort !== port || (isIP(host) > 0 && stream.remoteAddress !== host)) stream.destroy()
     },
     /** Returns whether a connection may stay. If it has met another server, all others connect again. */
     admit(stream: Stream, info: Info): boolean {
@@ -163,11 +170,36 @@ function readUrl(url: string) {
     sentinelCommandTimeout: ASK_MS,
     connectTimeout: ASK_MS,
     disconnectTimeout: DISCONNECT_MS,
-    // Connects again as soon as Sentinel has named another primary: the old one may be frozen.
-    failoverDetector: true,
     ...(tls && { enableTLSForSentinelMode: true, sentinelTLS: tls }),
   }
   return { kind, endpoints, access, sentinel }
+}
+
+/**
+ * Listens to Sentinels until the returned function is called: a primary that was replaced may be frozen, and its
+ * connections silent. ioredis's own `failoverDetector` ends a connection for good that is just connecting again (6.0.0).
+ */
+function watchFailovers(
+  { sentinels = [], name, sentinelUsername, sentinelPassword, sentinelTLS }: SentinelConnectionOptions,
+  onPrimary: (host: string, port: number) => void,
+): () => void {
+  const access: RedisOptions = {
+    ...(sentinelUsername && { username: sentinelUsername }),
+    ...(sentinelPassword && { password: sentinelPassword }),
+    ...(sentinelTLS && { tls: sentinelTLS }),
+  }
+  const watchers = sentinels.map((sentinel) => {
+    const always = { retryStrategy: () => RECONNECT_MS, maxRetriesPerRequest: null, enableReadyCheck: false }
+    const watcher = new Redis({ ...access, ...sentinel, ...always }).on('error', () => {})
+    watcher.subscribe('+switch-master').catch(() => {}) // It was closed meanwhile.
+    return watcher.on('message', (_, text) => {
+      const [of, , , host = '', port] = text.split(' ')
+      if (of === name) onPrimary(host, Number(port))
+    })
+  })
+  return () => {
+    for (const watcher of watchers) watcher.disconnect()
+  }
 }
 
 /** Makes a function that asks the nodes of a cluster, one after the other, which of them owns the slot of a key. */
