@@ -123,7 +123,7 @@ await runUntilStopped({
       quota: { quotesPerSecond: settings.quotesPerSecond, burstQuotes: settings.burstQuotes },
       enqueuer,
       replyListener,
-      beginReplication: replication.begin,
+      confirmReplicated: replication.confirm,
       findClaimed: results.findClaimed,
       retainResult: (id) => results.retainResult(id).catch(() => undefined),
       retainLater: queue.createRetainLater(results),

@@ -7,7 +7,7 @@ import type { Answer, Handler, RequestContext } from '../request/request-context
 import type { ImportGroups, RefusedItem } from './group-items.ts'
 import { enqueuePatiently, type ImportRun } from './store-groups.ts'
 
-type AsyncRun = ImportRun & { deps: Pick<ApiDeps, 'imports'>; context: Pick<RequestContext, 'log'> }
+type AsyncRun = ImportRun & { deps: Pick<ApiDeps, 'imports'>; context: Pick<RequestContext, 'log' | 'startedAt'> }
 
 /** The bounds of an import's progress in Redis: the problems, in bytes, and the faults of one item. */
 const PROBLEM_BYTES_KEPT = 1024 * 1024
@@ -15,12 +15,11 @@ const FAULTS_KEPT = 5
 
 /** Answers as soon as all groups are in Redis. If the body ends early, the enqueued groups can be looked up too. */
 export async function enqueueImport(groups: ImportGroups, run: AsyncRun): Promise<Answer> {
-  const { imports, beginReplication } = run.deps
+  const { imports, confirmReplicated } = run.deps
   const { tenant, requestId, log } = run.context
   const id = newJobId()
   log.importId = id
   const location = `/batches/${id}`
-  const replicated = beginReplication()
   const refused: ImportProblem[] = []
   let refusedBytes = 0
   function keep({ result }: RefusedItem): void {
@@ -53,7 +52,7 @@ export async function enqueueImport(groups: ImportGroups, run: AsyncRun): Promis
     throw new ProblemError(problem.code, problem.members, { ...problem.headers, location })
   }
   await open()
-  await replicated(id).catch(() => {
+  await confirmReplicated(id, run.context.startedAt).catch(() => {
     throw new ProblemError('acceptance_unknown', {}, { location })
   })
   const found = await orUnavailable(imports.find(id))

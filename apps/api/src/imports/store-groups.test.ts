@@ -26,7 +26,7 @@ function open(groups: ImportGroup[], signal = new AbortController().signal) {
   const deps = {
     enqueuer: { enqueue: async (id: string) => id, admit() {}, charge() {}, quotaLeft: () => undefined },
     replyListener: { replica: 'r', wait: () => ({ result: job.promise, cancel() {}, accepted() {} }) },
-    beginReplication: () => async () => {},
+    confirmReplicated: async () => {},
     metrics: openMetrics('test', apiMetrics).metrics,
     limits: { waitSeconds: 0 },
   }

@@ -12,7 +12,7 @@ import { type ImportGroup, type ImportGroups, refuseItem, type ThreadItem } from
 
 /** An import in progress, and what storing it needs. */
 export interface ImportRun {
-  deps: Pick<ApiDeps, 'enqueuer' | 'metrics' | 'replyListener' | 'beginReplication'> & {
+  deps: Pick<ApiDeps, 'enqueuer' | 'metrics' | 'replyListener' | 'confirmReplicated'> & {
     limits: Pick<ApiDeps['limits'], 'waitSeconds'>
   }
   context: Pick<RequestContext, 'tenant' | 'requestId' | 'quota' | 'signal' | 'span'>
@@ -108,7 +108,7 @@ async function storeThreads(threads: Thread[], run: ImportRun): Promise<(Receipt
   const { signal } = run.context
   const waitMs = run.deps.limits.waitSeconds * 1000
   const wait = waitFor(jobId, waitMs, signal)
-  const replicated = run.deps.beginReplication()
+  const began = performance.now()
   const enqueuing = enqueuePatiently({ threads, retained: false, replyTo }, jobId, run)
   run.enqueued = enqueuing.catch(() => {})
   try {
@@ -121,7 +121,7 @@ async function storeThreads(threads: Thread[], run: ImportRun): Promise<(Receipt
     while (result === undefined && !signal.aborted && Date.now() - run.movedAt < waitMs)
       result = await waitFor(jobId, waitMs, signal, { lookUpAtOnce: true }).result
     if (result === undefined) {
-      await replicated(jobId)
+      await run.deps.confirmReplicated(jobId, began)
       throw itemPending(jobId)
     }
     run.movedAt = Date.now()

@@ -21,7 +21,7 @@ type PostSourceDeps = EnqueueDeps &
     | 'findClaimed'
     | 'retainResult'
     | 'retainLater'
-    | 'beginReplication'
+    | 'confirmReplicated'
   >
 
 export function postSource(deps: PostSourceDeps): Handler {
@@ -31,7 +31,6 @@ export function postSource(deps: PostSourceDeps): Handler {
     const claimed = key === undefined ? {} : claimOf(tenant, key)
     const posted = await readThread(deps, context)
     const newId = newJobId()
-    const replicated = deps.beginReplication()
     log.jobId = newId
     const job = { ...claimed, threads: [posted.thread], retained: !prefer.waits }
     const { jobId, result } = prefer.waits
@@ -39,7 +38,7 @@ export function postSource(deps: PostSourceDeps): Handler {
       : { jobId: await enqueueJob(deps, context, newId, 'bulk', job), result: undefined }
     if (jobId !== newId) Object.assign(log, { jobId, replayed: true })
     if (result !== undefined) return storedAnswer(context, posted, jobId, result)
-    await replicated(jobId)
+    await deps.confirmReplicated(jobId, context.startedAt)
     return unfinishedAnswer(context, posted, jobId)
   }
 }

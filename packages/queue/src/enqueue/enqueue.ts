@@ -54,6 +54,10 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
   const waiting = new Set<Entry>()
   let refreshedAt = 0
   let onClose = () => {}
+  let server = serverOf(redis).id
+  redis.on('ready', () => {
+    server = serverOf(redis).id
+  })
   // ioredis neither rejects nor sends again what was under way on a connection that broke.
   redis.on('close', () => onClose())
 
@@ -76,7 +80,7 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
     const claims = entries.some(({ claim }) => claim !== undefined) ? claimsOf(entries, bounds.claimBytes) : ''
     const { threads: most, bytes: mostBytes, tenantShare } = bounds
     const args: (string | number)[] = [JOB_OPTIONS, most, mostBytes, copy.mostInteractive(), tenantShare]
-    args.push(keys.jobs.interactive, claims, serverOf(redis), callers.length)
+    args.push(keys.jobs.interactive, claims, server, callers.length)
     for (const { tenant, quota } of callers)
       args.push(tenant, quota?.keyId ?? '', quota?.quotesPerSecond ?? 1, quota?.burstQuotes ?? 1)
     for (const entry of entries) {

@@ -6,7 +6,7 @@ import { serverOf } from '../redis/primary.ts'
 import type { OnRedisError } from '../redis/redis-connections.ts'
 import { createGroupCommit } from '../redis/script.ts'
 
-export type BeginReplication = ReturnType<typeof openReplication>['begin']
+export type Replication = ReturnType<typeof openReplication>
 
 const WAIT_MS = 1_000
 
@@ -16,25 +16,22 @@ const WAIT_MS = 1_000
  */
 export function openReplication(redis: Redis, { base }: QueueKeys, replicas: number, onError: OnRedisError) {
   const own = replicas > 0 ? redis.duplicate().on('error', onError) : undefined
-  /** Returns for each server whether it is still the one, and so many replicas have all that it has confirmed. */
-  const areReached = createGroupCommit(async (servers: string[]) => {
+  /** Returns for each time whether Redis has been the same server since, and so many replicas have all that it has. */
+  const areReached = createGroupCommit(async (times: number[]) => {
     // WAIT waits for the last write of its own connection, and so for all that came before.
     await own?.set(`${base}replicated`, '')
     const reached = (await own?.wait(replicas, WAIT_MS)) ?? 0
-    return servers.map((server) => reached >= replicas && server === serverOf(redis))
+    return times.map((since) => reached >= replicas && serverOf(redis).since < since)
   })
   return {
     /**
-     * Begins before a job is enqueued. The function that it returns resolves when the replicas have the job; without
+     * Resolves when the replicas have a job that was enqueued after `since`, on the monotonic clock, in ms; without
      * replicas to wait for, at once.
      *
      * @throws {AcceptanceUnknownError} if they do not have it within a second, or Redis has become another server.
      */
-    begin() {
-      const server = serverOf(redis)
-      return async (jobId: string): Promise<void> => {
-        if (own && !(await areReached(server).catch(() => false))) throw new AcceptanceUnknownError(jobId)
-      }
+    async confirm(jobId: string, since: number): Promise<void> {
+      if (own && !(await areReached(since).catch(() => false))) throw new AcceptanceUnknownError(jobId)
     },
     close: () => own?.disconnect(),
   }

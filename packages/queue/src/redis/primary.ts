@@ -39,12 +39,17 @@ type Endpoint = { host: string; port: number }
 /** The servers of the processes' connections, by their `Connector`, which duplicates of a connection share. */
 const servers = new WeakMap<object, OneServer>()
 
-/**
- * Returns which server a connection of `openPrimary`, and all of its duplicates, lead to: '' before the first one
- * answered, or if it hides that. A primary that was demoted and promoted again counts as another server.
- */
-export function serverOf(redis: Redis): string {
-  return servers.get(redis.options.Connector ?? redis)?.current() ?? ''
+/** The server that all connections of a process lead to. */
+interface Server {
+  /** '' before the first connection is ready, or if it hides that. A primary that was promoted again has another one. */
+  id: string
+  /** When a connection met it first, on the monotonic clock, in ms. */
+  since: number
+}
+
+/** Returns the server that a connection of `openPrimary`, and all of its duplicates, lead to. */
+export function serverOf(redis: Redis): Server {
+  return servers.get(redis.options.Connector ?? redis)?.current() ?? { id: '', since: 0 }
 }
 
 /** Opens a connection to the primary. It and all of its duplicates lead to the same server, also after a failover. */
@@ -107,7 +112,7 @@ type OneServer = ReturnType<typeof createOneServer>
 function createOneServer() {
   const streams = new Map<Stream, string>()
   const left = new Map<string, number>()
-  let current = ''
+  let current: Server = { id: '', since: 0 }
   return {
     current: () => current,
     track(stream: Stream): Stream {
@@ -127,9 +132,9 @@ function createOneServer() {
       if (found === '') return true
       if (now - (left.get(found) ?? Number.NEGATIVE_INFINITY) < LEFT_MS) return false
       streams.set(stream, found)
-      if (found === current) return true
-      left.set(current, now).delete(found)
-      current = found
+      if (found === current.id) return true
+      left.set(current.id, now).delete(found)
+      current = { id: found, since: now }
       for (const [other, server] of streams) if (server !== found) other.destroy()
       return true
     },

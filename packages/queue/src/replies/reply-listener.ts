@@ -42,8 +42,9 @@ export function openReplyListener(replica: string, keys: QueueKeys, reader: Redi
   reader.once('ready', noteRead)
   reader.on('ready', () => {
     // The stream of another server may lack the last entries, and new ones may have got lower ids.
-    if (serverOf(reader) !== server) last = '0'
-    server = serverOf(reader)
+    const { id } = serverOf(reader)
+    if (id !== server) last = '0'
+    server = id
   })
 
   function noteRead(): void {
