@@ -1,6 +1,6 @@
 // The middleware that every request passes: opens its context, checks its key, admits it, handles it, and answers it.
 import { randomUUID } from 'node:crypto'
-import type { ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { NO_PREFERENCES, PROBLEM_MEDIA_TYPE, parsePrefer } from '@sluice/contract'
 import { redactKeys, SpanKind, startSpan, traceIdOf, traceparentOf } from '@sluice/ops'
 import type { KeyRole } from '@sluice/store/keys'
@@ -63,10 +63,18 @@ export function openContext({ graceOver }: MiddlewareDeps): Middleware {
       refusedBytes: 0,
       log: {},
     }
-    const problem = headInvalid(request)
-    if (problem !== undefined) throw problem
+    checkHead(request)
     next()
   }
+}
+
+/** Refuses some heads. Node keeps the first Host and drops the others, where a proxy before us may have read another one. */
+function checkHead(request: IncomingMessage): void {
+  const isHost = (name: string, at: number) => at % 2 === 0 && name.length === 4 && name.toLowerCase() === 'host'
+  const hosts = request.rawHeaders.filter(isHost).length
+  if (hosts === 1 && request.httpVersion === '1.1' && request.headers.expect === undefined) return
+  const problem = headInvalid(request, hosts)
+  if (problem !== undefined) throw problem
 }
 
 /** Checks the key before a byte of the body is read. */

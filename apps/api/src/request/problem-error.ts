@@ -72,11 +72,11 @@ export function problemBody({ code, members }: ProblemError, instance: string | 
 
 /**
  * The problem of a head that HTTP does not allow, or that expects what we do not know (RFC 9110, sections 7.2 and
- * 10.1.1). Node keeps the first Host and drops the others, where a proxy before us may have read another one.
+ * 10.1.1).
+ *
+ * @param hosts how many headers Host it has.
  */
-export function headInvalid({ headers, httpVersion, rawHeaders }: IncomingMessage): ProblemError | undefined {
-  const isHost = (name: string, at: number) => at % 2 === 0 && name.length === 4 && name.toLowerCase() === 'host'
-  const hosts = rawHeaders.filter(isHost).length
+export function headInvalid({ headers, httpVersion }: IncomingMessage, hosts: number): ProblemError | undefined {
   if (httpVersion !== '1.1' && httpVersion !== '1.0')
     return bodyUnreadable('not_http', 'The version must be HTTP/1.1 or HTTP/1.0.')
   if (hosts === 0 && httpVersion === '1.1') return bodyUnreadable('not_http', 'The header Host is missing.')

@@ -11,18 +11,8 @@ import type { Answer, Handler, RequestContext } from '../request/request-context
 import { claimOf, joinJob, type Posted, STRICT, unfinishedAnswer } from './later-answers.ts'
 
 type EnqueueDeps = Pick<ApiDeps, 'enqueuer' | 'metrics'>
-type PostSourceDeps = EnqueueDeps &
-  Pick<
-    ApiDeps,
-    | 'parser'
-    | 'limits'
-    | 'bodyMemory'
-    | 'replyListener'
-    | 'findClaimed'
-    | 'retainResult'
-    | 'retainLater'
-    | 'confirmReplicated'
-  >
+type AnswerDeps = Pick<ApiDeps, 'replyListener' | 'findClaimed' | 'retainResult' | 'retainLater' | 'confirmReplicated'>
+type PostSourceDeps = EnqueueDeps & AnswerDeps & Pick<ApiDeps, 'parser' | 'limits' | 'bodyMemory'>
 
 export function postSource(deps: PostSourceDeps): Handler {
   return async (context) => {

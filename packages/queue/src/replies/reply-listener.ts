@@ -22,9 +22,8 @@ const LOOK_UP_EVERY_MS = 500
 interface Waiter {
   /** On the monotonic clock, in ms. */
   since: number
-  /** Redis has confirmed the job. */
-  isAccepted: boolean
   settle: (result: JobResult | undefined) => void
+  /** Redis does not know the job: it is lost if it was accepted. */
   lose: () => void
 }
 
@@ -89,9 +88,8 @@ export function openReplyListener(replica: string, keys: QueueKeys, reader: Redi
   async function lookUp(jobIds: string[]): Promise<void> {
     const found = await results.find(jobIds)
     for (const jobId of jobIds) {
-      const ofJob = [...(waiters.get(jobId) ?? [])]
       if (found.get(jobId) !== undefined) settle(jobId, found.get(jobId))
-      else if (!found.has(jobId)) for (const waiter of ofJob) if (waiter.isAccepted) waiter.lose()
+      else if (!found.has(jobId)) for (const waiter of [...(waiters.get(jobId) ?? [])]) waiter.lose()
     }
   }
 
@@ -124,13 +122,14 @@ export function openReplyListener(replica: string, keys: QueueKeys, reader: Redi
     wait(jobId: string, ms: number, signal: AbortSignal, { lookUpAtOnce } = { lookUpAtOnce: false }) {
       const { promise, resolve, reject } = Promise.withResolvers<JobResult | undefined>()
       promise.catch(() => {}) // The caller may have got another error before.
-      const since = lookUpAtOnce ? -OVERDUE_MS : performance.now()
-      const waiter: Waiter = { since, isAccepted: lookUpAtOnce, settle: done, lose }
+      let isAccepted = lookUpAtOnce
+      const waiter: Waiter = { since: lookUpAtOnce ? -OVERDUE_MS : performance.now(), settle: done, lose }
       const timer = setTimeout(done, ms)
       const ofJob = waiters.get(jobId) ?? new Set()
       waiters.set(jobId, ofJob.add(waiter))
       const cancel = () => done()
       function lose(): void {
+        if (!isAccepted) return
         reject(new AcceptanceUnknownError(jobId))
         done()
       }
@@ -144,7 +143,7 @@ export function openReplyListener(replica: string, keys: QueueKeys, reader: Redi
       if (signal.aborted) done()
       else signal.addEventListener('abort', cancel)
       const accepted = () => {
-        waiter.isAccepted = true
+        isAccepted = true
       }
       return { result: promise, cancel, accepted }
     },
