@@ -28,7 +28,7 @@ describe("the dashboard in an operator's browser", () => {
     const { address } = await dashboard.line(({ msg }) => msg === 'dashboard.listening')
     url = `http://127.0.0.1:${Object(address).port}`
     await until('the dashboard is ready', async () => (await fetch(`${url}/readyz`)).ok)
-    const redis = connectRetrying(sluice.settings.REDIS_URL ?? '', () => {})
+    const redis = connectRetrying({ redisUrl: sluice.settings.REDIS_URL ?? '', queue: '' }, () => {})
     const keys = queueKeys(name)
     queue = openQueue(keys, 'bulk', redis)
     cookie = `sluice=${await createSessions(redis, keys).open({ role: 'operator', by: 'ada@here' })}`

@@ -40,7 +40,7 @@ describe('the login in Chromium', () => {
     mongodbUrl.pathname = `/${db.databaseName}`
     servers = { REDIS_URL: requiredUrl('REDIS_URL'), MONGODB_URL: mongodbUrl.href, QUEUE: testQueueName() }
     ;({ dashboard, url } = await startDashboard(t))
-    const redis = connectFailFast(servers.REDIS_URL, () => {})
+    const redis = connectFailFast({ redisUrl: servers.REDIS_URL, queue: '' }, () => {})
     t.onTestFinished(() => redis.disconnect())
     sessions = createSessions(redis, queueKeys(servers.QUEUE))
   })

@@ -21,7 +21,7 @@ test('the pages say in words that MongoDB or Redis is away, and go on when they 
   const { address } = await dashboard.line(({ msg }) => msg === 'dashboard.listening')
   const url = `http://127.0.0.1:${Object(address).port}`
   await until('the dashboard is ready', async () => (await fetch(`${url}/readyz`)).ok)
-  const connection = connectFailFast(requiredUrl('REDIS_URL'), () => {})
+  const connection = connectFailFast({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, () => {})
   t.onTestFinished(() => connection.disconnect())
   await once(connection, 'ready')
   const sessions = createSessions(connection, queueKeys(sluice.settings.QUEUE ?? ''))

@@ -118,7 +118,7 @@ describe('POST /sources with an Idempotency-Key', () => {
   })
 
   test('runs anew once its key was evicted', async (t) => {
-    const redis = connectRetrying(requiredUrl('REDIS_URL'), () => {})
+    const redis = connectRetrying({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, () => {})
     t.onTestFinished(() => redis.disconnect())
     const { base } = queueKeys(sluice.settings.QUEUE ?? '')
     const key = newKey()

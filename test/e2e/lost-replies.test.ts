@@ -17,7 +17,7 @@ const SOON_MS = 3_000 + BUSY_MS
 test('a caller whose reply is lost still gets its answer within three seconds', async (t) => {
   const redisUrl = requiredUrl('REDIS_URL')
   const proxy = await openTcpProxy(t, redisUrl)
-  const redis = connectRetrying(redisUrl, () => {})
+  const redis = connectRetrying({ redisUrl, queue: '' }, () => {})
   t.onTestFinished(() => redis.disconnect())
 
   // Only the API uses the connection that is cut, so the workers reply meanwhile.

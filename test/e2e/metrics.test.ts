@@ -90,7 +90,7 @@ describe('the metrics of a running Sluice', () => {
   })
 
   test('each process is seen by its heartbeats, which count what happened', async (t) => {
-    const redis = connectRetrying(sluice.settings.REDIS_URL ?? '', () => {})
+    const redis = connectRetrying({ redisUrl: sluice.settings.REDIS_URL ?? '', queue: '' }, () => {})
     t.onTestFinished(() => redis.disconnect())
     const keys = queueKeys(sluice.settings.QUEUE ?? '')
     const { processes: seen } = await createReadOverview(redis, keys)()

@@ -79,7 +79,7 @@ describe('while Redis is away every caller gets a 503 with Retry-After within tw
 
 test('the log says which error of Redis a refusal comes from', async (t) => {
   const sluice = await startSluice(t, { workers: 0 })
-  const redis = connectRetrying(requiredUrl('REDIS_URL'), () => {})
+  const redis = connectRetrying({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, () => {})
   t.onTestFinished(() => redis.disconnect())
   await redis.set(`${queueKeys(sluice.settings.QUEUE ?? '').base}load`, 'no hash')
   problemIn(await createCaller(sluice).post(someThread()), 503, 'queue_unavailable')

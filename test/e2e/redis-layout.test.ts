@@ -39,7 +39,7 @@ test('whatever is kept in Redis has the form that its layout number stands for',
     await importer.post(someThread({ externalId }), { prefer: `wait=${wait}`, 'idempotency-key': externalId })
 
   const keys = queueKeys(sluice.settings.QUEUE ?? '')
-  const redis = connectRetrying(sluice.settings.REDIS_URL ?? '', () => {})
+  const redis = connectRetrying({ redisUrl: sluice.settings.REDIS_URL ?? '', queue: '' }, () => {})
   t.onTestFinished(() => redis.disconnect())
   const sessions = createSessions(redis, keys)
   await sessions.createLink({ role: 'viewer', by: 'ada' })

@@ -24,7 +24,7 @@ test('a full Redis refuses new requests, drains what it has accepted, and accept
     redisUrl: redis.url,
     settings: { RESULT_BYTES: '1048576', WAIT_SECONDS: '5' },
   })
-  const client = connectRetrying(redis.url, () => {})
+  const client = connectRetrying({ redisUrl: redis.url, queue: '' }, () => {})
   t.onTestFinished(() => client.disconnect())
   const { drained } = openQueue(t, sluice.settings)
   const used = Number(/used_memory:(\d+)/.exec(await client.info('memory'))?.[1])

@@ -90,7 +90,7 @@ test('while the reply listener of an API is frozen no caller is told of a failur
   const sluice = await startSluice(t, { redisUrl: wire.url, workers: 0, settings: { WAIT_SECONDS: '60' } })
   await Promise.all(Array.from({ length: scale(1, 2) }, () => sluice.startWorker({ REDIS_URL: direct })))
   const { replica } = await sluice.api.line(({ msg }) => msg === 'api.listening')
-  const redis = connectRetrying(direct, () => {})
+  const redis = connectRetrying({ redisUrl: direct, queue: '' }, () => {})
   t.onTestFinished(() => redis.disconnect())
 
   wire.cut()

@@ -8,7 +8,7 @@ let redis: PrivateServer
 let client: Redis
 beforeAll(async () => {
   redis = await openPrivateServer('Redis', requiredUrl('MONGODB_URL'))
-  client = connectRetrying(redis.url, () => {})
+  client = connectRetrying({ redisUrl: redis.url, queue: '' }, () => {})
 })
 beforeEach(async () => {
   for (const [name, value] of Object.entries(FIT)) await client.config('SET', name, value)

@@ -66,7 +66,7 @@ test.runIf(isFull)(
  * bodies at once.
  */
 async function enqueueLarge(t: TestContext, { REDIS_URL = '', QUEUE = '' }: Record<string, string>): Promise<void> {
-  const redis = connectRetrying(REDIS_URL, () => {})
+  const redis = connectRetrying({ redisUrl: REDIS_URL, queue: '' }, () => {})
   t.onTestFinished(() => redis.disconnect())
   await until('Redis', () => redis.status === 'ready')
   const { enqueue } = createEnqueuer(queueKeys(QUEUE), redis, UNBOUNDED)

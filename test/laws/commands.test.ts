@@ -274,6 +274,24 @@ describe('the commands in memory and on a server behave the same:', () => {
       },
     )
 
+    both(
+      'writes and counts all documents of a list whose guards match',
+      async (commands) => {
+        await commands.insert('sources', [source('a'), source('b', { meta: { version: V2, stamp: 1 } }), source('c')])
+        const q = { _id: { $in: ['a', 'b', 'absent', 'c'] }, 'meta.version': V1 }
+        const written = await commands.update('sources', [{ q, u: { $set: { 'meta.stamp': 2 } }, multi: true }])
+        return { written, stored: await read(commands, 'sources', 'a', 'b', 'c') }
+      },
+      {
+        written: { n: 2, duplicates: [] },
+        stored: [
+          source('a', { meta: { version: V1, stamp: 2 } }),
+          source('b', { meta: { version: V2, stamp: 1 } }),
+          source('c', { meta: { version: V1, stamp: 2 } }),
+        ],
+      },
+    )
+
     both('counts a document that it matched without a change', updating({}, { u: { $set: { wordCount: 1 } } }), {
       written: ONE,
       stored: [source('a')],

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { createBatchStore, processRuntime, type Runtime, type StoreRequest } from '@sluice/store'
+import type { Document } from 'mongodb'
 import { beforeAll, describe, it } from 'vitest'
 import { openStore } from './support/open-store.ts'
 
@@ -19,18 +20,21 @@ describe('what a batch costs MongoDB', () => {
   const { client, sources, commands: storeCommands } = openStore('cost', { monitorCommands: true })
   const worker = createBatchStore(storeCommands, withoutTimer)
   let commands: string[] = []
+  let updates: Document[] = []
 
   beforeAll(async () => {
     await worker.store([request('known', ['one'])])
     await worker.settle()
     client.on('commandStarted', ({ commandName, command }) => {
       commands.push(`${commandName} ${command[commandName]}`)
+      if (command.update === 'sources') updates.push(...command.updates)
     })
   })
 
   /** Returns the answers, and the commands before and after them. */
   async function storing(requests: StoreRequest[], by = worker) {
     commands = []
+    updates = []
     const answers = await by.store(requests)
     const needed = [...commands]
     await by.settle()
@@ -93,6 +97,24 @@ describe('what a batch costs MongoDB', () => {
     await storing([append])
     const third = await storing([{ ...request('digested', ['one', 'two']), digest: 'its digest' }])
     assert.equal(third.needed[1], 'find quotes', 'another request was stored since')
+  })
+
+  it('reposts of many whole threads under one stamp, which were stored together, cost one update, of nothing but stamps', async () => {
+    const threads = Array.from({ length: 20 }, (_, at) => request(`together-${at}`, ['one', 'two']))
+    const post = () => {
+      places += 1
+      return storing(threads.map((one) => ({ ...one, id: `${one.id}-${places}`, stamp: places, digest: 'its digest' })))
+    }
+    await post()
+    await storeAKnownThread()
+    const { answers } = await post()
+    assert.deepEqual(new Set(Array.from(answers.values(), ({ source }) => source.outcome)), new Set(['unchanged']))
+    assert.deepEqual(
+      updates.map(({ q, u, multi }) => [q._id.$in.length, Object.keys(u.$set), multi]),
+      [[20, ['meta.version', 'meta.stamp', 'meta.cover'], true]],
+    )
+    const stored = await sources.find({ 'meta.digest': 'its digest', quoteCount: 2 }).toArray()
+    assert.deepEqual(new Set(stored.map(({ meta }) => `${meta.stamp} ${meta.cover}`)), new Set([`${places} ${places}`]))
   })
 
   it('an append to a long thread reads and writes only the quotes that it appends, and sums nothing', async () => {

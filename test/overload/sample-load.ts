@@ -19,7 +19,7 @@ const EVERY_MS = 500
 
 /** Samples until the signal aborts. */
 export async function sampleLoad(sluice: TestSluice, view: QueueView, signal: AbortSignal): Promise<Sample[]> {
-  const redis = connectRetrying(sluice.settings.REDIS_URL ?? '', () => {})
+  const redis = connectRetrying({ redisUrl: sluice.settings.REDIS_URL ?? '', queue: '' }, () => {})
   const began = performance.now()
   const samples: Sample[] = []
   while (!signal.aborted) {

@@ -25,7 +25,7 @@ export interface QueueView {
 }
 
 export function openQueue(t: TestScope, { REDIS_URL = '', QUEUE = '' }: Record<string, string>): QueueView {
-  const redis = connectRetrying(REDIS_URL, () => {})
+  const redis = connectRetrying({ redisUrl: REDIS_URL, queue: QUEUE }, () => {})
   const keys = queueKeys(QUEUE)
   const queue = openLane(keys, 'interactive', redis)
   const bulk = openLane(keys, 'bulk', redis)

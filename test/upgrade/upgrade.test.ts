@@ -147,7 +147,7 @@ test('a process that can’t read what a newer release has written stops in orde
   const sluice = await startSluice(t)
   const dashboard = startProcess(t, 'apps/dashboard/src/main.ts', sluice.settings)
   await dashboard.line(({ msg }) => msg === 'dashboard.listening')
-  const redis = connectRetrying(sluice.settings.REDIS_URL ?? '', () => {})
+  const redis = connectRetrying({ redisUrl: sluice.settings.REDIS_URL ?? '', queue: '' }, () => {})
   t.onTestFinished(() => redis.disconnect())
   await redis.set(`${queueKeys(sluice.settings.QUEUE ?? '').base}layout`, LAYOUT.reads + 1)
   for (const running of [sluice.api, ...sluice.workers, dashboard]) {
@@ -168,7 +168,7 @@ async function stop(process: StartedProcess | undefined): Promise<void> {
 
 /** The threads, bytes and interactive threads that count as load. */
 async function loadOf(t: TestScope, { settings: { REDIS_URL = '', QUEUE = '' } }: TestSluice): Promise<number[]> {
-  const redis = connectRetrying(REDIS_URL, () => {})
+  const redis = connectRetrying({ redisUrl: REDIS_URL, queue: QUEUE }, () => {})
   t.onTestFinished(() => redis.disconnect())
   const { base } = queueKeys(QUEUE)
   const read = `local t = {cmsgpack.unpack(redis.call('HGET', KEYS[1], 'all'))} return {t[1], t[2], t[3]}`

@@ -17,6 +17,7 @@ export interface ApiDeps extends SourceReads {
   quota: Omit<queue.Quota, 'keyId'>
   enqueuer: Pick<queue.Enqueuer, 'enqueue' | 'admit' | 'charge' | 'quotaLeft'>
   replyListener: Pick<queue.ReplyListener, 'replica' | 'wait'>
+  confirmReplicated: queue.Replication['confirm']
   findClaimed: queue.Results['findClaimed']
   /**
    * The job's result, or undefined: then it will be retained for the caller that gets the job's id. Never throws: if

@@ -54,7 +54,7 @@ await runUntilStopped({
     release('store', () => store.close())
     const keyring = createKeyring({ ...keyAccess(store.db), onError: (err) => log.warn({ err }, 'keys.not_reached') })
     release('keyring', () => keyring.close())
-    const redis = queue.connectFailFast(settings.redisUrl, onRedisError)
+    const redis = queue.connectFailFast(settings, onRedisError)
     release('redis', () => redis.disconnect())
     queue.observeCommands(redis, { times: metrics.redisTime, errors: metrics.redisErrors })
     const keys = queue.queueKeys(settings.queue)
@@ -66,6 +66,8 @@ await runUntilStopped({
     await queue.watchLayout(redis, keys.base, ({ message }) => stop(message))
     const ping = pingWhenAsked(() => queue.pingRedis(redis))
     const results = queue.createResults(redis, keys)
+    const replication = queue.openReplication(redis, keys, settings.redisReplicas, onRedisError)
+    release('replication', () => replication.close())
     const enqueuer = queue.createEnqueuer(keys, redis, {
       threads: settings.queueThreads,
       bytes: settings.queueBytes,
@@ -77,7 +79,7 @@ await runUntilStopped({
     const noteAudit = (found?: queue.LoadAudit) => found === 'corrected' && log.warn('load.corrected')
     const audits = setInterval(() => auditLoad().then(noteAudit, () => {}), AUDIT_EVERY_MS)
     release('load audits', () => clearInterval(audits))
-    const replyReader = queue.connectRetrying(settings.redisUrl, onRedisError, queue.REPLY_SILENT_MS)
+    const replyReader = queue.connectLike(redis, onRedisError, queue.REPLY_SILENT_MS)
     const replyListener = queue.openReplyListener(randomUUID(), keys, replyReader, results)
     release('reply listener', () => replyListener.close())
 
@@ -121,6 +123,7 @@ await runUntilStopped({
       quota: { quotesPerSecond: settings.quotesPerSecond, burstQuotes: settings.burstQuotes },
       enqueuer,
       replyListener,
+      confirmReplicated: replication.confirm,
       findClaimed: results.findClaimed,
       retainResult: (id) => results.retainResult(id).catch(() => undefined),
       retainLater: queue.createRetainLater(results),

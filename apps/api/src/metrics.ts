@@ -76,19 +76,17 @@ export const apiMetrics = {
 /** The metrics that handlers observe. */
 export type ApiMetrics = MetricsOf<typeof requestMetrics>
 
-interface SampledApi {
-  awaitedJobs: () => number
-  connections: () => number
-  bodyBytes: () => number
-  spillBytes: () => number
+/** The gauges of this replica alone. */
+const OWN_GAUGES = ['awaitedJobs', 'connections', 'bodyBytes', 'spillBytes'] as const
+
+interface SampledApi extends Record<(typeof OWN_GAUGES)[number], () => number> {
   load: Enqueuer['load']
   queueState: () => Promise<QueueState>
 }
 
 /** Has the gauges of an API replica read at each scrape. */
 export function sampleApi({ metrics, sample }: ReturnType<typeof openMetrics<typeof apiMetrics>>, api: SampledApi) {
-  for (const name of ['awaitedJobs', 'connections', 'bodyBytes', 'spillBytes'] as const)
-    sample([metrics[name]], () => metrics[name].set(api[name]()))
+  for (const name of OWN_GAUGES) sample([metrics[name]], () => metrics[name].set(api[name]()))
   sample([metrics.queueBytes], async () => metrics.queueBytes.set((await api.load()).bytes))
   sample([metrics.jobs, metrics.threads, metrics.oldestJob, metrics.paused], async () => {
     const { queued, paused } = await api.queueState()

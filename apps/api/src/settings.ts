@@ -35,6 +35,13 @@ export const apiSettings = {
     maxLength: 253,
   }),
   waitSeconds: waitSetting,
+  redisReplicas: setting.wholeNumber({
+    env: 'REDIS_REPLICAS',
+    description:
+      'How many replicas of Redis must have a job before a 202, or a 504 that promises it, is answered. Otherwise the answer is 504 `acceptance_unknown`. Needs one replica more, so that one may be away.',
+    default: 0,
+    max: 8,
+  }),
   listSources: listSetting,
   searchQuotes: searchSetting,
   bodyBytes: limit('MAX_BODY_BYTES', 'bodyBytes'),

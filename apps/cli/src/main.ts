@@ -3,10 +3,11 @@ import { once } from 'node:events'
 import { hostname, userInfo } from 'node:os'
 import { createInterface } from 'node:readline/promises'
 import { processEnv } from '@sluice/ops/settings'
+import type { QueueAddress } from '@sluice/queue'
 import { Command, CommanderError } from 'commander'
 import { messageForPeople, RedisAwayError } from './errors.ts'
 import type { ApiOptions } from './find-api.ts'
-import type { CreateLink, QueueAddress } from './login/login-command.ts'
+import type { CreateLink } from './login/login-command.ts'
 import { findMongodb, instancePaths, readRunning } from './start/instance.ts'
 
 // The reader of our output may end before us; that must not cut an orderly stop short.
@@ -31,11 +32,11 @@ type Queues = typeof import('@sluice/queue')
 
 /** Connects to the Redis of a queue until `work` is done. @throws {RedisAwayError} */
 async function withRedis<Result>(
-  { redisUrl }: QueueAddress,
+  address: QueueAddress,
   work: (redis: ReturnType<Queues['connectFailFast']>, queue: Queues) => Promise<Result>,
 ): Promise<Result> {
   const queue = await import('@sluice/queue')
-  const redis = queue.connectFailFast(redisUrl, () => {})
+  const redis = queue.connectFailFast(address, () => {})
   try {
     await once(redis, 'ready')
     return await work(redis, queue)
@@ -51,6 +52,12 @@ const createLink: CreateLink = (address, role) =>
     const by = `${userInfo().username}@${hostname()}`
     return createSessions(redis, queueKeys(address.queue)).createLink({ role, by })
   })
+
+const redisAnswers = (redisUrl: string) =>
+  withRedis({ redisUrl, queue: env.QUEUE ?? '' }, (redis, { pingRedis }) => pingRedis(redis)).then(
+    () => true,
+    () => false,
+  )
 
 const auditLoad = async () => {
   const { findQueue } = await import('./login/login-command.ts')
@@ -77,7 +84,21 @@ const confirm = async (question: string) => {
   return answer.trim().toLowerCase() === 'y'
 }
 
-const deps = { folder, env, process, openDb, auditLoad, openClient, createLink, confirm, say, print: say, show, fail }
+const deps = {
+  folder,
+  env,
+  process,
+  openDb,
+  auditLoad,
+  openClient,
+  createLink,
+  redisAnswers,
+  confirm,
+  say,
+  print: say,
+  show,
+  fail,
+}
 
 /** Each command is loaded only if it is run or listed: all of them take 0.2 s. */
 const commands: Readonly<Record<string, () => Promise<Command>>> = {

@@ -14,7 +14,7 @@ interface Listing {
 /** A running dashboard on a queue of the test's own. */
 async function open(t: TestContext, settings: Record<string, string> = {}) {
   const name = testQueueName()
-  const redis = connectFailFast(requiredUrl('REDIS_URL'), () => {})
+  const redis = connectFailFast({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, () => {})
   await new Promise((resolve) => redis.once('ready', resolve))
   const enqueuer = createEnqueuer(queueKeys(name), redis, UNBOUNDED)
   t.onTestFinished(async () => {

@@ -43,7 +43,7 @@ await runUntilStopped({
     release('tracing', await openTracing('worker', settings))
     const store = connectStore(settings.mongodbUrl)
     release('store', () => store.close())
-    const redis = queue.connectRetrying(settings.redisUrl, (err) => log.warn({ err: err.message }, 'redis.error'))
+    const redis = queue.connectRetrying(settings, (err) => log.warn({ err: err.message }, 'redis.error'))
     release('redis', async () => redis.disconnect())
     queue.observeCommands(redis, { times: metrics.redisTime, errors: metrics.redisErrors })
     const pings = { redis: pingWhenAsked(() => queue.pingRedis(redis)), store: pingWhenAsked(store.ping) }

@@ -7,7 +7,7 @@ import { sourceIdOf } from '@sluice/store/ids'
 import { afterEach, beforeEach, describe, test, vi } from 'vitest'
 import type { IngestRequest } from './choose-batch.ts'
 import { workerMetrics } from './metrics.ts'
-import { createIngest, createWork } from './worker.ts'
+import { createIngest, createWork, requestsOf } from './worker.ts'
 
 const bounds = { documents: 100, characters: 10_000 }
 const { metrics } = openMetrics('test', workerMetrics)
@@ -98,6 +98,20 @@ describe('a batch that cannot be stored', () => {
   })
 })
 
+test('the threads of a job share its stamp, but those of one source have stamps in their order', () => {
+  const threads = ['a', 'b', 'a', 'c', 'a'].map((id) => request(id).thread)
+  const job = { ...aJob(threads), enqueuedAt: 0, redelivered: false }
+  assert.deepEqual(
+    requestsOf(job).map(({ stamp }) => stamp),
+    [1, 1, 3, 1, 5],
+  )
+})
+
+function aJob(threads: StoreRequest['thread'][]) {
+  const data = { tenant: 'acme', stamp: 1, requestId: 'r', retained: false, threads }
+  return { id: 'j', name: 'slack/a', lane: 'bulk' as const, data, digests: [], attempt: 1, suspect: false }
+}
+
 /** Works on a job that was enqueued at this time, and that fails. Returns count and sum of the times in queue so far. */
 async function failEnqueued(enqueuedAt: number, redelivered: boolean) {
   const { thread } = request('a')
@@ -107,9 +121,7 @@ async function failEnqueued(enqueuedAt: number, redelivered: boolean) {
     metrics,
     log: createLogger({ name: 'test', level: 'silent' }),
   })
-  const data = { tenant: 'acme', stamp: 1, requestId: 'r', retained: false, threads: [thread] }
-  const job = { id: 'j', name: 'slack/a', lane: 'bulk' as const, data, digests: [], attempt: 1, suspect: false }
-  await assert.rejects(work({ ...job, enqueuedAt, redelivered }), PartlyStoredError)
+  await assert.rejects(work({ ...aJob([thread]), enqueuedAt, redelivered }), PartlyStoredError)
   const { values } = await metrics.queueTime.get()
   const sample = (end: string) => values.find(({ metricName }) => metricName?.endsWith(end))?.value ?? 0
   return { count: sample('_count'), sum: sample('_sum') }

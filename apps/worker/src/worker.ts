@@ -57,20 +57,25 @@ export function requestsOf(
   trace?: string,
 ): IngestRequest[] {
   const { tenant, stamp, threads } = data
-  return threads.map((thread, at) => ({
-    // Unique to the thread, and the same each time the job is delivered.
-    id: threads.length === 1 ? id : `${id}.${at}`,
-    tenant,
-    stamp: stamp + at,
-    redelivered,
-    suspect,
-    lane,
-    thread,
-    documents: 1 + thread.quotes.length,
-    characters: thread.quotes.reduce((sum, { text }) => sum + text.length, 0),
-    ...(digests[at] !== undefined && { digest: digests[at] }),
-    ...(trace !== undefined && { trace }),
-  }))
+  return threads.map((thread, at) => {
+    const { service, externalId } = thread.source
+    const first = threads.findIndex(({ source }) => source.externalId === externalId && source.service === service)
+    return {
+      // Unique to the thread, and the same each time the job is delivered.
+      id: threads.length === 1 ? id : `${id}.${at}`,
+      tenant,
+      // Only threads of one source need an order. All others share a stamp, so that one update can move it on many sources.
+      stamp: first === at ? stamp : stamp + at,
+      redelivered,
+      suspect,
+      lane,
+      thread,
+      documents: 1 + thread.quotes.length,
+      characters: thread.quotes.reduce((sum, { text }) => sum + text.length, 0),
+      ...(digests[at] !== undefined && { digest: digests[at] }),
+      ...(trace !== undefined && { trace }),
+    }
+  })
 }
 
 /** The fields of a log line that name a job. */

@@ -228,7 +228,7 @@ export const PROBLEMS = {
     status: 504,
     title: 'Acceptance not confirmed',
     meaning:
-      'Redis did not confirm the request in time. Either it was accepted before this answer and precedes everything posted after it, or it never will be.',
+      'Redis did not confirm the request in time, or another Redis has taken over that does not know it. Either it was accepted before this answer and precedes everything posted after it, or it never will be.',
     remedy:
       'Post the same again: that is safe unless something newer was posted for this source. `GET /jobs/{id}` finds the job if it was accepted.',
   },

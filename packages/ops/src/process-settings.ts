@@ -51,11 +51,13 @@ export const claimBytesSetting = setting.wholeNumber({
 
 /** The settings of every process of Sluice. Each app declares its own in addition. */
 export const processSettings = {
-  redisUrl: setting.url({
+  redisUrl: setting.text({
     env: 'REDIS_URL',
-    description: 'Redis, where accepted requests wait for a worker.',
+    description: 'Redis, where accepted requests wait for a worker: a server, or Sentinels or a cluster that know it.',
     default: 'redis://127.0.0.1:6379',
-    protocols: ['redis:', 'rediss:'],
+    pattern: /^rediss?(:\/\/[^/\s]\S*|\+cluster:\/\/[^/\s]+\/?|\+sentinel:\/\/[^/\s]+\/[^/\s?]\S*)$/i,
+    bound:
+      'a URL like redis://HOST:PORT, redis+sentinel://HOST,HOST/NAME or redis+cluster://HOST,HOST, or that begins with rediss, for TLS',
     secret: true,
   }),
   redisChecks: setting.choice({

@@ -96,8 +96,17 @@ test('a MongoDB URL may name several hosts; a URL of another kind is refused wit
   const url = 'mongodb://u:p@a:1,b:2/sluice?replicaSet=rs'
   assert.equal(readSettings(processSettings, { MONGODB_URL: url }).mongodbUrl, url)
   const { message } = faultsOf({}, () => readSettings(processSettings, { REDIS_URL: 'http://:hunter2@a' }))
-  assert.match(message, /REDIS_URL must be a URL that begins with redis:\/\/ or rediss:\/\//)
+  assert.match(message, /REDIS_URL must be a URL like redis:\/\/HOST:PORT, redis\+sentinel/)
   assert.doesNotMatch(message, /hunter2/)
+})
+
+test('a Redis URL names a server, the nodes of a cluster, or Sentinels and their name for the primary', () => {
+  const { read } = processSettings.redisUrl
+  const good =
+    'redis://a:1 rediss://u:p@a redis+cluster://a:1,[::1]:2 rediss+sentinel://u:p@a,b/main?sentinelPassword=x'
+  for (const url of good.split(' ')) assert.deepEqual(read(url), { value: url })
+  for (const url of ['redis+sentinel://a,b', 'redis+sentinel://a/', 'redis+cluster:///', 'redis+other://a'])
+    assert.ok('fault' in read(url), url)
 })
 
 test('a secret comes from the file that NAME_FILE names, without white space around it', async (t) => {
@@ -143,7 +152,7 @@ test('a process with faulty settings prints the faults, without a stack, and exi
   assert.equal(
     errors,
     'The settings in the environment cannot be used:\n' +
-      '  REDIS_URL must be a URL that begins with redis:// or rediss://\n' +
+      `  REDIS_URL must be ${processSettings.redisUrl.bound}\n` +
       '  ADMIN_PORT must be a whole number from 0 to 65535, not "x"\n',
   )
 })

@@ -23,6 +23,8 @@ export interface OpenServers {
   readonly testCommands?: boolean
   /** The environment variables that name servers, and where to search for programs. */
   readonly env: NodeJS.ProcessEnv
+  /** Returns whether the named Redis answers. Without it, the URL must be that of a server. */
+  readonly redisAnswers?: (url: string) => Promise<boolean>
   /** Receives a line about each choice and each event. */
   readonly say: (line: string) => void
   /** Bounds the memory of a stand-in, in bytes, instead of its own bound. For tests. */
@@ -57,7 +59,7 @@ export async function openServers(options: OpenServers): Promise<Servers> {
   const wheels = wheelsOf(machine)
   const opening = [
     env.REDIS_URL
-      ? named('Redis', env.REDIS_URL, redisAnswers, say)
+      ? named('Redis', env.REDIS_URL, options.redisAnswers ?? redisAnswers, say)
       : started('Redis', redisProviders(machine, wheels), redisUrl, options, signal),
     env.MONGODB_URL
       ? named('MongoDB', env.MONGODB_URL, (url) => mongodbAnswers(url, namedAnswerMs), say)
@@ -87,7 +89,8 @@ async function named(
   answers: (url: string) => Promise<boolean>,
   say: (line: string) => void,
 ): Promise<Opened> {
-  const shown = url.replace(/\/\/[^@/]*@/, '//')
+  // Without passwords. That of a Sentinel stands in the query.
+  const shown = url.replace(/\/\/.*@|\?.*/g, (part) => (part.startsWith('/') ? '//' : ''))
   if (!(await answers(url))) throw new NoServer(`${name} does not answer at ${shown}, the URL in the environment`)
   say(`${name}: ${shown}, named by the environment; its data is there`)
   return { url, stop: async () => {} }

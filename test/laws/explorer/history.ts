@@ -165,6 +165,21 @@ export function historyOf(requests: StoreRequest[], workers: WorkerPlan[]): Hist
   return { requests, workers, repairs: [], hopeless: [], choices: [], writesPerCommand: 100, isTimed: false }
 }
 
+/** Each request becomes two, of two threads, which share stamps and deliveries: one update can then restamp both. */
+function twins(history: History): History {
+  const { requests, workers } = history
+  const twinOf = ({ id, thread, ...request }: StoreRequest): StoreRequest => {
+    return { ...request, id: `${id}-twin`, thread: { ...thread, source: { ...thread.source, externalId: 'twin' } } }
+  }
+  const both = (lane: Delivery[]) =>
+    lane.map((one) => ({ ...one, places: one.places.flatMap((place) => [place, place + requests.length]) }))
+  return {
+    ...history,
+    requests: [...requests, ...requests.map(twinOf)],
+    workers: workers.map((worker) => ({ ...worker, lanes: worker.lanes.map(both) })),
+  }
+}
+
 /** A thread of appends: no quote is given twice but by a repost. */
 function appends(): fc.Arbitrary<Thread> {
   const quote = fc.integer({ min: 1, max: 40 }).map((n) => ({ externalId: `q${n}`, text: 'two words' }))
@@ -187,15 +202,18 @@ function editingAppends(): fc.Arbitrary<StoreRequest[]> {
   return threads.map((all) => all.map((one, at) => requestOf(one, at + 1)))
 }
 
+const reposts = requestsOf(tinyThread(), 6)
+
 /** The kinds of histories. */
 export const HISTORY_KINDS = {
   'edits of many fields': meetings(requestsOf(thread(['t1']), 6)),
-  'reposts of whole threads': meetings(requestsOf(tinyThread(), 6)),
+  'reposts of whole threads': meetings(reposts),
   'appends to two threads': fc.oneof(
     { weight: 3, arbitrary: meetings(requestsOf(appends(), 6)) },
     { weight: 1, arbitrary: meetings(editingAppends(), MOST_WORKERS) },
   ),
-  'reposts in any order': turns(requestsOf(tinyThread(), 6)),
+  'reposts in any order': turns(reposts),
+  'reposts of two threads': fc.oneof(meetings(reposts), turns(reposts)).map(twins),
   'a hot thread': hotThreads(),
 }
 

@@ -74,7 +74,10 @@ export function createMemoryDatabase(writesPerCommand = 250) {
       return { n: documents.length - duplicates.length, duplicates }
     },
     *update(name: CollectionName, statements: readonly UpdateStatement[]): Run<WriteReply> {
-      const counts = yield* each(statements, (statement) => updateOne(name, statement))
+      const single = statements.flatMap(({ q, multi, ...rest }): UpdateStatement[] =>
+        multi ? q._id.$in.map((_id: string) => ({ q: { ...q, _id }, ...rest })) : [{ q, ...rest }],
+      )
+      const counts = yield* each(single, (statement) => updateOne(name, statement))
       return { n: counts.reduce((sum, count) => sum + count, 0), duplicates: [] }
     },
   }

@@ -10,6 +10,24 @@ export const writeMutants: Mutant[] = [
     'return { stored: marks.tokens ? {} : stored, document',
   ),
   unguardedBy(
+    'restamping',
+    'write/guarded-updates.ts',
+    'return { stored, document',
+    'return { stored: marks.stamp ? {} : stored, document',
+  ),
+  one(
+    'updates of different stamps are joined',
+    'write/guarded-updates.ts',
+    'JSON.stringify([guard, u])',
+    'JSON.stringify(guard)',
+  ),
+  one(
+    'a repeat may change more than stamps',
+    'write/guarded-updates.ts',
+    'isDeepStrictEqual(restamped.document, after)',
+    '(round.plan.quoteWrites.length === 0 && isDeepStrictEqual(1, 1))',
+  ),
+  unguardedBy(
     'writing quotes',
     'write/guarded-writes.ts',
     'threads.flatMap(({ plan }) => plan.quoteWrites)',

@@ -25,14 +25,15 @@ export function findEverything(deps: Pick<ApiDeps, 'find' | 'stopping' | 'enqueu
     }
     return STREAMED
 
-    function shown(line: FindLine): FindLine {
-      return 'hit' in line && isViewer(context) ? { hit: asViewersSee.hit(line.hit) } : line
+    function textOf(line: FindLine): string {
+      const shown = 'hit' in line && isViewer(context) ? { hit: asViewersSee.hit(line.hit) } : line
+      return `${JSON.stringify(shown)}\n`
     }
 
     async function* texts(first: IteratorResult<FindLine>, rest: AsyncGenerator<FindLine>): AsyncGenerator<string> {
       try {
-        if (!first.done) yield textOf(shown(first.value))
-        for await (const line of rest) yield textOf(shown(line))
+        if (!first.done) yield textOf(first.value)
+        for await (const line of rest) yield textOf(line)
       } catch (error) {
         const problem = asProblem(error)
         if (problem === undefined) throw error
@@ -49,8 +50,4 @@ export function listRecentJobs({ listRecent }: Pick<ApiDeps, 'listRecent'>): Han
     const query = parseQuery(context, parseRecentJobsQuery)
     return { status: 200, body: await orUnavailable(listRecent(query)) }
   }
-}
-
-function textOf(line: FindLine): string {
-  return `${JSON.stringify(line)}\n`
 }

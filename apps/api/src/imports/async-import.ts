@@ -7,7 +7,7 @@ import type { Answer, Handler, RequestContext } from '../request/request-context
 import type { ImportGroups, RefusedItem } from './group-items.ts'
 import { enqueuePatiently, type ImportRun } from './store-groups.ts'
 
-type AsyncRun = ImportRun & { deps: Pick<ApiDeps, 'imports'>; context: Pick<RequestContext, 'log'> }
+type AsyncRun = ImportRun & { deps: Pick<ApiDeps, 'imports'>; context: Pick<RequestContext, 'log' | 'startedAt'> }
 
 /** The bounds of an import's progress in Redis: the problems, in bytes, and the faults of one item. */
 const PROBLEM_BYTES_KEPT = 1024 * 1024
@@ -15,7 +15,7 @@ const FAULTS_KEPT = 5
 
 /** Answers as soon as all groups are in Redis. If the body ends early, the enqueued groups can be looked up too. */
 export async function enqueueImport(groups: ImportGroups, run: AsyncRun): Promise<Answer> {
-  const { imports } = run.deps
+  const { imports, confirmReplicated } = run.deps
   const { tenant, requestId, log } = run.context
   const id = newJobId()
   log.importId = id
@@ -52,6 +52,9 @@ export async function enqueueImport(groups: ImportGroups, run: AsyncRun): Promis
     throw new ProblemError(problem.code, problem.members, { ...problem.headers, location })
   }
   await open()
+  await confirmReplicated(id, run.context.startedAt).catch(() => {
+    throw new ProblemError('acceptance_unknown', {}, { location })
+  })
   const found = await orUnavailable(imports.find(id))
   if (found === undefined) throw new ProblemError('queue_unavailable')
   const headers = { location, 'preference-applied': 'respond-async' }

@@ -25,7 +25,8 @@ function open(groups: ImportGroup[], signal = new AbortController().signal) {
   const job = Promise.withResolvers<undefined>()
   const deps = {
     enqueuer: { enqueue: async (id: string) => id, admit() {}, charge() {}, quotaLeft: () => undefined },
-    replyListener: { replica: 'r', wait: () => ({ result: job.promise, cancel() {} }) },
+    replyListener: { replica: 'r', wait: () => ({ result: job.promise, cancel() {}, accepted() {} }) },
+    confirmReplicated: async () => {},
     metrics: openMetrics('test', apiMetrics).metrics,
     limits: { waitSeconds: 0 },
   }

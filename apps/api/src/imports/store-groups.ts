@@ -12,7 +12,9 @@ import { type ImportGroup, type ImportGroups, refuseItem, type ThreadItem } from
 
 /** An import in progress, and what storing it needs. */
 export interface ImportRun {
-  deps: Pick<ApiDeps, 'enqueuer' | 'metrics' | 'replyListener'> & { limits: Pick<ApiDeps['limits'], 'waitSeconds'> }
+  deps: Pick<ApiDeps, 'enqueuer' | 'metrics' | 'replyListener' | 'confirmReplicated'> & {
+    limits: Pick<ApiDeps['limits'], 'waitSeconds'>
+  }
   context: Pick<RequestContext, 'tenant' | 'requestId' | 'quota' | 'signal' | 'span'>
   /** The number of jobs without a result. */
   jobs: number
@@ -106,17 +108,22 @@ async function storeThreads(threads: Thread[], run: ImportRun): Promise<(Receipt
   const { signal } = run.context
   const waitMs = run.deps.limits.waitSeconds * 1000
   const wait = waitFor(jobId, waitMs, signal)
+  const began = performance.now()
   const enqueuing = enqueuePatiently({ threads, retained: false, replyTo }, jobId, run)
   run.enqueued = enqueuing.catch(() => {})
   try {
     // A result proves that the job was accepted, even if Redis did not confirm it.
     let result = await Promise.race([wait.result, enqueuing])
     if (result === undefined) await enqueuing
+    wait.accepted()
     result ??= await wait.result
     // The deadline is for an import that makes no progress.
     while (result === undefined && !signal.aborted && Date.now() - run.movedAt < waitMs)
       result = await waitFor(jobId, waitMs, signal, { lookUpAtOnce: true }).result
-    if (result === undefined) throw itemPending(jobId)
+    if (result === undefined) {
+      await run.deps.confirmReplicated(jobId, began)
+      throw itemPending(jobId)
+    }
     run.movedAt = Date.now()
     return result.receipts.map((receipt) => receipt ?? jobFailed(jobId))
   } catch (error) {

@@ -56,5 +56,13 @@ export async function joinJob(
 ): Promise<JobResult | undefined> {
   const find = async () => (claim === undefined ? undefined : findClaimed(claim, jobId).catch(() => undefined))
   const wait = () => replyListener.wait(jobId, ms, signal, { lookUpAtOnce: true }).result
-  return (await find()) ?? (await wait()) ?? (await find())
+  const found = await find()
+  if (found !== undefined) return found
+  const waited = await wait().catch(async (error) => {
+    // Claims keep results longer than other results are kept.
+    const late = await find()
+    if (late === undefined) throw error
+    return late
+  })
+  return waited ?? find()
 }

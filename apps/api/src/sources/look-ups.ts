@@ -109,7 +109,8 @@ export function getJob(deps: Pick<ApiDeps, 'findJob' | 'replyListener' | 'limits
     const isDone = found.state === 'completed' || found.state === 'failed'
     if (wait === 0 || isDone) return { status: 200, body: describe(context, id, found) }
     const waitMs = Math.min(wait, deps.limits.waitSeconds) * 1000
-    await deps.replyListener.wait(id, waitMs, context.signal, { lookUpAtOnce: true }).result
+    // A job that Redis no longer knows is answered below.
+    await deps.replyListener.wait(id, waitMs, context.signal, { lookUpAtOnce: true }).result.catch(() => {})
     const headers = { 'preference-applied': `wait=${wait}` }
     return { status: 200, body: describe(context, id, await find(deps, context, id)), headers }
   }

@@ -11,8 +11,8 @@ import type { Answer, Handler, RequestContext } from '../request/request-context
 import { claimOf, joinJob, type Posted, STRICT, unfinishedAnswer } from './later-answers.ts'
 
 type EnqueueDeps = Pick<ApiDeps, 'enqueuer' | 'metrics'>
-type PostSourceDeps = EnqueueDeps &
-  Pick<ApiDeps, 'parser' | 'limits' | 'bodyMemory' | 'replyListener' | 'findClaimed' | 'retainResult' | 'retainLater'>
+type AnswerDeps = Pick<ApiDeps, 'replyListener' | 'findClaimed' | 'retainResult' | 'retainLater' | 'confirmReplicated'>
+type PostSourceDeps = EnqueueDeps & AnswerDeps & Pick<ApiDeps, 'parser' | 'limits' | 'bodyMemory'>
 
 export function postSource(deps: PostSourceDeps): Handler {
   return async (context) => {
@@ -27,9 +27,9 @@ export function postSource(deps: PostSourceDeps): Handler {
       ? await enqueueAndWait(deps, context, newId, job)
       : { jobId: await enqueueJob(deps, context, newId, 'bulk', job), result: undefined }
     if (jobId !== newId) Object.assign(log, { jobId, replayed: true })
-    return result === undefined
-      ? unfinishedAnswer(context, posted, jobId)
-      : storedAnswer(context, posted, jobId, result)
+    if (result !== undefined) return storedAnswer(context, posted, jobId, result)
+    await deps.confirmReplicated(jobId, context.startedAt)
+    return unfinishedAnswer(context, posted, jobId)
   }
 }
 
@@ -65,14 +65,15 @@ async function enqueueAndWait(
   const { waitSeconds } = deps.limits
   const ms = Math.min(context.prefer.wait ?? waitSeconds, waitSeconds) * 1000
   const { replica: replyTo, wait } = deps.replyListener
-  const { result: reply, cancel } = wait(newId, ms, context.signal)
+  const { result: reply, cancel, accepted } = wait(newId, ms, context.signal)
   const enqueuing = enqueueJob(deps, context, newId, 'interactive', { ...job, replyTo })
   try {
     // A result proves that the job was accepted, even if Redis did not confirm it.
     const first = await Promise.race([reply, enqueuing])
     if (typeof first === 'object') return { jobId: newId, result: first }
     const jobId = first ?? (await enqueuing)
-    if (jobId !== newId) cancel()
+    if (jobId === newId) accepted()
+    else cancel()
     const result = await (jobId === newId ? reply : joinJob(deps, context, jobId, job.claim, ms))
     return { jobId, result: result ?? (context.response.closed ? undefined : await deps.retainResult(jobId)) }
   } catch (error) {

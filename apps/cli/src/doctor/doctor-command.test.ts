@@ -54,7 +54,7 @@ test('finds nothing wrong after workers stored threads', async (t) => {
 })
 
 test('corrects the totals of the load, and says why it did not compare them', async (t) => {
-  const redis = connectRetrying(requiredUrl('REDIS_URL'), () => {})
+  const redis = connectRetrying({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, () => {})
   t.onTestFinished(() => redis.disconnect())
   const keys = queueKeys(`doctor-${process.pid}`)
   await redis.eval("redis.call('HSET', KEYS[1], 'all', cmsgpack.pack(7, 7, 7, 0, 0, 0, 9))", 1, `${keys.base}load`)

@@ -28,7 +28,7 @@ test('prints a link that logs in once, with Redis alone, and says if Redis is aw
     assert.rejects(login(env, '--role', 'importer'), /Allowed choices are operator, viewer/),
   ])
   const token = /^https:\/\/board\.example\/login\?link=([\w-]{43})\n$/.exec(stdout)?.[1] ?? ''
-  const redis = connectFailFast(env.REDIS_URL, () => {})
+  const redis = connectFailFast({ redisUrl: env.REDIS_URL, queue: '' }, () => {})
   t.onTestFinished(() => redis.disconnect())
   await once(redis, 'ready')
   const by = `${userInfo().username}@${hostname()}`

@@ -1,16 +1,11 @@
 // The command `sluice login`: prints a link that logs in to the dashboard once. It needs Redis only, because people look
 // at the queue when MongoDB is away.
 import { dashboardUrlSetting, type Environment, processSettings, readSettings } from '@sluice/ops'
+import type { QueueAddress } from '@sluice/queue'
 import { Command, Option } from 'commander'
 import { instancePaths, type RunningInstance, readRunning } from '../start/instance.ts'
 
 export type LoginRole = 'operator' | 'viewer'
-
-/** Where a queue is. */
-export interface QueueAddress {
-  redisUrl: string
-  queue: string
-}
 
 /** Stores a link in the Redis of a queue, and returns its token. @throws {RedisAwayError} */
 export type CreateLink = (server: QueueAddress, role: LoginRole) => Promise<string>

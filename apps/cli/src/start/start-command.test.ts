@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
+import { processSettings } from '@sluice/ops'
 import { freePort } from '@sluice/servers'
 import { runtimeEnv } from '@sluice/test-support'
 import { test } from 'vitest'
@@ -28,7 +29,7 @@ test('the faults in the settings of all processes are reported at once, before a
     '  LOG_LEVEL must be one of trace, debug, info, warn, error, fatal, silent, not "loud"',
     '  MAX_QUOTES must be a whole number from 1 to 1000000, not "0"',
     '  PORT must be a whole number from 1 to 65535, not "0"',
-    '  REDIS_URL must be a URL that begins with redis:// or rediss://',
+    `  REDIS_URL must be ${processSettings.redisUrl.bound}`,
     'error: The settings in the environment cannot be used:',
   ])
   assert.deepEqual(await readdir(folder), [])
@@ -43,6 +44,7 @@ test('as many workers as asked for get a port each, and too many are refused', a
     env: {},
     connectStore: fail,
     createLink: fail,
+    redisAnswers: fail,
     say: fail,
   }).exitOverride()
   command.configureOutput({ writeErr: () => {} })

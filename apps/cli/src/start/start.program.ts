@@ -9,7 +9,16 @@ const { REDIS_URL, MONGODB_URL, PATH, XDG_CACHE_HOME, HOME, TRACE } = process.en
 const env = { REDIS_URL, MONGODB_URL, PATH, XDG_CACHE_HOME, HOME, TRACE }
 try {
   const options = { folder, env, host: '127.0.0.1', port: Number(port), graceMs: 5_000, mains: JSON.parse(mains) }
-  await start({ ...options, workers: 2, connectStore, createLink: async () => 'token', say, stopping, hurry })
+  await start({
+    ...options,
+    workers: 2,
+    connectStore,
+    createLink: async () => 'token',
+    redisAnswers: async () => true,
+    say,
+    stopping,
+    hurry,
+  })
 } catch (error) {
   console.log(String(error))
   process.exitCode = 1

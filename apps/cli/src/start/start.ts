@@ -21,6 +21,8 @@ export interface StartOptions {
   readonly graceMs: number
   readonly mains: Mains
   readonly connectStore: (mongodbUrl: string) => StoreConnection
+  /** Returns whether the Redis of a URL answers, which may name Sentinels or nodes of a cluster. */
+  readonly redisAnswers: (redisUrl: string) => Promise<boolean>
   /** Makes the link by which people log in to the dashboard. */
   readonly createLink: CreateLink
   readonly say: (line: string) => void
@@ -35,7 +37,7 @@ export interface StartOptions {
  * order. Throws UserError, DidNotStart, and what `openServers` throws; leaves nothing running.
  */
 export async function start(options: StartOptions): Promise<void> {
-  const { folder, env, host, port, say, stopping, hurry } = options
+  const { folder, env, host, port, redisAnswers, say, stopping, hurry } = options
   // Who tries Sluice out wants to see what was stored.
   const shown = { LIST_SOURCES: env.LIST_SOURCES || 'on', SEARCH_QUOTES: env.SEARCH_QUOTES || 'on' }
   const paths = instancePaths(folder)
@@ -45,7 +47,7 @@ export async function start(options: StartOptions): Promise<void> {
   const claim = await claimFolder(paths, apiUrl)
   resources.defer(claim.release)
   const ports = await choosePorts(port, host, options.workers)
-  const servers = await openServers({ dataDir: paths.data, durable: true, env, say, signal: stopping })
+  const servers = await openServers({ dataDir: paths.data, durable: true, env, redisAnswers, say, signal: stopping })
   resources.defer(() => servers.stop(hurry))
   const dashboardUrl = env.DASHBOARD_URL || urlOf(DASHBOARD_HOST, ports.dashboard)
   const { redisUrl, mongodbUrl } = servers

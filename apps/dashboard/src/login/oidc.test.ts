@@ -30,7 +30,7 @@ interface Options {
 /** Two replicas of the login, and their identity provider. Behind the login, they answer with the visitor. */
 async function open(t: TestContext, options: Options = {}) {
   const { authMethod, env, isLimited } = options
-  const redis = connectFailFast(requiredUrl('REDIS_URL'), () => {})
+  const redis = connectFailFast({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, () => {})
   await once(redis, 'ready')
   const keys = queueKeys(testQueueName())
   const servers = [createServer(), createServer()]

@@ -46,7 +46,7 @@ function openBullMQ(t: TestContext, redis: Redis, { prefix, queues }: QueueKeys)
 }
 
 function setUp(t: TestContext) {
-  const redis = connectRetrying(requiredUrl('REDIS_URL'), () => {})
+  const redis = connectRetrying({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, () => {})
   t.onTestFinished(() => redis.disconnect())
   const [ours, theirs] = [queueKeys(testQueueName()), queueKeys(testQueueName())]
   const { queue, worker } = openBullMQ(t, redis, theirs)

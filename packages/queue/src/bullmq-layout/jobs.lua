@@ -183,6 +183,14 @@ for i = 2, #ARGV, 2 do
   end
 end
 return 1
+--part shorten
+-- Shortens the locks of a lane that last longer than a worker locks a job: another server has set them, whose clock was
+-- ahead. ARGV: ms.
+for _, id in ipairs(redis.call('LRANGE', KEYS[1] .. 'active', 0, -1)) do
+  local lock = KEYS[1] .. id .. ':lock'
+  if redis.call('PTTL', lock) > tonumber(ARGV[1]) then redis.call('PEXPIRE', lock, ARGV[1]) end
+end
+return 1
 --part scan
 #!lua flags=allow-oom
 -- Reads failed jobs of one lane, newest first, and returns those that may match. The caller checks them exactly: a

@@ -9,9 +9,9 @@ import { createBlockingWait } from './fetch-and-complete.ts'
 const LATER = Number.POSITIVE_INFINITY
 
 async function setUp(t: TestContext) {
-  const redis = connectRetrying(requiredUrl('REDIS_URL'), () => {})
+  const redis = connectRetrying({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, () => {})
   const marker = `${testQueueName()}:marker`
-  const waker = connectRetrying(requiredUrl('REDIS_URL'), () => {})
+  const waker = connectRetrying({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, () => {})
   const blocking = createBlockingWait(redis, marker, () => {})
   const id = await blocking.redis.client('ID')
   t.onTestFinished(async () => {
@@ -78,7 +78,7 @@ it('ends if it is stopped while its connection is being made again', async (t) =
   await once(wire, 'listening')
   const address = wire.address()
   assert.ok(typeof address === 'object' && address !== null)
-  const redis = connectRetrying(`redis://127.0.0.1:${address.port}`, () => {})
+  const redis = connectRetrying({ redisUrl: `redis://127.0.0.1:${address.port}`, queue: '' }, () => {})
   t.onTestFinished(() => redis.disconnect())
   const blocking = createBlockingWait(redis, `${testQueueName()}:marker`, () => {})
   await once(blocking.redis, 'ready')

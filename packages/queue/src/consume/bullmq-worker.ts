@@ -52,6 +52,15 @@ export function fetchedByBullMQ(job: Job<IngestJob>, lane: Lane, token: string):
   return withHistory(lockedJob(JSON.stringify(data), delivery), job)
 }
 
+/**
+ * Shortens locks of a lane each time that the connection is ready: after a failover to a server whose clock is behind,
+ * the jobs that a connection took with it would stay locked until that clock has caught up.
+ */
+export function shortenLocks(redis: Redis, laneKeys: string, lockMs: number, onError: OnRedisError): void {
+  const shorten = openScript(redis, new URL('../bullmq-layout/jobs.lua#shorten', import.meta.url))
+  redis.on('ready', () => shorten(laneKeys, lockMs).catch(onError))
+}
+
 /** Makes a function that renews the locks of jobs of one lane: they stay locked for `lockMs` from then on. */
 export function createRenewLocks(redis: Redis, { jobs: laneKeys }: QueueKeys, lockMs: number) {
   const renew = openScript(redis, new URL('../bullmq-layout/jobs.lua#renew', import.meta.url))

@@ -17,7 +17,7 @@ const receipts = [
 ]
 
 function setUp(t: TestContext) {
-  const redis = connectRetrying(requiredUrl('REDIS_URL'), () => {})
+  const redis = connectRetrying({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, () => {})
   t.onTestFinished(() => redis.disconnect())
   const keys = queueKeys(testQueueName())
   const { base, jobs } = keys

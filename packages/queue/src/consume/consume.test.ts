@@ -25,7 +25,7 @@ interface Failure {
 
 /** A queue whose jobs are added before its consumer starts. Each call is noted, and can be waited for. */
 async function setUp(t: TestContext) {
-  const redis = connectRetrying(requiredUrl('REDIS_URL'), () => {})
+  const redis = connectRetrying({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, () => {})
   await once(redis, 'ready')
   t.onTestFinished(() => redis.disconnect())
   const keys = queueKeys(testQueueName())

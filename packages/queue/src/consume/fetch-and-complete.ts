@@ -9,6 +9,7 @@ import type { RecentJob } from '../find/recent.ts'
 import { createImports } from '../imports/imports.ts'
 import { readHistory, withHistory } from '../job/history.ts'
 import { type CompletedJob, type JobResult, type Lane, type LockedJob, traceIdOf } from '../job/job.ts'
+import { connectLike } from '../redis/redis-connections.ts'
 import { asList, createGroupCommit, openScript } from '../redis/script.ts'
 import { createRecordClaims } from '../replies/claims.ts'
 import type { ResultBounds } from '../replies/results.ts'
@@ -126,11 +127,10 @@ const STOP_MS = 500
 /** Opens a connection like `redis`, which retries, that blocks on BullMQ's marker, which is set while jobs wait. */
 export function createBlockingWait(redis: Redis, marker: string, onError: (error: Error) => void) {
   // A connection that died silently would block for ever; a new one sends the commands again.
-  const blocking = redis.duplicate({ socketTimeout: BLOCK_MS + DEAD_MS })
+  const blocking = connectLike(redis, onError, BLOCK_MS + DEAD_MS)
   let blocked: Promise<unknown> = Promise.resolve()
   let id: Promise<number | undefined> | undefined
   let cut = (_error: Error) => {}
-  blocking.on('error', onError)
   blocking.on('close', () => {
     id = undefined
   })

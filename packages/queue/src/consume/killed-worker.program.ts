@@ -7,7 +7,7 @@ import { connectRetrying } from '../redis/redis-connections.ts'
 import { PartlyStoredError } from './fail-job.ts'
 
 const [queue = '', url = ''] = process.argv.slice(2)
-const redis = connectRetrying(url, () => {})
+const redis = connectRetrying({ redisUrl: url, queue: '' }, () => {})
 let hasFailed = false
 const send = redis.sendCommand.bind(redis)
 redis.sendCommand = (...args) => {

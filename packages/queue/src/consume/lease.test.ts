@@ -15,7 +15,7 @@ const LONG_MS = 3_600_000
 const THREAD: Thread = { source: { service: 'custom', externalId: 'a', title: 'A' }, quotes: [] }
 
 async function setUp(t: TestContext) {
-  const redis = connectRetrying(requiredUrl('REDIS_URL'), () => {})
+  const redis = connectRetrying({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, () => {})
   await once(redis, 'ready')
   t.onTestFinished(() => redis.disconnect())
   const keys = queueKeys(testQueueName())

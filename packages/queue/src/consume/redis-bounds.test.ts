@@ -18,7 +18,7 @@ const SLACK = 1.15
 
 function setUp(t: TestContext) {
   const onError: OnRedisError = () => {}
-  const redis = connectRetrying(requiredUrl('REDIS_URL'), onError)
+  const redis = connectRetrying({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, onError)
   const keys = queueKeys(testQueueName())
   const found = async (name: string) =>
     (await redis.keys(`${keys.base.replace('{', '\\{')}*`)).filter((key) => key.startsWith(keys.base + name))

@@ -18,7 +18,7 @@ const thread = { source: { service: 'custom' as const, externalId: 'a', title: '
 
 it('finishes a job that failed for good whose worker is killed before it has recorded the failure', async (t) => {
   const url = requiredUrl('REDIS_URL')
-  const redis = connectRetrying(url, () => {})
+  const redis = connectRetrying({ redisUrl: url, queue: '' }, () => {})
   t.onTestFinished(() => redis.disconnect())
   await once(redis, 'ready')
   const queue = testQueueName()

@@ -20,8 +20,8 @@ const capacity = (jobs: number): Capacity => ({ jobs, bytes: 1_000_000, isEmpty:
 /** A queue with one replica that enqueues, and what its load is by Redis. */
 async function setUp(t: TestContext, bounds: Partial<QueueBounds> = {}) {
   const keys = queueKeys(testQueueName())
-  const redis = connectFailFast(requiredUrl('REDIS_URL'), () => {})
-  const worker = connectRetrying(requiredUrl('REDIS_URL'), () => {})
+  const redis = connectFailFast({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, () => {})
+  const worker = connectRetrying({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, () => {})
   await Promise.all([redis, worker].map((one) => new Promise((resolve) => one.once('ready', resolve))))
   t.onTestFinished(() => [redis, worker].forEach((one) => void one.disconnect()))
   const enqueuer = createEnqueuer(keys, redis, { ...UNBOUNDED, ...bounds })

@@ -13,7 +13,7 @@ const SET_STAMP = "redis.call('HSET', KEYS[1], 'all', cmsgpack.pack(0, 0, 0, 0, 
 const JOB = { tenant: 't', requestId: 'r', retained: false, threads: [THREAD] }
 
 async function replica(t: TestContext, keys: ReturnType<typeof queueKeys>) {
-  const redis = connectFailFast(requiredUrl('REDIS_URL'), () => {})
+  const redis = connectFailFast({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, () => {})
   await new Promise((resolve) => redis.once('ready', resolve))
   t.onTestFinished(() => redis.disconnect())
   const enqueue = createJobAdder(redis, keys)

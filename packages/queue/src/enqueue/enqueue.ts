@@ -7,6 +7,7 @@ import { type IngestJob, JOB_OPTIONS, type Lane } from '../job/job.ts'
 import { createLoadCopy } from '../load/load-copy.ts'
 import { type Caller, createReadLoad, type QueueBounds, type Quota } from '../load/queue-load.ts'
 import { AcceptanceUnknownError, QueueFullError, QueueUnavailableError, refusalByRedis } from '../load/refusals.ts'
+import { serverOf } from '../redis/primary.ts'
 import { createSilence } from '../redis/redis-connections.ts'
 import { asList, type ChooseGroup, createGroupCommit, openScript } from '../redis/script.ts'
 import { type Claim, claimOf, claimsOf } from '../replies/claims.ts'
@@ -53,6 +54,10 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
   const waiting = new Set<Entry>()
   let refreshedAt = 0
   let onClose = () => {}
+  let server = serverOf(redis).id
+  redis.on('ready', () => {
+    server = serverOf(redis).id
+  })
   // ioredis neither rejects nor sends again what was under way on a connection that broke.
   redis.on('close', () => onClose())
 
@@ -75,7 +80,7 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
     const claims = entries.some(({ claim }) => claim !== undefined) ? claimsOf(entries, bounds.claimBytes) : ''
     const { threads: most, bytes: mostBytes, tenantShare } = bounds
     const args: (string | number)[] = [JOB_OPTIONS, most, mostBytes, copy.mostInteractive(), tenantShare]
-    args.push(keys.jobs.interactive, claims, clock.server(), callers.length)
+    args.push(keys.jobs.interactive, claims, server, callers.length)
     for (const { tenant, quota } of callers)
       args.push(tenant, quota?.keyId ?? '', quota?.quotesPerSecond ?? 1, quota?.burstQuotes ?? 1)
     for (const entry of entries) {
@@ -208,13 +213,12 @@ function confirmed(entry: Entry, send: (entry: Entry) => Promise<Outcome>): Prom
 const SAMPLE_MS = 10_000
 
 /**
- * Knows which server a connection leads to, and by how much its time is ahead of the local monotonic clock. A reply
- * arrives after Redis has read its clock, so each sample is a lower bound.
+ * Knows by how much Redis's time is ahead of the local monotonic clock. A reply arrives after Redis has read its clock,
+ * so each sample is a lower bound.
  */
 function openRedisClock(redis: Redis) {
   let aheadMs: number | undefined
   let sampledAt = 0
-  let server = ''
   // The next connection may lead to another server.
   redis.on('close', () => {
     aheadMs = undefined
@@ -232,14 +236,12 @@ function openRedisClock(redis: Redis) {
   }
 
   async function ask(): Promise<number> {
-    const [[seconds, microseconds], info] = await Promise.all([redis.time(), redis.info().catch(() => '')])
-    // Some hosts hide the id of the process. A promoted replica has another id of replication, too.
-    server = /^run_id:(\w+)/m.exec(info)?.[1] ?? /^master_replid:(\w+)/m.exec(info)?.[1] ?? ''
+    const [seconds, microseconds] = await redis.time()
     return note(Number(seconds) * 1_000_000 + Number(microseconds))
   }
 
-  /** Asks Redis for its time, and which server it is, before the first reply. */
-  return { note, ask, server: () => server, aheadMs: async () => aheadMs ?? ask() }
+  /** Asks Redis for its time before the first reply. */
+  return { note, ask, aheadMs: async () => aheadMs ?? ask() }
 }
 
 const callerId = ({ tenant, quota }: Caller) => `${quota?.keyId ?? ''}/${tenant}`

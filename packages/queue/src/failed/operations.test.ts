@@ -14,7 +14,7 @@ import {
 } from './operations.ts'
 
 function open(t: TestContext) {
-  const redis = connectRetrying(requiredUrl('REDIS_URL'), () => {})
+  const redis = connectRetrying({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, () => {})
   const keys = queueKeys(testQueueName())
   t.onTestFinished(async () => {
     const left = await redis.keys(`${keys.prefix.replace('{', '\\{')}*`)

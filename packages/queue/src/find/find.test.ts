@@ -21,7 +21,7 @@ function thread(externalId: string, quotes: string[] = []): Thread {
 }
 
 async function setUp(t: TestContext, recentBytes = BOUNDS.recentBytes) {
-  const redis = connectRetrying(requiredUrl('REDIS_URL'), () => {})
+  const redis = connectRetrying({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, () => {})
   t.onTestFinished(() => redis.disconnect())
   await once(redis, 'ready')
   const keys = queueKeys(testQueueName())

@@ -4,7 +4,7 @@ import type { QuoteAnswer, SourceAnswer, Thread } from '@sluice/contract'
 /** A job's payload: one thread if its caller waits, or some fifty threads of an import. */
 export interface IngestJob {
   tenant: string
-  /** The first thread's place in the order of acceptance, in µs since 1970. Each further thread has one more. */
+  /** The place in the order of acceptance, in µs since 1970. The job occupies one place for each thread. */
   stamp: number
   requestId: string
   /** The caller got the job's id with its answer, so the job's result is retained. */

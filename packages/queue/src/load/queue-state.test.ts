@@ -17,7 +17,7 @@ import { connectRetrying } from '../redis/redis-connections.ts'
 import { createReadState } from './queue-state.ts'
 
 async function open(t: TestContext) {
-  const redis = connectRetrying(requiredUrl('REDIS_URL'), () => {})
+  const redis = connectRetrying({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, () => {})
   await once(redis, 'ready')
   const keys = queueKeys(testQueueName())
   const enqueuer = createEnqueuer(keys, redis, UNBOUNDED)

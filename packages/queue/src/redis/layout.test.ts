@@ -7,7 +7,7 @@ import { NewerLayoutError, watchLayout } from './layout.ts'
 import { connectRetrying } from './redis-connections.ts'
 
 async function connect(t: TestContext) {
-  const redis = connectRetrying(requiredUrl('REDIS_URL'), () => {})
+  const redis = connectRetrying({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, () => {})
   t.onTestFinished(() => redis.disconnect())
   await once(redis, 'ready')
   return redis

@@ -11,7 +11,7 @@ const FIT = 'maxmemory:0\r\ntotal_system_memory:4000\r\nmaxmemory_policy:noevict
 it('checks Redis every minute, and reports a fault once until it is fixed', async (t) => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
   t.onTestFinished(() => void vi.useRealTimers())
-  const redis = connectRetrying(requiredUrl('REDIS_URL'), () => {})
+  const redis = connectRetrying({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, () => {})
   t.onTestFinished(() => redis.disconnect())
   await once(redis, 'ready')
   let info = FIT

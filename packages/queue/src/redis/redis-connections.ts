@@ -1,7 +1,8 @@
 // Connections to Redis: failing fast or retrying, and checked to keep what they accept: that Redis evicts nothing,
 // writes an append-only file, and has memory enough.
 import { setTimeout as delay } from 'node:timers/promises'
-import { Redis, type RedisOptions } from 'ioredis'
+import type { Redis } from 'ioredis'
+import { openPrimary, type QueueAddress } from './primary.ts'
 
 // ioredis 6 has a class that extends String. That leaves V8's String.prototype in its slow form (a dictionary), in which
 // optimised code looks up `length` and `charCodeAt` for each character: counting words takes 2.6 times as long.
@@ -13,8 +14,22 @@ export type OnRedisError = (error: Error) => void
 
 const backoff = (attempt: number) => Math.min(50 * 2 ** attempt, 500)
 
-/** A replica that is no longer the primary refuses writes. Connecting again finds the new primary. */
-const reconnectOnError = (error: Error): false | 2 => (error.message.startsWith('READONLY') ? 2 : false)
+/** The server may no longer be the queue's primary. It has not run the command. */
+const MOVED = /^(MOVED|READONLY)/
+/** The primary may have been replaced without its notice, or it may take a while until there is one. */
+const ISOLATED = /^(CLUSTERDOWN|NOREPLICAS|MASTERDOWN)/
+const ISOLATED_EVERY_MS = 1_000
+
+/** Connecting again finds the new primary. `moved`: 2 sends the command again there, 1 does not. */
+function createReconnectOnError(moved: 1 | 2) {
+  let last = Number.NEGATIVE_INFINITY
+  return ({ message }: Error): false | 1 | 2 => {
+    if (MOVED.test(message)) return moved
+    if (!ISOLATED.test(message) || performance.now() - last < ISOLATED_EVERY_MS) return false
+    last = performance.now()
+    return 1
+  }
+}
 
 /**
  * A connection that owes a reply and is silent for this time is made anew: TCP itself would notice after a quarter of an
@@ -23,33 +38,44 @@ const reconnectOnError = (error: Error): false | 2 => (error.message.startsWith(
 const SILENT_MS = { callersWait: 2_000, elsewhere: 10_000 }
 
 /** Connects for callers that can't wait: commands fail at once while Redis is away, and within 1.5 s while it hangs. */
-export function connectFailFast(url: string, onError: OnRedisError): Redis {
+export function connectFailFast(address: QueueAddress, onError: OnRedisError): Redis {
   const times = { commandTimeout: 1_500, connectTimeout: 1_500, socketTimeout: SILENT_MS.callersWait }
   // A command that is sent again could be a job whose caller got a refusal.
   const commands = { enableOfflineQueue: false, maxRetriesPerRequest: 1, autoResendUnfulfilledCommands: false }
-  return connect(url, { ...commands, ...times }, onError)
+  const options = { ...commands, ...times, retryStrategy: backoff, reconnectOnError: createReconnectOnError(1) }
+  return openPrimary(address, options).on('error', onError)
+}
+
+/** Connects for work that can wait: commands are retried until Redis is back. */
+export function connectRetrying(address: QueueAddress, onError: OnRedisError): Redis {
+  return openPrimary(address, retrying(SILENT_MS.elsewhere)).on('error', onError)
 }
 
 /**
- * Connects for work that can wait: commands are retried until Redis is back.
+ * Connects for work that can wait to the server that another connection leads to.
  *
  * @param silentMs after this time without a reply that is due, the connection counts as dead. A command must block
  *   for a shorter time.
  */
-export function connectRetrying(url: string, onError: OnRedisError, silentMs = SILENT_MS.elsewhere): Redis {
-  return connect(url, { maxRetriesPerRequest: null, socketTimeout: silentMs }, onError)
+export function connectLike(redis: Redis, onError: OnRedisError, silentMs: number): Redis {
+  return redis.duplicate(retrying(silentMs)).on('error', onError)
 }
+
+const retrying = (silentMs: number) => ({
+  commandTimeout: undefined,
+  connectTimeout: 10_000,
+  socketTimeout: silentMs,
+  enableOfflineQueue: true,
+  maxRetriesPerRequest: null,
+  autoResendUnfulfilledCommands: true,
+  retryStrategy: backoff,
+  reconnectOnError: createReconnectOnError(2),
+})
 
 /** Resolves if Redis answers. Rejects at once without a connection. */
 export async function pingRedis(redis: Redis): Promise<void> {
   if (redis.status !== 'ready') throw new Error('not connected to Redis')
   await redis.ping()
-}
-
-function connect(url: string, options: Omit<RedisOptions, 'replyMapping'>, onError: OnRedisError): Redis {
-  const redis = new Redis(url, { ...options, retryStrategy: backoff, reconnectOnError })
-  redis.on('error', onError)
-  return redis
 }
 
 /** The pause between two questions to a Redis that left a command unconfirmed. */

@@ -68,7 +68,7 @@ it('fails an item that its run gave no result for', async () => {
 })
 
 it('reports commands, scripts by their names, and the codes of errors, each once although it waited for Redis', async (t) => {
-  const redis = connectRetrying(requiredUrl('REDIS_URL'), () => {})
+  const redis = connectRetrying({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, () => {})
   t.onTestFinished(() => redis.disconnect())
   const reported: string[][] = []
   observeCommands(redis, {

@@ -16,7 +16,7 @@ const DONE = { receipts: [RECEIPT] }
 
 async function setUp(t: TestContext, claimBytes = UNBOUNDED.claimBytes) {
   const keys = queueKeys(testQueueName())
-  const redis = connectFailFast(requiredUrl('REDIS_URL'), () => {})
+  const redis = connectFailFast({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, () => {})
   await new Promise((resolve) => redis.once('ready', resolve))
   const found = async (name = '') =>
     (await redis.keys(`${keys.prefix.replace('{', '\\{')}*`)).filter((key) => key.startsWith(keys.base + name))

@@ -4,14 +4,15 @@ import { requiredUrl, testQueueName } from '@sluice/test-support'
 import { type TestContext, test, vi } from 'vitest'
 import { queueKeys } from '../bullmq-layout/queue-keys.ts'
 import type { JobResult } from '../job/job.ts'
+import { AcceptanceUnknownError } from '../load/refusals.ts'
 import { connectRetrying } from '../redis/redis-connections.ts'
 import { openReplyListener } from './reply-listener.ts'
 
 const RESULT: JobResult = { receipts: [null] }
 const WAIT_MS = 5_000
 
-async function open(t: TestContext, find: (ids: readonly string[]) => Promise<Map<string, JobResult>>) {
-  const [redis, reader] = [1, 2].map(() => connectRetrying(requiredUrl('REDIS_URL'), () => {}))
+async function open(t: TestContext, find: (ids: readonly string[]) => Promise<Map<string, JobResult | undefined>>) {
+  const [redis, reader] = [1, 2].map(() => connectRetrying({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, () => {}))
   assert(redis !== undefined && reader !== undefined)
   await Promise.all([redis, reader].map((one) => once(one, 'ready')))
   const keys = queueKeys(testQueueName())
@@ -22,6 +23,7 @@ async function open(t: TestContext, find: (ids: readonly string[]) => Promise<Ma
   })
   return {
     reply: (...fields: string[]) => redis.xadd(`${keys.base}replies:r`, '*', ...fields),
+    waitFor: (jobId: string) => listener.wait(jobId, WAIT_MS, new AbortController().signal),
     wait: (jobId: string) => listener.wait(jobId, WAIT_MS, new AbortController().signal).result,
   }
 }
@@ -40,4 +42,18 @@ test('an overdue result is looked up although the clock was set back meanwhile',
   const result = wait('a')
   vi.setSystemTime(Date.now() - 3_600_000)
   assert.deepEqual(await result, RESULT)
+})
+
+test('a caller whose job was accepted learns at once that Redis no longer knows it, and no other caller does', async (t) => {
+  const { waitFor } = await open(t, async () => new Map([['known', undefined]]))
+  const lost = waitFor('lost')
+  lost.accepted()
+  const known = waitFor('known')
+  known.accepted()
+  const unconfirmed = waitFor('unconfirmed')
+  await assert.rejects(lost.result, AcceptanceUnknownError)
+  const others = Promise.race([known.result, unconfirmed.result])
+  assert.equal(await Promise.race([others, Promise.resolve('waiting')]), 'waiting')
+  unconfirmed.accepted()
+  await assert.rejects(unconfirmed.result, AcceptanceUnknownError)
 })

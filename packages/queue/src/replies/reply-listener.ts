@@ -4,6 +4,8 @@ import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import type { JobResult } from '../job/job.ts'
 import { parseResult } from '../job/receipt.ts'
+import { AcceptanceUnknownError } from '../load/refusals.ts'
+import { serverOf } from '../redis/primary.ts'
 import type { Results } from './results.ts'
 
 export type ReplyListener = ReturnType<typeof openReplyListener>
@@ -21,6 +23,8 @@ interface Waiter {
   /** On the monotonic clock, in ms. */
   since: number
   settle: (result: JobResult | undefined) => void
+  /** Redis does not know the job: it is lost if it was accepted. */
+  lose: () => void
 }
 
 /**
@@ -32,7 +36,15 @@ export function openReplyListener(replica: string, keys: QueueKeys, reader: Redi
   const stream = `${keys.base}replies:${replica}`
   const closing = new AbortController()
   let lastReadAt = Number.NEGATIVE_INFINITY
+  let last = '0'
+  let server = ''
   reader.once('ready', noteRead)
+  reader.on('ready', () => {
+    // The stream of another server may lack the last entries, and new ones may have got lower ids.
+    const { id } = serverOf(reader)
+    if (id !== server) last = '0'
+    server = id
+  })
 
   function noteRead(): void {
     lastReadAt = performance.now()
@@ -45,7 +57,6 @@ export function openReplyListener(replica: string, keys: QueueKeys, reader: Redi
   }
 
   async function readReplies(): Promise<void> {
-    let last = '0'
     while (!closing.signal.aborted) {
       try {
         const replies = await reader.xread('COUNT', 500, 'BLOCK', BLOCK_MS, 'STREAMS', stream, last)
@@ -75,7 +86,11 @@ export function openReplyListener(replica: string, keys: QueueKeys, reader: Redi
   }
 
   async function lookUp(jobIds: string[]): Promise<void> {
-    for (const [jobId, result] of await results.find(jobIds)) settle(jobId, result)
+    const found = await results.find(jobIds)
+    for (const jobId of jobIds) {
+      if (found.get(jobId) !== undefined) settle(jobId, found.get(jobId))
+      else if (!found.has(jobId)) for (const waiter of [...(waiters.get(jobId) ?? [])]) waiter.lose()
+    }
   }
 
   async function lookUpOverdue(): Promise<void> {
@@ -101,15 +116,23 @@ export function openReplyListener(replica: string, keys: QueueKeys, reader: Redi
     /**
      * Waits for a job, which may be enqueued before or after this call. The result is undefined if none comes within
      * `ms`, once `signal` aborts, or after `cancel`, for a caller that learns earlier that none will come. With
-     * `lookUpAtOnce` (the job replies to another replica or to none) the result is looked up from the start.
+     * `lookUpAtOnce` (the job was accepted, and replies to another replica or to none) the result is looked up from the
+     * start. It rejects with `AcceptanceUnknownError` if Redis no longer knows the job, which was `accepted`.
      */
     wait(jobId: string, ms: number, signal: AbortSignal, { lookUpAtOnce } = { lookUpAtOnce: false }) {
-      const { promise, resolve } = Promise.withResolvers<JobResult | undefined>()
-      const waiter: Waiter = { since: lookUpAtOnce ? -OVERDUE_MS : performance.now(), settle: done }
+      const { promise, resolve, reject } = Promise.withResolvers<JobResult | undefined>()
+      promise.catch(() => {}) // The caller may have got another error before.
+      let isAccepted = lookUpAtOnce
+      const waiter: Waiter = { since: lookUpAtOnce ? -OVERDUE_MS : performance.now(), settle: done, lose }
       const timer = setTimeout(done, ms)
       const ofJob = waiters.get(jobId) ?? new Set()
       waiters.set(jobId, ofJob.add(waiter))
       const cancel = () => done()
+      function lose(): void {
+        if (!isAccepted) return
+        reject(new AcceptanceUnknownError(jobId))
+        done()
+      }
       function done(result?: JobResult): void {
         clearTimeout(timer)
         signal.removeEventListener('abort', cancel)
@@ -119,7 +142,10 @@ export function openReplyListener(replica: string, keys: QueueKeys, reader: Redi
       }
       if (signal.aborted) done()
       else signal.addEventListener('abort', cancel)
-      return { result: promise, cancel }
+      const accepted = () => {
+        isAccepted = true
+      }
+      return { result: promise, cancel, accepted }
     },
     /** Ends every wait and stops listening. */
     async close(): Promise<void> {

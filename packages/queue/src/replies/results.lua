@@ -56,7 +56,7 @@ local function retainResult(base, id, result, data, attempts, now, keptMs)
   keep(base .. 'retained', id, now, #result + #data + RESULT_BYTES)
 end
 --part find
--- Returns the result of each job, or '' if it has none yet. ARGV: the beginning of both lanes' keys, then job ids.
+-- Returns the result of each job: '' if it has none yet, nil if Redis does not know the job. ARGV: the beginning of both lanes' keys, then job ids.
 --include results.lua
 --include ../bullmq-layout/jobs.lua#states
 --include results.lua#change
@@ -72,7 +72,8 @@ end
 for at, id in ipairs(ids) do
   if found[at] == '' then
     local result = redis.call('HGET', base .. 'retained:' .. id, 'result')
-    found[at] = result or failureOf(ARGV[1], id) or failureOf(ARGV[2], id) or ''
+    result = result or failureOf(ARGV[1], id) or failureOf(ARGV[2], id)
+    found[at] = result or (jobExists(ARGV[1], id) or jobExists(ARGV[2], id)) and ''
   end
 end
 return found

@@ -30,13 +30,16 @@ export function createResults(redis: Redis, { base, jobs }: QueueKeys) {
   const find = openScript(redis, new URL('./results.lua#find', import.meta.url))
   const retain = openScript(redis, new URL('./results.lua#retain', import.meta.url))
   return {
-    /** Returns the results of those jobs that have completed or failed for good, by id. */
-    async find(ids: readonly string[]): Promise<Map<string, JobResult>> {
-      const results = new Map<string, JobResult>()
+    /** Returns the results of the jobs that Redis knows, by id: undefined for a job that is not done. */
+    async find(ids: readonly string[]): Promise<Map<string, JobResult | undefined>> {
+      const results = new Map<string, JobResult | undefined>()
       for (let start = 0; start < ids.length; start += IDS_AT_ONCE) {
         const some = ids.slice(start, start + IDS_AT_ONCE)
         const found = asList(await find(base, jobs.interactive, jobs.bulk, ...some))
-        for (const [at, id] of some.entries()) if (found[at]) results.set(id, parseResult(String(found[at])))
+        for (const [at, id] of some.entries()) {
+          const text = found[at]
+          if (typeof text === 'string') results.set(id, text === '' ? undefined : parseResult(text))
+        }
       }
       return results
     },

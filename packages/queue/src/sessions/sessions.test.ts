@@ -10,7 +10,7 @@ const MINUTE_MS = 60_000
 const ada = { role: 'operator', by: 'ada@here' } as const
 
 async function open(t: TestContext) {
-  const redis = connectFailFast(requiredUrl('REDIS_URL'), () => {})
+  const redis = connectFailFast({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, () => {})
   await once(redis, 'ready')
   const keys = queueKeys(testQueueName())
   const all = () => redis.keys(`${keys.base}*`)

@@ -18,7 +18,7 @@ import { acceptedAtOf, UNCOUNTED, withDerived, withDerivedScore } from './drafts
 /**
  * Merges field by field; the request that was accepted last wins. Merging is commutative, associative and idempotent:
  * a last-writer-wins map (Shapiro et al. 2011, "A comprehensive study of Convergent and Commutative Replicated Data
- * Types"). A field that the request leaves out is kept. Stamps are unique to a request.
+ * Types"). A field that the request leaves out is kept. No two requests for one source have the same stamp.
  */
 function mergeValues<Values extends object>(
   stored: Values,

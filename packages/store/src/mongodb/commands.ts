@@ -22,6 +22,8 @@ export interface UpdateStatement {
   u: Document
   /** Inserts the document if none matches. */
   upsert?: true
+  /** Updates all documents that match, not only one. `q._id` is then a list of ids (`$in`). */
+  multi?: true
 }
 
 /** The result of one write command. A refused write does not stop the others (`ordered: false`). */

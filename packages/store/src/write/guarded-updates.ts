@@ -1,8 +1,9 @@
 // Updates of documents that were stored before. An update takes effect only if no other process wrote the document since
 // it was read.
+import { isDeepStrictEqual } from 'node:util'
 import type { ObjectId } from 'mongodb'
 import type { GuardedWrite, OpenThread, SourceDocument, ThreadRound, WriterToken } from '../documents.ts'
-import type { StoreCommands } from '../mongodb/commands.ts'
+import type { StoreCommands, UpdateStatement } from '../mongodb/commands.ts'
 
 type Opening = Pick<OpenThread, 'isFinal' | 'source'> & { write?: GuardedWrite<SourceDocument> }
 
@@ -12,13 +13,16 @@ type Opening = Pick<OpenThread, 'isFinal' | 'source'> & { write?: GuardedWrite<S
  * @param after the source as it is to be stored.
  */
 export function planStored(round: ThreadRound, before: SourceDocument, after: SourceDocument, toSum: boolean): Opening {
-  const { version, tokens = [] } = after.meta
+  const { version, tokens = [], stamp, cover } = after.meta
   if (toSum || isCoverBesideQuotes(round, before)) {
     const write = planMarks(before, { version, tokens })
     return { isFinal: false, source: write.document, write }
   }
   if (needsNoWrite(round)) return { isFinal: true, source: before }
-  return { isFinal: true, source: after, write: { stored: before, document: after } }
+  // A repeat moves only stamps. One update can do that for many sources (see `joinUpdates`).
+  const restamped = planMarks(before, { version, stamp, ...(cover !== undefined && { cover }) })
+  const write = isDeepStrictEqual(restamped.document, after) ? restamped : { stored: before, document: after }
+  return { isFinal: true, source: after, write }
 }
 
 /** A new cover must not be stored before the changed quotes: their old values would get a later stamp than theirs. */
@@ -34,7 +38,7 @@ export function needsNoWrite({ plan: { source, quoteWrites } }: ThreadRound): bo
 /** Writes the source as it was, with these marks. This refuses the writes of processes that read the source before. */
 export function planMarks(
   stored: SourceDocument,
-  marks: { version: ObjectId; tokens?: WriterToken[]; epoch?: ObjectId },
+  marks: { version: ObjectId; tokens?: WriterToken[]; epoch?: ObjectId; stamp?: number; cover?: number },
 ): GuardedWrite<SourceDocument> {
   const $set = Object.fromEntries(Object.entries(marks).map(([name, value]) => [`meta.${name}`, value]))
   return { stored, document: { ...stored, meta: { ...stored.meta, ...marks } }, u: { $set } }
@@ -50,10 +54,20 @@ export async function sendUpdates(
   const updates = writes.map(({ stored, document, u = document }) => {
     return { q: { _id: document._id, 'meta.version': stored?.meta.version }, u }
   })
-  const { n } = await commands.update(name, updates)
+  const { n } = await commands.update(name, joinUpdates(updates))
   if (n === updates.length) return []
   const ids = writes.map(({ document }) => document._id)
   const versions = await commands.findVersions(name, ids)
   const written = new Set(versions.filter(({ meta }) => meta.version.equals(version)).map(({ _id }) => _id))
   return ids.filter((id) => !written.has(id))
+}
+
+/** Joins the updates that set the same in documents of one version: one update of many documents costs less. */
+function joinUpdates(updates: readonly UpdateStatement[]): UpdateStatement[] {
+  const alike = Map.groupBy(updates, ({ q: { _id, ...guard }, u }) => (u.$set ? JSON.stringify([guard, u]) : _id))
+  return Array.from(alike.values()).flatMap((some) => {
+    const [first, ...others] = some
+    if (first === undefined || others.length === 0) return some
+    return [{ q: { ...first.q, _id: { $in: some.map(({ q }) => q._id) } }, u: first.u, multi: true }]
+  })
 }

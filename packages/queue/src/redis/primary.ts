@@ -1,0 +1,250 @@
+// Leads all connections of a process to one server: the primary that has the queue. `REDIS_URL` names it, or Sentinels
+// that know it, or nodes of a cluster.
+import { connect as connectTcp, isIP } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
+import { connect as connectTls } from 'node:tls'
+import {
+  AbstractConnector,
+  type RedisOptions as AllOptions,
+  Redis,
+  type SentinelConnectionOptions,
+  SentinelConnector,
+} from 'ioredis'
+
+/** Where a queue is. */
+export interface QueueAddress {
+  /** `redis://HOST:PORT`, `redis+sentinel://HOST,HOST/NAME` or `redis+cluster://HOST,HOST`. */
+  redisUrl: string
+  queue: string
+}
+
+/** For some seconds after a failover there are two primaries. The one that the process has left is refused meanwhile. */
+const LEFT_MS = 10_000
+/** A peer that does not close a connection that we ended is cut off after this time. */
+const DISCONNECT_MS = 200
+
+/** Sentinels and nodes are asked for the primary one after the other, and then from the first again after a pause. */
+const ASK_MS = 500
+const ASK_EVERY_MS = 200
+/** A Sentinel that tells us of failovers and is away is connected to again after this time. */
+const RECONNECT_MS = 10_000
+
+type OnError = Parameters<AbstractConnector['connect']>[0]
+type Stream = Awaited<ReturnType<AbstractConnector['connect']>>
+type Info = Readonly<Record<string, string | undefined>>
+/** Without what would change the type of all commands. */
+type RedisOptions = Omit<AllOptions, 'replyMapping'>
+type Endpoint = { host: string; port: number }
+
+/** The servers of the processes' connections, by their `Connector`, which duplicates of a connection share. */
+const servers = new WeakMap<object, OneServer>()
+
+/** The server that all connections of a process lead to. */
+interface Server {
+  /** '' before the first connection is ready, or if it hides that. A primary that was promoted again has another one. */
+  id: string
+  /** When a connection met it first, on the monotonic clock, in ms. */
+  since: number
+}
+
+/** Returns the server that a connection of `openPrimary`, and all of its duplicates, lead to. */
+export function serverOf(redis: Redis): Server {
+  return servers.get(redis.options.Connector ?? redis)?.current() ?? { id: '', since: 0 }
+}
+
+/** Opens a connection to the primary. It and all of its duplicates lead to the same server, also after a failover. */
+export function openPrimary({ redisUrl, queue }: QueueAddress, options: RedisOptions): Redis {
+  const server = createOneServer()
+  const { kind, endpoints, access, sentinel } = readUrl(redisUrl)
+  const findNode = kind === 'cluster' ? createFindOwner(endpoints, access, `{${queue}}`) : async () => endpoints[0]
+
+  /** Connects to the server that the URL names, or to the node of the cluster that owns the queue's slot. */
+  class PrimaryConnector extends AbstractConnector {
+    private onError: OnError = () => {}
+
+    constructor() {
+      super(DISCONNECT_MS)
+    }
+
+    async connect(onError: OnError): Promise<Stream> {
+      this.connecting = true
+      this.onError = onError
+      const endpoint = await findNode(onError, () => this.connecting)
+      if (endpoint === undefined || !this.connecting) throw new Error('the connection was closed')
+      this.stream = access.tls ? connectTls({ ...access.tls, ...endpoint }) : connectTcp(endpoint)
+      this.stream.once('error', (error) => {
+        this.firstError = error
+      })
+      return server.track(this.stream)
+    }
+
+    override check(info: Info): boolean {
+      if (info.role !== 'slave') return server.admit(this.stream, info)
+      this.onError('error', new Error('this Redis is a replica, which takes no jobs'))
+      return false
+    }
+  }
+
+  class NamedBySentinels extends SentinelConnector {
+    constructor() {
+      super({ ...access, ...sentinel })
+    }
+
+    override async connect(onError: OnError): Promise<Stream> {
+      return server.track(await super.connect(onError))
+    }
+
+    override check(info: Info): boolean {
+      return super.check(info) && server.admit(this.stream, info)
+    }
+  }
+
+  const Connector = kind === 'sentinel' ? NamedBySentinels : PrimaryConnector
+  servers.set(Connector, server)
+  const redis = new Redis({ ...options, ...access, Connector })
+  if (kind === 'sentinel') redis.once('end', watchFailovers(sentinel, server.keepOnly))
+  return redis
+}
+
+type OneServer = ReturnType<typeof createOneServer>
+
+/** Keeps all connections of a process on one server: the newest that one of them has met. */
+function createOneServer() {
+  const streams = new Map<Stream, string>()
+  const left = new Map<string, number>()
+  let current: Server = { id: '', since: 0 }
+  return {
+    current: () => current,
+    track(stream: Stream): Stream {
+      streams.set(stream, '')
+      return stream.once('close', () => streams.delete(stream))
+    },
+    /** Has all connections connect again that do not lead to this address. */
+    keepOnly(host: string, port: number): void {
+      for (const stream of streams.keys())
+        if (stream.remotePort !== port || (isIP(host) > 0 && stream.remoteAddress !== host)) stream.destroy()
+    },
+    /** Returns whether a connection may stay. If it has met another server, all others connect again. */
+    admit(stream: Stream, info: Info): boolean {
+      // Some hosts hide the id of the process.
+      const found = [info.run_id, info.master_replid].filter(Boolean).join('.')
+      const now = performance.now()
+      if (found === '') return true
+      if (now - (left.get(found) ?? Number.NEGATIVE_INFINITY) < LEFT_MS) return false
+      streams.set(stream, found)
+      if (found === current.id) return true
+      left.set(current.id, now).delete(found)
+      current = { id: found, since: now }
+      for (const [other, server] of streams) if (server !== found) other.destroy()
+      return true
+    },
+  }
+}
+
+/** Reads a URL, which is valid: see the setting `REDIS_URL`. Sentinel's own credentials stand in its query. */
+function readUrl(url: string) {
+  const [, scheme, kind = 'server', username, password, hosts = '', rest = ''] =
+    /^(rediss?)(?:\+(sentinel|cluster))?:\/\/(?:([^:@]*)(?::(.*))?@)?([^@/?]+)(.*)$/i.exec(url) ?? []
+  const { pathname, searchParams } = new URL(`redis://hosts${rest}`)
+  const [, first = '', second = ''] = pathname.split('/')
+  const [name, db] = kind === 'sentinel' ? [first, second] : ['', first]
+  const tls = scheme?.toLowerCase() === 'rediss' ? {} : undefined
+  const access: RedisOptions = {
+    ...(username && { username: decodeURIComponent(username) }),
+    ...(password && { password: decodeURIComponent(password) }),
+    ...(tls && { tls }),
+    db: Number(db),
+  }
+  const endpoints = hosts.split(',').map((one): Endpoint => {
+    const [, ipv6, host = '', port] = /^(?:\[(.*)\]|(.*?))(?::(\d+))?$/.exec(one) ?? []
+    return { host: ipv6 ?? host, port: Number(port ?? (kind === 'sentinel' ? 26_379 : 6_379)) }
+  })
+  const [sentinelUsername, sentinelPassword] = ['sentinelUsername', 'sentinelPassword'].map((one) =>
+    searchParams.get(one),
+  )
+  const sentinel: SentinelConnectionOptions = {
+    sentinels: endpoints,
+    name: decodeURIComponent(name),
+    ...(sentinelUsername && { sentinelUsername }),
+    ...(sentinelPassword && { sentinelPassword }),
+    role: 'master',
+    updateSentinels: true,
+    sentinelMaxConnections: 10,
+    sentinelRetryStrategy: () => ASK_EVERY_MS,
+    sentinelReconnectStrategy: () => RECONNECT_MS,
+    sentinelCommandTimeout: ASK_MS,
+    connectTimeout: ASK_MS,
+    disconnectTimeout: DISCONNECT_MS,
+    ...(tls && { enableTLSForSentinelMode: true, sentinelTLS: tls }),
+  }
+  return { kind, endpoints, access, sentinel }
+}
+
+/**
+ * Listens to Sentinels until the returned function is called: a primary that was replaced may be frozen, and its
+ * connections silent. ioredis's own `failoverDetector` ends a connection for good that is just connecting again (6.0.0).
+ */
+function watchFailovers(
+  { sentinels = [], name, sentinelUsername, sentinelPassword, sentinelTLS }: SentinelConnectionOptions,
+  onPrimary: (host: string, port: number) => void,
+): () => void {
+  const access: RedisOptions = {
+    ...(sentinelUsername && { username: sentinelUsername }),
+    ...(sentinelPassword && { password: sentinelPassword }),
+    ...(sentinelTLS && { tls: sentinelTLS }),
+  }
+  const watchers = sentinels.map((sentinel) => {
+    const always = { retryStrategy: () => RECONNECT_MS, maxRetriesPerRequest: null, enableReadyCheck: false }
+    const watcher = new Redis({ ...access, ...sentinel, ...always }).on('error', () => {})
+    watcher.subscribe('+switch-master').catch(() => {}) // It was closed meanwhile.
+    return watcher.on('message', (_, text) => {
+      const [of, , , host = '', port] = text.split(' ')
+      if (of === name) onPrimary(host, Number(port))
+    })
+  })
+  return () => {
+    for (const watcher of watchers) watcher.disconnect()
+  }
+}
+
+/** Makes a function that asks the nodes of a cluster, one after the other, which of them owns the slot of a key. */
+function createFindOwner(seeds: readonly Endpoint[], access: RedisOptions, key: string) {
+  // Nodes that are seen are asked, too: by then, all seeds may be gone.
+  const nodes = new Map<string, Endpoint>()
+  const note = (node: Endpoint) => nodes.set(`${node.host}:${node.port}`, node)
+  seeds.forEach(note)
+
+  async function ask(node: Endpoint): Promise<Endpoint> {
+    const once = { retryStrategy: () => null, enableReadyCheck: false, connectTimeout: ASK_MS, commandTimeout: ASK_MS }
+    const redis = new Redis({ ...access, ...node, ...once })
+    redis.on('error', () => {})
+    try {
+      const [slot, ranges] = await Promise.all([redis.cluster('KEYSLOT', key), redis.cluster('SLOTS')])
+      for (const [, , ...members] of ranges) for (const [host, port] of members) note({ host: host || node.host, port })
+      const owner = ranges.find(([from, to]) => from <= slot && slot <= to)?.[2]
+      if (owner === undefined) throw new Error('no node of the cluster has the slot of the queue')
+      return { host: owner[0] || node.host, port: owner[1] }
+    } finally {
+      redis.disconnect()
+    }
+  }
+
+  return async (onError: OnError, isWanted: () => boolean): Promise<Endpoint | undefined> => {
+    while (isWanted()) {
+      let last: unknown
+      for (const [name, node] of [...nodes]) {
+        // The next connection asks another node first: one that was frozen does not know yet that it was replaced.
+        nodes.delete(name)
+        nodes.set(name, node)
+        try {
+          return await ask(node)
+        } catch (error) {
+          last = error
+        }
+      }
+      onError('error', new Error('no node of the cluster answers', { cause: last }))
+      await delay(ASK_EVERY_MS, undefined, { ref: false })
+    }
+    return undefined
+  }
+}

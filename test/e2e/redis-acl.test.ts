@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
+import { queueKeys } from '@sluice/queue'
+import { createKey } from '@sluice/store/keys'
+import { requiredUrl, startProcess, testQueueName } from '@sluice/test-support'
+import { Redis } from 'ioredis'
+import { test } from 'vitest'
+import { openQueue } from '../support/open-queue.ts'
+import { startSluice } from '../support/start-sluice.ts'
+import { createCaller } from './support/caller.ts'
+import { acceptedIn, operationIn, storedIn } from './support/read-reply.ts'
+import { someThread } from './support/some-thread.ts'
+
+test('all processes work with the least rights in Redis that docs/operating.md gives them', async (t) => {
+  const manual = await readFile(new URL('../../docs/operating.md', import.meta.url), 'utf8')
+  const QUEUE = testQueueName()
+  const rules = /^ACL SETUSER sluice (.*)$/m.exec(manual)?.[1] ?? ''
+  const own = rules.replace('PASSWORD', QUEUE).replace('{ingest}', queueKeys(QUEUE).prefix)
+  const admin = new Redis(requiredUrl('REDIS_URL'))
+  await admin.call('ACL', 'SETUSER', QUEUE, ...own.split(' '))
+  t.onTestFinished(async () => {
+    await admin.call('ACL', 'DELUSER', QUEUE)
+    admin.disconnect()
+  })
+  const url = new URL(requiredUrl('REDIS_URL'))
+  Object.assign(url, { username: QUEUE, password: QUEUE })
+  const sluice = await startSluice(t, { redisUrl: url.href, settings: { QUEUE } })
+  const dashboard = startProcess(t, 'apps/dashboard/src/main.ts', sluice.settings)
+  await dashboard.line(({ msg }) => msg === 'dashboard.listening')
+
+  const importer = createCaller({ url: sluice.url, key: sluice.key })
+  const { key } = await createKey(sluice.db, { role: 'operator', name: 'on call' })
+  const operator = createCaller({ url: sluice.url, key })
+  storedIn(await importer.post(someThread(), { 'idempotency-key': 'once' }))
+  acceptedIn(await importer.post(someThread(), { prefer: 'respond-async' }))
+  await importer.postImport(JSON.stringify(someThread()))
+  await importer.postImport(JSON.stringify(someThread()), { prefer: 'respond-async' })
+  for (const path of ['find?q=nothing', 'jobs', 'overview', 'imports', 'recent'])
+    assert.ok((await operator.get(`/admin/${path}`)).status < 500, path)
+  for (const act of ['pause', 'resume']) await operator.send(`/admin/lanes/bulk:${act}`, { method: 'POST' })
+  const retry = { method: 'POST', headers: { 'content-type': 'application/json' }, body: { filter: {} } }
+  operationIn(await operator.send('/admin/jobs:retry', retry), 202)
+  await openQueue(t, sluice.settings).drained()
+  for (const process of [...sluice.workers, sluice.api, dashboard]) {
+    process.signal('SIGTERM')
+    assert.deepEqual(await process.ended, { code: 0, signal: null })
+  }
+  const refused = Object(await admin.call('ACL', 'LOG')).map((entry: unknown) => String(entry))
+  assert.deepEqual(
+    refused.filter((entry: string) => entry.includes(QUEUE)),
+    [],
+  )
+})
