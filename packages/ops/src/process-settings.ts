@@ -55,7 +55,7 @@ export const processSettings = {
     env: 'REDIS_URL',
     description: 'Redis, where accepted requests wait for a worker: a server, or Sentinels or a cluster that know it.',
     default: 'redis://127.0.0.1:6379',
-    pattern: /^rediss?(:\/\/[^/\s]\S*|\+cluster:\/\/[^/\s]+\/?|\+sentinel:\/\/[^/\s]+\/[^/\s?]\S*)$/i,
+    pattern: /^rediss?(:\/\/[^/\s]\S*|\+cluster:\/\/[^/\s]+\/?|\+sentinel:\/\/[^/\s]+\/[^/\s?]\S*)$/,
     bound:
       'a URL like redis://HOST:PORT, redis+sentinel://HOST,HOST/NAME or redis+cluster://HOST,HOST, or that begins with rediss, for TLS',
     secret: true,

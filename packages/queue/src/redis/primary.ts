@@ -25,7 +25,7 @@ const DISCONNECT_MS = 200
 
 /** Sentinels and nodes are asked for the primary one after the other, and then from the first again after a pause. */
 const ASK_MS = 500
-const ASK_EVERY_MS = 200
+const ASK_EVERY_MS = 500
 /** A Sentinel that tells us of failovers and is away is connected to again after this time. */
 const RECONNECT_MS = 10_000
 
@@ -144,11 +144,11 @@ function createOneServer() {
 /** Reads a URL, which is valid: see the setting `REDIS_URL`. Sentinel's own credentials stand in its query. */
 function readUrl(url: string) {
   const [, scheme, kind = 'server', username, password, hosts = '', rest = ''] =
-    /^(rediss?)(?:\+(sentinel|cluster))?:\/\/(?:([^:@]*)(?::(.*))?@)?([^@/?]+)(.*)$/i.exec(url) ?? []
+    /^(rediss?)(?:\+(sentinel|cluster))?:\/\/(?:([^:@]*)(?::(.*))?@)?([^@/?]+)(.*)$/.exec(url) ?? []
   const { pathname, searchParams } = new URL(`redis://hosts${rest}`)
   const [, first = '', second = ''] = pathname.split('/')
   const [name, db] = kind === 'sentinel' ? [first, second] : ['', first]
-  const tls = scheme?.toLowerCase() === 'rediss' ? {} : undefined
+  const tls = scheme === 'rediss' ? {} : undefined
   const access: RedisOptions = {
     ...(username && { username: decodeURIComponent(username) }),
     ...(password && { password: decodeURIComponent(password) }),
