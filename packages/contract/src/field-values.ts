@@ -5,6 +5,11 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
+/** Whether a text has no lone surrogate, which UTF-8 can't represent. */
+export function isWellFormed(text: string): boolean {
+  return text.isWellFormed()
+}
+
 /** Makes the check that a text has at most `limit` code points. */
 export function hasAtMost(limit: number): (text: string) => boolean {
   return (text) => {
@@ -29,6 +34,11 @@ export function effectiveScore({ upVotes, downVotes, score }: Votes): number | u
   if (upVotes === undefined && downVotes === undefined) return undefined
   const difference = (upVotes ?? 0) - (downVotes ?? 0)
   return Number.isFinite(difference) ? difference : undefined
+}
+
+/** Whether a text is a date that `parseIsoDate` reads. */
+export function isIsoDate(text: string): boolean {
+  return parseIsoDate(text) !== undefined
 }
 
 // Day, hours and minutes, seconds, decimals, hours of the offset with their sign, minutes of the offset.

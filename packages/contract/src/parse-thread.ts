@@ -46,7 +46,7 @@ export function createThreadParser(limits: Limits) {
       valid && faults.total === 0
         ? { ok: true, thread: normaliseThread(request) }
         : withExternalId({ ok: false, ...faults }, body)
-    const warnings = strict ? [] : warningsOf(body, unknown, names)
+    const warnings = strict || unknown.length === 0 ? [] : warningsOf(body, unknown, names)
     return warnings.length === 0 ? parsed : { ...parsed, warnings }
   }
 }
