@@ -228,6 +228,15 @@ export async function startCluster(t: TestScope, program: string, queue: string,
   }
 }
 
+/** Resolves when all replicas of a primary have what it has now. */
+export async function replicated(primary: RedisNode): Promise<void> {
+  const read = async () => String(await primary.send('INFO', 'replication'))
+  const wanted = Number(/master_repl_offset:(\d+)/.exec(await read())?.[1])
+  await until('replicas that have everything', async () =>
+    Array.from((await read()).matchAll(/,offset=(\d+)/g)).every(([, offset]) => Number(offset) >= wanted),
+  )
+}
+
 /** Returns how many replicas have all that the primary has. */
 async function inSync(primary: RedisNode): Promise<number> {
   return String(await primary.send('INFO', 'replication')).match(/state=online/g)?.length ?? 0

@@ -184,13 +184,19 @@ for i = 2, #ARGV, 2 do
 end
 return 1
 --part shorten
--- Shortens the locks of a lane that last longer than a worker locks a job: another server has set them, whose clock was
--- ahead. ARGV: ms.
-for _, id in ipairs(redis.call('LRANGE', KEYS[1] .. 'active', 0, -1)) do
-  local lock = KEYS[1] .. id .. ':lock'
-  if redis.call('PTTL', lock) > tonumber(ARGV[1]) then redis.call('PEXPIRE', lock, ARGV[1]) end
+-- Shortens the locks of a lane, and other keys, that last longer than any of them is set for: another server has set
+-- them, whose clock was ahead. ARGV: ms, then the other keys. Returns how many it has shortened.
+local shortened = 0
+local function shorten(key)
+  if redis.call('PTTL', key) <= tonumber(ARGV[1]) then return end
+  redis.call('PEXPIRE', key, ARGV[1])
+  shortened = shortened + 1
 end
-return 1
+for _, id in ipairs(redis.call('LRANGE', KEYS[1] .. 'active', 0, -1)) do shorten(KEYS[1] .. id .. ':lock') end
+-- BullMQ's own: while it exists, nobody looks for stalled jobs.
+shorten(KEYS[1] .. 'stalled-check')
+for at = 2, #ARGV do shorten(ARGV[at]) end
+return shortened
 --part scan
 #!lua flags=allow-oom
 -- Reads failed jobs of one lane, newest first, and returns those that may match. The caller checks them exactly: a

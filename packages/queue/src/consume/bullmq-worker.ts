@@ -53,12 +53,15 @@ export function fetchedByBullMQ(job: Job<IngestJob>, lane: Lane, token: string):
 }
 
 /**
- * Shortens locks of a lane each time that the connection is ready: after a failover to a server whose clock is behind,
- * the jobs that a connection took with it would stay locked until that clock has caught up.
+ * Makes a function that shortens the locks and leases of a lane that last longer than `lockMs`. After a failover to a
+ * server whose clock is behind, they would last until that clock has caught up. Returns how many it has shortened.
  */
-export function shortenLocks(redis: Redis, laneKeys: string, lockMs: number, onError: OnRedisError): void {
+export function createShortenLocks(redis: Redis, { base, jobs: laneKeys }: QueueKeys, lockMs: number) {
   const shorten = openScript(redis, new URL('../bullmq-layout/jobs.lua#shorten', import.meta.url))
-  redis.on('ready', () => shorten(laneKeys, lockMs).catch(onError))
+  return (lane: Lane): Promise<unknown> => {
+    const leases = [`lease:${lane}`, `lease:${lane}:lookers`, 'operations-lease', 'search'].map((key) => base + key)
+    return shorten(laneKeys[lane], lockMs, ...leases)
+  }
 }
 
 /** Makes a function that renews the locks of jobs of one lane: they stay locked for `lockMs` from then on. */

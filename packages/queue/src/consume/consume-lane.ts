@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Job } from 'bullmq'
 import { type IngestJob, type Lane, type LockedJob, TRIES } from '../job/job.ts'
-import { createRenewLocks, fetchedByBullMQ, openWorker, shortenLocks } from './bullmq-worker.ts'
+import { createRenewLocks, createShortenLocks, fetchedByBullMQ, openWorker } from './bullmq-worker.ts'
 import { asError, failJob, handleFailedTry, putBack, tryWithCare } from './fail-job.ts'
 import { countStored, createBlockingWait, createFetchJobs } from './fetch-and-complete.ts'
 import type { Capacity, LaneDeps } from './lane-deps.ts'
@@ -23,7 +23,9 @@ export function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find'>) {
   const fetchJobs = createFetchJobs(redis, keys, worker.id, LOCK_MS)
   const fetchWhenWoken = createFetchJobs(blocking.redis, keys, worker.id, LOCK_MS)
   const renewLocks = createRenewLocks(redis, keys, LOCK_MS)
-  shortenLocks(redis, keys.jobs[lane], LOCK_MS, onError)
+  const shortenLocks = createShortenLocks(redis, keys, LOCK_MS)
+  // It may be another server.
+  redis.on('ready', () => shortenLocks(lane).catch(onError))
   const stopSweeps = startSweeps(lane, deps)
   /** The locked jobs, with the times when they were locked, on the monotonic clock. */
   const locked = new Map<LockedJob, number>()

@@ -8,6 +8,7 @@ import { createEnqueuer } from '../enqueue/enqueue.ts'
 import { type Lane, newJobId } from '../job/job.ts'
 import { consume } from '../queue.test-support.ts'
 import { connectRetrying } from '../redis/redis-connections.ts'
+import { createShortenLocks } from './bullmq-worker.ts'
 import { createFetchJobs } from './fetch-and-complete.ts'
 
 const LEASE_MS = 50
@@ -32,6 +33,7 @@ async function setUp(t: TestContext) {
     )
   return {
     redis,
+    keys,
     lease: `${keys.base}lease:interactive`,
     marker: keys.markers.interactive,
     add,
@@ -203,4 +205,20 @@ it('fetches the jobs that wait although the fetch for which it was woken failed'
   const since = performance.now()
   await begin(2)
   assert.ok(performance.now() - since < 4_500)
+})
+
+it('lets locks, leases and checks end soon that a server whose clock was ahead has set', async (t) => {
+  const { redis, keys, lease, add, fetch } = await setUp(t)
+  await add(3)
+  await fetch('gone', 3)
+  const checked = `${keys.jobs.interactive}stalled-check`
+  for (const key of [lease, checked]) await redis.set(key, 'gone', 'PX', LONG_MS)
+  const shortenLocks = createShortenLocks(redis, keys, 5_000)
+  assert.equal(await shortenLocks('interactive'), 5)
+  const [job] = await redis.lrange(`${keys.jobs.interactive}active`, 0, 0)
+  for (const key of [lease, checked, `${keys.jobs.interactive}${job}:lock`]) {
+    const left = await redis.pttl(key)
+    assert.ok(left > 0 && left <= 5_000, `${left} ms`)
+  }
+  assert.equal(await shortenLocks('interactive'), 0)
 })
