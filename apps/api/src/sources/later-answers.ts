@@ -56,13 +56,12 @@ export async function joinJob(
 ): Promise<JobResult | undefined> {
   const find = async () => (claim === undefined ? undefined : findClaimed(claim, jobId).catch(() => undefined))
   const wait = () => replyListener.wait(jobId, ms, signal, { lookUpAtOnce: true }).result
-  const found = await find()
-  if (found !== undefined) return found
-  const waited = await wait().catch(async (error) => {
-    // Claims keep results longer than other results are kept.
+  try {
+    return (await find()) ?? (await wait()) ?? (await find())
+  } catch (error) {
+    // A claim keeps its result longer than Redis knows the job.
     const late = await find()
     if (late === undefined) throw error
     return late
-  })
-  return waited ?? find()
+  }
 }

@@ -11,12 +11,12 @@ export type Replication = ReturnType<typeof openReplication>
 const WAIT_MS = 1_000
 
 /**
- * Opens a connection like `redis`, which fails fast, if so many replicas are to be waited for: WAIT blocks it. All
- * callers that wait share one WAIT.
+ * Lets callers wait for this many replicas. If there are any, it opens a connection like `redis`, which fails fast,
+ * because WAIT blocks. Callers that wait at a time share one WAIT.
  */
 export function openReplication(redis: Redis, { base }: QueueKeys, replicas: number, onError: OnRedisError) {
   const own = replicas > 0 ? redis.duplicate().on('error', onError) : undefined
-  /** Returns for each time whether Redis has been the same server since, and so many replicas have all that it has. */
+  /** Returns whether enough replicas have everything, and for each time whether Redis is the same server since then. */
   const areReached = createGroupCommit(async (times: number[]) => {
     // WAIT waits for the last write of its own connection, and so for all that came before.
     await own?.set(`${base}replicated`, '')

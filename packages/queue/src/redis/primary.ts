@@ -26,7 +26,7 @@ const DISCONNECT_MS = 200
 /** Sentinels and nodes are asked for the primary one after the other, and then from the first again after a pause. */
 const ASK_MS = 500
 const ASK_EVERY_MS = 500
-/** A Sentinel that tells us of failovers and is away is connected to again after this time. */
+/** The pause before we connect again to a Sentinel that tells us of failovers. */
 const RECONNECT_MS = 10_000
 
 type OnError = Parameters<AbstractConnector['connect']>[0]
@@ -169,9 +169,7 @@ function readUrl(url: string) {
     ...(sentinelPassword && { sentinelPassword }),
     role: 'master',
     updateSentinels: true,
-    sentinelMaxConnections: 10,
     sentinelRetryStrategy: () => ASK_EVERY_MS,
-    sentinelReconnectStrategy: () => RECONNECT_MS,
     sentinelCommandTimeout: ASK_MS,
     connectTimeout: ASK_MS,
     disconnectTimeout: DISCONNECT_MS,

@@ -88,7 +88,8 @@ export function openReplyListener(replica: string, keys: QueueKeys, reader: Redi
   async function lookUp(jobIds: string[]): Promise<void> {
     const found = await results.find(jobIds)
     for (const jobId of jobIds) {
-      if (found.get(jobId) !== undefined) settle(jobId, found.get(jobId))
+      const result = found.get(jobId)
+      if (result !== undefined) settle(jobId, result)
       else if (!found.has(jobId)) for (const waiter of [...(waiters.get(jobId) ?? [])]) waiter.lose()
     }
   }
