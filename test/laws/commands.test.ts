@@ -15,6 +15,8 @@ const source = (_id: string, more: Document = {}): Document => {
 const quote = (_id: string, sourceId: string, wordCount: number, more: Document = {}): Document => {
   return { _id, sourceId, text: 'text', wordCount, meta: { version: V1, stamp: 1 }, ...more }
 }
+/** The id of a source, with which those of its quotes begin. */
+const [S, T] = ['s'.repeat(24), 't'.repeat(24)] as const
 
 type Act = (commands: StoreCommands) => Promise<unknown>
 
@@ -112,12 +114,12 @@ describe('the commands in memory and on a server behave the same:', () => {
     both(
       'returns the quotes that are there, whole but for their texts',
       async (commands) => {
-        await commands.insert('quotes', [quote('b', 's', 2), quote('a', 's', 1), quote('c', 's', 3)])
-        return byId(await commands.findWithoutTexts(['b', 'absent', 'a']))
+        await commands.insert('quotes', [quote(`${S}b`, S, 2), quote(`${T}a`, T, 1), quote(`${S}c`, S, 3)])
+        return byId(await commands.findWithoutTexts([`${S}b`, 'absent', `${T}a`]))
       },
       [
-        { _id: 'a', sourceId: 's', wordCount: 1, meta: { version: V1, stamp: 1 } },
-        { _id: 'b', sourceId: 's', wordCount: 2, meta: { version: V1, stamp: 1 } },
+        { _id: `${S}b`, sourceId: S, wordCount: 2, meta: { version: V1, stamp: 1 } },
+        { _id: `${T}a`, sourceId: T, wordCount: 1, meta: { version: V1, stamp: 1 } },
       ],
     )
   })
@@ -147,10 +149,10 @@ describe('the commands in memory and on a server behave the same:', () => {
     both(
       'reads the versions of quotes',
       async (commands) => {
-        await commands.insert('quotes', [quote('q', 'a', 1)])
-        return commands.findVersions('quotes', ['q'])
+        await commands.insert('quotes', [quote(`${S}q`, S, 1)])
+        return commands.findVersions('quotes', [`${S}q`])
       },
-      [{ _id: 'q', meta: { version: V1 } }],
+      [{ _id: `${S}q`, meta: { version: V1 } }],
     )
   })
 
@@ -290,6 +292,20 @@ describe('the commands in memory and on a server behave the same:', () => {
           source('c', { meta: { version: V1, stamp: 2 } }),
         ],
       },
+    )
+
+    both(
+      'writes quotes of several sources',
+      async (commands) => {
+        await commands.insert('quotes', [quote(`${S}q`, S, 1), quote(`${T}q`, T, 1)])
+        const statements = [`${S}q`, `${T}q`].map((_id) => ({
+          q: { _id, 'meta.version': V1 },
+          u: { $set: { wordCount: 2 } },
+        }))
+        const written = await commands.update('quotes', statements)
+        return { written, stored: await read(commands, 'quotes', `${S}q`, `${T}q`) }
+      },
+      { written: { n: 2, duplicates: [] }, stored: [quote(`${S}q`, S, 2), quote(`${T}q`, T, 2)] },
     )
 
     both('counts a document that it matched without a change', updating({}, { u: { $set: { wordCount: 1 } } }), {

@@ -4,7 +4,7 @@ import { HITS_PER_SEARCH, SERVICES, wantedOf } from '@sluice/contract'
 import type { Db, Filter } from 'mongodb'
 import { chunksOf } from './chunks.ts'
 import type { QuoteDocument, SourceDocument } from './documents.ts'
-import { sourceIdOf } from './ids.ts'
+import { sourceIdIn, sourceIdOf } from './ids.ts'
 import { keyCollection } from './keys/key.ts'
 import { IDS_PER_QUERY } from './mongodb/commands.ts'
 import { createSourceReads, StoreAwayError, withinTime } from './read-source.ts'
@@ -73,7 +73,7 @@ export function createFindStored(db: Db, { searchesQuotes }: { searchesQuotes: b
     const ids = isPrefix ? [] : await idsOfName()
     const found = await byIds(SOURCE_ID.test(text) ? [...ids, text] : ids)
     if (isPrefix && searchesQuotes) found.push(...(await findSources({ externalId })))
-    const foundQuotes = QUOTE_ID.test(text) ? await findQuotes({ _id: text }) : []
+    const foundQuotes = QUOTE_ID.test(text) ? await findQuotes({ _id: text, sourceId: sourceIdIn(text) }) : []
     if (searchesQuotes) foundQuotes.push(...(await findQuotes({ externalId })))
     const sourceIds = new Set(foundQuotes.map(({ sourceId }) => sourceId))
     const ofQuotes = new Map((await byIds([...sourceIds])).map((source) => [source._id, source]))

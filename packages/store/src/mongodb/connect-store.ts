@@ -67,6 +67,8 @@ async function connectFirst(client: MongoClient, closing: AbortSignal): Promise<
 
 /** The rights for this document of `writers` are those that workers need anyway. */
 const PROBE = 'probe'
+/** A range, which a router sends to every shard: while one is away, threads of it would fail. */
+const ONLY_PROBE = { _id: { $gte: PROBE, $lt: `${PROBE}\0` } }
 /** A document must not exceed 16 MiB. */
 const MAX_BYTES = 8 * 1024 * 1024
 /** The time limit of a probe's commands: a slow store passes, one that hangs does not. */
@@ -82,7 +84,7 @@ export async function probeStore(commands: Pick<StoreCommands, 'update' | 'inser
   const fill = async (size: number) => {
     // Random bytes can't be compressed.
     const values = { since: new Date(), filler: randomBytes(size) }
-    const { n } = await commands.update('writers', [{ q: { _id: PROBE }, u: { $set: values } }])
+    const { n } = await commands.update('writers', [{ q: ONLY_PROBE, u: { $set: values }, multi: true }])
     if (n === 0) await commands.insert('writers', [{ _id: PROBE, ...values }])
   }
   await fill(0)

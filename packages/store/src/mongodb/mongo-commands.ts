@@ -1,7 +1,8 @@
 // Sends the store's commands to MongoDB.
 import { setTimeout as delay } from 'node:timers/promises'
-import { type Db, type Document, ObjectId } from 'mongodb'
+import { type Db, type Document, ObjectId, type Timestamp } from 'mongodb'
 import type { QuoteWithoutText } from '../documents.ts'
+import { sourceIdIn } from '../ids.ts'
 import {
   type CollectionName,
   type CommandOptions,
@@ -11,6 +12,7 @@ import {
   type ReadConcern,
   type Runtime,
   type StoreCommands,
+  type UpdateStatement,
   type Version,
   type WriteReply,
 } from './commands.ts'
@@ -39,6 +41,8 @@ const MARKS = { 'meta.version': 1, 'meta.epoch': 1 } as const
  */
 export function mongoCommands(db: Db, options: CommandOptions = {}): StoreCommands {
   const { limitMs = COMMAND_MS, metrics } = options
+  /** When the last write took effect, by the cluster's clock. A MongoDB without replicas has none. */
+  let writtenAt: Timestamp | undefined
   /**
    * Sends a command with a signal, which ends each wait of the command: the driver (7.9) waits for ever for `drain` on a
    * socket that was destroyed, and `socketTimeoutMS` does not end that.
@@ -67,7 +71,8 @@ export function mongoCommands(db: Db, options: CommandOptions = {}): StoreComman
     const command = { [kind]: name, ...writes, ordered: false, writeConcern: { w: 'majority' } }
     return within(kind, async (signal) => {
       // The driver itself throws a write concern error: the write may be rolled back.
-      const { n, writeErrors } = await db.command(command, { ...PRIMARY, signal })
+      const { n, writeErrors, operationTime } = await db.command(command, { ...PRIMARY, signal })
+      if (operationTime !== undefined && !writtenAt?.greaterThan(operationTime)) writtenAt = operationTime
       return { n, duplicates: writeErrors === undefined ? [] : duplicatesIn(writeErrors, name, idAt) }
     })
   }
@@ -83,7 +88,7 @@ export function mongoCommands(db: Db, options: CommandOptions = {}): StoreComman
     const query = (some: readonly string[]) => {
       // One more than the ids, so that the first reply is the last.
       const how = { batchSize: IDS_PER_QUERY + 1, readConcern: { level }, ...(projection && { projection }) }
-      const filter = { _id: { $in: some }, ...condition }
+      const filter = { _id: { $in: some }, ...(name === 'quotes' && shardsOf(some)), ...condition }
       return within('find', (signal) => collection.find<Found>(filter, { ...how, signal }).toArray())
     }
     return ids.length === 0 || ids.length > IDS_PER_QUERY ? findInQueries(ids, query) : query(ids)
@@ -95,7 +100,19 @@ export function mongoCommands(db: Db, options: CommandOptions = {}): StoreComman
     findVersions: (name, ids, withEpoch) =>
       find<Version>(name, ids, 'local', MARKS, withEpoch && { 'meta.epoch': { $exists: true } }),
     insert: (name, documents) => write('insert', name, { documents }, (at) => documents[at]?._id ?? ''),
-    update: (name, statements) => write('update', name, { updates: statements }, (at) => statements[at]?.q._id ?? ''),
-    ...rareCommands(db, within, options),
+    update(name, statements) {
+      const updates = name === 'quotes' ? statements.map(withSourceId) : statements
+      return write('update', name, { updates }, (at) => statements[at]?.q._id ?? '')
+    },
+    ...rareCommands(db, within, () => writtenAt, options),
   }
+}
+
+/** Quotes are sharded by their sources: without this, a query asks all shards. */
+function shardsOf(quoteIds: readonly string[]): Document {
+  return { sourceId: { $in: [...new Set(quoteIds.map(sourceIdIn))] } }
+}
+
+function withSourceId({ q, ...statement }: UpdateStatement): UpdateStatement {
+  return { q: { ...q, sourceId: sourceIdIn(q._id) }, ...statement }
 }

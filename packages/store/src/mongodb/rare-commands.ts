@@ -1,15 +1,18 @@
 // The store's commands that no thread needs on its usual way: finds of many documents, sums of stored quotes, a walk
 // through all sources, indexes.
-import type { Db } from 'mongodb'
+import type { Db, Timestamp } from 'mongodb'
 import { chunksOf, sendAll } from '../chunks.ts'
-import type { QuoteDocument, SourceDocument } from '../documents.ts'
-import type { CommandOptions, QuoteTotals, SourceTotals, StoreCommands } from './commands.ts'
+import type { SourceDocument } from '../documents.ts'
+import type { CommandOptions, SourceTotals, StoreCommands } from './commands.ts'
 import { IDS_PER_QUERY, PRIMARY } from './commands.ts'
+import { asStoreAway, StoreAwayError } from './store-errors.ts'
 
 /** Some 10 MB. Each page costs the development stand-in for MongoDB a walk through the collection. */
 const PAGE = { projection: { wordCount: 1, quoteCount: 1, meta: 1 }, sort: { _id: 1 }, limit: 25_000 } as const
 
 const QUERIES_AT_ONCE = 8
+
+const EXTERNAL_ID = { externalId_1: 'externalId' } as const
 
 /** Finds documents in queries of at most `IDS_PER_QUERY` ids, some of which run at the same time. */
 export async function findInQueries<Found>(
@@ -27,23 +30,30 @@ export async function findInQueries<Found>(
  * Makes these commands.
  *
  * @param within sends a command of this name with a signal, which ends the command when its time is over.
+ * @param writtenAt returns when the last write of `db` took effect, if the server says it.
  */
 export function rareCommands(
   db: Db,
   within: <Reply>(command: string, send: (signal: AbortSignal) => Promise<Reply>) => Promise<Reply>,
-  indexes: Pick<CommandOptions, 'listsSources' | 'searchesQuotes'>,
+  writtenAt: () => Timestamp | undefined,
+  { listsSources, searchesQuotes }: CommandOptions,
 ): Pick<StoreCommands, 'sumQuotes' | 'scanSources' | 'createIndexes'> {
   const sources = db.collection<SourceDocument>('sources', PRIMARY)
-  const quotes = db.collection<QuoteDocument>('quotes', PRIMARY)
   return {
     sumQuotes(sourceIds) {
       const sum = { _id: '$sourceId', wordCount: { $sum: '$wordCount' }, quoteCount: { $sum: 1 } }
-      const stages = [{ $match: { sourceId: { $in: sourceIds } } }, { $group: sum }]
-      // A quote that is rolled back must not be in totals that stay.
-      const readConcern = { level: 'majority' } as const
-      return within('aggregate', (signal) =>
-        quotes.aggregate<QuoteTotals & { _id: string }>(stages, { signal, readConcern }).toArray(),
-      )
+      const pipeline = [{ $match: { sourceId: { $in: sourceIds } } }, { $group: sum }]
+      // A quote that is rolled back must not be in totals that stay. And a new primary may learn late that a majority has
+      // what the last one confirmed: the sum must contain all that was written before its epoch.
+      const afterClusterTime = writtenAt()
+      const readConcern = { level: 'majority', ...(afterClusterTime && { afterClusterTime }) }
+      // One more than the sums, so that the first reply is the last.
+      const command = { aggregate: 'quotes', pipeline, cursor: { batchSize: sourceIds.length + 1 }, readConcern }
+      return within('aggregate', async (signal) => {
+        const { cursor } = await db.command(command, { ...PRIMARY, signal })
+        if (Number(cursor.id) !== 0) throw new Error('MongoDB did not send all sums in its first reply')
+        return cursor.firstBatch
+      })
     },
     // In pages, because a cursor that is read slowly has no time limit.
     async *scanSources() {
@@ -56,15 +66,20 @@ export function rareCommands(
       }
     },
     async createIndexes() {
-      const create = (collection: string, key: object, name: string) =>
-        within('createIndexes', (signal) =>
-          db.command({ createIndexes: collection, indexes: [{ key, name }] }, { ...PRIMARY, signal }),
-        )
-      await create('quotes', { sourceId: 1 }, 'sourceId_1')
-      if (indexes.listsSources) await create('sources', { 'meta.listKey': 1 }, 'listKey_1')
-      if (!indexes.searchesQuotes) return
-      await create('quotes', { externalId: 1 }, 'externalId_1')
-      await create('sources', { externalId: 1 }, 'externalId_1')
+      await build('quotes', { sourceId_1: 'sourceId', ...(searchesQuotes && EXTERNAL_ID) })
+      const ofSources = { ...(listsSources && { listKey_1: 'meta.listKey' }), ...(searchesQuotes && EXTERNAL_ID) }
+      if (listsSources || searchesQuotes) await build('sources', ofSources)
     },
+  }
+  /** MongoDB goes on with a build whose client has left, so a build that takes longer is no failure. */
+  async function build(collection: string, fields: Readonly<Record<string, string>>): Promise<void> {
+    const indexes = Object.entries(fields).map(([name, field]) => ({ name, key: { [field]: 1 } }))
+    const command = { createIndexes: collection, indexes }
+    try {
+      await within('createIndexes', (signal) => db.command(command, { ...PRIMARY, signal }))
+    } catch (error) {
+      const away = asStoreAway(error)
+      if (!(away instanceof StoreAwayError && away.timedOut)) throw error
+    }
   }
 }

@@ -26,6 +26,8 @@ export class StoreAwayError extends Error {
 const AWAY_CODES = new Set([
   // The server can't be reached by a router, is not the primary, starts or stops.
   ...[6, 7, 89, 91, 94, 133, 189, 355, 384, 9001, 10_058, 10_107, 11_600, 11_602, 13_435, 13_436],
+  // A router did not keep up with the shards: StaleEpoch, StaleDbVersion, StaleConfig.
+  ...[150, 249, 13_388],
   // No majority confirms writes, or none has confirmed any yet.
   ...[64, 75, 79, 100, 134],
   // This user may not write: Unauthorized, AuthenticationFailed, ReauthenticationRequired.
