@@ -21,7 +21,7 @@ export function recordCommands(): RecordedCommands {
     gate() {
       const split = splitMessages()
       const record = (message: Buffer) => {
-        if (message.readInt32LE(12) === OP_MSG) commands.push(commandOf(message))
+        if (isCommand(message)) commands.push(commandOf(message))
         return true
       }
       return { ...OPEN_GATE, toServer: (chunk) => split(chunk, record) }
@@ -29,8 +29,13 @@ export function recordCommands(): RecordedCommands {
   }
 }
 
-/** A section is a document (kind 0), or a list of documents with its name (kind 1). */
-function commandOf(message: Buffer): Document {
+/** Whether a message of the wire protocol is a command, or the reply to one. */
+export function isCommand(message: Buffer): boolean {
+  return message.readInt32LE(12) === OP_MSG
+}
+
+/** Reads a command, or a reply. A section of it is a document (kind 0), or a list of documents with its name (kind 1). */
+export function commandOf(message: Buffer): Document {
   const command: Document = {}
   const end = message.length - ((message.readInt32LE(16) & CHECKSUM_PRESENT) === 1 ? 4 : 0)
   for (let at = SECTIONS_AT; at < end; ) {
