@@ -1,6 +1,7 @@
 // Decides whether a process can do its work, and serves that and its metrics to its operators, on a port of its own.
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Metrics } from './metrics.ts'
 
 /** The state of one thing that a process needs. Anybody may see the reason, so it names no server. */
@@ -46,15 +47,12 @@ export function pingWhenAsked(ping: () => Promise<unknown>): () => Promise<Check
 }
 
 async function checkWithin(ping: () => Promise<unknown>): Promise<Check> {
-  const late = Promise.withResolvers<Check>()
-  const timer = setTimeout(late.resolve, PING_MS, { ok: false, reason: `no answer within ${PING_MS} ms` })
-  try {
-    return await Promise.race([ping().then((): Check => ({ ok: true })), late.promise])
-  } catch {
-    return { ok: false, reason: 'not reached' }
-  } finally {
-    clearTimeout(timer)
-  }
+  const late: Check = { ok: false, reason: `no answer within ${PING_MS} ms` }
+  const answered = ping().then((): Check => ({ ok: true }))
+  return Promise.race([answered, delay(PING_MS, late, { ref: false })]).catch(() => ({
+    ok: false,
+    reason: 'not reached',
+  }))
 }
 
 /** The dependencies of the admin server. */

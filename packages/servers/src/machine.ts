@@ -103,42 +103,28 @@ export async function sayTime<T>(what: string, work: Promise<T>, say: (line: str
   return work.finally(() => clearInterval(timer))
 }
 
-/** The parent and the command line of a live process; undefined if it does not exist or is a zombie. */
+/** The parent, the command line and the bytes in RAM of a live process; undefined if it is gone or a zombie. */
 export function processFacts(pid: number, platform: NodeJS.Platform = process.platform) {
   return (platform === 'linux' ? fromProc(pid) : fromPs(pid)).catch(() => undefined)
 }
 
 /** Slim Linux images have no `ps`. */
 async function fromProc(pid: number) {
-  const [stat, command] = await Promise.all([
-    readFile(`/proc/${pid}/stat`, 'utf8'),
-    readFile(`/proc/${pid}/cmdline`, 'utf8'),
-  ])
-  // The name is in parentheses and may itself contain spaces and parentheses.
-  const [state, parent] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-  return facts(state, parent, command.replaceAll('\0', ' '))
+  const [status, command] = await Promise.all(
+    ['status', 'cmdline'].map((name) => readFile(`/proc/${pid}/${name}`, 'utf8')),
+  )
+  const field = (name: string) => new RegExp(`^${name}:\\s+(\\w+)`, 'm').exec(status ?? '')?.[1]
+  return facts(field('State'), field('PPid'), field('VmRSS'), command?.replaceAll('\0', ' '))
 }
 
 async function fromPs(pid: number) {
-  const { stdout } = await run('ps', ['-o', 'stat=', '-o', 'ppid=', '-o', 'command=', '-p', String(pid)])
-  const [, state, parent, command] = /^\s*(\S+)\s+(\d+)\s+(.*)$/m.exec(stdout) ?? []
-  return facts(state, parent, command)
+  const columns = ['stat=', 'ppid=', 'rss=', 'command='].flatMap((column) => ['-o', column])
+  const { stdout } = await run('ps', [...columns, '-p', String(pid)])
+  const [, state, parent, kibibytes, command] = /^\s*(\S+)\s+(\d+)\s+(\d+)\s+(.*)$/m.exec(stdout) ?? []
+  return facts(state, parent, kibibytes, command)
 }
 
-function facts(state: string | undefined, parent: string | undefined, command: string | undefined) {
+function facts(state?: string, parent?: string, kibibytes?: string, command?: string) {
   if (state === undefined || command === undefined || state.startsWith('Z')) return undefined
-  return { parent: Number(parent), command: command.trim() }
-}
-
-/** The memory that a process has in RAM, in bytes; undefined where it is gone. */
-export async function residentBytes(
-  pid: number,
-  platform: NodeJS.Platform = process.platform,
-): Promise<number | undefined> {
-  const status =
-    platform === 'linux'
-      ? readFile(`/proc/${pid}/status`, 'utf8')
-      : run('ps', ['-o', 'rss=', '-p', String(pid)]).then(({ stdout }) => `VmRSS: ${stdout.trim()} kB`)
-  const [, kibibytes] = /^VmRSS:\s+(\d+) kB$/m.exec(await status.catch(() => '')) ?? []
-  return kibibytes === undefined ? undefined : Number(kibibytes) * 1024
+  return { parent: Number(parent), command: command.trim(), bytes: Number(kibibytes) * 1024 }
 }

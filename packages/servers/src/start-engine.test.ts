@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { test } from 'vitest'
 import { launchProcess } from './launch-process.ts'
-import { processFacts, residentBytes } from './machine.ts'
+import { processFacts } from './machine.ts'
 import { UnusableData } from './provider.ts'
 import { temporaryFolder } from './servers.test-support.ts'
 import { boundMemory, endLeftover, forgetOwner, recordOwner, startEngine } from './start-engine.ts'
@@ -81,7 +81,7 @@ test('a server within its memory goes on, and its own end is reported as it was'
   const launched = await launchProcess({ command: 'sleep', args: ['1000'], log, graceMs })
   t.onTestFinished(() => launched.stop())
   const died = boundMemory(launched, launched.died, 200 * MIB)
-  assert.ok(Number(await residentBytes(launched.pid)) > 0)
+  assert.ok(Number((await processFacts(launched.pid))?.bytes) > 0)
   process.kill(launched.pid, 'SIGKILL')
   assert.equal(await died, 'killed by SIGKILL')
 })

@@ -4,7 +4,7 @@ import { basename, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type LaunchedProcess, launchProcess, signalGroup } from './launch-process.ts'
 import { untilReady } from './launch-ready.ts'
-import { processFacts, residentBytes } from './machine.ts'
+import { processFacts } from './machine.ts'
 import { type Engine, type Location, UnusableData } from './provider.ts'
 
 /** Long enough to replay a large log. */
@@ -105,7 +105,7 @@ export async function boundMemory(
     end = how
   })
   while (end === undefined) {
-    const bytes = (await residentBytes(pid)) ?? 0
+    const { bytes = 0 } = (await processFacts(pid)) ?? {}
     if (bytes > maxBytes && end === undefined) {
       await stop()
       return `stopped, because it used ${megabytes(bytes)} of memory and may use ${megabytes(maxBytes)}`
