@@ -7,7 +7,7 @@ import type { BodyParser, Budget } from './body/read-body.ts'
 import type { ApiMetrics } from './metrics.ts'
 import type { ApiLimits } from './settings.ts'
 
-export interface ApiDeps extends SourceReads {
+export interface ApiDeps extends SourceReads, queue.OperatorAccess {
   log: Logger
   metrics: ApiMetrics
   /** Counts a problem that a request was answered with. */
@@ -30,13 +30,6 @@ export interface ApiDeps extends SourceReads {
   findJob: (jobId: string) => Promise<queue.FoundJob | undefined>
   /** The reads of sources that run at the same time, counted as one byte each. */
   readSpace: Budget
-  imports: queue.Imports
-  failedJobs: queue.FailedJobs
-  operations: queue.Operations
-  find: queue.Find
-  listRecent: ReturnType<typeof queue.createListRecent>
-  readOverview: ReturnType<typeof queue.createReadOverview>
-  readHistory: ReturnType<typeof queue.createReadHistory>
   /** Checks for operations at once, if this replica runs them. */
   wakeOperations: () => void
   parser: Pick<BodyParser, 'thread' | 'array'>

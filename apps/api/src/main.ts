@@ -96,13 +96,10 @@ await runUntilStopped({
         replies: checkOf(replyListener.isListening(), 'the reply stream was not read for a moment'),
       })
     }
-    const failedJobs = queue.createFailedJobs(redis, keys, enqueuer.queues)
-    const operations = queue.createOperations(redis, keys)
-    const imports = queue.createImports(redis, keys)
     const findStored = createFindStored(store.db, { searchesQuotes: settings.searchQuotes === 'on' })
+    const operatorAccess = queue.openOperatorAccess(redis, keys, enqueuer.queues, findStored)
     const operationsRun = queue.runOperations({
-      failedJobs,
-      operations,
+      ...operatorAccess,
       jobsPerSecond: settings.operationJobsPerSecond,
       onStep({ operation: { id, kind } }, { done, isLast }) {
         metrics.failedJobsMoved.inc({ kind }, done)
@@ -130,13 +127,7 @@ await runUntilStopped({
       findJob: (id) => queue.orUnavailable(queue.findJob(enqueuer.queues, results, id)),
       ...createSourceReads(store.db),
       readSpace: createBudget({ maxBytes: READS_AT_ONCE, tenantShare }),
-      imports,
-      listRecent: queue.createListRecent(redis, keys),
-      readOverview: queue.createReadOverview(redis, keys),
-      readHistory: queue.createReadHistory(redis, keys),
-      find: queue.createFind(redis, keys, { imports, results, findStored }),
-      failedJobs,
-      operations,
+      ...operatorAccess,
       wakeOperations: operationsRun.wake,
       parser,
       bodyMemory,

@@ -13,23 +13,7 @@ import {
   startAdminServer,
   versionOfSluice,
 } from '@sluice/ops'
-import {
-  connectFailFast,
-  createFailedJobs,
-  createFind,
-  createImports,
-  createListRecent,
-  createOperations,
-  createReadHistory,
-  createReadOverview,
-  createResults,
-  createSessions,
-  observeCommands,
-  openQueue,
-  queueKeys,
-  startHeartbeats,
-  watchLayout,
-} from '@sluice/queue'
+import * as queue from '@sluice/queue'
 import { connectStore } from '@sluice/store/connect'
 import { createFindStored, createReadThread } from '@sluice/store/find'
 import { createKeyring, keyAccess } from '@sluice/store/keys'
@@ -48,24 +32,26 @@ await runUntilStopped({
   graceSeconds: settings.shutdownGraceSeconds,
   log,
   async start({ release, stopping, stop }) {
-    const redis = connectFailFast(settings, (err) => log.warn({ err: err.message }, 'redis.error'))
+    const redis = queue.connectFailFast(settings, (err) => log.warn({ err: err.message }, 'redis.error'))
     release('redis', () => redis.disconnect())
     const opened = openMetrics('dashboard', mongoMetrics)
     const { metrics } = opened
-    observeCommands(redis, { times: metrics.redisTime, errors: metrics.redisErrors })
-    const keys = queueKeys(settings.queue)
-    await watchLayout(redis, keys.base, ({ message }) => stop(message))
+    queue.observeCommands(redis, { times: metrics.redisTime, errors: metrics.redisErrors })
+    const keys = queue.queueKeys(settings.queue)
+    await queue.watchLayout(redis, keys.base, ({ message }) => stop(message))
     const about = { kind: 'dashboard', version: versionOfSluice() } as const
-    const stopHeartbeats = startHeartbeats(redis, keys, about, async () => ({}))
+    const stopHeartbeats = queue.startHeartbeats(redis, keys, about, async () => ({}))
     release('heartbeats', stopHeartbeats)
-    const queues = { interactive: openQueue(keys, 'interactive', redis), bulk: openQueue(keys, 'bulk', redis) }
+    const queues = {
+      interactive: queue.openQueue(keys, 'interactive', redis),
+      bulk: queue.openQueue(keys, 'bulk', redis),
+    }
     const store = connectStore(settings.mongodbUrl, { times: metrics.mongoTime, errors: metrics.mongoErrors })
     release('store', () => store.close())
     const keyring = createKeyring({ ...keyAccess(store.db), onError: (err) => log.warn({ err }, 'keys.not_reached') })
     release('keyring', () => keyring.close())
-    const failedJobs = createFailedJobs(redis, keys, queues)
-    const imports = createImports(redis, keys)
     const findStored = createFindStored(store.db, { searchesQuotes: settings.searchQuotes === 'on' })
+    const operatorAccess = queue.openOperatorAccess(redis, keys, queues, findStored)
 
     const readiness = () =>
       readinessOf({
@@ -84,19 +70,13 @@ await runUntilStopped({
         isReady: () => readiness().ready,
         isSecure: settings.url?.startsWith('https:') ?? false,
         log,
-        sessions: createSessions(redis, keys),
+        sessions: queue.createSessions(redis, keys),
         keyring,
         oidc: await openOidc(settings),
-        failedJobs,
-        readGroups: shareFor(GROUPS_SHARED_MS, () => failedJobs.groups({})),
-        operations: createOperations(redis, keys),
-        imports,
+        ...operatorAccess,
+        readGroups: shareFor(GROUPS_SHARED_MS, () => operatorAccess.failedJobs.groups({})),
         traceUrl: settings.traceUrl,
-        listRecent: createListRecent(redis, keys),
         readThread: createReadThread(store.db),
-        readOverview: createReadOverview(redis, keys),
-        readHistory: createReadHistory(redis, keys),
-        find: createFind(redis, keys, { imports, results: createResults(redis, keys), findStored }),
       }),
     )
     const listening = await listen(server, port, host)

@@ -7,18 +7,11 @@ export { asError, PartlyStoredError } from './consume/fail-job.ts'
 export type { Away, Worked } from './consume/lane-deps.ts'
 export { createEnqueuer, type Enqueuer } from './enqueue/enqueue.ts'
 export { openReplication, type Replication } from './enqueue/replication.ts'
-export { createFailedJobs, type FailedJobs } from './failed/failed-set.ts'
-export { createOperations, type Operations, OperationsFullError, runOperations } from './failed/operations.ts'
+export type { FailedJobs } from './failed/failed-set.ts'
+export { type Operations, OperationsFullError, runOperations } from './failed/operations.ts'
 export { asViewersSee } from './failed/reasons.ts'
-export { createFind, type Find, SearchesFullError } from './find/find.ts'
-export { createListRecent } from './find/recent.ts'
-export {
-  createImports,
-  type FoundImport,
-  type ImportProblem,
-  type Imports,
-  type ListedImport,
-} from './imports/imports.ts'
+export { SearchesFullError } from './find/find.ts'
+export type { FoundImport, ImportProblem, ListedImport } from './imports/imports.ts'
 export {
   type FetchedJob,
   type IngestJob,
@@ -42,6 +35,7 @@ export {
 } from './load/refusals.ts'
 export { type Reading, startHeartbeats } from './overview/heartbeats.ts'
 export { createReadHistory, peaksOf } from './overview/history.ts'
+export { type OperatorAccess, openOperatorAccess } from './overview/operator-access.ts'
 export { createReadOverview } from './overview/overview.ts'
 export { LAYOUT, watchLayout } from './redis/layout.ts'
 export type { QueueAddress } from './redis/primary.ts'

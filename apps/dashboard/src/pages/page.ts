@@ -1,20 +1,13 @@
 // What a page or an act gets, and what it returns.
 import type { FailedJobGroups } from '@sluice/contract'
 import type { Logger } from '@sluice/ops'
-import type * as queue from '@sluice/queue'
+import type { OperatorAccess, Visitor } from '@sluice/queue'
 import type { ReadThread } from '@sluice/store/find'
 import type { html } from 'hono/html'
 
 /** What pages read from, and what acts act by. */
-export interface PagesDeps {
-  failedJobs: queue.FailedJobs
-  operations: Pick<queue.Operations, 'open' | 'list' | 'operateLane'>
-  imports: Pick<queue.Imports, 'find' | 'list'>
-  find: queue.Find
-  listRecent: ReturnType<typeof queue.createListRecent>
+export interface PagesDeps extends OperatorAccess {
   readThread: ReadThread
-  readOverview: ReturnType<typeof queue.createReadOverview>
-  readHistory: ReturnType<typeof queue.createReadHistory>
   /** Groups all failed jobs by their reason. */
   readGroups: () => Promise<FailedJobGroups>
   /** The address of a trace, with `{traceId}`. */
@@ -24,7 +17,7 @@ export interface PagesDeps {
 
 /** A person who is logged in. */
 export interface Session {
-  visitor: queue.Visitor
+  visitor: Visitor
   /** Goes with every form that acts: no other site knows it. */
   csrf: string
 }

@@ -15,14 +15,12 @@ import { asList, openScript, type Script } from '../redis/script.ts'
 import type { Results } from '../replies/results.ts'
 import { readRecent } from './recent.ts'
 
-interface FindDeps {
+export interface FindDeps {
   imports: Pick<Imports, 'find'>
   results: Pick<Results, 'findRetained'>
   /** Searches what is stored, and says what it left out. */
   findStored: (query: FindQuery, signal: AbortSignal) => Promise<{ hits: readonly Hit[]; note?: string }>
 }
-
-export type Find = ReturnType<typeof createFind>
 
 /** As many searches as a process makes at once go on already. */
 export class SearchesFullError extends Error {}
