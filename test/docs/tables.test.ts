@@ -11,12 +11,12 @@ const rowsOf = (table: string) => table.split('\n').slice(2)
 test('a table has a row for each setting, with its rule and its default', () => {
   const table = settings({
     port: setting.wholeNumber({ env: 'PORT', description: 'The port.', default: 80, max: 90 }),
-    site: setting.url({ env: 'SITE', description: 'A site.', default: 'https://a', protocols: ['https:'] }),
+    site: setting.choice({ env: 'SITE', description: 'A site.', default: 'a', choices: ['a', 'b'] }),
     password: setting.text({ env: 'PASSWORD', description: 'Either | or.', default: null, secret: true }),
   })
   assert.deepEqual(rowsOf(table), [
     '| `PORT` | `80` | a whole number from 0 to 90 | The port. |',
-    '| `SITE` | `https://a` | a URL that begins with https:// | A site. |',
+    '| `SITE` | `a` | one of a, b | A site. |',
     '| `PASSWORD` | none | text of at most 1000 characters | Either \\| or. Secret: a file that `PASSWORD_FILE` names can contain it. |',
   ])
 })

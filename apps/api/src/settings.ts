@@ -1,7 +1,7 @@
 // The settings of the API, and the limits that its callers see of them.
 import { LIMIT_DETAILS, type LimitName, type LimitsAnswer } from '@sluice/contract'
 import type { Settings } from '@sluice/ops'
-import { claimBytesSetting, listSetting, processSettings, searchSetting, setting, waitSetting } from '@sluice/ops'
+import { agreedSettings, processSettings, setting } from '@sluice/ops'
 
 const limit = (env: string, name: LimitName, max?: number) =>
   setting.wholeNumber({
@@ -34,7 +34,7 @@ export const apiSettings = {
     default: '127.0.0.1',
     maxLength: 253,
   }),
-  waitSeconds: waitSetting,
+  ...agreedSettings,
   redisReplicas: setting.wholeNumber({
     env: 'REDIS_REPLICAS',
     description:
@@ -42,8 +42,6 @@ export const apiSettings = {
     default: 0,
     max: 8,
   }),
-  listSources: listSetting,
-  searchQuotes: searchSetting,
   bodyBytes: limit('MAX_BODY_BYTES', 'bodyBytes'),
   importBytes: limit('MAX_IMPORT_BYTES', 'importBytes'),
   spillBytes: setting.wholeNumber({
@@ -74,7 +72,6 @@ export const apiSettings = {
     min: 1,
     max: 86_400,
   }),
-  claimBytes: claimBytesSetting,
   tenantShare: setting.number({
     env: 'TENANT_SHARE',
     description:

@@ -1,13 +1,5 @@
 // The settings of a worker process.
-import {
-  claimBytesSetting,
-  dashboardUrlSetting,
-  listSetting,
-  processSettings,
-  searchSetting,
-  setting,
-  waitSetting,
-} from '@sluice/ops'
+import { agreedSettings, dashboardUrlSetting, processSettings, setting } from '@sluice/ops'
 
 /** A worker's settings: those of every process, and its own. */
 export const workerSettings = {
@@ -55,7 +47,6 @@ export const workerSettings = {
     default: 33_554_432,
     min: 65_536,
   }),
-  claimBytes: claimBytesSetting,
   failedBytes: setting.wholeNumber({
     env: 'FAILED_BYTES',
     description: 'How many bytes of Redis failed jobs may take. Beyond it, the oldest are evicted first.',
@@ -68,7 +59,5 @@ export const workerSettings = {
     default: 3_600,
     min: 1,
   }),
-  waitSeconds: waitSetting,
-  listSources: listSetting,
-  searchQuotes: searchSetting,
+  ...agreedSettings,
 }

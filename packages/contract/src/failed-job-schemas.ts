@@ -1,9 +1,8 @@
 // The requests of operators about failed jobs: their schemas, the types derived from them, and their parser.
 import type { Static } from 'typebox'
-import { type Fault, fieldFault, NOT_AN_OBJECT, type Parsed, refuse } from './faults.ts'
-import { isRecord } from './field-values.ts'
+import { type Fault, fieldFault, type Parsed, refuse } from './faults.ts'
 import { count, moment, Type, text } from './json-schema.ts'
-import { parseJson } from './parse-thread.ts'
+import { parseBody } from './parse-thread.ts'
 import type { JsonBounds } from './refused-text.ts'
 import { ISO_DATE, SERVICES } from './thread-request.ts'
 import { createParser } from './validator.ts'
@@ -191,10 +190,7 @@ export function parseFailedJobQuery(params: Readonly<Record<string, string>>): P
 
 /** Parses the body of an operation, of bounded levels and values. */
 export function parseOperationRequest(text: Buffer, limits: JsonBounds): Parsed<OperationRequest> {
-  const json = parseJson(text, limits)
-  if (!json.ok) return json
-  if (!isRecord(json.value)) return refuse(NOT_AN_OBJECT)
-  const request = parseOperation(json.value)
+  const request = parseBody(text, limits, parseOperation)
   if (!request.ok) return request
   const { ids, filter } = request.value
   if (ids !== undefined && filter === undefined) return { ok: true, value: { ids } }

@@ -2,7 +2,7 @@
 // into normal form, in which they are queued, stored and returned.
 import { isUtf8 } from 'node:buffer'
 import type { ValidateFunction } from 'ajv'
-import { NO_FAULTS, NOT_AN_OBJECT, refuse } from './faults.ts'
+import { NO_FAULTS, NOT_AN_OBJECT, type Parsed, refuse } from './faults.ts'
 import { isRecord, parseIsoDate, type Votes } from './field-values.ts'
 import type { JsonBounds, RefusedText } from './refused-text.ts'
 import { EMPTY_IMPORT, refuseBeyondBounds, refuseSyntax, refuseText, withExternalId } from './refused-text.ts'
@@ -79,7 +79,7 @@ export function createTextParser(limits: Limits) {
 const BYTE_ORDER_MARK = '\ufeff'
 
 /** Parses JSON text in UTF-8 within the bounds of levels and values. Never throws. */
-export function parseJson(text: Buffer, limits: JsonBounds): { ok: true; value: unknown } | RefusedText {
+function parseJson(text: Buffer, limits: JsonBounds): { ok: true; value: unknown } | RefusedText {
   if (!isUtf8(text)) return refuseText('not_decodable', 'The body is not valid UTF-8.')
   const isSmall = text.length <= limits.nesting && text.length <= limits.jsonValues
   const refused = isSmall ? undefined : refuseBeyondBounds(text, limits)
@@ -90,6 +90,17 @@ export function parseJson(text: Buffer, limits: JsonBounds): { ok: true; value: 
   } catch (error) {
     return refuseSyntax(error, json)
   }
+}
+
+/** Parses a body that is an object, within the bounds of JSON, and checks it. Never throws. */
+export function parseBody<Value>(
+  text: Buffer,
+  limits: JsonBounds,
+  check: (value: unknown) => Parsed<Value>,
+): Parsed<Value> {
+  const json = parseJson(text, limits)
+  if (!json.ok) return json
+  return isRecord(json.value) ? check(json.value) : refuse(NOT_AN_OBJECT)
 }
 
 type Fields = Record<string, unknown>

@@ -1,10 +1,10 @@
 // Many of a tenant's sources, in a list or looked up by their names: the schemas of requests and answers, and the parsers of
 // requests.
 import type { Static } from 'typebox'
-import { fieldFault, NOT_AN_OBJECT, type Parsed, refuse } from './faults.ts'
-import { isRecord, parseIsoDate } from './field-values.ts'
+import { fieldFault, type Parsed, refuse } from './faults.ts'
+import { parseIsoDate } from './field-values.ts'
 import { count, moment, Type } from './json-schema.ts'
-import { parseJson } from './parse-thread.ts'
+import { parseBody } from './parse-thread.ts'
 import type { PageQuery, Params } from './source-page.ts'
 import { DEFAULT_OF_PAGE, pageFields, parseOnce, parsePage, SourcePageSchema } from './source-page.ts'
 import { ISO_DATE, type Limits, SERVICES, type Service, WELL_FORMED } from './thread-request.ts'
@@ -132,9 +132,5 @@ type LookupRequest = Static<ReturnType<typeof LookupRequestSchema>>
 /** Compiles the parser of a look-up's body. */
 export function createLookupParser(limits: Pick<Limits, 'externalId' | 'jsonValues' | 'nesting'>) {
   const parse = createParser<LookupRequest>(LookupRequestSchema(limits))
-  return (text: Buffer): Parsed<LookupRequest> => {
-    const json = parseJson(text, limits)
-    if (!json.ok) return json
-    return isRecord(json.value) ? parse(json.value) : refuse(NOT_AN_OBJECT)
-  }
+  return (text: Buffer): Parsed<LookupRequest> => parseBody(text, limits, parse)
 }

@@ -14,14 +14,7 @@ export {
   totalsOf,
   versionOfSluice,
 } from './metrics.ts'
-export {
-  claimBytesSetting,
-  dashboardUrlSetting,
-  listSetting,
-  processSettings,
-  searchSetting,
-  waitSetting,
-} from './process-settings.ts'
+export { agreedSettings, dashboardUrlSetting, processSettings } from './process-settings.ts'
 export { runUntilStopped } from './run-until-stopped.ts'
 export {
   type Declarations,

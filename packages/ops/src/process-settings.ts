@@ -2,33 +2,41 @@
 import { setting } from './settings.ts'
 import { tracingSettings } from './trace-export.ts'
 
-/** A setting on which the API and the workers must agree. */
-export const waitSetting = setting.number({
-  env: 'WAIT_SECONDS',
-  description:
-    'How long the API lets a caller wait; results whose job id no caller has are kept twice as long. The same for API and workers.',
-  default: 30,
-  min: 0.1,
-  max: 3_600,
-})
-
-/** Another setting on which they must agree: the workers create the index by which the API lists. */
-export const listSetting = setting.choice({
-  env: 'LIST_SOURCES',
-  description:
-    'Whether GET /sources lists sources. Costs an index, and about a tenth of the rate of new sources. `start` sets it. The same for API and workers.',
-  default: 'off',
-  choices: ['on', 'off'],
-})
-
-/** Another setting on which they must agree: the workers create the indexes by which the API searches. */
-export const searchSetting = setting.choice({
-  env: 'SEARCH_QUOTES',
-  description:
-    "Whether `sluice find` finds stored quotes by their externalId, and stored sources by its beginning. Costs two indexes, and up to a third of MongoDB's time. `start` sets it. The same for API, workers and dashboard.",
-  default: 'off',
-  choices: ['on', 'off'],
-})
+/**
+ * The settings on which the API and the workers must agree: the workers create the indexes by which the API lists and
+ * searches; the API adds idempotency keys, the workers add the results of their jobs.
+ */
+export const agreedSettings = {
+  waitSeconds: setting.number({
+    env: 'WAIT_SECONDS',
+    description:
+      'How long the API lets a caller wait; results whose job id no caller has are kept twice as long. The same for API and workers.',
+    default: 30,
+    min: 0.1,
+    max: 3_600,
+  }),
+  listSources: setting.choice({
+    env: 'LIST_SOURCES',
+    description:
+      'Whether GET /sources lists sources. Costs an index, and about a tenth of the rate of new sources. `start` sets it. The same for API and workers.',
+    default: 'off',
+    choices: ['on', 'off'],
+  }),
+  searchQuotes: setting.choice({
+    env: 'SEARCH_QUOTES',
+    description:
+      "Whether `sluice find` finds stored quotes by their externalId, and stored sources by its beginning. Costs two indexes, and up to a third of MongoDB's time. `start` sets it. The same for API, workers and dashboard.",
+    default: 'off',
+    choices: ['on', 'off'],
+  }),
+  claimBytes: setting.wholeNumber({
+    env: 'IDEMPOTENCY_BYTES',
+    description:
+      'How many bytes of Redis the idempotency keys of requests may take, with the results of their jobs. Beyond it, the tenant with the most loses its oldest keys first. The same for API and workers.',
+    default: 134_217_728,
+    min: 1_048_576,
+  }),
+}
 
 /** The address of the dashboard, for links to it. */
 export const dashboardUrlSetting = setting.text({
@@ -38,15 +46,6 @@ export const dashboardUrlSetting = setting.text({
   default: null,
   pattern: /^https?:\/\/[^\s/?#@]+\/?$/,
   bound: 'a URL of http or https without a path',
-})
-
-/** Another setting on which they must agree: the API adds keys, the workers add the results of their jobs. */
-export const claimBytesSetting = setting.wholeNumber({
-  env: 'IDEMPOTENCY_BYTES',
-  description:
-    'How many bytes of Redis the idempotency keys of requests may take, with the results of their jobs. Beyond it, the tenant with the most loses its oldest keys first. The same for API and workers.',
-  default: 134_217_728,
-  min: 1_048_576,
 })
 
 /** The settings of every process of Sluice. Each app declares its own in addition. */
@@ -72,11 +71,13 @@ export const processSettings = {
     description: 'How much memory Redis must have, in bytes. The bounds of all that is kept there add up to less.',
     default: 2_147_483_648,
   }),
-  mongodbUrl: setting.url({
+  mongodbUrl: setting.text({
     env: 'MONGODB_URL',
     description: 'MongoDB, where sources, quotes and keys are stored; its path names the database.',
     default: 'mongodb://127.0.0.1:27017/sluice',
-    protocols: ['mongodb:', 'mongodb+srv:'],
+    maxLength: 10_000,
+    pattern: /^mongodb(\+srv)?:\/\/[^/\s]\S*$/i,
+    bound: 'a URL that begins with mongodb:// or mongodb+srv://',
     secret: true,
   }),
   queue: setting.text({

@@ -13,7 +13,7 @@ const declarations = {
   port: setting.wholeNumber({ env: 'PORT', description: 'A port.', default: 80, max: 65_535 }),
   share: setting.number({ env: 'SHARE', description: 'A share.', default: 0.5, max: 1 }),
   mode: setting.choice({ env: 'MODE', description: 'A mode.', default: 'slow', choices: ['slow', 'fast'] }),
-  site: setting.url({ env: 'SITE', description: 'A site.', default: 'https://a', protocols: ['https:'] }),
+  site: setting.text({ env: 'SITE', description: 'A site.', default: 'https://a', pattern: /^https:/, bound: 'a URL' }),
   hosts: setting.text({ env: 'HOSTS', description: 'Hosts.', default: null, needs: ['PORT', 'SITE'] }),
   password: setting.text({ env: 'PASSWORD', description: 'A password.', default: '-', secret: true, maxLength: 20 }),
 }

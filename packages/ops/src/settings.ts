@@ -59,22 +59,12 @@ function text<D extends string | null>(
   )
 }
 
-function url(spec: Declared<string> & { protocols: readonly string[] }): Setting<string> {
-  const bound = `a URL that begins with ${spec.protocols.map((protocol) => `${protocol}//`).join(' or ')}`
-  // Checks only the scheme: the WHATWG parser refuses a MongoDB URL with several hosts.
-  const shape = /^([a-z+]+:)\/\/[^/\s]\S*$/i
-  return declare(spec, bound, (input) => {
-    const scheme = shape.exec(input)?.[1]
-    return scheme !== undefined && spec.protocols.includes(scheme.toLowerCase()) ? input : undefined
-  })
-}
-
 function choice<C extends string>(spec: Declared<C> & { choices: readonly C[] }): Setting<C> {
   return declare(spec, `one of ${spec.choices.join(', ')}`, (input) => spec.choices.find((one) => one === input))
 }
 
 /** Declares settings, one function per kind of value. Numbers are at least 0 unless `min` says otherwise. */
-export const setting = { number, wholeNumber, text, url, choice }
+export const setting = { number, wholeNumber, text, choice }
 
 /** Settings by their names in the code. */
 export type Declarations = Readonly<Record<string, Setting<unknown>>>

@@ -6,10 +6,11 @@ import { createLedger, emptyTally, type Ledger, type Sink, type Tally, threadsIn
 import { failureOf } from './failures.ts'
 import { feedEvents } from './feed-events.ts'
 import { createExternalSort } from './gather/external-sort.ts'
-import { type ImportEvent, type PiecesSorted, readThreads } from './gather/gather-threads.ts'
+import { type ImportEvent, readThreads } from './gather/gather-threads.ts'
 import { createStops, type ImportDeps, type ImportRequest, type RunState, type Stops } from './import-request.ts'
 import { detectFormats, type FormattedFiles } from './input/detect-format.ts'
 import { type Input, openInput } from './input/input.ts'
+import type { Done } from './input/read-counted.ts'
 import { sendImport } from './send-import.ts'
 import { createShaper } from './shape/shape-thread.ts'
 import type { State, Summary } from './show/summary.ts'
@@ -62,7 +63,7 @@ async function* readAll(
   { archives }: Input,
   files: readonly FormattedFiles[],
   request: ImportRequest,
-  sorted: PiecesSorted,
+  sorted: Done,
   signal: AbortSignal,
 ): AsyncGenerator<readonly ImportEvent[]> {
   const openSort = () => createExternalSort({ folder: request.tempDir, signal })

@@ -1,5 +1,6 @@
 // Reads the files of a format as threads: the pieces of one source are put together.
 import type { Format, FormatOptions, Found, InputFile, Noted, Piece, QuoteInput, Rejected } from '@sluice/formats'
+import type { Done } from '../input/read-counted.ts'
 import type { ConversationIds } from './conversations.ts'
 import type { ExternalSort, SortedRecord, SortRecord } from './external-sort.ts'
 
@@ -18,22 +19,17 @@ export type ImportEvent = ThreadInput | Rejected | Noted
 /** A source is put together up to this size, in code units of its JSON: memory, and the event loop is blocked. */
 const SOURCE_UNITS = 4 * 1024 * 1024
 
-/** How far the sorted pieces are put together. `total` is 0 for a format that needs no sort. */
-export interface PiecesSorted {
-  total: number
-  done: number
-}
-
 /**
  * Yields lists of events. Rejected records and notes come before the threads if these have to be sorted.
  *
  * @param openSort opens the sort on disk for a format whose pieces lie apart.
+ * @param sorted counts the pieces that have to be sorted, and those that are put together.
  */
 export async function* readThreads(
   format: Format,
   files: readonly InputFile[],
   options: FormatOptions,
-  { openSort, sorted }: { openSort: () => ExternalSort; sorted: PiecesSorted },
+  { openSort, sorted }: { openSort: () => ExternalSort; sorted: Done },
 ): AsyncGenerator<readonly ImportEvent[]> {
   const found = format.read(files, options)
   if (format.hasWholeThreads) {
@@ -52,7 +48,7 @@ function wholeThread({ service, externalId, fields, quotes, place }: Piece): Thr
 async function* sortPieces(
   found: AsyncIterable<readonly Found[]>,
   sort: ExternalSort,
-  sorted: PiecesSorted,
+  sorted: Done,
 ): AsyncGenerator<readonly ImportEvent[]> {
   const add = (record: SortRecord) => {
     sorted.total += 1
@@ -88,7 +84,7 @@ function recordsOf({ service, externalId, references, order, fields, quotes, pla
 
 async function* putTogether(
   records: AsyncIterable<readonly SortedRecord[]>,
-  sorted: PiecesSorted,
+  sorted: Done,
 ): AsyncGenerator<readonly ImportEvent[]> {
   let open: OpenSource | undefined
   for await (const list of records) {

@@ -6,7 +6,7 @@ import type { Readable } from 'node:stream'
 import type { InputFile } from '@sluice/formats'
 import { UserError } from '../../errors.ts'
 import { REJECTED_NAME } from '../account/rejected-file.ts'
-import type { BytesRead, RawFile, Reading } from './read-counted.ts'
+import type { Done, RawFile, Reading } from './read-counted.ts'
 import { bytesOf, COMPRESSIONS, readCounted, unreadable } from './read-counted.ts'
 import { openZip } from './zip.ts'
 
@@ -35,7 +35,7 @@ export async function openInput(
   using opened = new DisposableStack()
   // A pipe that is open on its other side would keep a failed import from ending.
   if (names.includes(STDIN)) opened.defer(() => void stdin.destroy())
-  const progress: BytesRead = { total: 0, done: 0 }
+  const progress: Done = { total: 0, done: 0 }
   const reading: Reading = { progress, ...how }
   const single: InputSet = { name: names.find((name) => name !== STDIN) ?? STDIN_NAME, files: [] }
   const sets: InputSet[] = []

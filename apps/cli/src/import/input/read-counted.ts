@@ -3,15 +3,16 @@ import { addAbortSignal, pipeline, Readable } from 'node:stream'
 import { constants, createGunzip, createZstdDecompress } from 'node:zlib'
 import { UserError } from '../../errors.ts'
 
-/** Bytes of files: those of zip archives inflated, other compressed files as they are. `total` is 0 if unknown. */
-export interface BytesRead {
+/** How much of something is done. `total` is 0 if unknown. */
+export interface Done {
   total: number
   done: number
 }
 
 /** Where the bytes are counted, and what ends reading. */
 export interface Reading {
-  progress: BytesRead
+  /** In bytes: those of zip archives inflated, other compressed files as they are. */
+  progress: Done
   stopping: AbortSignal
   /** The encoding of the files, if it is no Unicode. */
   encoding?: string | undefined

@@ -1,13 +1,13 @@
 // Shows how far an import is: a bar on a terminal, else a line every few seconds, or JSON lines.
 import { count, describeSeconds } from '../../terminal.ts'
 import { type Tally, threadsIn } from '../account/ledger.ts'
-import type { PiecesSorted } from '../gather/gather-threads.ts'
-import type { BytesRead } from '../input/read-counted.ts'
+import type { Done } from '../input/read-counted.ts'
 
 /** What the display is drawn from. It is read at each tick. */
 export interface ProgressState {
-  bytes: BytesRead
-  sorted: PiecesSorted
+  bytes: Done
+  /** Pieces that were put together; 0 of 0 for a format that needs no sort. */
+  sorted: Done
   tally: Tally
 }
 
