@@ -1,5 +1,7 @@
 // The API process: reads its settings, connects, builds the app, listens, and stops in order.
+
 import { randomUUID } from 'node:crypto'
+import type {} from '@sluice/ops'
 import {
   checkOf,
   createLogger,
@@ -22,7 +24,7 @@ import { buildApp } from './app.ts'
 import { createBodyParser, createBudget } from './body/read-body.ts'
 import { listen } from './connection/listen.ts'
 import { apiMetrics, countProblems, readApi, sampleApi } from './metrics.ts'
-import { watchLoopDelay } from './request/loop-delay.ts'
+import { watchLoopDelay } from './request/middleware.ts'
 import { apiRoutes } from './routes/route-table.ts'
 import { apiSettings } from './settings.ts'
 

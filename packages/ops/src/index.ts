@@ -1,8 +1,7 @@
 // Operations of a process: settings, logs, metrics, health, and an orderly end.
 export type { Logger } from 'pino'
-export { createLogger } from './create-logger.ts'
+export { createLogger, redactKeys } from './create-logger.ts'
 export { checkOf, listen, pingWhenAsked, type Readiness, readinessOf, shareFor, startAdminServer } from './health.ts'
-export { redactKeys } from './log-line.ts'
 export {
   type MetricDeclarations,
   type MetricsOf,
@@ -28,5 +27,4 @@ export {
   setting,
   settingsOrExit,
 } from './settings.ts'
-export { openTracing } from './trace-export.ts'
-export { inSpan, type Span, SpanKind, startSpan, traceIdOf, traceparentOf } from './tracing.ts'
+export { inSpan, openTracing, type Span, SpanKind, startSpan, traceIdOf, traceparentOf } from './tracing.ts'

@@ -1,6 +1,6 @@
 // Declares the settings that several processes share.
 import { setting } from './settings.ts'
-import { tracingSettings } from './trace-export.ts'
+import { tracingSettings } from './tracing.ts'
 
 /**
  * The settings on which the API and the workers must agree: the workers create the indexes by which the API lists and

@@ -24,7 +24,6 @@ export {
 } from './job/job.ts'
 export { makeReceipt, readReceipt } from './job/receipt.ts'
 export { createLoadAudit, type LoadAudit, type Quota } from './load/queue-load.ts'
-export { createReadState, type QueueState } from './load/queue-state.ts'
 export {
   AcceptanceUnknownError,
   IdempotencyKeyReusedError,
@@ -36,7 +35,7 @@ export {
 export { type Reading, startHeartbeats } from './overview/heartbeats.ts'
 export { createReadHistory, peaksOf } from './overview/history.ts'
 export { type OperatorAccess, openOperatorAccess } from './overview/operator-access.ts'
-export { createReadOverview } from './overview/overview.ts'
+export { createReadOverview, createReadState, type QueueState } from './overview/overview.ts'
 export { LAYOUT, watchLayout } from './redis/layout.ts'
 export type { QueueAddress } from './redis/primary.ts'
 export { connectFailFast, connectLike, connectRetrying, pingRedis, watchRedis } from './redis/redis-connections.ts'

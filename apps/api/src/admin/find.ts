@@ -1,8 +1,8 @@
-// GET /admin/find: searches the queue and the store for a text, and answers with hits as they are found. GET
-// /admin/recent: the jobs that completed last.
+// What operators see of the whole: GET /admin/find searches the queue and the store for a text, and answers with hits as
+// they are found; GET /admin/recent has the jobs that completed last; GET /admin/overview the state at a moment.
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { type FindLine, NDJSON, parseFindQuery, parseRecentJobsQuery } from '@sluice/contract'
+import { type FindLine, NDJSON, parseFindQuery, parseRecentJobsQuery, type Status } from '@sluice/contract'
 import { asViewersSee, orUnavailable } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
 import { writeHead } from '../request/middleware.ts'
@@ -49,5 +49,17 @@ export function listRecentJobs({ listRecent }: Pick<ApiDeps, 'listRecent'>): Han
   return async (context) => {
     const query = parseQuery(context, parseRecentJobsQuery)
     return { status: 200, body: await orUnavailable(listRecent(query)) }
+  }
+}
+
+/** The shorter of the two spans of the answer, in minutes. */
+const MINUTES = 5
+
+export function getOverview({ readOverview, readHistory }: Pick<ApiDeps, 'readOverview' | 'readHistory'>): Handler {
+  return async () => {
+    const reads = Promise.all([readOverview(), readHistory(MINUTES), readHistory(60)])
+    const [overview, [lastMinutes], [lastHour]] = await orUnavailable(reads)
+    if (lastMinutes === undefined || lastHour === undefined) throw new Error('a span without a point')
+    return { status: 200, body: { ...overview, lastMinutes, lastHour } satisfies Status }
   }
 }

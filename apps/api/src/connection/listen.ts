@@ -6,9 +6,8 @@ import type { Socket } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { PROBLEM_MEDIA_TYPE, PROBLEMS } from '@sluice/contract'
 import { bodyUnreadable, methodNotAllowed, ProblemError, problemBody } from '../request/problem-error.ts'
-import { boundConnections } from './bound-connections.ts'
+import { boundConnections, passRequests } from './bound-connections.ts'
 import { BOUNDS, type ConnectionBounds, cutIfIdle } from './cut-connections.ts'
-import { passRequests } from './pass-requests.ts'
 
 /** The time for a request's head to arrive, and for a connection to idle while the caller should send or read. */
 const HEAD_MS = 20_000

@@ -1,6 +1,7 @@
 // The middleware that every request passes: opens its context, checks its key, admits it, handles it, and answers it.
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { NO_PREFERENCES, PROBLEM_MEDIA_TYPE, parsePrefer } from '@sluice/contract'
 import { redactKeys, SpanKind, startSpan, traceIdOf, traceparentOf } from '@sluice/ops'
 import type { KeyRole } from '@sluice/store/keys'
@@ -219,4 +220,19 @@ function quotaHeaders(
     'ratelimit-policy': `"${QUOTA_POLICY}";q=${burstQuotes};w=${window};sluice-unit="quotes"`,
     ratelimit: `"${QUOTA_POLICY}";r=${left};t=${Math.ceil(seconds)}`,
   }
+}
+
+/** The event loop's delay is measured this often. */
+const RESOLUTION_MS = 50
+
+/** Measures each second the 99th percentile of the event loop's delays in that second, until the process ends. */
+export function watchLoopDelay(): { p99Ms: number } {
+  const delay = { p99Ms: 0 }
+  const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
+  histogram.enable()
+  setInterval(() => {
+    delay.p99Ms = histogram.percentile(99) / 1e6 - RESOLUTION_MS
+    histogram.reset()
+  }, 1_000).unref()
+  return delay
 }

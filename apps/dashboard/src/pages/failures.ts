@@ -1,9 +1,10 @@
-// The pages of failed jobs: grouped by their reason, the jobs of one reason, and the questions before a discard.
+// The pages of failed jobs: grouped by their reason, the jobs of one reason, and the questions before a discard; and of
+// operations: what was retried, discarded, paused and resumed, by whom, and how far it is.
 import { hash } from 'node:crypto'
-import type { FailedJobGroups, FailedJobPage } from '@sluice/contract'
+import type { FailedJobGroups, FailedJobPage, Operation } from '@sluice/contract'
 import { asViewersSee, orUnavailable } from '@sluice/queue'
 import { html } from 'hono/html'
-import { actForm, type Cell, count, discardForm, facts, moment, table } from './layout.ts'
+import { actForm, type Cell, count, discardForm, facts, moment, progress, shown, table } from './layout.ts'
 import { type Html, isOperator, type Page, type PagesDeps, type Show, type Visit } from './page.ts'
 
 type Group = FailedJobGroups['groups'][number]
@@ -70,4 +71,29 @@ function actsOf(visit: Visit, group: Group): Html {
   const retry = html`${fields}<button>Retry ${count(group.jobs, 'job')}</button>`
   return html`<div class="acts">${actForm(visit, '/failures/retry', retry)}
 ${discardForm(visit, '/failures/discard', group, fields)}</div>`
+}
+
+const HEADS = ['Asked for', 'What', 'By', 'What of', 'Progress']
+
+/** Shows the newest operations. */
+export const operationsPage: Show = async (visit, { operations }) => {
+  const listed = await orUnavailable(operations.list())
+  const rows = (isOperator(visit) ? listed : listed.map(asViewersSee.operation)).map(operationCells)
+  const list = table('Operations', HEADS, rows, 'Nothing was retried, discarded, paused or resumed.')
+  return { title: 'Operations', body: html`<div id="operations" data-refresh>${list}</div>` }
+}
+
+function operationCells({ kind, state, by, filter, lane, createdAt, total, examined, done }: Operation): Cell[] {
+  const asked = [moment(createdAt), kind, by]
+  if (lane !== undefined) return [...asked, `the ${lane} lane`, state]
+  const jobs =
+    filter === undefined
+      ? 'named ones'
+      : Object.entries(filter).map(
+          ([name, value]) => html`<div><span class="note">${name}</span> <span class="reason">${value}</span></div>`,
+        )
+  const bar = progress(`Progress of the ${kind}`, state === 'completed' ? Math.max(total, 1) : examined, total)
+  const past = kind === 'retry' ? 'retried' : 'discarded'
+  const numbers = `${state}: ${shown(done)} ${past}, ${shown(examined)} of ${shown(total)} examined`
+  return [...asked, jobs, html`${bar} ${numbers}`]
 }

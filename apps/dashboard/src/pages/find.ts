@@ -3,18 +3,8 @@ import type { FailedJobPage, FindQuery, Hit, Searched } from '@sluice/contract'
 import { FOUND_STATES, parseFindQuery, SERVICES } from '@sluice/contract'
 import { asViewersSee, orUnavailable, QueueUnavailableError, SearchesFullError } from '@sluice/queue'
 import { html } from 'hono/html'
-import {
-  type Cell,
-  count,
-  moment,
-  shown,
-  TABLE_END,
-  table,
-  tableBegin,
-  tableRow,
-  threadLink,
-  traceLink,
-} from './layout.ts'
+import type { Cell } from './layout.ts'
+import { count, moment, shown, TABLE_END, table, tableBegin, tableRow, threadLink, traceLink } from './layout.ts'
 import { type Html, isOperator, type PagesDeps, type Show, type Visit } from './page.ts'
 
 /** A search ends after this time, and the page shows what was found. A million jobs take some four seconds. */

@@ -3,10 +3,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Job } from 'bullmq'
 import { type IngestJob, type Lane, type LockedJob, TRIES } from '../job/job.ts'
 import { createRenewLocks, createShortenLocks, fetchedByBullMQ, openWorker } from './bullmq-worker.ts'
-import { asError, failJob, handleFailedTry, putBack, tryWithCare } from './fail-job.ts'
+import { asError, failJob, handleFailedTry, putBack, startSweeps, tryWithCare } from './fail-job.ts'
 import { countStored, createBlockingWait, createFetchJobs } from './fetch-and-complete.ts'
 import type { Capacity, LaneDeps } from './lane-deps.ts'
-import { startSweeps } from './sweep-failed.ts'
 
 /** A lock that is not renewed ends after this time. */
 const LOCK_MS = 5_000

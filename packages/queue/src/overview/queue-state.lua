@@ -2,7 +2,7 @@
 -- at most. KEYS: the queue's base. ARGV: the beginning of the lane's keys, the interactive lane's, the lane. Returns
 -- who paused the lane (JSON, '' unless it is paused), then jobs, threads and age (ms, 0 without a job) for each: waiting,
 -- delayed, active, failed.
---include load.lua#release
+--include ../load/load.lua#release
 --include ../bullmq-layout/jobs.lua#inspect
 -- Jobs of each state that are looked at. Waiting jobs stand in the order of their arrival, but behind those that go first
 -- and those that were put back, of which workers have fewer at a time, unless they are many.

@@ -14,7 +14,7 @@ import { createOperations } from '../failed/operations.ts'
 import { type Lane, newJobId } from '../job/job.ts'
 import { failedAt } from '../queue.test-support.ts'
 import { connectRetrying } from '../redis/redis-connections.ts'
-import { createReadState } from './queue-state.ts'
+import { createReadState } from './overview.ts'
 
 async function open(t: TestContext) {
   const redis = connectRetrying({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, () => {})
