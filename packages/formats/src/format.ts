@@ -1,5 +1,4 @@
 // What a format of export files is: it recognises its files and reads them as pieces of threads.
-import type { Readable } from 'node:stream'
 import type { QuoteRequest, ThreadRequest } from '@sluice/contract'
 
 /** A file of the input, wherever it lies: on disk, in an archive, or on standard input. */
@@ -9,7 +8,7 @@ export interface InputFile {
   /** Its size when it is inflated, in bytes, if that is known. */
   bytes?: number
   /** Reads it from its beginning, inflated. Standard input throws if it is read to its end a second time. */
-  open(): Promise<Readable>
+  open(): AsyncIterable<Buffer>
 }
 
 export interface Place {

@@ -7,7 +7,7 @@ import { readBeginning } from './read/utf8-chunks.ts'
 export function inputFile(path: string, content: unknown): InputFile {
   const isBytes = typeof content === 'string' || Buffer.isBuffer(content)
   const bytes = Buffer.from(isBytes ? content : JSON.stringify(content, null, 2))
-  const open = async () => Readable.from(chunksOf(bytes))
+  const open = () => Readable.from(chunksOf(bytes))
   return { path, bytes: bytes.length, open }
 }
 

@@ -33,7 +33,7 @@ async function* readFile(file: InputFile, options: FormatOptions): AsyncGenerato
   if (TRASHED.test(file.path)) return yield [skipped('mails that were deleted', { path: file.path })]
   const beginning = await readBeginning(file)
   if (!isMbox(beginning) && !isMail(beginning)) return yield [skipped('files without mails', { path: file.path })]
-  const stream = await file.open()
+  const stream = file.open()
   let found: Found[] = []
   for await (const mail of isMbox(beginning) ? splitMbox(stream) : [await readWhole(stream)]) {
     const place: Place = { path: file.path, line: mail.line }

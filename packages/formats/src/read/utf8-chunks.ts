@@ -17,7 +17,7 @@ type Convert = (chunk: Buffer) => Buffer
 export async function* utf8Chunks(file: InputFile): AsyncGenerator<Buffer> {
   let convert: Convert | undefined
   let beginning = Buffer.alloc(0)
-  for await (const chunk of await file.open()) {
+  for await (const chunk of file.open()) {
     if (convert) {
       yield convert(chunk)
       continue
@@ -38,7 +38,7 @@ const BEGINNING_BYTES = 64 * 1024
 export async function readBeginning(file: InputFile): Promise<Buffer> {
   const chunks: Buffer[] = []
   let bytes = 0
-  for await (const chunk of await file.open()) {
+  for await (const chunk of file.open()) {
     chunks.push(chunk)
     bytes += chunk.length
     if (bytes >= BEGINNING_BYTES) break

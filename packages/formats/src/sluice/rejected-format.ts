@@ -61,5 +61,5 @@ const NOTHING = rejected('The record is empty.', { path: '' }, undefined)
 
 function inMemory({ path, content }: RestoredFile): InputFile {
   const bytes = Buffer.from(content)
-  return { path, bytes: bytes.length, open: async () => Readable.from([bytes], { objectMode: false }) }
+  return { path, bytes: bytes.length, open: () => Readable.from([bytes]) }
 }

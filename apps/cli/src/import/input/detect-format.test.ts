@@ -8,7 +8,7 @@ import { detectFormats } from './detect-format.ts'
 let opened = 0
 
 function fileOf(path: string, text: string | Buffer = path): InputFile {
-  const open = async () => {
+  const open = () => {
     opened += 1
     return Readable.from([Buffer.from(text)])
   }

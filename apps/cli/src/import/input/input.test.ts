@@ -31,7 +31,7 @@ async function readSets(names: readonly string[], stdin: Readable = deps.stdin) 
   const sets = []
   for (const { files } of input.sets) {
     const texts: [string, string][] = []
-    for (const file of files) texts.push([file.path, await text(await file.open())])
+    for (const file of files) texts.push([file.path, await text(file.open())])
     sets.push(Object.fromEntries(texts))
   }
   return { sets, progress: input.progress }
@@ -45,12 +45,12 @@ test.for(['deflated', 'stored'] as const)(
     using input = await openInput([join(folder, 'a.zip')], deps)
     for (const file of input.sets[0]?.files ?? []) {
       for (let times = 0; times < 5; times++) {
-        for await (const chunk of await file.open()) {
+        for await (const chunk of file.open()) {
           assert.ok(chunk.length > 0)
           break
         }
       }
-      assert.equal(await text(await file.open()), content)
+      assert.equal(await text(file.open()), content)
     }
   },
 )
@@ -59,7 +59,7 @@ test('an aborted import waits for no chunk of a file', async () => {
   const stopping = new AbortController()
   const raw = { path: 'pipe', open: () => new Readable({ read() {} }) }
   const open = readCounted(raw, { stopping: stopping.signal, progress: { total: 0, done: 0 } })
-  const reading = text(await open())
+  const reading = text(open())
   stopping.abort(new Error('stop'))
   await assert.rejects(reading, /stop/)
 })
@@ -102,10 +102,10 @@ test('a file of a named encoding is read as UTF-8, inflated or not, but for reje
   })
   const names = ['a.csv', 'b.csv.gz', 'a.csv.rejected.ndjson'].map((name) => join(folder, name))
   using input = await openInput(names, { ...deps, encoding: 'windows-1252' })
-  for (const file of input.sets.flatMap(({ files }) => files)) assert.equal(await text(await file.open()), '“Grüße”')
+  for (const file of input.sets.flatMap(({ files }) => files)) assert.equal(await text(file.open()), '“Grüße”')
   using broken = await openInput(names.slice(0, 1), { ...deps, encoding: 'shift_jis' })
   const [file] = broken.sets.flatMap(({ files }) => files)
-  await assert.rejects(async () => text((await file?.open()) ?? Readable.from([])), /a.csv cannot be read: .*shift_jis/)
+  await assert.rejects(async () => text(file?.open() ?? Readable.from([])), /a.csv cannot be read: .*shift_jis/)
 })
 
 test('standard input without a byte is called empty, and is closed however the import ends', async () => {
@@ -138,11 +138,11 @@ test('standard input is read as it is or inflated, and its beginning can be read
     using input = await openInput(['-'], { ...deps, stdin })
     const file = input.sets[0]?.files[0]
     assert.equal(input.fingerprint, undefined)
-    for await (const chunk of (await file?.open()) ?? []) {
+    for await (const chunk of file?.open() ?? []) {
       assert.equal(String(chunk).slice(0, 4), 'some')
       break
     }
-    assert.equal(await text((await file?.open()) ?? Readable.from([])), 'some text')
+    assert.equal(await text(file?.open() ?? Readable.from([])), 'some text')
   }
 })
 
@@ -151,9 +151,9 @@ test('standard input loses no chunk that a given-up reader awaits, and refuses t
   const stdin = Readable.from(slowly(chunks))
   using input = await openInput(['-'], { ...deps, stdin })
   const file = input.sets[0]?.files[0]
-  for await (const _ of (await file?.open()) ?? []) break
-  assert.equal(await text((await file?.open()) ?? Readable.from([])), String(Buffer.concat(chunks)))
-  await assert.rejects(async () => text((await file?.open()) ?? Readable.from([])), /stdin can be read only once/)
+  for await (const _ of file?.open() ?? []) break
+  assert.equal(await text(file?.open() ?? Readable.from([])), String(Buffer.concat(chunks)))
+  await assert.rejects(async () => text(file?.open() ?? Readable.from([])), /stdin can be read only once/)
 })
 
 async function* slowly(chunks: readonly Buffer[]) {
@@ -198,7 +198,7 @@ test('reading ends when the import stops', async (t) => {
   const folder = await folderOf(t, { 'a.json': 'x'.repeat(1_000_000) })
   const stop = new AbortController()
   using input = await openInput([folder], { ...deps, stopping: stop.signal })
-  const stream = await input.sets[0]?.files[0]?.open()
+  const stream = input.sets[0]?.files[0]?.open()
   stop.abort(new Error('stop'))
   await assert.rejects(text(stream ?? Readable.from([])), /stop/)
 })

@@ -2,12 +2,12 @@
 import { createReadStream } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
 import { basename, join, resolve } from 'node:path'
-import type { Readable } from 'node:stream'
+import { Readable } from 'node:stream'
 import type { InputFile } from '@sluice/formats'
 import { UserError } from '../../errors.ts'
 import { REJECTED_NAME } from '../account/rejected-file.ts'
 import type { Done, RawFile, Reading } from './read-counted.ts'
-import { bytesOf, COMPRESSIONS, readCounted, unreadable } from './read-counted.ts'
+import { COMPRESSIONS, readCounted, unreadable } from './read-counted.ts'
 import { openZip } from './zip.ts'
 
 /** Stands for standard input. */
@@ -143,7 +143,7 @@ async function openStdin(stdin: Readable, reading: Reading): Promise<InputFile> 
     yield beginning
     yield* chunks
   }
-  const raw = { path: STDIN_NAME, open: () => bytesOf(whole()) }
+  const raw = { path: STDIN_NAME, open: () => Readable.from(whole(), { objectMode: false }) }
   const compression = COMPRESSIONS.find(({ magic }) => beginning.subarray(0, magic.length).equals(magic))
   return replayable(STDIN_NAME, readCounted(raw, reading, compression))
 }
@@ -151,40 +151,24 @@ async function openStdin(stdin: Readable, reading: Reading): Promise<InputFile> 
 /** How much of standard input may be looked at before it is read to its end. */
 const REPLAYED_BYTES = 1024 * 1024
 
-/**
- * A file that can be read once, after its beginning was read several times. All readers share the chunks, also the one
- * that a reader still awaits after it was given up.
- */
-function replayable(path: string, openOnce: () => Promise<Readable>): InputFile {
-  const chunks: Buffer[] = []
+/** A file that can be read once, after its beginning was read several times. */
+function replayable(path: string, openOnce: () => AsyncIterable<Buffer>): InputFile {
+  const kept: Buffer[] = []
   let source: AsyncIterator<Buffer> | undefined
-  let dropped = 0
   let bytes = 0
-  let isDone = false
-
-  async function pull(from: AsyncIterator<Buffer>): Promise<void> {
-    const { value, done } = await from.next()
-    if (done) isDone = true
-    else {
-      chunks.push(value)
-      bytes += value.length
-    }
-  }
-  async function* readAll(from: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {
-    for (let at = 0; ; at++) {
-      while (at - dropped >= chunks.length && !isDone) await pull(from)
-      if (at < dropped) throw new UserError(`${path} can be read only once. Save it to a file.`)
-      const chunk = chunks[at - dropped]
-      if (chunk === undefined) return
-      yield chunk
-      if (bytes > REPLAYED_BYTES) dropped += chunks.splice(0, at + 1 - dropped).length
-    }
-  }
   return {
     path,
-    open: async () => {
-      source ??= (await openOnce())[Symbol.asyncIterator]()
-      return bytesOf(readAll(source))
+    async *open() {
+      source ??= openOnce()[Symbol.asyncIterator]()
+      if (bytes > REPLAYED_BYTES) throw new UserError(`${path} can be read only once. Save it to a file.`)
+      yield* kept
+      // A loop over the source would end it when its reader gives up.
+      for (let next = await source.next(); !next.done; next = await source.next()) {
+        bytes += next.value.length
+        if (bytes > REPLAYED_BYTES) kept.length = 0
+        else kept.push(next.value)
+        yield next.value
+      }
     },
   }
 }

@@ -1,5 +1,5 @@
 // Opens files so that the bytes read are counted, what is compressed is inflated, and an error names its file.
-import { addAbortSignal, pipeline, Readable } from 'node:stream'
+import { addAbortSignal, pipeline, type Readable } from 'node:stream'
 import { constants, createGunzip, createZstdDecompress } from 'node:zlib'
 import { UserError } from '../../errors.ts'
 
@@ -58,7 +58,7 @@ export function readCounted(
   { path, open }: RawFile,
   { progress, stopping, encoding }: Reading,
   compression?: Compression,
-): () => Promise<Readable> {
+): () => AsyncIterable<Buffer> {
   let counted = 0
   async function* count(): AsyncGenerator<Buffer> {
     let here = 0
@@ -73,15 +73,14 @@ export function readCounted(
   async function* read(): AsyncGenerator<Buffer> {
     try {
       // An error of either stream ends both.
-      const bytes =
-        compression === undefined ? count() : pipeline(bytesOf(count()), compression.createInflate(), () => {})
+      const bytes = compression === undefined ? count() : pipeline(count(), compression.createInflate(), () => {})
       yield* encoding === undefined ? bytes : toUtf8(bytes, encoding)
     } catch (error) {
       stopping.throwIfAborted()
       throw unreadable(path, error)
     }
   }
-  return async () => bytesOf(read())
+  return read
 }
 
 /** Throws a TypeError at bytes that mean nothing in the encoding. */
@@ -89,9 +88,4 @@ async function* toUtf8(chunks: AsyncIterable<Buffer>, encoding: string): AsyncGe
   const decoder = new TextDecoder(encoding, { fatal: true })
   for await (const chunk of chunks) yield Buffer.from(decoder.decode(chunk, { stream: true }))
   yield Buffer.from(decoder.decode())
-}
-
-/** A stream of bytes, while `Readable.from` makes a stream of objects by default. */
-export function bytesOf(chunks: AsyncIterable<Buffer>): Readable {
-  return Readable.from(chunks, { objectMode: false })
 }
