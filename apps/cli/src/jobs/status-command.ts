@@ -40,7 +40,7 @@ function statusLines(status: Status): string[] {
   const { at, queued, paused, tenants, processes, redis, storeAwayMs, lastMinutes, lastHour } = status
   const waiting = queued.reduce((sum, { state, jobs }) => sum + (state === 'waiting' ? jobs : 0), 0)
   const slow = processes.flatMap(({ host, pid, slowJobs = [] }) => slowJobs.map((job) => ({ ...job, host, pid })))
-  return [
+  const lines = [
     at,
     ...tableLines([
       ['LANE', 'STATE', 'JOBS', 'THREADS', 'OLDEST'],
@@ -51,11 +51,8 @@ function statusLines(status: Status): string[] {
     ...Object.entries(paused).map(([lane, { by, since }]) => {
       return `The ${lane} lane is paused${by === undefined ? '' : ` by ${printable(by)} since ${since}`}.`
     }),
-    ...(storeAwayMs === undefined
-      ? []
-      : [
-          `MongoDB has been away for ${describeSeconds(storeAwayMs / 1000)}; ${counted(waiting, 'job')} ${waiting === 1 ? 'waits' : 'wait'}.`,
-        ]),
+    storeAwayMs !== undefined &&
+      `MongoDB has been away for ${describeSeconds(storeAwayMs / 1000)}; ${counted(waiting, 'job')} ${waiting === 1 ? 'waits' : 'wait'}.`,
     `Redis uses ${megabytes(redis.usedBytes)}${redis.maxBytes > 0 ? ` of ${megabytes(redis.maxBytes)}` : ''}.`,
     '',
     ...tableLines([
@@ -68,19 +65,16 @@ function statusLines(status: Status): string[] {
     ...slow.map(({ id, name, activeMs, host, pid }) => {
       return `${printable(`${host}:${pid}`)} has had ${id} for ${describeSeconds(activeMs / 1000)}: ${shortened(name, SHOWN_NAME)}`
     }),
-    ...(tenants.length === 0
-      ? []
-      : [
-          '',
-          ...tableLines([
-            ['TENANT', 'THREADS'],
-            ...tenants.map(({ tenant, threads }) => [shortened(tenant, SHOWN_NAME), count(threads)]),
-          ]),
-        ]),
+    ...(tenants.length === 0 ? [] : ['', ...tableLines([['TENANT', 'THREADS'], ...tenants.map(tenantCells)])]),
   ]
+  return lines.filter((line) => line !== false)
 }
 
 const SHOWN_NAME = 60
+
+function tenantCells({ tenant, threads }: Status['tenants'][number]): string[] {
+  return [shortened(tenant, SHOWN_NAME), count(threads)]
+}
 
 function pointCells(name: string, { minutes, accepted, stored, failed, refused, ...times }: HistoryPoint): string[] {
   const perSecond = (threads: number) => `${count(threads)} (${(threads / minutes / 60).toFixed(1)}/s)`

@@ -113,16 +113,15 @@ export async function* readJsonLines(
 /** The bytes that are shown of a record that is too long. */
 const SHOWN_BYTES = 1_000
 
-function parseValue({ path, pointer, line, bytes, isTooLong }: ScannedValue, file: string, longest: number) {
+function parseValue(
+  { path, pointer, line, bytes, isTooLong }: ScannedValue,
+  file: string,
+  longest: number,
+): JsonRecord | Rejected {
   const place: Place = { path: file, line, ...(pointer && { pointer }) }
   const text = bytes.toString('utf8', 0, isTooLong ? SHOWN_BYTES : bytes.length)
   if (isTooLong) return rejected(`The record is longer than ${longest} bytes.`, place, text)
-  return isUtf8(bytes)
-    ? parseText(text, place, path)
-    : rejected('The record is not UTF-8 (see --encoding).', place, text)
-}
-
-function parseText(text: string, place: Place, path = ''): JsonRecord | Rejected {
+  if (!isUtf8(bytes)) return rejected('The record is not UTF-8 (see --encoding).', place, text)
   try {
     return { kind: 'record', path, value: JSON.parse(text), place }
   } catch (error) {
