@@ -1,7 +1,6 @@
 // The API process: reads its settings, connects, builds the app, listens, and stops in order.
 
 import { randomUUID } from 'node:crypto'
-import type {} from '@sluice/ops'
 import {
   checkOf,
   createLogger,
