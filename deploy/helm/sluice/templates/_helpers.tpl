@@ -1,0 +1,190 @@
+{{/* Each takes { root, name }: the chart's own context, and `api`, `worker` or `dashboard`. */}}
+
+{{- define "sluice.selector" -}}
+app.kubernetes.io/name: sluice
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/component: {{ .name }}
+{{- end }}
+
+{{- define "sluice.metadata" -}}
+metadata:
+  name: {{ .root.Release.Name }}-{{ .name }}
+  labels:
+    {{- include "sluice.selector" . | nindent 4 }}
+    app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
+{{- end }}
+
+{{- define "sluice.image" -}}
+image: {{ .root.Values.image.repository }}:{{ .root.Values.image.tag | default .root.Chart.AppVersion }}
+imagePullPolicy: {{ .root.Values.image.pullPolicy }}
+{{- end }}
+
+{{/* What the pods of all kinds have, the test's too. The user is `node` of the image. */}}
+{{- define "sluice.pod" -}}
+automountServiceAccountToken: false
+# Otherwise each Service of the namespace adds variables to the environment.
+enableServiceLinks: false
+securityContext:
+  runAsNonRoot: true
+  runAsUser: 1000
+  runAsGroup: 1000
+  fsGroup: 1000
+  seccompProfile: { type: RuntimeDefault }
+{{- with .root.Values.imagePullSecrets }}
+imagePullSecrets: {{ toYaml . | nindent 2 }}
+{{- end }}
+{{- with .root.Values.scheduling }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- define "sluice.containerSecurity" -}}
+securityContext:
+  readOnlyRootFilesystem: true
+  allowPrivilegeEscalation: false
+  capabilities: { drop: [ALL] }
+{{- end }}
+
+{{- define "sluice.port" -}}
+{{ eq .name "api" | ternary 3000 3001 }}
+{{- end }}
+
+{{/* Also takes `flags` of Node, and whether an autoscaler sets the number of replicas (`scaled`). */}}
+{{- define "sluice.deployment" -}}
+{{- $values := .root.Values }}
+{{- $own := get $values .name }}
+{{- $settings := merge dict $own.settings $values.settings }}
+{{- $preStop := eq .name "worker" | ternary 0 (int $values.preStopSeconds) }}
+{{- $secrets := list "REDIS_URL" "MONGODB_URL" }}
+{{- if and (eq .name "dashboard") $settings.OIDC_ISSUER }}
+{{- $secrets = append $secrets "OIDC_CLIENT_SECRET" }}
+{{- end -}}
+apiVersion: apps/v1
+kind: Deployment
+{{ include "sluice.metadata" . }}
+spec:
+  {{- if not .scaled }}
+  replicas: {{ $own.replicas }}
+  {{- end }}
+  selector:
+    matchLabels: {{- include "sluice.selector" . | nindent 6 }}
+  strategy:
+    rollingUpdate: { maxSurge: 1, maxUnavailable: 0 }
+  template:
+    metadata:
+      labels: {{- include "sluice.selector" . | nindent 8 }}
+    spec:
+      {{- include "sluice.pod" . | nindent 6 }}
+      # preStopSeconds, where there is a preStop, SHUTDOWN_GRACE_SECONDS, and 5.
+      terminationGracePeriodSeconds: {{ add $preStop (int $values.shutdownGraceSeconds) 5 }}
+      topologySpreadConstraints:
+        {{- range list "topology.kubernetes.io/zone" "kubernetes.io/hostname" }}
+        - topologyKey: {{ . }}
+          maxSkew: 1
+          whenUnsatisfiable: ScheduleAnyway
+          labelSelector:
+            matchLabels: {{- include "sluice.selector" $ | nindent 14 }}
+          # Of a rollout, only the new pods count.
+          matchLabelKeys: [pod-template-hash]
+        {{- end }}
+      containers:
+        - name: {{ .name }}
+          {{- include "sluice.image" . | nindent 10 }}
+          command: [node, {{ range .flags }}{{ . }}, {{ end }}apps/{{ .name }}/src/main.ts]
+          env:
+            - { name: SHUTDOWN_GRACE_SECONDS, value: {{ $values.shutdownGraceSeconds | quote }} }
+            {{- range $secrets }}
+            - { name: {{ . }}_FILE, value: /etc/sluice/{{ . }} }
+            {{- end }}
+            {{- range $name, $value := $settings }}
+            - { name: {{ $name }}, value: {{ $value | quote }} }
+            {{- end }}
+          ports:
+            {{- if ne .name "worker" }}
+            - { name: http, containerPort: {{ include "sluice.port" . }} }
+            {{- end }}
+            - { name: admin, containerPort: 9464 }
+          # A restart brings no server back: only /livez restarts.
+          livenessProbe:
+            httpGet: { path: /livez, port: admin }
+            initialDelaySeconds: 10
+            timeoutSeconds: 3
+          readinessProbe:
+            httpGet: { path: /readyz, port: admin }
+            periodSeconds: 5
+            # A server has 1.5 s to answer.
+            timeoutSeconds: 3
+          {{- if $preStop }}
+          lifecycle:
+            preStop:
+              sleep: { seconds: {{ $preStop }} }
+          {{- end }}
+          {{- include "sluice.containerSecurity" . | nindent 10 }}
+          resources: {{- toYaml $own.resources | nindent 12 }}
+          volumeMounts:
+            - { name: tmp, mountPath: /tmp }
+            - { name: secret, mountPath: /etc/sluice, readOnly: true }
+      volumes:
+        - name: tmp
+          {{- toYaml ($own.spillVolume | default (dict "emptyDir" (dict "sizeLimit" "64Mi"))) | nindent 10 }}
+        - name: secret
+          secret:
+            secretName: {{ $values.existingSecret }}
+            defaultMode: 0440
+            items:
+              {{- range $secrets }}
+              - { key: {{ . }}, path: {{ . }} }
+              {{- end }}
+{{- end }}
+
+{{- define "sluice.disruptionBudget" -}}
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+{{ include "sluice.metadata" . }}
+spec:
+  maxUnavailable: 1
+  # While Redis or MongoDB is away, no pod is ready, and nodes can be drained all the same.
+  unhealthyPodEvictionPolicy: AlwaysAllow
+  selector:
+    matchLabels: {{- include "sluice.selector" . | nindent 6 }}
+{{- end }}
+
+{{/* The Service, and the Ingress if its host is set. */}}
+{{- define "sluice.service" -}}
+apiVersion: v1
+kind: Service
+{{ include "sluice.metadata" . }}
+spec:
+  selector: {{- include "sluice.selector" . | nindent 4 }}
+  ports:
+    - { name: http, port: {{ include "sluice.port" . }}, targetPort: http }
+{{- with (get .root.Values .name).ingress }}
+{{- if .host }}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+{{ include "sluice.metadata" $ }}
+  {{- with .annotations }}
+  annotations: {{- toYaml . | nindent 4 }}
+  {{- end }}
+spec:
+  {{- with .className }}
+  ingressClassName: {{ . }}
+  {{- end }}
+  {{- if .tlsSecret }}
+  tls:
+    - { hosts: [{{ .host | quote }}], secretName: {{ .tlsSecret }} }
+  {{- end }}
+  rules:
+    - host: {{ .host | quote }}
+      http:
+        paths:
+          - path: /
+            pathType: Prefix
+            backend:
+              service:
+                name: {{ $.root.Release.Name }}-{{ $.name }}
+                port: { name: http }
+{{- end }}
+{{- end }}
+{{- end }}

@@ -1,0 +1,115 @@
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { NODE_FLAGS } from '@sluice/servers'
+import { type TestContext, test } from 'vitest'
+import { stringify } from 'yaml'
+import { faultsOfCustom, isCustom } from './crds.ts'
+import {
+  hasHelm,
+  helm,
+  KUBERNETES,
+  MANIFESTS,
+  type Manifest,
+  objectsOf,
+  parse,
+  render,
+  root,
+  withHash,
+} from './manifests.ts'
+
+const hasValidator = spawnSync('kubernetes-validate', ['--version']).error === undefined
+const read = (path: string) => readFileSync(root + path, 'utf8')
+const EVERYTHING = 'deploy/kubernetes/everything.yaml'
+
+for (const [path, args] of Object.entries(MANIFESTS)) {
+  test(`${path} is what the chart makes; if not, run \`pnpm run manifests\``, () => {
+    const text = read(path)
+    assert.equal(text, withHash(objectsOf(text)))
+  })
+
+  test.skipIf(!hasHelm)(`Helm renders ${path} (go install helm.sh/helm/v3/cmd/helm@v3.22.0)`, () => {
+    assert.equal(read(path), render(args))
+  })
+
+  test(`custom resources in ${path} are valid`, () => {
+    assert.deepEqual(parse(read(path)).filter(isCustom).flatMap(faultsOfCustom), [])
+  })
+
+  test.skipIf(!hasValidator)(`${path} is valid in Kubernetes ${KUBERNETES} (pip install kubernetes-validate)`, (t) => {
+    assert.equal(faultsOfCore(t, parse(read(path))), '')
+  })
+}
+
+test('a misspelt field and a wrong type in a custom resource are found', () => {
+  const broken = parse(
+    read(EVERYTHING).replace('minReplicaCount:', 'minReplicas:').replace('jobLabel: app', 'jobLabel: 1 #'),
+  )
+  const faults = broken.filter(isCustom).flatMap(faultsOfCustom)
+  assert.match(faults.join('\n'), /additional properties.*minReplicas/)
+  assert.match(faults.join('\n'), /\/spec\/jobLabel must be string/)
+})
+
+for (const [what, from, to] of [
+  ['a misspelt field', 'terminationGracePeriodSeconds', 'terminationGraceSeconds'],
+  ['a wrong type', 'minReplicas: 2', 'minReplicas: two'],
+  ['a probe without its port', 'httpGet: { path: /livez, port: admin }', 'httpGet: { path: /livez }'],
+] as const) {
+  test.skipIf(!hasValidator)(`${what} in an object of Kubernetes is found (pip install kubernetes-validate)`, (t) => {
+    assert.notEqual(faultsOfCore(t, parse(read(EVERYTHING).replace(from, to))), '')
+  })
+}
+
+test('each pod ends after its preStop and SHUTDOWN_GRACE_SECONDS, and starts with the flags of `start`', () => {
+  const deployments = parse(read(EVERYTHING)).filter(({ kind }) => kind === 'Deployment') as unknown as Deployment[]
+  const pods = deployments.map(({ spec }) => spec.template.spec)
+  const facts = pods.map(({ terminationGracePeriodSeconds: seconds, containers: [container] }) => ({
+    seconds,
+    sleeps: container.lifecycle?.preStop.sleep.seconds ?? 0,
+    grace: Number(container.env.find(({ name }) => name === 'SHUTDOWN_GRACE_SECONDS')?.value),
+    command: container.command,
+  }))
+  assert.equal(facts.length, 3)
+  for (const { seconds, sleeps, grace } of facts) assert.equal(seconds, sleeps + grace + 5)
+  for (const app of ['api', 'worker']) {
+    assert.ok(facts.some(({ command }) => `${command}` === `${['node', ...NODE_FLAGS, `apps/${app}/src/main.ts`]}`))
+  }
+})
+
+test.skipIf(!hasHelm)('the chart refuses values that it does not know or that it sets itself', () => {
+  helm(['lint', 'deploy/helm/sluice', '--kube-version', KUBERNETES])
+  for (const [value, message] of [
+    ['workers.replicas=3', /workers/],
+    ['worker.replicas=0', /minimum/],
+    ['api.settings.SHUTDOWN_GRACE_SECONDS=9', /SHUTDOWN_GRACE_SECONDS/],
+    ['settings.REDIS_URL=redis://secret', /REDIS_URL/],
+    ['settings.MAX_QUEUE_THREADS=100', /string/],
+    ['existingSecret=', /minLength/],
+  ] as const) {
+    assert.throws(() => render(['--set', value]), message)
+  }
+})
+
+interface Deployment {
+  spec: { template: { spec: { terminationGracePeriodSeconds: number; containers: [Container] } } }
+}
+interface Container {
+  command: string[]
+  env: { name: string; value: string }[]
+  lifecycle?: { preStop: { sleep: { seconds: number } } }
+}
+
+/** What kubernetes-validate says of the objects that are no custom resources: nothing if they are valid. */
+function faultsOfCore(t: TestContext, manifests: readonly Manifest[]): string {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-manifests-'))
+  t.onTestFinished(() => rmSync(folder, { recursive: true }))
+  const core = manifests.filter((manifest) => !isCustom(manifest))
+  assert.notEqual(core.length, 0)
+  const file = join(folder, 'core.yaml')
+  writeFileSync(file, core.map((manifest) => stringify(manifest)).join('---\n'))
+  const options = ['--strict', '--quiet', '--kubernetes-version', KUBERNETES]
+  const { status, stdout, stderr } = spawnSync('kubernetes-validate', [...options, file], { encoding: 'utf8' })
+  return status === 0 ? '' : `exit ${status}: ${stdout}${stderr}`
+}
