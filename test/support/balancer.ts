@@ -1,6 +1,7 @@
 // A load balancer as operators run it: a TCP proxy before the replicas that follows their readiness.
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
+import { setTimeout as pause } from 'node:timers/promises'
 import type { StartedProcess, TestScope } from '@sluice/test-support'
 import { adminStatus } from './admin-status.ts'
 
@@ -14,6 +15,8 @@ export interface Balancer {
   url: string
   /** Resolves when the replica is ready. From then on it gets connections. */
   add(backend: Backend): Promise<void>
+  /** The replica gets connections for so many ms more, whether it is ready or not. Then it gets none. */
+  removeAfter(backend: Backend, ms: number): Promise<void>
 }
 
 /**
@@ -30,6 +33,7 @@ const ANSWER_MS = 1_000
  */
 export async function startBalancer(t: TestScope): Promise<Balancer> {
   const backends: Backend[] = []
+  const leaving = new Set<Backend>()
   let ready: Backend[] = []
   let turn = 0
   const sockets = new Set<Socket>()
@@ -40,8 +44,9 @@ export async function startBalancer(t: TestScope): Promise<Balancer> {
   const polling = setInterval(() => void poll(), ASK_EVERY_MS)
 
   async function poll(): Promise<void> {
-    const statuses = await Promise.all(backends.map(({ api }) => adminStatus(api, '/readyz', ANSWER_MS)))
-    ready = backends.filter((_, at) => statuses[at] === 200)
+    const asked = [...backends]
+    const statuses = await Promise.all(asked.map(({ api }) => adminStatus(api, '/readyz', ANSWER_MS)))
+    ready = asked.filter((backend, at) => leaving.has(backend) || statuses[at] === 200)
   }
   async function carry(client: Socket): Promise<void> {
     const upstream = await connectToOne()
@@ -53,7 +58,8 @@ export async function startBalancer(t: TestScope): Promise<Balancer> {
     for (let tries = ready.length; tries > 0; tries--) {
       const backend = ready[turn++ % ready.length]
       const socket = backend && (await connected(Number(new URL(backend.url).port)))
-      if (socket !== undefined) return socket
+      // As in Kubernetes, nobody tries another one while a replica that is gone counts as there.
+      if (socket !== undefined || (backend && leaving.has(backend))) return socket
     }
     return undefined
   }
@@ -84,6 +90,13 @@ export async function startBalancer(t: TestScope): Promise<Balancer> {
     async add(backend) {
       backends.push(backend)
       while (!ready.includes(backend)) await poll()
+    },
+    async removeAfter(backend, ms) {
+      leaving.add(backend)
+      await pause(ms)
+      leaving.delete(backend)
+      backends.splice(backends.indexOf(backend), 1)
+      await poll()
     },
   }
 }

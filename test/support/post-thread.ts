@@ -5,6 +5,8 @@ import { randomUUID } from 'node:crypto'
 export interface Target {
   url: string
   key: string
+  /** Each request then has a connection of its own. */
+  connection?: 'close' | undefined
 }
 
 /** A posted thread and the answer that its caller got, recorded outside of everything under test. */
@@ -47,13 +49,13 @@ export function aThread({
 
 /** Posts a thread and records its answer. Never throws. */
 export async function postThread(
-  { url, key }: Target,
+  { url, key, connection }: Target,
   thread: ReturnType<typeof aThread>,
   prefer?: string,
   idempotencyKey?: string,
 ): Promise<Posted> {
   const sentAt = performance.now()
-  const heard = await send(url, key, thread, { prefer, 'idempotency-key': idempotencyKey })
+  const heard = await send(url, key, thread, { prefer, connection, 'idempotency-key': idempotencyKey })
   return { ...namesIn(thread), ...heard, sentAt, ms: performance.now() - sentAt }
 }
 
