@@ -45,8 +45,8 @@ export function render(args: readonly string[]): string {
 /** Returns the objects with lines before them that have the hash of the chart and of the objects. */
 export function withHash(objects: string): string {
   const hash = createHash('sha256')
-  for (const path of globSync('**', { cwd: root + CHART, exclude: (name) => name === 'charts' }).sort()) {
-    if (/\.\w+$/.test(path)) hash.update(`${path}\n`).update(readFileSync(`${root}${CHART}/${path}`))
+  for (const path of globSync('**/*.*', { cwd: root + CHART }).sort()) {
+    hash.update(`${path}\n`).update(readFileSync(`${root}${CHART}/${path}`))
   }
   hash.update(objects)
   return `# Rendered from ${CHART} by \`pnpm run manifests\`: change the chart, not this file.\n# sha256 of both: ${hash.digest('hex')}\n${objects}`
