@@ -98,6 +98,7 @@ describe('the commands that the processes send to MongoDB', () => {
       'find sources by externalId',
       'find sources by meta.listKey',
       'find sources by meta.listKey,service',
+      'update writers by _id', // the probe
     ])
     const seen = new Set(PROCESSES.flatMap((process) => commandsOf(process).map(nameOf)))
     for (const kind of [
@@ -149,6 +150,7 @@ const ACTIONS: Readonly<Record<string, string>> = {
   update: 'update',
   delete: 'remove',
   createIndexes: 'createIndex',
+  listIndexes: 'listIndexes',
 }
 
 /** The rights that a command needs, as `COLLECTION ACTION`. */

@@ -1,5 +1,5 @@
 // A Redis or MongoDB that a test may kill, stop and cut off.
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { cp, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort, openServers, processFacts, type ServerName, type Servers } from '@sluice/servers'
@@ -13,6 +13,10 @@ export interface PrivateServer {
   kill(): Promise<void>
   /** Starts it again with its data. */
   startAgain(): Promise<void>
+  /** Kills it, keeps a copy of its data as it is now, and starts it again. */
+  keepCopy(): Promise<void>
+  /** Kills it, and starts it again on the copy: nothing that happened since is there. */
+  restoreCopy(): Promise<void>
   /**
    * Cuts it off without a word: connections stay open, new ones are accepted, and nothing is forwarded. End this by
    * `thaw` or `kill` before the test file ends.
@@ -38,6 +42,7 @@ export async function openPrivateServer(
   { testCommands = false } = {},
 ): Promise<PrivateServer> {
   const dataDir = await mkdtemp(join(tmpdir(), 'sluice-fault-'))
+  const copyDir = `${dataDir}-copy`
   const port = await freePort()
   const proxy = createTcpProxy(port)
   const urlOf = ({ redisUrl, mongodbUrl }: Servers) => (name === 'Redis' ? redisUrl : mongodbUrl)
@@ -62,6 +67,17 @@ export async function openPrivateServer(
     async startAgain() {
       servers = await start()
     },
+    async keepCopy() {
+      await kill()
+      await cp(dataDir, copyDir, { recursive: true })
+      servers = await start()
+    },
+    async restoreCopy() {
+      await kill()
+      await rm(dataDir, { recursive: true, force: true })
+      await cp(copyDir, dataDir, { recursive: true })
+      servers = await start()
+    },
     freeze: proxy.freeze,
     thaw: proxy.thaw,
     async signal(name) {
@@ -69,7 +85,7 @@ export async function openPrivateServer(
     },
     async end() {
       await kill()
-      await rm(dataDir, { recursive: true, force: true })
+      for (const folder of [dataDir, copyDir]) await rm(folder, { recursive: true, force: true })
     },
   }
 }

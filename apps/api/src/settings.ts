@@ -1,7 +1,7 @@
 // The settings of the API, and the limits that its callers see of them.
 import { LIMIT_DETAILS, type LimitName, type LimitsAnswer } from '@sluice/contract'
 import type { Settings } from '@sluice/ops'
-import { agreedSettings, processSettings, setting } from '@sluice/ops'
+import { agreedSettings, processSettings, redisReplicasSetting, setting } from '@sluice/ops'
 
 const limit = (env: string, name: LimitName, max?: number) =>
   setting.wholeNumber({
@@ -35,13 +35,7 @@ export const apiSettings = {
     maxLength: 253,
   }),
   ...agreedSettings,
-  redisReplicas: setting.wholeNumber({
-    env: 'REDIS_REPLICAS',
-    description:
-      'How many replicas of Redis must have a job before a 202, or a 504 that promises it, is answered. Otherwise the answer is 504 `acceptance_unknown`. Needs one replica more, so that one may be away.',
-    default: 0,
-    max: 8,
-  }),
+  redisReplicas: redisReplicasSetting,
   bodyBytes: limit('MAX_BODY_BYTES', 'bodyBytes'),
   importBytes: limit('MAX_IMPORT_BYTES', 'importBytes'),
   spillBytes: setting.wholeNumber({

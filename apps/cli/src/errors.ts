@@ -23,6 +23,7 @@ const FOR_PEOPLE = new Set([
 /** The message of an error that needs no stack. Undefined if the error is a fault of this program. */
 export function messageForPeople(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined
-  if (error.name === 'MongoServerSelectionError') return `MongoDB cannot be reached: ${error.message}`
+  if (/^Mongo(ServerSelection|TopologyClosed)Error$/.test(error.name))
+    return `MongoDB cannot be reached: ${error.message}`
   return FOR_PEOPLE.has(error.name) ? error.message : undefined
 }

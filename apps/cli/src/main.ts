@@ -5,7 +5,8 @@ import { createInterface } from 'node:readline/promises'
 import { processEnv } from '@sluice/ops/settings'
 import type { QueueAddress } from '@sluice/queue'
 import { Command, CommanderError } from 'commander'
-import { messageForPeople, RedisAwayError } from './errors.ts'
+import type { DoctorDeps } from './doctor/doctor-command.ts'
+import { messageForPeople, RedisAwayError, UserError } from './errors.ts'
 import type { ApiOptions } from './find-api.ts'
 import type { CreateLink } from './login/login-command.ts'
 import { findMongodb, instancePaths, readRunning } from './start/instance.ts'
@@ -41,6 +42,7 @@ async function withRedis<Result>(
     await once(redis, 'ready')
     return await work(redis, queue)
   } catch (error) {
+    if (error instanceof UserError) throw error
     throw new RedisAwayError(`Redis cannot be reached: ${error instanceof Error ? error.message : error}`)
   } finally {
     redis.disconnect()
@@ -59,16 +61,10 @@ const redisAnswers = (redisUrl: string) =>
     () => false,
   )
 
-const auditLoad = async () => {
+const withQueue: DoctorDeps['withQueue'] = async (work) => {
   const { findQueue } = await import('./login/login-command.ts')
   const address = findQueue(env, await readRunning(instancePaths(folder).running))
-  return withRedis(address, async (redis, { createLoadAudit, queueKeys }) => {
-    const audit = createLoadAudit(redis, queueKeys(address.queue))
-    for (;;) {
-      const outcome = await audit()
-      if (outcome !== undefined) return outcome
-    }
-  })
+  return withRedis(address, (redis, { queueKeys }) => work(redis, queueKeys(address.queue)))
 }
 
 const openClient = async (options: ApiOptions) => {
@@ -89,7 +85,7 @@ const deps = {
   env,
   process,
   openDb,
-  auditLoad,
+  withQueue,
   openClient,
   createLink,
   redisAnswers,

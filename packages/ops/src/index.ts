@@ -13,7 +13,7 @@ export {
   totalsOf,
   versionOfSluice,
 } from './metrics.ts'
-export { agreedSettings, dashboardUrlSetting, processSettings } from './process-settings.ts'
+export { agreedSettings, dashboardUrlSetting, processSettings, redisReplicasSetting } from './process-settings.ts'
 export { runUntilStopped } from './run-until-stopped.ts'
 export {
   type Declarations,

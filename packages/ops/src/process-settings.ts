@@ -48,6 +48,15 @@ export const dashboardUrlSetting = setting.text({
   bound: 'a URL of http or https without a path',
 })
 
+/** A setting of the API, which `sluice doctor` compares with Redis. */
+export const redisReplicasSetting = setting.wholeNumber({
+  env: 'REDIS_REPLICAS',
+  description:
+    'How many replicas of Redis must have a job before a 202, or a 504 that promises it, is answered. Otherwise the answer is 504 `acceptance_unknown`. Needs one replica more, so that one may be away.',
+  default: 0,
+  max: 8,
+})
+
 /** The settings of every process of Sluice. Each app declares its own in addition. */
 export const processSettings = {
   redisUrl: setting.text({

@@ -1,6 +1,6 @@
 // The front door of the queue.
 export type { Redis } from 'ioredis'
-export { openQueue, queueKeys } from './bullmq-layout/queue-keys.ts'
+export { openQueue, type QueueKeys, queueKeys } from './bullmq-layout/queue-keys.ts'
 export { readShownJob } from './bullmq-layout/read-shown-job.ts'
 export { type Consumer, createConsumer } from './consume/consume.ts'
 export { asError, PartlyStoredError } from './consume/fail-job.ts'
@@ -35,12 +35,20 @@ export {
 export { type Reading, startHeartbeats } from './overview/heartbeats.ts'
 export { createReadHistory, peaksOf } from './overview/history.ts'
 export { type OperatorAccess, openOperatorAccess } from './overview/operator-access.ts'
-export { createReadOverview, createReadState, type QueueState } from './overview/overview.ts'
+export { ALIVE_MS, createReadOverview, createReadState, type QueueState } from './overview/overview.ts'
 export { LAYOUT, watchLayout } from './redis/layout.ts'
 export type { QueueAddress } from './redis/primary.ts'
-export { connectFailFast, connectLike, connectRetrying, pingRedis, watchRedis } from './redis/redis-connections.ts'
+export {
+  connectFailFast,
+  connectLike,
+  connectRetrying,
+  pingRedis,
+  redisFaults,
+  watchRedis,
+} from './redis/redis-connections.ts'
 export { createGroupCommit, observeCommands } from './redis/script.ts'
 export { claimName } from './replies/claims.ts'
+export { forgetAnswers } from './replies/forget-answers.ts'
 export { type FoundJob, findJob } from './replies/job-lookup.ts'
 export { openReplyListener, REPLY_SILENT_MS, type ReplyListener } from './replies/reply-listener.ts'
 export { createResults, createRetainLater, type Results } from './replies/results.ts'

@@ -24,6 +24,6 @@ export type {
 export { connectStore, PROBE_MS, probeStore, type StoreConnection } from './mongodb/connect-store.ts'
 export { mongoCommands, processRuntime } from './mongodb/mongo-commands.ts'
 export { isRefused, RefusedWriteError, StoreAwayError } from './mongodb/store-errors.ts'
-export { type Finding, type Findings, repairSources } from './write/doctor.ts'
+export { type Finding, type Findings, forgetDigests, repairSources } from './write/doctor.ts'
 export { PausedTooLongError } from './write/guarded-writes.ts'
 export { type BatchStore, createBatchStore } from './write/store-batch.ts'

@@ -1,14 +1,20 @@
 import assert from 'node:assert/strict'
-import { connectRetrying, createLoadAudit, queueKeys } from '@sluice/queue'
+import { once } from 'node:events'
+import { connectRetrying, queueKeys } from '@sluice/queue'
 import { createBatchStore, mongoCommands, type SourceDocument } from '@sluice/store'
-import { requiredUrl, testDatabase } from '@sluice/test-support'
+import { requiredUrl, testDatabase, testQueueName } from '@sluice/test-support'
 import { ObjectId } from 'mongodb'
 import { type TestContext, test } from 'vitest'
 import { RedisAwayError } from '../errors.ts'
 import { type DoctorDeps, doctorCommand } from './doctor-command.ts'
 
 /** Runs `sluice doctor …` on a database of the test's own with two stored threads of two quotes, of two words each. */
-async function examined(t: TestContext, auditLoad: DoctorDeps['auditLoad'] = async () => 'right') {
+async function examined(t: TestContext, withOwnQueue?: DoctorDeps['withQueue']) {
+  const redis = connectRetrying({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, () => {})
+  t.onTestFinished(() => redis.disconnect())
+  await once(redis, 'ready')
+  const keys = queueKeys(testQueueName())
+  const withQueue: DoctorDeps['withQueue'] = withOwnQueue ?? ((work) => work(redis, keys))
   const db = await testDatabase(t)
   const sources = db.collection<SourceDocument>('sources')
   const threads = ['one', 'two'].map((externalId, at) => ({
@@ -34,33 +40,31 @@ async function examined(t: TestContext, auditLoad: DoctorDeps['auditLoad'] = asy
     const failures: string[] = []
     const shown: string[] = []
     const show = (line: string) => void shown.push(line)
-    const fail = (line: string) => void failures.push(line)
-    await doctorCommand({ openDb, auditLoad, print: (line) => void lines.push(line), show, fail, progressMs: 0 })
+    // The Redis of the tests writes no append-only file: that is a fault of servers.
+    const fail = (line: string) => void (/ of servers: /.test(line) || failures.push(line))
+    const print = (line: string) => void lines.push(line)
+    await doctorCommand({ env: {}, openDb, withQueue, print, show, fail, progressMs: 0 })
       .parseAsync(args, { from: 'user' })
       .finally(() => assert.equal(state.open, 0, 'the database is closed'))
     return { text: lines.join('\n'), failures, shown }
   }
   const wordCount = async () => (await sources.findOne({ externalId: 'one' }))?.wordCount
-  return { db, sources, doctor, wordCount }
+  return { db, redis, keys, sources, doctor, wordCount }
 }
 
 test('finds nothing wrong after workers stored threads', async (t) => {
   const { doctor } = await examined(t)
   const { text, failures, shown } = await doctor()
   assert.match(shown[0] ?? '', /^Compares the word count .* of each source with its stored quotes: about 2 sources\.$/)
-  assert.match(text, /^Checked 2 sources/)
+  assert.match(text, /^Checked 2 sources/m)
   assert.match(text, /Wrong: 0\nThe load of the queue agrees with its jobs\.$/)
   assert.deepEqual(failures, [])
 })
 
 test('corrects the totals of the load, and says why it did not compare them', async (t) => {
-  const redis = connectRetrying({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, () => {})
-  t.onTestFinished(() => redis.disconnect())
-  const keys = queueKeys(`doctor-${process.pid}`)
+  const { redis, keys, doctor } = await examined(t)
   await redis.eval("redis.call('HSET', KEYS[1], 'all', cmsgpack.pack(7, 7, 7, 0, 0, 0, 9))", 1, `${keys.base}load`)
   t.onTestFinished(async () => void (await redis.del(`${keys.base}load`)))
-  const audit = createLoadAudit(redis, keys)
-  const { doctor } = await examined(t, async () => (await audit()) ?? 'many')
   assert.match((await doctor()).text, /The load of the queue was wrong, and is corrected\.$/)
   assert.match((await doctor()).text, /The load of the queue agrees with its jobs\.$/)
   const away = await examined(t, async () => {

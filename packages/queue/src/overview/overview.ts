@@ -9,8 +9,8 @@ const TENANTS = 10
 /** Tenants that one step looks at, and the most steps: 20,000 tenants in some 20 ms. */
 const STEP = 500
 const STEPS = 40
-/** A process without a sign of life for this time says nothing about MongoDB any more. */
-const ALIVE_MS = 15_000
+/** A process without a sign of life for this time does not count as alive. */
+export const ALIVE_MS = 15_000
 
 /** Makes a function that reads the overview, in a few milliseconds. */
 export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise<Overview> {

@@ -133,7 +133,7 @@ export async function watchRedis(redis: Redis, { onFault, minMemory, warn }: Red
     // If Redis goes away during the check, it is checked when it is back.
     const info = await redis.info().catch(() => undefined)
     if (info === undefined) return
-    const { eviction, others } = faultsOf(info, minMemory)
+    const { eviction, others } = redisFaults(info, minMemory)
     const refused = onFault === 'refuse' ? [...eviction, ...others] : eviction
     if (refused.length > 0) throw new UnfitRedisError(refused.join(' '))
     for (const fault of others) if (!known.includes(fault)) warn(fault)
@@ -147,7 +147,8 @@ export async function watchRedis(redis: Redis, { onFault, minMemory, warn }: Red
   await check()
 }
 
-function faultsOf(info: string, minMemory: number): Record<'eviction' | 'others', string[]> {
+/** Finds faults in the reply of INFO, each with the command that fixes it. @param minMemory in bytes. */
+export function redisFaults(info: string, minMemory: number): Record<'eviction' | 'others', string[]> {
   const field = (name: string) => new RegExp(`^${name}:(\\S+)`, 'm').exec(info)?.[1]
   const policy = field('maxmemory_policy') ?? 'noeviction'
   // Without a limit of its own, Redis may use all of its machine's memory.

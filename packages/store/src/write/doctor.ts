@@ -1,4 +1,4 @@
-// Finds sources that disagree with their quotes, and repairs them.
+// Finds sources that disagree with their quotes, and repairs them. Removes digests, which may vouch for quotes of an older backup.
 import { chunksOf } from '../chunks.ts'
 import type { WriterToken } from '../documents.ts'
 import type { QuoteTotals, SourceTotals, StoreCommands } from '../mongodb/commands.ts'
@@ -110,4 +110,21 @@ function findingOf({ _id, wordCount, quoteCount, meta }: SourceTotals, counted: 
 
 function agree(one: QuoteTotals, other: QuoteTotals): boolean {
   return one.wordCount === other.wordCount && one.quoteCount === other.quoteCount
+}
+
+/**
+ * Removes the digest of each source, and returns how many had one: the next request for it then reads and compares all of
+ * its quotes. Each source gets a new version, so that a worker that read its digest before can't rely on it.
+ */
+export async function forgetDigests(commands: StoreCommands, runtime = processRuntime): Promise<number> {
+  let removed = 0
+  for await (const page of commands.scanSources()) {
+    const ids = page.filter(({ meta }) => meta.digest !== undefined).map(({ _id }) => _id)
+    for (const some of chunksOf(ids, SOURCES_AT_ONCE)) {
+      const u = { $set: { 'meta.version': runtime.newId() }, $unset: { 'meta.digest': 1 } }
+      const { n } = await commands.update('sources', [{ q: { _id: { $in: some } }, u, multi: true }])
+      removed += n
+    }
+  }
+  return removed
 }

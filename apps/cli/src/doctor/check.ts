@@ -1,0 +1,43 @@
+// What a check of a server found, and how it reads: faults first, each with the command that fixes it.
+
+/** `FAULT`: to repair. `note`: what can't be asked, or what an operator may want so. */
+export interface Check {
+  state: 'FAULT' | 'note' | 'ok'
+  text: string
+  /** One line to paste into a shell. */
+  fix?: string | undefined
+}
+
+export const note = (text: string, fix?: string): Check => ({ state: 'note', text, fix })
+/** @param fix is shown if the check fails. */
+export const check = (isRight: boolean, text: string, fix: string): Check =>
+  isRight ? { state: 'ok', text } : { state: 'FAULT', text, fix }
+
+/** Describes checks in lines: faults, then notes, then the rest. */
+export function checkLines(title: string, checks: readonly Check[]): string[] {
+  const ordered = (['FAULT', 'note', 'ok'] as const).flatMap((state) => checks.filter((one) => one.state === state))
+  const linesOf = ({ state, text, fix }: Check) => [
+    `  ${state.padEnd(5)}  ${text}`,
+    ...(fix ? [`    fix: ${fix}`] : []),
+  ]
+  return [title, ...ordered.flatMap(linesOf)]
+}
+
+/** Returns by how many ms a server's clock, which is read during the round trip, differs from this machine's at least. */
+export async function readClock(read: () => Promise<number>): Promise<number> {
+  const before = Date.now()
+  const at = await read()
+  return Math.max(at - Date.now(), 0) + Math.min(at - before, 0)
+}
+
+/** NTP keeps clocks within milliseconds. */
+const MOST_APART_MS = 1_000
+
+/** Compares clocks, by their hosts. Of three, the one that the other two contradict is wrong. */
+export function checkClocks(clocks: readonly [host: string, aheadMs: number][]): Check[] {
+  const middle = clocks.map(([, aheadMs]) => aheadMs).sort((one, other) => one - other)[clocks.length > 2 ? 1 : 0] ?? 0
+  return clocks.map(([host, aheadMs]) => {
+    const text = `${host}: ${((aheadMs - middle) / 1_000).toFixed(1)} s from the other clocks`
+    return check(Math.abs(aheadMs - middle) < MOST_APART_MS, text, `chronyc makestep  # on ${host}`)
+  })
+}

@@ -1,0 +1,81 @@
+// Checks MongoDB: its version, that a majority commits, its members, its indexes and shard keys.
+import { type Document, MongoServerError } from 'mongodb'
+import { type Check, check, note } from './check.ts'
+
+export interface MongodbDeps {
+  /** The name of Sluice's database. */
+  database: string
+  /** Sends a command that changes nothing. */
+  ask: (database: string, command: Document) => Promise<Document>
+  /** Commits a small write of a majority, as workers do. */
+  probe: () => Promise<void>
+  listSources: 'on' | 'off'
+  searchQuotes: 'on' | 'off'
+}
+
+const OLDEST = 4.4
+const MEMBERS = 3
+const COLLECTION_ABSENT = 26
+const SHARD_KEYS = { sources: { _id: 1 }, quotes: { sourceId: 1 }, writers: { _id: 'hashed' } }
+
+type ChecksOf = (reply: Document) => Check[]
+
+const shell = (script: string) => `mongosh "$MONGODB_URL" --eval '${script}'`
+
+/** Checks MongoDB. @throws the driver's error if it can't be reached. */
+export async function checkMongodb({ database, probe, ...deps }: MongodbDeps): Promise<Check[]> {
+  const checks: Check[] = []
+  /** Adds what the reply shows, or why there is none. */
+  async function ask(what: string, of: string, command: Document, checksOf: ChecksOf): Promise<void> {
+    try {
+      checks.push(...checksOf(await deps.ask(of, command)))
+    } catch (error) {
+      if (!(error instanceof MongoServerError)) throw error
+      if (error.code !== COLLECTION_ABSENT) checks.push(note(`${what} can’t be asked: ${error.message}`))
+    }
+  }
+  const askIndexes = (collection: string, field: string) =>
+    ask(`the indexes of ${collection}`, database, { listIndexes: collection }, ({ cursor }) => {
+      const isThere = cursor.firstBatch.some(({ key, partialFilterExpression, hidden }: Document) => {
+        return Object.keys(key)[0] === field && key[field] === 1 && !partialFilterExpression && !hidden
+      })
+      const create = `db.${collection}.createIndex({ "${field}": 1 }, { name: "${field.replace('meta.', '')}_1" })`
+      return [check(isThere, `index of ${collection} by ${field}${isThere ? '' : ': missing'}`, shell(create))]
+    })
+
+  let isSharded = false
+  await ask('the version', 'admin', { buildInfo: 1 }, ({ version }) => {
+    const upgrade = 'sudo apt-get install -y mongodb-org  # on each member'
+    return [check(Number.parseFloat(version) >= OLDEST, `version: ${version} (at least ${OLDEST})`, upgrade)]
+  })
+  await ask('the members', 'admin', { hello: 1 }, ({ msg, setName, hosts = [] }) => {
+    isSharded = msg === 'isdbgrid'
+    const text = `replica set: ${setName ?? 'none'}, members: ${hosts.length} (in production at least ${MEMBERS})`
+    if (isSharded) return []
+    return [hosts.length < MEMBERS ? note(text, setName && shell('rs.add("HOST:27017")')) : { state: 'ok', text }]
+  })
+  await ask('the default write concern', 'admin', { getDefaultRWConcern: 1 }, ({ defaultWriteConcern }) => {
+    const text = `default write concern: ${JSON.stringify(defaultWriteConcern ?? {})}; Sluice’s own writes name majority`
+    const set = 'db.adminCommand({ setDefaultRWConcern: 1, defaultWriteConcern: { w: "majority" } })'
+    return [defaultWriteConcern?.w === 'majority' ? { state: 'ok', text } : note(text, shell(set))]
+  })
+  const fault = await probe().then(() => undefined, String)
+  const status = 'rs.status().members.map(m => [m.name, m.stateStr])'
+  checks.push(check(!fault, `a majority commits: ${fault ?? 'yes'}`, shell(status)))
+  await askIndexes('quotes', 'sourceId')
+  if (deps.listSources === 'on') await askIndexes('sources', 'meta.listKey')
+  for (const one of deps.searchQuotes === 'on' ? ['quotes', 'sources'] : []) await askIndexes(one, 'externalId')
+  if (!isSharded) return checks
+  const filter = { _id: { $regex: `^${database}\\.` }, dropped: { $ne: true }, unsplittable: { $ne: true } }
+  await ask('the shard keys', 'config', { find: 'collections', filter }, ({ cursor }) =>
+    Object.entries(SHARD_KEYS).map(([collection, wanted]) => {
+      const name = `${database}.${collection}`
+      const key = JSON.stringify(wanted)
+      const found = JSON.stringify(cursor.firstBatch.find(({ _id }: Document) => _id === name)?.key)
+      const reshard = `db.adminCommand({ reshardCollection: "${name}", key: ${key} })`
+      const shard = found ? reshard : `sh.shardCollection("${name}", ${key})`
+      return check(found === key, `shard key of ${collection}: ${found ?? 'none'}, should be ${key}`, shell(shard))
+    }),
+  )
+  return checks
+}
