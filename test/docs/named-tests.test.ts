@@ -3,7 +3,7 @@ import { test } from 'vitest'
 import { exists, namedTests, rowsWithoutTest } from './named-tests.ts'
 import { readDocument } from './names.ts'
 
-for (const path of ['SECURITY.md', 'docs/reliability.md']) {
+for (const path of ['SECURITY.md', 'docs/reliability.md', 'docs/scaling.md']) {
   test(`each row of ${path} names a test that exists`, () => {
     const document = readDocument(path)
     const named = namedTests(document)

@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url'
 import { apiMetrics } from '@sluice/api/metrics'
 import { apiSettings, IMPORT_ITEMS } from '@sluice/api/settings'
 import { FAULT_CODES, LIMIT_DETAILS, type LimitName, PROBLEMS, SERVICES } from '@sluice/contract'
@@ -6,8 +7,12 @@ import { formats } from '@sluice/formats'
 import { type Declarations, type MetricDeclarations, mongoMetrics, processMetrics, processSettings } from '@sluice/ops'
 import { workerMetrics } from '@sluice/worker/metrics'
 import { workerSettings } from '@sluice/worker/settings'
+import { readResults } from '../../bench/src/report/results.ts'
+import { scalingTables } from '../../bench/src/scaling/tables.ts'
 
-/** What the documents say by tables and lists that are made from the code, by the name that stands in the document. */
+const results = await readResults(fileURLToPath(new URL('../../bench/results', import.meta.url)))
+
+/** What the documents say by tables and lists that are made from the code and the results of the bench, by the name that stands in the document. */
 export const tables: Readonly<Record<string, () => string>> = {
   'settings-process': () => settings(processSettings),
   'settings-api': () => settings(ownOf(apiSettings, processSettings)),
@@ -22,6 +27,7 @@ export const tables: Readonly<Record<string, () => string>> = {
   'fault-codes': () => listOf(FAULT_CODES),
   services: () => listOf(SERVICES),
   formats: importFormats,
+  ...scalingTables(results),
 }
 
 /** The declarations that are not shared with other processes. */

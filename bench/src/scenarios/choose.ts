@@ -1,4 +1,5 @@
 import { OptionsError } from '../options.ts'
+import { bytes } from './bytes.ts'
 import { crowdingImport } from './crowding-import.ts'
 import { endurance } from './endurance.ts'
 import { fullQueue } from './full-queue.ts'
@@ -22,6 +23,7 @@ export const scenarios: readonly Scenario[] = [
   importCommand,
   replicas,
   workers,
+  bytes,
   openLoop,
   endurance,
   longThread,
