@@ -37,6 +37,7 @@ const LOSSES = [
   { kind: 'Sentinel', isKilled: true, replicas: 1 },
   { kind: 'Sentinel', isKilled: false, replicas: 0 },
   { kind: 'a cluster', isKilled: true, replicas: 0 },
+  { kind: 'a cluster', isKilled: false, replicas: 0 },
 ] as const
 /** How long the replicas' link is cut before the primary is killed: what is accepted meanwhile may be lost. */
 const CUT_MS = 400

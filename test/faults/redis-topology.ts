@@ -97,11 +97,12 @@ export async function createStartNode(t: TestScope, program: string): Promise<St
   }
 }
 
+const NOTHING = Buffer.alloc(0)
+
 /** Opens a proxy before a server, which can cut it off from all but its clients. */
 async function openPeerProxy(t: TestScope): Promise<PeerProxy> {
   const port = await freePort()
   let isCut = false
-  const NOTHING = Buffer.alloc(0)
   const proxy = createTcpProxy(port, (): Gate => {
     let isPeer = false
     return {
@@ -168,15 +169,43 @@ export async function startSentinels(t: TestScope, program: string, replicaEnv =
   }
 }
 
+/** Where the header of a message on the bus of a cluster has the id of its sender. */
+const SENDER = [40, 80] as const
+
+/** Opens a proxy before the bus port of a node. It withholds everything to and from nodes that are cut off. */
+async function openBusProxy(t: TestScope, isCutOff: (id: string | undefined) => boolean) {
+  const node: { id?: string } = {}
+  const port = await freePort()
+  const proxy = createTcpProxy(port, (): Gate => {
+    let sender: string | undefined
+    const pass = (chunk: Buffer) => (isCutOff(sender) || isCutOff(node.id) ? NOTHING : chunk)
+    return {
+      toServer(chunk) {
+        sender ??= chunk.toString('latin1', ...SENDER)
+        return pass(chunk)
+      },
+      toClient: pass,
+    }
+  })
+  t.onTestFinished(proxy.shut)
+  return { node, port, open: proxy.open }
+}
+
 const SLOTS = 16_384
 
 /** Starts a cluster of three primaries, with a replica each. */
 export async function startCluster(t: TestScope, program: string, queue: string, replicaEnv = {}): Promise<Topology> {
   const start = await createStartNode(t, program)
   const args = [...LIKE_START, '--cluster-enabled', 'yes', '--cluster-node-timeout', String(DOWN_AFTER_MS)]
+  const cutOff = new Set<string>()
   const startNode = async (env?: Record<string, string>, own: readonly string[] = []) => {
-    const busPort = String(await freePort())
-    return { busPort, ...(await start([...args, '--cluster-port', busPort, ...own], env)) }
+    const bus = await openBusProxy(t, (id) => id !== undefined && cutOff.has(id))
+    const port = await freePort()
+    const ports = ['--cluster-port', String(port), '--cluster-announce-bus-port', String(bus.port)]
+    const node = await start([...args, ...ports, ...own], env)
+    await bus.open(port)
+    bus.node.id = String(await node.send('CLUSTER', 'MYID'))
+    return { id: bus.node.id, busPort: bus.port, ...node }
   }
   const startPrimary = async () => {
     const proxy = await openPeerProxy(t)
@@ -199,7 +228,7 @@ export async function startCluster(t: TestScope, program: string, queue: string,
   const knows = async (node: RedisNode) => String(await node.send('CLUSTER', 'NODES')).split('\n').length > nodes.length
   for (const node of nodes) await until('nodes that know each other', () => knows(node))
   for (const [at, replica] of replicas.entries()) {
-    const id = String(await primaries[at]?.send('CLUSTER', 'MYID'))
+    const { id = '' } = primaries[at] ?? {}
     await until('a replica that follows', () => replica.send('CLUSTER', 'REPLICATE', id).catch(() => false))
   }
   for (const primary of primaries) await until('a replica in sync', async () => (await inSync(primary)) === 1)
@@ -219,7 +248,10 @@ export async function startCluster(t: TestScope, program: string, queue: string,
   return {
     url: `redis+cluster://${seeds.map(({ proxy: { port } }) => `127.0.0.1:${port}`).join(',')}`,
     nodes: [owner, ...nodes.filter((node) => node !== owner)],
-    cutReplicas: owner.proxy.cut,
+    cutReplicas() {
+      owner.proxy.cut()
+      cutOff.add(owner.id)
+    },
     primaryAfter: (old) =>
       until('another owner', async () => {
         for (const node of nodes) if (node !== old && (await owns(node))) return node

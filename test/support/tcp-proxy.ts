@@ -76,7 +76,8 @@ export function createTcpProxy(port: number, gate: () => Gate = () => OPEN_GATE)
     },
     async shut() {
       const closed = new Promise((resolve) => (server === undefined ? resolve(undefined) : server.close(resolve)))
-      for (const socket of sockets) socket.resetAndDestroy()
+      // A socket that is being shut down can't be reset: its handle would stay open.
+      for (const socket of sockets) socket.writableEnded ? socket.destroy() : socket.resetAndDestroy()
       await closed
     },
     freeze() {
