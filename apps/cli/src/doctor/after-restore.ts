@@ -22,10 +22,8 @@ export async function afterRestore(redis: Redis, keys: QueueKeys, commands: Stor
       ),
     )
   }
-  const removed = await forgetAnswers(redis, keys)
+  const keysGone = await forgetAnswers(redis, keys)
   const digests = await forgetDigests(commands)
-  const ofRedis = Object.entries({ claim: 'idempotency key', retained: 'retained result', import: 'import' })
-    .map(([kind, noun]) => counted(removed.get(kind) ?? 0, noun))
-    .join(', ')
-  return `Removed: digests of ${counted(digests, 'source')}; from Redis ${ofRedis}, and all other results of jobs.`
+  const answers = 'idempotency keys, results of jobs, and imports'
+  return `Removed: the digests of ${counted(digests, 'source')}, and ${counted(keysGone, 'key')} of Redis (${answers}).`
 }

@@ -9,22 +9,18 @@ const KEYS_AT_ONCE = 1_000
  * completed last stays: it says what happened, and so what to post again. Jobs stay, too.
  */
 const ANSWERS = /^(claims?|results|newest-results|transient|retained|imports?)(:|$)/
-/** The key of a claim, of a retained result, or of an import. */
-const COUNTED = /^(claim|retained|import):(?!age$|bytes$)[^:]+(:about)?$/
 
 /**
- * Removes them in steps of about a millisecond, and returns how many there were, by kind. No process may answer or
+ * Removes them in steps of about a millisecond, and returns how many keys of Redis there were. No process may answer or
  * complete jobs meanwhile. If it is interrupted, call it again.
  */
-export async function forgetAnswers(redis: Redis, { base }: QueueKeys): Promise<Map<string, number>> {
-  const removed = new Set<string>()
+export async function forgetAnswers(redis: Redis, { base }: QueueKeys): Promise<number> {
+  let removed = 0
   for (let cursor: string | undefined; cursor !== '0'; ) {
     const [next, keys] = await redis.scan(cursor ?? '0', 'MATCH', `${base}*`, 'COUNT', KEYS_AT_ONCE)
     const answers = keys.filter((key) => ANSWERS.test(key.slice(base.length)))
-    if (answers.length > 0) await redis.unlink(answers)
-    for (const key of answers) removed.add(key.slice(base.length))
+    if (answers.length > 0) removed += await redis.unlink(answers)
     cursor = next
   }
-  const kinds = Map.groupBy(removed, (name) => COUNTED.exec(name)?.[1] ?? '')
-  return new Map(Array.from(kinds, ([kind, names]) => [kind, names.length]))
+  return removed
 }
