@@ -61,6 +61,9 @@ describe.skipIf(program === undefined)('Redis whose primary fails, under Sentine
       const posted = await load.stop()
       await openQueue(t, sluice.settings).drained()
       failure.assertSoon()
+      const twice = storedTwice(sluice)
+      assert(twice.length <= IN_HAND, `${twice.length} jobs ran twice`)
+      await t.annotate(`${twice.length} jobs ran twice`)
       assert.deepEqual(await readDifferences(sluice.db, posted, { afterCrash: true }), { lost: [], ...NO_DIFFERENCES })
       assert.deepEqual(await loadOf(t, sluice), [0, 0, 0])
     })
@@ -115,6 +118,15 @@ describe.skipIf(program === undefined)('Redis whose primary fails, under Sentine
       assert.deepEqual(await loadOf(t, sluice), [0, 0, 0])
     })
 })
+
+/** The most jobs that workers have in hand at once: each caller waits for one, and every fourth post does not wait. */
+const IN_HAND = 2 * CALLERS
+
+/** The ids of the jobs that workers stored more than once. */
+function storedTwice({ workers }: TestSluice): unknown[] {
+  const stored = workers.flatMap(({ log }) => log.filter(({ msg }) => msg === 'job.stored').map(({ jobId }) => jobId))
+  return stored.filter((id, at) => stored.indexOf(id) < at)
+}
 
 /** Callers learn so soon after a failover that their job was lost. */
 const LEARNED_MS = 2_000
