@@ -9,7 +9,7 @@ import { describe, test } from 'vitest'
 import { postSteadily } from '../support/post-steadily.ts'
 import { aThread, postThread } from '../support/post-thread.ts'
 import { hasPrometheus, promtool, readDocumented, startPrometheus } from '../support/start-prometheus.ts'
-import { startSluice, type TestSluice } from '../support/start-sluice.ts'
+import { startSluice, type TestSluice, untilKeyIsKnown } from '../support/start-sluice.ts'
 import { until } from '../support/until.ts'
 import { createCaller } from './support/caller.ts'
 import { metricsOf, readMetric } from './support/until-metric.ts'
@@ -107,6 +107,7 @@ describe('the metrics of a running Sluice', () => {
 
   test('the API and `sluice status` show what the heartbeats tell, to an operator', async () => {
     const { key } = await createKey(sluice.db, { role: 'operator', name: 'on call' })
+    await untilKeyIsKnown(sluice.url, key)
     const { status, text } = await createCaller({ url: sluice.url, key }).get('/admin/overview')
     assert.equal(status, 200, text)
     const { processes: seen, lastHour }: Status = JSON.parse(text)

@@ -71,6 +71,7 @@ describe('the commands that the processes send to MongoDB', () => {
     await run('doctor', '--repair')
 
     const { key } = await createKey(db, { role: 'operator', name: 'on call' })
+    await untilKeyIsKnown(url, key)
     assert.equal((await createCaller({ url, key }).get(`/admin/find?q=${id}`)).status, 200)
     const origin = `http://127.0.0.1:${Object(address).port}`
     const form = {
