@@ -117,6 +117,7 @@ function systemProblem(error: unknown): string | undefined {
     case 'EACCES':
     case 'EPERM':
     case 'EROFS':
+    case 'ENOENT':
       return `A file can't be written${place}: ${messageOf(error)}. Name a folder that can be written with --state-dir (checkpoint and rejected file) or --temp-dir (sorting).`
     default:
       return typeof code === 'string' && /^E[A-Z]+$/.test(code) ? messageOf(error) : undefined
