@@ -1,25 +1,22 @@
 // What Sluice's processes send to MongoDB: each command goes to the shards of its threads, and needs no more rights than
 // docs/operating.md gives.
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
-import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
 import { runInNewContext } from 'node:vm'
 import type { SourceDocument } from '@sluice/store'
 import { sourceIdOf } from '@sluice/store/ids'
 import { createKey } from '@sluice/store/keys'
-import { beforeSuite, runtimeEnv, startProcess } from '@sluice/test-support'
+import { beforeSuite, startProcess } from '@sluice/test-support'
 import type { Document } from 'mongodb'
 import { describe, test } from 'vitest'
 import { recordCommands } from '../support/record-commands.ts'
+import { runSluice } from '../support/run-sluice.ts'
 import { prepareSluice, untilKeyIsKnown } from '../support/start-sluice.ts'
 import { openTcpProxy } from '../support/tcp-proxy.ts'
 import { createCaller } from './support/caller.ts'
 import { storedIn } from './support/read-reply.ts'
 import { someThread } from './support/some-thread.ts'
 
-const CLI = fileURLToPath(import.meta.resolve('../../apps/cli/src/main.ts'))
 const PROCESSES = ['sluiceApi', 'sluiceWorker', 'sluiceDashboard', 'sluiceOperator'] as const
 const SHARD_KEYS: Readonly<Record<string, string>> = { sources: '_id', quotes: 'sourceId', writers: '_id' }
 
@@ -38,8 +35,10 @@ describe('the commands that the processes send to MongoDB', () => {
     const dashboard = startProcess(t, 'apps/dashboard/src/main.ts', { ...sluice.settings, ...forDashboard })
     const { address } = await dashboard.line(({ msg }) => msg === 'dashboard.listening')
 
-    const env = { ...runtimeEnv(), ...sluice.settings, ...forOperator }
-    const run = (...args: string[]) => promisify(execFile)(process.execPath, [CLI, ...args], { env })
+    const run = async (...args: string[]) => {
+      const { code, stderr } = await runSluice({ settings: { ...sluice.settings, ...forOperator } }, ...args)
+      assert.equal(code, 0, stderr)
+    }
     await run('keys', 'create', '--tenant', 'acme', '--name', 'importer')
     await run('keys', 'list')
     await run('keys', 'revoke', 'importer')

@@ -1,5 +1,5 @@
+import { commandOf, isCommand, splitMessages } from '../support/mongodb-messages.ts'
 import type { Gate } from '../support/tcp-proxy.ts'
-import { splitMessages } from './split-messages.ts'
 
 /**
  * Lets a process's writes through until the n-th is done. Afterwards it lets nothing through: neither that write's
@@ -11,17 +11,10 @@ export interface WriteStop {
   reached: Promise<void>
 }
 
-const OP_MSG = 2013
-/**
- * After a header of 16 bytes come flags (4), a section's kind (1), a document's length (4), and the type of its first
- * element (1).
- */
-const NAME_AT = 16 + 4 + 1 + 4 + 1
 const WRITES = new Set(['insert', 'update', 'delete'])
 
 /**
- * Counts the write commands of all connections of a process (MongoDB's wire protocol, OP_MSG, of which the first
- * element's name is the command's), so that it can be stopped between any two of them.
+ * Counts the write commands of all connections of a process, so that it can be stopped between any two of them.
  */
 export function stopAfterWrites(n: number): WriteStop {
   const reached = Promise.withResolvers<void>()
@@ -56,6 +49,7 @@ export function stopAfterWrites(n: number): WriteStop {
 }
 
 function isWrite(message: Buffer): boolean {
-  if (message.readInt32LE(12) !== OP_MSG) return false
-  return WRITES.has(message.toString('latin1', NAME_AT, message.indexOf(0, NAME_AT)))
+  if (!isCommand(message)) return false
+  const [name = ''] = Object.keys(commandOf(message))
+  return WRITES.has(name)
 }

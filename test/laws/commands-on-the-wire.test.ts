@@ -4,8 +4,8 @@ import { mongoCommands, probeStore } from '@sluice/store'
 import { requiredUrl } from '@sluice/test-support'
 import { BSON, MongoClient, Timestamp } from 'mongodb'
 import { describe, type TestContext, test } from 'vitest'
-import { splitMessages } from '../faults/split-messages.ts'
-import { commandOf, isCommand } from '../support/record-commands.ts'
+import { commandOf, isCommand, splitMessages } from '../support/mongodb-messages.ts'
+import { recordCommands } from '../support/record-commands.ts'
 import { type Gate, openTcpProxy } from '../support/tcp-proxy.ts'
 
 /** @param limitMs the time limit of each command. */
@@ -23,17 +23,13 @@ async function openCommands(t: TestContext, gate: () => Gate, limitMs?: number) 
 describe('a sum of quotes', () => {
   for (const isReplicated of [true, false]) {
     test(`reads ${isReplicated ? "after the last write by the cluster's clock" : 'with majority on a server without replicas'}`, async (t) => {
-      const sums: BSON.Document[] = []
+      const recorded = recordCommands()
       let time = 0
       let writtenAt: Timestamp | undefined
       const { commands } = await openCommands(t, () => {
-        const [split, splitReplies] = [splitMessages(), splitMessages()]
+        const splitReplies = splitMessages()
         return {
-          toServer: (chunk) =>
-            split(chunk, (message) => {
-              if (isCommand(message) && 'aggregate' in commandOf(message)) sums.push(commandOf(message))
-              return true
-            }),
+          ...recorded.gate(),
           toClient(chunk) {
             const replies: Buffer[] = []
             splitReplies(chunk, (message) => replies.push(message) > 0)
@@ -56,6 +52,7 @@ describe('a sum of quotes', () => {
       assert.deepEqual(await commands.sumQuotes([source]), [{ _id: source, wordCount: 4, quoteCount: 1 }])
       assert.equal(writtenAt !== undefined, isReplicated)
       const expected = { level: 'majority', ...(writtenAt && { afterClusterTime: writtenAt }) }
+      const sums = recorded.commands.filter((command) => 'aggregate' in command)
       assert.deepEqual(
         sums.map(({ readConcern }) => readConcern),
         [expected],
@@ -91,17 +88,12 @@ test('a build of indexes that takes longer than a command may is no failure', as
 })
 
 test('a probe writes to every shard', async (t) => {
-  const updates: BSON.Document[] = []
-  const { commands, db } = await openCommands(t, () => {
-    const split = splitMessages()
-    const record = (message: Buffer) => {
-      if (isCommand(message)) updates.push(...(commandOf(message).updates ?? []))
-      return true
-    }
-    return { toServer: (chunk) => split(chunk, record), toClient: (chunk) => chunk }
-  })
+  const recorded = recordCommands()
+  const { commands, db } = await openCommands(t, recorded.gate)
   await probeStore(commands, 100)
   await probeStore(commands, 0)
   assert.equal(await db.collection('writers').countDocuments(), 1)
+  const updates = recorded.commands.flatMap(({ updates = [] }) => updates)
+  assert(updates.length > 0)
   for (const { q, multi } of updates) assert.deepEqual([typeof q._id, multi], ['object', true])
 })

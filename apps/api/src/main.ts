@@ -1,5 +1,4 @@
 // The API process: reads its settings, connects, builds the app, listens, and stops in order.
-
 import { randomUUID } from 'node:crypto'
 import {
   checkOf,

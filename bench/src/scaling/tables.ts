@@ -1,5 +1,4 @@
 // The tables of docs/scaling.md.
-
 import { PLACES } from '../measure/bytes-of.ts'
 import { digits } from '../report/format.ts'
 import type { Result } from '../report/result.ts'

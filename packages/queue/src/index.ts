@@ -42,6 +42,7 @@ export {
   connectFailFast,
   connectLike,
   connectRetrying,
+  infoField,
   pingRedis,
   redisFaults,
   watchRedis,

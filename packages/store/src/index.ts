@@ -23,6 +23,7 @@ export type {
 } from './mongodb/commands.ts'
 export { connectStore, PROBE_MS, probeStore, type StoreConnection } from './mongodb/connect-store.ts'
 export { mongoCommands, processRuntime } from './mongodb/mongo-commands.ts'
+export { indexesOf } from './mongodb/rare-commands.ts'
 export { isRefused, RefusedWriteError, StoreAwayError } from './mongodb/store-errors.ts'
 export { type Finding, type Findings, forgetDigests, repairSources } from './write/doctor.ts'
 export { PausedTooLongError } from './write/guarded-writes.ts'

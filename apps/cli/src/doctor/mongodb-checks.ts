@@ -1,4 +1,5 @@
 // Checks MongoDB: its version, that a majority commits, its members, its indexes and shard keys.
+import { indexesOf } from '@sluice/store'
 import { type Document, MongoServerError } from 'mongodb'
 import { type Check, check, note } from './check.ts'
 
@@ -34,14 +35,16 @@ export async function checkMongodb({ database, probe, ...deps }: MongodbDeps): P
       if (error.code !== COLLECTION_ABSENT) checks.push(note(`${what} can’t be asked: ${error.message}`))
     }
   }
-  const askIndexes = (collection: string, field: string) =>
-    ask(`the indexes of ${collection}`, database, { listIndexes: collection }, ({ cursor }) => {
-      const isThere = cursor.firstBatch.some(({ key, partialFilterExpression, hidden }: Document) => {
-        return Object.keys(key)[0] === field && key[field] === 1 && !partialFilterExpression && !hidden
-      })
-      const create = `db.${collection}.createIndex({ "${field}": 1 }, { name: "${field.replace('meta.', '')}_1" })`
-      return [check(isThere, `index of ${collection} by ${field}${isThere ? '' : ': missing'}`, shell(create))]
-    })
+  const askIndexes = (collection: string, indexes: Readonly<Record<string, string>>) =>
+    ask(`the indexes of ${collection}`, database, { listIndexes: collection }, ({ cursor }) =>
+      Object.entries(indexes).map(([name, field]) => {
+        const isThere = cursor.firstBatch.some(({ key, partialFilterExpression, hidden }: Document) => {
+          return Object.keys(key)[0] === field && key[field] === 1 && !partialFilterExpression && !hidden
+        })
+        const create = `db.${collection}.createIndex({ "${field}": 1 }, { name: "${name}" })`
+        return check(isThere, `index of ${collection} by ${field}${isThere ? '' : ': missing'}`, shell(create))
+      }),
+    )
 
   let isSharded = false
   await ask('the version', 'admin', { buildInfo: 1 }, ({ version }) => {
@@ -62,9 +65,9 @@ export async function checkMongodb({ database, probe, ...deps }: MongodbDeps): P
   const fault = await probe().then(() => undefined, String)
   const status = 'rs.status().members.map(m => [m.name, m.stateStr])'
   checks.push(check(!fault, `a majority commits: ${fault ?? 'yes'}`, shell(status)))
-  await askIndexes('quotes', 'sourceId')
-  if (deps.listSources === 'on') await askIndexes('sources', 'meta.listKey')
-  for (const one of deps.searchQuotes === 'on' ? ['quotes', 'sources'] : []) await askIndexes(one, 'externalId')
+  const wanted = indexesOf({ listsSources: deps.listSources === 'on', searchesQuotes: deps.searchQuotes === 'on' })
+  for (const [collection, indexes] of Object.entries(wanted))
+    if (Object.keys(indexes).length > 0) await askIndexes(collection, indexes)
   if (!isSharded) return checks
   const filter = { _id: { $regex: `^${database}\\.` }, dropped: { $ne: true }, unsplittable: { $ne: true } }
   await ask('the shard keys', 'config', { find: 'collections', filter }, ({ cursor }) =>

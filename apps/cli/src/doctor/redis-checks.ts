@@ -1,6 +1,6 @@
 // Checks Redis: whether it keeps what it accepts, its replicas, its layout, and the processes that use it.
 import type { SeenProcess } from '@sluice/contract'
-import { ALIVE_MS, createReadOverview, LAYOUT, type QueueKeys, type Redis, redisFaults } from '@sluice/queue'
+import { ALIVE_MS, createReadOverview, infoField, LAYOUT, type QueueKeys, type Redis, redisFaults } from '@sluice/queue'
 import { printable } from '../terminal.ts'
 import { type Check, check, note, readClock } from './check.ts'
 
@@ -19,7 +19,7 @@ export async function checkRedis(redis: Redis, keys: QueueKeys, minMemory: numbe
   const { remoteAddress, remotePort } = redis.stream
   const cli = `redis-cli -h ${remoteAddress} -p ${remotePort}`
   const set = (setting: string) => `${cli} config set ${setting}  # and in its redis.conf`
-  const numberOf = (name: string) => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1] ?? 0)
+  const numberOf = (name: string) => Number(infoField(info, name) ?? 0)
   // A managed Redis, and the least rights that Sluice needs, have no CONFIG.
   const ask = async (name: string) => String(await redis.config('GET', name).catch(() => '')).split(',')[1]
   const [fsync, minReplicas] = [await ask('appendfsync'), await ask('min-replicas-to-write')]

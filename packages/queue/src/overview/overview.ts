@@ -3,6 +3,7 @@ import { type Overview, QUEUED_STATES, type SeenProcess } from '@sluice/contract
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import { LANES } from '../job/job.ts'
+import { infoField } from '../redis/redis-connections.ts'
 import { asList, openScript } from '../redis/script.ts'
 
 const TENANTS = 10
@@ -53,7 +54,7 @@ export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise
       readProcesses(at),
       redis.info('memory'),
     ])
-    const memory = (name: string) => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1] ?? 0)
+    const memory = (name: string) => Number(infoField(info, name) ?? 0)
     const away = processes.flatMap(({ storeAwayMs, seenMsAgo }) =>
       storeAwayMs !== undefined && seenMsAgo < ALIVE_MS ? storeAwayMs + seenMsAgo : [],
     )

@@ -26,7 +26,7 @@ const DISCONNECT_MS = 200
 /** Sentinels and nodes are asked for the primary one after the other, and then from the first again after a pause. */
 const ASK_MS = 500
 const ASK_EVERY_MS = 500
-/** The pause before we connect again to a Sentinel that tells us of failovers. */
+/** The pause before we connect again to a Sentinel, which announces failovers. */
 const RECONNECT_MS = 10_000
 
 type OnError = Parameters<AbstractConnector['connect']>[0]

@@ -149,7 +149,7 @@ export async function watchRedis(redis: Redis, { onFault, minMemory, warn }: Red
 
 /** Finds faults in the reply of INFO, each with the command that fixes it. @param minMemory in bytes. */
 export function redisFaults(info: string, minMemory: number): Record<'eviction' | 'others', string[]> {
-  const field = (name: string) => new RegExp(`^${name}:(\\S+)`, 'm').exec(info)?.[1]
+  const field = (name: string) => infoField(info, name)
   const policy = field('maxmemory_policy') ?? 'noeviction'
   // Without a limit of its own, Redis may use all of its machine's memory.
   const memory = Number(field('maxmemory')) || Number(field('total_system_memory'))
@@ -164,4 +164,9 @@ export function redisFaults(info: string, minMemory: number): Record<'eviction' 
     `Give it more: \`redis-cli config set maxmemory ${minMemory}\`, and \`maxmemory ${minMemory}\` in redis.conf; or lower the bounds of the queue.`
   const others = [...(field('aof_enabled') === '0' ? [durability] : []), ...(memory < minMemory ? [size] : [])]
   return { eviction: policy === 'noeviction' ? [] : [eviction], others }
+}
+
+/** Reads a field of INFO. Undefined if this Redis has none, or hides it. */
+export function infoField(info: string, name: string): string | undefined {
+  return new RegExp(`^${name}:(\\S+)`, 'm').exec(info)?.[1]
 }

@@ -12,7 +12,13 @@ const PAGE = { projection: { wordCount: 1, quoteCount: 1, meta: 1 }, sort: { _id
 
 const QUERIES_AT_ONCE = 8
 
-const EXTERNAL_ID = { externalId_1: 'externalId' } as const
+/** The indexes that workers create, by collection: their names, each with its one field. */
+export function indexesOf({ listsSources, searchesQuotes }: Pick<CommandOptions, 'listsSources' | 'searchesQuotes'>) {
+  const externalId = searchesQuotes && { externalId_1: 'externalId' }
+  const quotes: Record<string, string> = { sourceId_1: 'sourceId', ...externalId }
+  const sources: Record<string, string> = { ...(listsSources && { listKey_1: 'meta.listKey' }), ...externalId }
+  return { quotes, sources }
+}
 
 /** Finds documents in queries of at most `IDS_PER_QUERY` ids, some of which run at the same time. */
 export async function findInQueries<Found>(
@@ -36,7 +42,7 @@ export function rareCommands(
   db: Db,
   within: <Reply>(command: string, send: (signal: AbortSignal) => Promise<Reply>) => Promise<Reply>,
   writtenAt: () => Timestamp | undefined,
-  { listsSources, searchesQuotes }: CommandOptions,
+  options: CommandOptions,
 ): Pick<StoreCommands, 'sumQuotes' | 'scanSources' | 'createIndexes'> {
   const sources = db.collection<SourceDocument>('sources', PRIMARY)
   return {
@@ -66,14 +72,13 @@ export function rareCommands(
       }
     },
     async createIndexes() {
-      await build('quotes', { sourceId_1: 'sourceId', ...(searchesQuotes && EXTERNAL_ID) })
-      const ofSources = { ...(listsSources && { listKey_1: 'meta.listKey' }), ...(searchesQuotes && EXTERNAL_ID) }
-      if (listsSources || searchesQuotes) await build('sources', ofSources)
+      for (const [collection, fields] of Object.entries(indexesOf(options))) await build(collection, fields)
     },
   }
   /** MongoDB goes on with a build whose client has left, so a build that takes longer is no failure. */
   async function build(collection: string, fields: Readonly<Record<string, string>>): Promise<void> {
     const indexes = Object.entries(fields).map(([name, field]) => ({ name, key: { [field]: 1 } }))
+    if (indexes.length === 0) return
     const command = { createIndexes: collection, indexes }
     try {
       await within('createIndexes', (signal) => db.command(command, { ...PRIMARY, signal }))
