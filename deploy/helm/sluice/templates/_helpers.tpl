@@ -96,6 +96,9 @@ spec:
             {{- range $secrets }}
             - { name: {{ . }}_FILE, value: /etc/sluice/{{ . }} }
             {{- end }}
+            {{- if $values.caConfigMap }}
+            - { name: NODE_EXTRA_CA_CERTS, value: /etc/sluice-ca/ca.crt }
+            {{- end }}
             {{- range $name, $value := $settings }}
             - { name: {{ $name }}, value: {{ $value | quote }} }
             {{- end }}
@@ -124,6 +127,9 @@ spec:
           volumeMounts:
             - { name: tmp, mountPath: /tmp }
             - { name: secret, mountPath: /etc/sluice, readOnly: true }
+            {{- if $values.caConfigMap }}
+            - { name: ca, mountPath: /etc/sluice-ca, readOnly: true }
+            {{- end }}
       volumes:
         - name: tmp
           {{- toYaml ($own.spillVolume | default (dict "emptyDir" (dict "sizeLimit" "64Mi"))) | nindent 10 }}
@@ -135,6 +141,10 @@ spec:
               {{- range $secrets }}
               - { key: {{ . }}, path: {{ . }} }
               {{- end }}
+        {{- with $values.caConfigMap }}
+        - name: ca
+          configMap: { name: {{ . }} }
+        {{- end }}
 {{- end }}
 
 {{- define "sluice.disruptionBudget" -}}

@@ -3,13 +3,7 @@
 import { connect as connectTcp, isIP } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { connect as connectTls } from 'node:tls'
-import {
-  AbstractConnector,
-  type RedisOptions as AllOptions,
-  Redis,
-  type SentinelConnectionOptions,
-  SentinelConnector,
-} from 'ioredis'
+import { AbstractConnector, type RedisOptions as AllOptions, Redis } from 'ioredis'
 
 /** Where a queue is. */
 export interface QueueAddress {
@@ -55,10 +49,12 @@ export function serverOf(redis: Redis): Server {
 /** Opens a connection to the primary. It and all of its duplicates lead to the same server, also after a failover. */
 export function openPrimary({ redisUrl, queue }: QueueAddress, options: RedisOptions): Redis {
   const server = createOneServer()
-  const { kind, endpoints, access, sentinel } = readUrl(redisUrl)
-  const findNode = kind === 'cluster' ? createFindOwner(endpoints, access, `{${queue}}`) : async () => endpoints[0]
+  const { kind, endpoints, access, asked, name } = readUrl(redisUrl)
+  const findPrimary =
+    kind === 'server'
+      ? async () => endpoints[0]
+      : createFindPrimary(endpoints, asked, kind === 'sentinel' ? askSentinel(name) : askNode(`{${queue}}`))
 
-  /** Connects to the server that the URL names, or to the node of the cluster that owns the queue's slot. */
   class PrimaryConnector extends AbstractConnector {
     private onError: OnError = () => {}
 
@@ -69,9 +65,10 @@ export function openPrimary({ redisUrl, queue }: QueueAddress, options: RedisOpt
     async connect(onError: OnError): Promise<Stream> {
       this.connecting = true
       this.onError = onError
-      const endpoint = await findNode(onError, () => this.connecting)
+      const endpoint = await findPrimary(onError, () => this.connecting)
       if (endpoint === undefined || !this.connecting) throw new Error('the connection was closed')
-      this.stream = access.tls ? connectTls({ ...access.tls, ...endpoint }) : connectTcp(endpoint)
+      const { tls } = accessTo(endpoint, access)
+      this.stream = tls ? connectTls({ ...tls, ...endpoint }) : connectTcp(endpoint)
       this.stream.once('error', (error) => {
         this.firstError = error
       })
@@ -85,24 +82,9 @@ export function openPrimary({ redisUrl, queue }: QueueAddress, options: RedisOpt
     }
   }
 
-  class NamedBySentinels extends SentinelConnector {
-    constructor() {
-      super({ ...access, ...sentinel })
-    }
-
-    override async connect(onError: OnError): Promise<Stream> {
-      return server.track(await super.connect(onError))
-    }
-
-    override check(info: Info): boolean {
-      return super.check(info) && server.admit(this.stream, info)
-    }
-  }
-
-  const Connector = kind === 'sentinel' ? NamedBySentinels : PrimaryConnector
-  servers.set(Connector, server)
-  const redis = new Redis({ ...options, ...access, Connector })
-  if (kind === 'sentinel') redis.once('end', watchFailovers(sentinel, server.keepOnly))
+  servers.set(PrimaryConnector, server)
+  const redis = new Redis({ ...options, ...access, Connector: PrimaryConnector })
+  if (kind === 'sentinel') redis.once('end', watchFailovers(endpoints, asked, name, server.keepOnly))
   return redis
 }
 
@@ -148,34 +130,30 @@ function readUrl(url: string) {
   const { pathname, searchParams } = new URL(`redis://hosts${rest}`)
   const [, first = '', second = ''] = pathname.split('/')
   const [name, db] = kind === 'sentinel' ? [first, second] : ['', first]
-  const tls = scheme === 'rediss' ? {} : undefined
-  const access: RedisOptions = {
-    ...(username && { username: decodeURIComponent(username) }),
-    ...(password && { password: decodeURIComponent(password) }),
-    ...(tls && { tls }),
-    db: Number(db),
-  }
+  const accessBy = (user?: string | null, secret?: string | null): RedisOptions => ({
+    ...(user && { username: user }),
+    ...(secret && { password: secret }),
+    ...(scheme === 'rediss' && { tls: {} }),
+  })
+  const own = accessBy(username && decodeURIComponent(username), password && decodeURIComponent(password))
   const endpoints = hosts.split(',').map((one): Endpoint => {
     const [, ipv6, host = '', port] = /^(?:\[(.*)\]|(.*?))(?::(\d+))?$/.exec(one) ?? []
     return { host: ipv6 ?? host, port: Number(port ?? (kind === 'sentinel' ? 26_379 : 6_379)) }
   })
-  const [sentinelUsername, sentinelPassword] = ['sentinelUsername', 'sentinelPassword'].map((one) =>
-    searchParams.get(one),
-  )
-  const sentinel: SentinelConnectionOptions = {
-    sentinels: endpoints,
+  return {
+    kind,
+    endpoints,
     name: decodeURIComponent(name),
-    ...(sentinelUsername && { sentinelUsername }),
-    ...(sentinelPassword && { sentinelPassword }),
-    role: 'master',
-    updateSentinels: true,
-    sentinelRetryStrategy: () => ASK_EVERY_MS,
-    sentinelCommandTimeout: ASK_MS,
-    connectTimeout: ASK_MS,
-    disconnectTimeout: DISCONNECT_MS,
-    ...(tls && { enableTLSForSentinelMode: true, sentinelTLS: tls }),
+    access: { ...own, db: Number(db) },
+    /** The access to those that are asked for the primary. */
+    asked:
+      kind === 'sentinel' ? accessBy(searchParams.get('sentinelUsername'), searchParams.get('sentinelPassword')) : own,
   }
-  return { kind, endpoints, access, sentinel }
+}
+
+/** Node tells a server by which name it is meant (SNI, RFC 6066) only if it gets the name. An address is none. */
+function accessTo({ host, port }: Endpoint, access: RedisOptions): RedisOptions {
+  return { ...access, host, port, ...(access.tls && { tls: { servername: isIP(host) > 0 ? '' : host } }) }
 }
 
 /**
@@ -183,17 +161,14 @@ function readUrl(url: string) {
  * connections silent. ioredis's own `failoverDetector` ends a connection for good that is just connecting again (6.0.0).
  */
 function watchFailovers(
-  { sentinels = [], name, sentinelUsername, sentinelPassword, sentinelTLS }: SentinelConnectionOptions,
+  sentinels: readonly Endpoint[],
+  asked: RedisOptions,
+  name: string,
   onPrimary: (host: string, port: number) => void,
 ): () => void {
-  const access: RedisOptions = {
-    ...(sentinelUsername && { username: sentinelUsername }),
-    ...(sentinelPassword && { password: sentinelPassword }),
-    ...(sentinelTLS && { tls: sentinelTLS }),
-  }
   const watchers = sentinels.map((sentinel) => {
     const always = { retryStrategy: () => RECONNECT_MS, maxRetriesPerRequest: null, enableReadyCheck: false }
-    const watcher = new Redis({ ...access, ...sentinel, ...always }).on('error', () => {})
+    const watcher = new Redis({ ...accessTo(sentinel, asked), ...always }).on('error', () => {})
     watcher.subscribe('+switch-master').catch(() => {}) // It was closed meanwhile.
     return watcher.on('message', (_, text) => {
       const [of, , , host = '', port] = text.split(' ')
@@ -205,23 +180,55 @@ function watchFailovers(
   }
 }
 
-/** Makes a function that asks the nodes of a cluster, one after the other, which of them owns the slot of a key. */
-function createFindOwner(seeds: readonly Endpoint[], access: RedisOptions, key: string) {
-  // Nodes that are seen are asked, too: by then, all seeds may be gone.
-  const nodes = new Map<string, Endpoint>()
-  const note = (node: Endpoint) => nodes.set(`${node.host}:${node.port}`, node)
+/** Asks a Sentinel or a node of a cluster for the primary, and notes the others that can be asked. */
+type Ask = (redis: Redis, asked: Endpoint, note: (other: Endpoint) => void) => Promise<Endpoint>
+
+function askSentinel(name: string): Ask {
+  const textsIn = (reply: unknown) => (Array.isArray(reply) ? reply.map(String) : [])
+  return async (redis, _, note) => {
+    const [address, others] = await Promise.all([
+      redis.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', name),
+      redis.call('SENTINEL', 'SENTINELS', name),
+    ])
+    for (const other of Array.isArray(others) ? others.map(textsIn) : []) {
+      const [host = '', port, flags] = ['ip', 'port', 'flags'].map((field) => other[other.indexOf(field) + 1])
+      if (!flags?.includes('disconnected')) note({ host, port: Number(port) })
+    }
+    const [host = '', port] = textsIn(address)
+    return { host, port: Number(port) }
+  }
+}
+
+function askNode(key: string): Ask {
+  return async (redis, asked, note) => {
+    const [slot, ranges] = await Promise.all([redis.cluster('KEYSLOT', key), redis.cluster('SLOTS')])
+    // A node that does not know its own address has none.
+    for (const [, , ...nodes] of ranges) for (const [host, port] of nodes) note({ host: host || asked.host, port })
+    const owner = ranges.find(([from, to]) => from <= slot && slot <= to)?.[2]
+    if (owner === undefined) throw new Error('no node of the cluster has the slot of the queue')
+    return { host: owner[0] || asked.host, port: owner[1] }
+  }
+}
+
+/** Makes a function that asks one after the other for the primary: the seeds, and those that they name. */
+function createFindPrimary(seeds: readonly Endpoint[], access: RedisOptions, ask: Ask) {
+  // By the time of a failover, all seeds may be gone.
+  const known = new Map<string, Endpoint>()
+  const note = (one: Endpoint) => known.set(`${one.host}:${one.port}`, one)
   seeds.forEach(note)
 
-  async function ask(node: Endpoint): Promise<Endpoint> {
+  async function askOnce(one: Endpoint): Promise<Endpoint> {
     const once = { retryStrategy: () => null, enableReadyCheck: false, connectTimeout: ASK_MS, commandTimeout: ASK_MS }
-    const redis = new Redis({ ...access, ...node, ...once })
-    redis.on('error', () => {})
+    const redis = new Redis({ ...accessTo(one, access), ...once })
+    let refusal: unknown
+    redis.on('error', (error) => {
+      refusal = error
+    })
     try {
-      const [slot, ranges] = await Promise.all([redis.cluster('KEYSLOT', key), redis.cluster('SLOTS')])
-      for (const [, , ...members] of ranges) for (const [host, port] of members) note({ host: host || node.host, port })
-      const owner = ranges.find(([from, to]) => from <= slot && slot <= to)?.[2]
-      if (owner === undefined) throw new Error('no node of the cluster has the slot of the queue')
-      return { host: owner[0] || node.host, port: owner[1] }
+      return await ask(redis, one, note)
+    } catch (error) {
+      // The error of a command says that the connection was closed, and not why.
+      throw refusal ?? error
     } finally {
       redis.disconnect()
     }
@@ -229,18 +236,18 @@ function createFindOwner(seeds: readonly Endpoint[], access: RedisOptions, key: 
 
   return async (onError: OnError, isWanted: () => boolean): Promise<Endpoint | undefined> => {
     while (isWanted()) {
-      let last: unknown
-      for (const [name, node] of [...nodes]) {
-        // The next connection asks another node first: one that was frozen does not know yet that it was replaced.
-        nodes.delete(name)
-        nodes.set(name, node)
+      let last = ''
+      for (const [name, one] of [...known]) {
+        // The next connection asks another one first: one that was frozen does not know yet that it was replaced.
+        known.delete(name)
+        known.set(name, one)
         try {
-          return await ask(node)
+          return await askOnce(one)
         } catch (error) {
-          last = error
+          last = `${name} (${error instanceof Error ? error.message : error})`
         }
       }
-      onError('error', new Error('no node of the cluster answers', { cause: last }))
+      onError('error', new Error(`nobody names the primary; asked last: ${last}`))
       await delay(ASK_EVERY_MS, undefined, { ref: false })
     }
     return undefined
