@@ -49,11 +49,11 @@ export function serverOf(redis: Redis): Server {
 /** Opens a connection to the primary. It and all of its duplicates lead to the same server, also after a failover. */
 export function openPrimary({ redisUrl, queue }: QueueAddress, options: RedisOptions): Redis {
   const server = createOneServer()
-  const { kind, endpoints, access, asked, name } = readUrl(redisUrl)
+  const { kind, endpoints, access, askAccess, name } = readUrl(redisUrl)
   const findPrimary =
     kind === 'server'
       ? async () => endpoints[0]
-      : createFindPrimary(endpoints, asked, kind === 'sentinel' ? askSentinel(name) : askNode(`{${queue}}`))
+      : createFindPrimary(endpoints, askAccess, kind === 'sentinel' ? askSentinel(name) : askNode(`{${queue}}`))
 
   class PrimaryConnector extends AbstractConnector {
     private onError: OnError = () => {}
@@ -84,7 +84,7 @@ export function openPrimary({ redisUrl, queue }: QueueAddress, options: RedisOpt
 
   servers.set(PrimaryConnector, server)
   const redis = new Redis({ ...options, ...access, Connector: PrimaryConnector })
-  if (kind === 'sentinel') redis.once('end', watchFailovers(endpoints, asked, name, server.keepOnly))
+  if (kind === 'sentinel') redis.once('end', watchFailovers(endpoints, askAccess, name, server.keepOnly))
   return redis
 }
 
@@ -146,7 +146,7 @@ function readUrl(url: string) {
     name: decodeURIComponent(name),
     access: { ...own, db: Number(db) },
     /** The access to those that are asked for the primary. */
-    asked:
+    askAccess:
       kind === 'sentinel' ? accessBy(searchParams.get('sentinelUsername'), searchParams.get('sentinelPassword')) : own,
   }
 }
@@ -162,13 +162,13 @@ function accessTo({ host, port }: Endpoint, access: RedisOptions): RedisOptions 
  */
 function watchFailovers(
   sentinels: readonly Endpoint[],
-  asked: RedisOptions,
+  access: RedisOptions,
   name: string,
   onPrimary: (host: string, port: number) => void,
 ): () => void {
   const watchers = sentinels.map((sentinel) => {
     const always = { retryStrategy: () => RECONNECT_MS, maxRetriesPerRequest: null, enableReadyCheck: false }
-    const watcher = new Redis({ ...accessTo(sentinel, asked), ...always }).on('error', () => {})
+    const watcher = new Redis({ ...accessTo(sentinel, access), ...always }).on('error', () => {})
     watcher.subscribe('+switch-master').catch(() => {}) // It was closed meanwhile.
     return watcher.on('message', (_, text) => {
       const [of, , , host = '', port] = text.split(' ')
