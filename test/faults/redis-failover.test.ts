@@ -72,7 +72,7 @@ describe.skipIf(program === undefined)('Redis whose primary fails, under Sentine
     test(`only what a primary under ${kind} accepted after it was cut off from its replicas${isKilled ? ' and before it was killed' : ''} is lost, ${replicas > 0 ? 'nothing with REDIS_REPLICAS, ' : ''}and callers learn it`, {
       timeout: 180_000,
     }, async (t) => {
-      const env = canShiftClock ? clockBehind(BEHIND_S) : {}
+      const env = canShiftClock(program) ? clockBehind(BEHIND_S) : {}
       const { redis, sluice } = await start(t, kind, env, { REDIS_REPLICAS: String(replicas) })
       const load = repost(t, sluice)
       await load.more(60)

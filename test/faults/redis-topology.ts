@@ -1,5 +1,5 @@
 // Redis with replicas of a test's own, under Sentinels or as a cluster, on real processes.
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { access, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -47,15 +47,18 @@ export async function redisProgram(): Promise<string | undefined> {
 }
 
 const FAKETIME = '/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1'
-/** Whether Debian's libfaketime is installed: it shifts the clock of a server. */
-export const canShiftClock = existsSync(FAKETIME)
-
 /** The variables of a process whose clock is behind by so many seconds. */
 export const clockBehind = (seconds: number) => ({
   LD_PRELOAD: FAKETIME,
   FAKETIME: `-${seconds}s`,
   FAKETIME_DONT_FAKE_MONOTONIC: '1',
 })
+
+/** Whether Debian's libfaketime is installed and shifts the clock of this program: it hangs one with a shared jemalloc. */
+export function canShiftClock(program = ''): boolean {
+  const options = { env: clockBehind(1), timeout: 5_000, stdio: 'ignore' } as const
+  return existsSync(FAKETIME) && spawnSync(program, ['--version'], options).status === 0
+}
 
 type StartNode = (args: readonly string[], env?: Record<string, string>) => Promise<RedisNode>
 
