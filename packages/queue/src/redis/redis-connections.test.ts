@@ -42,6 +42,19 @@ it('checks Redis every minute, and reports a fault once until it is fixed', asyn
   assert.equal(asked.mock.calls.length, before)
 })
 
+for (const [kind, reason] of [
+  ['cluster', /^nobody names the primary; asked last: \S+:\d+ \(.*cluster support disabled\)$/],
+  ['sentinel', /^nobody names the primary; asked last: \S+:\d+ \(.*unknown command.*SENTINEL.*\)$/i],
+] as const)
+  it(`says why nobody names the primary (${kind})`, async (t) => {
+    const redisUrl = requiredUrl('REDIS_URL').replace(/^redis:\/\/([^/]*).*/, `redis+${kind}://$1/0`)
+    const error = await new Promise((resolve) => {
+      const redis = connectRetrying({ redisUrl, queue: '' }, resolve)
+      t.onTestFinished(() => redis.disconnect())
+    })
+    assert.match(String(Object(error).message), reason)
+  })
+
 it('leaves strings as fast as before ioredis was loaded', async () => {
   const module = new URL('redis-connections.ts', import.meta.url)
   const program = `await import('${module}'); console.log(%HasFastProperties(String.prototype))`
