@@ -46,7 +46,7 @@ async function examined(t: TestContext, withOwnQueue?: DoctorDeps['withQueue']) 
     await doctorCommand({ env: {}, openDb, withQueue, print, show, fail, progressMs: 0 })
       .parseAsync(args, { from: 'user' })
       .finally(() => assert.equal(state.open, 0, 'the database is closed'))
-    return { text: lines.join('\n'), failures, shown }
+    return { text: lines.map((line) => `${line}\n`).join(''), failures, shown }
   }
   const wordCount = async () => (await sources.findOne({ externalId: 'one' }))?.wordCount
   return { db, redis, keys, sources, doctor, wordCount }
@@ -57,7 +57,8 @@ test('finds nothing wrong after workers stored threads', async (t) => {
   const { text, failures, shown } = await doctor()
   assert.match(shown[0] ?? '', /^Compares the word count .* of each source with its stored quotes: about 2 sources\.$/)
   assert.match(text, /^Checked 2 sources/m)
-  assert.match(text, /Wrong: 0\nThe load of the queue agrees with its jobs\.$/)
+  assert.match(text, /^ {2}ok {5}load of the queue: agrees with its jobs$/m)
+  assert.match(text, /Wrong: 0\n$/)
   assert.deepEqual(failures, [])
 })
 
@@ -65,13 +66,14 @@ test('corrects the totals of the load, and says why it did not compare them', as
   const { redis, keys, doctor } = await examined(t)
   await redis.eval("redis.call('HSET', KEYS[1], 'all', cmsgpack.pack(7, 7, 7, 0, 0, 0, 9))", 1, `${keys.base}load`)
   t.onTestFinished(async () => void (await redis.del(`${keys.base}load`)))
-  assert.match((await doctor()).text, /The load of the queue was wrong, and is corrected\.$/)
-  assert.match((await doctor()).text, /The load of the queue agrees with its jobs\.$/)
+  assert.match((await doctor()).text, /^ {2}note {3}load of the queue: was wrong, and is corrected$/m)
+  assert.match((await doctor()).text, /load of the queue: agrees/)
   const away = await examined(t, async () => {
     throw new RedisAwayError('Redis cannot be reached: refused')
   })
   const { text } = await away.doctor()
-  assert.match(text, /Wrong: 0\nThe load of the queue is not compared\. Redis cannot be reached: refused$/)
+  assert.match(text, /^ {2}FAULT {2}Redis cannot be reached: refused\. The load of the queue is not compared\.$/m)
+  assert.match(text, /Wrong: 0\n$/)
 })
 
 test('says how far it is, and reads thousands of sources at once', async (t) => {

@@ -1,22 +1,13 @@
-// The command `sluice doctor`: checks Redis, MongoDB and clocks, that sources agree with their quotes, and repairs them,
-// and that the queue's load agrees with its jobs.
+// The command `sluice doctor`: checks Redis, MongoDB and clocks, that sources agree with their quotes, and repairs them.
 import { hostname } from 'node:os'
 import { agreedSettings, type Environment, processSettings, readSettings, redisReplicasSetting } from '@sluice/ops'
-import type { LoadAudit, QueueKeys, Redis } from '@sluice/queue'
-import {
-  type Finding,
-  type Findings,
-  mongoCommands,
-  PROBE_MS,
-  probeStore,
-  repairSources,
-  type SourceDocument,
-} from '@sluice/store'
+import type { QueueKeys, Redis } from '@sluice/queue'
+import { type Finding, mongoCommands, PROBE_MS, probeStore, repairSources, type SourceDocument } from '@sluice/store'
 import { Command } from 'commander'
 import type { Db, Document } from 'mongodb'
 import { RedisAwayError } from '../errors.ts'
-import { count, counted } from '../terminal.ts'
-import { type Check, check, checkClocks, checkLines, readClock } from './check.ts'
+import { count, counted, printable } from '../terminal.ts'
+import { type Check, check, checkClocks, checkLines } from './check.ts'
 import { checkMongodb } from './mongodb-checks.ts'
 
 /** The command closes the database that it opens. */
@@ -34,7 +25,10 @@ export interface DoctorDeps {
   fail: (line: string) => void
 }
 
-/** `sluice doctor`: checks servers, compares each source with its quotes, and the load with the jobs. Safe while all runs. */
+// Loaded only if the command runs: Redis's client takes 0.1 s.
+const loadRedisChecks = () => import('./redis-checks.ts')
+
+/** `sluice doctor`: checks servers, and compares each source with its quotes. Safe while all runs. */
 export function doctorCommand(deps: DoctorDeps): Command {
   return new Command('doctor')
     .description(
@@ -49,13 +43,11 @@ export function doctorCommand(deps: DoctorDeps): Command {
       const { db, close } = await deps.openDb()
       try {
         if (afterRestore) {
-          // Loaded only if it runs: Redis's client takes 0.1 s.
-          const restored = await import('./after-restore.ts')
+          const restored = await loadRedisChecks()
           deps.print(await deps.withQueue((redis, keys) => restored.afterRestore(redis, keys, mongoCommands(db))))
         }
         const faults = await examineServers(deps, db)
-        await examine(deps, db, repair)
-        deps.print(await examineLoad(deps))
+        await examineSources(deps, db, repair)
         if (faults > 0) deps.fail(`${counted(faults, 'fault')} of servers: see the lines that begin with FAULT.`)
       } finally {
         await close()
@@ -68,14 +60,9 @@ const ASK_MS = 10_000
 
 /** Examines Redis, MongoDB and clocks, prints what it finds, and returns the number of faults. */
 async function examineServers({ env, withQueue, print }: DoctorDeps, db: Db): Promise<number> {
-  const { checkRedis } = await import('./redis-checks.ts')
-  const own = {
-    minMemory: processSettings.minRedisMemory,
-    replicas: redisReplicasSetting,
-    listSources: agreedSettings.listSources,
-    searchQuotes: agreedSettings.searchQuotes,
-  }
-  const { minMemory, replicas, ...indexes } = readSettings(own, env)
+  const { checkRedis } = await loadRedisChecks()
+  const own = { minMemory: processSettings.minRedisMemory, replicas: redisReplicasSetting, ...agreedSettings }
+  const { minMemory, replicas, listSources, searchQuotes } = readSettings(own, env)
   const ask = (database: string, command: Document) =>
     db.client.db(database).command(command, { readPreference: 'primary', signal: AbortSignal.timeout(ASK_MS) })
   const probe = () => probeStore(mongoCommands(db, { limitMs: PROBE_MS }), 0)
@@ -91,49 +78,34 @@ async function examineServers({ env, withQueue, print }: DoctorDeps, db: Db): Pr
     printChecks(examined.host, examined.checks)
   } catch (error) {
     if (!(error instanceof RedisAwayError)) throw error
-    printChecks('Redis', [check(false, error.message, 'redis-cli -u "$REDIS_URL" ping')])
+    const text = `${error.message}. The load of the queue is not compared.`
+    printChecks('Redis', [check(false, text, 'redis-cli -u "$REDIS_URL" ping')])
   }
   const host = `MongoDB at ${db.client.options.hosts.join(',')}`
-  printChecks(host, await checkMongodb({ ...indexes, database: db.databaseName, ask, probe }))
-  clocks.push([host, await readClock(async () => (await ask('admin', { hello: 1 })).localTime.getTime())])
+  const { checks, aheadMs } = await checkMongodb({ database: db.databaseName, ask, probe, listSources, searchQuotes })
+  clocks.push([host, aheadMs])
+  printChecks(host, checks)
   printChecks('Clocks', checkClocks(clocks))
   return faults
 }
 
-const LOAD: Readonly<Record<LoadAudit, string>> = {
-  right: 'The load of the queue agrees with its jobs.',
-  corrected: 'The load of the queue was wrong, and is corrected.',
-  many: 'The load of the queue is not compared, because it has more than 1,000 jobs or tenants.',
-}
-
-/** Without Redis, sources are examined all the same. */
-async function examineLoad({ withQueue }: DoctorDeps): Promise<string> {
-  const { createLoadAudit } = await import('@sluice/queue')
-  try {
-    return await withQueue(async (redis, keys) => {
-      const audit = createLoadAudit(redis, keys)
-      for (;;) {
-        const outcome = await audit()
-        if (outcome !== undefined) return LOAD[outcome]
-      }
-    })
-  } catch (error) {
-    if (!(error instanceof RedisAwayError)) throw error
-    return `The load of the queue is not compared. ${error.message}`
-  }
-}
-
-async function examine(deps: DoctorDeps, db: Db, repair: boolean): Promise<void> {
+async function examineSources(deps: DoctorDeps, db: Db, repair: boolean): Promise<void> {
   const { print, show, fail } = deps
   const about = await db.collection('sources').estimatedDocumentCount()
   const what = 'Compares the word count and the number of quotes of each source with its stored quotes'
   show(`${what}${repair ? ', and repairs what differs' : ''}: about ${count(about)} sources.`)
-  const findings = await repairSources(mongoCommands(db), { repair, onProgress: showProgress(about, deps) })
-  const shown = [...findings.wrong.slice(0, SOURCES_NAMED), ...findings.leftOpen.slice(0, SOURCES_NAMED)]
-  for (const line of describe(findings, await nameSources(db, shown), repair)) print(line)
+  const onProgress = showProgress(about, deps)
+  const { checked, wrong, leftOpen, beingWritten } = await repairSources(mongoCommands(db), { repair, onProgress })
+  const compared = 'word counts and numbers of quotes against the stored quotes, and tokens of writers'
+  print(`Checked ${counted(checked, 'source')}: ${compared}.`)
+  print(`Wrong: ${wrong.length}`)
+  for (const line of await explain(db, wrong)) print(line)
+  if (repair) print(`Repaired: ${wrong.length}`)
+  if (leftOpen.length > 0) print(`Right, with the token of a writer that did not finish: ${leftOpen.length}`)
+  for (const line of await explain(db, leftOpen)) print(line)
+  if (beingWritten > 0) print(`Left alone, because workers are writing them: ${beingWritten}`)
   // A repair repeats until no write is refused, so it leaves nothing to report.
-  if (!repair && findings.wrong.length > 0)
-    fail(`${findings.wrong.length} of them to repair: run the command again with --repair.`)
+  if (!repair && wrong.length > 0) fail(`${wrong.length} of them to repair: run the command again with --repair.`)
 }
 
 function showProgress(
@@ -154,33 +126,20 @@ function showProgress(
 /** Enough for people to see what the sources of one kind have in common. */
 const SOURCES_NAMED = 20
 
-type Names = ReadonlyMap<string, string>
-
-/** The findings in lines for people. */
-function describe(findings: Findings, names: Names, repair: boolean): string[] {
-  const { checked, wrong, leftOpen, beingWritten } = findings
-  const sources = checked === 1 ? '1 source' : `${checked} sources`
-  return [
-    `Checked ${sources}: word counts and numbers of quotes against the stored quotes, and tokens of writers.`,
-    `Wrong: ${wrong.length}`,
-    ...listOf(wrong, names),
-    ...(repair ? [`Repaired: ${wrong.length}`] : []),
-    ...(leftOpen.length > 0
-      ? [`Right, with the token of a writer that did not finish: ${leftOpen.length}`, ...listOf(leftOpen, names)]
-      : []),
-    ...(beingWritten > 0 ? [`Left alone, because workers are writing them: ${beingWritten}`] : []),
-  ]
-}
-
-function listOf(found: readonly Finding[], names: Names): string[] {
-  const named = found.filter(({ id }) => names.has(id))
-  const unnamed = found.length - named.length
-  const lines = named.map((finding) => `  ${names.get(finding.id)}: ${explain(finding)}`)
-  return unnamed > 0 && named.length > 0 ? [...lines, `  and ${unnamed} more`] : lines
+/** Names the first of these sources in lines, each with its fault. */
+async function explain(db: Db, found: readonly Finding[]): Promise<string[]> {
+  const faults = new Map(found.slice(0, SOURCES_NAMED).map((finding) => [finding.id, faultOf(finding)]))
+  const named = { projection: { tenant: 1, service: 1, externalId: 1 } }
+  const sources = db.collection<SourceDocument>('sources').find({ _id: { $in: [...faults.keys()] } }, named)
+  const lines = (await sources.toArray()).map(({ _id, tenant, service, externalId }) =>
+    printable(`  ${service}/${externalId} of tenant ${tenant} (${_id}): ${faults.get(_id)}`),
+  )
+  const more = found.length - lines.length
+  return more > 0 && lines.length > 0 ? [...lines, `  and ${more} more`] : lines
 }
 
 /** Describes the fault of a source and its repair. */
-function explain({ stored, counted, openUntil }: Finding): string {
+function faultOf({ stored, counted, openUntil }: Finding): string {
   const differences: string[] = []
   if (stored.wordCount !== counted.wordCount)
     differences.push(`wordCount is ${stored.wordCount}, its quotes have ${counted.wordCount} words`)
@@ -189,15 +148,4 @@ function explain({ stored, counted, openUntil }: Finding): string {
   if (differences.length > 0) return `${differences.join('; ')}. --repair counts them again`
   const from = openUntil?.toISOString().slice(0, 19)
   return `a writer did not finish. The next delivery of its request removes its token, or --repair from ${from} UTC on`
-}
-
-async function nameSources(db: Db, found: readonly Finding[]): Promise<Map<string, string>> {
-  if (found.length === 0) return new Map()
-  const filter = { _id: { $in: found.map(({ id }) => id) } }
-  const projection = { tenant: 1, service: 1, externalId: 1 }
-  const documents = await db.collection<SourceDocument>('sources').find(filter, { projection }).toArray()
-  const names = documents.map(({ _id, tenant, service, externalId }) => {
-    return [_id, `${service}/${externalId} of tenant ${tenant} (${_id})`] as const
-  })
-  return new Map(names)
 }

@@ -7,7 +7,7 @@ import { checkMongodb } from './mongodb-checks.ts'
 
 const HEALTHY: Record<string, Document> = {
   buildInfo: { version: '8.0.4' },
-  hello: { setName: 'rs0', hosts: ['a:27017', 'b:27017', 'c:27017'] },
+  hello: { setName: 'rs0', hosts: ['a:27017', 'b:27017', 'c:27017'], localTime: new Date() },
   getDefaultRWConcern: { defaultWriteConcern: { w: 'majority' } },
   listIndexes: { cursor: { firstBatch: [{ key: { sourceId: 1 }, name: 'sourceId_1' }] } },
 }
@@ -18,7 +18,7 @@ async function found(replies: Record<string, Document | Error> = {}, probe = asy
     if (reply instanceof Error || reply === undefined) throw reply
     return reply
   }
-  const checks = await checkMongodb({ database: 'sluice', ask, probe, listSources: 'off', searchQuotes: 'off' })
+  const { checks } = await checkMongodb({ database: 'sluice', ask, probe, listSources: 'off', searchQuotes: 'off' })
   return checks.filter(({ state }) => state !== 'ok').map(({ state, text, fix = '' }) => `${state} ${text} | ${fix}`)
 }
 
@@ -34,7 +34,10 @@ test('finds an old version, a majority that does not commit, too few members, an
     throw new Error('waiting for replication timed out')
   }
   assert.match(String(await found({}, probe)), /^FAULT a majority commits: Error: waiting .*rs\.status\(\)/)
-  assert.match(String(await found({ hello: { setName: 'rs0', hosts: ['a:1'] } })), /^note .*members: 1 .*rs\.add/)
+  assert.match(
+    String(await found({ hello: { setName: 'rs0', hosts: ['a:1'], localTime: new Date() } })),
+    /^note .*members: 1 .*rs\.add/,
+  )
   const weak = { getDefaultRWConcern: { defaultWriteConcern: { w: 1 } } }
   assert.match(String(await found(weak)), /^note default write concern: \{"w":1\}.*setDefaultRWConcern/)
 })
@@ -50,7 +53,7 @@ test('says what can’t be asked, which is no fault', async () => {
 })
 
 test('compares the shard keys if MongoDB is sharded', async () => {
-  const hello = { msg: 'isdbgrid' }
+  const hello = { msg: 'isdbgrid', localTime: new Date() }
   const collections = [
     { _id: 'sluice.sources', key: { _id: 1 } },
     { _id: 'sluice.quotes', key: { _id: 'hashed' } },

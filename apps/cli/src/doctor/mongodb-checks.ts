@@ -1,7 +1,7 @@
 // Checks MongoDB: its version, that a majority commits, its members, its indexes and shard keys.
 import { indexesOf } from '@sluice/store'
 import { type Document, MongoServerError } from 'mongodb'
-import { type Check, check, note } from './check.ts'
+import { type Check, check, note, readClock } from './check.ts'
 
 export interface MongodbDeps {
   /** The name of Sluice's database. */
@@ -23,8 +23,8 @@ type ChecksOf = (reply: Document) => Check[]
 
 const shell = (script: string) => `mongosh "$MONGODB_URL" --eval '${script}'`
 
-/** Checks MongoDB. @throws the driver's error if it can't be reached. */
-export async function checkMongodb({ database, probe, ...deps }: MongodbDeps): Promise<Check[]> {
+/** Checks MongoDB and reads its clock (ms ahead of this machine). @throws the driver's error if it can't be reached. */
+export async function checkMongodb({ database, probe, ...deps }: MongodbDeps) {
   const checks: Check[] = []
   /** Adds what the reply shows, or why there is none. */
   async function ask(what: string, of: string, command: Document, checksOf: ChecksOf): Promise<void> {
@@ -46,17 +46,20 @@ export async function checkMongodb({ database, probe, ...deps }: MongodbDeps): P
       }),
     )
 
-  let isSharded = false
   await ask('the version', 'admin', { buildInfo: 1 }, ({ version }) => {
     const upgrade = 'sudo apt-get install -y mongodb-org  # on each member'
     return [check(Number.parseFloat(version) >= OLDEST, `version: ${version} (at least ${OLDEST})`, upgrade)]
   })
-  await ask('the members', 'admin', { hello: 1 }, ({ msg, setName, hosts = [] }) => {
-    isSharded = msg === 'isdbgrid'
-    const text = `replica set: ${setName ?? 'none'}, members: ${hosts.length} (in production at least ${MEMBERS})`
-    if (isSharded) return []
-    return [hosts.length < MEMBERS ? note(text, setName && shell('rs.add("HOST:27017")')) : { state: 'ok', text }]
+  let hello: Document = {}
+  const aheadMs = await readClock(async () => {
+    hello = await deps.ask('admin', { hello: 1 })
+    return hello.localTime.getTime()
   })
+  const { msg, setName, hosts = [] } = hello
+  const isSharded = msg === 'isdbgrid'
+  const members = `replica set: ${setName ?? 'none'}, members: ${hosts.length} (in production at least ${MEMBERS})`
+  if (!isSharded && hosts.length < MEMBERS) checks.push(note(members, setName && shell('rs.add("HOST:27017")')))
+  else if (!isSharded) checks.push({ state: 'ok', text: members })
   await ask('the default write concern', 'admin', { getDefaultRWConcern: 1 }, ({ defaultWriteConcern }) => {
     const text = `default write concern: ${JSON.stringify(defaultWriteConcern ?? {})}; Sluice’s own writes name majority`
     const set = 'db.adminCommand({ setDefaultRWConcern: 1, defaultWriteConcern: { w: "majority" } })'
@@ -68,7 +71,7 @@ export async function checkMongodb({ database, probe, ...deps }: MongodbDeps): P
   const wanted = indexesOf({ listsSources: deps.listSources === 'on', searchesQuotes: deps.searchQuotes === 'on' })
   for (const [collection, indexes] of Object.entries(wanted))
     if (Object.keys(indexes).length > 0) await askIndexes(collection, indexes)
-  if (!isSharded) return checks
+  if (!isSharded) return { checks, aheadMs }
   const filter = { _id: { $regex: `^${database}\\.` }, dropped: { $ne: true }, unsplittable: { $ne: true } }
   await ask('the shard keys', 'config', { find: 'collections', filter }, ({ cursor }) =>
     Object.entries(SHARD_KEYS).map(([collection, wanted]) => {
@@ -80,5 +83,5 @@ export async function checkMongodb({ database, probe, ...deps }: MongodbDeps): P
       return check(found === key, `shard key of ${collection}: ${found ?? 'none'}, should be ${key}`, shell(shard))
     }),
   )
-  return checks
+  return { checks, aheadMs }
 }

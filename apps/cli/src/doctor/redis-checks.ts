@@ -1,19 +1,32 @@
-// Checks Redis: whether it keeps what it accepts, its replicas, its layout, and the processes that use it.
+// Checks Redis: whether it keeps what it accepts, its replicas, its layout, the processes that use it, and the load of the
+// queue. `--after-restore` removes from it what would answer for threads that are gone.
 import type { SeenProcess } from '@sluice/contract'
-import { ALIVE_MS, createReadOverview, infoField, LAYOUT, type QueueKeys, type Redis, redisFaults } from '@sluice/queue'
-import { printable } from '../terminal.ts'
+import {
+  ALIVE_MS,
+  createLoadAudit,
+  createReadOverview,
+  forgetAnswers,
+  infoField,
+  LAYOUT,
+  type LoadAudit,
+  type QueueKeys,
+  type Redis,
+  redisFaults,
+} from '@sluice/queue'
+import { forgetDigests, type StoreCommands } from '@sluice/store'
+import { UserError } from '../errors.ts'
+import { counted, printable } from '../terminal.ts'
 import { type Check, check, note, readClock } from './check.ts'
 
 /** Beyond this part of its memory, a burst may fill Redis. */
 const FULL = 0.8
 
-/** Returns the processes of a queue that are alive. */
-export async function readAlive(redis: Redis, keys: QueueKeys): Promise<SeenProcess[]> {
+async function readAlive(redis: Redis, keys: QueueKeys): Promise<SeenProcess[]> {
   const { processes } = await createReadOverview(redis, keys)()
   return processes.filter(({ seenMsAgo }) => seenMsAgo < ALIVE_MS)
 }
 
-/** Checks Redis and reads its clock (ms ahead of this machine). Changes nothing. @param minMemory in bytes. */
+/** Checks Redis and reads its clock (ms ahead of this machine). Corrects the load alone. @param minMemory in bytes. */
 export async function checkRedis(redis: Redis, keys: QueueKeys, minMemory: number, confirming: number) {
   const info = await redis.info()
   const { remoteAddress, remotePort } = redis.stream
@@ -48,6 +61,7 @@ export async function checkRedis(redis: Redis, keys: QueueKeys, minMemory: numbe
       'git checkout RELEASE  # a newer one',
     ),
     checkVersions(await readAlive(redis, keys)),
+    await checkLoad(redis, keys),
   ]
   const aheadMs = await readClock(async () => {
     const [seconds, microseconds] = await redis.time()
@@ -64,4 +78,47 @@ function checkVersions(alive: readonly SeenProcess[]): Check {
   const named = others.map(({ kind, host, pid, version }) => `; ${kind} ${host}:${pid} has ${version}`).join('')
   const text = printable(`processes: ${alive.length}, the newest has version ${newest}${named}`)
   return check(named === '', text, printable(others.map(({ host, pid }) => `ssh ${host} kill ${pid}`).join('; ')))
+}
+
+const LOAD: Readonly<Record<LoadAudit, Check>> = {
+  right: { state: 'ok', text: 'load of the queue: agrees with its jobs' },
+  corrected: note('load of the queue: was wrong, and is corrected'),
+  many: note('load of the queue: not compared, because it has more than 1,000 jobs or tenants'),
+}
+
+async function checkLoad(redis: Redis, keys: QueueKeys): Promise<Check> {
+  const audit = createLoadAudit(redis, keys)
+  try {
+    for (;;) {
+      const outcome = await audit()
+      if (outcome !== undefined) return LOAD[outcome]
+    }
+  } catch (error) {
+    // As of a Redis that has too few replicas to accept writes.
+    return note(`load of the queue: not compared: ${error}`)
+  }
+}
+
+/**
+ * After MongoDB was restored to an earlier moment: removes digests, idempotency keys, results and imports, and says what it
+ * removed. An API or a worker that ran meanwhile could answer by what is still there, and such an answer can't be taken
+ * back: so none may be alive.
+ *
+ * @throws {UserError} if one is. Then nothing was removed.
+ */
+export async function afterRestore(redis: Redis, keys: QueueKeys, commands: StoreCommands): Promise<string> {
+  const alive = (await readAlive(redis, keys)).filter(({ kind }) => kind !== 'dashboard')
+  if (alive.length > 0) {
+    const named = alive.map(({ kind, host, pid }) => `${kind} ${host}:${pid}`).join(', ')
+    throw new UserError(
+      printable(
+        `Nothing was removed, because APIs or workers run, and may answer for threads that are gone: ${named}. ` +
+          'Stop all of them, and run this again (15 s later, if one was killed).',
+      ),
+    )
+  }
+  const keysGone = await forgetAnswers(redis, keys)
+  const digests = await forgetDigests(commands)
+  const answers = 'idempotency keys, results of jobs, and imports'
+  return `Removed: the digests of ${counted(digests, 'source')}, and ${counted(keysGone, 'key')} of Redis (${answers}).`
 }
