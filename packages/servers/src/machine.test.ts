@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import { test } from 'vitest'
-import { findProgram, freePort, isAtLeast, processFacts, versionOf } from './machine.ts'
+import { findProgram, freePort, installedEngine, processFacts, versionOf } from './machine.ts'
 import { standInProgram, temporaryFolder } from './servers.test-support.ts'
 
 test('the first name has priority over the first folder, and a file that is not executable is skipped', async (t) => {
@@ -30,11 +30,16 @@ for (const [printed, version] of [
   })
 }
 
-test('versions are compared by number, not by letter', () => {
-  assert.ok(isAtLeast('10.0.1', [6, 2]))
-  assert.ok(isAtLeast('6.2.0', [6, 2]))
-  assert.ok(!isAtLeast('6.0.16', [6, 2]))
-  assert.ok(!isAtLeast('5.9', [6, 2]))
+test('versions are compared by number, not by letter', async (t) => {
+  const path = await temporaryFolder(t)
+  const engine = { title: '', folder: '', command: () => ({ command: '', args: [] }), isReady: async () => true }
+  const find = async (version: string) => {
+    await standInProgram(path, 'redis-server', `echo 'Redis server v=${version}'`)
+    return installedEngine(['redis-server'], '6.2', path, (title) => ({ ...engine, title }))
+  }
+  for (const version of ['10.0.1', '6.2.0', '6.10'])
+    assert.equal((await find(version)).title, `${join(path, 'redis-server')} ${version}`)
+  for (const version of ['6.0.16', '5.9']) await assert.rejects(find(version), /is \S+, too old: 6\.2 or later/)
 })
 
 // Abstract sockets, and so reserved ports, exist on Linux only.

@@ -13,14 +13,15 @@ const run = promisify(execFile)
 /** The engine of the first of these programs in the folders of `path`. Throws if its version is below `oldest`. */
 export async function installedEngine(
   names: readonly string[],
-  oldest: readonly [number, number],
+  oldest: string,
   path: string,
   engineOf: (title: string, folder: string, program: string) => Engine,
 ): Promise<Engine> {
   const program = await findProgram(names, path)
   const version = await versionOf(program)
   if (version === undefined) throw new Error(`${program} prints no version`)
-  if (!isAtLeast(version, oldest)) throw new Error(`${program} is ${version}, too old: ${oldest.join('.')} or later`)
+  const isTooOld = version.localeCompare(oldest, 'en', { numeric: true }) < 0
+  if (isTooOld) throw new Error(`${program} is ${version}, too old: ${oldest} or later`)
   return engineOf(`${program} ${version}`, 'installed', program)
 }
 
@@ -39,12 +40,6 @@ export async function findProgram(names: readonly string[], path: string): Promi
 export async function versionOf(program: string): Promise<string | undefined> {
   const { stdout } = await run(program, ['--version'], { timeout: 10_000 }).catch(() => ({ stdout: '' }))
   return /\bv=?(\d+\.\d+(?:\.\d+)?)/.exec(stdout)?.[1]
-}
-
-/** Whether a version such as `7.0.15` is at least `major.minor`. */
-export function isAtLeast(version: string, [major, minor]: readonly [number, number]): boolean {
-  const [ownMajor = 0, ownMinor = 0] = version.split('.').map(Number)
-  return ownMajor > major || (ownMajor === major && ownMinor >= minor)
 }
 
 export function succeeds(work: Promise<unknown>): Promise<boolean> {

@@ -8,7 +8,7 @@ import { installedEngine, succeeds } from './machine.ts'
 import type { Engine, Location, Machine, Provider } from './provider.ts'
 import { secantusVersion, type Wheels } from './wheels.ts'
 
-const oldest = [4, 4] as const
+const oldest = '4.4'
 
 const replicaSetName = 'sluice'
 

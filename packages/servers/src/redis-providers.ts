@@ -6,7 +6,7 @@ import type { Engine, Location, Machine, Provider } from './provider.ts'
 import { valkeyIn, valkeyVersion, type Wheels } from './wheels.ts'
 
 /** BullMQ's own minimum. */
-const oldest = [6, 2] as const
+const oldest = '6.2'
 
 /** The providers of a Redis on this machine, in the order in which they are tried. */
 export function redisProviders(machine: Machine, wheels: Wheels): readonly Provider[] {
