@@ -42,37 +42,30 @@ export async function keepRunning<R extends Running>(options: KeepRunning<R>): P
   const { name, log, say, adviceAfter } = options
   const stopping = new AbortController()
   let running = await options.launch(options.signal ?? stopping.signal)
-  let startedAt = performance.now()
   const watching = watch()
 
   async function watch(): Promise<void> {
     let pauseMs = firstPauseMs
-    for (;;) {
+    let startedAt = performance.now()
+    let failures = 0
+    while (!stopping.signal.aborted) {
       const detail = await running.died
       if (stopping.signal.aborted) return
-      say(`${name} died (${detail}); starting it again. Its log: ${log}`)
-      if (performance.now() - startedAt > settledMs) pauseMs = firstPauseMs
-      const next = await relaunch(pauseMs)
-      if (next === undefined) return
-      running = next
+      if (failures === 0) say(`${name} died (${detail}); starting it again. Its log: ${log}`)
+      if (failures === 0 && performance.now() - startedAt > settledMs) pauseMs = firstPauseMs
+      await pause(pauseMs, undefined, { signal: stopping.signal }).catch(() => {})
       if (stopping.signal.aborted) return
-      say(`${name} runs again`)
-      startedAt = performance.now()
-      pauseMs = longer(pauseMs)
-    }
-  }
-
-  async function relaunch(firstMs: number): Promise<R | undefined> {
-    for (let ms = firstMs, failures = 1; ; failures++) {
-      await pause(ms, undefined, { signal: stopping.signal }).catch(() => {})
-      if (stopping.signal.aborted) return undefined
+      pauseMs = Math.min(pauseMs * 2, longestPauseMs)
       try {
-        return await options.launch(stopping.signal)
+        running = await options.launch(stopping.signal)
+        startedAt = performance.now()
+        failures = 0
+        if (!stopping.signal.aborted) say(`${name} runs again`)
       } catch (error) {
-        ms = longer(ms)
-        if (stopping.signal.aborted) return undefined
+        if (stopping.signal.aborted) return
+        failures += 1
         say(`${name} could not be started again: ${error instanceof Error ? error.message : error}`)
-        say(`Try ${failures + 1} follows in ${Math.ceil(ms / 1_000)} s. ${adviceAfter(failures)}`.trimEnd())
+        say(`Try ${failures + 1} follows in ${Math.ceil(pauseMs / 1_000)} s. ${adviceAfter(failures)}`.trimEnd())
       }
     }
   }
@@ -86,8 +79,4 @@ export async function keepRunning<R extends Running>(options: KeepRunning<R>): P
   }
 
   return { current: () => running, stop }
-}
-
-function longer(ms: number): number {
-  return Math.min(ms * 2, longestPauseMs)
 }
