@@ -100,19 +100,16 @@ export async function boundMemory(
   ended: Promise<string>,
   maxBytes: number,
 ): Promise<string> {
-  let end: string | undefined
-  void ended.then((how) => {
-    end = how
-  })
-  while (end === undefined) {
+  let reason: string | undefined
+  const looking = setInterval(async () => {
     const { bytes = 0 } = (await processFacts(pid)) ?? {}
-    if (bytes > maxBytes && end === undefined) {
-      await stop()
-      return `stopped, because it used ${megabytes(bytes)} of memory and may use ${megabytes(maxBytes)}`
-    }
-    await Promise.race([ended, pause(LOOK_MS, undefined, { ref: false })])
-  }
-  return ended
+    if (bytes <= maxBytes) return
+    reason ??= `stopped, because it used ${megabytes(bytes)} of memory and may use ${megabytes(maxBytes)}`
+    await stop()
+  }, LOOK_MS).unref()
+  const how = await ended
+  clearInterval(looking)
+  return reason ?? how
 }
 
 function megabytes(bytes: number): string {
