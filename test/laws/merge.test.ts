@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict'
 import { inputThread, planThread, type QuoteDocument, type SourceDocument, type StoreRequest } from '@sluice/store'
-import { countWords } from '@sluice/store/words'
 import fc from 'fast-check'
 import { it } from 'vitest'
 import { scale } from '../support/scale.ts'
 import { history, thread, tinyThread } from './support/histories.ts'
-import { expectedThreads } from './support/oracle.ts'
+import { expectedThreads, words } from './support/oracle.ts'
 import { visible } from './support/visible.ts'
 
 const RUNS = { numRuns: scale(1_000, 3_000) }
@@ -30,7 +29,7 @@ class Memory {
       this.source = { ...opened, meta: { ...opened.meta, tokens: [...others, ...mine] } }
     const torn = tear === undefined ? quoteWrites.length : Math.floor(tear * quoteWrites.length)
     for (const { document } of quoteWrites.slice(0, torn)) {
-      this.quotes.set(document._id, { ...document, wordCount: countWords(document.text) })
+      this.quotes.set(document._id, { ...document, wordCount: words(document.text) })
     }
     this.writes = quoteWrites.length + Number(plan.source.advanced || plan.source.changed)
     if (tear !== undefined) return undefined

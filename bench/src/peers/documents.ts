@@ -1,5 +1,5 @@
 import type { ThreadRequest } from '@sluice/contract'
-import { countWords } from '@sluice/store/words'
+import { countAsciiWords } from '@sluice/store/words'
 
 type QuoteRequest = ThreadRequest['quotes'][number]
 
@@ -19,7 +19,7 @@ export interface PeerThread {
 
 /** The documents that the peers store for a request. */
 export function documentsOf({ quotes, createdAt, ...fields }: ThreadRequest): PeerThread {
-  const wordCount = quotes.reduce((words, { text }) => words + countWords(text), 0)
+  const wordCount = quotes.reduce((words, { text }) => words + wordsOf(text), 0)
   const sourceId = sourceIdOf(fields)
   const source = { ...fields, createdAt: dateOf(createdAt), wordCount, status: 'TRANSCRIBED' }
   return {
@@ -27,6 +27,12 @@ export function documentsOf({ quotes, createdAt, ...fields }: ThreadRequest): Pe
     quotes: quotes.map((quote, at) => documentOfQuote(sourceId, quote, at)),
     wordCount,
   }
+}
+
+const segmenter = new Intl.Segmenter('en', { granularity: 'word' })
+
+function wordsOf(text: string): number {
+  return countAsciiWords(text) ?? [...segmenter.segment(text)].filter(({ isWordLike }) => isWordLike).length
 }
 
 /** The name of a source. */

@@ -49,6 +49,6 @@ function withScore(fields: Record<string, unknown>): Record<string, unknown> {
   return { ...fields, score: Number(upVotes ?? 0) - Number(downVotes ?? 0) }
 }
 
-function words(text: string): number {
+export function words(text: string): number {
   return [...segmenter.segment(text)].filter((segment) => segment.isWordLike).length
 }

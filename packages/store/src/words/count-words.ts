@@ -1,6 +1,6 @@
 // Counts the words of texts: the word-like segments of `Intl.Segmenter('en', { granularity: 'word' })`. A fast path for
 // ASCII counts the same. Long counts are cut into slices: see slices.ts.
-import { countSegments, countSegmentsAsync, type Slices } from './slices.ts'
+import { countSegments, type Slices } from './slices.ts'
 
 // One bit for each kind of character that words are made of (UAX #29). Every other character has none.
 const LETTER = 1
@@ -18,11 +18,6 @@ fill(KINDS, UNDERSCORE, '_')
 fill(JOINS, LETTER, ':')
 fill(JOINS, DIGIT, ',;')
 fill(JOINS, LETTER | DIGIT, ".'")
-
-/** Counts the words of a text. Blocks the event loop for seconds on megabytes of a script without spaces. */
-export function countWords(text: string): number {
-  return countAsciiWords(text) ?? countSegments(text)
-}
 
 /** Counts the words of an ASCII text, over ten times as fast as the segmenter. Undefined if the text is not ASCII. */
 export function countAsciiWords(text: string): number | undefined {
@@ -54,7 +49,7 @@ function fill(table: Uint8Array, value: number, characters: string): void {
 const CHECK_EVERY = 5_000
 
 /** Counts the words of each text. Never blocks the event loop for more than 50 ms, also if many counts run at once. */
-export async function countWordsAsync(texts: readonly string[], slices: Slices): Promise<number[]> {
+export async function countWords(texts: readonly string[], slices: Slices): Promise<number[]> {
   const counts: number[] = []
   let unchecked = 0
   for (const text of texts) {
@@ -63,7 +58,7 @@ export async function countWordsAsync(texts: readonly string[], slices: Slices):
       if (!slices.hasTime()) await slices.nextSlice()
       unchecked = 0
     }
-    counts.push(countAsciiWords(text) ?? (await countSegmentsAsync(text, slices)))
+    counts.push(countAsciiWords(text) ?? (await countSegments(text, slices)))
   }
   return counts
 }

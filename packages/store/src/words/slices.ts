@@ -1,4 +1,4 @@
-// Counts words by the segmenter, at once or in slices, between two of which the event loop runs.
+// Counts words by the segmenter in slices, between two of which the event loop runs.
 
 const segmenter = new Intl.Segmenter('en', { granularity: 'word' })
 
@@ -39,15 +39,8 @@ export function createSlices(sliceMs: number, now: () => number = () => performa
   }
 }
 
-/** Counts the words of a text. Blocks the event loop for seconds on megabytes of a script without spaces. */
-export function countSegments(text: string): number {
-  let words = 0
-  for (const { isWordLike } of segmenter.segment(text)) if (isWordLike) words++
-  return words
-}
-
-/** Counts the same. One iterator serves all slices of a text: a text cut in two has other words. */
-export async function countSegmentsAsync(text: string, slices: Slices): Promise<number> {
+/** Counts the words of a text. One iterator serves all slices of the text: a text cut in two has other words. */
+export async function countSegments(text: string, slices: Slices): Promise<number> {
   let words = 0
   for (const { isWordLike } of segmenter.segment(text)) {
     if (isWordLike) words++

@@ -6,7 +6,7 @@ import { answersOf, groupByThread, planThread } from '../merge/plan.ts'
 import type { Runtime, StoreCommands } from '../mongodb/commands.ts'
 import { processRuntime } from '../mongodb/mongo-commands.ts'
 import { asStoreAway } from '../mongodb/store-errors.ts'
-import { countWordsAsync } from '../words/count-words.ts'
+import { countWords } from '../words/count-words.ts'
 import { createSlices, SLICE_MS, type Slices } from '../words/slices.ts'
 import { noteRefused, readAgain } from './further-rounds.ts'
 import { needsNoWrite } from './guarded-updates.ts'
@@ -130,7 +130,7 @@ async function planRounds(ready: readonly ReadThread[], slices: Slices): Promise
   const documents = rounds.flatMap(({ plan }) => plan.quoteWrites.map(({ document }) => document))
   const uncounted = documents.filter(({ wordCount }) => wordCount === UNCOUNTED)
   const texts = uncounted.map(({ text }) => text)
-  const counts = await countWordsAsync(texts, slices)
+  const counts = await countWords(texts, slices)
   uncounted.forEach((document, at) => {
     document.wordCount = counts[at] ?? 0
     document.meta.textDigest = textDigestOf(document.text)
