@@ -69,8 +69,7 @@ export async function checkMongodb({ database, probe, ...deps }: MongodbDeps) {
   const status = 'rs.status().members.map(m => [m.name, m.stateStr])'
   checks.push(check(!fault, `a majority commits: ${fault ?? 'yes'}`, shell(status)))
   const wanted = indexesOf({ listsSources: deps.listSources === 'on', searchesQuotes: deps.searchQuotes === 'on' })
-  for (const [collection, indexes] of Object.entries(wanted))
-    if (Object.keys(indexes).length > 0) await askIndexes(collection, indexes)
+  for (const [collection, indexes] of Object.entries(wanted)) await askIndexes(collection, indexes)
   if (!isSharded) return { checks, aheadMs }
   const filter = { _id: { $regex: `^${database}\\.` }, dropped: { $ne: true }, unsplittable: { $ne: true } }
   await ask('the shard keys', 'config', { find: 'collections', filter }, ({ cursor }) =>

@@ -12,12 +12,12 @@ const PAGE = { projection: { wordCount: 1, quoteCount: 1, meta: 1 }, sort: { _id
 
 const QUERIES_AT_ONCE = 8
 
-/** The indexes that workers create, by collection: their names, each with its one field. */
+/** The indexes that workers create, by collection: their names, each with its one field. No collection without one. */
 export function indexesOf({ listsSources, searchesQuotes }: Pick<CommandOptions, 'listsSources' | 'searchesQuotes'>) {
   const externalId = searchesQuotes && { externalId_1: 'externalId' }
   const quotes: Record<string, string> = { sourceId_1: 'sourceId', ...externalId }
   const sources: Record<string, string> = { ...(listsSources && { listKey_1: 'meta.listKey' }), ...externalId }
-  return { quotes, sources }
+  return { quotes, ...((listsSources || searchesQuotes) && { sources }) }
 }
 
 /** Finds documents in queries of at most `IDS_PER_QUERY` ids, some of which run at the same time. */
@@ -72,19 +72,16 @@ export function rareCommands(
       }
     },
     async createIndexes() {
-      for (const [collection, fields] of Object.entries(indexesOf(options))) await build(collection, fields)
+      for (const [collection, fields] of Object.entries(indexesOf(options))) {
+        const indexes = Object.entries(fields).map(([name, field]) => ({ name, key: { [field]: 1 } }))
+        const command = { createIndexes: collection, indexes }
+        const building = within('createIndexes', (signal) => db.command(command, { ...PRIMARY, signal }))
+        await building.catch((error) => {
+          // MongoDB goes on with a build whose client has left, so a build that takes longer is no failure.
+          const away = asStoreAway(error)
+          if (!(away instanceof StoreAwayError && away.timedOut)) throw error
+        })
+      }
     },
-  }
-  /** MongoDB goes on with a build whose client has left, so a build that takes longer is no failure. */
-  async function build(collection: string, fields: Readonly<Record<string, string>>): Promise<void> {
-    const indexes = Object.entries(fields).map(([name, field]) => ({ name, key: { [field]: 1 } }))
-    if (indexes.length === 0) return
-    const command = { createIndexes: collection, indexes }
-    try {
-      await within('createIndexes', (signal) => db.command(command, { ...PRIMARY, signal }))
-    } catch (error) {
-      const away = asStoreAway(error)
-      if (!(away instanceof StoreAwayError && away.timedOut)) throw error
-    }
   }
 }
