@@ -58,14 +58,8 @@ function createCommand(deps: KeysDeps): Command {
     .option('--name <name>', 'your name for the key, which no other working key of the tenant has', 'default')
     .option('--expires <when>', 'a time from now (90d) or an ISO 8601 date', parseEnd)
   return withLimits(command).action(async (options: CreateOptions) => {
-    const { role, tenant, name, expires } = options
-    const limits = limitsOf(options)
-    const details = {
-      ...{ role, name },
-      ...(tenant !== undefined && { tenant }),
-      ...(limits !== undefined && { limits }),
-      ...(expires !== undefined && { expiresAt: expires }),
-    }
+    const { role, tenant, name, expires: expiresAt } = options
+    const details = { role, tenant, name, expiresAt, limits: limitsOf(options) }
     printNewKey(await withDb(deps, (db) => createKey(db, details)), deps)
   })
 }
@@ -133,7 +127,7 @@ function rotateCommand(deps: KeysDeps): Command {
     .addOption(overlap.argParser(parseDuration).default(DAY_SECONDS, '24h'))
     .option('--expires <when>', 'a time from now (90d) or an ISO 8601 date (default: that of the old key)', parseEnd)
     .action(async (reference: string, { overlap, expires }: RotateOptions) => {
-      const options = { overlapSeconds: overlap, ...(expires !== undefined && { expiresAt: expires }) }
+      const options = { overlapSeconds: overlap, expiresAt: expires }
       const rotated = await withDb(deps, (db) => rotateKey(db, reference, options))
       const { id, expiresAt } = rotated.replaced
       deps.print(`Key ${shortKeyId(id)} is replaced and works until ${describeEnd(expiresAt)}.`)

@@ -25,9 +25,9 @@ export interface KeyRecord {
   readonly tenant: string
   readonly name: string
   /** Absent: the limits of all keys apply. */
-  readonly limits?: KeyLimits
+  readonly limits?: KeyLimits | undefined
   readonly createdAt: Date
-  readonly expiresAt?: Date
+  readonly expiresAt?: Date | undefined
   /** Accurate to a minute. */
   readonly lastUsedAt?: Date
   readonly revokedAt?: Date

@@ -19,7 +19,7 @@ export interface NewKeyDetails extends Pick<KeyRecord, 'name' | 'limits' | 'expi
   /** Default: importer. */
   readonly role?: KeyRole
   /** Required for an importer, refused for the others. */
-  readonly tenant?: string
+  readonly tenant?: string | undefined
 }
 
 /** A key's details or its reference are refused. The message says what to change. */
@@ -76,7 +76,7 @@ async function insertKey(db: Db, details: NewKeyDetails): Promise<NewKey> {
   const key = newKeyText()
   const stored = { role, tenant, name, createdAt: new Date(), ...others }
   const record: KeyRecord = { id: keyHash(key), ...stored }
-  await keyCollection(db).insertOne({ _id: record.id, ...stored }, { maxTimeMS: COMMAND_MS })
+  await keyCollection(db).insertOne({ _id: record.id, ...stored }, { maxTimeMS: COMMAND_MS, ignoreUndefined: true })
   return { key, record }
 }
 
@@ -99,7 +99,7 @@ export async function listKeys(db: Db, tenant?: string): Promise<KeyRecord[]> {
 export async function rotateKey(
   db: Db,
   reference: string,
-  { overlapSeconds, expiresAt: newExpiry }: { overlapSeconds: number; expiresAt?: Date },
+  { overlapSeconds, expiresAt: newExpiry }: { overlapSeconds: number; expiresAt?: Date | undefined },
 ): Promise<NewKey & { readonly replaced: KeyRecord }> {
   const isInRange = overlapSeconds >= 0 && overlapSeconds <= LONGEST_OVERLAP_SECONDS
   refuseIf(!isInRange, 'The overlap is not between 0 seconds and 366 days.')
@@ -107,8 +107,7 @@ export async function rotateKey(
   const current = (await listKeys(db)).filter(({ replacedBy }) => replacedBy === undefined)
   const old = pickKey(current, reference, now)
   const { id, role, tenant, name, limits } = old
-  const expiresAt = newExpiry ?? old.expiresAt
-  const details = { role, name, ...(tenant && { tenant }), ...(limits && { limits }), ...(expiresAt && { expiresAt }) }
+  const details = { role, name, tenant: tenant || undefined, limits, expiresAt: newExpiry ?? old.expiresAt }
   checkDetails(details)
 
   // The new key is stored first: after a crash between the two writes, the old key still works.
@@ -140,7 +139,7 @@ export async function limitKey(db: Db, reference: string, limits: KeyLimits | un
   if (limits !== undefined) checkLimits(limits)
   const update = limits === undefined ? { $unset: { limits: 1 as const } } : { $set: { limits } }
   await keyCollection(db).updateOne({ _id: record.id }, update, { maxTimeMS: COMMAND_MS })
-  return { ...record, ...(limits && { limits }) }
+  return { ...record, limits }
 }
 
 const NO_LIMITS = 'Only an importer posts, so the key has no limits.'
