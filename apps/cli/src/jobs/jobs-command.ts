@@ -40,33 +40,45 @@ type FilterOptions = JsonOptions & FailedJobFilter
 
 /** `sluice jobs list|groups|show|retry|discard|operations`. */
 export function jobsCommand(deps: JobsDeps): Command {
-  return new Command('jobs')
-    .description('Lists, shows, retries and discards failed jobs')
-    .addCommand(listCommand(deps))
-    .addCommand(groupsCommand(deps))
-    .addCommand(showCommand(deps))
-    .addCommand(moveCommand(deps, 'retry', 'Runs failed jobs again, with a full set of tries'))
-    .addCommand(moveCommand(deps, 'discard', 'Removes failed jobs for good: their requests are lost'))
-    .addCommand(operationsCommand(deps))
-}
+  const jobs = new Command('jobs').description('Lists, shows, retries and discards failed jobs')
+  const add = (name: string, description: string) =>
+    apiOptions(jobs.command(name).description(description), 'operator').option('--json', 'as JSON')
 
-function listCommand(deps: JobsDeps): Command {
-  return withFilter(apiCommand('list', 'Lists failed jobs, newest first'))
+  withFilter(add('list', 'Lists failed jobs, newest first'))
     .option('--limit <number>', 'how many jobs', parseCount, 50)
     .action(async (options: FilterOptions & { limit: number }) => {
-      const jobs = await listJobs(await deps.openClient(options), filterOf(options), options.limit)
-      printAnswer(deps, options, jobs, jobTable)
+      const found = await listJobs(await deps.openClient(options), filterOf(options), options.limit)
+      printAnswer(deps, options, found, jobTable)
     })
-}
-
-function groupsCommand(deps: JobsDeps): Command {
-  return withFilter(apiCommand('groups', 'Groups failed jobs by their reason')).action(
-    async (options: FilterOptions) => {
-      const found = await (await deps.openClient(options)).groups(filterOf(options))
-      printAnswer(deps, options, found, groupTable)
+  withFilter(add('groups', 'Groups failed jobs by their reason')).action(async (options: FilterOptions) => {
+    const found = await (await deps.openClient(options)).groups(filterOf(options))
+    printAnswer(deps, options, found, groupTable)
+  })
+  add('show', 'Shows a failed job: its reason, its stacks and its payload')
+    .argument('<id>', 'the id of the job')
+    .action(async (id: string, options: JsonOptions) => {
+      printAnswer(deps, options, await (await deps.openClient(options)).show(id), describeJob)
+    })
+  for (const [kind, description] of MOVES)
+    withFilter(add(kind, description))
+      .argument('[ids...]', 'the ids of jobs; without them a filter or --all chooses')
+      .option('--all', 'all failed jobs')
+      .option('--yes', 'discards many jobs without asking')
+      .option('--no-wait', 'returns at once; the work goes on in the background')
+      .action((ids: string[], options: MoveOptions) => move(deps, kind, ids, options))
+  add('operations', 'Lists what was retried, discarded, paused and resumed, and by whom').action(
+    async (options: JsonOptions) => {
+      const { operations } = await (await deps.openClient(options)).operations()
+      printAnswer(deps, options, operations, operationTable)
     },
   )
+  return jobs
 }
+
+const MOVES: readonly [OperationKind, description: string][] = [
+  ['retry', 'Runs failed jobs again, with a full set of tries'],
+  ['discard', 'Removes failed jobs for good: their requests are lost'],
+]
 
 async function listJobs(client: AdminClient, filter: FailedJobFilter, limit: number) {
   const jobs = []
@@ -80,45 +92,20 @@ async function listJobs(client: AdminClient, filter: FailedJobFilter, limit: num
   return jobs
 }
 
-function showCommand(deps: JobsDeps): Command {
-  return apiCommand('show', 'Shows a failed job: its reason, its stacks and its payload')
-    .argument('<id>', 'the id of the job')
-    .action(async (id: string, options: JsonOptions) => {
-      printAnswer(deps, options, await (await deps.openClient(options)).show(id), describeJob)
-    })
-}
-
 type MoveOptions = FilterOptions & {
   all?: true
   yes?: true
   wait: boolean
 }
 
-function moveCommand(deps: JobsDeps, kind: OperationKind, description: string): Command {
-  return withFilter(apiCommand(kind, description))
-    .argument('[ids...]', 'the ids of jobs; without them a filter or --all chooses')
-    .option('--all', 'all failed jobs')
-    .option('--yes', 'discards many jobs without asking')
-    .option('--no-wait', 'returns at once; the work goes on in the background')
-    .action(async (ids: string[], options: MoveOptions) => {
-      const request = requestOf(ids, options)
-      const client = await deps.openClient(options)
-      if (kind === 'discard' && !options.yes && !(await isConfirmed(deps, client, request))) {
-        throw new UserError('Nothing was discarded. Add --yes to discard without being asked.')
-      }
-      const opened = await client.open(kind, request)
-      const operation = options.wait ? await untilCompleted(client, opened) : opened
-      printAnswer(deps, options, operation, describeOperation)
-    })
-}
-
-function operationsCommand(deps: JobsDeps): Command {
-  return apiCommand('operations', 'Lists what was retried, discarded, paused and resumed, and by whom').action(
-    async (options: JsonOptions) => {
-      const { operations } = await (await deps.openClient(options)).operations()
-      printAnswer(deps, options, operations, operationTable)
-    },
-  )
+async function move(deps: JobsDeps, kind: OperationKind, ids: string[], options: MoveOptions): Promise<void> {
+  const request = requestOf(ids, options)
+  const client = await deps.openClient(options)
+  if (kind === 'discard' && !options.yes && !(await isConfirmed(deps, client, request)))
+    throw new UserError('Nothing was discarded. Add --yes to discard without being asked.')
+  const opened = await client.open(kind, request)
+  const operation = options.wait ? await untilCompleted(client, opened) : opened
+  printAnswer(deps, options, operation, describeOperation)
 }
 
 function requestOf(ids: string[], options: MoveOptions): OperationRequest {
@@ -145,10 +132,6 @@ async function untilCompleted(client: AdminClient, opened: Operation): Promise<O
     operation = await client.operation(opened.id)
   }
   return operation
-}
-
-function apiCommand(name: string, description: string): Command {
-  return apiOptions(new Command(name).description(description), 'operator').option('--json', 'as JSON')
 }
 
 function withFilter(command: Command): Command {
@@ -211,20 +194,9 @@ function operationTable(operations: Operation[]): string[] {
 }
 
 /** The lines that describe one failed job, with its payload last. */
-function describeJob({
-  payload,
-  stack,
-  reason,
-  tries,
-  failedThreads,
-  failedThreadCount,
-  ...facts
-}: FailedJob): string[] {
+function describeJob(job: FailedJob): string[] {
+  const { payload, stack, reason, tries, failedThreads, failedThreadCount, ...facts } = job
   const names = Object.entries(facts).map(([name, value]) => `${name.padEnd(11)}  ${printable(String(value))}`)
-  const traces = stack.flatMap((trace, at) => [
-    `try ${at + 1}:`,
-    ...trace.split('\n').map((line) => `  ${printable(line)}`),
-  ])
   const json = JSON.stringify(payload, null, 2).split('\n').map(printable)
   const triesMade = tries.map(({ at, worker, reason }) => [at, printable(worker), printable(reason)])
   const threads = failedThreads.map(({ place, service, externalId, reason }) => [
@@ -239,7 +211,12 @@ function describeJob({
     ...section('tries', triesMade),
     ...section('failed threads', threads),
     ...(more > 0 ? [`  and ${more} more`] : []),
-    ...traces,
+    ...stack.flatMap((trace, at) =>
+      section(
+        `try ${at + 1}`,
+        trace.split('\n').map((line) => [printable(line)]),
+      ),
+    ),
     'payload:',
     ...json,
   ]
