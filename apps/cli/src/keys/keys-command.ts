@@ -13,7 +13,7 @@ import {
 import { Command, Option } from 'commander'
 import type { Db } from 'mongodb'
 import { UserError } from '../errors.ts'
-import { describeSeconds, moment, parseCount, parseDuration, parseEnd, tableLines } from '../terminal.ts'
+import { describeSeconds, moment, parseCount, parseDuration, parseEnd, printAnswer, tableLines } from '../terminal.ts'
 
 /** The commands close the database that they open. */
 export interface KeysDeps {
@@ -25,13 +25,44 @@ const DAY_SECONDS = 86_400
 
 /** A new key is the last line printed, so that a script can read it. */
 export function keysCommand(deps: KeysDeps): Command {
-  return new Command('keys')
-    .description('Creates, lists, limits, rotates and revokes API keys')
-    .addCommand(createCommand(deps))
-    .addCommand(listCommand(deps))
-    .addCommand(limitCommand(deps))
-    .addCommand(rotateCommand(deps))
-    .addCommand(revokeCommand(deps))
+  const keys = new Command('keys').description('Creates, lists, limits, rotates and revokes API keys')
+  const add = (name: string, description: string) => keys.command(name).description(description)
+  const addForKey = (name: string, description: string) =>
+    add(name, description).argument('<name|id>', 'the name of the key, or the first six or more digits of its id')
+
+  const role = new Option(
+    '--role <role>',
+    'importer posts for a tenant, operator handles failed jobs of all tenants, viewer only sees them',
+  )
+  const creating = add('create', 'Creates a key and shows it once')
+    .addOption(role.choices(KEY_ROLES).default('importer'))
+    .option('--tenant <name>', 'the tenant whose data the key opens; required for an importer')
+    .option('--name <name>', 'your name for the key, which no other working key of the tenant has', 'default')
+    .option('--expires <when>', 'a time from now (90d) or an ISO 8601 date', parseEnd)
+  withLimits(creating).action((options: CreateOptions) => create(deps, options))
+
+  add('list', 'Lists keys, oldest first')
+    .option('--tenant <name>', 'only the keys of this tenant')
+    .option('--json', 'as JSON, with whole ids')
+    .action((options: { tenant?: string; json?: true }) => list(deps, options))
+
+  withLimits(addForKey('limit', 'Changes how many quotes a key may post; every API applies it within five seconds'))
+    .option('--none', 'removes the limits of its own: those of all keys apply')
+    .action((reference: string, options: LimitOptions & { none?: true }) => limit(deps, reference, options))
+
+  const overlap = new Option('--overlap <time>', 'how long the old key still works: 30m, 24h, 7d')
+  addForKey('rotate', 'Creates a key that replaces another one; the old key works until the overlap ends')
+    .addOption(overlap.argParser(parseDuration).default(DAY_SECONDS, '24h'))
+    .option('--expires <when>', 'a time from now (90d) or an ISO 8601 date (default: that of the old key)', parseEnd)
+    .action((reference: string, options: RotateOptions) => rotate(deps, reference, options))
+
+  addForKey('revoke', 'Revokes a key for good; every API refuses it within five seconds').action(
+    async (reference: string) => {
+      const record = await withDb(deps, (db) => revokeKey(db, reference))
+      deps.print(`Revoked the key ${describeKey(record)}.`)
+    },
+  )
+  return keys
 }
 
 interface LimitOptions {
@@ -46,38 +77,18 @@ interface CreateOptions extends LimitOptions {
   expires?: Date
 }
 
-function createCommand(deps: KeysDeps): Command {
-  const role = new Option(
-    '--role <role>',
-    'importer posts for a tenant, operator handles failed jobs of all tenants, viewer only sees them',
-  )
-  const command = new Command('create')
-    .description('Creates a key and shows it once')
-    .addOption(role.choices(KEY_ROLES).default('importer'))
-    .option('--tenant <name>', 'the tenant whose data the key opens; required for an importer')
-    .option('--name <name>', 'your name for the key, which no other working key of the tenant has', 'default')
-    .option('--expires <when>', 'a time from now (90d) or an ISO 8601 date', parseEnd)
-  return withLimits(command).action(async (options: CreateOptions) => {
-    const { role, tenant, name, expires: expiresAt } = options
-    const details = { role, tenant, name, expiresAt, limits: limitsOf(options) }
-    printNewKey(await withDb(deps, (db) => createKey(db, details)), deps)
-  })
+async function create(deps: KeysDeps, options: CreateOptions): Promise<void> {
+  const { role, tenant, name, expires: expiresAt } = options
+  const details = { role, tenant, name, expiresAt, limits: limitsOf(options) }
+  printNewKey(await withDb(deps, (db) => createKey(db, details)), deps)
 }
 
-function limitCommand(deps: KeysDeps): Command {
-  const command = new Command('limit')
-    .description('Changes how many quotes a key may post; every API applies it within five seconds')
-    .argument('<name|id>', 'the name of the key, or the first six or more digits of its id')
-  return withLimits(command)
-    .option('--none', 'removes the limits of its own: those of all keys apply')
-    .action(async (reference: string, options: LimitOptions & { none?: true }) => {
-      const limits = limitsOf(options)
-      if ((limits === undefined) !== (options.none === true)) {
-        throw new UserError('Give either --quotes-per-second or --none.')
-      }
-      const record = await withDb(deps, (db) => limitKey(db, reference, limits))
-      deps.print(`The key ${describeKey(record)} may post ${describeLimits(limits)}.`)
-    })
+async function limit(deps: KeysDeps, reference: string, options: LimitOptions & { none?: true }): Promise<void> {
+  const limits = limitsOf(options)
+  if ((limits === undefined) !== (options.none === true))
+    throw new UserError('Give either --quotes-per-second or --none.')
+  const record = await withDb(deps, (db) => limitKey(db, reference, limits))
+  deps.print(`The key ${describeKey(record)} may post ${describeLimits(limits)}.`)
 }
 
 function withLimits(command: Command): Command {
@@ -101,17 +112,10 @@ function limitsOf({ quotesPerSecond, burstQuotes }: LimitOptions): KeyLimits | u
   return undefined
 }
 
-function listCommand(deps: KeysDeps): Command {
-  return new Command('list')
-    .description('Lists keys, oldest first')
-    .option('--tenant <name>', 'only the keys of this tenant')
-    .option('--json', 'as JSON, with whole ids')
-    .action(async ({ tenant, json }: { tenant?: string; json?: true }) => {
-      const records = await withDb(deps, (db) => listKeys(db, tenant))
-      const withState = records.map((record) => ({ ...record, state: keyState(record, Date.now()) }))
-      if (json) deps.print(JSON.stringify(withState, null, 2))
-      else tableLines([COLUMNS, ...withState.map(cells)]).forEach(deps.print)
-    })
+async function list(deps: KeysDeps, { tenant, json }: { tenant?: string; json?: true }): Promise<void> {
+  const records = await withDb(deps, (db) => listKeys(db, tenant))
+  const withState = records.map((record) => ({ ...record, state: keyState(record, Date.now()) }))
+  printAnswer(deps, { json }, withState, (found) => tableLines([COLUMNS, ...found.map(cells)]))
 }
 
 interface RotateOptions {
@@ -119,30 +123,12 @@ interface RotateOptions {
   expires?: Date
 }
 
-function rotateCommand(deps: KeysDeps): Command {
-  const overlap = new Option('--overlap <time>', 'how long the old key still works: 30m, 24h, 7d')
-  return new Command('rotate')
-    .description('Creates a key that replaces another one; the old key works until the overlap ends')
-    .argument('<name|id>', 'the name of the key, or the first six or more digits of its id')
-    .addOption(overlap.argParser(parseDuration).default(DAY_SECONDS, '24h'))
-    .option('--expires <when>', 'a time from now (90d) or an ISO 8601 date (default: that of the old key)', parseEnd)
-    .action(async (reference: string, { overlap, expires }: RotateOptions) => {
-      const options = { overlapSeconds: overlap, expiresAt: expires }
-      const rotated = await withDb(deps, (db) => rotateKey(db, reference, options))
-      const { id, expiresAt } = rotated.replaced
-      deps.print(`Key ${shortKeyId(id)} is replaced and works until ${describeEnd(expiresAt)}.`)
-      printNewKey(rotated, deps)
-    })
-}
-
-function revokeCommand(deps: KeysDeps): Command {
-  return new Command('revoke')
-    .description('Revokes a key for good; every API refuses it within five seconds')
-    .argument('<name|id>', 'the name of the key, or the first six or more digits of its id')
-    .action(async (reference: string) => {
-      const record = await withDb(deps, (db) => revokeKey(db, reference))
-      deps.print(`Revoked the key ${describeKey(record)}.`)
-    })
+async function rotate(deps: KeysDeps, reference: string, { overlap, expires }: RotateOptions): Promise<void> {
+  const options = { overlapSeconds: overlap, expiresAt: expires }
+  const rotated = await withDb(deps, (db) => rotateKey(db, reference, options))
+  const { id, expiresAt } = rotated.replaced
+  deps.print(`Key ${shortKeyId(id)} is replaced and works until ${describeEnd(expiresAt)}.`)
+  printNewKey(rotated, deps)
 }
 
 async function withDb<T>({ openDb }: KeysDeps, work: (db: Db) => Promise<T>): Promise<T> {
