@@ -1,28 +1,22 @@
 // Connects to MongoDB with time limits and write concern, and probes whether it commits writes.
 import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
-import { type Db, MongoClient } from 'mongodb'
+import { MongoClient } from 'mongodb'
 import type { CommandMetrics, StoreCommands } from './commands.ts'
 import { errorCodeOf } from './store-errors.ts'
 
-/** A connection to the database that the URL names (`sluice` if it names none). */
-export interface StoreConnection {
-  db: Db
-  /** Resolves when MongoDB answers; rejects if it does not within two seconds. */
-  ping(): Promise<void>
-  close(): Promise<void>
-}
+export type StoreConnection = ReturnType<typeof connectStore>
 
 /** `new URL` refuses the list of hosts that a replica set's URL has. */
 const DATABASE_IN_URL = /^mongodb(?:\+srv)?:\/\/[^/]+\/([^/?]+)/
 
 /**
- * Connects in the background, so that a process starts while MongoDB is away. Notices an unreachable server within 2
- * s, and one that hangs within 10 s.
+ * Connects to the database that the URL names (`sluice` if it names none), in the background, so that a process starts
+ * while MongoDB is away. Notices an unreachable server within 2 s, and one that hangs within 10 s.
  *
  * @param metrics observe each command. That costs CPU, as the driver reads each reply twice for it.
  */
-export function connectStore(url: string, metrics?: CommandMetrics): StoreConnection {
+export function connectStore(url: string, metrics?: CommandMetrics) {
   const client = new MongoClient(url, {
     appName: 'sluice',
     writeConcern: { w: 'majority' },
@@ -42,9 +36,12 @@ export function connectStore(url: string, metrics?: CommandMetrics): StoreConnec
   const db = client.db(DATABASE_IN_URL.exec(url)?.[1] ?? 'sluice')
   return {
     db,
-    // The driver's own `timeoutMS` ends nothing any more; a signal does.
-    ping: async () => void (await db.command({ ping: 1 }, { signal: AbortSignal.timeout(2_000) })),
-    close() {
+    /** Resolves when MongoDB answers; rejects if it does not within two seconds. */
+    async ping(): Promise<void> {
+      // The driver's own `timeoutMS` ends nothing any more; a signal does.
+      await db.command({ ping: 1 }, { signal: AbortSignal.timeout(2_000) })
+    },
+    close(): Promise<void> {
       closing.abort()
       return client.close()
     },
