@@ -1,8 +1,6 @@
-// The processes of one instance, the ports that they listen on, and how each is kept running.
-import { join } from 'node:path'
+// The processes of one instance, and the ports that they listen on.
 import { fileURLToPath } from 'node:url'
-import type { Kept, LaunchedProcess } from '@sluice/servers'
-import { freePort, isPortFree, keepRunning, launchNode } from '@sluice/servers'
+import { freePort, isPortFree } from '@sluice/servers'
 import { UserError } from '../errors.ts'
 
 /** The file that each process runs. */
@@ -66,24 +64,4 @@ export interface App {
   /** The file to run. */
   readonly main: string
   readonly env: NodeJS.ProcessEnv
-}
-
-/**
- * Starts an app and restarts it whenever it dies. Throws DidNotStart, or the signal's reason.
- *
- * @param graceMs how long it may take to stop.
- */
-export function keepApp(
-  app: App,
-  { logs, graceMs, say, signal }: { logs: string; graceMs: number; say: (line: string) => void; signal: AbortSignal },
-): Promise<Kept<LaunchedProcess>> {
-  const log = join(logs, `${app.name}.log`)
-  return keepRunning({
-    launch: (launchSignal) => launchNode(app.name, { main: app.main, env: app.env, log, graceMs }, launchSignal),
-    name: app.name,
-    log,
-    say,
-    adviceAfter: () => 'If the reason stays, stop with Ctrl-C and fix it.',
-    signal,
-  })
 }

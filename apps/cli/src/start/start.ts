@@ -1,12 +1,13 @@
 // Runs all of Sluice on this machine, and prepares keys and a first request.
 import { once } from 'node:events'
 import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { processSettings } from '@sluice/ops'
-import { type Kept, type LaunchedProcess, openServers } from '@sluice/servers'
+import { type Kept, keepRunning, type LaunchedProcess, launchNode, openServers } from '@sluice/servers'
 import type { StoreConnection } from '@sluice/store'
 import { createKey, createKeyring, keyAccess, type NewKey } from '@sluice/store/keys'
 import { type CreateLink, loginLink } from '../login/login-command.ts'
-import { type App, appsOf, choosePorts, DASHBOARD_HOST, keepApp, type Mains, type Ports } from './apps.ts'
+import { type App, appsOf, choosePorts, DASHBOARD_HOST, type Mains, type Ports } from './apps.ts'
 import { claimFolder, type InstancePaths, instancePaths } from './instance.ts'
 
 export interface StartOptions {
@@ -71,7 +72,10 @@ export async function start(options: StartOptions): Promise<void> {
   say(`Stopping (${stopping.reason.message}); press Ctrl-C again to stop at once`)
 }
 
-/** Starts all apps at once. `resources` stops the started ones, also if another fails. Returns the pids by names. */
+/**
+ * Starts all apps at once, and each again whenever it dies. `resources` stops the started ones, also if another fails.
+ * Returns the pids by names. Throws DidNotStart, or the reason of `stopping`.
+ */
 async function keepApps(
   groups: readonly (readonly App[])[],
   logs: string,
@@ -80,8 +84,13 @@ async function keepApps(
 ): Promise<ReadonlyMap<string, number>> {
   const ending = new AbortController()
   const signal = AbortSignal.any([stopping, ending.signal])
+  const adviceAfter = () => 'If the reason stays, stop with Ctrl-C and fix it.'
   const starting = groups.map((apps) => {
-    const kept = apps.map((app) => keepApp(app, { logs, graceMs, say, signal }))
+    const kept = apps.map(({ name, main, env }) => {
+      const log = join(logs, `${name}.log`)
+      const launch = (until: AbortSignal) => launchNode(name, { main, env, log, graceMs }, until)
+      return keepRunning({ launch, name, log, say, adviceAfter, signal })
+    })
     resources.defer(() => stopAll(kept, hurry))
     return apps.map(async ({ name }, index) => [name, (await kept[index])?.current().pid ?? 0] as const)
   })
