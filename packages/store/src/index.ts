@@ -25,6 +25,6 @@ export { connectStore, PROBE_MS, probeStore, type StoreConnection } from './mong
 export { mongoCommands, processRuntime } from './mongodb/mongo-commands.ts'
 export { indexesOf } from './mongodb/rare-commands.ts'
 export { isRefused, RefusedWriteError, StoreAwayError } from './mongodb/store-errors.ts'
-export { type Finding, type Findings, forgetDigests, repairSources } from './write/doctor.ts'
+export { type Finding, forgetDigests, repairSources } from './write/doctor.ts'
 export { PausedTooLongError } from './write/guarded-writes.ts'
 export { type BatchStore, createBatchStore } from './write/store-batch.ts'

@@ -7,7 +7,7 @@ import type { WriteDeps } from './guarded-writes.ts'
 import { NO_QUOTES, recount, SOURCES_AT_ONCE } from './sum-sources.ts'
 import { createIsExcluded, createWatermarks, EXPIRED_MS, isExpired, isStale, STALE_MS } from './tokens.ts'
 
-/** A source that is not as it should be. */
+/** A source as it was compared with its quotes. */
 export interface Finding {
   id: string
   stored: QuoteTotals
@@ -17,7 +17,7 @@ export interface Finding {
   openUntil?: Date
 }
 
-export interface Findings {
+interface Findings {
   checked: number
   /** Sources whose totals disagreed with their quotes, or that had an expired token: a repair ends both. */
   wrong: Finding[]
@@ -27,21 +27,15 @@ export interface Findings {
   beingWritten: number
 }
 
-interface DoctorOptions {
-  repair: boolean
-  /** Is called with the number of sources that were checked, and of those that are checked again after 10 s. */
-  onProgress?: (checked: number, again: number) => void
-}
-
-type DoctorDeps = WriteDeps & Pick<DoctorOptions, 'repair'>
-
 /**
  * Compares the totals of all sources with their quotes. With `repair`, recounts the wrong ones and removes expired
  * tokens. Safe while workers run. Checks sources that are being written again after 10 s.
+ *
+ * @param onProgress is called with the number of sources that were checked, and of those that are checked again after 10 s.
  */
 export async function repairSources(
   commands: StoreCommands,
-  { repair, onProgress = () => {} }: DoctorOptions,
+  { repair, onProgress }: { repair: boolean; onProgress?: (checked: number, again: number) => void },
   runtime = processRuntime,
 ): Promise<Findings> {
   const deps = { commands, runtime, repair }
@@ -51,7 +45,7 @@ export async function repairSources(
     for (const some of chunksOf(page, SOURCES_AT_ONCE)) {
       findings.checked += some.length
       busy.push(...(await checkSome(deps, some, (token) => !isStale(runtime, token), findings)))
-      onProgress(findings.checked, busy.length)
+      onProgress?.(findings.checked, busy.length)
     }
   }
   if (busy.length === 0) return findings
@@ -68,7 +62,7 @@ export async function repairSources(
 
 /** Adds to the findings, and returns the ids of the sources that are being written. */
 async function checkSome(
-  { commands, runtime, repair }: DoctorDeps,
+  { commands, runtime, repair }: WriteDeps & { repair: boolean },
   some: readonly SourceTotals[],
   isAlive: (token: WriterToken) => boolean,
   findings: Findings,
@@ -80,14 +74,15 @@ async function checkSome(
   const notInUse = open.filter((source) => !isInUse(source))
   const found = await commands.sumQuotes(notInUse.map(({ _id }) => _id))
   const sums = new Map(found.map(({ _id, ...sum }) => [_id, sum]))
-  const suspects = notInUse.flatMap((source) => findingOf(source, sums.get(source._id) ?? NO_QUOTES) ?? [])
+  const compared = notInUse.map((source) => findingOf(source, sums.get(source._id) ?? NO_QUOTES))
+  const suspects = compared.filter((finding) => !agrees(finding) || finding.openUntil !== undefined)
   // A source that was written since it was read may have agreed with its quotes all the time.
   const ids = suspects.map(({ id }) => id)
   const read = new Map(some.map(({ _id, meta }) => [_id, meta.version]))
   const now = await commands.findVersions('sources', ids)
   const unmoved = new Set(now.flatMap(({ _id, meta }) => (meta.version.equals(read.get(_id)) ? [_id] : [])))
-  const isWrong = ({ stored, counted, openUntil }: Finding) =>
-    !agree(stored, counted) || (openUntil !== undefined && openUntil.getTime() <= runtime.now())
+  const hasExpired = ({ openUntil }: Finding) => openUntil !== undefined && openUntil.getTime() <= runtime.now()
+  const isWrong = (finding: Finding) => !agrees(finding) || hasExpired(finding)
   const still = suspects.filter(({ id }) => unmoved.has(id))
   const wrong = still.filter(isWrong)
   findings.wrong.push(...wrong)
@@ -100,16 +95,14 @@ async function checkSome(
   return [...open.filter(isInUse).map(({ _id }) => _id), ...ids.filter((id) => !unmoved.has(id))]
 }
 
-/** Returns undefined if the source is as it should be. */
-function findingOf({ _id, wordCount, quoteCount, meta }: SourceTotals, counted: QuoteTotals): Finding | undefined {
-  const stored = { wordCount, quoteCount }
+function findingOf({ _id, wordCount, quoteCount, meta }: SourceTotals, counted: QuoteTotals): Finding {
+  const finding = { id: _id, stored: { wordCount, quoteCount }, counted }
   const opened = (meta.tokens ?? []).map(({ since }) => since.getTime())
-  if (opened.length === 0) return agree(stored, counted) ? undefined : { id: _id, stored, counted }
-  return { id: _id, stored, counted, openUntil: new Date(Math.max(...opened) + EXPIRED_MS) }
+  return opened.length === 0 ? finding : { ...finding, openUntil: new Date(Math.max(...opened) + EXPIRED_MS) }
 }
 
-function agree(one: QuoteTotals, other: QuoteTotals): boolean {
-  return one.wordCount === other.wordCount && one.quoteCount === other.quoteCount
+function agrees({ stored, counted }: Finding): boolean {
+  return stored.wordCount === counted.wordCount && stored.quoteCount === counted.quoteCount
 }
 
 /**
