@@ -4,7 +4,6 @@ import type { Command } from 'commander'
 import { UserError } from './errors.ts'
 import { instancePaths, readRunning } from './start/instance.ts'
 
-/** The environment variable with a key. */
 const KEY_VARIABLE = 'SLUICE_API_KEY'
 
 export interface FindApiDeps {
@@ -17,7 +16,6 @@ export interface ApiOptions {
   keyFile?: string | undefined
 }
 
-/** An API, and the key for it. */
 export interface Target {
   url: string
   apiKey: string

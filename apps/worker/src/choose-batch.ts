@@ -18,7 +18,6 @@ export interface BatchItem extends BatchSize {
   lane: Lane
 }
 
-/** A request to store one thread. */
 export interface IngestRequest extends StoreRequest, BatchItem {
   /** The span of its job. */
   trace?: string

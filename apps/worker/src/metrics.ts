@@ -5,7 +5,6 @@ import type { Reading } from '@sluice/queue'
 /** Buckets for times in which jobs may wait for long. */
 const LONG_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800] as const
 
-/** The metrics of a worker. */
 export const workerMetrics = {
   stored: metric.counter({
     name: 'sluice_threads_stored_total',
@@ -60,7 +59,6 @@ export const workerMetrics = {
   ...mongoMetrics,
 }
 
-/** A worker's metrics. */
 export type WorkerMetrics = MetricsOf<typeof workerMetrics>
 
 /** Reads the content of a worker's heartbeat. */

@@ -21,7 +21,6 @@ type StoredQuote = Omit<QuoteDocument, 'meta' | 'wordCount' | 'sourceId'>
 const SOURCE_FIELDS = { ...fieldsOf(SourcePageSchema.properties.source), tenant: 1 }
 const QUOTE_FIELDS = fieldsOf(SourcePageSchema.properties.quotes.items)
 
-/** The projection of a schema's fields. */
 function fieldsOf({ properties }: { properties: object }): Record<string, 1> {
   return Object.fromEntries(Object.keys(properties).flatMap((name) => (name === 'id' ? [] : [[name, 1] as const])))
 }

@@ -22,7 +22,6 @@ import { type ApiOptions, type FindApiDeps, findApi } from '../find-api.ts'
 /** The API as operators use it. Every function throws UserError if the API refuses, or can't be reached. */
 export type AdminClient = Awaited<ReturnType<typeof openAdminClient>>
 
-/** What the commands of operators need. */
 export interface AdminDeps {
   /** Throws UserError. */
   openClient: (options: ApiOptions) => Promise<AdminClient>

@@ -157,7 +157,6 @@ const COLUMNS = ['ID', 'FAILED', 'TENANT', 'JOB', 'TRIES', 'REASON']
 const SHOWN_NAME = 60
 const SHOWN_REASON = 80
 
-/** The lines of a table of failed jobs, one per job under a heading. */
 function jobTable(jobs: FailedJobPage['jobs']): string[] {
   const rows = jobs.map(({ id, failedAt, tenant, name, attempts, reason }) => [
     id,
@@ -180,7 +179,6 @@ function groupTable({ groups, isComplete }: FailedJobGroups): string[] {
   return isComplete ? lines : [...lines, 'More failed jobs were not examined: add --since.']
 }
 
-/** The lines of a table of operations, one per operation under a heading. */
 function operationTable(operations: Operation[]): string[] {
   const rows = operations.map(({ createdAt, by, kind, filter, lane, total, state, done }) => [
     moment(new Date(createdAt)),
@@ -193,7 +191,6 @@ function operationTable(operations: Operation[]): string[] {
   return tableLines([['OPENED', 'BY', 'KIND', 'OF', 'STATE', 'DONE'], ...rows])
 }
 
-/** The lines that describe one failed job, with its payload last. */
 function describeJob(job: FailedJob): string[] {
   const { payload, stack, reason, tries, failedThreads, failedThreadCount, ...facts } = job
   const names = Object.entries(facts).map(([name, value]) => `${name.padEnd(11)}  ${printable(String(value))}`)

@@ -61,7 +61,6 @@ export async function choosePorts(api: number, host: string, workers: number): P
 export interface App {
   /** Also the name of its log. */
   readonly name: string
-  /** The file to run. */
   readonly main: string
   readonly env: NodeJS.ProcessEnv
 }

@@ -34,7 +34,6 @@ export interface WriteReply {
   duplicates: number[]
 }
 
-/** The totals of a source's quotes. */
 export interface QuoteTotals {
   wordCount: number
   quoteCount: number
@@ -86,7 +85,6 @@ export interface CommandOptions {
   searchesQuotes?: boolean
 }
 
-/** Metrics of commands: their times, and their errors by code. */
 export interface CommandMetrics {
   times: { observe(labels: { command: string }, seconds: number): void }
   errors: { inc(labels: { code: string }): void }

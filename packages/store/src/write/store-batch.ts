@@ -17,7 +17,6 @@ import { createIsExcluded, createWatermarks, needsSum } from './tokens.ts'
 import { createWriter } from './writer.ts'
 import type { UnendedBatch } from './writer-state.ts'
 
-/** Stores batches for one process. */
 export type BatchStore = ReturnType<typeof createBatchStore>
 
 /** Creates a store for one process. It creates the indexes before the first batch. */
