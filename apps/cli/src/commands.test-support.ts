@@ -8,8 +8,7 @@ import { importCommand } from './import/import-command.ts'
 import { openAdminClient } from './jobs/admin-client.ts'
 import { tailCommand } from './jobs/hits-commands.ts'
 import { jobsCommand } from './jobs/jobs-command.ts'
-import { laneCommand } from './jobs/lane-command.ts'
-import { statusCommand } from './jobs/status-command.ts'
+import { laneCommand, statusCommand } from './jobs/queue-commands.ts'
 import { getCommand, listCommand } from './sources/sources-commands.ts'
 
 /** What a command printed, and its exit code. */

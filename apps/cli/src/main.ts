@@ -107,12 +107,12 @@ const commands: Readonly<Record<string, () => Promise<Command>>> = {
   get: async () => (await import('./sources/sources-commands.ts')).getCommand(deps),
   keys: async () => (await import('./keys/keys-command.ts')).keysCommand(deps),
   login: async () => (await import('./login/login-command.ts')).loginCommand(deps),
-  status: async () => (await import('./jobs/status-command.ts')).statusCommand(deps),
+  status: async () => (await import('./jobs/queue-commands.ts')).statusCommand(deps),
   find: async () => (await import('./jobs/hits-commands.ts')).findCommand(deps),
   tail: async () => (await import('./jobs/hits-commands.ts')).tailCommand(deps),
   jobs: async () => (await import('./jobs/jobs-command.ts')).jobsCommand(deps),
-  pause: async () => (await import('./jobs/lane-command.ts')).laneCommand('pause', deps),
-  resume: async () => (await import('./jobs/lane-command.ts')).laneCommand('resume', deps),
+  pause: async () => (await import('./jobs/queue-commands.ts')).laneCommand('pause', deps),
+  resume: async () => (await import('./jobs/queue-commands.ts')).laneCommand('resume', deps),
   doctor: async () => (await import('./doctor/doctor-command.ts')).doctorCommand(deps),
 }
 

@@ -11,14 +11,11 @@ export interface BatchSize {
 }
 
 /** A request as a part of a batch. */
-export interface BatchItem extends BatchSize {
+export interface IngestRequest extends StoreRequest, BatchSize {
   /** The request may have crashed a worker, so it is stored alone. */
   suspect: boolean
   /** Each lane has a share of every batch. */
   lane: Lane
-}
-
-export interface IngestRequest extends StoreRequest, BatchItem {
   /** The span of its job. */
   trace?: string
 }
@@ -27,7 +24,7 @@ export interface IngestRequest extends StoreRequest, BatchItem {
 const BULK_SHARE = 0.25
 
 /** Returns the indexes of the requests that form the next batch. */
-export function chooseBatch(gathered: readonly BatchItem[], bounds: BatchSize): readonly number[] {
+export function chooseBatch(gathered: readonly IngestRequest[], bounds: BatchSize): readonly number[] {
   const suspect = gathered.findIndex((request) => request.suspect)
   if (suspect !== -1) return [suspect]
   const has = (lane: Lane) => gathered.some((request) => request.lane === lane)
@@ -36,7 +33,7 @@ export function chooseBatch(gathered: readonly BatchItem[], bounds: BatchSize): 
 }
 
 /** Returns the indexes of the first requests of a lane that fit into this share of a batch, at least one. */
-function fill(gathered: readonly BatchItem[], bounds: BatchSize, lane: Lane, share: number): number[] {
+function fill(gathered: readonly IngestRequest[], bounds: BatchSize, lane: Lane, share: number): number[] {
   const places: number[] = []
   const size = { documents: 0, characters: 0 }
   for (const [place, request] of gathered.entries()) {

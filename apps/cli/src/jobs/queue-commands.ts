@@ -1,10 +1,11 @@
-// The command `sluice status`: the queue, the processes and what happened lately, once or again and again.
+// The commands of the queue as a whole: `sluice status` shows the queue, the processes and what happened lately, once or
+// again and again; `sluice pause` and `sluice resume` say whether workers fetch the jobs of a lane.
 import { setTimeout as delay } from 'node:timers/promises'
-import type { HistoryPoint, Status } from '@sluice/contract'
-import { Command } from 'commander'
+import type { HistoryPoint, LaneOperationKind, Status } from '@sluice/contract'
+import { Argument, Command } from 'commander'
 import { type ApiOptions, apiOptions } from '../find-api.ts'
 import { count, counted, describeSeconds, printable, shortened, tableLines } from '../terminal.ts'
-import type { AdminClient } from './admin-client.ts'
+import type { AdminClient, AdminDeps } from './admin-client.ts'
 
 interface StatusDeps {
   openClient: (options: ApiOptions) => Promise<Pick<AdminClient, 'status'>>
@@ -93,3 +94,25 @@ function processCells({ kind, host, pid, version, ...process }: Status['processe
 
 const milliseconds = (seconds: number) => `${count(Math.round(seconds * 1000))} ms`
 const megabytes = (bytes: number) => `${count(Math.round(bytes / 1e6))} MB`
+
+const TEXTS = {
+  pause: {
+    description: 'Pauses a lane: its jobs wait, and more are accepted',
+    done: (lane: string) => `The ${lane} lane is paused. \`sluice resume ${lane}\` ends that.`,
+  },
+  resume: {
+    description: 'Resumes a paused lane',
+    done: (lane: string) => `Workers fetch the jobs of the ${lane} lane.`,
+  },
+}
+
+/** `sluice pause` or `sluice resume`. */
+export function laneCommand(kind: LaneOperationKind, deps: AdminDeps): Command {
+  const lane = new Argument('<lane>', 'bulk has imports, interactive the jobs with a waiting caller')
+  return apiOptions(new Command(kind).description(TEXTS[kind].description), 'operator')
+    .addArgument(lane.choices(['bulk', 'interactive']))
+    .action(async (name: string, options: ApiOptions) => {
+      await (await deps.openClient(options)).operateLane(kind, name)
+      deps.print(TEXTS[kind].done(name))
+    })
+}

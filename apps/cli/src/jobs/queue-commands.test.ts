@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { Status } from '@sluice/contract'
 import { test } from 'vitest'
 import type { AdminClient } from './admin-client.ts'
-import { statusCommand } from './status-command.ts'
+import { statusCommand } from './queue-commands.ts'
 
 const POINT: Status['lastHour'] = {
   at: '2024-05-01T09:25:00.000Z',
