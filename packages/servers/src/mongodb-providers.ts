@@ -2,7 +2,7 @@
 import { lookup } from 'node:dns/promises'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { type Db, MongoClient, MongoServerError } from 'mongodb'
+import { type Db, type Document, MongoClient, MongoServerError } from 'mongodb'
 import { dockerEngine, type Image } from './docker.ts'
 import { installedEngine, succeeds } from './machine.ts'
 import type { Engine, Location, Machine, Provider } from './provider.ts'
@@ -112,7 +112,10 @@ function isReplicaSetReady(url: string, host: string): Promise<boolean> {
 export async function becomePrimary(admin: Pick<Db, 'command'>, host: string): Promise<boolean> {
   const hello = await admin.command({ hello: 1 })
   if (hello.isWritablePrimary === true && hello.me === host) return true
-  const config = await storedConfig(admin)
+  const { config }: Document = await admin.command({ replSetGetConfig: 1 }).catch((error) => {
+    if (error instanceof MongoServerError && error.code === notYetInitialized) return {}
+    throw error
+  })
   if (config === undefined) {
     await admin.command({ replSetInitiate: { _id: replicaSetName, members: [{ _id: 0, host }] } })
   } else if (config.members[0]?.host !== host) {
@@ -120,19 +123,6 @@ export async function becomePrimary(admin: Pick<Db, 'command'>, host: string): P
     await admin.command({ replSetReconfig: moved, force: true })
   }
   return false
-}
-
-interface ReplicaSetConfig {
-  readonly version: number
-  readonly members: readonly { readonly host: string }[]
-}
-
-async function storedConfig(admin: Pick<Db, 'command'>): Promise<ReplicaSetConfig | undefined> {
-  const answer = await admin.command({ replSetGetConfig: 1 }).catch((error) => {
-    if (error instanceof MongoServerError && error.code === notYetInitialized) return undefined
-    throw error
-  })
-  return answer?.config
 }
 
 /** Runs `ask` on the `admin` database of a MongoDB. Throws if it does not answer within `withinMs` milliseconds. */
