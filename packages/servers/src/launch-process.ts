@@ -34,12 +34,12 @@ export async function launchProcess(program: Program): Promise<LaunchedProcess> 
   const child = spawnLogged(program)
   const { pid } = child
   if (pid === undefined) throw (await once(child, 'error'))[0]
-  const watchdog = watchGroup(pid, program.graceMs)
+  const releaseWatchdog = watchGroup(pid, program.graceMs)
   const ended = new AbortController()
   boundLog(program.log, ended.signal, program.maxLogBytes).catch(() => {})
   const died = endOf(child).then((how) => {
     signalGroup(pid, 'SIGKILL')
-    watchdog.release()
+    releaseWatchdog()
     ended.abort()
     return how
   })
@@ -97,9 +97,9 @@ kill -KILL -"$1" 2>/dev/null
 
 /**
  * Ends a process group when this process is gone, even by SIGKILL: a watching shell outlives this process.
- * SIGTERM first, SIGKILL after `graceMs` milliseconds. A watchdog that dies is replaced.
+ * SIGTERM first, SIGKILL after `graceMs` milliseconds. A watchdog that dies is replaced. Returns a function that ends it.
  */
-function watchGroup(group: number, graceMs: number): { release(): void } {
+function watchGroup(group: number, graceMs: number): () => void {
   let released = false
   let shell = start()
 
@@ -116,11 +116,9 @@ function watchGroup(group: number, graceMs: number): { release(): void } {
     return started
   }
 
-  return {
-    release() {
-      released = true
-      shell.kill('SIGKILL')
-    },
+  return () => {
+    released = true
+    shell.kill('SIGKILL')
   }
 }
 
