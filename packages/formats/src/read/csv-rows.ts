@@ -2,7 +2,7 @@
 import { pipeline, Readable } from 'node:stream'
 import { CsvError, type Info, parse } from 'csv-parse'
 import { FormatError, type InputFile, type Place, type Rejected, rejected } from '../format.ts'
-import { LONGEST_RECORD_BYTES } from './json-records.ts'
+import { LONGEST_RECORD_BYTES } from './bounded-bytes.ts'
 import { decodeBeginning, readBeginning, utf8Chunks } from './utf8-chunks.ts'
 
 export interface CsvRow {
@@ -22,16 +22,16 @@ const ROWS_TOGETHER = 500
 
 /**
  * Yields rows, with the names of all columns. Rejects a row with more or fewer fields than the header. Memory: some
- * hundred rows, each of at most `longest` bytes.
+ * hundred rows, each of at most `LONGEST_RECORD_BYTES`.
  *
  * @throws {FormatError} if the file is neither UTF-8 nor UTF-16, or a row is longer than that.
  */
-export async function* readCsvRows(file: InputFile, longest = LONGEST_RECORD_BYTES) {
+export async function* readCsvRows(file: InputFile) {
   let header: string[] | undefined
   let head = ''
   let rows: (CsvRow | Rejected)[] = []
   try {
-    for await (const row of parseRows(file, longest)) {
+    for await (const row of parseRows(file)) {
       if (header) rows.push(toRow(header, head, row, file.path))
       else head = `${row.raw.trim()}\n`
       header ??= row.record.map((name) => name.trim())
@@ -51,7 +51,7 @@ export function csvColumns(beginning: Buffer): string[] {
   return line.split(delimiterOf(line)).map((name) => name.trim().replace(/^"(.*)"$/, '$1'))
 }
 
-async function* parseRows(file: InputFile, longest: number): AsyncGenerator<ParsedRow> {
+async function* parseRows(file: InputFile): AsyncGenerator<ParsedRow> {
   const parser = parse({
     delimiter: delimiterOf(headerLine(await readBeginning(file))),
     record_delimiter: ['\r\n', '\n', '\r'],
@@ -59,7 +59,7 @@ async function* parseRows(file: InputFile, longest: number): AsyncGenerator<Pars
     relax_column_count: true,
     skip_empty_lines: true,
     skip_records_with_empty_values: true,
-    max_record_size: longest,
+    max_record_size: LONGEST_RECORD_BYTES,
     info: true,
     raw: true,
   })

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'vitest'
 import { inputFile } from '../read-all.test-support.ts'
+import { LONGEST_RECORD_BYTES } from './bounded-bytes.ts'
 import { readJsonLines } from './json-records.ts'
 
 /** The line, the reason and the text of each line. None of them is JSON. */
-async function linesOf(content: string | Buffer, longest?: number) {
+async function linesOf(content: string | Buffer) {
   const found = []
-  for await (const records of readJsonLines(inputFile('a', content), longest)) found.push(...records)
+  for await (const records of readJsonLines(inputFile('a', content))) found.push(...records)
   return found.map((one) => {
     assert.ok(one.kind === 'rejected')
     return { line: one.place.line, text: String(one.record), reason: one.reason }
@@ -28,9 +29,10 @@ describe('reading lines gives', () => {
   })
 
   it('the beginning of a line that is too long, and the lines around it', async () => {
-    const lines = await linesOf(`a\n${'b'.repeat(2_000)}\nc\n${'d'.repeat(2_000)}`, 1_500)
+    const [b, d] = ['b', 'd'].map((letter) => letter.repeat(LONGEST_RECORD_BYTES + 1))
+    const lines = await linesOf(`a\n${b}\nc\n${d}`)
     assert.deepEqual(
-      lines.map(({ line, text, reason }) => [line, text.length, reason.includes('longer than 1500 bytes')]),
+      lines.map(({ line, text, reason }) => [line, text.length, reason.includes('longer than 33554432 bytes')]),
       [
         [1, 1, false],
         [2, 1_000, true],

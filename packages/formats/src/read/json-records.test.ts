@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'vitest'
 import { inputFile } from '../read-all.test-support.ts'
+import { LONGEST_RECORD_BYTES } from './bounded-bytes.ts'
 import { readJson, recordsAndLists } from './json-records.ts'
 
 const lists = recordsAndLists('tickets', 'users')
 
-async function recordsOf(content: string | Buffer, paths = lists, longest?: number) {
+async function recordsOf(content: string | Buffer, paths = lists) {
   const found = []
-  for await (const records of readJson(inputFile('a.json', content), paths, longest)) found.push(...records)
+  for await (const records of readJson(inputFile('a.json', content), paths)) found.push(...records)
   return found.map((each) =>
     each.kind === 'record'
       ? [each.path, each.place.pointer ?? '', each.value]
@@ -75,10 +76,10 @@ describe('reading JSON records gives', () => {
   for (const [rule, text, records] of cases) it(rule, async () => assert.deepEqual(await recordsOf(text), records))
 
   it('a record that is too long as rejected, and the others', async () => {
-    const text = JSON.stringify([1, 'x'.repeat(100), 2])
-    assert.deepEqual(await recordsOf(text, lists, 50), [
+    const text = JSON.stringify([1, 'x'.repeat(LONGEST_RECORD_BYTES), 2])
+    assert.deepEqual(await recordsOf(text), [
       ['/*', '/0', 1],
-      ['The record is longer than 50 bytes.', '/1'],
+      ['The record is longer than 33554432 bytes.', '/1'],
       ['/*', '/2', 2],
     ])
   })

@@ -2,11 +2,9 @@
 import { isUtf8 } from 'node:buffer'
 import type { Format, Found, InputFile, Place, ReadFile, Rejected } from '../format.ts'
 import { eachFile, rejected, skipped } from '../format.ts'
+import { createBoundedBytes, LONGEST_RECORD_BYTES } from './bounded-bytes.ts'
 import { JsonScanner, type ScannedValue } from './json-scanner.ts'
 import { utf8Chunks } from './utf8-chunks.ts'
-
-/** In bytes. A request has at most 10 MiB by default, and a longer thread is sent in parts. */
-export const LONGEST_RECORD_BYTES = 32 * 1024 * 1024
 
 /** A record that is JSON. */
 export interface JsonRecord {
@@ -50,15 +48,11 @@ export async function* foundIn(
 
 /**
  * Reads the values that the paths choose: see `JsonScanner`. Several roots may follow each other. A value that is no
- * JSON, or longer than `longest` bytes, is rejected, and the next one is read. Memory: a chunk and one value.
+ * JSON, or too long, is rejected, and the next one is read. Memory: a chunk and one value.
  */
-export async function* readJson(
-  file: InputFile,
-  paths: readonly string[],
-  longest = LONGEST_RECORD_BYTES,
-): AsyncGenerator<(JsonRecord | Rejected)[]> {
-  const scanner = new JsonScanner(paths, longest)
-  const toRecord = (scanned: ScannedValue) => parseValue(scanned, file.path, longest)
+export async function* readJson(file: InputFile, paths: readonly string[]): AsyncGenerator<(JsonRecord | Rejected)[]> {
+  const scanner = new JsonScanner(paths)
+  const toRecord = (scanned: ScannedValue) => parseValue(scanned, file.path)
   for await (const chunk of utf8Chunks(file)) yield scanner.push(chunk).map(toRecord)
   const last = scanner.end().map(toRecord)
   const isCut = !scanner.isComplete() && last.length === 0
@@ -71,40 +65,24 @@ const [NEWLINE, SPACE] = [0x0a, 0x20]
  * Reads each line as a record: twice as fast as `readJson`, and a line that is no JSON harms no other. Blank lines are
  * skipped. Memory: a chunk and a line.
  */
-export async function* readJsonLines(
-  file: InputFile,
-  longest = LONGEST_RECORD_BYTES,
-): AsyncGenerator<(JsonRecord | Rejected)[]> {
+export async function* readJsonLines(file: InputFile): AsyncGenerator<(JsonRecord | Rejected)[]> {
+  const content = createBoundedBytes(LONGEST_RECORD_BYTES)
   let line = 0
-  /** Of the line that has not ended. Of one that is too long, only the beginning is kept. */
-  let pieces: Buffer[] = []
-  let length = 0
-
-  function add(piece: Buffer): void {
-    if (length <= longest) pieces.push(piece)
-    length += piece.length
-  }
-
-  function endLine(): (JsonRecord | Rejected)[] {
-    const [only = Buffer.alloc(0)] = pieces
-    const bytes = pieces.length > 1 ? Buffer.concat(pieces) : only
-    const isTooLong = length > longest
+  const endLine = () => {
+    const value = content.take()
     line += 1
-    pieces = []
-    length = 0
-    if (!bytes.some((byte) => byte > SPACE)) return []
-    return [parseValue({ path: '', pointer: '', line, bytes, isTooLong }, file.path, longest)]
+    const isBlank = !value.bytes.some((byte) => byte > SPACE)
+    return isBlank ? [] : [parseValue({ path: '', pointer: '', line, ...value }, file.path)]
   }
-
   for await (const chunk of utf8Chunks(file)) {
     const records: (JsonRecord | Rejected)[] = []
     let start = 0
     for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, start)) {
-      add(chunk.subarray(start, end))
+      content.add(chunk.subarray(start, end))
       records.push(...endLine())
       start = end + 1
     }
-    add(chunk.subarray(start))
+    content.add(chunk.subarray(start))
     yield records
   }
   yield endLine()
@@ -113,14 +91,10 @@ export async function* readJsonLines(
 /** The bytes that are shown of a record that is too long. */
 const SHOWN_BYTES = 1_000
 
-function parseValue(
-  { path, pointer, line, bytes, isTooLong }: ScannedValue,
-  file: string,
-  longest: number,
-): JsonRecord | Rejected {
+function parseValue({ path, pointer, line, bytes, isTooLong }: ScannedValue, file: string): JsonRecord | Rejected {
   const place: Place = { path: file, line, ...(pointer && { pointer }) }
   const text = bytes.toString('utf8', 0, isTooLong ? SHOWN_BYTES : bytes.length)
-  if (isTooLong) return rejected(`The record is longer than ${longest} bytes.`, place, text)
+  if (isTooLong) return rejected(`The record is longer than ${LONGEST_RECORD_BYTES} bytes.`, place, text)
   if (!isUtf8(bytes)) return rejected('The record is not UTF-8 (see --encoding).', place, text)
   try {
     return { kind: 'record', path, value: JSON.parse(text), place }

@@ -1,15 +1,13 @@
 // Finds chosen values of a JSON text in its bytes, without parsing them.
+import { type Bounded, createBoundedBytes, LONGEST_RECORD_BYTES } from './bounded-bytes.ts'
 
-export interface ScannedValue {
+export interface ScannedValue extends Bounded {
   /** The path that chose it. */
   path: string
   /** A JSON Pointer to it within its root. */
   pointer: string
   /** The line of its first byte, from 1. */
   line: number
-  bytes: Buffer
-  /** The value is longer than the bound: `bytes` is only its beginning. */
-  isTooLong: boolean
 }
 
 interface Choice {
@@ -38,11 +36,10 @@ const LONGEST_NAME = 100
  * Scans a text of one or more roots for the values that paths choose. A path is a JSON Pointer with `*` for elements
  * of a list: `/messages/*`. The path `''` chooses a root in which no other path finds a list. Libraries that parse JSON
  * as a stream cost ten times as much, and do not say the line of a value. Does not check JSON: the parser of each value
- * does. Memory: one value of at most `longest` bytes.
+ * does. Memory: one value of at most `LONGEST_RECORD_BYTES`.
  */
 export class JsonScanner {
   readonly #root: Choice
-  readonly #longest: number
   #found: ScannedValue[] = []
   #line = 1
   #hasBegun = false
@@ -57,16 +54,14 @@ export class JsonScanner {
   #isInString = false
   #isEscaped = false
   /** The value that is kept. */
-  #kept: Omit<ScannedValue, 'bytes' | 'isTooLong'> | undefined
-  #pieces: Buffer[] = []
-  #bytes = 0
+  #kept: Omit<ScannedValue, keyof Bounded> | undefined
+  readonly #value = createBoundedBytes(LONGEST_RECORD_BYTES)
   /** Where the kept value and the name go on in the chunk. */
   #start = 0
   #nameStart = 0
 
-  constructor(paths: readonly string[], longest: number) {
+  constructor(paths: readonly string[]) {
     this.#root = choiceOf(paths)
-    this.#longest = longest
   }
 
   /** Reads the next bytes of the text, and returns the values that they complete. */
@@ -77,7 +72,7 @@ export class JsonScanner {
     for (let at = 0; at < chunk.length; )
       at = this.#inside === 'nested' ? this.#readNested(chunk, at) : this.#readByte(chunk, at)
     if (this.#inside === 'nested' && this.#isBeforeName) this.#keepName(chunk, chunk.length)
-    if (this.#kept) this.#keep(chunk, chunk.length)
+    if (this.#kept) this.#value.add(chunk.subarray(this.#start))
     return this.#found
   }
 
@@ -188,13 +183,8 @@ export class JsonScanner {
 
   #endValue(chunk: Buffer, end: number): void {
     if (this.#kept === undefined || (this.#kept.path === '' && this.#containers.length > 0)) return
-    this.#keep(chunk, end)
+    this.#value.add(chunk.subarray(this.#start, end))
     this.#emit()
-  }
-
-  #keep(chunk: Buffer, end: number): void {
-    if (this.#bytes <= this.#longest) this.#pieces.push(chunk.subarray(this.#start, end))
-    this.#bytes += end - this.#start
   }
 
   #keepName(chunk: Buffer, end: number): void {
@@ -202,17 +192,15 @@ export class JsonScanner {
   }
 
   #emit(): void {
-    if (this.#kept === undefined) return
-    const [only = Buffer.alloc(0)] = this.#pieces
-    const bytes = this.#pieces.length > 1 ? Buffer.concat(this.#pieces) : only
-    this.#found.push({ ...this.#kept, bytes, isTooLong: this.#bytes > this.#longest })
-    this.#drop()
+    const kept = this.#kept
+    const value = this.#drop()
+    if (kept) this.#found.push({ ...kept, ...value })
   }
 
-  #drop(): void {
+  /** Returns the bytes of the value, which is no longer kept. */
+  #drop(): Bounded {
     this.#kept = undefined
-    this.#pieces = []
-    this.#bytes = 0
+    return this.#value.take()
   }
 }
 
