@@ -1,6 +1,7 @@
 // Reads mailboxes: mbox files, and folders of mails with a file each.
 import type { Format, FormatOptions, Found, InputFile, Place } from '../format.ts'
 import { eachFile, skipped } from '../format.ts'
+import { createBoundedBytes } from '../read/bounded-bytes.ts'
 import { readBeginning } from '../read/utf8-chunks.ts'
 import { readMail } from './mail-message.ts'
 import { isMbox, MAX_MAIL_BYTES, type RawMail, splitMbox } from './split-mbox.ts'
@@ -46,14 +47,10 @@ async function* readFile(file: InputFile, options: FormatOptions): AsyncGenerato
 }
 
 async function readWhole(stream: AsyncIterable<Buffer>): Promise<RawMail> {
-  const chunks: Buffer[] = []
-  let bytes = 0
-  for await (const chunk of stream) {
-    bytes += chunk.length
-    if (bytes > MAX_MAIL_BYTES) break
-    chunks.push(chunk)
-  }
-  return { bytes: withoutSeparator(Buffer.concat(chunks)), line: 1, isTooLong: bytes > MAX_MAIL_BYTES }
+  const content = createBoundedBytes(MAX_MAIL_BYTES)
+  for await (const chunk of stream) content.add(chunk)
+  const { bytes, isTooLong } = content.take()
+  return { bytes: withoutSeparator(bytes), line: 1, isTooLong }
 }
 
 function withoutSeparator(mail: Buffer): Buffer {
