@@ -22,7 +22,6 @@ function shownAfter(seconds: number, style: ProgressStyle, width = 200, threads:
       write: (text) => void written.push(text),
       print: (line) => void printed.push(line),
       width: () => width,
-      now: () => Date.now(),
     })
     for (let at = 0; at < seconds; at++) {
       state.bytes.done = Math.round((2 ** 20 * (at + 1)) / seconds)

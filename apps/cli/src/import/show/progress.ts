@@ -27,24 +27,16 @@ interface ProgressOptions {
   /** Writes for programs. */
   print: (line: string) => void
   width: () => number
-  now?: () => number
 }
 
 const TICK_MS = { bar: 200, lines: 5_000, json: 2_000, none: 0 }
 const CLEAR_LINE = '\r\x1b[K'
 
-export function showProgress({
-  style,
-  state,
-  write,
-  print,
-  width,
-  now = () => performance.now(),
-}: ProgressOptions): ProgressDisplay {
-  const began = now()
+export function showProgress({ style, state, write, print, width }: ProgressOptions): ProgressDisplay {
+  const began = performance.now()
   let begin = pointOf(state(), 0)
   const draw = () => {
-    const point = pointOf(state(), (now() - began) / 1_000)
+    const point = pointOf(state(), (performance.now() - began) / 1_000)
     if (point.phase !== begin.phase) begin = point
     const view = viewOf(state(), point, begin)
     if (style === 'bar') write(`${CLEAR_LINE}${barLine(view, width() - 1)}`)
