@@ -1,5 +1,5 @@
 // Sends what was read, and keeps account of it so that another run can go on.
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { basename, resolve } from 'node:path'
 import { createClient, type Retry } from '@sluice/client'
 import { UserError } from '../errors.ts'
@@ -64,7 +64,7 @@ export async function sendImport(
 function checkpointOf(request: ImportRequest, { url, apiKey }: Target, { fingerprint }: Input): Checkpoint | undefined {
   const { names, checkpoint, rejected, stateDir, maxErrors, concurrency, tempDir, map, set, ...options } = request
   if (!checkpoint || fingerprint === undefined) return undefined
-  const key = createHash('sha256').update(apiKey).digest('base64url')
+  const key = hash('sha256', apiKey, 'base64url')
   const meaning = [fingerprint, options, [...map], [...set], url, key]
   return createCheckpoint(`${besideInput(request)}.sluice-checkpoint`, meaning)
 }

@@ -1,6 +1,6 @@
 // The checkpoint of an import: how far it got, in a file beside its input, so that it goes on there after any end.
 // It is saved after the file of rejected records, for which it vouches.
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { open, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { Ledger, Tally } from './ledger.ts'
@@ -19,9 +19,7 @@ const VERSION = 6
 
 /** @param fingerprint of all on which the order and the meaning of events depend: input, options, and target. */
 export function createCheckpoint(path: string, fingerprint: unknown) {
-  const digest = createHash('sha256')
-    .update(JSON.stringify([VERSION, fingerprint]))
-    .digest('base64url')
+  const digest = hash('sha256', JSON.stringify([VERSION, fingerprint]), 'base64url')
   return {
     path,
     /** `isOther`: the file is of another import. */

@@ -1,5 +1,5 @@
 // Splits the quotes of a thread into parts that each fit into one request.
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { type Limits, parseIsoDate, type QuoteRequest } from '@sluice/contract'
 import type { Note, UntitledRequest } from '../account/ledger.ts'
 
@@ -57,7 +57,7 @@ function add(quote: QuoteRequest, key: string | undefined, part: Part, state: Sp
   const isAlone = part.quotes.length === 0 && missing === 0
   const hasRoom = part.quotes.length + missing < state.maxQuotes && part.bytes + bytes <= state.maxBytes
   if (!hasRoom && !isAlone) return false
-  if (missing > 0) part.quotes.push(...Array<QuoteRequest>(missing).fill(identityOf(quote)))
+  if (missing > 0) part.quotes.push(...Array<QuoteRequest>(missing).fill(withoutVotes(quote)))
   part.quotes.push(quote)
   part.bytes += bytes
   if (key !== undefined) {
@@ -67,23 +67,14 @@ function add(quote: QuoteRequest, key: string | undefined, part: Part, state: Sp
   return true
 }
 
-/** The fields by which the store identifies a quote without an externalId. */
-function identityOf({ text, speaker, username, createdAt, replyingTo }: QuoteRequest): QuoteRequest {
-  const name = speaker ?? username
-  return {
-    text,
-    ...(name && { speaker: name }),
-    ...(createdAt && { createdAt }),
-    ...(replyingTo && { replyingTo }),
-  }
+/** By the fields that identify a quote without an externalId in the store. */
+function contentKey({ text, speaker, username, createdAt, replyingTo }: QuoteRequest): string {
+  const date = typeof createdAt === 'string' ? (parseIsoDate(createdAt) ?? createdAt) : createdAt
+  return hash('sha256', JSON.stringify([speaker ?? username, date, replyingTo, text]), 'base64')
 }
 
-function contentKey(quote: QuoteRequest): string {
-  const { text, speaker, createdAt, replyingTo } = identityOf(quote)
-  const date = typeof createdAt === 'string' ? (parseIsoDate(createdAt) ?? createdAt) : createdAt
-  return createHash('sha256')
-    .update(JSON.stringify([speaker, date, replyingTo, text]))
-    .digest('base64')
+function withoutVotes({ upVotes, downVotes, score, ...quote }: QuoteRequest): QuoteRequest {
+  return quote
 }
 
 /** In JSON, with a comma. */
