@@ -50,15 +50,15 @@ async function* sortPieces(
   sort: ExternalSort,
   sorted: Done,
 ): AsyncGenerator<readonly ImportEvent[]> {
-  const add = (record: SortRecord) => {
-    sorted.total += 1
-    return sort.add(record)
-  }
   for await (const list of found) {
     const others: ImportEvent[] = []
     for (const one of list) {
-      if (one.kind !== 'piece') others.push(one)
-      else for (const record of recordsOf(one)) await add(record)
+      if (one.kind !== 'piece') {
+        others.push(one)
+        continue
+      }
+      sorted.total += 1
+      for (const record of recordsOf(one)) await sort.add(record)
     }
     if (others.length > 0) yield others
   }
@@ -95,7 +95,7 @@ async function* putTogether(
         open = open.key === key ? { ...open, quotes: [], units: 0 } : undefined
       }
       open ??= { key, fields: {}, ids: [], quotes: [], place: { path: '' }, units: 0 }
-      if (addRecord(open, text)) sorted.done += 1
+      addRecord(open, text, sorted)
     }
     if (threads.length > 0) yield threads
   }
@@ -109,22 +109,18 @@ interface OpenSource extends Pick<Piece, 'fields' | 'place'> {
   units: number
 }
 
-/** Returns whether the record is one of those that were sorted: the ids of a conversation are not. */
-function addRecord(open: OpenSource, text: string): boolean {
+function addRecord(open: OpenSource, text: string, sorted: Done): void {
   const record: FieldsRecord | QuotesRecord | ConversationIds = JSON.parse(text)
-  if ('ids' in record) {
-    for (const id of record.ids) open.ids.push(idIn(id))
-    return false
-  }
-  if ('fields' in record) {
+  if ('ids' in record) for (const id of record.ids) open.ids.push(idIn(id))
+  else if ('fields' in record) {
     const isOfSource = record.mail === undefined || record.mail === open.key
     Object.assign(open.fields, isOfSource ? record.fields : { placeholderTitle: record.fields.placeholderTitle })
-    return true
+  } else {
+    if (open.place.path === '') open.place = record.place
+    for (const quote of record.quotes) open.quotes.push(quote)
+    open.units += text.length
+    sorted.done += 1
   }
-  if (open.place.path === '') open.place = record.place
-  for (const quote of record.quotes) open.quotes.push(quote)
-  open.units += text.length
-  return true
 }
 
 function threadOf({ key, fields, ids, quotes, place }: OpenSource, isContinued: boolean): ThreadInput {
