@@ -19,35 +19,29 @@ export async function detectFormats(
   formats: readonly Format[],
   named: string | undefined,
 ): Promise<FormattedFiles[]> {
-  const names = formats.map(({ name }) => name).join(', ')
   for (const { name, files } of sets)
     if (files.every(({ bytes }) => bytes === 0)) throw new UserError(`${name} is empty.`)
-  if (named !== undefined) {
-    const format = formats.find(({ name }) => name === named)
-    if (format === undefined) throw new UserError(`--format must be one of ${names}.`)
-    return sets.map(({ files }) => ({ format, files }))
-  }
+  if (named === undefined) return (await Promise.all(sets.map((set) => formatsOf(set, formats)))).flat()
+  const format = formats.find(({ name }) => name === named)
+  if (format === undefined) throw new UserError(`--format must be one of ${namesOf(formats)}.`)
+  return sets.map(({ files }) => ({ format, files }))
+}
+
+function namesOf(formats: readonly Format[]): string {
+  return formats.map(({ name }) => name).join(', ')
+}
+
+async function formatsOf({ name, files }: InputSet, formats: readonly Format[]): Promise<FormattedFiles[]> {
   const read = new Map<InputFile, Promise<Buffer>>()
   const beginning = (file: InputFile) => {
     const bytes = read.get(file) ?? readBeginning(file)
     read.set(file, bytes)
     return bytes
   }
-  const recognise = async (files: readonly InputFile[]) => {
-    for (const format of formats) if (await format.recognises(files, beginning)) return format
+  const recognise = async (some: readonly InputFile[]) => {
+    for (const format of formats) if (await format.recognises(some, beginning)) return format
     return undefined
   }
-  const found = sets.map((set) =>
-    formatsOf(set, recognise, async (file) => adviceOn(file.path, await beginning(file), names)),
-  )
-  return (await Promise.all(found)).flat()
-}
-
-async function formatsOf(
-  { name, files }: InputSet,
-  recognise: (files: readonly InputFile[]) => Promise<Format | undefined>,
-  advise: (file: InputFile) => Promise<string>,
-): Promise<FormattedFiles[]> {
   const format = await recognise(files)
   if (format !== undefined) return [{ format, files }]
   const found: FormattedFiles[] = []
@@ -55,7 +49,8 @@ async function formatsOf(
     const ofFile = files.length > 1 ? await recognise([file]) : undefined
     if (ofFile === undefined) {
       const what = files.length === 1 ? file.path : `${name} (such as ${file.path} in it)`
-      throw new UserError(`The format of ${what} is not recognised. ${await advise(file)}`)
+      const advice = adviceOn(file.path, await beginning(file), formats)
+      throw new UserError(`The format of ${what} is not recognised. ${advice}`)
     }
     // Files of one format that follow each other are read together, because their threads may span them.
     const last = found.at(-1)
@@ -71,12 +66,12 @@ const TAR = Buffer.from('ustar')
 const TAR_AT = 257
 
 /** Returns what the user can do about a file that no format recognises. */
-function adviceOn(path: string, beginning: Buffer, names: string): string {
+function adviceOn(path: string, beginning: Buffer, formats: readonly Format[]): string {
   const has = (magic: Buffer, at = 0) => beginning.subarray(at, at + magic.length).equals(magic)
   if (beginning.length === 0) return 'It is empty.'
   if (has(ZIP) && /\.(xlsx|xlsm|ods|numbers)$/i.test(path)) return 'It is a spreadsheet: save it as CSV (UTF-8).'
   if (has(ZIP)) return 'It is a zip archive: save it as a file of its own whose name ends in .zip, and name that.'
   if (has(TAR, TAR_AT) || /\.tgz$/i.test(path)) return 'It is a tar archive: unpack it (tar -xf), and name the folder.'
   if (has(GZIP)) return 'It is compressed: give it a name that ends in .gz.'
-  return `These were tried: ${names}. Name one with --format.`
+  return `These were tried: ${namesOf(formats)}. Name one with --format.`
 }
