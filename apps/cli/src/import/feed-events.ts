@@ -4,6 +4,7 @@ import type { ImportEvent, ThreadInput } from './gather/gather-threads.ts'
 import type { ShapeThread } from './shape/shape-thread.ts'
 
 interface FeedDeps {
+  /** Its tally has the events that an earlier run has settled. */
   ledger: Ledger
   shape: ShapeThread
   sink: Sink
@@ -13,16 +14,12 @@ interface FeedDeps {
 /** The most events that wait for an earlier one, such as a thread that is sent again. */
 const WAITING_EVENTS = 20_000
 
-/**
- * Resolves when everything is settled. Throws the reason of `stopping`.
- *
- * @param settled the number of events that an earlier run has settled.
- */
+/** Resolves when everything is settled. Throws the reason of `stopping`. */
 export async function feedEvents(
   events: AsyncIterable<readonly ImportEvent[]>,
-  settled: number,
   { ledger, shape, sink, stopping }: FeedDeps,
 ): Promise<void> {
+  const settled = ledger.tally.events
   async function feedThread(thread: ThreadInput): Promise<void> {
     const entry = ledger.open()
     // All mails of this conversation were empty.

@@ -91,7 +91,7 @@ async function checkImport(
   })
   using _display = deps.show(() => state)
   const shape = createShaper({ limits: DEFAULT_LIMITS, idPrefix })
-  await feedEvents(events, 0, { ledger, sink: createCheck(ledger), shape, stopping })
+  await feedEvents(events, { ledger, sink: createCheck(ledger), shape, stopping })
 }
 
 /** A thread whose title only the service may know is checked with this one. */

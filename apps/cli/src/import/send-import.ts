@@ -54,7 +54,7 @@ export async function sendImport(
   try {
     const shape = createShaper({ limits, idPrefix: request.idPrefix })
     await saver.save()
-    await feedEvents(events, settled, { ledger, sink, shape, stopping })
+    await feedEvents(events, { ledger, sink, shape, stopping })
   } finally {
     await sink.flush().finally(saver.end)
   }
