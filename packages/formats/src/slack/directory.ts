@@ -15,34 +15,32 @@ export type Directory = ReturnType<typeof createDirectory>
 /** Names are kept in memory, some 150 bytes each. Members beyond this many are named by their ids. */
 const MAX_NAMES = 1_000_000
 
-const USER_LISTS = new Set(['users.json', 'org_users.json'])
-/** Who installed which app. It names bots whose messages don't. */
-const APP_LOGS = new Set(['integration_logs.json'])
-const CONVERSATION_LISTS = new Set(['channels.json', 'groups.json', 'dms.json', 'mpims.json'])
+/** In the order in which they are read: conversations and apps are named after members. */
+const LISTS = [
+  { names: ['users.json', 'org_users.json'], add: addUser },
+  // Who installed which app. It names bots whose messages don't.
+  { names: ['integration_logs.json'], add: addApp },
+  { names: ['channels.json', 'groups.json', 'dms.json', 'mpims.json'], add: addConversation },
+]
 
 /** Returns whether the file names members, conversations or apps. */
 export function isList(path: string): boolean {
-  return [USER_LISTS, APP_LOGS, CONVERSATION_LISTS].some((names) => names.has(basename(path)))
+  return LISTS.some(({ names }) => names.includes(basename(path)))
 }
 
 /** Reads the lists of an export. An organisation's export has some lists for each workspace. */
 export async function readDirectory(files: readonly InputFile[]): Promise<{ directory: Directory; found: Found[] }> {
-  const names: Names = { users: new Map(), conversations: new Map(), added: new Map() }
+  const known: Names = { users: new Map(), conversations: new Map(), added: new Map() }
   const found: Found[] = []
   const reason = 'members and channels without an id or beyond the bound'
-  // Conversations and apps are named after members.
-  for (const [lists, add] of [
-    [USER_LISTS, addUser],
-    [APP_LOGS, addApp],
-    [CONVERSATION_LISTS, addConversation],
-  ] as const)
-    for (const file of files.filter(({ path }) => lists.has(basename(path)))) {
+  for (const { names, add } of LISTS)
+    for (const file of files.filter(({ path }) => names.includes(basename(path)))) {
       const entries = foundIn(readJson(file, ['/*']), ({ value, place }) =>
-        add(names, asObject(value) ?? {}, folderOf(file.path)) ? [] : skipped(reason, place),
+        add(known, asObject(value) ?? {}, folderOf(file.path)) ? [] : skipped(reason, place),
       )
       for await (const list of entries) found.push(...list)
     }
-  return { directory: createDirectory(names), found }
+  return { directory: createDirectory(known), found }
 }
 
 interface Names {
