@@ -91,12 +91,6 @@ export function eachFile(read: ReadFile): Format['read'] {
   }
 }
 
-/** A file of a record that was rejected. */
-export interface RestoredFile {
-  path: string
-  content: string
-}
-
 /** The user's options for formats. */
 export interface FormatOptions {
   /** Slack: leave out messages that nobody answered. */
@@ -132,8 +126,11 @@ export interface Format {
    * @throws {FormatError} if the files as a whole can't be read as this format.
    */
   read(files: readonly InputFile[], options: FormatOptions): AsyncIterable<readonly Found[]>
-  /** Returns an export with nothing but a record that was rejected. Without this, the record's text is a file. */
-  restore?(record: string, context: Readonly<Record<string, unknown>>, path: string): readonly RestoredFile[]
+  /**
+   * Returns an export with nothing but a record that was rejected: its files by their paths. Without this, the record's
+   * text is a file.
+   */
+  restore?(record: string, context: Readonly<Record<string, unknown>>, path: string): Readonly<Record<string, string>>
 }
 
 /** The input is not of its format, or needs an option. The message says what to do. */

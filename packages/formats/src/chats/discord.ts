@@ -14,14 +14,13 @@ export const discordFormat: Format = {
   name: 'discord',
   description: 'Discord channels, threads and direct messages (JSON of DiscordChatExporter)',
   recognises: async (files, beginning) => {
-    const exports = files.filter(({ path }) => path.endsWith('.json'))
-    const [first] = exports
+    const first = files.find(({ path }) => path.endsWith('.json'))
     return first !== undefined && /^\uFEFF?\s*\{\s*"guild"\s*:/.test((await beginning(first)).toString('utf8'))
   },
   read: eachJsonFile(readChannel),
   restore: (record, { guild = {}, channel = {} }, path) => {
     const [server, place] = [JSON.stringify(guild), JSON.stringify(channel)]
-    return [{ path, content: `{"guild":${server},"channel":${place},"messages":[${record}]}` }]
+    return { [path]: `{"guild":${server},"channel":${place},"messages":[${record}]}` }
   },
 }
 

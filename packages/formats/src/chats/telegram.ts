@@ -21,14 +21,14 @@ export const telegramFormat: Format = {
   name: 'telegram',
   description: 'Telegram chats (result.json of Telegram Desktop)',
   recognises: async (files, beginning) => {
-    const [first] = files.filter(({ path }) => path.endsWith('.json'))
+    const first = files.find(({ path }) => path.endsWith('.json'))
     const text = first === undefined ? '' : (await beginning(first)).toString('utf8')
     return ONE_CHAT.test(text) || ACCOUNT.test(text)
   },
   read: eachJsonFile(readFile),
   restore: (record, chat, path) => {
     const fields = Object.entries(chat).map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)},`)
-    return [{ path, content: `{${fields.join('')}"messages":[${record}]}` }]
+    return { [path]: `{${fields.join('')}"messages":[${record}]}` }
   },
 }
 

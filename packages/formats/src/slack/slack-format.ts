@@ -20,11 +20,11 @@ export const slackFormat: Format = {
   read,
   restore: (record, { channel, users }, path) => {
     const root = folderOf(path.slice(0, Math.max(0, path.lastIndexOf('/'))))
-    return [
-      { path: `${root}users.json`, content: JSON.stringify(users ?? []) },
-      { path: `${root}channels.json`, content: JSON.stringify(channel === undefined ? [] : [channel]) },
-      { path, content: `[${record}]` },
-    ]
+    return {
+      [`${root}users.json`]: JSON.stringify(users ?? []),
+      [`${root}channels.json`]: JSON.stringify(channel === undefined ? [] : [channel]),
+      [path]: `[${record}]`,
+    }
   },
 }
 

@@ -1,6 +1,6 @@
 // Records that an import rejected, and that were corrected: each is read in its own format.
 import { Readable } from 'node:stream'
-import type { Format, FormatOptions, Found, InputFile, Piece, RestoredFile } from '../format.ts'
+import type { Format, FormatOptions, Found, InputFile, Piece } from '../format.ts'
 import { rejected } from '../format.ts'
 import { byShape } from '../read/json-beginning.ts'
 import { type JsonRecord, readJsonLines } from '../read/json-records.ts'
@@ -37,7 +37,7 @@ async function readLine({ value, place }: JsonRecord, formats: readonly Format[]
   const format = formats.find(({ name }) => name === line.format) ?? jsonFormat
   const text = typeof record === 'string' ? record : (JSON.stringify(record) ?? '')
   const path = asText(line.path) ?? place.path
-  const files = format.restore?.(text, context ?? {}, path) ?? [{ path, content: text }]
+  const files = Object.entries(format.restore?.(text, context ?? {}, path) ?? { [path]: text })
   const found: Found[] = []
   for await (const list of format.read(files.map(inMemory), options)) found.push(...list)
   const again = found.find(({ kind }) => kind === 'rejected') ?? (found.length === 0 && NOTHING)
@@ -59,7 +59,6 @@ function withPrefix(prefix: string, { references, ...piece }: Piece): Piece {
 
 const NOTHING = rejected('The record is empty.', { path: '' }, undefined)
 
-function inMemory({ path, content }: RestoredFile): InputFile {
-  const bytes = Buffer.from(content)
-  return { path, bytes: bytes.length, open: () => Readable.from([bytes]) }
+function inMemory([path, content]: [string, string]): InputFile {
+  return { path, open: () => Readable.from([Buffer.from(content)]) }
 }
