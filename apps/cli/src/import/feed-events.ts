@@ -41,8 +41,8 @@ export async function feedEvents(
       number += 1
       if (number <= settled) {
         // The parts of a source that come later depend on these quotes.
-        if (event.kind === 'thread' && event.isContinued) shape(event, () => {})
-      } else if (event.kind === 'thread') await feedThread(event)
+        if (event.kind === 'piece' && event.isContinued) shape(event, () => {})
+      } else if (event.kind === 'piece') await feedThread(event)
       else feedOther(event, ledger)
     }
     await ledger.untilAtMost(WAITING_EVENTS, stopping)

@@ -27,7 +27,7 @@ async function readAll(found: readonly Found[], hasWholeThreads = false) {
   const openSort = () => createExternalSort({ folder: tmpdir(), signal: new AbortController().signal })
   const events: ImportEvent[] = []
   for await (const list of readThreads(format, [], options, { openSort, sorted })) {
-    const large = list.filter((event) => event.kind === 'thread' && event.isContinued)
+    const large = list.filter((event) => event.kind === 'piece' && event.isContinued)
     assert.ok(large.length <= 1, 'memory has one thread of a large source at a time')
     events.push(...list)
   }
@@ -38,7 +38,7 @@ async function readAll(found: readonly Found[], hasWholeThreads = false) {
 /** The sources come in an order of the sort's own. */
 const threadsOf = (events: readonly ImportEvent[]) =>
   events.flatMap((event) =>
-    event.kind === 'thread' ? [[event.externalId, event.quotes.map(({ text }) => text), event.fields]] : [],
+    event.kind === 'piece' ? [[event.externalId, event.quotes.map(({ text }) => text), event.fields]] : [],
   )
 
 test('the pieces of a source become one thread in their order, equal ones as they came', async () => {
@@ -72,7 +72,7 @@ test('a source that memory does not hold goes on in the next thread, with all fi
   const events = await readAll([...pieces, last, piece('b', '1')])
   assert.deepEqual(
     events.flatMap((event) =>
-      event.kind === 'thread' && event.externalId === 'a' ? [[event.fields.title, event.isContinued]] : [],
+      event.kind === 'piece' && event.externalId === 'a' ? [[event.fields.title, event.isContinued]] : [],
     ),
     [
       ['T', true],
@@ -80,14 +80,14 @@ test('a source that memory does not hold goes on in the next thread, with all fi
       ['T', false],
     ],
   )
-  assert.equal(events.flatMap((event) => (event.kind === 'thread' ? event.quotes : [])).length, 10)
+  assert.equal(events.flatMap((event) => (event.kind === 'piece' ? event.quotes : [])).length, 10)
 })
 
 test('a format whose pieces are whole threads keeps the order of the input', async () => {
   const rejected: Found = { kind: 'rejected', reason: 'r', place, record: 1 }
   const events = await readAll([piece('b', ''), rejected, piece('a', '')], true)
   assert.deepEqual(
-    events.map((event) => (event.kind === 'thread' ? event.externalId : event.kind)),
+    events.map((event) => (event.kind === 'piece' ? event.externalId : event.kind)),
     ['b', 'rejected', 'a'],
   )
 })

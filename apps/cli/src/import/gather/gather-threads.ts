@@ -4,11 +4,10 @@ import type { Done } from '../input/read-counted.ts'
 import type { ConversationIds } from './conversations.ts'
 import type { ExternalSort, SortedRecord, SortRecord } from './external-sort.ts'
 
-/** A thread as it was read. */
-export interface ThreadInput extends Omit<Piece, 'kind' | 'order' | 'references'> {
-  kind: 'thread'
+/** A thread as it was read: one piece, or the pieces of a source put together. */
+export interface ThreadInput extends Omit<Piece, 'order' | 'references'> {
   /** Whether the next thread has more quotes of the same source, because the source is too large for memory. */
-  isContinued: boolean
+  isContinued?: boolean
   /** Of a conversation of mails: all of its ids, those of missing mails too. All of its threads have the same list. */
   ids?: readonly string[]
 }
@@ -32,17 +31,10 @@ export async function* readThreads(
   { openSort, sorted }: { openSort: () => ExternalSort; sorted: Done },
 ): AsyncGenerator<readonly ImportEvent[]> {
   const found = format.read(files, options)
-  if (format.hasWholeThreads) {
-    for await (const list of found) yield list.map((one) => (one.kind === 'piece' ? wholeThread(one) : one))
-    return
-  }
+  if (format.hasWholeThreads) return yield* found
   await using sort = openSort()
   yield* sortPieces(found, sort, sorted)
   yield* putTogether(sort.sorted(), sorted)
-}
-
-function wholeThread({ service, externalId, fields, quotes, place }: Piece): ThreadInput {
-  return { kind: 'thread', service, externalId, fields, quotes, place, isContinued: false }
 }
 
 async function* sortPieces(
@@ -127,7 +119,7 @@ function threadOf({ key, fields, ids, quotes, place }: OpenSource, isContinued: 
   // `recordsOf` made the key of a piece's service.
   const service = key.slice(0, key.indexOf('\0')) as Piece['service']
   const thread = { service, externalId: idIn(key), fields, quotes, place, isContinued }
-  return { kind: 'thread', ...thread, ...(ids.length > 0 && { ids }) }
+  return { kind: 'piece', ...thread, ...(ids.length > 0 && { ids }) }
 }
 
 function idIn(key: string): string {

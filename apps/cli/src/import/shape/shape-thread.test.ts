@@ -17,7 +17,7 @@ function shaper(limits: Partial<Limits> = {}, idPrefix = '') {
   return ({ externalId = 'C1/1', fields = { title: 'T' }, quotes = [], isContinued = false }: Given) => {
     const notes: string[] = []
     const place = { path: 'file' }
-    const thread: ThreadInput = { kind: 'thread', service: 'slack', externalId, fields, quotes, place, isContinued }
+    const thread: ThreadInput = { kind: 'piece', service: 'slack', externalId, fields, quotes, place, isContinued }
     return { ...shape(thread, (kind, reason) => void notes.push(`${kind}: ${reason}`)), notes }
   }
 }

@@ -25,7 +25,7 @@ export function createShaper({ limits, idPrefix }: { limits: Limits; idPrefix: s
     const quotes: QuoteRequest[] = []
     for (const quote of thread.quotes) shapeQuote(quote, limits, note, quotes)
     noteCopies(quotes, note)
-    const parts = splitQuotes(source, quotes, thread.isContinued, note)
+    const parts = splitQuotes(source, quotes, thread.isContinued === true, note)
     const requests = parts.map((part): UntitledRequest => ({ ...source, quotes: part }))
     // The threads of a large conversation have one list.
     if (thread.ids !== ids) {
