@@ -56,18 +56,13 @@ export type Note = (kind: Noted['kind'], reason: string) => void
 /** A request whose title is perhaps not known yet. */
 export type UntitledRequest = Omit<ThreadRequest, 'title'> & { title?: string }
 
-/** A conversation of mails, which all of its requests share. */
-export interface Conversation {
-  /** The ids of its mails. Once they were looked up, those that are stored sources. */
-  ids: readonly string[]
-}
-
 /** A request of an entry. */
 export interface Outgoing {
   request: UntitledRequest
   /** The title, if the request has none and none is stored. */
   placeholderTitle?: string | undefined
-  conversation?: Conversation | undefined
+  /** The ids of a conversation's mails. Once looked up, those that are stored sources: its requests share the object. */
+  conversation?: { ids: readonly string[] } | undefined
   place: Place
   entry: Entry
 }

@@ -6,8 +6,7 @@ import { pagesOf } from '../../sources/sources-commands.ts'
 import type { Outgoing, UntitledRequest } from '../account/ledger.ts'
 
 /** A request that has all that it needs. A conversation that is stored as several sources becomes several requests. */
-export interface CompleteRequest {
-  outgoing: Outgoing
+export interface CompleteRequest extends Outgoing {
   request: ThreadRequest
 }
 
@@ -46,7 +45,7 @@ export async function completeRequests(
     const requests = await placeMails(outgoing, stored, deps)
     outgoing.entry.open += requests.length - 1
     for (const request of requests)
-      complete.push({ outgoing, request: fillFields(request, outgoing.placeholderTitle, stored) })
+      complete.push({ ...outgoing, request: fillFields(request, outgoing.placeholderTitle, stored) })
   }
   return complete
 }

@@ -82,11 +82,7 @@ export function createSender({ client, concurrency, ledger, stopping, hurry, onR
   }
 }
 
-function recordResult(
-  { request, outgoing: { place, entry } }: CompleteRequest,
-  result: ItemResult | undefined,
-  ledger: Ledger,
-): void {
+function recordResult({ request, place, entry }: CompleteRequest, result: ItemResult | undefined, ledger: Ledger) {
   if (result === undefined) throw new Error('The client gave no result for a thread.')
   if (result.problem === undefined) {
     entry.outcomes.push(result)

@@ -1,7 +1,7 @@
 // Shapes a thread as it was read into requests that fit the bounds of the API.
 import type { Limits, QuoteRequest } from '@sluice/contract'
 import type { QuoteInput } from '@sluice/formats'
-import type { Conversation, Note, UntitledRequest } from '../account/ledger.ts'
+import type { Note, Outgoing, UntitledRequest } from '../account/ledger.ts'
 import type { ThreadInput } from '../gather/gather-threads.ts'
 import { createSplitter } from './split-quotes.ts'
 import { boundedId, cut, fits, split } from './texts.ts'
@@ -17,7 +17,7 @@ export type ShapeThread = ReturnType<typeof createShaper>
 export function createShaper({ limits, idPrefix }: { limits: Limits; idPrefix: string }) {
   const splitQuotes = createSplitter(limits)
   let ids: ThreadInput['ids']
-  let conversation: Conversation | undefined
+  let conversation: Outgoing['conversation']
   return (thread: ThreadInput, note: Note) => {
     const { placeholderTitle, ...fields } = thread.fields
     const externalId = shapeId(idPrefix + thread.externalId, note)
