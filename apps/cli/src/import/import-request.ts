@@ -78,13 +78,9 @@ export function createStops({ interrupted, hurry }: ImportDeps) {
   }
 }
 
-export class Interrupted extends Error {
-  override readonly name = 'Interrupted'
-}
+export class Interrupted extends Error {}
 
-class TooManyErrors extends Error {
-  override readonly name = 'TooManyErrors'
-}
+class TooManyErrors extends Error {}
 
 /** An error that none of these explains is a fault of this program. */
 export function failureOf(error: unknown): { state: State; problem?: string } {
@@ -108,7 +104,7 @@ function problemOf(error: SluiceProblem): string {
 
 /** What the operating system refused, such as room on the disk. */
 function systemProblem(error: unknown): string | undefined {
-  const { code, path } = Object(error)
+  const { code, path, message } = Object(error)
   const place = typeof path === 'string' ? ` (${path})` : ''
   switch (code) {
     case 'ENOSPC':
@@ -118,12 +114,8 @@ function systemProblem(error: unknown): string | undefined {
     case 'EPERM':
     case 'EROFS':
     case 'ENOENT':
-      return `A file can't be written${place}: ${messageOf(error)}. Name a folder that can be written with --state-dir (checkpoint and rejected file) or --temp-dir (sorting).`
+      return `A file can't be written${place}: ${message}. Name a folder that can be written with --state-dir (checkpoint and rejected file) or --temp-dir (sorting).`
     default:
-      return typeof code === 'string' && /^E[A-Z]+$/.test(code) ? messageOf(error) : undefined
+      return typeof code === 'string' && /^E[A-Z]+$/.test(code) ? message : undefined
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }
