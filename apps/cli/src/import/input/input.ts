@@ -70,10 +70,8 @@ export async function openInput(
     } else if (/\.zip$/i.test(name)) {
       const zip = await openZip(name)
       opened.defer(zip.close)
-      addSet(
-        name,
-        zip.files.filter(({ path }) => isWanted(path)),
-      )
+      const raw = zip.files.filter(({ path }) => isWanted(path))
+      addSet(name, raw)
     } else {
       const open = () => createReadStream(name)
       single.files.push(asInput({ path: basename(name), bytes: facts.size, open }))
@@ -96,15 +94,10 @@ export async function openInput(
 const ARCHIVE = /\.(zip|tgz|tar|tar\.gz|tar\.zst)$/i
 
 /** Files of the operating system, of editors, and of earlier imports are no part of an export. */
+const UNWANTED = /^\.|^__MACOSX$|\.sluice-checkpoint(\.new)?$/
+
 function isWanted(path: string): boolean {
-  const names = path.split('/')
-  return !names.some(
-    (name) =>
-      name.startsWith('.') ||
-      name === '__MACOSX' ||
-      /\.sluice-checkpoint(\.new)?$/.test(name) ||
-      REJECTED_NAME.test(name),
-  )
+  return !path.split('/').some((name) => UNWANTED.test(name) || REJECTED_NAME.test(name))
 }
 
 async function filesIn(folder: string, parent = ''): Promise<(RawFile & { changedAt: number })[]> {
