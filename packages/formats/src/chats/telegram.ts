@@ -39,11 +39,7 @@ const ACCOUNT =
 
 const FORWARDED = 'names of whom messages were forwarded from'
 
-interface Chat {
-  id?: string | undefined
-  name?: string | undefined
-  type?: string | undefined
-}
+type Chat = Partial<Record<'id' | 'name' | 'type', string | undefined>>
 
 type ToDate = (message: JsonObject) => string | undefined
 

@@ -86,12 +86,8 @@ function dateIn(text = ''): string | undefined {
   const value = text.trim()
   if (/^\d{10}$/.test(value)) return isoDateOf(Number(value))
   if (/^\d{13}$/.test(value)) return isoDateOf(Number(value) / 1_000)
-  return parseIsoDate(
-    value.replace(
-      /^(\S+) (\S+?) ?(Z|UTC|[+-]\S+)?$/,
-      (_, day, time, zone) => `${day}T${time}${zone === 'UTC' ? 'Z' : (zone ?? '')}`,
-    ),
-  )
+  const [, day, time, zone = ''] = /^(\S+) (\S+?) ?(Z|UTC|[+-]\S+)?$/.exec(value) ?? []
+  return parseIsoDate(day === undefined ? value : `${day}T${time}${zone === 'UTC' ? 'Z' : zone}`)
 }
 
 function faultOf(valueIn: ValueIn): string | undefined {

@@ -32,11 +32,10 @@ export async function readMail(raw: RawMail, place: Place, options: FormatOption
 function encodeBody(mail: Buffer): Buffer {
   const end = endOfHeader(mail)
   const header = mail.toString('latin1', 0, end)
-  // RFC 2045 has such a mail as plain text, and postal-mime as empty. The first of two headers counts.
+  // RFC 2045 has such a mail as plain text, and postal-mime as empty. Of two headers, here and below, the first counts.
   if (/^content-type:\s*multipart\//im.test(header) && !/boundary/i.test(header))
     return Buffer.concat([Buffer.from('Content-Type: text/plain\n'), mail])
   if (end === -1 || MULTIPART.test(header) || ENCODED.test(header)) return mail
-  // The first of two headers counts.
   return Buffer.from(`Content-Transfer-Encoding: base64\n${header}\n\n${mail.toString('base64', end)}`, 'latin1')
 }
 
@@ -183,12 +182,8 @@ function withoutQuotes(text: string): string {
     if (!line.startsWith('>')) kept.push(line)
     else removeAttribution(kept)
   }
-  return (
-    kept
-      .join('\n')
-      .replace(/\n{3,}/g, '\n\n')
-      .trim() || text
-  )
+  const rest = kept.join('\n').replace(/\n{3,}/g, '\n\n')
+  return rest.trim() || text
 }
 
 /** Removes the attribution that stands directly above a quote, blank lines aside. */

@@ -89,15 +89,14 @@ function speakerOf(message: JsonObject, directory: Directory): string | undefine
 function toFields(quote: QuoteInput, isRoot: boolean, root: string, context: MessageContext): SourceFields {
   const { conversation, options } = context
   const title = isRoot ? titleOf(quote) : undefined
+  const archive = options.workspace && `https://${options.workspace}.slack.com/archives`
   return {
     ...(title ? { title } : { placeholderTitle: `Thread in ${conversation.name}` }),
     channelName: conversation.name,
     channelId: conversation.id,
     ...present({
       createdAt: isoDateOf(Number(root)),
-      url:
-        options.workspace &&
-        `https://${options.workspace}.slack.com/archives/${conversation.id}/p${root.replace('.', '')}`,
+      url: archive && `${archive}/${conversation.id}/p${root.replace('.', '')}`,
     }),
   }
 }

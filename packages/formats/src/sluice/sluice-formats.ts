@@ -1,5 +1,5 @@
 // The formats of Sluice's own threads: NDJSON and a JSON array.
-import { createThreadParser, DEFAULT_LIMITS, type Fault, meantField, type ThreadRequest } from '@sluice/contract'
+import { createThreadParser, DEFAULT_LIMITS, type Fault, meantField, type Thread } from '@sluice/contract'
 import type { Format, FormatOptions, Found, Noted, Piece, Place, Rejected } from '../format.ts'
 import { eachFile, rejected, skipped } from '../format.ts'
 import { byShape } from '../read/json-beginning.ts'
@@ -73,9 +73,7 @@ function readRepaired({ quotes, ...source }: JsonObject, place: Place, original:
   return [...notes, toPiece(parsed.thread, place)]
 }
 
-type ThreadParts = { source: Omit<ThreadRequest, 'quotes'>; quotes: ThreadRequest['quotes'] }
-
-function toPiece({ source, quotes }: ThreadParts, place: Place): Piece {
+function toPiece({ source, quotes }: Thread, place: Place): Piece {
   const { service, externalId, ...fields } = source
   return { kind: 'piece', service, externalId, order: '', fields, quotes, place }
 }
