@@ -104,14 +104,7 @@ async function run(asked: Options & ImportRequest, deps: ImportCommandDeps): Pro
       findTarget: () => findApi(deps, { url, keyFile }, 'importer'),
       interrupted: interrupted.signal,
       hurry: stops.hurry,
-      show: (state) =>
-        showProgress({
-          style: styleOf({ json, quiet }, stderr.isTTY),
-          state,
-          write: (text) => void stderr.write(text),
-          print: deps.say,
-          width: () => stderr.columns ?? 80,
-        }),
+      show: (state) => showProgress({ style: styleOf({ json, quiet }, stderr.isTTY), state, stderr, print: deps.say }),
       showRejected: createFaultList((line) => void stderr.write(`${line}\n`)),
     })
     const dashboard = request.dryRun ? undefined : await findDashboard(deps, { url })

@@ -19,9 +19,8 @@ function shownAfter(seconds: number, style: ProgressStyle, width = 200, threads:
     const display = showProgress({
       style,
       state: () => state,
-      write: (text) => void written.push(text),
+      stderr: { write: (text) => void written.push(text), columns: width },
       print: (line) => void printed.push(line),
-      width: () => width,
     })
     for (let at = 0; at < seconds; at++) {
       state.bytes.done = Math.round((2 ** 20 * (at + 1)) / seconds)

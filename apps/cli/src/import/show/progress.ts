@@ -13,44 +13,42 @@ export interface ProgressState {
 
 export type ProgressStyle = 'bar' | 'lines' | 'json' | 'none'
 
-/** Shows progress until it is disposed of. */
-export interface ProgressDisplay extends Disposable {
-  /** Prints a line for people without disturbing the bar. */
-  say(line: string): void
-}
+export type ProgressDisplay = ReturnType<typeof showProgress>
 
 interface ProgressOptions {
   style: ProgressStyle
   state: () => ProgressState
-  /** Writes for people. */
-  write: (text: string) => void
+  /** For people: a terminal, or another stream, which has no columns. */
+  stderr: { write(text: string): void; readonly columns?: number }
   /** Writes for programs. */
   print: (line: string) => void
-  width: () => number
 }
 
 const TICK_MS = { bar: 200, lines: 5_000, json: 2_000, none: 0 }
+const DEFAULT_COLUMNS = 80
 const CLEAR_LINE = '\r\x1b[K'
 
-export function showProgress({ style, state, write, print, width }: ProgressOptions): ProgressDisplay {
+/** Shows progress until it is disposed of. */
+export function showProgress({ style, state, stderr, print }: ProgressOptions) {
   const began = performance.now()
   let begin = pointOf(state(), 0)
   const draw = () => {
     const point = pointOf(state(), (performance.now() - began) / 1_000)
     if (point.phase !== begin.phase) begin = point
     const view = viewOf(state(), point, begin)
-    if (style === 'bar') write(`${CLEAR_LINE}${barLine(view, width() - 1)}`)
-    else if (style === 'lines') write(`${plainLine(view)}\n`)
+    if (style === 'bar') stderr.write(`${CLEAR_LINE}${barLine(view, (stderr.columns ?? DEFAULT_COLUMNS) - 1)}`)
+    else if (style === 'lines') stderr.write(`${plainLine(view)}\n`)
     else print(JSON.stringify({ kind: 'progress', ...view }))
   }
   const timer = style === 'none' ? undefined : setInterval(draw, TICK_MS[style])
   return {
-    say(line) {
-      write(`${style === 'bar' ? CLEAR_LINE : ''}${line}\n`)
+    /** Prints a line for people without disturbing the bar. */
+    say(line: string) {
+      stderr.write(`${style === 'bar' ? CLEAR_LINE : ''}${line}\n`)
     },
     [Symbol.dispose]() {
       clearInterval(timer)
-      if (style === 'bar') write(CLEAR_LINE)
+      if (style === 'bar') stderr.write(CLEAR_LINE)
     },
   }
 }
