@@ -53,11 +53,10 @@ async function syncFolder(folder: string): Promise<void> {
   await handle?.close()
 }
 
-/** Undefined if the text is no checkpoint: the file was written by hand or by another version. */
-function parse(text: string): { fingerprint: string; progress: Progress } | undefined {
+/** Undefined if the text is no JSON: the file was written by hand. */
+function parse(text: string): { fingerprint?: unknown; progress: Progress } | null | undefined {
   try {
-    const saved = JSON.parse(text)
-    return typeof saved?.fingerprint === 'string' ? saved : undefined
+    return JSON.parse(text)
   } catch {
     return undefined
   }
