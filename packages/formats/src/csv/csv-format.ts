@@ -77,7 +77,7 @@ function needsOf(columns: Columns, { map }: Mapping): Need[] {
   if (!has(SOURCE_ID) && !has('externalId') && !map.has(SOURCE_ID) && !map.has('externalId'))
     needs.push({ missing: 'no column that identifies a thread', option: `--group-by ${PLACEHOLDER}` })
   if (!has('text') && !has('title') && !map.has('text') && !map.has('title'))
-    needs.push({ missing: 'no column text', option: mapOption('text', columnFor('text', columns)) })
+    needs.push({ missing: 'no column text', option: optionFor('text', columns) })
   return needs
 }
 
@@ -97,14 +97,11 @@ function explainNeeds(needs: readonly Need[], path: string, { header }: Columns,
 
 function adviceOn(columns: Columns): string[] {
   const { unread, has } = columns
+  const instead = has(SOURCE_ID) ? 'the id of the thread' : 'the first line of the text'
   const advice: string[] = []
   if (unread.length > 0) advice.push(adviceOnUnread(columns))
-  if (!has('title'))
-    advice.push(
-      `no column gives title, so ${has(SOURCE_ID) ? 'the id of the thread' : 'the first line of the text'} stands for it (${mapOption('title', columnFor('title', columns))})`,
-    )
-  if (!has('speaker') && !has('username'))
-    advice.push(`no column gives speaker (${mapOption('speaker', columnFor('speaker', columns))})`)
+  if (!has('title')) advice.push(`no column gives title, so ${instead} stands for it (${optionFor('title', columns)})`)
+  if (!has('speaker') && !has('username')) advice.push(`no column gives speaker (${optionFor('speaker', columns)})`)
   return advice
 }
 
@@ -118,9 +115,9 @@ function adviceOnUnread({ unread, has }: Columns): string {
 
 const PLACEHOLDER = 'COLUMN'
 
-/** The column that most likely has this field. */
-function columnFor(field: string, { unread }: Columns): string {
-  return unread.find((column) => means(column, field)) ?? PLACEHOLDER
+/** The option for the column that most likely has this field. */
+function optionFor(field: string, { unread }: Columns): string {
+  return mapOption(field, unread.find((column) => means(column, field)) ?? PLACEHOLDER)
 }
 
 function means(column: string, field: string): boolean {
