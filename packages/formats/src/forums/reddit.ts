@@ -1,10 +1,11 @@
 // Reddit's submissions and comments as NDJSON, as the dumps of Pushshift and its successors have them.
+import { isRecord } from '@sluice/contract'
 import type { Format, Found, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
 import { eachFile, rejected, skipped } from '../format.ts'
 import { byShape } from '../read/json-beginning.ts'
 import { foundIn, type JsonRecord, readJsonLines } from '../read/json-records.ts'
 import { isoDateOf } from '../values/iso-date.ts'
-import { asId, asNumber, asText, isObject, type JsonObject, present } from '../values/record-fields.ts'
+import { asId, asNumber, asText, type JsonObject, present } from '../values/record-fields.ts'
 
 const SITE = 'https://www.reddit.com'
 const SUBMISSION = 't3_'
@@ -29,8 +30,8 @@ export const redditFormat: Format = {
 }
 
 function readRecord({ value, place }: JsonRecord): Found | Found[] {
-  const id = isObject(value) ? asId(value.id) : undefined
-  if (isObject(value) && id !== undefined) {
+  const id = isRecord(value) ? asId(value.id) : undefined
+  if (isRecord(value) && id !== undefined) {
     const link = asText(value.link_id)
     if (link !== undefined) return readComment(value, `${COMMENT}${id}`, link, place)
     if (value.title !== undefined) return readSubmission(value, `${SUBMISSION}${id}`, place)

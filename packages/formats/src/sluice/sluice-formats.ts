@@ -1,10 +1,10 @@
 // The formats of Sluice's own threads: NDJSON and a JSON array.
-import { createThreadParser, DEFAULT_LIMITS, type Fault, meantField, type Thread } from '@sluice/contract'
+import { createThreadParser, DEFAULT_LIMITS, type Fault, isRecord, meantField, type Thread } from '@sluice/contract'
 import type { Format, FormatOptions, Found, Noted, Piece, Place, Rejected } from '../format.ts'
 import { eachFile, rejected, skipped } from '../format.ts'
 import { byShape } from '../read/json-beginning.ts'
 import { foundIn, type JsonRecord, readJson, readJsonLines, recordsAndLists } from '../read/json-records.ts'
-import { asList, isObject, type JsonObject } from '../values/record-fields.ts'
+import { asList, type JsonObject } from '../values/record-fields.ts'
 import { checkFields, fieldValue, mapOption, QUOTE_FIELDS, SOURCE_FIELDS } from '../values/thread-fields.ts'
 
 /** As POST /sources:batch reads them, but a line can be longer than a request, up to `LONGEST_RECORD_BYTES`. */
@@ -41,7 +41,7 @@ function createThreadReader(options: Pick<FormatOptions, 'map' | 'set'>): (recor
   const prepare = createPreparation(options)
   const noteUnknown = createUnknownFieldNotes()
   return ({ value, place }) => {
-    if (!isObject(value)) return rejected('The record is not a JSON object.', place, value)
+    if (!isRecord(value)) return rejected('The record is not a JSON object.', place, value)
     const thread = prepare(value)
     const found: Found[] = noteUnknown(thread, place)
     const parsed = parse(thread, { strict: false })
@@ -54,7 +54,7 @@ function createThreadReader(options: Pick<FormatOptions, 'map' | 'set'>): (recor
 /** Reads an invalid thread without its empty quotes and lone surrogates. */
 function readRepaired({ quotes, ...source }: JsonObject, place: Place, original: unknown): Found[] {
   const all = asList(quotes)
-  const kept = all.filter((quote) => !isObject(quote) || !isBlank(quote.text))
+  const kept = all.filter((quote) => !isRecord(quote) || !isBlank(quote.text))
   const notes: Found[] = Array.from({ length: all.length - kept.length }, () => skipped('quotes without text', place))
   let hasSurrogates = false
   const wellFormed = (record: JsonObject) =>
@@ -65,7 +65,7 @@ function readRepaired({ quotes, ...source }: JsonObject, place: Place, original:
         return [name, value.toWellFormed()]
       }),
     )
-  const repaired = kept.map((quote) => (isObject(quote) ? wellFormed(quote) : quote))
+  const repaired = kept.map((quote) => (isRecord(quote) ? wellFormed(quote) : quote))
   const thread = { ...wellFormed(source), quotes: Array.isArray(quotes) ? repaired : quotes }
   const parsed = parse(thread, { strict: false })
   if (!parsed.ok) return [rejectFaults(parsed.errors, parsed.total, place, original)]
@@ -96,7 +96,7 @@ function createPreparation(options: Pick<FormatOptions, 'map' | 'set'>): (record
   return (record) => {
     const thread = { ...rename(record, ofSource), ...set }
     if (!Array.isArray(thread.quotes)) return thread
-    return { ...thread, quotes: thread.quotes.map((quote) => (isObject(quote) ? rename(quote, ofQuote) : quote)) }
+    return { ...thread, quotes: thread.quotes.map((quote) => (isRecord(quote) ? rename(quote, ofQuote) : quote)) }
   }
 }
 
@@ -127,7 +127,7 @@ function createUnknownFieldNotes(): (thread: JsonObject, place: Place) => Noted[
     const notes: Noted[] = []
     note(thread, 'source', place, notes)
     if (!Array.isArray(thread.quotes)) return notes
-    for (const quote of thread.quotes) if (isObject(quote)) note(quote, 'quote', place, notes)
+    for (const quote of thread.quotes) if (isRecord(quote)) note(quote, 'quote', place, notes)
     return notes
   }
 }

@@ -1,10 +1,11 @@
 // Reads the fields of records that other programs wrote, where a field of another type counts as absent.
+import { isRecord } from '@sluice/contract'
 
 export type JsonObject = Readonly<Record<string, unknown>>
 
 /** Returns the value if it is an object, else undefined. */
 export function asObject(value: unknown): JsonObject | undefined {
-  return isObject(value) ? value : undefined
+  return isRecord(value) ? value : undefined
 }
 
 /** Returns the value if it is an array, else an empty one. */
@@ -14,7 +15,7 @@ export function asList(value: unknown): readonly unknown[] {
 
 /** Returns the objects of the value if it is an array, else an empty list. */
 export function asObjects(value: unknown): readonly JsonObject[] {
-  return asList(value).filter(isObject)
+  return asList(value).filter(isRecord)
 }
 
 /** Returns the value if it is a string with more than white space, else undefined. */
@@ -31,10 +32,6 @@ export function asId(value: unknown): string | undefined {
 export function asNumber(value: unknown): number | undefined {
   const number = typeof value === 'string' && value.trim() !== '' ? Number(value) : value
   return typeof number === 'number' && Number.isFinite(number) ? number : undefined
-}
-
-export function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 type Present<T> = { [K in keyof T]?: Exclude<T[K], undefined> }
