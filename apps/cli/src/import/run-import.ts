@@ -42,8 +42,9 @@ export async function runImport(request: ImportRequest, deps: ImportDeps): Promi
 /** An unchanged import has threads, and an input without any record has nothing that was skipped. */
 function completedState(tally: Tally): State {
   if (tally.threads.rejected > 0) return 'completed_with_rejected'
-  const hasThreads = threadsIn(tally) + tally.checked.threads > 0
-  return hasThreads || Object.keys(tally.notes.skipped).length === 0 ? 'completed' : 'completed_without_threads'
+  return threadsIn(tally) > 0 || Object.keys(tally.notes.skipped).length === 0
+    ? 'completed'
+    : 'completed_without_threads'
 }
 
 async function importAll(request: ImportRequest, deps: ImportDeps, state: RunState): Promise<void> {

@@ -34,9 +34,9 @@ export function emptyTally(): Tally {
   }
 }
 
-/** How many threads were stored or rejected. */
-export function threadsIn({ threads }: Tally): number {
-  return threads.created + threads.updated + threads.unchanged + threads.rejected
+/** How many threads were stored, rejected or checked. */
+export function threadsIn({ threads, checked }: Tally): number {
+  return threads.created + threads.updated + threads.unchanged + threads.rejected + checked.threads
 }
 
 /** One event of the input, until all of its requests are settled. */

@@ -62,7 +62,7 @@ type Point = ReturnType<typeof pointOf>
 function pointOf({ bytes, sorted, tally }: ProgressState, seconds: number) {
   const phase = sorted.total === 0 ? 'reading' : sorted.done === 0 ? 'sorting' : 'sending'
   const share = phase === 'sending' ? sorted.done / sorted.total : bytes.total === 0 ? 0 : bytes.done / bytes.total
-  return { phase, share: Math.min(1, share), seconds, settled: threadsIn(tally) + tally.checked.threads }
+  return { phase, share: Math.min(1, share), seconds, settled: threadsIn(tally) }
 }
 
 type View = ReturnType<typeof viewOf>
