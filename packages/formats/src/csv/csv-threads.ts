@@ -52,15 +52,11 @@ export function readRow(
 
 /** The values of the fields that have one, read from their texts. */
 function valuesOf(fields: readonly string[], valueIn: ValueIn): object {
-  const values = fields.map((field) => {
-    const text = valueIn(field)
-    return [field, text === undefined ? undefined : readValue(field, text)]
-  })
-  return present(Object.fromEntries(values))
+  return present(Object.fromEntries(fields.map((field) => [field, readValue(field, valueIn(field))])))
 }
 
-function readValue(field: string, text: string): unknown {
-  if (DATES.has(field)) return dateIn(text)
+function readValue(field: string, text: string | undefined): unknown {
+  if (text !== undefined && DATES.has(field)) return dateIn(text)
   return NUMBERS.has(field) ? asNumber(text) : text
 }
 
