@@ -5,8 +5,8 @@ import type { QuoteRequest, ThreadRequest } from '@sluice/contract'
 export interface InputFile {
   /** Its path within the input, with `/` between folders. */
   path: string
-  /** Its size when it is inflated, in bytes, if that is known. */
-  bytes?: number
+  /** Whether it is known to have no byte. */
+  isEmpty?: boolean
   /** Reads it from its beginning, inflated. Standard input throws if it is read to its end a second time. */
   open(): AsyncIterable<Buffer>
 }

@@ -8,7 +8,7 @@ export function inputFile(path: string, content: unknown): InputFile {
   const isBytes = typeof content === 'string' || Buffer.isBuffer(content)
   const bytes = Buffer.from(isBytes ? content : JSON.stringify(content, null, 2))
   const open = () => Readable.from(chunksOf(bytes))
-  return { path, bytes: bytes.length, open }
+  return { path, open }
 }
 
 function* chunksOf(bytes: Buffer): Generator<Buffer> {

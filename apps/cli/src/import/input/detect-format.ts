@@ -20,7 +20,7 @@ export async function detectFormats(
   named: string | undefined,
 ): Promise<FormattedFiles[]> {
   for (const { name, files } of sets)
-    if (files.every(({ bytes }) => bytes === 0)) throw new UserError(`${name} is empty.`)
+    if (files.every(({ isEmpty }) => isEmpty)) throw new UserError(`${name} is empty.`)
   if (named === undefined) return (await Promise.all(sets.map((set) => formatsOf(set, formats)))).flat()
   const format = formats.find(({ name }) => name === named)
   if (format === undefined) throw new UserError(`--format must be one of ${namesOf(formats)}.`)

@@ -47,8 +47,8 @@ export async function openInput(
     progress.total += raw.bytes ?? 0
     const isOurs = REJECTED_NAME.test(raw.path)
     const open = readCounted(raw, isOurs ? { ...reading, encoding: undefined } : reading, compression)
-    if (compression !== undefined) return { path: raw.path.replace(compression.extension, ''), open }
-    return { path: raw.path, ...(raw.bytes !== undefined && { bytes: raw.bytes }), open }
+    const path = compression === undefined ? raw.path : raw.path.replace(compression.extension, '')
+    return { path, isEmpty: raw.bytes === 0, open }
   }
 
   /** A set of a folder or an archive: without the archives in it, unless it has nothing else. */
