@@ -10,7 +10,14 @@ export interface Conversation {
   name: string
 }
 
-export type Directory = ReturnType<typeof createDirectory>
+export interface Directory {
+  /** The names of members, bots and apps by their ids. */
+  users: Map<string, string>
+  /** By their ids, and by the folders of their messages, if a list names them. */
+  conversations: Map<string, Conversation>
+  /** The names of apps and custom integrations by the second in which they were added. */
+  added: Map<string, string>
+}
 
 /** Names are kept in memory, some 150 bytes each. Members beyond this many are named by their ids. */
 const MAX_NAMES = 1_000_000
@@ -30,28 +37,20 @@ export function isList(path: string): boolean {
 
 /** Reads the lists of an export. An organisation's export has some lists for each workspace. */
 export async function readDirectory(files: readonly InputFile[]): Promise<{ directory: Directory; found: Found[] }> {
-  const known: Names = { users: new Map(), conversations: new Map(), added: new Map() }
+  const directory: Directory = { users: new Map(), conversations: new Map(), added: new Map() }
   const found: Found[] = []
   const reason = 'members and channels without an id or beyond the bound'
   for (const { names, add } of LISTS)
     for (const file of files.filter(({ path }) => names.includes(basename(path)))) {
       const entries = foundIn(readJson(file, ['/*']), ({ value, place }) =>
-        add(known, asObject(value) ?? {}, folderOf(file.path)) ? [] : skipped(reason, place),
+        add(directory, asObject(value) ?? {}, folderOf(file.path)) ? [] : skipped(reason, place),
       )
       for await (const list of entries) found.push(...list)
     }
-  return { directory: createDirectory(known), found }
+  return { directory, found }
 }
 
-interface Names {
-  users: Map<string, string>
-  /** By their ids, and by their folders. */
-  conversations: Map<string, Conversation>
-  /** The names of apps and custom integrations by the second in which they were added. */
-  added: Map<string, string>
-}
-
-function addUser({ users }: Names, user: JsonObject): boolean {
+function addUser({ users }: Directory, user: JsonObject): boolean {
   const id = asId(user.id)
   const name = userNameOf(user)
   if (!id || users.size >= MAX_NAMES) return false
@@ -59,7 +58,7 @@ function addUser({ users }: Names, user: JsonObject): boolean {
   return true
 }
 
-function addApp({ users, added }: Names, entry: JsonObject): boolean {
+function addApp({ users, added }: Directory, entry: JsonObject): boolean {
   const id = asId(entry.app_id)
   const name = asText(entry.app_type) ?? asText(entry.service_type)
   const second = asId(entry.date)
@@ -75,7 +74,7 @@ export function userNameOf(user: JsonObject): string | undefined {
   return asText(profile.display_name) ?? asText(profile.real_name) ?? asText(user.real_name) ?? asText(user.name)
 }
 
-function addConversation({ users, conversations }: Names, entry: JsonObject, folder: string): boolean {
+function addConversation({ users, conversations }: Directory, entry: JsonObject, folder: string): boolean {
   const id = asId(entry.id)
   if (!id || conversations.size >= MAX_NAMES) return false
   const conversation = { id, name: asText(entry.name) ?? namesOfMembers(users, entry) ?? id }
@@ -85,30 +84,22 @@ function addConversation({ users, conversations }: Names, entry: JsonObject, fol
 }
 
 /** A direct message has no name of its own. */
-function namesOfMembers(users: Names['users'], entry: JsonObject): string | undefined {
+function namesOfMembers(users: Directory['users'], entry: JsonObject): string | undefined {
   const members = asList(entry.members).map(String)
   return asText(members.map((id) => users.get(id) ?? id).join(', '))
 }
 
-function createDirectory({ users, conversations, added }: Names) {
-  return {
-    /** The name of a member, bot or app. */
-    userName: (id: string) => users.get(id),
-    channelName: (id: string) => conversations.get(id)?.name,
-    /** The members and bots whose ids stand in a record. */
-    usersIn(record: unknown) {
-      const ids = new Set(JSON.stringify(record)?.match(/\b[A-Z0-9]{2,}\b/g))
-      return [...ids].flatMap((id) => ({ id, name: users.get(id) ?? '' })).filter(({ name }) => name !== '')
-    },
-    /** Learns the name of a bot from the notice that it was added: the log of apps has the same second, and other ids. */
-    addBot(id: string, ts: string) {
-      const [second = ''] = ts.split('.')
-      const name = added.get(second)
-      if (name) users.set(id, name)
-    },
-    /** The conversation whose messages lie in this folder, if a list names it. */
-    conversationIn: (folder: string) => conversations.get(folder),
-  }
+/** The members and bots whose ids stand in a record. */
+export function usersIn(record: unknown, { users }: Directory) {
+  const ids = new Set(JSON.stringify(record)?.match(/\b[A-Z0-9]{2,}\b/g))
+  return [...ids].flatMap((id) => ({ id, name: users.get(id) ?? '' })).filter(({ name }) => name !== '')
+}
+
+/** Learns the name of a bot from the notice that it was added: the log of apps has the same second, and other ids. */
+export function addBot({ users, added }: Directory, id: string, ts: string): void {
+  const [second = ''] = ts.split('.')
+  const name = added.get(second)
+  if (name) users.set(id, name)
 }
 
 /** The path up to the last `/` and with it. */

@@ -2,7 +2,7 @@
 import { basename } from 'node:path/posix'
 import { type Format, FormatError, type FormatOptions, type Found, type InputFile, skipped } from '../format.ts'
 import { foundIn, readJson } from '../read/json-records.ts'
-import { type Directory, folderOf, isList, readDirectory } from './directory.ts'
+import { type Directory, folderOf, isList, readDirectory, usersIn } from './directory.ts'
 import { type MessageContext, readMessage } from './slack-message.ts'
 
 const DAY_FILE = /^(.*\/)?\d{4}-\d{2}-\d{2}\.json$/
@@ -59,7 +59,7 @@ async function* readDay(
 ): AsyncGenerator<readonly Found[]> {
   const folder = file.path.slice(0, Math.max(0, file.path.lastIndexOf('/')))
   if (!folder) throw new FormatError(`${file.path} lies in no channel's folder: pass the whole export.`)
-  const listed = directory.conversationIn(folder)
+  const listed = directory.conversations.get(folder)
   const reason = 'files of channels that no list names: the folder is their id'
   if (!listed) yield [{ kind: 'replaced', reason, place: { path: file.path } }]
   // The lists of a workspace may be missing. The folder of a direct message is its id.
@@ -68,6 +68,6 @@ async function* readDay(
   yield* foundIn(
     readJson(file, ['/*']),
     (record) => readMessage(record, context),
-    (record) => ({ channel: conversation, users: directory.usersIn(record) }),
+    (record) => ({ channel: conversation, users: usersIn(record, directory) }),
   )
 }

@@ -4,7 +4,7 @@ import { rejected, skipped } from '../format.ts'
 import type { JsonRecord } from '../read/json-records.ts'
 import { isoDateOf } from '../values/iso-date.ts'
 import { asId, asObject, asObjects, asText, type JsonObject, present } from '../values/record-fields.ts'
-import { type Conversation, type Directory, userNameOf } from './directory.ts'
+import { addBot, type Conversation, type Directory, userNameOf } from './directory.ts'
 import { decodeText, textOfAttachments, textOfBlocks } from './text.ts'
 
 /** What Slack itself writes into a channel. Such a notice is a message only if someone replied to it. */
@@ -27,7 +27,7 @@ export function readMessage({ value, place }: JsonRecord, context: MessageContex
   if (!message || !ts || !/^\d{1,12}(\.\d+)?$/.test(ts))
     return rejected('a message without a timestamp `ts`', place, value)
   const bot = message.subtype === 'bot_add' ? asId(message.bot_id) : undefined
-  if (bot) context.directory.addBot(bot, ts)
+  if (bot) addBot(context.directory, bot, ts)
   const reason = reasonToSkip(message, ts, context)
   return reason ? skipped(reason, place) : toPiece(message, ts, asText(outer?.ts) ?? ts, place, context)
 }
@@ -78,12 +78,12 @@ function speakerOf(message: JsonObject, directory: Directory): string | undefine
   const user = asId(message.user) ?? asId(asObject(message.comment)?.user)
   const profile = asObject(message.user_profile)
   const chosen = message.subtype === 'bot_message' || message.bot_id ? asText(message.username) : undefined
-  const known = chosen ?? (user && directory.userName(user)) ?? (profile && userNameOf(profile))
+  const known = chosen ?? (user && directory.users.get(user)) ?? (profile && userNameOf(profile))
   const bot = asObject(message.bot_profile) ?? {}
   const own = known ?? asText(message.username) ?? asText(bot.name)
   if (own) return own
   const ids = [message.bot_id, message.app_id, bot.app_id].flatMap((id) => asId(id) ?? [])
-  return ids.map((id) => directory.userName(id)).find(Boolean) ?? user ?? ids[0]
+  return ids.map((id) => directory.users.get(id)).find(Boolean) ?? user ?? ids[0]
 }
 
 function toFields(quote: QuoteInput, isRoot: boolean, root: string, context: MessageContext): SourceFields {

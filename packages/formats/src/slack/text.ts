@@ -34,8 +34,8 @@ function decodeBrackets(inside: string, directory: Directory): string {
   const target = bar === -1 ? inside : inside.slice(0, bar)
   const label = bar === -1 ? '' : decodeEntities(inside.slice(bar + 1))
   const id = target.slice(1)
-  if (target.startsWith('@')) return `@${directory.userName(id) ?? (label || id)}`
-  if (target.startsWith('#')) return `#${(label || directory.channelName(id)) ?? id}`
+  if (target.startsWith('@')) return `@${directory.users.get(id) ?? (label || id)}`
+  if (target.startsWith('#')) return `#${(label || directory.conversations.get(id)?.name) ?? id}`
   if (target.startsWith('!')) return decodeCommand(id, label)
   return decodeLink(decodeEntities(target), label)
 }
