@@ -55,7 +55,7 @@ export async function* splitMbox(stream: AsyncIterable<Buffer>): AsyncGenerator<
       isBehindBlank = end === start || (end === start + 1 && data[start] === CARRIAGE_RETURN)
       start = end + 1
     }
-    // Two bytes of such a line are enough to show that it is not blank.
+    // A line this long is no separator: only two of its bytes are held back, which show that it is not blank.
     if (data.length - start > MAX_SEPARATOR_BYTES) {
       isBehindBlank = false
       start = data.length - 2
