@@ -33,12 +33,7 @@ const THREAD = /thread$|^1[012]$/i
 /** Ids of Discord contain the milliseconds since this moment, above 22 other bits. */
 const EPOCH_MS = 1_420_070_400_000n
 
-interface Channel {
-  id: string
-  name: string
-  isThread: boolean
-  url: string
-}
+type Channel = NonNullable<ReturnType<typeof toChannel>>
 
 async function* readChannel(file: InputFile): AsyncGenerator<readonly Found[]> {
   let guild: JsonObject = {}
@@ -54,7 +49,7 @@ async function* readChannel(file: InputFile): AsyncGenerator<readonly Found[]> {
   yield* foundIn(readJson(file, CHOSEN), toFound, () => ({ guild, channel }))
 }
 
-function toChannel(channel: JsonObject, guild: JsonObject): Channel | undefined {
+function toChannel(channel: JsonObject, guild: JsonObject) {
   const id = asId(channel.id)
   if (!id) return undefined
   const server = asId(guild.id) ?? '0'
