@@ -91,7 +91,6 @@ export function eachFile(read: ReadFile): Format['read'] {
   }
 }
 
-/** The user's options for formats. */
 export interface FormatOptions {
   /** Slack: leave out messages that nobody answered. */
   threadsOnly?: boolean
@@ -111,7 +110,6 @@ export interface FormatOptions {
   set: ReadonlyMap<string, string>
 }
 
-/** A format of export files. */
 export interface Format {
   /** As `--format` names it. */
   name: string

@@ -6,7 +6,6 @@ import { createBoundedBytes, LONGEST_RECORD_BYTES } from './bounded-bytes.ts'
 import { JsonScanner, type ScannedValue } from './json-scanner.ts'
 import { utf8Chunks } from './utf8-chunks.ts'
 
-/** A record that is JSON. */
 export interface JsonRecord {
   kind: 'record'
   /** The path that chose the record. */

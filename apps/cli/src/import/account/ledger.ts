@@ -56,7 +56,6 @@ export type Note = (kind: Noted['kind'], reason: string) => void
 /** A request whose title is perhaps not known yet. */
 export type UntitledRequest = Omit<ThreadRequest, 'title'> & { title?: string }
 
-/** A request of an entry. */
 export interface Outgoing {
   request: UntitledRequest
   /** The title, if the request has none and none is stored. */

@@ -3,7 +3,6 @@ import { type Format, type InputFile, readBeginning } from '@sluice/formats'
 import { UserError } from '../../errors.ts'
 import type { InputSet } from './input.ts'
 
-/** Files, and the format that reads them. */
 export interface FormattedFiles {
   format: Format
   files: InputFile[]
