@@ -41,7 +41,7 @@ export function createThreadParser(limits: Limits) {
     const faults =
       valid && !strict
         ? NO_FAULTS
-        : threadFaults({ body, request, errors: isValid.errors }, { strict, maxQuotes, names })
+        : threadFaults({ body, request, unknown, errors: isValid.errors }, { strict, maxQuotes, names })
     const parsed: ParsedText =
       valid && faults.total === 0
         ? { ok: true, thread: normaliseThread(request) }

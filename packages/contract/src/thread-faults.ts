@@ -1,8 +1,8 @@
 // Finds all faults of a thread: what its schema refuses and, if asked, also what is otherwise ignored or merged.
 import type { ErrorObject } from 'ajv'
 import { addFault, explainFault, type FaultList, LONGEST_NAMED_FIELD, pointerTo } from './faults.ts'
-import { isRecord } from './field-values.ts'
 import type { FieldNames } from './thread-request.ts'
+import { fieldsAt, type SentFields } from './warnings.ts'
 
 type Fields = Record<string, unknown>
 
@@ -10,12 +10,14 @@ type Fields = Record<string, unknown>
 interface CheckedThread {
   body: Fields
   request: Fields
+  /** Where the body has unknown fields: see `warningsOf`. */
+  unknown: readonly number[]
   errors: readonly ErrorObject[] | null | undefined
 }
 
 /** Finds the faults of a thread. `strict`: `Prefer: handling=strict` (RFC 7240). */
 export function threadFaults(
-  { body, request, errors }: CheckedThread,
+  { body, request, unknown, errors }: CheckedThread,
   { strict, maxQuotes, names }: { strict: boolean; maxQuotes: number; names: FieldNames },
 ): FaultList {
   const faults: FaultList = { errors: [], total: 0 }
@@ -29,28 +31,30 @@ export function threadFaults(
     const repeatsType = error.keyword === 'enum' && typeof error.data !== 'string'
     if (!repeatsType) addFault(faults, () => explainFault(error))
   }
-  if (strict) addStrictFaults(faults, body, quotePairs(body, request), names)
+  if (strict) {
+    for (const place of unknown) addUnknownFields(faults, fieldsAt(body, place), names)
+    if (Array.isArray(request.quotes)) addQuoteFaults(faults, request.quotes)
+  }
   return faults
 }
 
-/** A quote that is an object, as it was sent and pruned. */
-type QuotePair = { index: number; sent: Fields; pruned: Fields }
-
-function quotePairs({ quotes: sentQuotes }: Fields, { quotes }: Fields): QuotePair[] {
-  if (!Array.isArray(sentQuotes) || !Array.isArray(quotes)) return []
-  return quotes.flatMap((pruned: unknown, index) => {
-    const sent: unknown = sentQuotes[index]
-    return isRecord(pruned) && isRecord(sent) ? [{ index, sent, pruned }] : []
-  })
+function addUnknownFields(faults: FaultList, { sent, parent, of }: SentFields, names: FieldNames): void {
+  for (const name of Object.keys(sent)) {
+    if (names[of].includes(name)) continue
+    addFault(faults, () => {
+      const isLong = name.length > LONGEST_NAMED_FIELD
+      const shown = isLong ? `A name of ${name.length} characters` : name
+      const pointer = isLong ? parent : pointerTo(parent, name)
+      return { pointer, code: 'unknown_field', message: `${shown} is not a field of a ${of}.` }
+    })
+  }
 }
 
-/** Adds unknown fields, quotes that share an `externalId`, and replies to none of these quotes. */
-function addStrictFaults(faults: FaultList, body: Fields, quotes: readonly QuotePair[], names: FieldNames): void {
-  addUnknownFields(faults, body, '', names.source)
-  for (const { index, sent } of quotes) addUnknownFields(faults, sent, pointerTo('/quotes', index), names.quote)
+/** Adds quotes that share an `externalId`, and replies to none of these quotes. */
+function addQuoteFaults(faults: FaultList, quotes: readonly unknown[]): void {
   const firstIndexes = new Map<unknown, number>()
-  for (const { index, pruned } of quotes) {
-    const { externalId } = pruned
+  for (const [index, quote] of quotes.entries()) {
+    const { externalId } = Object(quote)
     const first = firstIndexes.get(externalId)
     if (typeof externalId !== 'string') continue
     if (first === undefined) firstIndexes.set(externalId, index)
@@ -60,22 +64,9 @@ function addStrictFaults(faults: FaultList, body: Fields, quotes: readonly Quote
     }
   }
   const message = 'replyingTo must be the externalId of a quote of this request.'
-  for (const { index, pruned } of quotes) {
-    const { replyingTo } = pruned
+  for (const [index, quote] of quotes.entries()) {
+    const { replyingTo } = Object(quote)
     if (typeof replyingTo === 'string' && !firstIndexes.has(replyingTo))
       addFault(faults, () => ({ pointer: `/quotes/${index}/replyingTo`, code: 'unmatched_reply', message }))
-  }
-}
-
-function addUnknownFields(faults: FaultList, sent: object, parent: string, known: readonly string[]): void {
-  const kind = parent === '' ? 'source' : 'quote'
-  for (const name of Object.keys(sent)) {
-    if (known.includes(name)) continue
-    addFault(faults, () => {
-      const isLong = name.length > LONGEST_NAMED_FIELD
-      const shown = isLong ? `A name of ${name.length} characters` : name
-      const pointer = isLong ? parent : pointerTo(parent, name)
-      return { pointer, code: 'unknown_field', message: `${shown} is not a field of a ${kind}.` }
-    })
   }
 }

@@ -30,7 +30,10 @@ const COMPARED_NAMES = 200
 /** Stands for the source among the indexes of its quotes. */
 export const SOURCE = -1
 
-type Fields = { sent: object; parent: string; of: 'source' | 'quote' }
+type Kind = keyof FieldNames
+
+/** The fields of a source or of a quote as they were sent, with the pointer to their object. */
+export type SentFields = { sent: object; parent: string; of: Kind }
 
 /**
  * Lists the unknown fields that look like known ones. A field is not listed if the known one was sent as well: its sender
@@ -48,7 +51,7 @@ export function warningsOf(body: Record<string, unknown>, places: readonly numbe
       if (known.includes(name)) continue
       if (!meant[of].has(name)) {
         if (meant[of].size === COMPARED_NAMES) continue
-        meant[of].set(name, nearestField(name, of, known))
+        meant[of].set(name, nearestName(name, known, ALIASES[of]))
       }
       const field = meant[of].get(name)
       if (field === undefined || isSent(sent, field)) continue
@@ -62,21 +65,16 @@ export function warningsOf(body: Record<string, unknown>, places: readonly numbe
 }
 
 /** The known field that an unknown one most likely means, unless it was sent as well. */
-export function meantField(sent: object, name: string, of: Fields['of'], known: readonly string[]): string | undefined {
-  const field = nearestField(name, of, known)
+export function meantField(sent: object, name: string, of: Kind, known: readonly string[]): string | undefined {
+  const field = nearestName(name, known, ALIASES[of])
   return field === undefined || isSent(sent, field) ? undefined : field
 }
 
-function nearestField(name: string, of: Fields['of'], known: readonly string[]): string | undefined {
-  return nearestName(name, known, ALIASES[of])
-}
-
-function fieldsAt(body: Record<string, unknown>, place: number): Fields {
-  const quote: unknown = Array.isArray(body.quotes) ? body.quotes[place] : undefined
-  const isQuote = place !== SOURCE && typeof quote === 'object' && quote !== null
-  return isQuote
-    ? { sent: quote, parent: pointerTo('/quotes', place), of: 'quote' }
-    : { sent: body, parent: '', of: 'source' }
+/** The fields at a place of a body: the index of a quote that is an object, or `SOURCE`. */
+export function fieldsAt(body: Record<string, unknown>, place: number): SentFields {
+  return place === SOURCE || !Array.isArray(body.quotes)
+    ? { sent: body, parent: '', of: 'source' }
+    : { sent: body.quotes[place], parent: pointerTo('/quotes', place), of: 'quote' }
 }
 
 function isSent(sent: object, field: string): boolean {
