@@ -7,8 +7,8 @@ const parse = (body: unknown) => parseOperationRequest(Buffer.from(JSON.stringif
 
 test('a query gives a filter, a limit and a place', () => {
   const id = '01900000-0000-7000-8000-000000000000'
-  assert.deepEqual(parseFailedJobQuery({}), { ok: true, value: { filter: {}, limit: 50 } })
-  assert.deepEqual(parseFailedJobQuery({ tenant: 'acme', limit: '7', after: `12.${id}`, since: '2024-05-01' }), {
+  assert.deepEqual(parseFailedJobQuery([]), { ok: true, value: { filter: {}, limit: 50 } })
+  assert.deepEqual(parseFailedJobQuery(new URLSearchParams(`tenant=acme&limit=7&after=12.${id}&since=2024-05-01`)), {
     ok: true,
     value: { filter: { tenant: 'acme', since: '2024-05-01' }, limit: 7, after: { at: 12, id } },
   })
@@ -16,6 +16,7 @@ test('a query gives a filter, a limit and a place', () => {
 
 for (const [what, query, pointer, code] of [
   ['an unknown parameter', { tennant: 'acme' }, '/tennant', 'unknown_field'],
+  ['a repeated parameter', 'tenant=acme&tenant=globex', '/tenant', 'duplicate'],
   ['a service that does not exist', { service: 'fax' }, '/service', 'enum'],
   ['a date that does not exist', { until: '2024-02-30' }, '/until', 'date'],
   ['a limit of zero', { limit: '0' }, '/limit', 'type'],
@@ -24,7 +25,7 @@ for (const [what, query, pointer, code] of [
   ['a long text', { tenant: 'x'.repeat(201) }, '/tenant', 'too_long'],
 ] as const) {
   test(`a query with ${what} is a fault`, () => {
-    const parsed = parseFailedJobQuery(query)
+    const parsed = parseFailedJobQuery(new URLSearchParams(query))
     assert.ok(!parsed.ok)
     assert.deepEqual(
       parsed.errors.map((fault) => [fault.pointer, fault.code]),

@@ -5,7 +5,7 @@ import { count, moment, Type, text } from './json-schema.ts'
 import { parseBody } from './parse-thread.ts'
 import type { JsonBounds } from './refused-text.ts'
 import { ISO_DATE, SERVICES } from './thread-request.ts'
-import { createParser } from './validator.ts'
+import { createParser, createQueryParser, type Params } from './validator.ts'
 
 /** Most jobs of one page. */
 export const JOBS_PER_PAGE = 100
@@ -172,14 +172,14 @@ export type FailedJobQuery = { filter: FailedJobFilter; limit: number; after?: F
 export type OperationRequest = { ids: string[] } | { filter: FailedJobFilter }
 
 /** Checks the query of `GET /admin/job-groups`. */
-export const parseFailedJobFilter = createParser<FailedJobFilter>(FailedJobFilterSchema)
+export const parseFailedJobFilter = createQueryParser<FailedJobFilter>(FailedJobFilterSchema)
 
-const parseQueryFields = createParser<Static<typeof FailedJobQuerySchema>>(FailedJobQuerySchema, true)
+const parseQueryFields = createQueryParser<Static<typeof FailedJobQuerySchema>>(FailedJobQuerySchema)
 const parseOperation = createParser<Static<typeof OperationRequestSchema>>(OperationRequestSchema)
 
 /** Checks the query of `GET /admin/jobs`. */
-export function parseFailedJobQuery(params: Readonly<Record<string, string>>): Parsed<FailedJobQuery> {
-  const query = parseQueryFields({ ...params })
+export function parseFailedJobQuery(params: Params): Parsed<FailedJobQuery> {
+  const query = parseQueryFields(params)
   if (!query.ok) return query
   const { limit = 50, after, ...filter } = query.value
   if (after === undefined) return { ok: true, value: { filter, limit } }

@@ -3,7 +3,7 @@ import type { Static } from 'typebox'
 import { fieldFault, type Parsed, refuse } from './faults.ts'
 import { count, moment, Type, text } from './json-schema.ts'
 import { SERVICES, WELL_FORMED } from './thread-request.ts'
-import { createParser } from './validator.ts'
+import { createQueryParser, type Params } from './validator.ts'
 
 /** The most hits of one search. */
 export const HITS_PER_SEARCH = 200
@@ -121,10 +121,10 @@ export type Hit = Static<typeof HitSchema>
 export type Searched = Static<typeof SearchedSchema>
 export type FindLine = Static<typeof FindLineSchema>
 
-const parseFields = createParser<FindQuery>(FindQuerySchema)
+const parseFields = createQueryParser<FindQuery>(FindQuerySchema)
 
 /** Checks the query of `GET /admin/find`. */
-export function parseFindQuery(params: Readonly<Record<string, string>>): Parsed<FindQuery> {
+export function parseFindQuery(params: Params): Parsed<FindQuery> {
   const query = parseFields(params)
   if (!query.ok) return query
   const { q, state, reason } = query.value
@@ -134,7 +134,7 @@ export function parseFindQuery(params: Readonly<Record<string, string>>): Parsed
 }
 
 /** Checks the query of `GET /admin/recent`. */
-export const parseRecentJobsQuery = createParser<RecentJobsQuery>(RecentJobsQuerySchema)
+export const parseRecentJobsQuery = createQueryParser<RecentJobsQuery>(RecentJobsQuerySchema)
 
 /** What a search compares: the whole text, or the beginning of externalIds. */
 export function wantedOf({ q }: Pick<FindQuery, 'q'>): { text: string; isPrefix: boolean } {

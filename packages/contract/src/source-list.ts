@@ -5,10 +5,10 @@ import { fieldFault, type Parsed, refuse } from './faults.ts'
 import { parseIsoDate } from './field-values.ts'
 import { count, moment, Type } from './json-schema.ts'
 import { parseBody } from './parse-thread.ts'
-import type { PageQuery, Params } from './source-page.ts'
-import { DEFAULT_OF_PAGE, pageFields, parseOnce, parsePage, SourcePageSchema } from './source-page.ts'
+import type { PageQuery } from './source-page.ts'
+import { DEFAULT_OF_PAGE, pageFields, parsePage, SourcePageSchema } from './source-page.ts'
 import { ISO_DATE, type Limits, SERVICES, type Service, WELL_FORMED } from './thread-request.ts'
-import { createParser } from './validator.ts'
+import { createParser, createQueryParser, type Params } from './validator.ts'
 
 /** The query of `GET /sources`: with `externalId` it names one source, without it lists those of the tenant. */
 export function SourcesQuerySchema({ externalId }: Pick<Limits, 'externalId'>) {
@@ -75,9 +75,9 @@ export function createSourcesParser(
   limits: Pick<Limits, 'externalId'> & { listSources: 'on' | 'off' },
 ): (params: Params) => Parsed<SourcesQuery> {
   const schema = SourcesQuerySchema(limits)
-  const parseFields = createParser<Static<typeof schema>>(schema, true)
+  const parseFields = createQueryParser<Static<typeof schema>>(schema)
   return (params) => {
-    const query = parseOnce(params, parseFields)
+    const query = parseFields(params)
     if (!query.ok) return query
     const { service, externalId, since, ...pageTexts } = query.value
     if (externalId === undefined)

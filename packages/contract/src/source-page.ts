@@ -1,9 +1,9 @@
 // A stored source as callers read it, in pages of its quotes: schemas, types, and the parser of the query.
 import type { Static } from 'typebox'
 import { QuoteAnswerSchema, SourceAnswerSchema } from './answers.ts'
-import { addFault, type FaultList, fieldFault, type Parsed, refuse } from './faults.ts'
+import { fieldFault, type Parsed, refuse } from './faults.ts'
 import { Type, text } from './json-schema.ts'
-import { createParser } from './validator.ts'
+import { createQueryParser, type Params } from './validator.ts'
 
 /** The most quotes or sources of one page, and their number without `limit`. */
 const MOST_OF_PAGE = 1_000
@@ -62,32 +62,13 @@ export interface PageQuery {
   after?: QuotePlace
 }
 
-/** The parameters of a query, as `URLSearchParams` lists them. */
-export type Params = Iterable<readonly [name: string, value: string]>
-
-const parseFields = createParser<Static<typeof SourcePageQuerySchema>>(SourcePageQuerySchema, true)
+const parseFields = createQueryParser<Static<typeof SourcePageQuerySchema>>(SourcePageQuerySchema)
 
 /** Checks the query of `GET /sources/{id}`. */
 export function parsePageQuery(params: Params): Parsed<PageQuery> {
-  const query = parseOnce(params, parseFields)
+  const query = parseFields(params)
   return query.ok ? parsePage(query.value) : query
 }
-
-/** Parses parameters by their schema. Refuses a repeated one, which could mean either value. */
-export function parseOnce<Query>(params: Params, parse: (query: unknown) => Parsed<Query>): Parsed<Query> {
-  const values = new Map<string, string>()
-  const faults: FaultList = { errors: [], total: 0 }
-  for (const [name, value] of params) {
-    if (values.has(name)) {
-      const shown = name.slice(0, SHOWN_NAME)
-      addFault(faults, () => ({ pointer: `/${shown}`, code: 'duplicate', message: `${shown} may be given only once.` }))
-    }
-    values.set(name, value)
-  }
-  return faults.total === 0 ? parse(Object.fromEntries(values)) : { ok: false, ...faults }
-}
-
-const SHOWN_NAME = 200
 
 /** Reads the parameters of a page of quotes. */
 export function parsePage({ limit = DEFAULT_OF_PAGE, after }: Static<typeof SourcePageQuerySchema>): Parsed<PageQuery> {

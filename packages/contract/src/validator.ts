@@ -1,7 +1,7 @@
 // Compiles the schemas of this package.
 import { Ajv, type ValidateFunction } from 'ajv'
 import type { TSchema } from 'typebox'
-import { type Parsed, validationFaults } from './faults.ts'
+import { addFault, type FaultList, LONGEST_NAMED_FIELD, type Parsed, validationFaults } from './faults.ts'
 import { hasAtMost, isIsoDate, isWellFormed } from './field-values.ts'
 import { ISO_DATE, WELL_FORMED } from './thread-request.ts'
 
@@ -9,13 +9,32 @@ import { ISO_DATE, WELL_FORMED } from './thread-request.ts'
  * Makes a parser of values by a schema of this package. The schema is compiled when it is first needed: most processes
  * need few of them, and each start would pay for all.
  *
- * @param ofQuery reads numbers from texts, as a query has them. The value is changed in place.
+ * @param coerceTypes reads numbers from texts. The value is changed in place.
  */
-export function createParser<Value>(schema: TSchema, ofQuery = false): (value: unknown) => Parsed<Value> {
+export function createParser<Value>(schema: TSchema, coerceTypes = false): (value: unknown) => Parsed<Value> {
   let isValid: ValidateFunction<Value> | undefined
   return (value) => {
-    isValid ??= compileSchema<Value>(schema, ofQuery)
+    isValid ??= compileSchema<Value>(schema, coerceTypes)
     return isValid(value) ? { ok: true, value } : validationFaults(isValid.errors)
+  }
+}
+
+/** The parameters of a query, as `URLSearchParams` lists them. */
+export type Params = Iterable<readonly [name: string, value: string]>
+
+/** Makes a parser of queries by their schema. It refuses a repeated parameter, which could mean either value. */
+export function createQueryParser<Query>(schema: TSchema): (params: Params) => Parsed<Query> {
+  const parse = createParser<Query>(schema, true)
+  return (params) => {
+    const values = new Map<string, string>()
+    const faults: FaultList = { errors: [], total: 0 }
+    for (const [name, value] of params) {
+      const shown = name.slice(0, LONGEST_NAMED_FIELD)
+      const message = `${shown} may be given only once.`
+      if (values.has(name)) addFault(faults, () => ({ pointer: `/${shown}`, code: 'duplicate', message }))
+      values.set(name, value)
+    }
+    return faults.total === 0 ? parse(Object.fromEntries(values)) : { ok: false, ...faults }
   }
 }
 

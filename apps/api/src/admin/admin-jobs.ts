@@ -1,17 +1,17 @@
 // The routes of operators for failed jobs: list them, show one, and retry or discard any number in the background. And
 // for lanes: pause and resume one.
-import type { LaneOperationKind, OperationKind, OperationRequest, Parsed } from '@sluice/contract'
+import type { LaneOperationKind, OperationKind, OperationRequest, Params, Parsed } from '@sluice/contract'
 import { parseFailedJobFilter, parseFailedJobQuery, parseOperationRequest } from '@sluice/contract'
 import { asViewersSee, type FailedJobs, isJobId, LANES, type Operations, orUnavailable } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
 import { type BodyDeps, readBody } from '../body/read-body.ts'
 import { ProblemError, requestInvalid } from '../request/problem-error.ts'
-import type { Answer, Handler, RequestContext } from '../request/request-context.ts'
+import { type Answer, type Handler, parseQuery, queryOf, type RequestContext } from '../request/request-context.ts'
 
 /** GET /admin/jobs: a page of failed jobs, newest first. */
 export function listFailedJobs({ failedJobs }: { failedJobs: Pick<FailedJobs, 'list'> }): Handler {
   return async (context) => {
-    const query = parseQuery(context, parseFailedJobQuery)
+    const query = parseAdminQuery(context, parseFailedJobQuery)
     return shownTo(context, await orUnavailable(failedJobs.list(query)), asViewersSee.page)
   }
 }
@@ -19,7 +19,7 @@ export function listFailedJobs({ failedJobs }: { failedJobs: Pick<FailedJobs, 'l
 /** GET /admin/job-groups: the failed jobs by their reason. */
 export function groupFailedJobs({ failedJobs }: { failedJobs: Pick<FailedJobs, 'groups'> }): Handler {
   return async (context) => {
-    const filter = parseQuery(context, parseFailedJobFilter)
+    const filter = parseAdminQuery(context, parseFailedJobFilter)
     return shownTo(context, await orUnavailable(failedJobs.groups(filter)), asViewersSee.groups)
   }
 }
@@ -34,20 +34,11 @@ export function getFailedJob({ failedJobs }: { failedJobs: Pick<FailedJobs, 'fin
   }
 }
 
-/**
- * Parses the query of a request.
- *
- * @throws {ProblemError} 400; 403 for a viewer that searches reasons: it could guess the values that they quote.
- */
-export function parseQuery<Query>(
-  context: Pick<RequestContext, 'request' | 'key'>,
-  parse: (query: Record<string, string>) => Parsed<Query>,
-): Query {
-  const { searchParams } = new URL(context.request.url ?? '', 'http://api')
-  const query = parse(Object.fromEntries(searchParams))
-  if (!query.ok) throw requestInvalid(query)
-  if (isViewer(context) && searchParams.has('reason')) throw new ProblemError('operator_only')
-  return query.value
+/** @throws {ProblemError} 400; 403 for a viewer that searches reasons: it could guess the values that they quote. */
+export function parseAdminQuery<Query>(context: RequestContext, parse: (params: Params) => Parsed<Query>): Query {
+  const query = parseQuery(context, parse)
+  if (isViewer(context) && queryOf(context).has('reason')) throw new ProblemError('operator_only')
+  return query
 }
 
 /** Whether only ids may be answered, and reasons without values. */

@@ -8,13 +8,13 @@ import type { ApiDeps } from '../api-deps.ts'
 import { writeHead } from '../request/middleware.ts'
 import { asProblem } from '../request/problem-error.ts'
 import { type Handler, STREAMED } from '../request/request-context.ts'
-import { isViewer, parseQuery } from './admin-jobs.ts'
+import { isViewer, parseAdminQuery } from './admin-jobs.ts'
 
 /** @throws {ProblemError} before the first line; a search that fails later ends with a line that says why. */
 export function findEverything(deps: Pick<ApiDeps, 'find' | 'stopping' | 'enqueuer'>): Handler {
   return async (context) => {
     const { response, signal, log } = context
-    const query = parseQuery(context, parseFindQuery)
+    const query = parseAdminQuery(context, parseFindQuery)
     try {
       const lines = deps.find(query, signal)
       const first = await lines.next()
@@ -47,7 +47,7 @@ export function findEverything(deps: Pick<ApiDeps, 'find' | 'stopping' | 'enqueu
 /** GET /admin/recent. */
 export function listRecentJobs({ listRecent }: Pick<ApiDeps, 'listRecent'>): Handler {
   return async (context) => {
-    const query = parseQuery(context, parseRecentJobsQuery)
+    const query = parseAdminQuery(context, parseRecentJobsQuery)
     return { status: 200, body: await orUnavailable(listRecent(query)) }
   }
 }

@@ -1,10 +1,11 @@
 // A request on its way through the API: its context, its handler, its answer.
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Preferences } from '@sluice/contract'
+import type { Params, Parsed, Preferences } from '@sluice/contract'
 import { redactKeys, type Span } from '@sluice/ops'
 import type { Quota } from '@sluice/queue'
 import type { KnownKey } from '@sluice/store/keys'
+import { requestInvalid } from './problem-error.ts'
 
 /** One HTTP request and what the API knows of it. */
 export interface RequestContext {
@@ -42,6 +43,19 @@ const SAFE_REQUEST_ID = /^[\x21-\x7e]{1,128}$/
 export function safeRequestId(input: string | string[]): string {
   const isSafe = typeof input === 'string' && SAFE_REQUEST_ID.test(input) && redactKeys(input) === input
   return isSafe ? input : randomUUID()
+}
+
+/** The parameters of a request's query. */
+export function queryOf({ request }: Pick<RequestContext, 'request'>): URLSearchParams {
+  const [, query] = (request.url ?? '').split('?', 2)
+  return new URLSearchParams(query)
+}
+
+/** Parses the query of a request. @throws {ProblemError} 400. */
+export function parseQuery<Query>(context: RequestContext, parse: (params: Params) => Parsed<Query>): Query {
+  const query = parse(queryOf(context))
+  if (!query.ok) throw requestInvalid(query)
+  return query.value
 }
 
 /** The answer of a handler: `body` is sent as JSON, `json` is JSON text, the headers name the media type of `bytes`. */

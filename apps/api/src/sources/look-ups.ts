@@ -6,7 +6,7 @@ import { sourceIdOf } from '@sluice/store/ids'
 import type { ApiDeps } from '../api-deps.ts'
 import { readBody } from '../body/read-body.ts'
 import { jobFailed, overloaded, ProblemError, problemBody, requestInvalid } from '../request/problem-error.ts'
-import type { Answer, Handler, RequestContext } from '../request/request-context.ts'
+import { type Answer, type Handler, parseQuery, type RequestContext } from '../request/request-context.ts'
 import { threadAnswer } from './post-source.ts'
 
 type ReadDeps = Pick<ApiDeps, 'readSource' | 'readSpace' | 'bodyMemory'>
@@ -14,37 +14,28 @@ type ReadDeps = Pick<ApiDeps, 'readSource' | 'readSpace' | 'bodyMemory'>
 /** GET /sources/{id}: the id is that of an answer to a POST. */
 export function getSource(deps: ReadDeps): Handler {
   return async (context, params) => {
-    const query = parsePageQuery(queryOf(context))
-    if (!query.ok) throw requestInvalid(query)
-    return readAnswer(deps, context, String(params.id), query.value)
+    return readAnswer(deps, context, String(params.id), parseQuery(context, parsePageQuery))
   }
 }
 
 /** GET /sources: the source is named as its caller names it in a POST. Without a name, lists the tenant's sources. */
 export function getSources(deps: ReadDeps & Pick<ApiDeps, 'listSources' | 'limits'>): Handler {
-  const parseQuery = createSourcesParser(deps.limits)
+  const parseSources = createSourcesParser(deps.limits)
   return async (context) => {
-    const query = parseQuery(queryOf(context))
-    if (!query.ok) throw requestInvalid(query)
-    const { value } = query
-    if ('list' in value) {
+    const query = parseQuery(context, parseSources)
+    if ('list' in query) {
       const { tenant } = context
-      const list = await reading(deps, context, () => deps.listSources(tenant, value.list, context.signal))
+      const list = await reading(deps, context, () => deps.listSources(tenant, query.list, context.signal))
       if (list === undefined) throw requestInvalid(refuse(fieldFault('after', FOREIGN_CURSOR)))
       context.log.sources = list.sources.length
       return jsonAnswer(deps, context, list)
     }
-    Object.assign(context.log, value.name)
-    return readAnswer(deps, context, sourceIdOf(context.tenant, value.name), value.page)
+    Object.assign(context.log, query.name)
+    return readAnswer(deps, context, sourceIdOf(context.tenant, query.name), query.page)
   }
 }
 
 const FOREIGN_CURSOR = 'must be `next` of an earlier page of this list, with the same service and since.'
-
-function queryOf({ request }: RequestContext): URLSearchParams {
-  const [, query] = (request.url ?? '').split('?', 2)
-  return new URLSearchParams(query)
-}
 
 const SOURCE_ID = /^[\w-]{24}$/
 

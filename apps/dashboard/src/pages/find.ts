@@ -53,7 +53,7 @@ export async function* search(
 /** Shows the search box with the hits of its query. */
 export const findPage: Show = async (visit, deps) => {
   const given = Object.fromEntries([...visit.query].filter(([, value]) => value.trim() !== ''))
-  const parsed = parseFindQuery(given)
+  const parsed = parseFindQuery(Object.entries(given))
   const form = findForm(visit, given)
   if (parsed.ok && (parsed.value.reason === undefined || isOperator(visit)))
     return { title: 'Find', body: form, rest: search(parsed.value, visit, deps, () => true) }

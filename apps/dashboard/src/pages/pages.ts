@@ -55,7 +55,8 @@ function named({ params }: Visit): OperationRequest {
 function grouped({ body }: Visit): OperationRequest | undefined {
   const { reasonGroup, until } = Object(body)
   // Without one of them, the filter would match other jobs than the page named. A form of the page has both.
-  const filter = parseFailedJobFilter({ reasonGroup: reasonGroup ?? null, until: until ?? null })
+  if (typeof reasonGroup !== 'string' || typeof until !== 'string') return undefined
+  const filter = parseFailedJobFilter(Object.entries({ reasonGroup, until }))
   return filter.ok ? { filter: filter.value } : undefined
 }
 

@@ -15,7 +15,7 @@ const HISTORIES = 5
 /** Shows the thread that the query names. @param isRevealed with all of its texts. */
 export async function threadPage(visit: Visit, deps: PagesDeps, isRevealed = false): ReturnType<Show> {
   const { tenant = '', service = '', externalId = '', ...more } = Object.fromEntries(visit.query)
-  const jobs = parseFindQuery({ q: externalId, tenant, service })
+  const jobs = parseFindQuery(Object.entries({ q: externalId, tenant, service }))
   const query = parsePageQuery(Object.entries(more))
   if (!jobs.ok || !query.ok || jobs.value.service === undefined) return undefined
   const id = sourceIdOf(tenant, { service: jobs.value.service, externalId })
