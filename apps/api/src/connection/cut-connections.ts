@@ -65,14 +65,8 @@ export function cutIfIdle(socket: Socket, response: ServerResponse | undefined):
  * How often the callers that have something to read are looked at. One is stalled that reads less in that time than
  * `READ_BYTES`, and less than it could.
  */
-const SWEEP_MS = 2_000
+export const SWEEP_MS = 2_000
 const READ_BYTES = 64 * 1024
-
-/** Sweeps the open connections until the timer that it returns is cleared. */
-export function sweepUnread(open: ReadonlyMap<Socket, unknown>, maxBytes: number): NodeJS.Timeout {
-  const cutUnread = createUnreadCutter(maxBytes)
-  return setInterval(() => cutUnread(open.keys()), SWEEP_MS).unref()
-}
 
 /**
  * Makes the function of a sweep. While the sum of unread bytes exceeds the bound, it cuts the connections of stalled

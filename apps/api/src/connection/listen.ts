@@ -6,7 +6,7 @@ import type { Socket } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { PROBLEM_MEDIA_TYPE, PROBLEMS } from '@sluice/contract'
 import { bodyUnreadable, methodNotAllowed, ProblemError, problemBody } from '../request/problem-error.ts'
-import { boundConnections, passRequests } from './bound-connections.ts'
+import { boundConnections } from './bound-connections.ts'
 import { BOUNDS, type ConnectionBounds, cutIfIdle } from './cut-connections.ts'
 
 /** The time for a request's head to arrive, and for a connection to idle while the caller should send or read. */
@@ -37,8 +37,7 @@ interface ListenOptions extends Partial<ConnectionBounds> {
 export async function listen(listener: RequestListener, { port, host, ...options }: ListenOptions) {
   const { headMs = HEAD_MS, waitSeconds = 0 } = options
   const { idleMs = Math.max(IDLE_MS, IDLE_WAITS * waitSeconds * 1000) } = options
-  const connections = boundConnections(refuse, { ...BOUNDS, ...options })
-  const onRequest = passRequests(listener, refuse, connections)
+  const connections = boundConnections(listener, refuse, { ...BOUNDS, ...options })
   const server = createServer({
     keepAliveTimeout: 65_000,
     headersTimeout: headMs,
@@ -53,10 +52,10 @@ export async function listen(listener: RequestListener, { port, host, ...options
   Object.assign(server, { httpAllowHalfOpen: true })
   server.on('connection', connections.add)
   server.on('timeout', (socket: Socket) => cutIfIdle(socket, connections.responseOn(socket)))
-  server.on('request', onRequest)
+  server.on('request', connections.serve)
   // Without these listeners, Node asks for the body by itself before the key is checked, or refuses without a problem.
-  server.on('checkContinue', onRequest)
-  server.on('checkExpectation', onRequest)
+  server.on('checkContinue', connections.serve)
+  server.on('checkExpectation', connections.serve)
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
     if (error.code === 'ECONNRESET') socket.destroy()
     // The rest of the request is read and discarded after the answer.
@@ -80,14 +79,14 @@ export async function listen(listener: RequestListener, { port, host, ...options
   return {
     port: typeof address === 'object' && address !== null ? address.port : port,
     /** The number of open connections. */
-    connections: () => connections.open.size,
+    connections: connections.size,
     /**
      * Serves on for this long, so that callers with an idle connection and balancers learn that the process stops before
      * they are refused. Resolves at once if nobody called lately.
      */
     async linger(ms: number): Promise<void> {
-      const isQuiet = performance.now() - connections.lastRequestAt > QUIET_MS
-      if (!isQuiet || connections.open.size > 0) await setTimeout(ms)
+      const isQuiet = performance.now() - connections.lastRequestAt() > QUIET_MS
+      if (!isQuiet || connections.size() > 0) await setTimeout(ms)
     },
     /** Accepts no more connections. Resolves when every open request is answered and its connection is closed. */
     close(): Promise<void> {
