@@ -1,6 +1,6 @@
 // The requests of operators about failed jobs: their schemas, the types derived from them, and their parser.
 import type { Static } from 'typebox'
-import { type Fault, fieldFault, type Parsed, refuse } from './faults.ts'
+import { type Parsed, refuseField, refuseText } from './faults.ts'
 import { count, moment, Type, text } from './json-schema.ts'
 import { parseBody } from './parse-thread.ts'
 import type { JsonBounds } from './refused-text.ts'
@@ -184,7 +184,7 @@ export function parseFailedJobQuery(params: Params): Parsed<FailedJobQuery> {
   const { limit = 50, after, ...filter } = query.value
   if (after === undefined) return { ok: true, value: { filter, limit } }
   const [, at, id] = /^(\d{1,15})\.([\w-]+)$/.exec(after) ?? []
-  if (id === undefined) return refuse(fieldFault('after', 'must be `next` of an earlier page.'))
+  if (id === undefined) return refuseField('after', 'must be `next` of an earlier page.')
   return { ok: true, value: { filter, limit, after: { at: Number(at), id } } }
 }
 
@@ -195,16 +195,10 @@ export function parseOperationRequest(text: Buffer, limits: JsonBounds): Parsed<
   const { ids, filter } = request.value
   if (ids !== undefined && filter === undefined) return { ok: true, value: { ids } }
   if (filter !== undefined && ids === undefined) return { ok: true, value: { filter } }
-  return refuse(EITHER)
+  return refuseText('required', 'Give either ids or filter; an empty filter means all failed jobs.')
 }
 
 /** The cursor as `next` and `after` carry it. */
 export function placeText({ at, id }: FailedJobPlace): string {
   return `${at}.${id}`
-}
-
-const EITHER: Fault = {
-  pointer: '',
-  code: 'required',
-  message: 'Give either ids or filter; an empty filter means all failed jobs.',
 }

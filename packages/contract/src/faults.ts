@@ -57,14 +57,11 @@ export function pointerTo(parent: string, name: string | number): string {
   return `${parent}/${String(name).replaceAll('~', '~0').replaceAll('/', '~1')}`
 }
 
-/** The fault of a request that is no object. */
-export const NOT_AN_OBJECT: Fault = { pointer: '', code: 'type', message: 'The body must be a JSON object.' }
-
 /** A longer name is not repeated in an answer: it can be as long as the body. */
 export const LONGEST_NAMED_FIELD = 200
 
 /** Explains one of the validator's errors (created with `verbose`): the field, and the bound that its value misses. */
-export function explainFault(error: ErrorObject): Fault {
+function explainFault(error: ErrorObject): Fault {
   const { missingProperty, additionalProperty } = error.params
   const field: string | undefined = missingProperty ?? additionalProperty?.slice(0, LONGEST_NAMED_FIELD)
   const pointer = field === undefined ? error.instancePath : pointerTo(error.instancePath, field)
@@ -72,24 +69,31 @@ export function explainFault(error: ErrorObject): Fault {
   return { pointer, code, message: `${nameOf(pointer)} ${explain(code, error)}` }
 }
 
-/** A request that has its form, or its faults. */
-export type Parsed<T> = { ok: true; value: T } | ({ ok: false } & FaultList)
-
-/** Refuses a request for one fault. */
-export function refuse(fault: Fault): { ok: false } & FaultList {
-  return { ok: false, errors: [fault], total: 1 }
-}
-
-/** The fault of a field or parameter whose value can't be used. */
-export function fieldFault(name: string, message: string): Fault {
-  return { pointer: `/${name}`, code: 'type', message: `${name} ${message}` }
-}
-
-/** The faults that a compiled schema found. */
-export function validationFaults(errors: readonly ErrorObject[] | null | undefined): { ok: false } & FaultList {
+/** Lists the errors that a compiled schema found. */
+export function faultsOf(errors: readonly ErrorObject[] | null | undefined): FaultList {
   const faults: FaultList = { errors: [], total: 0 }
-  for (const error of errors ?? []) addFault(faults, () => explainFault(error))
-  return { ok: false, ...faults }
+  for (const error of errors ?? []) {
+    // A value of the wrong type is not in an enum either.
+    const repeatsType = error.keyword === 'enum' && typeof error.data !== 'string'
+    if (!repeatsType) addFault(faults, () => explainFault(error))
+  }
+  return faults
+}
+
+/** A request that is refused for these faults. */
+export type Refused = { ok: false } & FaultList
+
+/** A request that has its form, or its faults. */
+export type Parsed<T> = { ok: true; value: T } | Refused
+
+/** Refuses a request for one fault of its whole body. */
+export function refuseText(code: FaultCode, message: string): Refused {
+  return { ok: false, errors: [{ pointer: '', code, message }], total: 1 }
+}
+
+/** Refuses a request because the value of a field or parameter can't be used. */
+export function refuseField(name: string, message: string, code: FaultCode = 'type'): Refused {
+  return { ok: false, errors: [{ pointer: `/${name}`, code, message: `${name} ${message}` }], total: 1 }
 }
 
 function codeOf({ keyword, params, data }: ErrorObject): FaultCode {

@@ -1,6 +1,6 @@
 // The search of operators over the whole service: the schemas of its query and of the lines of its answer.
 import type { Static } from 'typebox'
-import { fieldFault, type Parsed, refuse } from './faults.ts'
+import { type Parsed, refuseField } from './faults.ts'
 import { count, moment, Type, text } from './json-schema.ts'
 import { SERVICES, WELL_FORMED } from './thread-request.ts'
 import { createQueryParser, type Params } from './validator.ts'
@@ -129,8 +129,8 @@ export function parseFindQuery(params: Params): Parsed<FindQuery> {
   if (!query.ok) return query
   const { q, state, reason } = query.value
   if (reason !== undefined && state !== undefined && state !== 'failed')
-    return refuse(fieldFault('reason', 'is of failed jobs: leave out reason, or ask for the state failed.'))
-  return /^\*+$/.test(q) ? refuse(fieldFault('q', 'needs at least one character before the *.')) : query
+    return refuseField('reason', 'is of failed jobs: leave out reason, or ask for the state failed.')
+  return /^\*+$/.test(q) ? refuseField('q', 'needs at least one character before the *.') : query
 }
 
 /** Checks the query of `GET /admin/recent`. */

@@ -1,7 +1,7 @@
 // The front door of the contract: what callers of the API rely on.
 export * from './answers.ts'
 export * from './failed-job-schemas.ts'
-export { FAULT_CODES, type Fault, type FaultCode, FaultSchema, fieldFault, type Parsed, refuse } from './faults.ts'
+export { FAULT_CODES, type Fault, type FaultCode, FaultSchema, type Parsed, refuseField } from './faults.ts'
 export { effectiveScore, isRecord, parseIsoDate, type Votes } from './field-values.ts'
 export * from './find-schemas.ts'
 export * from './overview-schemas.ts'

@@ -2,10 +2,10 @@
 // into normal form, in which they are queued, stored and returned.
 import { isUtf8 } from 'node:buffer'
 import type { ValidateFunction } from 'ajv'
-import { NO_FAULTS, NOT_AN_OBJECT, type Parsed, refuse } from './faults.ts'
+import { NO_FAULTS, type Parsed, refuseText } from './faults.ts'
 import { isRecord, parseIsoDate, type Votes } from './field-values.ts'
 import type { JsonBounds, RefusedText } from './refused-text.ts'
-import { EMPTY_IMPORT, refuseBeyondBounds, refuseSyntax, refuseText, withExternalId } from './refused-text.ts'
+import { EMPTY_IMPORT, refuseBeyondBounds, refuseSyntax, withExternalId } from './refused-text.ts'
 import { threadFaults } from './thread-faults.ts'
 import type { FieldNames, Limits, PrunedQuote, PrunedRequest, QuoteFields, Thread } from './thread-request.ts'
 import { fieldNames, ThreadRequestSchema } from './thread-request.ts'
@@ -20,6 +20,8 @@ export type ParsedArray = { ok: true; elements: ParsedText[] } | RefusedText
 
 type ParseOptions = { strict: boolean }
 
+const NOT_AN_OBJECT = refuseText('type', 'The body must be a JSON object.')
+
 /**
  * Makes the parser of threads for its limits. The parser accepts any parsed JSON value and never throws. It looks at
  * known fields only, so its time is bounded by the size of the body. With `strict`, a fault is also what is otherwise
@@ -31,7 +33,7 @@ export function createThreadParser(limits: Limits) {
   const maxQuotes = limits.quotes
   let isValid: ValidateFunction<PrunedRequest> | undefined
   return (body: unknown, { strict }: ParseOptions): ParsedText => {
-    if (!isRecord(body)) return refuse(NOT_AN_OBJECT)
+    if (!isRecord(body)) return NOT_AN_OBJECT
     const unknown: number[] = []
     const request = pruneRequest(body, names, maxQuotes, unknown)
     const tooMany = Array.isArray(body.quotes) && body.quotes.length > maxQuotes
@@ -100,7 +102,7 @@ export function parseBody<Value>(
 ): Parsed<Value> {
   const json = parseJson(text, limits)
   if (!json.ok) return json
-  return isRecord(json.value) ? check(json.value) : refuse(NOT_AN_OBJECT)
+  return isRecord(json.value) ? check(json.value) : NOT_AN_OBJECT
 }
 
 type Fields = Record<string, unknown>

@@ -1,15 +1,10 @@
 // Refuses text that is no JSON as the contract wants it, and says why.
-import { type FaultCode, type FaultList, refuse } from './faults.ts'
+import { type Refused, refuseText } from './faults.ts'
 import type { Limits } from './thread-request.ts'
 import type { Warning } from './warnings.ts'
 
 /** Text that can't be accepted, with its `externalId` if that could be read. */
-export type RefusedText = { ok: false; warnings?: Warning[]; externalId?: string } & FaultList
-
-/** Refuses a text as a whole. */
-export function refuseText(code: FaultCode, message: string): RefusedText {
-  return refuse({ pointer: '', code, message })
-}
+export type RefusedText = Refused & { warnings?: Warning[]; externalId?: string }
 
 /** The import has no item. */
 export const EMPTY_IMPORT = refuseText('required', 'The import is empty: send at least one source.')

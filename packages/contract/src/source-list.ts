@@ -1,7 +1,7 @@
 // Many of a tenant's sources, in a list or looked up by their names: the schemas of requests and answers, and the parsers of
 // requests.
 import type { Static } from 'typebox'
-import { fieldFault, type Parsed, refuse } from './faults.ts'
+import { type Parsed, refuseField } from './faults.ts'
 import { parseIsoDate } from './field-values.ts'
 import { count, moment, Type } from './json-schema.ts'
 import { parseBody } from './parse-thread.ts'
@@ -81,19 +81,17 @@ export function createSourcesParser(
     if (!query.ok) return query
     const { service, externalId, since, ...pageTexts } = query.value
     if (externalId === undefined)
-      return limits.listSources === 'on' ? { ok: true, value: { list: listOf(query.value) } } : refuse(NO_LIST)
-    if (service === undefined)
-      return refuse({ ...fieldFault('service', 'is required beside externalId.'), code: 'required' })
-    if (since !== undefined) return refuse(fieldFault('since', 'is for a list: leave out since, or externalId.'))
+      return limits.listSources === 'on'
+        ? { ok: true, value: { list: listOf(query.value) } }
+        : refuseField('externalId', NO_LIST, 'required')
+    if (service === undefined) return refuseField('service', 'is required beside externalId.', 'required')
+    if (since !== undefined) return refuseField('since', 'is for a list: leave out since, or externalId.')
     const page = parsePage(pageTexts)
     return page.ok ? { ok: true, value: { name: { service, externalId }, page: page.value } } : page
   }
 }
 
-const NO_LIST = {
-  ...fieldFault('externalId', 'is required: this service lists no sources (its setting LIST_SOURCES is off).'),
-  code: 'required' as const,
-}
+const NO_LIST = 'is required: this service lists no sources (its setting LIST_SOURCES is off).'
 
 function listOf({ since, limit = DEFAULT_OF_PAGE, ...query }: SourcesFields): SourceListQuery {
   const sinceText = since === undefined ? undefined : parseIsoDate(since)

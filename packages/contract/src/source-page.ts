@@ -1,7 +1,7 @@
 // A stored source as callers read it, in pages of its quotes: schemas, types, and the parser of the query.
 import type { Static } from 'typebox'
 import { QuoteAnswerSchema, SourceAnswerSchema } from './answers.ts'
-import { fieldFault, type Parsed, refuse } from './faults.ts'
+import { type Parsed, refuseField } from './faults.ts'
 import { Type, text } from './json-schema.ts'
 import { createQueryParser, type Params } from './validator.ts'
 
@@ -74,7 +74,7 @@ export function parsePageQuery(params: Params): Parsed<PageQuery> {
 export function parsePage({ limit = DEFAULT_OF_PAGE, after }: Static<typeof SourcePageQuerySchema>): Parsed<PageQuery> {
   if (after === undefined) return { ok: true, value: { limit } }
   const place = readPlace(after)
-  if (place === undefined) return refuse(fieldFault('after', 'must be `next` of an earlier page.'))
+  if (place === undefined) return refuseField('after', 'must be `next` of an earlier page.')
   return { ok: true, value: { limit, after: place } }
 }
 

@@ -1,6 +1,6 @@
 // Finds all faults of a thread: what its schema refuses and, if asked, also what is otherwise ignored or merged.
 import type { ErrorObject } from 'ajv'
-import { addFault, explainFault, type FaultList, LONGEST_NAMED_FIELD, pointerTo } from './faults.ts'
+import { addFault, type FaultList, faultsOf, LONGEST_NAMED_FIELD, pointerTo } from './faults.ts'
 import type { FieldNames } from './thread-request.ts'
 import { fieldsAt, type SentFields } from './warnings.ts'
 
@@ -20,16 +20,11 @@ export function threadFaults(
   { body, request, unknown, errors }: CheckedThread,
   { strict, maxQuotes, names }: { strict: boolean; maxQuotes: number; names: FieldNames },
 ): FaultList {
-  const faults: FaultList = { errors: [], total: 0 }
+  const faults = faultsOf(errors)
   const { quotes } = body
   if (Array.isArray(quotes) && quotes.length > maxQuotes) {
     const message = `quotes must have at most ${maxQuotes} elements, and has ${quotes.length}.`
     addFault(faults, () => ({ pointer: '/quotes', code: 'too_many', message }))
-  }
-  for (const error of errors ?? []) {
-    // A value of the wrong type is not in an enum either.
-    const repeatsType = error.keyword === 'enum' && typeof error.data !== 'string'
-    if (!repeatsType) addFault(faults, () => explainFault(error))
   }
   if (strict) {
     for (const place of unknown) addUnknownFields(faults, fieldsAt(body, place), names)

@@ -1,7 +1,7 @@
 // Compiles the schemas of this package.
 import { Ajv, type ValidateFunction } from 'ajv'
 import type { TSchema } from 'typebox'
-import { addFault, type FaultList, LONGEST_NAMED_FIELD, type Parsed, validationFaults } from './faults.ts'
+import { addFault, type FaultList, faultsOf, LONGEST_NAMED_FIELD, type Parsed } from './faults.ts'
 import { hasAtMost, isIsoDate, isWellFormed } from './field-values.ts'
 import { ISO_DATE, WELL_FORMED } from './thread-request.ts'
 
@@ -15,7 +15,7 @@ export function createParser<Value>(schema: TSchema, coerceTypes = false): (valu
   let isValid: ValidateFunction<Value> | undefined
   return (value) => {
     isValid ??= compileSchema<Value>(schema, coerceTypes)
-    return isValid(value) ? { ok: true, value } : validationFaults(isValid.errors)
+    return isValid(value) ? { ok: true, value } : { ok: false, ...faultsOf(isValid.errors) }
   }
 }
 

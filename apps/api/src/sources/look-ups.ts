@@ -1,6 +1,6 @@
 // What callers look up of their tenant: GET /sources/{id}, GET /sources, POST /sources:lookup, and GET /jobs/{id}.
 import type { JobAnswer, PageQuery } from '@sluice/contract'
-import { createLookupParser, createSourcesParser, fieldFault, parsePageQuery, refuse } from '@sluice/contract'
+import { createLookupParser, createSourcesParser, parsePageQuery, refuseField } from '@sluice/contract'
 import { type FoundJob, isJobId } from '@sluice/queue'
 import { sourceIdOf } from '@sluice/store/ids'
 import type { ApiDeps } from '../api-deps.ts'
@@ -26,7 +26,7 @@ export function getSources(deps: ReadDeps & Pick<ApiDeps, 'listSources' | 'limit
     if ('list' in query) {
       const { tenant } = context
       const list = await reading(deps, context, () => deps.listSources(tenant, query.list, context.signal))
-      if (list === undefined) throw requestInvalid(refuse(fieldFault('after', FOREIGN_CURSOR)))
+      if (list === undefined) throw requestInvalid(refuseField('after', FOREIGN_CURSOR))
       context.log.sources = list.sources.length
       return jsonAnswer(deps, context, list)
     }
@@ -42,7 +42,7 @@ const SOURCE_ID = /^[\w-]{24}$/
 async function readAnswer(deps: ReadDeps, context: RequestContext, id: string, query: PageQuery): Promise<Answer> {
   // Refuses a cursor of another source.
   if (query.after !== undefined && !query.after.id.startsWith(id))
-    throw requestInvalid(refuse(fieldFault('after', 'must be `next` of an earlier page of this source.')))
+    throw requestInvalid(refuseField('after', 'must be `next` of an earlier page of this source.'))
   const { tenant } = context
   const page = SOURCE_ID.test(id)
     ? await reading(deps, context, () => deps.readSource(tenant, id, query, context.signal))
