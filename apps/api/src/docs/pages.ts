@@ -13,12 +13,12 @@ const VIEWER_POLICY = `${PAGE_POLICY}; img-src 'self' data:`
 
 /** GET /docs. Its paths are relative, so that it works behind a proxy that adds a prefix. */
 export function getDocs(): Handler {
-  return () => pageAnswer(new URL('./page/viewer.html', import.meta.url), VIEWER_POLICY)
+  return () => pageAnswer(import.meta.resolve('./page/viewer.html'), VIEWER_POLICY)
 }
 
 /** GET /docs/problems: a section for each code, which is its id. The `type` of a problem leads here. */
 export function getProblemsPage(): Handler {
-  return () => pageAnswer(new URL('./page/problems.html', import.meta.url), PAGE_POLICY)
+  return () => pageAnswer(import.meta.resolve('./page/problems.html'), PAGE_POLICY)
 }
 
 const kinds: [code: string, kind: ProblemKind][] = Object.entries(PROBLEMS)
@@ -47,11 +47,13 @@ function toHtml(text: string): string {
   return escaped.replaceAll(/`([^`]+)`/g, '<code>$1</code>')
 }
 
-async function pageAnswer(page: URL, policy: string): Promise<Answer> {
-  const text = String((await readOnce(page.href)).bytes)
+async function pageAnswer(page: string, policy: string): Promise<Answer> {
+  const text = String((await readOnce(page)).bytes)
   const parts = { ...PARTS }
-  for (const [, name] of text.matchAll(PLACES))
-    if (isAsset(name)) parts[name] = `${name}?v=${(await readOnce(ASSETS[name].find())).version}`
+  for (const [, name = ''] of text.matchAll(PLACES)) {
+    const asset = ASSETS.get(name)
+    if (asset !== undefined) parts[name] = `${name}?v=${(await readOnce(asset.find())).version}`
+  }
   const html = text.replaceAll(PLACES, (_, name) => parts[name] ?? '')
   const headers = {
     'content-type': 'text/html; charset=utf-8',
@@ -62,27 +64,20 @@ async function pageAnswer(page: URL, policy: string): Promise<Answer> {
   return { status: 200, bytes: Buffer.from(html), headers }
 }
 
-const SCRIPT = 'text/javascript; charset=utf-8'
+const JS = 'text/javascript; charset=utf-8'
 const CSS = 'text/css; charset=utf-8'
 
 /**
  * The files of the pages under `/docs/assets` by their names in the path, a closed list. What serves them must not be
  * loaded with their description.
  */
-export const ASSETS = {
-  'swagger-ui-bundle.js': {
-    find: () => import.meta.resolve('swagger-ui-dist/swagger-ui-bundle.js'),
-    mediaType: SCRIPT,
-  },
-  'swagger-ui.css': { find: () => import.meta.resolve('swagger-ui-dist/swagger-ui.css'), mediaType: CSS },
-  'start-viewer.js': { find: () => import.meta.resolve('./page/start-viewer.js'), mediaType: SCRIPT },
-  'page.css': { find: () => import.meta.resolve('./page/page.css'), mediaType: CSS },
-  'icon.svg': { find: () => import.meta.resolve('./page/icon.svg'), mediaType: 'image/svg+xml' },
-} as const
-
-function isAsset(name: unknown): name is keyof typeof ASSETS {
-  return typeof name === 'string' && Object.hasOwn(ASSETS, name)
-}
+export const ASSETS: ReadonlyMap<string, { find: () => string; mediaType: string }> = new Map([
+  ['swagger-ui-bundle.js', { find: () => import.meta.resolve('swagger-ui-dist/swagger-ui-bundle.js'), mediaType: JS }],
+  ['swagger-ui.css', { find: () => import.meta.resolve('swagger-ui-dist/swagger-ui.css'), mediaType: CSS }],
+  ['start-viewer.js', { find: () => import.meta.resolve('./page/start-viewer.js'), mediaType: JS }],
+  ['page.css', { find: () => import.meta.resolve('./page/page.css'), mediaType: CSS }],
+  ['icon.svg', { find: () => import.meta.resolve('./page/icon.svg'), mediaType: 'image/svg+xml' }],
+])
 
 interface ReadFile {
   bytes: Buffer
@@ -111,12 +106,12 @@ async function read(url: string): Promise<ReadFile> {
 /** GET /docs/assets/{name}. */
 export function getAsset(): Handler {
   return async ({ request }, { name }) => {
-    if (!isAsset(name)) throw new ProblemError('route_unknown')
-    const { find, mediaType } = ASSETS[name]
-    const { bytes, gzipped } = await readOnce(find())
+    const asset = ASSETS.get(String(name))
+    if (asset === undefined) throw new ProblemError('route_unknown')
+    const { bytes, gzipped } = await readOnce(asset.find())
     const isGzipped = /\bgzip\b/.test(String(request.headers['accept-encoding']))
     const headers = {
-      'content-type': mediaType,
+      'content-type': asset.mediaType,
       'cache-control': 'public, max-age=31536000, immutable',
       vary: 'accept-encoding',
       'x-content-type-options': 'nosniff',

@@ -260,7 +260,7 @@ const OPEN_ROUTES: readonly Route[] = [
     answers: {
       200: [
         'The file. Its address changes with its content, so it may be kept for a year.',
-        content.fileContent(Object.values(ASSETS).map(({ mediaType }) => mediaType)),
+        content.fileContent([...ASSETS.values()].map(({ mediaType }) => mediaType)),
         ['Cache-Control', 'Content-Encoding', 'Vary', 'X-Content-Type-Options'],
       ],
     },
