@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { describeApi } from '@sluice/api/openapi'
-import { DEFAULT_LIMITS, PROBLEMS, parseIsoDate } from '@sluice/contract'
+import { createThreadParser, DEFAULT_LIMITS, PROBLEMS, parseIsoDate } from '@sluice/contract'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import formats from 'ajv-formats'
 import { test } from 'vitest'
@@ -45,6 +45,16 @@ test('each body, parameter and header has an example, and each example fits its 
     return examples.filter((example) => !isValid?.(example)).map((example) => `${at}: ${JSON.stringify(example)}`)
   })
   assert.deepEqual(unfit, [])
+})
+
+test('the example of a thread is accepted, strictly too', () => {
+  const body = routes.find(({ name }) => name === 'POST /sources')?.route.requestBody?.content['application/json']
+  const examples = examplesOf(Object(body))
+  const parse = createThreadParser(DEFAULT_LIMITS)
+  assert.deepEqual(
+    examples.map((example) => parse(example, { strict: true }).ok),
+    [true],
+  )
 })
 
 /** Everything that has a schema, with its place as a URI fragment and its examples. */

@@ -151,7 +151,8 @@ const index = count('The place of the item in the import, from 0.')
 const externalId = text('The externalId of the item.')
 const readExternalId = Type.Optional(text('The externalId of the item, if it could be read.'))
 
-const outcomes = {
+/** Numbers of documents by their outcome. */
+export const outcomeCounts = {
   created: count('How many are new.'),
   updated: count('How many were stored before and have changed.'),
   unchanged: count('How many were stored before and are the same.'),
@@ -165,7 +166,7 @@ const StoredItemSchema = Type.Object(
     outcome,
     id: text('Identifier of the stored source. It never changes.'),
     wordCount: count('Words in all stored quotes of the source.'),
-    quotes: Type.Object(outcomes, { description: "The outcomes of the item's quotes." }),
+    quotes: Type.Object(outcomeCounts, { description: "The outcomes of the item's quotes." }),
     warnings: Type.Optional(WarningsSchema),
   },
   { title: 'StoredItem', description: 'The result of an item that is stored.' },
@@ -188,7 +189,7 @@ const RefusedItemSchema = Type.Object(
 )
 
 const ImportSummarySchema = Type.Object(
-  { received: count('Items so far.'), ...outcomes, failed: count('Items that are not stored.') },
+  { received: count('Items so far.'), ...outcomeCounts, failed: count('Items that are not stored.') },
   { title: 'ImportSummary' },
 )
 

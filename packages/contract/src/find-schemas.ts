@@ -1,5 +1,6 @@
 // The search of operators over the whole service: the schemas of its query and of the lines of its answer.
 import type { Static } from 'typebox'
+import { outcomeCounts } from './answers.ts'
 import { type Parsed, refuseField } from './faults.ts'
 import { count, moment, Type, text } from './json-schema.ts'
 import { SERVICES, WELL_FORMED } from './thread-request.ts'
@@ -55,9 +56,7 @@ const HitSchema = Type.Object(
     endedAt: optional(moment('When the job was stored, or failed for good.')),
     attempts: optional(count('Tries of the job so far.')),
     reason: optional(text('The error of the last try, cut.')),
-    outcomes: optional(
-      Type.Object({ created: count('New'), updated: count('Changed'), unchanged: count('As they were') }),
-    ),
+    outcomes: optional(Type.Object(outcomeCounts)),
     worker: optional(text('The worker that stored the job.')),
     insertedBy: optional(text('The job that inserted the document.')),
     changedBy: optional(text('The job that changed it last.')),

@@ -1,5 +1,6 @@
 // The answer of `GET /admin/overview`: the state of the whole at a moment, and what happened lately.
 import type { Static } from 'typebox'
+import { outcomeCounts } from './answers.ts'
 import { count, moment, Type, text } from './json-schema.ts'
 
 /** The states of a job that was accepted and has not succeeded. `delayed`: between two tries. */
@@ -57,10 +58,7 @@ const HistoryPointSchema = Type.Object({
   at: moment('When it began.'),
   minutes: count('How long it is.'),
   accepted: count('Threads that were accepted.'),
-  stored: Type.Object(
-    { created: count('New.'), updated: count('Changed.'), unchanged: count('As they were.') },
-    { description: 'Threads that were stored, by their outcome.' },
-  ),
+  stored: Type.Object(outcomeCounts, { description: 'Threads that were stored, by their outcome.' }),
   failed: count('Threads that failed for good.'),
   refused: count('Requests that were refused because of the load or a quota.'),
   refusedByTenant: Type.Record(Type.String(), count('Requests of this tenant.'), {

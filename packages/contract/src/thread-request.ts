@@ -77,7 +77,7 @@ export function ThreadRequestSchema(limits: Limits) {
         description: 'The comments or messages of the source, in order. May be empty.',
       }),
     },
-    { title: 'Thread', description: 'A source together with its quotes.', examples: [EXAMPLE] },
+    { title: 'Thread', description: 'A source together with its quotes.' },
   )
 }
 
@@ -150,18 +150,4 @@ function votes(of: string) {
 function optional<T extends TString | TNumber>(schema: T) {
   // One schema with two types reports one error for a wrong type, a union with null three.
   return Type.Optional(Type.Unsafe<Static<T> | null>({ ...schema, type: [schema.type, 'null'] }))
-}
-
-const EXAMPLE = {
-  service: 'reddit',
-  externalId: 't3_1abcde',
-  title: 'Which keyboard do you use?',
-  channelName: 'r/keyboards',
-  url: 'https://reddit.example/r/keyboards/1abcde',
-  createdAt: '2024-05-01T09:30:00Z',
-  upVotes: 12,
-  quotes: [
-    { externalId: 't1_1', speaker: 'ada', text: 'A split one, for my wrists.', upVotes: 4, downVotes: 1 },
-    { externalId: 't1_2', speaker: 'grace', text: 'Which layout?', replyingTo: 't1_1' },
-  ],
 }

@@ -25,7 +25,15 @@ export const FAILED_JOB_EXAMPLES = {
 }
 export const SOURCE_ID_SCHEMA = { type: 'string', examples: [SOURCE_ID] }
 
-const thread = { ...SOURCE, quotes: [QUOTE] }
+const thread = {
+  ...SOURCE,
+  channelName: 'keyboards',
+  createdAt: '2024-05-01T09:30:00Z',
+  quotes: [
+    { ...QUOTE, upVotes: 4, downVotes: 1 },
+    { externalId: '1714555890.000300', text: 'Which layout?', speaker: 'grace', replyingTo: QUOTE.externalId },
+  ],
+}
 const linesOf = (values: readonly object[]) => values.map((value) => `${JSON.stringify(value)}\n`).join('')
 
 /** A thread as it is posted. Its schema depends on the limits. */
@@ -226,14 +234,8 @@ export const NOT_READY = json(contract.ReadinessSchema, { ready: false, checks: 
 
 export const DESCRIPTION = json({ type: 'object' }, { openapi: '3.1.1' })
 
-const text = (name: string, summary: string, value: string) => ({
-  schema: { type: 'string' },
-  examples: { [name]: { summary, value } },
-})
-export const PAGE: Content = {
-  'text/html; charset=utf-8': text('page', 'The page', '<!doctype html><html lang="en">…</html>'),
-}
+const text = { schema: { type: 'string' }, examples: { file: { summary: 'Its text', value: '…' } } }
 
 /** A file of any of these media types. */
 export const fileContent = (mediaTypes: readonly string[]): Content =>
-  Object.fromEntries(mediaTypes.map((mediaType) => [mediaType, text('file', 'Its text', '…')]))
+  Object.fromEntries(mediaTypes.map((mediaType) => [mediaType, text]))

@@ -229,7 +229,11 @@ const getReadiness: Route['handler'] =
 
 /** The answers of the pages. */
 const PAGE: Route['answers'] = {
-  200: ['The page.', content.PAGE, ['Cache-Control', 'Content-Security-Policy', 'X-Content-Type-Options']],
+  200: [
+    'The page.',
+    content.fileContent(['text/html; charset=utf-8']),
+    ['Cache-Control', 'Content-Security-Policy', 'X-Content-Type-Options'],
+  ],
 }
 
 const OPEN_ROUTES: readonly Route[] = [
