@@ -44,7 +44,6 @@ export type FaultCode = Fault['code']
 const LISTED_FAULTS = 50
 
 export type FaultList = { errors: Fault[]; total: number }
-export const NO_FAULTS: FaultList = { errors: [], total: 0 }
 
 /** Counts a fault, and creates it only if the list has room: a hostile body can have millions. */
 export function addFault(faults: FaultList, createFault: () => Fault): void {

@@ -1,13 +1,9 @@
 // The values of fields: scores, dates and lengths.
+import { ISO_DATE, WELL_FORMED } from './thread-request.ts'
 
 /** Whether a parsed JSON value is an object: neither an array nor null. */
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
-/** Whether a text has no lone surrogate, which UTF-8 can't represent. */
-export function isWellFormed(text: string): boolean {
-  return text.isWellFormed()
 }
 
 /** Makes the check that a text has at most `limit` code points. */
@@ -36,9 +32,10 @@ export function effectiveScore({ upVotes, downVotes, score }: Votes): number | u
   return Number.isFinite(difference) ? difference : undefined
 }
 
-/** Whether a text is a date that `parseIsoDate` reads. */
-export function isIsoDate(text: string): boolean {
-  return parseIsoDate(text) !== undefined
+/** The checks of the string formats of schemas. */
+export const FORMATS = {
+  [WELL_FORMED]: (text: string) => text.isWellFormed(),
+  [ISO_DATE]: (text: string) => parseIsoDate(text) !== undefined,
 }
 
 // Day, hours and minutes, seconds, decimals, hours of the offset with their sign, minutes of the offset.

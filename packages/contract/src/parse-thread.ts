@@ -2,11 +2,11 @@
 // into normal form, in which they are queued, stored and returned.
 import { isUtf8 } from 'node:buffer'
 import type { ValidateFunction } from 'ajv'
-import { NO_FAULTS, type Parsed, refuseText } from './faults.ts'
+import { addFault, faultsOf, type Parsed, refuseText } from './faults.ts'
 import { isRecord, parseIsoDate, type Votes } from './field-values.ts'
 import type { JsonBounds, RefusedText } from './refused-text.ts'
 import { EMPTY_IMPORT, refuseBeyondBounds, refuseSyntax, withExternalId } from './refused-text.ts'
-import { threadFaults } from './thread-faults.ts'
+import { addStrictFaults } from './strict-faults.ts'
 import type { FieldNames, Limits, PrunedQuote, PrunedRequest, QuoteFields, Thread } from './thread-request.ts'
 import { fieldNames, ThreadRequestSchema } from './thread-request.ts'
 import { compileSchema } from './validator.ts'
@@ -36,16 +36,18 @@ export function createThreadParser(limits: Limits) {
     if (!isRecord(body)) return NOT_AN_OBJECT
     const unknown: number[] = []
     const request = pruneRequest(body, names, maxQuotes, unknown)
-    const tooMany = Array.isArray(body.quotes) && body.quotes.length > maxQuotes
     // Compiling takes some 20 ms, and many processes parse no thread.
     isValid ??= compileSchema(schema)
-    const valid = isValid(request) && !tooMany
-    const faults =
-      valid && !strict
-        ? NO_FAULTS
-        : threadFaults({ body, request, unknown, errors: isValid.errors }, { strict, maxQuotes, names })
+    const hasForm = isValid(request)
+    const faults = hasForm ? { errors: [], total: 0 } : faultsOf(isValid.errors)
+    const { quotes } = body
+    if (Array.isArray(quotes) && quotes.length > maxQuotes) {
+      const message = `quotes must have at most ${maxQuotes} elements, and has ${quotes.length}.`
+      addFault(faults, () => ({ pointer: '/quotes', code: 'too_many', message }))
+    }
+    if (strict) addStrictFaults(faults, { body, request }, unknown, names)
     const parsed: ParsedText =
-      valid && faults.total === 0
+      hasForm && faults.total === 0
         ? { ok: true, thread: normaliseThread(request) }
         : withExternalId({ ok: false, ...faults }, body)
     const warnings = strict || unknown.length === 0 ? [] : warningsOf(body, unknown, names)

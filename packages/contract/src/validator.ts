@@ -2,8 +2,7 @@
 import { Ajv, type ValidateFunction } from 'ajv'
 import type { TSchema } from 'typebox'
 import { addFault, type FaultList, faultsOf, LONGEST_NAMED_FIELD, type Parsed } from './faults.ts'
-import { hasAtMost, isIsoDate, isWellFormed } from './field-values.ts'
-import { ISO_DATE, WELL_FORMED } from './thread-request.ts'
+import { FORMATS, hasAtMost } from './field-values.ts'
 
 /**
  * Makes a parser of values by a schema of this package. The schema is compiled when it is first needed: most processes
@@ -47,7 +46,7 @@ export function compileSchema<Value>(schema: TSchema, coerceTypes = false): Vali
     verbose: true,
     allowUnionTypes: true,
     coerceTypes,
-    formats: { [WELL_FORMED]: isWellFormed, [ISO_DATE]: isIsoDate },
+    formats: FORMATS,
   })
   // Ajv's own maxLength means the same but counts every string to its end, which is half of the time of a check.
   validator.removeKeyword('maxLength')

@@ -1,36 +1,24 @@
-// Finds all faults of a thread: what its schema refuses and, if asked, also what is otherwise ignored or merged.
-import type { ErrorObject } from 'ajv'
-import { addFault, type FaultList, faultsOf, LONGEST_NAMED_FIELD, pointerTo } from './faults.ts'
+// Finds the faults of strict handling: what is otherwise ignored or merged.
+import { addFault, type FaultList, LONGEST_NAMED_FIELD, pointerTo } from './faults.ts'
 import type { FieldNames } from './thread-request.ts'
 import { fieldsAt, type SentFields } from './warnings.ts'
 
 type Fields = Record<string, unknown>
 
-/** A parsed body, the request without its unknown and absent fields, and the errors that the schema found in that. */
-interface CheckedThread {
-  body: Fields
-  request: Fields
-  /** Where the body has unknown fields: see `warningsOf`. */
-  unknown: readonly number[]
-  errors: readonly ErrorObject[] | null | undefined
-}
-
-/** Finds the faults of a thread. `strict`: `Prefer: handling=strict` (RFC 7240). */
-export function threadFaults(
-  { body, request, unknown, errors }: CheckedThread,
-  { strict, maxQuotes, names }: { strict: boolean; maxQuotes: number; names: FieldNames },
-): FaultList {
-  const faults = faultsOf(errors)
-  const { quotes } = body
-  if (Array.isArray(quotes) && quotes.length > maxQuotes) {
-    const message = `quotes must have at most ${maxQuotes} elements, and has ${quotes.length}.`
-    addFault(faults, () => ({ pointer: '/quotes', code: 'too_many', message }))
-  }
-  if (strict) {
-    for (const place of unknown) addUnknownFields(faults, fieldsAt(body, place), names)
-    if (Array.isArray(request.quotes)) addQuoteFaults(faults, request.quotes)
-  }
-  return faults
+/**
+ * Adds unknown fields, quotes that share an `externalId`, and replies to none of these quotes.
+ *
+ * @param request the body without its unknown and absent fields.
+ * @param unknown the places of unknown fields, as for `warningsOf`.
+ */
+export function addStrictFaults(
+  faults: FaultList,
+  { body, request }: { body: Fields; request: Fields },
+  unknown: readonly number[],
+  names: FieldNames,
+): void {
+  for (const place of unknown) addUnknownFields(faults, fieldsAt(body, place), names)
+  if (Array.isArray(request.quotes)) addQuoteFaults(faults, request.quotes)
 }
 
 function addUnknownFields(faults: FaultList, { sent, parent, of }: SentFields, names: FieldNames): void {
@@ -45,7 +33,6 @@ function addUnknownFields(faults: FaultList, { sent, parent, of }: SentFields, n
   }
 }
 
-/** Adds quotes that share an `externalId`, and replies to none of these quotes. */
 function addQuoteFaults(faults: FaultList, quotes: readonly unknown[]): void {
   const firstIndexes = new Map<unknown, number>()
   for (const [index, quote] of quotes.entries()) {
