@@ -3,11 +3,11 @@ import { once } from 'node:events'
 import { parentPort, Worker, workerData } from 'node:worker_threads'
 import { createTextParser, type Limits, type ParsedArray, type ParsedText, type TextParser } from '@sluice/contract'
 
-/** A request to the parsing thread: a method of the parser and its arguments. */
-type ParseCall = {
-  [Kind in keyof TextParser]: { kind: Kind; text: Uint8Array; options: Options<Kind> }
-}[keyof TextParser]
-type Options<Kind extends keyof TextParser> = Parameters<TextParser[Kind]>[1]
+type ThreadOptions = Parameters<TextParser['thread']>[1]
+type ArrayOptions = Parameters<TextParser['array']>[1]
+
+/** A request to the parsing thread. `maxItems` is of an array. */
+type ParseCall = { text: Uint8Array; options: ThreadOptions | ArrayOptions }
 
 /**
  * The memory of the parsing thread, at least, and for each byte of the largest text. V8 ends the whole process if
@@ -43,8 +43,8 @@ export function createParsingThread(limits: Limits) {
   }
 
   return {
-    thread: (text: Buffer, options: Options<'thread'>) => run<ParsedText>({ kind: 'thread', text, options }),
-    array: (text: Buffer, options: Options<'array'>) => run<ParsedArray>({ kind: 'array', text, options }),
+    thread: (text: Buffer, options: ThreadOptions) => run<ParsedText>({ text, options }),
+    array: (text: Buffer, options: ArrayOptions) => run<ParsedArray>({ text, options }),
     async close() {
       await worker?.terminate()
     },
@@ -64,8 +64,8 @@ if (limitsOfThread !== undefined) answerCalls(limitsOfThread)
 
 function answerCalls(limits: Limits): void {
   const parser = createTextParser(limits)
-  parentPort?.on('message', ({ kind, text, options }: ParseCall) => {
+  parentPort?.on('message', ({ text, options }: ParseCall) => {
     const bytes = Buffer.from(text.buffer, text.byteOffset, text.byteLength)
-    parentPort?.postMessage(kind === 'array' ? parser.array(bytes, options) : parser.thread(bytes, options))
+    parentPort?.postMessage('maxItems' in options ? parser.array(bytes, options) : parser.thread(bytes, options))
   })
 }
