@@ -2,8 +2,8 @@
 import { type MetricsOf, metric, mongoMetrics, type openMetrics, SECONDS, totalsOf } from '@sluice/ops'
 import { type Enqueuer, LANES, peaksOf, type QueueState, type Reading } from '@sluice/queue'
 
-/** What is observed while requests are answered. */
-const requestMetrics = {
+/** The metrics of an API replica. */
+export const apiMetrics = {
   requests: metric.counter({
     name: 'sluice_requests_total',
     help: 'HTTP requests. `route`: the path as the description of the API has it, or `none` if the request was refused before its route was known. `status`: `gone` if the caller hung up.',
@@ -31,11 +31,6 @@ const requestMetrics = {
     help: 'Time until Redis has stamped the threads of a request and added its job, the wait for a group included.',
     buckets: SECONDS,
   }),
-}
-
-/** The metrics of an API replica. */
-export const apiMetrics = {
-  ...requestMetrics,
   ...mongoMetrics,
   awaitedJobs: metric.gauge({ name: 'sluice_awaited_jobs', help: 'Jobs that callers wait for.' }),
   connections: metric.gauge({ name: 'sluice_connections', help: 'Open connections of callers.' }),
@@ -73,8 +68,7 @@ export const apiMetrics = {
   }),
 }
 
-/** The metrics that handlers observe. */
-export type ApiMetrics = MetricsOf<typeof requestMetrics>
+export type ApiMetrics = MetricsOf<typeof apiMetrics>
 
 /** The gauges of this replica alone. */
 const OWN_GAUGES = ['awaitedJobs', 'connections', 'bodyBytes', 'spillBytes'] as const

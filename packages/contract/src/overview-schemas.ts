@@ -70,33 +70,32 @@ const HistoryPointSchema = Type.Object({
   oldestSeconds: byLane(number('The highest age of the oldest waiting job.')),
 })
 
-const overview = {
-  at: moment('When this was read.'),
-  queued: Type.Array(QueuedJobsSchema, { description: 'The queue by lane and state.' }),
-  paused: Type.Object(
-    { interactive: Type.Optional(PauseSchema), bulk: Type.Optional(PauseSchema) },
-    { description: 'The lanes that are paused, with who did it.' },
-  ),
-  tenants: Type.Array(Type.Object({ tenant: Type.String(), threads: count('Accepted and not yet completed.') }), {
-    description: 'The ten tenants with the most threads in the queue.',
-  }),
-  processes: Type.Array(ProcessSchema, { description: 'Those that gave a sign of life in the last ten minutes.' }),
-  redis: Type.Object({
-    usedBytes: count('Memory that Redis uses.'),
-    maxBytes: count('The most that it may use; 0 if it has no limit of its own.'),
-  }),
-  storeAwayMs: Type.Optional(number('For how long MongoDB has been away, by the workers that live.')),
-}
-
-const OverviewSchema = Type.Object(overview, { title: 'Overview' })
+/** The answer of `GET /admin/overview`: the last five minutes and the last hour beside the state. */
 export const StatusSchema = Type.Object(
-  { ...overview, lastMinutes: HistoryPointSchema, lastHour: HistoryPointSchema },
+  {
+    at: moment('When this was read.'),
+    queued: Type.Array(QueuedJobsSchema, { description: 'The queue by lane and state.' }),
+    paused: Type.Object(
+      { interactive: Type.Optional(PauseSchema), bulk: Type.Optional(PauseSchema) },
+      { description: 'The lanes that are paused, with who did it.' },
+    ),
+    tenants: Type.Array(Type.Object({ tenant: Type.String(), threads: count('Accepted and not yet completed.') }), {
+      description: 'The ten tenants with the most threads in the queue.',
+    }),
+    processes: Type.Array(ProcessSchema, { description: 'Those that gave a sign of life in the last ten minutes.' }),
+    redis: Type.Object({
+      usedBytes: count('Memory that Redis uses.'),
+      maxBytes: count('The most that it may use; 0 if it has no limit of its own.'),
+    }),
+    storeAwayMs: Type.Optional(number('For how long MongoDB has been away, by the workers that live.')),
+    lastMinutes: HistoryPointSchema,
+    lastHour: HistoryPointSchema,
+  },
   { title: 'Status' },
 )
 
-export type Overview = Static<typeof OverviewSchema>
-/** The overview, with the last five minutes and the last hour. */
 export type Status = Static<typeof StatusSchema>
+export type Overview = Omit<Status, 'lastMinutes' | 'lastHour'>
 export type HistoryPoint = Static<typeof HistoryPointSchema>
 export type QueuedJobs = Static<typeof QueuedJobsSchema>
 export type SeenProcess = Static<typeof ProcessSchema>
