@@ -243,11 +243,8 @@ export const PROBLEMS = {
 
 export type ProblemCode = keyof typeof PROBLEMS
 
-/** The path of the page that explains all problems. Each has its code as the fragment. */
-const PROBLEMS_PAGE = '/docs/problems'
-
 /** The `type` of a problem (RFC 9457, section 3.1.1): a URI that leads to what it means and what to do. */
 export function problemType(code: ProblemCode): string {
   const { type }: ProblemKind = PROBLEMS[code]
-  return type ?? `${PROBLEMS_PAGE}#${code}`
+  return type ?? `/docs/problems#${code}`
 }

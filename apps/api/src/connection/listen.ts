@@ -104,8 +104,7 @@ function malformed(code: string | undefined): ProblemError {
     const detail = `The head of a request may have at most ${maxHeaderSize} bytes.`
     return new ProblemError('headers_too_large', { detail })
   }
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT')
-    return new ProblemError('request_timeout', { detail: 'The head of the request did not arrive in time.' })
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return new ProblemError('request_timeout')
   return bodyUnreadable('not_http', 'This is not a valid HTTP request.')
 }
 

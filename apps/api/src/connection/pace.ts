@@ -50,6 +50,7 @@ const CHUNKS_PER_MS = 5
 /** After this number of chunks, a body with a smaller mean is refused. Pieces cut in two a few chunks of 16 bytes. */
 const JUDGED_CHUNKS = 10_000
 const LEAST_MEAN_BYTES = 15
+const TINY_CHUNKS = 'The body has more than 10,000 chunks of fewer than 16 bytes in the mean.'
 
 /** Counts the chunks of a body as they are parsed, pauses, and refuses a body whose chunks cost more than they bring. */
 export function createChunkPace(request: IncomingMessage, pause: Pause, refuse: (problem: ProblemError) => void) {
@@ -68,14 +69,11 @@ export function createChunkPace(request: IncomingMessage, pause: Pause, refuse: 
     /** The size of the next piece to parse, at most. */
     pieceBytes: () => Math.max(LEAST_PIECE_BYTES, (CHUNKS_AT_ONCE * bytes) / Math.max(1, chunks)),
     afterPiece(): void {
-      if (chunks >= JUDGED_CHUNKS && bytes < LEAST_MEAN_BYTES * chunks) return void refuse(tinyChunks())
+      if (chunks >= JUDGED_CHUNKS && bytes < LEAST_MEAN_BYTES * chunks)
+        return void refuse(bodyUnreadable('too_many', TINY_CHUNKS))
       const ms = (chunks - paused) / CHUNKS_PER_MS
       paused = chunks
       if (ms >= 1) pause.begin(ms)
     },
   }
-}
-
-function tinyChunks() {
-  return bodyUnreadable('too_many', 'The body has more than 10,000 chunks of fewer than 16 bytes in the mean.')
 }
