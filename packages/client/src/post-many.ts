@@ -1,4 +1,5 @@
 // Posts any number of threads in chunks, several at a time, and yields what became of each, in the order of the input.
+import { Readable } from 'node:stream'
 import { unlessAborted } from './abort.ts'
 import type { ThreadRequest } from './contract.ts'
 import { type BatchItem, type ItemResult, itemOf, type PostBatchDeps, postItems } from './post-batch.ts'
@@ -60,32 +61,20 @@ async function* inOrder(
   concurrency: number,
   signal: AbortSignal,
 ): AsyncGenerator<ItemResult[], void, undefined> {
-  const inFlight: Promise<ItemResult[]>[] = []
-  let reading: Promise<void> | undefined
-  let end: { error?: unknown } | undefined
-
-  async function readChunk(): Promise<void> {
+  async function* postInTurn(): AsyncGenerator<{ results: Promise<ItemResult[]> }> {
     try {
-      const { value, done } = await chunks.next()
-      if (done) end = {}
-      else inFlight.push(handled(post(value)))
+      for await (const chunk of chunks) yield { results: handled(post(chunk)) }
     } catch (error) {
-      end = { error }
+      yield { results: handled(Promise.reject(error)) }
     }
-    reading = undefined
   }
-
+  // A Readable reads ahead, so chunks are posted while the results of earlier ones are awaited.
+  const posted = Readable.from(postInTurn(), { highWaterMark: concurrency - 1 })[Symbol.asyncIterator]()
   for (;;) {
-    if (end === undefined && inFlight.length < concurrency) reading ??= readChunk()
-    const [oldest] = inFlight
-    if (oldest === undefined && reading === undefined) break
-    // A slow input must not keep back results that are known.
-    const results = await unlessAborted(Promise.race([oldest, reading].filter((work) => work !== undefined)), signal)
-    if (results === undefined) continue
-    inFlight.shift()
-    yield results
+    const { value, done } = await unlessAborted(posted.next(), signal)
+    if (done) return
+    yield await unlessAborted<ItemResult[]>(value.results, signal)
   }
-  if (end !== undefined && 'error' in end) throw end.error
 }
 
 /** Keeps a rejection from ending the process: nobody awaits the promise if the consumer has left. */
