@@ -64,8 +64,8 @@ function explainFault(error: ErrorObject): Fault {
   const { missingProperty, additionalProperty } = error.params
   const field: string | undefined = missingProperty ?? additionalProperty?.slice(0, LONGEST_NAMED_FIELD)
   const pointer = field === undefined ? error.instancePath : pointerTo(error.instancePath, field)
-  const code = codeOf(error)
-  return { pointer, code, message: `${nameOf(pointer)} ${explain(code, error)}` }
+  const [code, text] = explain(error)
+  return { pointer, code, message: `${nameOf(pointer)} ${text}` }
 }
 
 /** Lists the errors that a compiled schema found. */
@@ -95,50 +95,33 @@ export function refuseField(name: string, message: string, code: FaultCode = 'ty
   return { ok: false, errors: [{ pointer: `/${name}`, code, message: `${name} ${message}` }], total: 1 }
 }
 
-function codeOf({ keyword, params, data }: ErrorObject): FaultCode {
+/** The code of an error, and the bound that its value misses. */
+function explain({ keyword, params, schema, parentSchema, data }: ErrorObject): [FaultCode, string] {
   switch (keyword) {
     case 'required':
     case 'pattern':
-      return 'required'
+      return ['required', 'is required, and must not be null or blank.']
     case 'maxLength':
-      return 'too_long'
+      return ['too_long', `must have at most ${schema} characters (Unicode code points).`]
     case 'maxItems':
-      return 'too_many'
+      return ['too_many', `must have at most ${schema} elements.`]
     case 'additionalProperties':
-      return 'unknown_field'
+      return ['unknown_field', 'is not a known field.']
     case 'enum':
-      return 'enum'
+      return ['enum', `must be one of ${params.allowedValues.join(', ')}.${closestOf(data, params.allowedValues)}`]
     case 'format':
-      return params.format === ISO_DATE ? 'date' : 'not_well_formed'
-    default:
-      return typeof data === 'number' && !Number.isFinite(data) ? 'not_finite' : 'type'
+      return params.format === ISO_DATE
+        ? ['date', `must be a date or date-time of ISO 8601 that exists, such as ${DATES}.`]
+        : ['not_well_formed', 'must be well-formed Unicode, and has a lone surrogate.']
   }
+  if (typeof data === 'number' && !Number.isFinite(data))
+    return ['not_finite', 'must be a number within the range of a double.']
+  return parentSchema?.maximum === undefined
+    ? ['type', `must be of type ${[schema].flat()[0]}.`]
+    : ['type', `must be a whole number from ${parentSchema.minimum} to ${parentSchema.maximum}.`]
 }
 
-function explain(code: FaultCode, { params, schema, parentSchema, data }: ErrorObject): string {
-  switch (code) {
-    case 'required':
-      return 'is required, and must not be null or blank.'
-    case 'too_long':
-      return `must have at most ${schema} characters (Unicode code points).`
-    case 'too_many':
-      return `must have at most ${schema} elements.`
-    case 'unknown_field':
-      return 'is not a known field.'
-    case 'enum':
-      return `must be one of ${params.allowedValues.join(', ')}.${closestOf(data, params.allowedValues)}`
-    case 'date':
-      return 'must be a date or date-time of ISO 8601 that exists, such as 2024-05-01 or 2024-05-01T09:30:00.000Z.'
-    case 'not_well_formed':
-      return 'must be well-formed Unicode, and has a lone surrogate.'
-    case 'not_finite':
-      return 'must be a number within the range of a double.'
-    default:
-      return parentSchema?.maximum === undefined
-        ? `must be of type ${[schema].flat()[0]}.`
-        : `must be a whole number from ${parentSchema.minimum} to ${parentSchema.maximum}.`
-  }
-}
+const DATES = '2024-05-01 or 2024-05-01T09:30:00.000Z'
 
 /** Kinds of source by other names, in lower case and without separators. */
 const SERVICE_ALIASES = {
