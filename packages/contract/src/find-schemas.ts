@@ -19,7 +19,6 @@ const param = (maxLength: number, description: string) =>
 export const FindQuerySchema = Type.Object(
   {
     q: Type.String({
-      minLength: 1,
       maxLength: 600,
       format: WELL_FORMED,
       pattern: '\\S',
