@@ -47,7 +47,6 @@ export interface ApiDeps extends SourceReads, queue.OperatorAccess {
   graceOver: AbortSignal
 }
 
-/** The dependencies of all middleware. */
 export type MiddlewareDeps = Pick<
   ApiDeps,
   'metrics' | 'noteProblem' | 'log' | 'stopping' | 'graceOver' | 'loopDelay' | 'keyring' | 'quota'

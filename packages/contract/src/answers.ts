@@ -6,7 +6,6 @@ import { ProblemSchema } from './problem.ts'
 import { DEFAULT_LIMITS, SERVICES, type Thread, ThreadRequestSchema } from './thread-request.ts'
 import { WarningsSchema } from './warnings.ts'
 
-/** The message of every accepted request. */
 export const MESSAGE = 'New source received successfully.'
 
 /** The one state of a stored source. */
@@ -15,7 +14,6 @@ export const STORED_STATUS = 'TRANSCRIBED'
 const OUTCOMES = ['created', 'updated', 'unchanged'] as const
 const JOB_STATES = ['waiting', 'active', 'completed', 'failed'] as const
 
-/** The outcome of a request for one document. */
 const outcome = Type.Enum(OUTCOMES, { type: 'string', description: 'The effect of this request on the document.' })
 
 type Answered<P> = { [Name in keyof P]: TOptional<TUnsafe<NonNullable<StaticOf<P[Name]>>>> }

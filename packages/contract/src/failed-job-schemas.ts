@@ -7,7 +7,6 @@ import type { JsonBounds } from './refused-text.ts'
 import { ISO_DATE, SERVICES } from './thread-request.ts'
 import { createParser, createQueryParser, type Params } from './validator.ts'
 
-/** Most jobs of one page. */
 export const JOBS_PER_PAGE = 100
 /** Most jobs that one operation can name. A filter may match any number. */
 const IDS_PER_OPERATION = 1_000
@@ -80,7 +79,6 @@ export const FailedJobPageSchema = Type.Object(
   { title: 'FailedJobPage' },
 )
 
-/** Most groups of one answer. */
 export const GROUPS_LISTED = 200
 
 /** The answer of `GET /admin/job-groups`. */
@@ -168,7 +166,6 @@ export type OperationKind = Exclude<Operation['kind'], LaneOperationKind>
 export type FailedJobPlace = { at: number; id: string }
 /** One page of failed jobs, beginning after a cursor. */
 export type FailedJobQuery = { filter: FailedJobFilter; limit: number; after?: FailedJobPlace }
-/** The jobs of an operation. */
 export type OperationRequest = { ids: string[] } | { filter: FailedJobFilter }
 
 /** Checks the query of `GET /admin/job-groups`. */

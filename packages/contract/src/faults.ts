@@ -79,7 +79,6 @@ export function faultsOf(errors: readonly ErrorObject[] | null | undefined): Fau
   return faults
 }
 
-/** A request that is refused for these faults. */
 export type Refused = { ok: false } & FaultList
 
 /** A request that has its form, or its faults. */

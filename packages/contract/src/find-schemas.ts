@@ -6,7 +6,6 @@ import { count, moment, Type, text } from './json-schema.ts'
 import { SERVICES, WELL_FORMED } from './thread-request.ts'
 import { createQueryParser, type Params } from './validator.ts'
 
-/** The most hits of one search. */
 export const HITS_PER_SEARCH = 200
 
 /** The states that a search looks through, in the order in which their hits appear. */

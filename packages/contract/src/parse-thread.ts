@@ -62,12 +62,10 @@ export type TextParser = ReturnType<typeof createTextParser>
 export function createTextParser(limits: Limits) {
   const parseThread = createThreadParser(limits)
   return {
-    /** Parses one thread. */
     thread(text: Buffer, options: ParseOptions): ParsedText {
       const json = parseJson(text, limits)
       return json.ok ? parseThread(json.value, options) : json
     },
-    /** Parses an array of at most `maxItems` threads. */
     array(text: Buffer, { maxItems, ...options }: ParseOptions & { maxItems: number }): ParsedArray {
       const json = parseJson(text, limits)
       if (!json.ok) return json

@@ -5,10 +5,8 @@ import { Type, text } from './json-schema.ts'
 import { PROBLEMS, type ProblemCode, problemType } from './problems.ts'
 import { WarningsSchema } from './warnings.ts'
 
-/** The media type of a problem's body. */
 export const PROBLEM_MEDIA_TYPE = 'application/problem+json'
 
-/** The body of every answer that reports a problem (RFC 9457). */
 export const ProblemSchema = Type.Object(
   {
     type: Type.String({

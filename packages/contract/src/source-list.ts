@@ -98,7 +98,6 @@ function listOf({ since, limit = DEFAULT_OF_PAGE, ...query }: SourcesFields): So
   return { ...query, limit, ...(sinceText !== undefined && { since: new Date(sinceText) }) }
 }
 
-/** The most sources of one look-up. */
 const SOURCES_PER_LOOKUP = 1_000
 
 /** The body of `POST /sources:lookup`. An unknown field is a fault: it would be a condition that is not met. */

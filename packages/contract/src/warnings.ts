@@ -16,12 +16,10 @@ const WarningSchema = Type.Object(
 
 export type Warning = Static<typeof WarningSchema>
 
-/** The warnings of an answer. */
 export const WarningsSchema = Type.Array(WarningSchema, {
   description: 'Unknown fields that look like known ones, each name once, at most 20. They were ignored.',
 })
 
-/** The most warnings that one answer lists. */
 const LISTED_WARNINGS = 20
 
 /** The most unknown names of a request that are compared with the known ones. A hostile body can have millions. */

@@ -5,7 +5,6 @@ import { allowBody } from '../request/unread-body.ts'
 import { bodyChunks } from './body-chunks.ts'
 import { type Coding, INFLATER_MEMORY } from './content-type.ts'
 
-/** The parts of a request's context that reading its body needs. */
 export type BodyContext = Pick<RequestContext, 'request' | 'response' | 'tenant' | 'signal' | 'refusedBytes'>
 
 /** A body that announces no length is expected to have this many bytes, until more arrive. */

@@ -31,7 +31,6 @@ function createInflater(coding: CompressedCoding, first: Buffer): Inflater {
   return isZlib(first[0] ?? 0) ? createInflate() : createInflateRaw()
 }
 
-/** The bounds of reading a body. */
 export interface ChunkBounds {
   /** Size of the body, as sent and inflated, in bytes. */
   bytes: number

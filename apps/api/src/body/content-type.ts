@@ -15,7 +15,6 @@ export const INFLATER_MEMORY = {
   zstd: { fixed: 512 * 1024, share: 1 },
 }
 
-/** All codings that a body can have. */
 export type Coding = keyof typeof INFLATER_MEMORY
 
 /**

@@ -15,9 +15,7 @@ export function checkContentLength({ headers }: IncomingMessage, bytes: number, 
   return length
 }
 
-/** The dependencies of reading a whole body. */
 export interface BodyDeps {
-  /** The memory of all bodies in flight, inflaters included. */
   bodyMemory: Pick<Budget, 'reserve'>
   limits: { bodyBytes: number }
 }

@@ -78,7 +78,6 @@ export async function listen(listener: RequestListener, { port, host, ...options
   const address = server.address()
   return {
     port: typeof address === 'object' && address !== null ? address.port : port,
-    /** The number of open connections. */
     connections: connections.size,
     /**
      * Serves on for this long, so that callers with an idle connection and balancers learn that the process stops before

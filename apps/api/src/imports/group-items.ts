@@ -5,14 +5,12 @@ import type { BodyParser } from '../body/read-body.ts'
 import { lineTooLong, type ProblemError, problemBody, requestInvalid } from '../request/problem-error.ts'
 import type { RequestContext } from '../request/request-context.ts'
 
-/** The number of an item in its import. */
 interface ItemNumber {
   index: number
   /** In an import in NDJSON, from 1. */
   line?: number
 }
 
-/** An item whose thread can be stored. */
 export interface ThreadItem extends ItemNumber {
   thread: Thread
   warnings?: Warning[] | undefined
@@ -36,7 +34,6 @@ export interface ImportGroup {
 /** All groups of an import, in the order of the input. */
 export type ImportGroups = AsyncIterable<ImportGroup> | Iterable<ImportGroup>
 
-/** What reading the lines of an import needs. */
 interface LineReader {
   /** Counts the bytes of refused lines. */
   context: Pick<RequestContext, 'requestId' | 'prefer' | 'refusedBytes'>
