@@ -142,7 +142,6 @@ function describeAnswers(route: Route): Record<string, DescribedAnswer> {
 
 /** The headers of a problem, by its status. */
 const PROBLEM_HEADERS: Readonly<Record<number, readonly HeaderName[]>> = {
-  405: ['Allow'],
   415: ['Accept-Encoding'],
   429: ['Retry-After', 'RateLimit', 'RateLimit-Policy'],
   503: ['Retry-After'],
