@@ -43,16 +43,12 @@ export function shareFor<Result>(ms: number, read: () => Promise<Result>): () =>
  * @param ping resolves if the server answers. A ping beyond its time limit has failed.
  */
 export function pingWhenAsked(ping: () => Promise<unknown>): () => Promise<Check> {
-  return shareFor(PING_EVERY_MS, () => checkWithin(ping))
-}
-
-async function checkWithin(ping: () => Promise<unknown>): Promise<Check> {
-  const late: Check = { ok: false, reason: `no answer within ${PING_MS} ms` }
-  const answered = ping().then((): Check => ({ ok: true }))
-  return Promise.race([answered, delay(PING_MS, late, { ref: false })]).catch(() => ({
-    ok: false,
-    reason: 'not reached',
-  }))
+  const late = checkOf(false, `no answer within ${PING_MS} ms`)
+  return shareFor(PING_EVERY_MS, () => {
+    const answered = ping().then((): Check => ({ ok: true }))
+    const limit = delay(PING_MS, late, { ref: false })
+    return Promise.race([answered, limit]).catch(() => checkOf(false, 'not reached'))
+  })
 }
 
 /** The dependencies of the admin server. */

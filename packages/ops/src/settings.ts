@@ -1,9 +1,6 @@
 // Declares settings (their names in the environment, kinds and bounds), and reads them.
 import { readFileSync } from 'node:fs'
 
-/** The result of reading one setting's text: its value, or its fault in words that don't repeat the text. */
-type Reading<T> = { readonly value: T } | { readonly fault: string }
-
 /** A value that an operator can set in the environment. */
 export interface Setting<T> {
   readonly env: string
@@ -16,7 +13,8 @@ export interface Setting<T> {
   readonly secret: boolean
   /** Other variables that must be set if this one is. */
   readonly needs: readonly string[]
-  read(text: string): Reading<T>
+  /** Returns the value of a text, or undefined if the text breaks the rule. */
+  parse(text: string): T | undefined
 }
 
 interface Declared<T> {
@@ -29,11 +27,7 @@ interface Declared<T> {
 
 function declare<T>(spec: Declared<T>, bound: string, parse: (text: string) => T | undefined): Setting<T> {
   const { env, description, default: fallback, secret = false, needs = [] } = spec
-  function read(text: string): Reading<T> {
-    const value = parse(text)
-    return value === undefined ? { fault: `must be ${bound}` } : { value }
-  }
-  return { env, description, fallback, bound, secret, needs, read }
+  return { env, description, fallback, bound, secret, needs, parse }
 }
 
 type DeclaredNumber = Declared<number> & { min?: number; max?: number }
@@ -94,23 +88,19 @@ const SHOWN_LENGTH = 80
 export function readSettings<D extends Declarations>(declarations: D, env: Environment): Settings<D> {
   const faults: string[] = []
   const textOf = (name: string) => env[name]?.trim() ?? ''
-  const values = Object.entries(declarations).map(([name, setting]) => {
-    const absent = textOf(setting.env) === '' ? [] : setting.needs.filter((other) => textOf(other) === '')
-    faults.push(...absent.map((other) => `${other} must be set, because ${setting.env} is`))
-    const reading = readOne(setting, textOf(setting.env))
-    if ('fault' in reading) faults.push(`${setting.env} ${reading.fault}`)
-    return [name, 'value' in reading ? reading.value : undefined]
+  const values = Object.entries(declarations).map(([name, { env, fallback, bound, secret, needs, parse }]) => {
+    const text = textOf(env)
+    if (text === '') return [name, fallback]
+    const absent = needs.filter((other) => textOf(other) === '')
+    faults.push(...absent.map((other) => `${other} must be set, because ${env} is`))
+    const value = parse(text)
+    const shown = secret ? '' : `, not ${JSON.stringify(text.slice(0, SHOWN_LENGTH))}`
+    if (value === undefined) faults.push(`${env} must be ${bound}${shown}`)
+    return [name, value]
   })
   if (faults.length > 0) throw new SettingsError(faults)
   // Every declared name now has the value that its own declaration read.
   return Object.fromEntries(values) as Settings<D>
-}
-
-function readOne<T>(setting: Setting<T>, text: string): Reading<T> {
-  if (text === '') return { value: setting.fallback }
-  const reading = setting.read(text)
-  if ('value' in reading || setting.secret) return reading
-  return { fault: `${reading.fault}, not ${JSON.stringify(text.slice(0, SHOWN_LENGTH))}` }
 }
 
 /** The settings that a file can contain, as Docker and Kubernetes mount secrets: `REDIS_URL_FILE` names that file. */
