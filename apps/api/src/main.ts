@@ -138,8 +138,7 @@ await runUntilStopped({
       stopping,
       graceOver: graceOver.signal,
     }
-    const { adminPort, adminHost } = settings
-    const admin = await startAdminServer({ port: adminPort, host: adminHost, metrics: opened, readiness })
+    const admin = await startAdminServer({ ...settings, metrics: opened, readiness })
     release('admin server', admin.close)
     const routes = apiRoutes(settings).map((route) => ({ ...route, handler: route.handler(deps) }))
     const http = await listen(buildApp(deps, routes), { ...settings, maxUnreadBytes: settings.bodiesBytes })

@@ -58,10 +58,8 @@ await runUntilStopped({
         process: checkOf(!stopping.aborted, 'stopping'),
         redis: checkOf(redis.status === 'ready', 'not connected'),
       })
-    const { adminPort, adminHost, port, host } = settings
-    const admin = { port: adminPort, host: adminHost, metrics: opened, readiness: async () => readiness() }
-    const adminServer = await startAdminServer(admin)
-    release('admin server', adminServer.close)
+    const admin = await startAdminServer({ ...settings, metrics: opened, readiness: async () => readiness() })
+    release('admin server', admin.close)
     const server = createServer(
       buildDashboard({
         queues: Object.values(queues),
@@ -79,9 +77,9 @@ await runUntilStopped({
         readThread: createReadThread(store.db),
       }),
     )
-    const listening = await listen(server, port, host)
+    const listening = await listen(server, settings.port, settings.host)
     // A page asks again every few seconds, so cutting its connections loses nothing.
     release('http server', listening.close)
-    log.info({ address: listening.address, adminPort: adminServer.port }, 'dashboard.listening')
+    log.info({ address: listening.address, adminPort: admin.port }, 'dashboard.listening')
   },
 })

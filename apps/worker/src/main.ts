@@ -65,8 +65,7 @@ await runUntilStopped({
     })
     // The admin server starts first, so that it answers while Redis is away.
     const admin = await startAdminServer({
-      port: settings.adminPort,
-      host: settings.adminHost,
+      ...settings,
       metrics: opened,
       findFault: ingest.findStuck,
       async readiness() {

@@ -47,7 +47,7 @@ const READY: Readiness = { ready: true, checks: { redis: { ok: true } } }
 
 async function admin(t: TestContext, state = READY) {
   const metrics = openMetrics('test', {})
-  const server = await startAdminServer({ port: 0, host: '127.0.0.1', metrics, readiness: async () => state })
+  const server = await startAdminServer({ adminPort: 0, adminHost: '127.0.0.1', metrics, readiness: async () => state })
   t.onTestFinished(server.close)
   return (path: string, init?: RequestInit) => fetch(`http://127.0.0.1:${server.port}${path}`, init)
 }
@@ -71,7 +71,13 @@ test('a process that is not ready answers 503 with the reason, and is alive all 
 test('a process that has to be restarted is not alive, and says why', async (t) => {
   const metrics = openMetrics('test', {})
   let fault: string | undefined
-  const options = { port: 0, host: '127.0.0.1', metrics, readiness: async () => READY, findFault: () => fault }
+  const options = {
+    adminPort: 0,
+    adminHost: '127.0.0.1',
+    metrics,
+    readiness: async () => READY,
+    findFault: () => fault,
+  }
   const server = await startAdminServer(options)
   t.onTestFinished(server.close)
   const livez = async () => {
@@ -101,9 +107,9 @@ test('other paths get a 404, other methods a 405', async (t) => {
 test('a port in use is an error', async (t) => {
   const metrics = openMetrics('test', {})
   const readiness = async () => READY
-  const first = await startAdminServer({ port: 0, host: '127.0.0.1', metrics, readiness })
+  const first = await startAdminServer({ adminPort: 0, adminHost: '127.0.0.1', metrics, readiness })
   t.onTestFinished(first.close)
-  await assert.rejects(startAdminServer({ port: first.port, host: '127.0.0.1', metrics, readiness }), {
+  await assert.rejects(startAdminServer({ adminPort: first.port, adminHost: '127.0.0.1', metrics, readiness }), {
     code: 'EADDRINUSE',
   })
 })
@@ -111,8 +117,8 @@ test('a port in use is an error', async (t) => {
 test('a second close has no effect', async () => {
   const metrics = openMetrics('test', {})
   const server = await startAdminServer({
-    port: 0,
-    host: '127.0.0.1',
+    adminPort: 0,
+    adminHost: '127.0.0.1',
     metrics,
     readiness: async () => READY,
   })

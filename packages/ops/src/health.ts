@@ -8,17 +8,14 @@ import type { Metrics } from './metrics.ts'
 export type Check = { ok: true } | { ok: false; reason: string }
 
 /** Whether a process can do its work now, and each thing that it needs for that. */
-export interface Readiness {
-  ready: boolean
-  checks: Record<string, Check>
-}
+export type Readiness = ReturnType<typeof readinessOf>
 
 /** The age up to which the result of a ping answers further requests. */
 const PING_EVERY_MS = 500
 const PING_MS = 1_500
 
 /** A process is ready if every check is. */
-export function readinessOf(checks: Readonly<Record<string, Check>>): Readiness {
+export function readinessOf(checks: Readonly<Record<string, Check>>) {
   return { ready: Object.values(checks).every(({ ok }) => ok), checks }
 }
 
@@ -51,8 +48,9 @@ export function pingWhenAsked(ping: () => Promise<unknown>): () => Promise<Check
   })
 }
 
-/** The dependencies of the admin server. */
 interface AdminDeps {
+  adminPort: number
+  adminHost: string
   metrics: Metrics
   /** Returns why the process must be restarted, if it must. */
   findFault?: () => string | undefined
@@ -60,15 +58,15 @@ interface AdminDeps {
 }
 
 /** Serves `/livez`, `/readyz` and `/metrics`. Rejects if it cannot listen. */
-export async function startAdminServer({ port, host, ...deps }: AdminDeps & { port: number; host: string }) {
+export async function startAdminServer(deps: AdminDeps) {
   const server = createServer(async ({ method = '', url = '' }, response) => {
-    const { status, type = JSON_TYPE, text } = await answerOf(deps, method, url.replace(/\?.*/s, ''))
-    if (status === 405) response.setHeader('allow', 'GET, HEAD')
-    const length = { 'content-length': Buffer.byteLength(text) }
+    const answer = await answerOf(deps, method, url.replace(/\?.*/s, ''))
+    response.statusCode = answer.status
+    response.setHeaders(answer.headers).setHeader('cache-control', 'no-store')
     // Node.js sends no body to a HEAD.
-    response.writeHead(status, { 'content-type': type, 'cache-control': 'no-store', ...length }).end(text)
+    response.end(await answer.text())
   })
-  return listen(server, port, host)
+  return listen(server, deps.adminPort, deps.adminHost)
 }
 
 /**
@@ -88,30 +86,22 @@ export async function listen(server: Server, port: number, host: string) {
 }
 
 const PATHS = ['/livez', '/readyz', '/metrics']
-const JSON_TYPE = 'application/json; charset=utf-8'
 
-interface Answer {
-  status: number
-  text: string
-  /** JSON by default. */
-  type?: string
-}
-
-const asJson = (status: number, value: unknown): Answer => ({ status, text: JSON.stringify(value) })
-
-async function answerOf({ metrics, findFault, readiness }: AdminDeps, method: string, path: string): Promise<Answer> {
-  if (!PATHS.includes(path)) return asJson(404, { error: 'not found' })
-  if (method !== 'GET' && method !== 'HEAD') return asJson(405, { error: 'method not allowed' })
+async function answerOf({ metrics, findFault, readiness }: AdminDeps, method: string, path: string): Promise<Response> {
+  if (!PATHS.includes(path)) return Response.json({ error: 'not found' }, { status: 404 })
+  if (method !== 'GET' && method !== 'HEAD')
+    return Response.json({ error: 'method not allowed' }, { status: 405, headers: { allow: 'GET, HEAD' } })
   try {
-    if (path === '/metrics') return { status: 200, type: metrics.contentType, text: await metrics.text() }
+    if (path === '/metrics')
+      return new Response(await metrics.text(), { headers: { 'content-type': metrics.contentType } })
     if (path === '/readyz') {
       const state = await readiness()
-      return asJson(state.ready ? 200 : 503, state)
+      return Response.json(state, { status: state.ready ? 200 : 503 })
     }
     const reason = findFault?.()
-    return asJson(reason === undefined ? 200 : 503, { alive: reason === undefined, reason })
+    return Response.json({ alive: reason === undefined, reason }, { status: reason === undefined ? 200 : 503 })
   } catch {
     // The error may name a server's address, so it is not sent.
-    return asJson(500, { error: 'failed' })
+    return Response.json({ error: 'failed' }, { status: 500 })
   }
 }
