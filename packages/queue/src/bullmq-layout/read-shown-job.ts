@@ -1,8 +1,7 @@
 // Reads a job for a page that lists many, without its payload.
 import { Job, type Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
-import { readHistory } from '../job/history.ts'
-import { JOB_OPTIONS } from '../job/job.ts'
+import { JOB_OPTIONS, readHistory } from '../job/job.ts'
 
 const HISTORY = ['atm', 'stc', 'progress'] as const
 const TEXTS = ['name', 'failedReason', 'stacktrace'] as const

@@ -2,8 +2,8 @@
 // did not live to do for jobs that failed for good.
 import type { FailedThread } from '@sluice/contract'
 import { UnrecoverableError } from 'bullmq'
-import { jobProgressOf, triesOfFailed } from '../job/history.ts'
-import { type FetchedJob, type JobProgress, type Lane, type LockedJob, type Receipt, TRIES } from '../job/job.ts'
+import type { FetchedJob, JobProgress, Lane, LockedJob, Receipt } from '../job/job.ts'
+import { jobProgressOf, TRIES, triesShown } from '../job/job.ts'
 import { asList, openScript } from '../redis/script.ts'
 import { countStored } from './fetch-and-complete.ts'
 import type { Away, FailedTry, LaneDeps, LaneOptions, Worked } from './lane-deps.ts'
@@ -92,7 +92,7 @@ export async function failJob(locked: LockedJob, { failure, final }: FailedTry, 
   const progress = final ? withCounted(jobProgressOf(job), receipts) : undefined
   await deps.recordTry(locked, failure, partly?.failedThreads ?? [], progress)
   await job.moveToFailed(reported, locked.token)
-  const failed = { ...locked, attempt: triesOfFailed(job) }
+  const failed = { ...locked, attempt: triesShown(job) }
   const { finishedOn: failedAt } = job
   deps.onFailed(failed, failure, failedAt !== undefined)
   if (failedAt === undefined) return job.updateProgress({ ...jobProgressOf(job), waitingSince: Date.now() })

@@ -15,8 +15,8 @@ import type { Job } from 'bullmq'
 import type { Redis } from 'ioredis'
 import type { QueueKeys, Queues } from '../bullmq-layout/queue-keys.ts'
 import { importBounds, progressOf } from '../imports/imports.ts'
-import { type JobHistory, readHistory, triesOfFailed } from '../job/history.ts'
-import { FAILED_KEPT_S, type Failure, type IngestJob, isJobId, LANES, type Lane } from '../job/job.ts'
+import type { Failure, IngestJob, JobHistory, Lane } from '../job/job.ts'
+import { FAILED_KEPT_S, isJobId, LANES, readHistory, triesShown } from '../job/job.ts'
 import { lowerAscii } from '../redis/lua-file.ts'
 import { asList, openScript } from '../redis/script.ts'
 import { longestPieceOf, reasonGroupOf, SHOWN_REASON } from './reasons.ts'
@@ -164,7 +164,7 @@ type ShownFields = Pick<Job, 'name' | 'timestamp' | 'finishedOn' | 'failedReason
 function summaryOf(lane: Lane, about: Pick<Summary, 'tenant' | 'threads'>, job: ShownFields): Summary {
   const { id = '', name, timestamp, finishedOn = timestamp, failedReason: reason } = job
   const [enqueuedAt, failedAt] = [new Date(timestamp).toISOString(), new Date(finishedOn).toISOString()]
-  const facts = { id, name, ...about, lane, enqueuedAt, failedAt, attempts: triesOfFailed(job) }
+  const facts = { id, name, ...about, lane, enqueuedAt, failedAt, attempts: triesShown(job) }
   return { ...facts, reason, reasonGroup: reasonGroupOf(reason) }
 }
 

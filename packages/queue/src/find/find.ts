@@ -7,8 +7,7 @@ import { HITS_PER_SEARCH, wantedOf } from '@sluice/contract'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import type { Imports } from '../imports/imports.ts'
-import { readHistory, triesOfFailed } from '../job/history.ts'
-import { type IngestJob, isJobId, LANES, type Lane, traceIdOf } from '../job/job.ts'
+import { type IngestJob, isJobId, LANES, type Lane, readHistory, traceIdOf, triesShown } from '../job/job.ts'
 import { orUnavailable } from '../load/refusals.ts'
 import { lowerAscii } from '../redis/lua-file.ts'
 import { asList, openScript, type Script } from '../redis/script.ts'
@@ -188,7 +187,7 @@ export function createFind(redis: Redis, keys: QueueKeys, deps: FindDeps) {
       state,
       lane,
       acceptedAt: new Date(Number(timestamp)).toISOString(),
-      attempts: triesOfFailed(readHistory(atm, stc, progress)),
+      attempts: triesShown(readHistory(atm, stc, progress)),
       ...(failedAt !== null && { endedAt: new Date(Number(failedAt)).toISOString() }),
       ...(reason && { reason: reason.slice(0, SHOWN_REASON) }),
     } as const

@@ -1,5 +1,6 @@
-// A job: its payload, lanes, options for BullMQ, fields once it is fetched, and result.
+// A job: its payload, lanes, options for BullMQ, fields once it is fetched, result, and earlier tries.
 import type { QuoteAnswer, SourceAnswer, Thread } from '@sluice/contract'
+import type { Job } from 'bullmq'
 
 /** A job's payload: one thread if its caller waits, or some fifty threads of an import. */
 export interface IngestJob {
@@ -120,4 +121,42 @@ export interface Failure extends Pick<FetchedJob, 'id' | 'lane' | 'data'> {
   result: JobResult
   /** In ms since 1970: it identifies this failure, because the job may be retried, and fail again. */
   failedAt: number
+}
+
+/** What BullMQ keeps of a job's earlier tries. `progress` is a number until `updateProgress` wrote it. */
+export type JobHistory = Pick<Job, 'attemptsMade' | 'stalledCounter' | 'progress'>
+
+/** Reads a job's history as Redis keeps it. */
+export function readHistory(made: unknown, stalled: unknown, progress: unknown): JobHistory {
+  return {
+    attemptsMade: Number(made ?? 0),
+    stalledCounter: Number(stalled ?? 0),
+    progress: typeof progress === 'string' && progress.startsWith('{') ? JSON.parse(progress) : {},
+  }
+}
+
+/** Returns Sluice's own part of a job's history. */
+export function jobProgressOf({ progress }: Pick<Job, 'progress'>): JobProgress {
+  return typeof progress === 'object' ? progress : {}
+}
+
+/**
+ * Counts a job's tries since it was last retried by hand: those that failed, and those that its worker did not survive.
+ * BullMQ counts a crash against every job that the worker had locked. Here only the first one counts, and then crashes in
+ * exclusive tries.
+ */
+export function triesMade(job: JobHistory): number {
+  const { crashes = 0, earlier = 0 } = jobProgressOf(job)
+  return job.attemptsMade + Math.min(job.stalledCounter, 1) + crashes - earlier
+}
+
+/** Describes a job that was delivered before. */
+export function withHistory(job: LockedJob, history: JobHistory): LockedJob {
+  const suspect = history.stalledCounter > 0
+  return { ...job, attempt: triesMade(history) + 1, suspect, progress: jobProgressOf(history) }
+}
+
+/** Counts them as people see them: at most `TRIES`, which crashes may exceed. */
+export function triesShown(job: JobHistory): number {
+  return Math.min(triesMade(job), TRIES)
 }

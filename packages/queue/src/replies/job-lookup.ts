@@ -2,8 +2,7 @@
 import type { JobState, Thread } from '@sluice/contract'
 import type { Job } from 'bullmq'
 import type { Queues } from '../bullmq-layout/queue-keys.ts'
-import { jobProgressOf, triesMade } from '../job/history.ts'
-import { type IngestJob, type JobResult, TRIES } from '../job/job.ts'
+import { type IngestJob, type JobResult, jobProgressOf, triesShown } from '../job/job.ts'
 import type { Results } from './results.ts'
 
 /** A job as its caller may see it. */
@@ -41,7 +40,7 @@ async function describe(job: Job<IngestJob>): Promise<FoundJob | undefined> {
   const state = await job.getState()
   if (state === 'unknown') return undefined
   const { timestamp, finishedOn = timestamp, processedOn = timestamp, failedReason: failure } = job
-  const attempts = Math.min(triesMade(job), TRIES)
+  const attempts = triesShown(job)
   if (state === 'failed') {
     const result = { receipts: [null], failure }
     return { ...about, state, changedAt: new Date(finishedOn), attempts, result }
