@@ -1,7 +1,6 @@
 // The front door of the queue.
 export type { Redis } from 'ioredis'
-export { openQueue, type QueueKeys, queueKeys } from './bullmq-layout/queue-keys.ts'
-export { readShownJob } from './bullmq-layout/read-shown-job.ts'
+export { openQueue, type QueueKeys, queueKeys, readShownJob } from './bullmq-layout/queue-keys.ts'
 export { type Consumer, createConsumer } from './consume/consume.ts'
 export { asError, PartlyStoredError } from './consume/fail-job.ts'
 export type { Away, Worked } from './consume/lane-deps.ts'

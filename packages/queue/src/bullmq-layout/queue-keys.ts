@@ -1,31 +1,24 @@
-// The names of a queue's keys in Redis. Only this folder has BullMQ's keys, hash fields, marker and lock.
-import { Queue } from 'bullmq'
+// The names of a queue's keys in Redis, and BullMQ's own view of a lane and of a job without its payload. Only this folder
+// has BullMQ's keys, hash fields, marker and lock.
+import { Job, Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
-import type { IngestJob, Lane } from '../job/job.ts'
+import { type IngestJob, JOB_OPTIONS, type Lane, readHistory } from '../job/job.ts'
 
-/** The names of one queue's keys. All share a hash tag: a cluster keeps them on one node, for scripts. */
-export interface QueueKeys {
+export type QueueKeys = ReturnType<typeof queueKeys>
+
+/** Names the keys of a queue. All share a hash tag: a cluster keeps them on one node, for scripts. */
+export function queueKeys(queue: string) {
   /** BullMQ's own prefix. */
-  prefix: string
-  /** The beginning of Sluice's own keys. */
-  base: string
-  /** BullMQ's name of each lane's queue. */
-  queues: Readonly<Record<Lane, string>>
-  /** The beginning of BullMQ's keys of each lane. `jobs.bulk + id` is a job's hash. */
-  jobs: Readonly<Record<Lane, string>>
-  /** Each lane's marker: it is set while jobs wait, and wakes blocked workers. */
-  markers: Readonly<Record<Lane, string>>
-  /** Each lane's failed jobs, a sorted set by the time of failure (ms). */
-  failed: Readonly<Record<Lane, string>>
-}
-
-/** Names the keys of a queue. */
-export function queueKeys(queue: string): QueueKeys {
   const prefix = `{${queue}}`
+  /** BullMQ's name of each lane's queue. */
   const queues = { interactive: queue, bulk: `${queue}-bulk` }
+  /** The beginning of BullMQ's keys of each lane. `jobs.bulk + id` is a job's hash. */
   const jobs = { interactive: `${prefix}:${queues.interactive}:`, bulk: `${prefix}:${queues.bulk}:` }
+  /** Each lane's marker: it is set while jobs wait, and wakes blocked workers. */
   const markers = { interactive: `${jobs.interactive}marker`, bulk: `${jobs.bulk}marker` }
+  /** Each lane's failed jobs, a sorted set by the time of failure (ms). */
   const failed = { interactive: `${jobs.interactive}failed`, bulk: `${jobs.bulk}failed` }
+  /** `base` is the beginning of Sluice's own keys. */
   return { prefix, base: `${prefix}:sluice:`, queues, jobs, markers, failed }
 }
 
@@ -46,4 +39,20 @@ export function openQueue(keys: QueueKeys, lane: Lane, redis: Redis): Queue<Inge
   })
   queue.on('error', () => {}) // the connection's own listener logs it
   return queue
+}
+
+const TEXTS = ['name', 'failedReason', 'stacktrace', 'atm', 'stc', 'progress']
+const NUMBERS = ['delay', 'timestamp', 'ats', 'finishedOn', 'processedOn']
+
+/** Returns a job as BullMQ does. Instead of its payload, the job has a note: never write it back. */
+export async function readShownJob(queue: Queue, redis: Redis, id: string): Promise<Job | undefined> {
+  const fields = await redis.hmget(queue.toKey(id), ...TEXTS, ...NUMBERS)
+  const [name, failedReason, stacktrace, atm, stc, progress, ...numbers] = fields
+  if (!name) return undefined
+  const [delay = 0, timestamp = 0, attemptsStarted = 0, finishedOn = 0, processedOn = 0] = numbers.map(Number)
+  const note = 'The payload is not shown here.'
+  const content = { id, name, data: JSON.stringify(note), opts: JSON.parse(JOB_OPTIONS), returnvalue: '', priority: 0 }
+  const times = { delay, timestamp, finishedOn, processedOn, attemptsStarted }
+  const failure = { failedReason: failedReason ?? '', stacktrace: stacktrace ?? '[]' }
+  return Job.fromJSON(queue, { ...content, ...times, ...readHistory(atm, stc, progress), ...failure }, id)
 }
