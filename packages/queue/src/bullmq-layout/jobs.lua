@@ -203,12 +203,12 @@ return shortened
 -- needle may also occur in a text. One call examines a bounded number of jobs and bytes, so that Redis is never blocked
 -- for more than a few milliseconds. The data of a job is read only for texts, or if its failure was not recorded.
 -- ARGV: the latest and the earliest time of failure (ms), the job to go on after (ms and id; '' for none), most jobs to
--- return, a part of the reason in lower case, the tenant ('' for all), then texts that must all occur in the job's data.
+-- return, a part of the reason, the tenant ('' for all), then texts that must all occur in the job's data.
 -- Returns the last job that was examined (ms and id; '' for both if none is left), and the fields of each job found.
 --include ../load/load.lua#release
 local MOST_EXAMINED, MOST_BYTES, PAGE = 250, 1048576, 200
 local lane, latest, earliest, afterAt, afterId = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
-local most, reason, tenant = tonumber(ARGV[5]), ARGV[6], ARGV[7]
+local most, reason, tenant = tonumber(ARGV[5]), string.lower(ARGV[6]), ARGV[7]
 local found, examined, bytes, offset = {'', ''}, 0, 0, 0
 -- Returns what was recorded of the job (tenant, threads; nothing if it was not recorded), and its data if it was read; or
 -- nothing if the job can't match.

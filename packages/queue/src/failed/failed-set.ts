@@ -17,7 +17,6 @@ import type { QueueKeys, Queues } from '../bullmq-layout/queue-keys.ts'
 import { importBounds, progressOf } from '../imports/imports.ts'
 import type { Failure, IngestJob, JobHistory, Lane } from '../job/job.ts'
 import { FAILED_KEPT_S, isJobId, LANES, readHistory, triesShown } from '../job/job.ts'
-import { lowerAscii } from '../redis/lua-file.ts'
 import { asList, openScript } from '../redis/script.ts'
 import { longestPieceOf, reasonGroupOf, SHOWN_REASON } from './reasons.ts'
 import { readTries } from './tries.ts'
@@ -48,8 +47,7 @@ export function createFailedJobs(redis: Redis, { base, jobs: laneKeys, failed }:
   /** Examines the next jobs and returns those that match, at most `limit`. */
   async function scan({ filter, limit, after }: FailedJobQuery): Promise<ScannedJobs> {
     const [latest, earliest] = timesOf(filter)
-    const needle = filter.reason ?? longestPieceOf(filter.reasonGroup ?? '')
-    const reason = lowerAscii(needle)
+    const reason = filter.reason ?? longestPieceOf(filter.reasonGroup ?? '')
     const from = [after?.at ?? latest, earliest, after?.at ?? '', after?.id ?? '']
     const lanes = await Promise.all(
       LANES.map(async (lane) => {

@@ -4,7 +4,7 @@
 -- ARGV: the search's token, what to examine (`names`: jobs that count as load, and the payloads of those with several
 -- threads, whose name lacks most of them; `payloads`: the payloads of the others; or the beginning of a lane's keys: its
 -- failed jobs), the cursor ('' to examine only the named jobs), the beginning of both lanes' keys, the tenant ('' for
--- all), a part of the reason in lower case, the text, the text in a JSON string, '"' if the text is whole and '' if it is
+-- all), a part of the reason, the text, the text in a JSON string, '"' if the text is whole and '' if it is
 -- a beginning, then ids and lanes whose payloads a call before had no room for.
 -- Returns `busy` if another search has the lease. Else the next cursor, the number of jobs examined, id and lane of each
 -- job that matches, and those of each whose payload is left to the next call.
@@ -64,6 +64,7 @@ if set == 'names' or set == 'payloads' then
   end
 else
   cursor, jobs = scanFailed(set, cursor, most)
+  reason = string.lower(reason)
   for at = 1, #jobs, 2 do
     local id = jobs[at]
     local name, failure = readFailed(set, id)

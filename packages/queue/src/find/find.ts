@@ -9,7 +9,6 @@ import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import type { Imports } from '../imports/imports.ts'
 import { type IngestJob, isJobId, LANES, type Lane, readHistory, traceIdOf, triesShown } from '../job/job.ts'
 import { orUnavailable } from '../load/refusals.ts'
-import { lowerAscii } from '../redis/lua-file.ts'
 import { asList, openScript, type Script } from '../redis/script.ts'
 import type { Results } from '../replies/results.ts'
 import { readRecent } from './recent.ts'
@@ -138,7 +137,7 @@ export function createFind(redis: Redis, keys: QueueKeys, deps: FindDeps) {
     const { text, isPrefix, tenant = '', reason = '' } = search
     const { interactive, bulk } = keys.jobs
     const isLane = set === 'interactive' || set === 'bulk'
-    const wanted = [tenant, lowerAscii(reason), text, inJson(text), isPrefix ? '' : '"']
+    const wanted = [tenant, reason, text, inJson(text), isPrefix ? '' : '"']
     const say = createProgress(isLane ? 'failed' : set)
     let left: unknown[] = []
     for (let cursor = '0', isLast = false; !isLast; ) {
@@ -193,6 +192,11 @@ export function createFind(redis: Redis, keys: QueueKeys, deps: FindDeps) {
     } as const
     yield { hit: { ...hit, ...facts } }
   }
+}
+
+/** Lowers ASCII letters only, as Lua's `string.lower` does. */
+function lowerAscii(text: string): string {
+  return text.replace(/[A-Z]+/g, (capitals) => capitals.toLowerCase())
 }
 
 /** A text as it stands in a JSON string. */

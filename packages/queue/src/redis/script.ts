@@ -1,7 +1,7 @@
-// Runs Lua scripts, which lie in .lua files, and gathers calls into groups that share a round trip.
+// Runs Lua scripts, which lie in .lua files with parts and includes, and gathers calls into groups that share a round trip.
 import { hash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import type { Redis } from 'ioredis'
-import { forOldRedis, readScript } from './lua-file.ts'
 
 /** Runs a script. Its key is the beginning of the keys that it uses: the queue's base, or that of a lane's keys. */
 export type Script = (key: string, ...args: (string | number)[]) => Promise<unknown>
@@ -31,6 +31,27 @@ export function openScript(redis: Redis, address: URL): Script {
       define(forOldRedis(lua, error))
       return run(...args)
     })
+}
+
+/** Reads a part of a file (from `--part NAME`), or what precedes its parts, with its `--include`s. */
+function readScript(address: URL): string {
+  const [head, ...parts] = readFileSync(address, 'utf8').split(/^--part /m)
+  const begin = `${address.hash.slice(1)}\n`
+  const text = address.hash === '' ? head : parts.find((part) => part.startsWith(begin))?.slice(begin.length)
+  if (text === undefined) throw new Error(`no script at ${address}`)
+  return text.replaceAll(/^--include (\S+)$/gm, (_, included: string) => readScript(new URL(included, address)))
+}
+
+/** A script with flags may run although Redis is full. Redis 6.2 has no flags: a syntax error. */
+const FLAGS = /^#!.*/
+const FLAGS_UNKNOWN = /unexpected symbol near '#'/
+/** A full Redis 6.2 refuses only the first write of a script, and only if that command may need memory. */
+const HARMLESS_WRITE = "redis.call('DEL', KEYS[1] .. 'never')"
+
+/** Returns the script as Redis 6.2 runs it. Throws the error if it has another cause than the script's flags. */
+function forOldRedis(lua: string, error: Error): string {
+  if (!FLAGS_UNKNOWN.test(error.message)) throw error
+  return lua.replace(FLAGS, HARMLESS_WRITE)
 }
 
 /** Metrics of commands: their times, and their errors by code. */
