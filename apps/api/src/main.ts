@@ -58,23 +58,13 @@ await runUntilStopped({
     release('redis', () => redis.disconnect())
     queue.observeCommands(redis, { times: metrics.redisTime, errors: metrics.redisErrors })
     const keys = queue.queueKeys(settings.queue)
-    await queue.watchRedis(redis, {
-      onFault: settings.redisChecks,
-      minMemory: settings.minRedisMemory,
-      warn: (fault) => log.warn({ fault }, 'redis.unfit'),
-    })
+    await queue.watchRedis(redis, settings, (fault) => log.warn({ fault }, 'redis.unfit'))
     await queue.watchLayout(redis, keys.base, ({ message }) => stop(message))
     const ping = pingWhenAsked(() => queue.pingRedis(redis))
     const results = queue.createResults(redis, keys)
     const replication = queue.openReplication(redis, keys, settings.redisReplicas, onRedisError)
     release('replication', () => replication.close())
-    const enqueuer = queue.createEnqueuer(keys, redis, {
-      threads: settings.queueThreads,
-      bytes: settings.queueBytes,
-      tenantShare: settings.tenantShare,
-      waitingSeconds: settings.waitingSeconds,
-      claimBytes: settings.claimBytes,
-    })
+    const enqueuer = queue.createEnqueuer(keys, redis, settings)
     const auditLoad = queue.createLoadAudit(redis, keys)
     const noteAudit = (found?: queue.LoadAudit) => found === 'corrected' && log.warn('load.corrected')
     const audits = setInterval(() => auditLoad().then(noteAudit, () => {}), AUDIT_EVERY_MS)

@@ -79,11 +79,7 @@ await runUntilStopped({
     })
     release('admin server', admin.close)
     const keys = queue.queueKeys(settings.queue)
-    await queue.watchRedis(redis, {
-      onFault: settings.redisChecks,
-      minMemory: settings.minRedisMemory,
-      warn: (fault) => log.warn({ fault }, 'redis.unfit'),
-    })
+    await queue.watchRedis(redis, settings, (fault) => log.warn({ fault }, 'redis.unfit'))
     await queue.watchLayout(redis, keys.base, ({ message }) => stop(message))
 
     release('batch store', async () => {

@@ -78,7 +78,7 @@ const many = <Result>(count: number, make: (at: number) => Result) => Array.from
 
 describe('the bounds of the queue', () => {
   it('keeps the bound of threads exactly under many parallel callers, over both lanes', async (t) => {
-    const { add, load } = await setUp(t, { threads: 100 })
+    const { add, load } = await setUp(t, { queueThreads: 100 })
     const attempts = many(640, (at) => add({ lane: at % 2 ? 'bulk' : 'interactive', tenant: `t${at % 3}` }))
     assert.deepEqual(await refusals(attempts), { full: 540, share: 0, rate: 0 })
     const { threads, drained } = await load()
@@ -86,14 +86,14 @@ describe('the bounds of the queue', () => {
   })
 
   it('keeps the bound of bytes', async (t) => {
-    const { add, load } = await setUp(t, { bytes: 50_000 })
+    const { add, load } = await setUp(t, { queueBytes: 50_000 })
     const { full } = await refusals(many(20, () => add({ quotes: 1, text: 'x'.repeat(10_000) })))
     assert.equal(full, 16)
     assert((await load()).bytes <= 50_000)
   })
 
   it('bounds each tenant to its share', async (t) => {
-    const { add, load, threadsOf } = await setUp(t, { threads: 100, tenantShare: 0.3 })
+    const { add, load, threadsOf } = await setUp(t, { queueThreads: 100, tenantShare: 0.3 })
     const attempts = many(300, (at) => add({ tenant: `t${at % 3}` }))
     assert.deepEqual(await refusals(attempts), { full: 0, share: 210, rate: 0 })
     const [first, second, all] = await Promise.all([threadsOf('t0'), threadsOf('t1'), load()])
@@ -127,7 +127,7 @@ describe('the bounds of the queue', () => {
   })
 
   it('accepts again what was completed, and counts each job once', async (t) => {
-    const { add, load, threadsOf, completeAll } = await setUp(t, { threads: 10 })
+    const { add, load, threadsOf, completeAll } = await setUp(t, { queueThreads: 10 })
     await refusals(many(12, () => add()))
     await completeAll()
     await completeAll()
@@ -181,7 +181,7 @@ describe('the bounds of the queue', () => {
   })
 
   it('says when to come again: soon, and after a minute once nothing has drained for a while', async (t) => {
-    const { add } = await setUp(t, { threads: 10 })
+    const { add } = await setUp(t, { queueThreads: 10 })
     await refusals(many(10, () => add()))
     const waits: number[] = []
     do {
@@ -194,7 +194,7 @@ describe('the bounds of the queue', () => {
   })
 
   it('refuses early while the copy is fresh, and lets requests through when it is too old', async (t) => {
-    const { add, enqueuer } = await setUp(t, { threads: 10 })
+    const { add, enqueuer } = await setUp(t, { queueThreads: 10 })
     const admit = () => enqueuer.admit({ tenant: 't' }, 'bulk')
     admit()
     await refusals(many(10, () => add()))
@@ -235,14 +235,14 @@ describe('the quota of a key', () => {
   })
 
   it('charges nothing for what is refused', async (t) => {
-    const { add, redis, keys } = await setUp(t, { threads: 1 })
+    const { add, redis, keys } = await setUp(t, { queueThreads: 1 })
     await add()
     assert.deepEqual(await refusals(many(5, () => add({ quota, quotes: 50 }))), { full: 5, share: 0, rate: 0 })
     assert.equal(await redis.exists(`${keys.base}bucket:k`), 0)
   })
 
   it('comes before the bounds of the queue, and charges for refused work on request', async (t) => {
-    const { add, enqueuer, redis, keys } = await setUp(t, { threads: 1 })
+    const { add, enqueuer, redis, keys } = await setUp(t, { queueThreads: 1 })
     await add()
     enqueuer.charge({ tenant: 't', quota }, 150)
     assert.deepEqual(await refusals([add({ quota })]), { full: 0, share: 0, rate: 1 })

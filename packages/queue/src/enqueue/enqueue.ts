@@ -78,8 +78,8 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
     const callers = [...new Map(entries.map(({ caller }) => [callerId(caller), caller])).values()]
     const ids = callers.map(callerId)
     const claims = entries.some(({ claim }) => claim !== undefined) ? claimsOf(entries, bounds.claimBytes) : ''
-    const { threads: most, bytes: mostBytes, tenantShare } = bounds
-    const args: (string | number)[] = [JOB_OPTIONS, most, mostBytes, copy.mostInteractive(), tenantShare]
+    const { queueThreads, queueBytes, tenantShare } = bounds
+    const args: (string | number)[] = [JOB_OPTIONS, queueThreads, queueBytes, copy.mostInteractive(), tenantShare]
     args.push(keys.jobs.interactive, claims, server, callers.length)
     for (const { tenant, quota } of callers)
       args.push(tenant, quota?.keyId ?? '', quota?.quotesPerSecond ?? 1, quota?.burstQuotes ?? 1)

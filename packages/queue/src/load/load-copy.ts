@@ -25,8 +25,9 @@ export function createLoadCopy(bounds: QueueBounds) {
   const mostInteractive = () => Math.max(LEAST_INTERACTIVE, Math.round(bounds.waitingSeconds * capacity))
 
   function mostOf(bound: QueueFullError['bound']): Load {
-    const share = bound === 'full' ? 1 : bounds.tenantShare
-    return { threads: bounds.threads * share, bytes: bounds.bytes * share, interactive: mostInteractive() * share }
+    const { queueThreads, queueBytes, tenantShare } = bounds
+    const share = bound === 'full' ? 1 : tenantShare
+    return { threads: queueThreads * share, bytes: queueBytes * share, interactive: mostInteractive() * share }
   }
 
   const full = (bound: QueueFullError['bound'], load: Load = EMPTY) =>

@@ -6,9 +6,9 @@ import { asList, openScript } from '../redis/script.ts'
 
 /** The bounds of the jobs that are accepted and not completed, over both lanes and all states. */
 export interface QueueBounds {
-  threads: number
+  queueThreads: number
   /** Of the jobs as Redis keeps them. */
-  bytes: number
+  queueBytes: number
   /** The part of each bound for one tenant, from 0 to 1. */
   tenantShare: number
   /** A caller that would wait longer for its turn is refused, by the measured rate. */

@@ -17,7 +17,7 @@ it('checks Redis every minute, and reports a fault once until it is fixed', asyn
   let info = FIT
   const asked = vi.spyOn(redis, 'info').mockImplementation(async () => info)
   const faults: string[] = []
-  await watchRedis(redis, { onFault: 'warn', minMemory: 3_000, warn: (fault) => void faults.push(fault) })
+  await watchRedis(redis, { redisChecks: 'warn', minRedisMemory: 3_000 }, (fault) => void faults.push(fault))
   async function nextMinute(text: string): Promise<void> {
     info = text
     await vi.advanceTimersByTimeAsync(60_000)

@@ -100,13 +100,11 @@ export function createSilence(redis: Redis, ask: () => Promise<unknown>) {
 }
 
 /** Further checks of Redis. An eviction policy is always refused. */
-export interface RedisChecks {
+interface RedisChecks {
   /** Whether a missing append-only file and too little memory are reported or refused. */
-  onFault: 'warn' | 'refuse'
-  /** The least memory, in bytes. */
-  minMemory: number
-  /** Receives each fault that is not refused: when it is found first, and when it is back. */
-  warn: (fault: string) => void
+  redisChecks: 'warn' | 'refuse'
+  /** In bytes. */
+  minRedisMemory: number
 }
 
 /** This Redis must not be used. The message names each fault with the command that fixes it. */
@@ -121,10 +119,11 @@ const CHECK_EVERY_MS = 60_000
  * Checks Redis now, each time that the connection is ready again (it may be another Redis), and each minute. Does not
  * wait for a Redis that is away.
  *
+ * @param warn receives each fault that is not refused: when it is found first, and when it is back.
  * @throws {UnfitRedisError} if Redis is there at the start. Later the error is an unhandled rejection, which ends the
  *   process.
  */
-export async function watchRedis(redis: Redis, { onFault, minMemory, warn }: RedisChecks): Promise<void> {
+export async function watchRedis(redis: Redis, checks: RedisChecks, warn: (fault: string) => void): Promise<void> {
   let known: readonly string[] = []
 
   /** Finds the faults by INFO, which managed Redis allows even if it refuses CONFIG. */
@@ -133,8 +132,8 @@ export async function watchRedis(redis: Redis, { onFault, minMemory, warn }: Red
     // If Redis goes away during the check, it is checked when it is back.
     const info = await redis.info().catch(() => undefined)
     if (info === undefined) return
-    const { eviction, others } = redisFaults(info, minMemory)
-    const refused = onFault === 'refuse' ? [...eviction, ...others] : eviction
+    const { eviction, others } = redisFaults(info, checks.minRedisMemory)
+    const refused = checks.redisChecks === 'refuse' ? [...eviction, ...others] : eviction
     if (refused.length > 0) throw new UnfitRedisError(refused.join(' '))
     for (const fault of others) if (!known.includes(fault)) warn(fault)
     known = others
