@@ -30,8 +30,6 @@ export interface ApiDeps extends SourceReads, queue.OperatorAccess {
   findJob: (jobId: string) => Promise<queue.FoundJob | undefined>
   /** The reads of sources that run at the same time, counted as one byte each. */
   readSpace: Budget
-  /** Checks for operations at once, if this replica runs them. */
-  wakeOperations: () => void
   parser: Pick<BodyParser, 'thread' | 'array'>
   /** The memory of all bodies in flight, inflaters included, and of answers that are not read yet. */
   bodyMemory: Pick<Budget, 'reserve'>

@@ -88,7 +88,7 @@ await runUntilStopped({
     }
     const findStored = createFindStored(store.db, { searchesQuotes: settings.searchQuotes === 'on' })
     const operatorAccess = queue.openOperatorAccess(redis, keys, enqueuer.queues, findStored)
-    const operationsRun = queue.runOperations({
+    const stopOperations = queue.runOperations({
       ...operatorAccess,
       jobsPerSecond: settings.operationJobsPerSecond,
       onStep({ operation: { id, kind } }, { done, isLast }) {
@@ -98,7 +98,7 @@ await runUntilStopped({
       // While Redis is away, its connection's own listener logs that.
       onError: (err) => redis.status === 'ready' && log.warn({ err: err.message }, 'operation.interrupted'),
     })
-    release('operations', operationsRun.close)
+    release('operations', stopOperations)
     const queueState = queue.createReadState(redis, keys)
     const problems = countProblems(metrics)
     const graceOver = new AbortController()
@@ -118,7 +118,6 @@ await runUntilStopped({
       ...createSourceReads(store.db),
       readSpace: createBudget({ maxBytes: READS_AT_ONCE, tenantShare }),
       ...operatorAccess,
-      wakeOperations: operationsRun.wake,
       parser,
       bodyMemory,
       spillSpace,

@@ -53,7 +53,7 @@ function shownTo<Found>(context: RequestContext, found: Found, toViewers: (found
 
 /** POST /admin/jobs:retry and :discard: opens an operation. Any API replica may carry it out. */
 export function openOperation(
-  deps: BodyDeps & Pick<ApiDeps, 'limits' | 'failedJobs' | 'operations' | 'wakeOperations'>,
+  deps: BodyDeps & Pick<ApiDeps, 'limits' | 'failedJobs' | 'operations'>,
   kind: OperationKind,
 ): Handler {
   return async (context) => {
@@ -63,7 +63,6 @@ export function openOperation(
     const total = 'ids' in request ? request.ids.length : await orUnavailable(deps.failedJobs.count(request.filter))
     const operation = await deps.operations.open(kind, request, total, context.key?.keyId ?? '')
     context.log.operationId = operation.id
-    deps.wakeOperations()
     return { status: 202, body: operation, headers: { location: `/admin/operations/${operation.id}` } }
   }
 }

@@ -50,9 +50,9 @@ function run(
 ) {
   const finished = Promise.withResolvers<void>()
   const onStep = (_: OpenOperation, { isLast }: StepDone) => isLast && finished.resolve()
-  const running = runOperations({ failedJobs, operations, jobsPerSecond, onStep, onError: assert.fail })
-  t.onTestFinished(running.close)
-  return { ...running, finished: finished.promise }
+  const stop = runOperations({ failedJobs, operations, jobsPerSecond, onStep, onError: assert.fail })
+  t.onTestFinished(stop)
+  return { stop, finished: finished.promise }
 }
 
 const ids = Array.from({ length: 25 }, () => randomUUID())
@@ -98,8 +98,7 @@ test('operations are carried out in the order in which they were opened', async 
   const { id } = await operations.open('retry', { ids: [] }, 0, 'k')
   const completed = Promise.withResolvers<void>()
   const onStep = ({ operation }: OpenOperation) => operation.id === id && completed.resolve()
-  const running = runOperations({ failedJobs, operations, jobsPerSecond: 1_000, onStep, onError: assert.fail })
-  t.onTestFinished(running.close)
+  t.onTestFinished(runOperations({ failedJobs, operations, jobsPerSecond: 1_000, onStep, onError: assert.fail }))
   await completed.promise
   assert.deepEqual(
     moved.map(({ kind }) => kind),
@@ -111,9 +110,9 @@ test('the newest operations are listed with who opened them, open or completed, 
   const { operations } = open(t)
   const filter = { reason: 'refused' }
   const completed = await operations.open('retry', { ids: ids.slice(0, 2) }, 2, 'ada')
-  const { finished, close } = run(t, operations, noting().failedJobs, 1_000)
+  const { finished, stop } = run(t, operations, noting().failedJobs, 1_000)
   await finished
-  await close()
+  await stop()
   assert.deepEqual(
     (await operations.list()).map(({ id, by, state, done, filter }) => ({ id, by, state, done, filter })),
     [{ id: completed.id, by: 'ada', state: 'completed', done: 2, filter: undefined }],

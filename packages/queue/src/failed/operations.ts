@@ -138,44 +138,38 @@ const REST_MS = 5
 const JOBS_PER_STEP = 100
 
 /**
- * Carries out operations until it is closed. If the process ends in the middle of an operation, another one goes on
- * where the last step was recorded, and may repeat one step: a job that was moved already stays as it is.
+ * Carries out operations until the returned function is called. If the process ends in the middle of an operation, another
+ * one goes on where the last step was recorded, and may repeat one step: a job that was moved already stays as it is.
  */
 export function runOperations({ failedJobs, operations, jobsPerSecond, onStep, onError }: RunOptions) {
   const token = randomUUID()
   const closing = new AbortController()
   const limit = Math.min(JOBS_PER_STEP, jobsPerSecond)
-  let wake = Promise.withResolvers<void>()
 
-  async function runOpen(): Promise<void> {
-    for (;;) {
-      const open = closing.signal.aborted ? undefined : await operations.claim(token)
-      if (open === undefined) return
-      const step = await takeStep(failedJobs, open, limit)
-      if (!(await operations.record(token, open, step))) return
-      onStep(open, step)
-      await pause(Math.max((step.done / jobsPerSecond) * 1_000, REST_MS))
-    }
+  /** Takes a step of the oldest open operation. Returns the pause after it, in ms. */
+  async function runNext(): Promise<number> {
+    const open = await operations.claim(token)
+    if (open === undefined) return LOOK_MS
+    const step = await takeStep(failedJobs, open, limit)
+    if (!(await operations.record(token, open, step))) return LOOK_MS
+    onStep(open, step)
+    return Math.max((step.done / jobsPerSecond) * 1_000, REST_MS)
   }
-
-  const pause = (ms: number) => delay(ms, undefined, { signal: closing.signal }).catch(() => {})
 
   async function keepRunning(): Promise<void> {
     while (!closing.signal.aborted) {
-      await runOpen().catch(onError)
-      await Promise.race([pause(LOOK_MS), wake.promise])
-      wake = Promise.withResolvers()
+      const pauseMs = await runNext().catch((error) => {
+        onError(error)
+        return LOOK_MS
+      })
+      await delay(pauseMs, undefined, { signal: closing.signal }).catch(() => {})
     }
   }
 
   const running = keepRunning()
-  return {
-    /** Looks for operations at once. */
-    wake: () => wake.resolve(),
-    async close(): Promise<void> {
-      closing.abort()
-      await running
-    },
+  return (): Promise<void> => {
+    closing.abort()
+    return running
   }
 }
 
