@@ -2,13 +2,12 @@
 // replies their results, and removes those that succeeded from the queue.
 import { hash } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Outcome } from '@sluice/contract'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
-import type { RecentJob } from '../find/recent.ts'
+import { recentLine } from '../find/recent.ts'
 import { createImports } from '../imports/imports.ts'
 import type { CompletedJob, JobResult, Lane, LockedJob } from '../job/job.ts'
-import { readHistory, traceIdOf, withHistory } from '../job/job.ts'
+import { readHistory, withHistory } from '../job/job.ts'
 import { connectLike } from '../redis/redis-connections.ts'
 import { asList, createGroupCommit, openScript } from '../redis/script.ts'
 import { createRecordClaims } from '../replies/claims.ts'
@@ -98,17 +97,6 @@ export function createComplete(redis: Redis, keys: QueueKeys, bounds: ResultBoun
     while ((await completeJobs(keys.base, retainedMs, transientMs, resultBytes, recentBytes, ...args)) === 1) args = []
     return jobs
   })
-}
-
-/** Describes a completed job in one line of some 150 bytes, for the list of those that completed last. */
-function recentLine({ id, name, data, attempt, enqueuedAt, result }: CompletedJob, worker: string): string {
-  const counts: Record<Outcome, number> = { created: 0, updated: 0, unchanged: 0 }
-  for (const receipt of result.receipts) if (receipt) counts[receipt.source.outcome] += 1
-  const { tenant, threads, requestId, trace } = data
-  const { created, updated, unchanged } = counts
-  const ids = [id, tenant, name, threads.length, requestId, data.import?.id ?? ''] as const
-  const facts = [created, updated, unchanged, attempt, enqueuedAt, worker, trace ? traceIdOf(trace) : ''] as const
-  return JSON.stringify([...ids, ...facts] satisfies RecentJob)
 }
 
 /** Counts the threads of a job that were stored, and did not count when the job failed before. */

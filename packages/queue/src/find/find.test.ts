@@ -6,11 +6,9 @@ import { it, type TestContext } from 'vitest'
 import { queueKeys } from '../bullmq-layout/queue-keys.ts'
 import { createEnqueuer, type JobInput } from '../enqueue/enqueue.ts'
 import { createFailedJobs, createRecordFailure } from '../failed/failed-set.ts'
-import { createImports } from '../imports/imports.ts'
 import { type Lane, newJobId } from '../job/job.ts'
 import { BOUNDS, completed, createCompleteJobs, failedAt } from '../queue.test-support.ts'
 import { connectRetrying } from '../redis/redis-connections.ts'
-import { createResults } from '../replies/results.ts'
 import { createFind, SearchesFullError } from './find.ts'
 
 const NOBODY = new AbortController().signal
@@ -28,11 +26,7 @@ async function setUp(t: TestContext, recentBytes = BOUNDS.recentBytes) {
   const enqueuer = createEnqueuer(keys, redis, UNBOUNDED)
   const complete = createCompleteJobs(redis, keys, { ...BOUNDS, recentBytes }, 'here:1')
   const failedJobs = createFailedJobs(redis, keys, enqueuer.queues)
-  const find = createFind(redis, keys, {
-    imports: createImports(redis, keys),
-    results: createResults(redis, keys),
-    findStored: async () => ({ hits: [], note: 'none' }),
-  })
+  const find = createFind(redis, keys, async () => ({ hits: [], note: 'none' }))
   async function add(threads: Thread[], more: Partial<JobInput> = {}, lane: Lane = 'interactive'): Promise<string> {
     const id = newJobId()
     await enqueuer.enqueue(id, lane, { tenant: 'acme', requestId: `r-${id}`, retained: false, threads, ...more })

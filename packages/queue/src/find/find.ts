@@ -6,19 +6,15 @@ import type { FindLine, FindQuery, FoundState, Hit, Searched } from '@sluice/con
 import { HITS_PER_SEARCH, wantedOf } from '@sluice/contract'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
-import type { Imports } from '../imports/imports.ts'
+import { createImports } from '../imports/imports.ts'
 import { type IngestJob, isJobId, LANES, type Lane, readHistory, traceIdOf, triesShown } from '../job/job.ts'
 import { orUnavailable } from '../load/refusals.ts'
 import { asList, openScript, type Script } from '../redis/script.ts'
-import type { Results } from '../replies/results.ts'
+import { createResults } from '../replies/results.ts'
 import { readRecent } from './recent.ts'
 
-export interface FindDeps {
-  imports: Pick<Imports, 'find'>
-  results: Pick<Results, 'findRetained'>
-  /** Searches what is stored, and says what it left out. */
-  findStored: (query: FindQuery, signal: AbortSignal) => Promise<{ hits: readonly Hit[]; note?: string }>
-}
+/** Searches what is stored, and says what it left out. */
+export type FindStored = (query: FindQuery, signal: AbortSignal) => Promise<{ hits: readonly Hit[]; note?: string }>
 
 /** As many searches as a process makes at once go on already. */
 export class SearchesFullError extends Error {}
@@ -47,7 +43,9 @@ interface Search extends FindQuery, ReturnType<typeof wantedOf> {
 }
 
 /** Makes the search. */
-export function createFind(redis: Redis, keys: QueueKeys, deps: FindDeps) {
+export function createFind(redis: Redis, keys: QueueKeys, findStored: FindStored) {
+  const { findRetained } = createResults(redis, keys)
+  const imports = createImports(redis, keys)
   const scanJobs = openScript(redis, new URL('./find.lua', import.meta.url))
   const scanRecent = openScript(redis, new URL('./recent.lua#search', import.meta.url))
   const release = openScript(redis, new URL('./search-lease.lua#release', import.meta.url))
@@ -101,7 +99,7 @@ export function createFind(redis: Redis, keys: QueueKeys, deps: FindDeps) {
 
   async function* run(search: Search, signal: AbortSignal): AsyncGenerator<FindLine> {
     const { wants } = search
-    const stored = wants('stored') ? deps.findStored(search, signal) : undefined
+    const stored = wants('stored') ? findStored(search, signal) : undefined
     stored?.catch(() => {}) // awaited below
     if (isJobId(search.text)) yield* byId(search)
     if (wants('waiting', 'active')) {
@@ -121,13 +119,13 @@ export function createFind(redis: Redis, keys: QueueKeys, deps: FindDeps) {
   async function* byId(search: Search): AsyncGenerator<FindLine> {
     const { text: id, tenant, state } = search
     for (const lane of LANES) yield* describe(id, lane, search)
-    const retained = search.wants('completed') ? await orUnavailable(deps.results.findRetained(id)) : undefined
+    const retained = search.wants('completed') ? await orUnavailable(findRetained(id)) : undefined
     if (retained !== undefined) {
       const hit = hitOf(id, JSON.parse(retained.data), search)
       const facts = { attempts: retained.attempts, endedAt: new Date(retained.at).toISOString() }
       if (hit) yield { hit: { ...hit, state: 'completed', ...facts } }
     }
-    const found = await orUnavailable(deps.imports.find(id))
+    const found = await orUnavailable(imports.find(id))
     if (found === undefined || (tenant !== undefined && tenant !== found.tenant)) return
     if (state === undefined) yield { hit: { kind: 'import', id, tenant: found.tenant, threads: found.received } }
   }

@@ -1,24 +1,8 @@
 // The list of jobs that completed last: a line about each.
-import type { Hit, RecentJobs, RecentJobsQuery } from '@sluice/contract'
+import type { Hit, Outcome, RecentJobs, RecentJobsQuery } from '@sluice/contract'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
-
-/** A completed job as its line has it: see `recentLine`. Times in ms since 1970. */
-export type RecentJob = [
-  id: string,
-  tenant: string,
-  name: string,
-  threads: number,
-  requestId: string,
-  importId: string,
-  created: number,
-  updated: number,
-  unchanged: number,
-  attempts: number,
-  enqueuedAt: number,
-  worker: string,
-  traceId: string,
-]
+import { type CompletedJob, traceIdOf } from '../job/job.ts'
 
 /** An entry has the jobs of one call, some hundred at most. */
 const ENTRIES_LISTED = 50
@@ -38,9 +22,24 @@ export function createListRecent(redis: Redis, { base }: QueueKeys): (query: Rec
   }
 }
 
+/** What is listed of a completed job. Times are in ms since 1970. */
+function factsOf({ id, name, data, attempt, enqueuedAt, result }: CompletedJob, worker: string) {
+  const counts: Record<Outcome, number> = { created: 0, updated: 0, unchanged: 0 }
+  for (const receipt of result.receipts) if (receipt) counts[receipt.source.outcome] += 1
+  const { tenant, threads, requestId, trace } = data
+  const { created, updated, unchanged } = counts
+  const ids = [id, tenant, name, threads.length, requestId, data.import?.id ?? ''] as const
+  return [...ids, created, updated, unchanged, attempt, enqueuedAt, worker, trace ? traceIdOf(trace) : ''] as const
+}
+
+/** Describes a completed job in one line of some 150 bytes. @param worker names the process that completed it. */
+export function recentLine(job: CompletedJob, worker: string): string {
+  return JSON.stringify(factsOf(job, worker))
+}
+
 /** Reads a line. @param entry the id of its entry, which begins with the time (ms) at which the job completed. */
 export function readRecent(entry: string, line: string): Hit {
-  const fields: RecentJob = JSON.parse(line)
+  const fields: ReturnType<typeof factsOf> = JSON.parse(line)
   const [id, tenant, name, threads, requestId, importId, ...facts] = fields
   const [created, updated, unchanged, attempts, enqueuedAt, worker, traceId] = facts
   return {
