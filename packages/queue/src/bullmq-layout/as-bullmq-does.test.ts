@@ -7,7 +7,7 @@ import { requiredUrl, testQueueName } from '@sluice/test-support'
 import type { Job } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { it, type TestContext } from 'vitest'
-import { createRenewLocks, fetchedByBullMQ } from '../consume/bullmq-worker.ts'
+import { createLocks, fetchedByBullMQ } from '../consume/bullmq-worker.ts'
 import { createFetchJobs } from '../consume/fetch-and-complete.ts'
 import { nameJob } from '../enqueue/enqueue.ts'
 import { createOperations } from '../failed/operations.ts'
@@ -300,13 +300,13 @@ it('renews locks as BullMQ does, but none of another worker', async (t) => {
     await redis.pexpire(`${jobs.interactive}${ID}:lock`, 500)
     await redis.sadd(`${jobs.interactive}stalled`, ID)
   }
-  await createRenewLocks(redis, ours, LOCK_MS)('interactive', [job])
+  await createLocks(redis, ours, 'interactive', LOCK_MS).renew([job])
   await worker.extendJobLocks([ID], [TOKEN], LOCK_MS)
   const { ours: one, theirs: other } = await left()
   assert.deepEqual(one, other)
   assert.deepEqual(one[`${ID}:lock`], [TOKEN, true])
   await redis.set(`${ours.jobs.interactive}${ID}:lock`, 'of another worker', 'PX', 500)
-  await createRenewLocks(redis, ours, LOCK_MS)('interactive', [job])
+  await createLocks(redis, ours, 'interactive', LOCK_MS).renew([job])
   assert((await redis.pttl(`${ours.jobs.interactive}${ID}:lock`)) <= 500)
 })
 

@@ -3,7 +3,6 @@ import { Job, type MinimalJob, Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import { type IngestJob, type Lane, type LockedJob, triesMade, withHistory } from '../job/job.ts'
-import type { OnRedisError } from '../redis/redis-connections.ts'
 import { openScript } from '../redis/script.ts'
 import { lockedJob } from './fetch-and-complete.ts'
 
@@ -15,14 +14,8 @@ const STALLED_CHECK_MS = 2_000
  *
  * @param lockMs other workers fetch a killed worker's jobs within `lockMs + STALLED_CHECK_MS`.
  */
-export function openWorker(
-  keys: QueueKeys,
-  lane: Lane,
-  redis: Redis,
-  lockMs: number,
-  onError: OnRedisError,
-): Worker<IngestJob> {
-  const worker = new Worker<IngestJob>(keys.queues[lane], null, {
+export function openWorker(keys: QueueKeys, lane: Lane, redis: Redis, lockMs: number): Worker<IngestJob> {
+  return new Worker<IngestJob>(keys.queues[lane], null, {
     connection: redis,
     prefix: keys.prefix,
     autorun: false,
@@ -34,8 +27,6 @@ export function openWorker(
     removeOnComplete: { count: 0 },
     skipVersionCheck: true,
   })
-  worker.on('error', onError)
-  return worker
 }
 
 /** Returns 500 ms, doubled at each try, ± 50 %: jobs that failed together are not retried together. */
@@ -51,21 +42,19 @@ export function fetchedByBullMQ(job: Job<IngestJob>, lane: Lane, token: string):
   return withHistory(lockedJob(JSON.stringify(data), delivery), job)
 }
 
-/**
- * Makes a function that shortens the locks and leases of a lane that last longer than `lockMs`. After a failover to a
- * server whose clock is behind, they would last until that clock has caught up. Returns how many it has shortened.
- */
-export function createShortenLocks(redis: Redis, { base, jobs: laneKeys }: QueueKeys, lockMs: number) {
-  const shorten = openScript(redis, new URL('../bullmq-layout/jobs.lua#shorten', import.meta.url))
-  return (lane: Lane): Promise<unknown> => {
-    const leases = [`lease:${lane}`, `lease:${lane}:lookers`, 'operations-lease', 'search'].map((key) => base + key)
-    return shorten(laneKeys[lane], lockMs, ...leases)
-  }
-}
-
-/** Makes a function that renews the locks of jobs of one lane: they stay locked for `lockMs` from then on. */
-export function createRenewLocks(redis: Redis, { jobs: laneKeys }: QueueKeys, lockMs: number) {
+/** Opens the locks that the workers of a lane have on jobs for `lockMs`. */
+export function createLocks(redis: Redis, { base, jobs }: QueueKeys, lane: Lane, lockMs: number) {
   const renew = openScript(redis, new URL('../bullmq-layout/jobs.lua#renew', import.meta.url))
-  return (lane: Lane, jobs: Iterable<LockedJob>): Promise<unknown> =>
-    renew(laneKeys[lane], lockMs, ...[...jobs].flatMap(({ id, token }) => [id, token]))
+  const shorten = openScript(redis, new URL('../bullmq-layout/jobs.lua#shorten', import.meta.url))
+  const leases = [`lease:${lane}`, `lease:${lane}:lookers`, 'operations-lease', 'search'].map((key) => base + key)
+  return {
+    /** Locks jobs that this process has locked for `lockMs` from now on. */
+    renew: (locked: Iterable<LockedJob>): Promise<unknown> =>
+      renew(jobs[lane], lockMs, ...[...locked].flatMap(({ id, token }) => [id, token])),
+    /**
+     * Shortens locks and leases that last longer than `lockMs`. After a failover to a server whose clock is behind, they
+     * would last until that clock has caught up. Returns how many it has shortened.
+     */
+    shorten: (): Promise<unknown> => shorten(jobs[lane], lockMs, ...leases),
+  }
 }

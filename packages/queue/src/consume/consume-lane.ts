@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Job } from 'bullmq'
 import { type IngestJob, type Lane, type LockedJob, TRIES } from '../job/job.ts'
-import { createRenewLocks, createShortenLocks, fetchedByBullMQ, openWorker } from './bullmq-worker.ts'
+import { createLocks, fetchedByBullMQ, openWorker } from './bullmq-worker.ts'
 import { asError, failJob, handleFailedTry, putBack, startSweeps, tryWithCare } from './fail-job.ts'
 import { countStored, createBlockingWait, createFetchJobs } from './fetch-and-complete.ts'
 import type { Capacity, LaneDeps } from './lane-deps.ts'
@@ -16,15 +16,14 @@ const FAILED_FETCH_MS = 500
 /** Consumes a lane until it is closed. Fetches all waiting jobs for which it has capacity. */
 export function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find'>) {
   const { keys, redis, most, pauses, ready, onError } = options
-  const worker = openWorker(keys, lane, redis, LOCK_MS, onError)
+  const worker = openWorker(keys, lane, redis, LOCK_MS).on('error', onError)
   const deps = { ...options, find: (id: string) => Job.fromId<IngestJob>(worker, id) }
   const blocking = createBlockingWait(redis, keys.markers[lane], onError)
   const fetchJobs = createFetchJobs(redis, keys, worker.id, LOCK_MS)
   const fetchWhenWoken = createFetchJobs(blocking.redis, keys, worker.id, LOCK_MS)
-  const renewLocks = createRenewLocks(redis, keys, LOCK_MS)
-  const shortenLocks = createShortenLocks(redis, keys, LOCK_MS)
+  const locks = createLocks(redis, keys, lane, LOCK_MS)
   // It may be another server.
-  redis.on('ready', () => shortenLocks(lane).catch(onError))
+  redis.on('ready', () => locks.shorten().catch(onError))
   const stopSweeps = startSweeps(lane, deps)
   /** The locked jobs, with the times when they were locked, on the monotonic clock. */
   const locked = new Map<LockedJob, number>()
@@ -92,7 +91,7 @@ export function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find'>) {
     let wakeAt: number | undefined
     while (!closing) {
       try {
-        await pauses.over
+        await pauses.over()
         await ready(lane)
         while (!hasCapacity()) await freed.promise
         if (closing || pauses.open > 0) continue
@@ -108,7 +107,7 @@ export function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find'>) {
   }
 
   const renewal = setInterval(() => {
-    if (locked.size > 0) renewLocks(lane, locked.keys()).catch(onError)
+    if (locked.size > 0) locks.renew(locked.keys()).catch(onError)
   }, LOCK_MS / 2)
   const fetching = keepFetching()
   return {

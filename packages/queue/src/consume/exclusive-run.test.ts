@@ -20,7 +20,7 @@ test('a job begins once the process has stopped fetching and runs no other job',
   others.resolve()
   assert.equal(await run, 'done')
   assert.deepEqual([pauses.open, pauses.isExclusive], [0, false])
-  await pauses.over
+  await pauses.over()
 })
 
 test('other jobs run again after a job has failed exclusively', async () => {
@@ -31,5 +31,5 @@ test('other jobs run again after a job has failed exclusively', async () => {
   )
   await assert.rejects(failing, /no/)
   assert.deepEqual([pauses.open, pauses.isExclusive], [0, false])
-  await pauses.over
+  await pauses.over()
 })

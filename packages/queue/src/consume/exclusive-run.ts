@@ -4,27 +4,25 @@ export type Pauses = ReturnType<typeof createPauses>
 
 /** Counts pauses, each of which lasts until it is resumed. */
 export function createPauses() {
-  let end = () => {}
+  let lasting = Promise.withResolvers<void>()
+  lasting.resolve()
   const pauses = {
     /** The number of pauses that last. */
     open: 0,
     /** Resolves when no pause lasts any more. */
-    over: Promise.resolve(),
+    over: () => lasting.promise,
     /** A job runs exclusively, or waits until it may: no other job may begin. */
     isExclusive: false,
     async pause(): Promise<void> {
       pauses.open += 1
-      if (pauses.open > 1) return
-      pauses.over = new Promise((resolve) => {
-        end = resolve
-      })
+      if (pauses.open === 1) lasting = Promise.withResolvers()
     },
     async resume(): Promise<void> {
       pauses.open -= 1
-      if (pauses.open === 0) end()
+      if (pauses.open === 0) lasting.resolve()
     },
     /** Resolves `over` although pauses last, because the process stops. */
-    release: () => end(),
+    release: () => lasting.resolve(),
     /**
      * Does the work of a job that may crash its worker once `othersDone` resolves: a crash counts against every job that
      * the process has locked, so the others would fail with it in the end. Not to be called while `isExclusive`.

@@ -8,7 +8,7 @@ import { createEnqueuer } from '../enqueue/enqueue.ts'
 import { type Lane, newJobId } from '../job/job.ts'
 import { consume } from '../queue.test-support.ts'
 import { connectRetrying } from '../redis/redis-connections.ts'
-import { createShortenLocks } from './bullmq-worker.ts'
+import { createLocks } from './bullmq-worker.ts'
 import { createFetchJobs } from './fetch-and-complete.ts'
 
 const LEASE_MS = 50
@@ -213,12 +213,12 @@ it('lets locks, leases and checks end soon that a server whose clock was ahead h
   await fetch('gone', 3)
   const checked = `${keys.jobs.interactive}stalled-check`
   for (const key of [lease, checked]) await redis.set(key, 'gone', 'PX', LONG_MS)
-  const shortenLocks = createShortenLocks(redis, keys, 5_000)
-  assert.equal(await shortenLocks('interactive'), 5)
+  const locks = createLocks(redis, keys, 'interactive', 5_000)
+  assert.equal(await locks.shorten(), 5)
   const [job] = await redis.lrange(`${keys.jobs.interactive}active`, 0, 0)
   for (const key of [lease, checked, `${keys.jobs.interactive}${job}:lock`]) {
     const left = await redis.pttl(key)
     assert.ok(left > 0 && left <= 5_000, `${left} ms`)
   }
-  assert.equal(await shortenLocks('interactive'), 0)
+  assert.equal(await locks.shorten(), 0)
 })

@@ -6,7 +6,7 @@ import { createImports } from '../imports/imports.ts'
 import type { CompletedJob } from '../job/job.ts'
 import { createLoadAudit } from '../load/queue-load.ts'
 import { BOUNDS, completed, createCompleteJobs, createJobAdder } from '../queue.test-support.ts'
-import { connectRetrying, type OnRedisError } from '../redis/redis-connections.ts'
+import { connectRetrying } from '../redis/redis-connections.ts'
 import { createResults } from '../replies/results.ts'
 
 const BYTES = 500_000
@@ -17,8 +17,7 @@ const BYTES = 500_000
 const SLACK = 1.15
 
 function setUp(t: TestContext) {
-  const onError: OnRedisError = () => {}
-  const redis = connectRetrying({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, onError)
+  const redis = connectRetrying({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, () => {})
   const keys = queueKeys(testQueueName())
   const found = async (name: string) =>
     (await redis.keys(`${keys.base.replace('{', '\\{')}*`)).filter((key) => key.startsWith(keys.base + name))

@@ -3,7 +3,6 @@ import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import { AcceptanceUnknownError } from '../load/refusals.ts'
 import { serverOf } from '../redis/primary.ts'
-import type { OnRedisError } from '../redis/redis-connections.ts'
 import { createGroupCommit } from '../redis/script.ts'
 
 export type Replication = ReturnType<typeof openReplication>
@@ -14,7 +13,7 @@ const WAIT_MS = 1_000
  * Lets callers wait for this many replicas. If there are any, it opens a connection like `redis`, which fails fast,
  * because WAIT blocks. Callers that wait at a time share one WAIT.
  */
-export function openReplication(redis: Redis, { base }: QueueKeys, replicas: number, onError: OnRedisError) {
+export function openReplication(redis: Redis, { base }: QueueKeys, replicas: number, onError: (error: Error) => void) {
   const own = replicas > 0 ? redis.duplicate().on('error', onError) : undefined
   /** Returns whether enough replicas have everything, and for each time whether Redis is the same server since then. */
   const areReached = createGroupCommit(async (times: number[]) => {

@@ -42,8 +42,8 @@ async function open(t: TestContext) {
   const keys = queueKeys(testQueueName())
   const queues = { interactive: openQueue(keys, 'interactive', redis), bulk: openQueue(keys, 'bulk', redis) }
   const workers = {
-    interactive: openWorker(keys, 'interactive', redis, 5_000, () => {}),
-    bulk: openWorker(keys, 'bulk', redis, 5_000, () => {}),
+    interactive: openWorker(keys, 'interactive', redis, 5_000).on('error', () => {}),
+    bulk: openWorker(keys, 'bulk', redis, 5_000).on('error', () => {}),
   }
   t.onTestFinished(async () => {
     await Promise.all(Object.values(workers).map((worker) => worker.close(true)))

@@ -29,7 +29,7 @@ async function open(t: TestContext) {
   })
 
   function openLane(lane: Lane) {
-    const worker = openWorker(keys, lane, redis, 60_000, () => {})
+    const worker = openWorker(keys, lane, redis, 60_000).on('error', () => {})
     return { worker, find: (id: string) => Job.fromId(worker, id) }
   }
 

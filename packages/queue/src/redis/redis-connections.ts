@@ -10,7 +10,7 @@ import { openPrimary, type QueueAddress } from './primary.ts'
 for (const _ in String.prototype) break
 
 /** Receives each error of a connection, which reconnects by itself. */
-export type OnRedisError = (error: Error) => void
+type OnError = (error: Error) => void
 
 const backoff = (attempt: number) => Math.min(50 * 2 ** attempt, 500)
 
@@ -38,7 +38,7 @@ function createReconnectOnError(moved: 1 | 2) {
 const SILENT_MS = { callersWait: 2_000, elsewhere: 10_000 }
 
 /** Connects for callers that can't wait: commands fail at once while Redis is away, and within 1.5 s while it hangs. */
-export function connectFailFast(address: QueueAddress, onError: OnRedisError): Redis {
+export function connectFailFast(address: QueueAddress, onError: OnError): Redis {
   const times = { commandTimeout: 1_500, connectTimeout: 1_500, socketTimeout: SILENT_MS.callersWait }
   // A command that is sent again could be a job whose caller got a refusal.
   const commands = { enableOfflineQueue: false, maxRetriesPerRequest: 1, autoResendUnfulfilledCommands: false }
@@ -47,7 +47,7 @@ export function connectFailFast(address: QueueAddress, onError: OnRedisError): R
 }
 
 /** Connects for work that can wait: commands are retried until Redis is back. */
-export function connectRetrying(address: QueueAddress, onError: OnRedisError): Redis {
+export function connectRetrying(address: QueueAddress, onError: OnError): Redis {
   return openPrimary(address, retrying(SILENT_MS.elsewhere)).on('error', onError)
 }
 
@@ -57,7 +57,7 @@ export function connectRetrying(address: QueueAddress, onError: OnRedisError): R
  * @param silentMs after this time without a reply that is due, the connection counts as dead. A command must block
  *   for a shorter time.
  */
-export function connectLike(redis: Redis, onError: OnRedisError, silentMs: number): Redis {
+export function connectLike(redis: Redis, onError: OnError, silentMs: number): Redis {
   return redis.duplicate(retrying(silentMs)).on('error', onError)
 }
 

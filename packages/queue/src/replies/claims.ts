@@ -11,20 +11,18 @@ import { openScript } from '../redis/script.ts'
 export const CLAIM_MS = 24 * 60 * 60 * 1000
 
 /** A job's claim on the key of its request, as the enqueueing script gets it. */
-export interface Claim {
-  /** See `claimName`. */
-  name: string
-  /** Identifies the request: another request under the same key is refused. */
-  fingerprint: string
-}
+export type Claim = ReturnType<typeof claimOf>
 
 /** The name of a claim in Redis. Keys of different tenants never meet, and a key may be a secret of its caller. */
 export function claimName(tenant: string, key: string): string {
   return hash('sha256', JSON.stringify([tenant, key]), 'base64url')
 }
 
-/** Makes the claim of a job. A caller that waits gets another answer than one that does not, so the lane identifies, too. */
-export function claimOf(name: string, lane: Lane, threads: readonly Thread[]): Claim {
+/**
+ * Makes the claim of a job. Its fingerprint identifies the request: another request under the same key is refused. A caller
+ * that waits gets another answer than one that does not, so the lane identifies, too.
+ */
+export function claimOf(name: string, lane: Lane, threads: readonly Thread[]) {
   return { name, fingerprint: `${lane} ${hash('sha256', JSON.stringify(threads), 'base64url')}` }
 }
 
