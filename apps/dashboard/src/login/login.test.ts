@@ -3,9 +3,8 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { KeyCheck } from '@sluice/store/keys'
 import express from 'express'
-import { test } from 'vitest'
-import { createAttempts } from './attempts.ts'
-import { findSession, type LoginDeps } from './login.ts'
+import { test, vi } from 'vitest'
+import { createAttempts, findSession, type LoginDeps } from './login.ts'
 
 test('a session outlasts an outage of MongoDB, and ends once it is back and its key is revoked', async (t) => {
   const visitor = { role: 'operator', by: 'ada', keyId: 'id' } as const
@@ -38,15 +37,16 @@ test('a session outlasts an outage of MongoDB, and ends once it is back and its 
   assert.deepEqual(log, [{ role: 'operator', by: 'ada', msg: 'session.revoked' }])
 })
 
-test('an address that tried ten logins waits for the next minute, and holds up no other one', () => {
-  let now = 0
-  const mayTry = createAttempts(() => now)
+test('an address that tried ten logins waits for the next minute, and holds up no other one', (t) => {
+  vi.useFakeTimers()
+  t.onTestFinished(() => void vi.useRealTimers())
+  const mayTry = createAttempts()
   const tries = (address: string, times: number) => Array.from({ length: times }, () => mayTry(address))
   assert.deepEqual(tries('10.0.0.1', 11), [...Array(10).fill(true), false])
   assert.equal(mayTry('10.0.0.2'), true)
-  now = 59_999
+  vi.advanceTimersByTime(59_999)
   assert.equal(mayTry('10.0.0.1'), false)
-  now = 60_000
+  vi.advanceTimersByTime(1)
   assert.equal(mayTry('10.0.0.1'), true)
   for (let address = 1; address < 10_000; address++) mayTry(String(address))
   assert.equal(mayTry('one too many'), false)

@@ -5,9 +5,9 @@ import { SESSION_MS, type Sessions, type Visitor } from '@sluice/queue'
 import { type Keyring, keyHash } from '@sluice/store/keys'
 import { type Request, type Response, Router } from 'express'
 import { html } from 'hono/html'
+import { parse } from 'hono/utils/cookie'
 import { renderPage } from '../pages/layout.ts'
 import type { Html } from '../pages/page.ts'
-import { createAttempts } from './attempts.ts'
 import { type Oidc, PENDING_MS, type Refused, refused } from './oidc.ts'
 
 export interface LoginDeps {
@@ -21,6 +21,28 @@ export interface LoginDeps {
 }
 
 type Sent = Pick<Request, 'headers'>
+
+/** How often one address may try in this time. Keys and links can't be guessed; the bound spares Redis and MongoDB. */
+const TRIES = 10
+const WINDOW_MS = 60_000
+/** Beyond it, a new address waits for the next window. */
+const MAX_ADDRESSES = 10_000
+
+/** Makes a function that counts a try, and returns whether the address may try. */
+export function createAttempts(): (address: string) => boolean {
+  const tries = new Map<string, number>()
+  let since = performance.now()
+  return (address) => {
+    if (performance.now() - since >= WINDOW_MS) {
+      tries.clear()
+      since = performance.now()
+    }
+    const made = tries.get(address) ?? 0
+    if (made >= TRIES || (made === 0 && tries.size >= MAX_ADDRESSES)) return false
+    tries.set(address, made + 1)
+    return true
+  }
+}
 
 /** The page of the login, and what it sends. */
 export function loginRoutes(deps: LoginDeps): Router {
@@ -185,6 +207,5 @@ function tokenIn(request: Sent, deps: Pick<LoginDeps, 'isSecure'>): string | und
 }
 
 function cookieIn({ headers }: Sent, name: string): string | undefined {
-  const cookies = (headers.cookie ?? '').split(';').map((cookie) => cookie.trim().split('='))
-  return cookies.find(([key]) => key === name)?.[1]
+  return parse(headers.cookie ?? '', name)[name]
 }

@@ -1,6 +1,6 @@
 // The overview: what waits, how fast it is stored, who fills the queue, and whether all processes live.
 import type { HistoryPoint, Overview, SeenProcess } from '@sluice/contract'
-import { LANES, type Lane, orUnavailable } from '@sluice/queue'
+import { ALIVE_MS, LANES, type Lane, orUnavailable } from '@sluice/queue'
 import { html } from 'hono/html'
 import { actForm, type Cell, count, duration, moment, shown, table } from './layout.ts'
 import { type Html, isOperator, type Show, type Visit } from './page.ts'
@@ -43,9 +43,6 @@ function words({ queued, redis, storeAwayMs, processes }: Overview): Html {
   return html`${problem && html`<p class="problem">${problem}</p>`}
 <p>${problem ? '' : `${count(alive.length, 'worker')} ${alive.length === 1 ? 'lives' : 'live'}, and none finds MongoDB away. `}Redis uses ${megabytes(usedBytes)}${share}.</p>`
 }
-
-/** A process that lives sends a sign every five seconds. */
-const ALIVE_MS = 15_000
 
 function laneState({ paused }: Overview, lane: Lane, visit: Visit): Html {
   const pause = paused[lane]
