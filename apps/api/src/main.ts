@@ -10,7 +10,7 @@ import {
   runUntilStopped,
   settingsOrExit,
   startAdminServer,
-  versionOfSluice,
+  VERSION,
 } from '@sluice/ops'
 import * as queue from '@sluice/queue'
 import { connectStore } from '@sluice/store/connect'
@@ -139,11 +139,8 @@ await runUntilStopped({
       load: enqueuer.load,
       queueState,
     })
-    const about = { kind: 'api', version: versionOfSluice() } as const
-    release(
-      'heartbeats',
-      queue.startHeartbeats(redis, keys, about, () => readApi(metrics, problems.byTenant, queueState)),
-    )
+    const read = () => readApi(metrics, problems.byTenant, queueState)
+    release('heartbeats', queue.startHeartbeats(redis, keys, { kind: 'api', version: VERSION }, read))
     release('http server', async () => {
       const graceMs = settings.shutdownGraceSeconds * 1000
       const timers = [

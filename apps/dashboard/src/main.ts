@@ -11,7 +11,7 @@ import {
   settingsOrExit,
   shareFor,
   startAdminServer,
-  versionOfSluice,
+  VERSION,
 } from '@sluice/ops'
 import * as queue from '@sluice/queue'
 import { connectStore } from '@sluice/store/connect'
@@ -39,8 +39,7 @@ await runUntilStopped({
     queue.observeCommands(redis, { times: metrics.redisTime, errors: metrics.redisErrors })
     const keys = queue.queueKeys(settings.queue)
     await queue.watchLayout(redis, keys.base, ({ message }) => stop(message))
-    const about = { kind: 'dashboard', version: versionOfSluice() } as const
-    const stopHeartbeats = queue.startHeartbeats(redis, keys, about, async () => ({}))
+    const stopHeartbeats = queue.startHeartbeats(redis, keys, { kind: 'dashboard', version: VERSION }, async () => ({}))
     release('heartbeats', stopHeartbeats)
     const queues = {
       interactive: queue.openQueue(keys, 'interactive', redis),

@@ -11,7 +11,7 @@ import {
   runUntilStopped,
   settingsOrExit,
   startAdminServer,
-  versionOfSluice,
+  VERSION,
 } from '@sluice/ops'
 import * as queue from '@sluice/queue'
 import { connectStore, createBatchStore, mongoCommands, PROBE_MS, probeStore } from '@sluice/store'
@@ -116,12 +116,11 @@ await runUntilStopped({
       onEvicted: (jobId) => log.warn({ jobId }, 'job.evicted'),
       onError: (err) => log.error({ err }, 'queue.failed'),
     })
-    const about = { kind: 'worker', version: versionOfSluice() } as const
     const read = () => {
       const slowJobs = consumer.lockedFor(SLOW_MS).slice(0, SLOW_SHOWN)
       return readWorker(metrics, { storeAwayMs: putBackAny.awayMs(), slowJobs })
     }
-    release('heartbeats', queue.startHeartbeats(redis, keys, about, read))
+    release('heartbeats', queue.startHeartbeats(redis, keys, { kind: 'worker', version: VERSION }, read))
     release('consumer', () => consumer.close((settings.shutdownGraceSeconds - 0.5) * 1000))
 
     log.info({ adminPort: admin.port }, 'worker.listening')

@@ -11,7 +11,7 @@ export {
   processMetrics,
   SECONDS,
   totalsOf,
-  versionOfSluice,
+  VERSION,
 } from './metrics.ts'
 export { agreedSettings, dashboardUrlSetting, processSettings, redisReplicasSetting } from './process-settings.ts'
 export { runUntilStopped } from './run-until-stopped.ts'

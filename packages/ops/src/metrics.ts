@@ -1,7 +1,10 @@
 // Declares metrics (names, kinds and labels), and serves those of a process in the Prometheus text format.
-import { readFileSync } from 'node:fs'
-import { version as nodeVersion } from 'node:process'
+import { version as node } from 'node:process'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import about from '../package.json' with { type: 'json' }
+
+/** The version of Sluice. */
+export const VERSION = about.version
 
 /** A metric as it is declared. */
 export interface DeclaredMetric<M> {
@@ -105,7 +108,7 @@ export function openMetrics<D extends MetricDeclarations>(process: string, decla
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: LAG_EVERY_MS })
   for (const name of MISNAMED) registry.removeSingleMetric(name)
   const { buildInfo, ...shared } = openAll(registry, processMetrics)
-  buildInfo.set({ version: versionOfSluice(), node: nodeVersion }, 1)
+  buildInfo.set({ version: VERSION, node }, 1)
   const samplers: (() => Promise<void>)[] = []
 
   return {
@@ -140,11 +143,6 @@ function openAll<D extends MetricDeclarations>(registry: Registry, declarations:
   const opened = Object.entries(declarations).map(([name, declared]) => [name, declared.open(registry)])
   // Every declared name now has the metric that its own declaration opened.
   return Object.fromEntries(opened) as MetricsOf<D>
-}
-
-/** The version of Sluice. */
-export function versionOfSluice(): string {
-  return JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')).version
 }
 
 type Labels = Readonly<Record<string, string | number | undefined>>

@@ -7,9 +7,6 @@ import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import { openScript } from '../redis/script.ts'
 
-/** The description of a process in its heartbeat. */
-type Description = Omit<SeenProcess, 'id' | 'seenMsAgo'>
-
 type OfKind = Pick<SeenProcess, 'kind' | 'version'>
 
 /** What a process reads for a heartbeat: totals since its start, of which each heartbeat sends the rise, and peaks. */
@@ -55,8 +52,8 @@ export function startHeartbeats(redis: Redis, { base }: QueueKeys, ofKind: OfKin
     const risen = risesOf(manyTotals).filter(([, rise]) => rise > 0)
     const largest = risen.sort(([, one], [, other]) => other - one).slice(0, LARGEST)
     const counts = [...risesOf(totals), ...largest].flat()
-    const memoryBytes = process.memoryUsage.rss()
-    const about: Description = { ...ofKind, host, pid, startedAt, cpu: cpuSinceLast(), memoryBytes }
+    const usage = { cpu: cpuSinceLast(), memoryBytes: process.memoryUsage.rss() }
+    const about: Omit<SeenProcess, 'id' | 'seenMsAgo'> = { ...ofKind, host, pid, startedAt, ...usage }
     const description = isLast ? '' : JSON.stringify({ ...about, ...state })
     await send(base, id, description, counts.length / 2, ...counts, ...Object.entries(peaks).flat())
     sent = { ...totals, ...manyTotals }
