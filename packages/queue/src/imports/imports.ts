@@ -44,8 +44,6 @@ interface EnqueuedImport extends Record<'received' | 'jobs' | 'failed', number> 
   refused: ImportProblem[]
 }
 
-export type Imports = ReturnType<typeof createImports>
-
 const UNFINISHED_KEPT_MS = 31 * 24 * 60 * 60 * 1000
 const FINISHED_KEPT_MS = 60 * 60 * 1000
 
