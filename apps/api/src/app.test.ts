@@ -37,7 +37,7 @@ async function open(t: TestContext, admit: ApiDeps['enqueuer']['admit'] = () => 
       return { outcome: key === 'away' ? 'unavailable' : 'unknown' } as const
     },
   }
-  const log = createLogger({ name: 'test', level: 'info', destination: { write: (line) => void lines.push(line) } })
+  const log = createLogger('test', 'info', { write: (line) => void lines.push(line) })
   const { metrics, text } = openMetrics('test', apiMetrics)
   const app = buildApp(
     {

@@ -27,7 +27,7 @@ import { apiRoutes } from './routes/route-table.ts'
 import { apiSettings } from './settings.ts'
 
 const settings = settingsOrExit(apiSettings)
-const log = createLogger({ name: 'api', level: settings.logLevel })
+const log = createLogger('api', settings.logLevel)
 
 /** The end of the grace time: 1 s for the last answers, of which 0.5 s remain after connections are cut. */
 const LAST_ANSWERS_MS = 1_000
@@ -87,7 +87,7 @@ await runUntilStopped({
       })
     }
     const findStored = createFindStored(store.db, { searchesQuotes: settings.searchQuotes === 'on' })
-    const operatorAccess = queue.openOperatorAccess(redis, keys, enqueuer.queues, findStored)
+    const operatorAccess = queue.openOperatorAccess(redis, keys, findStored)
     const stopOperations = queue.runOperations({
       ...operatorAccess,
       jobsPerSecond: settings.operationJobsPerSecond,

@@ -23,7 +23,7 @@ import { allowedHosts } from './policy.ts'
 import { dashboardSettings } from './settings.ts'
 
 const settings = settingsOrExit(dashboardSettings)
-const log = createLogger({ name: 'dashboard', level: settings.logLevel })
+const log = createLogger('dashboard', settings.logLevel)
 
 /** Pages that refresh themselves share one grouping: that of 100,000 jobs takes a second or two. */
 const GROUPS_SHARED_MS = 2_000
@@ -41,16 +41,12 @@ await runUntilStopped({
     await queue.watchLayout(redis, keys.base, ({ message }) => stop(message))
     const stopHeartbeats = queue.startHeartbeats(redis, keys, { kind: 'dashboard', version: VERSION }, async () => ({}))
     release('heartbeats', stopHeartbeats)
-    const queues = {
-      interactive: queue.openQueue(keys, 'interactive', redis),
-      bulk: queue.openQueue(keys, 'bulk', redis),
-    }
     const store = connectStore(settings.mongodbUrl, { times: metrics.mongoTime, errors: metrics.mongoErrors })
     release('store', () => store.close())
     const keyring = createKeyring({ ...keyAccess(store.db), onError: (err) => log.warn({ err }, 'keys.not_reached') })
     release('keyring', () => keyring.close())
     const findStored = createFindStored(store.db, { searchesQuotes: settings.searchQuotes === 'on' })
-    const operatorAccess = queue.openOperatorAccess(redis, keys, queues, findStored)
+    const operatorAccess = queue.openOperatorAccess(redis, keys, findStored)
 
     const readiness = () =>
       readinessOf({
@@ -61,7 +57,7 @@ await runUntilStopped({
     release('admin server', admin.close)
     const server = createServer(
       buildDashboard({
-        queues: Object.values(queues),
+        queues: queue.LANES.map((lane) => queue.openQueue(keys, lane, redis)),
         redis,
         hosts: allowedHosts(settings),
         isReady: () => readiness().ready,

@@ -22,7 +22,7 @@ import { createPutBack, isStoreAway } from './store-away.ts'
 import { createIngest, createWork, describeJob, requestsOf } from './worker.ts'
 
 const settings = settingsOrExit(workerSettings)
-const log = createLogger({ name: 'worker', level: settings.logLevel })
+const log = createLogger('worker', settings.logLevel)
 
 /** The time to settle the last batches when the process stops: half a second of the grace time is kept for that. */
 const SETTLE_MS = 300

@@ -119,7 +119,7 @@ async function failEnqueued(enqueuedAt: number, redelivered: boolean) {
     ingest: { ingest: async () => ({ error: new Error('no') }) },
     putBack: () => ({ away: true }),
     metrics,
-    log: createLogger({ name: 'test', level: 'silent' }),
+    log: createLogger('test', 'silent'),
   })
   await assert.rejects(work({ ...aJob([thread]), enqueuedAt, redelivered }), PartlyStoredError)
   const { values } = await metrics.queueTime.get()

@@ -10,7 +10,7 @@ const KEY = `slc_${'a1B2'.repeat(9)}`
 
 function logged(write: (log: ReturnType<typeof createLogger>) => void): string[] {
   const lines: string[] = []
-  write(createLogger({ name: 'test', level: 'info', destination: { write: (line) => void lines.push(line) } }))
+  write(createLogger('test', 'info', { write: (line) => void lines.push(line) }))
   return lines
 }
 
@@ -54,7 +54,7 @@ test('ordinary text that looks like neither is kept', () => {
 test('the buffer is written at exit', async () => {
   const program = `
     import { createLogger } from ${JSON.stringify(fileURLToPath(new URL('create-logger.ts', import.meta.url)))}
-    const log = createLogger({ name: 'test', level: 'info' })
+    const log = createLogger('test', 'info')
     for (let n = 1; n <= 500; n++) log.info({ n }, 'line.written')
     process.exit(3)`
   const child = spawn(process.execPath, ['--input-type=module', '-e', program], {
@@ -69,7 +69,7 @@ test('a process whose log has lost its reader goes on, and exits when it is done
   const url = new URL('./create-logger.ts', import.meta.url).href
   const program = `
     const { createLogger } = await import(${JSON.stringify(url)})
-    const log = createLogger({ name: 'unread', level: 'info' })
+    const log = createLogger('unread', 'info')
     process.on('message', (message) => {
       if (message === 'exit') process.exit(7)
       for (let at = 0; at < 2_000; at++) log.info({ at }, 'nobody reads this')

@@ -1,6 +1,6 @@
 // Creates the log of a process, on stdout, which is written in blocks and never blocks the process.
 
-import { type DestinationStream, type Level, type Logger, pino, stdTimeFunctions } from 'pino'
+import { type DestinationStream, type LevelWithSilent, type Logger, pino, stdTimeFunctions } from 'pino'
 import type { SonicBoom } from 'sonic-boom'
 import sonicBoom from 'sonic-boom'
 
@@ -28,15 +28,7 @@ const EXIT_TRIES = 3
  * Creates a logger that writes one JSON object a line, with ISO 8601 times, and without API keys and credentials. It
  * writes to stdout by default, buffered; the buffer is written when the process exits.
  */
-export function createLogger({
-  name,
-  level,
-  destination = bufferedStdout(),
-}: {
-  name: string
-  level: Level | 'silent'
-  destination?: DestinationStream
-}): Logger {
+export function createLogger(name: string, level: LevelWithSilent, destination = bufferedStdout()): Logger {
   const timestamp = stdTimeFunctions.isoTime
   const formatters = { level: (label: string) => ({ level: label }) }
   return pino({ name, level, timestamp, formatters, hooks: { streamWrite: redactLine } }, destination)

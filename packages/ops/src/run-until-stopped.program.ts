@@ -3,7 +3,7 @@ import { createLogger } from './create-logger.ts'
 import { type Life, runUntilStopped } from './run-until-stopped.ts'
 
 // A process for the tests of the life cycle; its argument selects its behaviour.
-const log = createLogger({ name: 'program', level: 'info' })
+const log = createLogger('program', 'info')
 const keepAlive = setInterval(() => {}, 60_000)
 
 function acquire({ release }: Life): void {

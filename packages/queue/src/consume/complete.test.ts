@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
-import { requiredUrl, testQueueName, UNBOUNDED } from '@sluice/test-support'
+import { requiredUrl, testQueueName } from '@sluice/test-support'
 import { it, type TestContext, vi } from 'vitest'
 import { queueKeys } from '../bullmq-layout/queue-keys.ts'
-import { createEnqueuer } from '../enqueue/enqueue.ts'
 import { createFailedJobs, createRecordFailure } from '../failed/failed-set.ts'
 import type { CompletedJob } from '../job/job.ts'
 import { BOUNDS, completed as completedJob, createCompleteJobs, failedAt } from '../queue.test-support.ts'
@@ -251,7 +250,7 @@ it('retains the result of a failed job that was retried, because its caller got 
   await addJob('f', '{}')
   await count('f')
   await fail('f', 5_000)
-  await createFailedJobs(redis, keys, createEnqueuer(keys, redis, UNBOUNDED).queues).move('retry', ['f'])
+  await createFailedJobs(redis, keys).move('retry', ['f'])
   await complete([completed('f')], BOUNDS)
   assert.deepEqual((await results.findRetained('f'))?.result, { receipts })
   assert.equal(await redis.exists(`${base}failures`), 0)

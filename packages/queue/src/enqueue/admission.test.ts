@@ -146,7 +146,7 @@ describe('the bounds of the queue', () => {
     await failed?.moveToFailed(new UnrecoverableError('no'), 'token')
     await createRecordFailure(redis, keys, 1_000_000, () => {})(failedAt(failed?.finishedOn, id, { lane: 'bulk' }))
     assert.equal((await load()).threads, 0)
-    assert.equal(await createFailedJobs(redis, keys, enqueuer.queues).move('retry', [id]), 1)
+    assert.equal(await createFailedJobs(redis, keys).move('retry', [id]), 1)
     await fetchJobs('bulk', 'other', capacity(1), Date.now())
     assert.deepEqual(await load(), { ...full, drained: 3 })
     assert.equal(await redis.hexists(`${keys.jobs.bulk}${id}`, 'load'), 0)

@@ -62,7 +62,7 @@ async function open(t: TestContext) {
     },
     keys,
     queues,
-    failedJobs: createFailedJobs(redis, keys, queues),
+    failedJobs: createFailedJobs(redis, keys),
     fetch: createFetchJobs(redis, keys, 'a-worker', 5_000),
     /** Enqueues a job and has it fail for good, as a worker does. The next job fails in a later millisecond. */
     async fail({

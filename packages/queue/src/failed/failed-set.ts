@@ -11,11 +11,10 @@ import {
   parseIsoDate,
   placeText,
 } from '@sluice/contract'
-import type { Job } from 'bullmq'
 import type { Redis } from 'ioredis'
-import type { QueueKeys, Queues } from '../bullmq-layout/queue-keys.ts'
+import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import { importBounds, progressOf } from '../imports/imports.ts'
-import type { Failure, IngestJob, JobHistory, Lane } from '../job/job.ts'
+import type { Failure, IngestJob, Lane } from '../job/job.ts'
 import { FAILED_KEPT_S, isJobId, LANES, readHistory, triesShown } from '../job/job.ts'
 import { asList, openScript } from '../redis/script.ts'
 import { longestPieceOf, reasonGroupOf, SHOWN_REASON } from './reasons.ts'
@@ -40,7 +39,7 @@ const GROUPED_AT_ONCE = 250
 const PAGE_MS = 2_000
 
 /** Opens the failed jobs of a queue. */
-export function createFailedJobs(redis: Redis, { base, jobs: laneKeys, failed }: QueueKeys, queues: Queues) {
+export function createFailedJobs(redis: Redis, { base, jobs: laneKeys, failed }: QueueKeys) {
   const scanLane = openScript(redis, new URL('../bullmq-layout/jobs.lua#scan', import.meta.url))
   const moveJobs = openScript(redis, new URL('./failed-set.lua#move', import.meta.url))
 
@@ -106,14 +105,14 @@ export function createFailedJobs(redis: Redis, { base, jobs: laneKeys, failed }:
     async find(id: string): Promise<FailedJob | undefined> {
       if (!isJobId(id)) return undefined
       for (const lane of LANES) {
-        const job = await queues[lane].getJob(id)
-        if (job !== undefined && (await job.isFailed()))
-          return {
-            ...summaryOf(lane, { tenant: job.data.tenant, threads: job.data.threads.length }, job),
-            ...(await readTries(redis, laneKeys[lane] + id)),
-            stack: job.stacktrace ?? [],
-            payload: job.data,
-          }
+        const key = laneKeys[lane] + id
+        const failedAt = await redis.zscore(failed[lane], id)
+        const [data, stack, ...fields] = await redis.hmget(key, 'data', 'stacktrace', ...SUMMARY)
+        if (failedAt === null || !data) continue
+        const payload: IngestJob = JSON.parse(data)
+        const about = { id, lane, tenant: payload.tenant, threads: payload.threads.length }
+        const summary = summaryOf(about, failedAt, fields)
+        return { ...summary, ...(await readTries(redis, key)), stack: JSON.parse(stack ?? '[]'), payload }
       }
       return undefined
     },
@@ -145,26 +144,29 @@ function readScan(lane: Lane, filter: FailedJobFilter, reply: unknown): ScannedJ
 }
 
 function readJob(lane: Lane, filter: FailedJobFilter, fields: readonly unknown[]): Summary[] {
-  const [id, at, tenant, threads, text, name, reason, timestamp, atm, stc, progress] = fields
+  const [id, failedAt, tenant, threads, text, ...summary] = fields
   const data: IngestJob | undefined = text === '' ? undefined : JSON.parse(String(text))
   if (data !== undefined && !matches(data, filter)) return []
-  const about = { tenant: data?.tenant ?? String(tenant), threads: data?.threads.length ?? Number(threads) }
-  const times = { timestamp: Number(timestamp), finishedOn: Number(at) }
-  const facts = { id: String(id), name: String(name), ...times, failedReason: String(reason ?? '') }
-  const job = summaryOf(lane, about, { ...facts, ...readHistory(atm, stc, progress) })
+  const of = { tenant: data?.tenant ?? String(tenant), threads: data?.threads.length ?? Number(threads) }
+  const job = summaryOf({ id: String(id), lane, ...of }, failedAt, summary)
   if (filter.reasonGroup !== undefined && filter.reasonGroup !== job.reasonGroup) return []
   return [{ ...job, reason: job.reason.slice(0, SHOWN_REASON) }]
 }
 
-type ShownFields = Pick<Job, 'name' | 'timestamp' | 'finishedOn' | 'failedReason'> &
-  JobHistory & { id?: string | undefined }
+/** What a summary has of BullMQ's job. The scan returns the same. */
+const SUMMARY = ['name', 'failedReason', 'timestamp', 'atm', 'stc', 'progress']
 
-function summaryOf(lane: Lane, about: Pick<Summary, 'tenant' | 'threads'>, job: ShownFields): Summary {
-  const { id = '', name, timestamp, finishedOn = timestamp, failedReason: reason } = job
-  const [enqueuedAt, failedAt] = [new Date(timestamp).toISOString(), new Date(finishedOn).toISOString()]
-  const facts = { id, name, ...about, lane, enqueuedAt, failedAt, attempts: triesShown(job) }
-  return { ...facts, reason, reasonGroup: reasonGroupOf(reason) }
+type About = Pick<Summary, 'id' | 'lane' | 'tenant' | 'threads'>
+
+function summaryOf(about: About, failedAt: unknown, fields: readonly unknown[]): Summary {
+  const [name, failedReason, timestamp, atm, stc, progress] = fields
+  const times = { enqueuedAt: isoOf(timestamp), failedAt: isoOf(failedAt) }
+  const reason = String(failedReason ?? '')
+  const attempts = triesShown(readHistory(atm, stc, progress))
+  return { ...about, name: String(name), ...times, attempts, reason, reasonGroup: reasonGroupOf(reason) }
 }
+
+const isoOf = (ms: unknown) => new Date(Number(ms)).toISOString()
 
 function matches({ tenant, threads }: IngestJob, filter: FailedJobFilter): boolean {
   if (filter.tenant !== undefined && filter.tenant !== tenant) return false

@@ -25,7 +25,7 @@ async function setUp(t: TestContext, recentBytes = BOUNDS.recentBytes) {
   const keys = queueKeys(testQueueName())
   const enqueuer = createEnqueuer(keys, redis, UNBOUNDED)
   const complete = createCompleteJobs(redis, keys, { ...BOUNDS, recentBytes }, 'here:1')
-  const failedJobs = createFailedJobs(redis, keys, enqueuer.queues)
+  const failedJobs = createFailedJobs(redis, keys)
   const find = createFind(redis, keys, async () => ({ hits: [], note: 'none' }))
   async function add(threads: Thread[], more: Partial<JobInput> = {}, lane: Lane = 'interactive'): Promise<string> {
     const id = newJobId()

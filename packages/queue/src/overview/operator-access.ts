@@ -1,6 +1,6 @@
 // All that operators see of a queue and do with it: the same for the API and for the dashboard.
 import type { Redis } from 'ioredis'
-import type { QueueKeys, Queues } from '../bullmq-layout/queue-keys.ts'
+import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import { createFailedJobs } from '../failed/failed-set.ts'
 import { createOperations } from '../failed/operations.ts'
 import { createFind, type FindStored } from '../find/find.ts'
@@ -12,9 +12,9 @@ import { createReadOverview } from './overview.ts'
 export type OperatorAccess = ReturnType<typeof openOperatorAccess>
 
 /** Opens a queue for operators. @param findStored searches what is stored, beside the queue. */
-export function openOperatorAccess(redis: Redis, keys: QueueKeys, queues: Queues, findStored: FindStored) {
+export function openOperatorAccess(redis: Redis, keys: QueueKeys, findStored: FindStored) {
   return {
-    failedJobs: createFailedJobs(redis, keys, queues),
+    failedJobs: createFailedJobs(redis, keys),
     operations: createOperations(redis, keys),
     imports: createImports(redis, keys),
     find: createFind(redis, keys, findStored),

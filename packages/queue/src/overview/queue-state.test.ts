@@ -43,7 +43,7 @@ async function open(t: TestContext) {
     keys,
     fetch,
     enqueuer,
-    failedJobs: createFailedJobs(redis, keys, enqueuer.queues),
+    failedJobs: createFailedJobs(redis, keys),
     putBack: (job: Awaited<ReturnType<typeof fetch>>[number]) => putBack(job, lanes[job.lane]),
     /** Adds a job of this age that has a number of threads. */
     async add(lane: Lane, ageSeconds: number, { threads = 1, tenant = 'acme' } = {}): Promise<string> {
