@@ -4,7 +4,7 @@ import { OperationsFullError, QueueUnavailableError } from '@sluice/queue'
 import express, { type ErrorRequestHandler, type Express, type RequestHandler, type Response } from 'express'
 import { html } from 'hono/html'
 import { type BoardDeps, buildBoard } from './board.ts'
-import { csrfOf, findSession, type LoginDeps, loginRoutes, logOut } from './login/login.ts'
+import { findSession, type LoginDeps, loginRoutes, logOut } from './login/login.ts'
 import { renderPage } from './pages/layout.ts'
 import { isOperator, type Page, type PagesDeps, type Session, type Show } from './pages/page.ts'
 import { acts, pages } from './pages/pages.ts'
@@ -96,9 +96,9 @@ async function sendPage({ path }: { path: string }, response: Response, page: Pa
 
 function requireSession(deps: LoginDeps): Middleware {
   return async (request, response, next) => {
-    const found = await findSession(request, deps)
-    if (found !== undefined) {
-      response.locals.session = { visitor: found.visitor, csrf: csrfOf(found.token) }
+    const session = await findSession(request, deps)
+    if (session !== undefined) {
+      response.locals.session = session
       return next()
     }
     const { method, originalUrl, headers } = request

@@ -30,7 +30,7 @@ test('a session outlasts an outage of MongoDB, and ends once it is back and its 
   t.onTestFinished(() => void server.close().closeAllConnections())
   const url = `http://127.0.0.1:${Object(server.address()).port}`
   const find = async () => (await fetch(url, { headers: { cookie: 'a=b; sluice=token' } })).json()
-  assert.deepEqual(await find(), { token: 'token', visitor })
+  assert.deepEqual(Object(await find()).visitor, visitor)
   check = { outcome: 'unknown' }
   assert.equal(await find(), null)
   assert.equal(open.size, 0)

@@ -7,7 +7,7 @@ import { type Request, type Response, Router } from 'express'
 import { html } from 'hono/html'
 import { parse } from 'hono/utils/cookie'
 import { renderPage } from '../pages/layout.ts'
-import type { Html } from '../pages/page.ts'
+import type { Html, Session } from '../pages/page.ts'
 import { type Oidc, PENDING_MS, type Refused, refused } from './oidc.ts'
 
 export interface LoginDeps {
@@ -123,26 +123,21 @@ export async function logOut(request: Request, response: Response, deps: LoginDe
  * Finds the session of a request. A session ends when its key is revoked or expires, which is seen within five seconds; while
  * MongoDB is away, once it is back.
  */
-export async function findSession(
-  request: Sent,
-  deps: LoginDeps,
-): Promise<{ token: string; visitor: Visitor } | undefined> {
+export async function findSession(request: Sent, deps: LoginDeps): Promise<Session | undefined> {
   const token = tokenIn(request, deps)
   if (token === undefined) return undefined
   // Other requests are sent by pages that refresh themselves.
   const isVisit = (request.headers['sec-fetch-mode'] ?? 'navigate') === 'navigate'
   const visitor = await deps.sessions.find(token, isVisit)
-  if (visitor?.keyId === undefined) return visitor && { token, visitor }
+  if (visitor === undefined) return undefined
+  // The token against forged requests reveals nothing of the session's token.
+  const session = { visitor, csrf: hash('sha256', `csrf ${token}`) }
+  if (visitor.keyId === undefined) return session
   const { outcome } = await deps.keyring.findById(visitor.keyId)
-  if (outcome !== 'unknown') return { token, visitor }
+  if (outcome !== 'unknown') return session
   await deps.sessions.close(token)
   deps.log.info({ role: visitor.role, by: visitor.by }, 'session.revoked')
   return undefined
-}
-
-/** The token against forged requests. It reveals nothing of the session's token. */
-export function csrfOf(token: string): string {
-  return hash('sha256', `csrf ${token}`)
 }
 
 async function findVisitor(
