@@ -1,31 +1,26 @@
 // Declares settings (their names in the environment, kinds and bounds), and reads them.
 import { readFileSync } from 'node:fs'
 
-/** A value that an operator can set in the environment. */
-export interface Setting<T> {
-  readonly env: string
-  readonly description: string
-  /** The value if the environment has none. `null` means "none". */
-  readonly fallback: T
-  /** The rule for values: the rest of the sentence "must be …". */
-  readonly bound: string
-  /** The value may contain a credential: no message ever shows the value, and `SECRETS` names the setting. */
-  readonly secret: boolean
-  /** Other variables that must be set if this one is. */
-  readonly needs: readonly string[]
-  /** Returns the value of a text, or undefined if the text breaks the rule. */
-  parse(text: string): T | undefined
-}
-
+/** A value that an operator can set in the environment, as it is declared. */
 interface Declared<T> {
   env: string
   description: string
+  /** The value if the environment has none. `null` means "none". */
   default: T
+  /** The value may contain a credential: no message ever shows the value, and `SECRETS` names the setting. */
   secret?: boolean
+  /** Other variables that must be set if this one is. */
   needs?: readonly string[]
 }
 
-function declare<T>(spec: Declared<T>, bound: string, parse: (text: string) => T | undefined): Setting<T> {
+/** A declared setting, with its rule. */
+export type Setting<T> = ReturnType<typeof declare<T>>
+
+/**
+ * @param bound the rule for values: the rest of the sentence "must be …".
+ * @param parse returns the value of a text, or undefined if the text breaks the rule.
+ */
+function declare<T>(spec: Declared<T>, bound: string, parse: (text: string) => T | undefined) {
   const { env, description, default: fallback, secret = false, needs = [] } = spec
   return { env, description, fallback, bound, secret, needs, parse }
 }
