@@ -38,10 +38,10 @@ export function startHeartbeats(redis: Redis, { base }: QueueKeys, ofKind: OfKin
   let last = { at: performance.now(), cpu: process.cpuUsage() }
 
   function cpuSinceLast(): number {
-    const [before, now] = [last, { at: performance.now(), cpu: process.cpuUsage() }]
-    last = now
-    const busyMs = (now.cpu.user + now.cpu.system - before.cpu.user - before.cpu.system) / 1000
-    return Math.round((busyMs / Math.max(now.at - before.at, 1)) * 1000) / 1000
+    const { user, system } = process.cpuUsage(last.cpu)
+    const ms = Math.max(performance.now() - last.at, 1)
+    last = { at: performance.now(), cpu: process.cpuUsage() }
+    return Math.round((user + system) / ms) / 1000
   }
 
   const risesOf = (totals: Readonly<Record<string, number>>) =>
