@@ -2,7 +2,7 @@
 import { Job, type MinimalJob, Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
-import { type IngestJob, type Lane, type LockedJob, triesMade, withHistory } from '../job/job.ts'
+import { type IngestJob, type Lane, type LockedJob, triesMade } from '../job/job.ts'
 import { openScript } from '../redis/script.ts'
 import { lockedJob } from './fetch-and-complete.ts'
 
@@ -39,7 +39,7 @@ function delayBeforeNextTry(_attempts: number, _type?: string, _error?: Error, j
 export function fetchedByBullMQ(job: Job<IngestJob>, lane: Lane, token: string): LockedJob {
   const { id = '', name, data, timestamp: enqueuedAt } = job
   const delivery = { id, name, lane, token, enqueuedAt, redelivered: job.attemptsStarted > 1 }
-  return withHistory(lockedJob(JSON.stringify(data), delivery), job)
+  return lockedJob(JSON.stringify(data), delivery, job)
 }
 
 /** Opens the locks that the workers of a lane have on jobs for `lockMs`. */

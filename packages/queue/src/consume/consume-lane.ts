@@ -130,7 +130,7 @@ export function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find'>) {
 
 /** Runs a locked job once and completes it. @throws without Redis: then the lock expires. */
 async function runJob(job: LockedJob, deps: LaneDeps): Promise<void> {
-  const { pauses, work, complete, stored } = deps
+  const { pauses, work, complete } = deps
   if (pauses.isExclusive) return putBack(job, deps)
   const isRare = job.suspect || job.attempt > TRIES
   const tried = isRare
@@ -143,5 +143,5 @@ async function runJob(job: LockedJob, deps: LaneDeps): Promise<void> {
   } catch (error) {
     return failJob(job, { failure: asError(error), final: false }, deps)
   }
-  countStored(stored, job, tried.receipts)
+  countStored(deps, job, tried.receipts)
 }

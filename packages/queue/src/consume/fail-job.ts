@@ -96,7 +96,7 @@ export async function failJob(locked: LockedJob, { failure, final }: FailedTry, 
   const { finishedOn: failedAt } = job
   deps.onFailed(failed, failure, failedAt !== undefined)
   if (failedAt === undefined) return job.updateProgress({ ...jobProgressOf(job), waitingSince: Date.now() })
-  countStored(deps.stored, locked, receipts)
+  countStored(deps, locked, receipts)
   await deps.recordFailure({ ...failed, failedAt, result: { receipts, failure: message } })
 }
 

@@ -6,13 +6,13 @@ import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import { recentLine } from '../find/recent.ts'
 import { createImports } from '../imports/imports.ts'
-import type { CompletedJob, JobResult, Lane, LockedJob } from '../job/job.ts'
-import { readHistory, withHistory } from '../job/job.ts'
+import type { CompletedJob, JobHistory, JobResult, Lane, LockedJob } from '../job/job.ts'
+import { jobProgressOf, readHistory, triesMade } from '../job/job.ts'
 import { connectLike } from '../redis/redis-connections.ts'
 import { asList, createGroupCommit, openScript } from '../redis/script.ts'
 import { createRecordClaims } from '../replies/claims.ts'
 import type { ResultBounds } from '../replies/results.ts'
-import type { Capacity, StoredCounter } from './lane-deps.ts'
+import type { Capacity, LaneOptions } from './lane-deps.ts'
 
 /** A fetch ends at this number of bytes: a larger one would block Redis and delay interactive jobs. */
 const FETCH_BYTES = { interactive: 16 * 1024 * 1024, bulk: 512 * 1024 }
@@ -49,17 +49,17 @@ function readJob(lane: Lane, token: string, fields: readonly unknown[]): LockedJ
   const [data, timestamp, started, made, stalled, progress, name, id] = fields
   const facts = { id: String(id), name: String(name), lane, token }
   const delivery = { ...facts, enqueuedAt: Number(timestamp), redelivered: Number(started) > 1 }
-  const job = lockedJob(String(data), delivery)
-  return made || stalled || progress ? withHistory(job, readHistory(made, stalled, progress)) : job
+  return lockedJob(String(data), delivery, readHistory(made, stalled, progress))
 }
 
 type Delivery = Pick<LockedJob, 'id' | 'name' | 'lane' | 'token' | 'enqueuedAt' | 'redelivered'>
 
-/** Describes a job without a history that was fetched and locked. */
-export function lockedJob(text: string, delivery: Delivery): LockedJob {
+/** Describes a job that was fetched and locked. @param text its data. */
+export function lockedJob(text: string, delivery: Delivery, history: JobHistory): LockedJob {
   const data: LockedJob['data'] = JSON.parse(text)
-  const bytes = Buffer.byteLength(text)
-  return { ...delivery, data, digests: digestsOf(data, text), bytes, attempt: 1, suspect: false, progress: {} }
+  const content = { data, digests: digestsOf(data, text), bytes: Buffer.byteLength(text) }
+  const suspect = history.stalledCounter > 0
+  return { ...delivery, ...content, attempt: triesMade(history) + 1, suspect, progress: jobProgressOf(history) }
 }
 
 /** A job's threads are its last field: see `jobEntry`. JSON strings escape quotation marks. */
@@ -100,9 +100,9 @@ export function createComplete(redis: Redis, keys: QueueKeys, bounds: ResultBoun
 }
 
 /** Counts the threads of a job that were stored, and did not count when the job failed before. */
-export function countStored(counter: StoredCounter, { progress }: LockedJob, receipts: JobResult['receipts']): void {
+export function countStored({ stored }: LaneOptions, { progress }: LockedJob, receipts: JobResult['receipts']): void {
   for (const [place, receipt] of receipts.entries()) {
-    if (receipt && !progress.counted?.includes(place)) counter.inc({ outcome: receipt.source.outcome })
+    if (receipt && !progress.counted?.includes(place)) stored.inc({ outcome: receipt.source.outcome })
   }
 }
 

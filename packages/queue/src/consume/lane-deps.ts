@@ -33,7 +33,7 @@ export interface LaneOptions {
   beforeFinalFailure: (job: FetchedJob) => Promise<Away | undefined>
   onFailed: (job: FetchedJob, failure: Error, final: boolean) => void
   /** Counts each thread once that was stored, when its job has completed or failed for good. */
-  stored: StoredCounter
+  stored: { inc(labels: { outcome: Outcome }): void }
   onError: (error: Error) => void
 }
 
@@ -58,9 +58,4 @@ export interface Capacity {
   bytes: number
   /** The worker has no job of the lane, so it may fetch one that exceeds the bytes. */
   isEmpty: boolean
-}
-
-/** Counts threads by the outcome for their source. */
-export interface StoredCounter {
-  inc(labels: { outcome: Outcome }): void
 }

@@ -150,12 +150,6 @@ export function triesMade(job: JobHistory): number {
   return job.attemptsMade + Math.min(job.stalledCounter, 1) + crashes - earlier
 }
 
-/** Describes a job that was delivered before. */
-export function withHistory(job: LockedJob, history: JobHistory): LockedJob {
-  const suspect = history.stalledCounter > 0
-  return { ...job, attempt: triesMade(history) + 1, suspect, progress: jobProgressOf(history) }
-}
-
 /** Counts them as people see them: at most `TRIES`, which crashes may exceed. */
 export function triesShown(job: JobHistory): number {
   return Math.min(triesMade(job), TRIES)
