@@ -136,7 +136,6 @@ await runUntilStopped({
       connections: http.connections,
       bodyBytes: bodyMemory.taken,
       spillBytes: spillSpace.taken,
-      load: enqueuer.load,
       queueState,
     })
     const read = () => readApi(metrics, problems.byTenant, queueState)

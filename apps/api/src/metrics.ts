@@ -1,6 +1,6 @@
 // Declares the metrics of the API, and samples those that are read when Prometheus asks.
 import { type MetricsOf, metric, mongoMetrics, type openMetrics, SECONDS, totalsOf } from '@sluice/ops'
-import { type Enqueuer, LANES, peaksOf, type QueueState, type Reading } from '@sluice/queue'
+import { LANES, peaksOf, type QueueState, type Reading } from '@sluice/queue'
 
 /** The metrics of an API replica. */
 export const apiMetrics = {
@@ -74,16 +74,15 @@ export type ApiMetrics = MetricsOf<typeof apiMetrics>
 const OWN_GAUGES = ['awaitedJobs', 'connections', 'bodyBytes', 'spillBytes'] as const
 
 interface SampledApi extends Record<(typeof OWN_GAUGES)[number], () => number> {
-  load: Enqueuer['load']
   queueState: () => Promise<QueueState>
 }
 
 /** Has the gauges of an API replica read at each scrape. */
 export function sampleApi({ metrics, sample }: ReturnType<typeof openMetrics<typeof apiMetrics>>, api: SampledApi) {
   for (const name of OWN_GAUGES) sample([metrics[name]], () => metrics[name].set(api[name]()))
-  sample([metrics.queueBytes], async () => metrics.queueBytes.set((await api.load()).bytes))
-  sample([metrics.jobs, metrics.threads, metrics.oldestJob, metrics.paused], async () => {
-    const { queued, paused } = await api.queueState()
+  sample([metrics.queueBytes, metrics.jobs, metrics.threads, metrics.oldestJob, metrics.paused], async () => {
+    const { queued, paused, bytes } = await api.queueState()
+    metrics.queueBytes.set(bytes)
     for (const { lane, state, jobs, threads, oldestMs } of queued) {
       metrics.jobs.set({ lane, state }, jobs)
       metrics.threads.set({ lane, state }, threads)

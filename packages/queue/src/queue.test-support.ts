@@ -16,6 +16,7 @@ import { type ConsumerOptions, createConsumer } from './consume/consume.ts'
 import { createComplete } from './consume/fetch-and-complete.ts'
 import { createEnqueuer, type JobInput, nameJob } from './enqueue/enqueue.ts'
 import type { CompletedJob, Failure, IngestJob, Lane } from './job/job.ts'
+import { asList } from './redis/script.ts'
 import type { ResultBounds } from './replies/results.ts'
 
 /** Makes a function that adds a job and returns its first stamp. */
@@ -113,4 +114,18 @@ export async function loadBullMQ(): Promise<typeof import('bullmq')> {
   const manifest = JSON.parse(await readFile(join(folder, 'node_modules/bullmq/package.json'), 'utf8'))
   console.log(`Compared with BullMQ ${manifest.version}`)
   return createRequire(join(folder, 'main.js'))('bullmq')
+}
+
+/** Makes a function that returns the load of the whole queue. */
+export function createReadLoad(redis: Redis, { base }: QueueKeys) {
+  const totals = "local all = redis.call('HGET', KEYS[1], 'all') return all and {cmsgpack.unpack(all)} or {}"
+  return async () => {
+    const [threads = 0, bytes = 0, interactive = 0, , drained = 0] = asList(await redis.eval(totals, 1, `${base}load`))
+    return {
+      threads: Number(threads),
+      bytes: Number(bytes),
+      interactive: Number(interactive),
+      drained: Number(drained),
+    }
+  }
 }

@@ -5,7 +5,7 @@ import type { Redis } from 'ioredis'
 import { openQueue, type QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import { type IngestJob, JOB_OPTIONS, type Lane } from '../job/job.ts'
 import { createLoadCopy } from '../load/load-copy.ts'
-import { type Caller, createReadLoad, type QueueBounds, type Quota } from '../load/queue-load.ts'
+import type { Caller, QueueBounds, Quota } from '../load/queue-load.ts'
 import { AcceptanceUnknownError, QueueFullError, QueueUnavailableError, refusalByRedis } from '../load/refusals.ts'
 import { serverOf } from '../redis/primary.ts'
 import { createSilence } from '../redis/redis-connections.ts'
@@ -127,7 +127,6 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
 
   return {
     queues: { interactive: openQueue(keys, 'interactive', redis), bulk: openQueue(keys, 'bulk', redis) },
-    load: createReadLoad(redis, keys),
     charge,
     /** Returns whether jobs can be added: Redis is connected and has confirmed what it was sent. */
     isAnswering,

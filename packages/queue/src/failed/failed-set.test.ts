@@ -10,12 +10,12 @@ import { PartlyStoredError } from '../consume/fail-job.ts'
 import { createFetchJobs } from '../consume/fetch-and-complete.ts'
 import { createImports } from '../imports/imports.ts'
 import { type Lane, newJobId, TRIES } from '../job/job.ts'
-import { createReadLoad } from '../load/queue-load.ts'
 import {
   completed,
   consume,
   createCompleteJobs,
   createJobAdder,
+  createReadLoad,
   failedAt,
   tenantThreads,
 } from '../queue.test-support.ts'

@@ -71,11 +71,6 @@ local function release(base, jobs)
   end
   writeLoad(base, load)
 end
---part read
--- Returns the totals of the load.
---include load.lua
-local load = readLoad(KEYS[1], {})
-return {load.threads, load.bytes, load.i, load.drained}
 --part tenants
 -- Finds tenants with threads in the load. ARGV: cursor, number of fields to look at. Returns the next cursor, and tenant
 -- and threads of each.

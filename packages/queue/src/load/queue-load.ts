@@ -36,15 +36,6 @@ export interface Caller {
   quota?: Quota
 }
 
-/** Makes a function that returns the load of the whole queue. */
-export function createReadLoad(redis: Redis, { base }: QueueKeys): () => Promise<Omit<Totals, 'drainedInteractive'>> {
-  const read = openScript(redis, new URL('./load.lua#read', import.meta.url))
-  return async () => {
-    const [threads = 0, bytes = 0, interactive = 0, drained = 0] = asList(await read(base)).map(Number)
-    return { threads, bytes, interactive, drained }
-  }
-}
-
 /** Jobs that one call checks, in 0.5 ms: 200,000 in half an hour, at a call every five seconds. */
 const JOBS_AT_ONCE = 500
 

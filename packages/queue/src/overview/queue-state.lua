@@ -1,6 +1,6 @@
 -- Counts the jobs and threads of a lane by state, and finds the age of the oldest job of each, in some 0.1 ms, or 2 ms
 -- at most. KEYS: the queue's base. ARGV: the beginning of the lane's keys, the interactive lane's, the lane. Returns
--- who paused the lane (JSON, '' unless it is paused), then jobs, threads and age (ms, 0 without a job) for each: waiting,
+-- who paused the lane (JSON, '' unless it is paused), the bytes of the whole load, then jobs, threads and age (ms, 0 without a job) for each: waiting,
 -- delayed, active, failed.
 --include ../load/load.lua#release
 --include ../bullmq-layout/jobs.lua#inspect
@@ -49,7 +49,7 @@ local inLoad = lane == ARGV[2] and load.i or load.threads - load.i
 local failed = counts.failed > 0 and redis.call('HGET', base .. 'load', 'failed:' .. lane) or 0
 local threads = {active = threadsOf(counts.active, active), delayed = threadsOf(counts.delayed, delayed), failed = failed}
 threads.waiting = counts.waiting > 0 and math.max(inLoad - threads.active - threads.delayed, 0) or 0
-local reply = {isPaused(lane) and (redis.call('HGET', base .. 'paused', ARGV[3]) or '{}') or ''}
+local reply = {isPaused(lane) and (redis.call('HGET', base .. 'paused', ARGV[3]) or '{}') or '', load.bytes}
 for _, state in ipairs({'waiting', 'delayed', 'active', 'failed'}) do
   reply[#reply + 1] = counts[state]
   reply[#reply + 1] = threads[state]

@@ -80,14 +80,14 @@ it('reports commands, scripts by their names, and the codes of errors, each once
     },
     errors: { inc: ({ code }) => reported.at(-1)?.push(code) },
   })
-  const read = openScript(redis, new URL('../load/load.lua#read', import.meta.url))
-  const early = [redis.get('key'), read('{a queue of its own}:')]
+  const read = openScript(redis, new URL('../load/load.lua#tenants', import.meta.url))
+  const early = [redis.get('key'), read('{a queue of its own}:', 0, 1)]
   assert.notEqual(redis.status, 'ready')
   await once(redis, 'ready')
   await Promise.all(early)
-  await read('{a queue of its own}:')
+  await read('{a queue of its own}:', 0, 1)
   await assert.rejects(redis.setbit('key', -1, 1))
   // Those of connecting are in no order.
   const own = reported.filter(([name]) => !['hello', 'info', 'client'].includes(name ?? ''))
-  assert.deepEqual(own, [['get'], ['load#read'], ['load#read'], ['setbit', 'ERR']])
+  assert.deepEqual(own, [['get'], ['load#tenants'], ['load#tenants'], ['setbit', 'ERR']])
 })
