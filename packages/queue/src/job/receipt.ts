@@ -1,12 +1,7 @@
 // The result of a job as it crosses Redis: a receipt for each thread. Receipt and request together make the answer.
 import type { Outcome, QuoteAnswer, Thread, ThreadAnswer, Votes } from '@sluice/contract'
 import { effectiveScore, MESSAGE } from '@sluice/contract'
-import type { JobResult, Receipt } from './job.ts'
-
-/** Reads a result that this package wrote. */
-export function parseResult(text: string): JobResult {
-  return JSON.parse(text)
-}
+import type { Receipt } from './job.ts'
 
 const LETTERS = { created: 'c', updated: 'u', unchanged: '=' } as const
 const OUTCOMES: Record<string, Outcome> = { c: 'created', u: 'updated', '=': 'unchanged' }

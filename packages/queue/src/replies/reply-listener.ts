@@ -3,7 +3,6 @@ import { setTimeout as delay, setImmediate } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import type { JobResult } from '../job/job.ts'
-import { parseResult } from '../job/receipt.ts'
 import { AcceptanceUnknownError } from '../load/refusals.ts'
 import { serverOf } from '../redis/primary.ts'
 import type { Results } from './results.ts'
@@ -80,7 +79,7 @@ export function openReplyListener(replica: string, keys: QueueKeys, reader: Redi
     for (let at = 0; at < fields.length; at += 2) {
       const [jobId = '', result = ''] = fields.slice(at, at + 2)
       if (result === '') large.push(jobId)
-      else settle(jobId, parseResult(result))
+      else settle(jobId, JSON.parse(result))
     }
     if (large.length > 0) await lookUp(large)
   }

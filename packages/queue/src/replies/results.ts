@@ -2,7 +2,6 @@
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import type { IngestJob, JobResult } from '../job/job.ts'
-import { parseResult } from '../job/receipt.ts'
 import { asList, openScript } from '../redis/script.ts'
 
 /** How long results stay, and how many bytes of Redis they may use. */
@@ -38,7 +37,7 @@ export function createResults(redis: Redis, { base, jobs }: QueueKeys) {
         const found = asList(await find(base, jobs.interactive, jobs.bulk, ...some))
         for (const [at, id] of some.entries()) {
           const text = found[at]
-          if (typeof text === 'string') results.set(id, text === '' ? undefined : parseResult(text))
+          if (typeof text === 'string') results.set(id, text === '' ? undefined : JSON.parse(text))
         }
       }
       return results
@@ -51,18 +50,19 @@ export function createResults(redis: Redis, { base, jobs }: QueueKeys) {
      */
     async retainResult(jobId: string, data = ''): Promise<JobResult | undefined> {
       const result = String(await retain(base, jobId, data, RETAINED_MS, jobs.interactive, jobs.bulk))
-      return result === '' ? undefined : parseResult(result)
+      return result === '' ? undefined : JSON.parse(result)
     },
     /** Returns the result of a job that is done and has this claim: see `claimName`. */
     async findClaimed(claim: string, jobId: string): Promise<JobResult | undefined> {
       const [claimedBy, result] = await redis.hmget(`${base}claim:${claim}`, 'job', 'result')
-      return claimedBy === jobId && typeof result === 'string' ? parseResult(result) : undefined
+      return claimedBy === jobId && typeof result === 'string' ? JSON.parse(result) : undefined
     },
     /** Returns a retained result with the job's payload, and when (ms since 1970) and at which try the job completed. */
     async findRetained(jobId: string) {
-      const { result, data, at, attempts } = await redis.hgetall(`${base}retained:${jobId}`)
-      if (result === undefined || data === undefined) return undefined
-      return { result: parseResult(result), data, at: Number(at), attempts: Number(attempts) }
+      const { result: text, data, at, attempts } = await redis.hgetall(`${base}retained:${jobId}`)
+      if (text === undefined || data === undefined) return undefined
+      const result: JobResult = JSON.parse(text)
+      return { result, data, at: Number(at), attempts: Number(attempts) }
     },
   }
 }
