@@ -1,7 +1,7 @@
 // Spans, made by hand with OpenTelemetry's API, which does nothing until `openTracing` sends them to a collector. The SDK
 // is loaded only if the settings name one.
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Attributes, Context, Link, Span } from '@opentelemetry/api'
+import type { Attributes, Link, Span } from '@opentelemetry/api'
 import { isSpanContextValid, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
 import { setting } from './settings.ts'
 
@@ -22,12 +22,9 @@ export function startSpan(name: string, parent: string | undefined, { links = []
     const context = spanContextOf(link)
     return context === undefined ? [] : [{ context }]
   })
-  return trace.getTracer('sluice').startSpan(name, { ...options, links: contexts }, contextOf(parent))
-}
-
-function contextOf(traceparent: string | undefined): Context {
-  const parent = spanContextOf(traceparent)
-  return parent === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, parent)
+  const from = spanContextOf(parent)
+  const context = from === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, from)
+  return trace.getTracer('sluice').startSpan(name, { ...options, links: contexts }, context)
 }
 
 function spanContextOf(traceparent = '') {
