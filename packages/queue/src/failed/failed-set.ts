@@ -15,7 +15,7 @@ import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import { importBounds, progressOf } from '../imports/imports.ts'
 import type { Failure, IngestJob, Lane } from '../job/job.ts'
-import { FAILED_KEPT_S, isJobId, LANES, readHistory, triesShown } from '../job/job.ts'
+import { isJobId, LANES, readHistory, triesShown } from '../job/job.ts'
 import { asList, openScript } from '../redis/script.ts'
 import { longestPieceOf, reasonGroupOf, SHOWN_REASON } from './reasons.ts'
 import { readTries } from './tries.ts'
@@ -203,6 +203,8 @@ function newestFirst(one: FailedJobPlace, other: FailedJobPlace): number {
 /** Receives the id of each failed job that was evicted. */
 export type OnEvicted = (jobId: string) => void
 
+const FAILED_KEPT_MS = 30 * 24 * 60 * 60 * 1000
+
 /**
  * Makes a function that records a failed job with its result, and evicts the oldest ones beyond their bound. A job that
  * was retried or discarded meanwhile stays as it is, so the function may be called again.
@@ -212,7 +214,7 @@ export type OnEvicted = (jobId: string) => void
 export function createRecordFailure(redis: Redis, keys: QueueKeys, failedBytes: number, onEvicted: OnEvicted) {
   const { base, jobs } = keys
   const record = openScript(redis, new URL('./failed-set.lua#record', import.meta.url))
-  const bounds = [FAILED_KEPT_S * 1000, failedBytes, jobs.interactive, jobs.bulk, ...importBounds()]
+  const bounds = [FAILED_KEPT_MS, failedBytes, jobs.interactive, jobs.bulk, ...importBounds()]
   return async (job: Failure): Promise<void> => {
     const { id, lane, data, failedAt, result } = job
     const ofImport = data.import === undefined ? ['', ''] : [data.import.id, progressOf(job)]

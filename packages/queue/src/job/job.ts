@@ -44,9 +44,6 @@ export const LANES: readonly Lane[] = ['interactive', 'bulk']
 /** Tries that a job gets before it fails for good, crashes of its worker included. */
 export const TRIES = 5
 
-/** How long failed jobs are kept. */
-export const FAILED_KEPT_S = 30 * 24 * 60 * 60
-
 /** BullMQ's options. The consumer counts tries itself: a job that is retried by hand gets a full set of new ones. */
 export const JOB_OPTIONS = JSON.stringify({ attempts: Number.MAX_SAFE_INTEGER, backoff: { type: 'tries' } })
 
