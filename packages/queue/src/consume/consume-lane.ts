@@ -1,9 +1,9 @@
 // Fetches the jobs of one lane, runs each, and completes it.
 import { setTimeout as delay } from 'node:timers/promises'
 import { Job } from 'bullmq'
-import { type IngestJob, type Lane, type LockedJob, TRIES } from '../job/job.ts'
+import type { IngestJob, Lane, LockedJob } from '../job/job.ts'
 import { createLocks, fetchedByBullMQ, openWorker } from './bullmq-worker.ts'
-import { asError, failJob, handleFailedTry, putBack, startSweeps, tryWithCare } from './fail-job.ts'
+import { asError, failJob, putBack, startSweeps, tryJob } from './fail-job.ts'
 import { countStored, createBlockingWait, createFetchJobs } from './fetch-and-complete.ts'
 import type { Capacity, LaneDeps } from './lane-deps.ts'
 
@@ -130,16 +130,12 @@ export function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find'>) {
 
 /** Runs a locked job once and completes it. @throws without Redis: then the lock expires. */
 async function runJob(job: LockedJob, deps: LaneDeps): Promise<void> {
-  const { pauses, work, complete } = deps
-  if (pauses.isExclusive) return putBack(job, deps)
-  const isRare = job.suspect || job.attempt > TRIES
-  const tried = isRare
-    ? await tryWithCare(job, deps)
-    : await work(job).catch((error) => handleFailedTry(job, error, deps))
+  if (deps.pauses.isExclusive) return putBack(job, deps)
+  const tried = await tryJob(job, deps)
   if ('away' in tried) return putBack(job, deps)
   if ('failure' in tried) return failJob(job, tried, deps)
   try {
-    await complete({ ...job, result: { receipts: tried.receipts } })
+    await deps.complete({ ...job, result: { receipts: tried.receipts } })
   } catch (error) {
     return failJob(job, { failure: asError(error), final: false }, deps)
   }

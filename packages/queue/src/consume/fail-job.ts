@@ -2,11 +2,11 @@
 // did not live to do for jobs that failed for good.
 import type { FailedThread } from '@sluice/contract'
 import { UnrecoverableError } from 'bullmq'
-import type { FetchedJob, JobProgress, Lane, LockedJob, Receipt } from '../job/job.ts'
+import type { JobProgress, Lane, LockedJob, Receipt } from '../job/job.ts'
 import { jobProgressOf, TRIES, triesShown } from '../job/job.ts'
 import { asList, openScript } from '../redis/script.ts'
 import { countStored } from './fetch-and-complete.ts'
-import type { Away, FailedTry, LaneDeps, LaneOptions, Worked } from './lane-deps.ts'
+import type { Away, FailedTry, LaneDeps, Worked } from './lane-deps.ts'
 
 /** Some of a job's threads could not be stored; the others were. Its stack is that of the first thread's error. */
 export class PartlyStoredError extends Error {
@@ -30,12 +30,36 @@ export class PartlyStoredError extends Error {
 /** After this number of crashes in `beforeFinalFailure`, a job fails without that handler. */
 const MAX_HANDLER_CRASHES = 5
 
+const LOST_TRY = `gave up after ${TRIES} tries; the last one crashed or froze its worker`
+
+/** Tries a job. One that may crash its worker runs exclusively. */
+export function tryJob(job: LockedJob, deps: LaneDeps): Promise<Worked | FailedTry> {
+  if (!job.suspect) return tryOnce(job, deps)
+  return deps.pauses.runExclusively(
+    () => deps.othersDone(job),
+    () => tryCounted(job, deps),
+  )
+}
+
+function tryOnce(job: LockedJob, deps: LaneDeps): Promise<Worked | FailedTry> {
+  if (job.attempt > TRIES) return handleFailedTry(job, new Error(LOST_TRY), deps)
+  return deps.work(job).catch((error) => handleFailedTry(job, error, deps))
+}
+
+/** Counts a try as a crash until it ends. */
+async function tryCounted(suspect: LockedJob, deps: LaneDeps): Promise<Worked | FailedTry> {
+  const { crashes = 0, ...others } = suspect.progress
+  const job = await deps.find(suspect.id)
+  await job?.updateProgress({ ...others, crashes: crashes + 1 })
+  try {
+    return await tryOnce(suspect, deps)
+  } finally {
+    await job?.updateProgress({ ...others, crashes })
+  }
+}
+
 /** Handles a try that threw: the job gets another try or, unless the store is away, fails for good. */
-export async function handleFailedTry(
-  job: FetchedJob,
-  thrown: unknown,
-  deps: Pick<LaneOptions, 'beforeFinalFailure' | 'onError'>,
-): Promise<FailedTry | Away> {
+async function handleFailedTry(job: LockedJob, thrown: unknown, deps: LaneDeps): Promise<FailedTry | Away> {
   const failure = asError(thrown)
   if (job.attempt < TRIES) return { failure, final: false }
   try {
@@ -45,28 +69,6 @@ export async function handleFailedTry(
     deps.onError(asError(error))
   }
   return { failure, final: true }
-}
-
-const LOST_TRY = `gave up after ${TRIES} tries; the last one crashed or froze its worker`
-
-/** Tries a job that may crash its worker: exclusively, and counted as a crash until the try ends. */
-export function tryWithCare(suspect: LockedJob, deps: LaneDeps): Promise<Worked | FailedTry> {
-  const { pauses, othersDone, find, work } = deps
-  async function tryOnce(): Promise<Worked | FailedTry> {
-    if (suspect.attempt > TRIES) return handleFailedTry(suspect, new Error(LOST_TRY), deps)
-    return work(suspect).catch((error) => handleFailedTry(suspect, error, deps))
-  }
-  async function tryCounted(): Promise<Worked | FailedTry> {
-    const { crashes = 0, ...others } = suspect.progress
-    const job = await find(suspect.id)
-    await job?.updateProgress({ ...others, crashes: crashes + 1 })
-    try {
-      return await tryOnce()
-    } finally {
-      await job?.updateProgress({ ...others, crashes })
-    }
-  }
-  return suspect.suspect ? pauses.runExclusively(() => othersDone(suspect), tryCounted) : tryOnce()
 }
 
 /** Returns a job to the waiting ones, without the loss of a try: the store is away or another job runs exclusively. */
