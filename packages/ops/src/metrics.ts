@@ -7,13 +7,7 @@ import about from '../package.json' with { type: 'json' }
 export const VERSION = about.version
 
 /** A metric as it is declared. */
-export interface DeclaredMetric<M> {
-  readonly type: 'counter' | 'gauge' | 'histogram'
-  readonly name: string
-  readonly help: string
-  readonly labels: readonly string[]
-  open(registry: Registry): M
-}
+type DeclaredMetric<M> = ReturnType<typeof declare<string, M>>
 
 interface About<L extends string> {
   /** By Prometheus's conventions: a base unit, and `_total` for a counter. */
@@ -25,10 +19,10 @@ interface About<L extends string> {
 type Options<L extends string> = { name: string; help: string; labelNames: readonly L[]; registers: Registry[] }
 
 function declare<L extends string, M>(
-  type: DeclaredMetric<M>['type'],
+  type: 'counter' | 'gauge' | 'histogram',
   { name, help, labels = [] }: About<L>,
   create: (options: Options<L>) => M,
-): DeclaredMetric<M> {
+) {
   const open = (registry: Registry) => create({ name, help, labelNames: labels, registers: [registry] })
   return { type, name, help, labels, open }
 }
