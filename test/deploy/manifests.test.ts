@@ -78,6 +78,29 @@ test('each pod ends after its preStop and SHUTDOWN_GRACE_SECONDS, and starts wit
   }
 })
 
+test('pods obey the policy `restricted`, and can write to /tmp alone', () => {
+  const manifests = Object.keys(MANIFESTS).flatMap((path) => parse(read(path)))
+  const deployments = manifests.filter(({ kind }) => kind === 'Deployment') as unknown as Deployment[]
+  assert.equal(deployments.length, 6)
+  for (const pod of deployments.map(({ spec }) => spec.template.spec)) {
+    assert.equal(pod.automountServiceAccountToken, false)
+    assert.partialDeepStrictEqual(pod.securityContext, {
+      runAsNonRoot: true,
+      seccompProfile: { type: 'RuntimeDefault' },
+    })
+    for (const field of ['hostNetwork', 'hostPID', 'hostIPC', 'initContainers']) assert.ok(!(field in pod), field)
+    for (const { name, ...volume } of pod.volumes)
+      assert.match(Object.keys(volume).join(), /^(emptyDir|secret|configMap)$/, name)
+    const writable = pod.volumes.filter((volume) => 'emptyDir' in volume).map(({ name }) => name)
+    for (const { securityContext, ports, volumeMounts } of pod.containers) {
+      assert.deepEqual(securityContext, LEAST_RIGHTS)
+      for (const port of ports) assert.ok(!('hostPort' in port), JSON.stringify(port))
+      const paths = volumeMounts.filter(({ name }) => writable.includes(name)).map(({ mountPath }) => mountPath)
+      assert.deepEqual(paths, ['/tmp'])
+    }
+  }
+})
+
 test.skipIf(!hasHelm)('the chart refuses values that it does not know or that it sets itself', () => {
   helm(['lint', 'deploy/helm/sluice', '--kube-version', KUBERNETES])
   for (const [value, message] of [
@@ -92,10 +115,22 @@ test.skipIf(!hasHelm)('the chart refuses values that it does not know or that it
   }
 })
 
+const LEAST_RIGHTS = { readOnlyRootFilesystem: true, allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } }
+
 interface Deployment {
-  spec: { template: { spec: { terminationGracePeriodSeconds: number; containers: [Container] } } }
+  spec: { template: { spec: Pod } }
+}
+interface Pod {
+  terminationGracePeriodSeconds: number
+  automountServiceAccountToken: boolean
+  securityContext: object
+  volumes: { name: string }[]
+  containers: [Container]
 }
 interface Container {
+  securityContext: object
+  ports: object[]
+  volumeMounts: { name: string; mountPath: string }[]
   command: string[]
   env: { name: string; value: string }[]
   lifecycle?: { preStop: { sleep: { seconds: number } } }
