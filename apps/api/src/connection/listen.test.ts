@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
-import { type TestContext, test } from 'vitest'
+import { type TestContext, test, vi } from 'vitest'
 import { bodyChunks } from '../body/body-chunks.ts'
 import { createBudget, readBody } from '../body/read-body.ts'
 import { ProblemError } from '../request/problem-error.ts'
@@ -308,4 +308,31 @@ test('a caller that waits for each answer is served on, however much waits to be
     await until(socket, /done/)
     socket.write(GET)
   }
+})
+
+test('a server that stops serves on, unless nobody is connected and nobody called for five seconds', async (t) => {
+  vi.useFakeTimers({ toFake: ['performance'] })
+  t.onTestFinished(() => void vi.useRealTimers())
+  const http = await listen((_, response) => void response.end(), { port: 0, host: '127.0.0.1' })
+  t.onTestFinished(() => http.close())
+  const next = () => Promise.race([http.linger(1_000).then(() => 'stops'), setImmediate('serves on')])
+  assert.equal(await next(), 'stops')
+
+  const socket = connect(http.port, '127.0.0.1').resume()
+  socket.write(GET)
+  while (http.connections() === 0) await setImmediate()
+  assert.equal(await next(), 'serves on')
+  await once(socket, 'data')
+  vi.advanceTimersByTime(60_000)
+  assert.equal(await next(), 'serves on')
+  socket.destroy()
+  while (http.connections() > 0) await setImmediate()
+  assert.equal(await next(), 'stops')
+
+  await (await fetch(`http://127.0.0.1:${http.port}`, { headers: { connection: 'close' } })).text()
+  while (http.connections() > 0) await setImmediate()
+  vi.advanceTimersByTime(5_000)
+  assert.equal(await next(), 'serves on')
+  vi.advanceTimersByTime(1)
+  assert.equal(await next(), 'stops')
 })
