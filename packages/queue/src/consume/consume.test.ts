@@ -10,6 +10,7 @@ import { consume } from '../queue.test-support.ts'
 import { connectRetrying } from '../redis/redis-connections.ts'
 import { createResults } from '../replies/results.ts'
 import type { ConsumerOptions } from './consume.ts'
+import { createFetchJobs } from './fetch-and-complete.ts'
 
 const RECEIPT = {
   source: { outcome: 'created', wordCount: 1, createdAt: '2024-05-01T00:00:00.000Z' },
@@ -39,6 +40,8 @@ async function setUp(t: TestContext) {
     onCall()
   }
   return {
+    redis,
+    keys,
     calls,
     errors,
     failures,
@@ -298,4 +301,34 @@ it('names the jobs that it has had for longer than a time', async (t) => {
   assert.deepEqual(consumer.lockedFor(60_000), [])
   finish('a')
   await called('end a 1')
+})
+
+it('reports retries, failures and stalled jobs by the events of BullMQ, and no successful jobs', async (t) => {
+  const { add, consume, called, redis, keys, queue, note, results } = await setUp(t)
+  await add('stalls')
+  const lockAndDie = createFetchJobs(redis, keys, 'killed', 1)
+  const { jobs } = await lockAndDie('interactive', 'token', { jobs: 1, bytes: 1_000_000, isEmpty: true }, Date.now())
+  assert.deepEqual(
+    jobs.map(({ id }) => id),
+    ['stalls'],
+  )
+  await add('succeeds')
+  await add('is retried', { atm: 3 })
+  await add('fails', FOUR_FAILED)
+  consume({
+    async work({ id, attempt }) {
+      note(`${id} ${attempt}`)
+      if (id === 'is retried' || id === 'fails') throw new Error('no')
+      return { receipts: [RECEIPT] }
+    },
+  })
+  await called('failed is retried')
+  await called('stalls 2')
+  const done = ['succeeds', 'fails', 'stalls']
+  while ((await results.find(done)).size < done.length) await new Promise(setImmediate)
+  const entries = await redis.xrange(queue.toKey('events'), '-', '+')
+  const events = entries
+    .map(([, [, event, , id]]) => `${id}: ${event}`)
+    .filter((event) => !event.endsWith(': progress'))
+  assert.deepEqual(events.sort(), ['fails: failed', 'is retried: delayed', 'stalls: stalled', 'stalls: waiting'])
 })
