@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { EventEmitter } from 'node:events'
 import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
-import { NO_PREFERENCES } from '@sluice/contract'
+import { NO_PREFERENCES, type SourcePage } from '@sluice/contract'
 import { test } from 'vitest'
 import { createBudget } from '../body/read-body.ts'
 import { createRequestSignals } from '../request/middleware.ts'
@@ -15,13 +15,13 @@ const ID = 'x'.repeat(24)
 function setUp() {
   const graceOver = new AbortController()
   const signalOf = createRequestSignals(graceOver.signal)
-  const begun: { end(): void; gone: AbortSignal }[] = []
+  const begun: { end(page?: SourcePage): void; gone: AbortSignal }[] = []
   const handler = getSource({
     readSpace: createBudget({ maxBytes: 4, tenantShare: 0.5 }),
     bodyMemory: createBudget({ maxBytes: 1_000, tenantShare: 1 }),
     readSource: (_tenant, _id, _query, gone) =>
       new Promise((resolve, reject) => {
-        begun.push({ end: () => resolve(undefined), gone })
+        begun.push({ end: resolve, gone })
         gone.addEventListener('abort', () => reject(new Error('aborted')))
       }),
   })
@@ -75,4 +75,17 @@ test('a read that goes on at the end of the grace time is answered 503', async (
   const { answer } = read('acme')
   endGrace()
   await assert.rejects(answer, isProblem('stopping'))
+})
+
+test('answers that wait to be read have a bound of memory, beyond which a read gets a 503', async () => {
+  const { begun, read } = setUp()
+  const page: SourcePage = JSON.parse(`{"source":{},"quotes":[{"text":"${'x'.repeat(600)}"}]}`)
+  const [first, second] = [read('acme'), read('globex')]
+  for (const { end } of begun) end(page)
+  await first.answer
+  await assert.rejects(second.answer, isProblem('overloaded'))
+  first.hangUp()
+  const later = read('globex')
+  begun.at(-1)?.end(page)
+  await later.answer
 })

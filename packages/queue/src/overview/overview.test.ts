@@ -200,3 +200,16 @@ test('a process without a sign of life for ten minutes is forgotten, and the has
     ['worker'],
   )
 })
+
+test('of more than 500 processes the one that was silent for longest is forgotten', async (t) => {
+  const { start, redis, keys, overview } = await open(t)
+  const [seconds] = await redis.time()
+  const now = Number(seconds) * 1000
+  const names = Array.from({ length: 500 }, (_, at) => `process-${at}`)
+  await redis.zadd(`${keys.base}processes`, ...names.flatMap((name, at) => [now - at, name]))
+  const about = JSON.stringify({ kind: 'worker', startedAt: new Date(now).toISOString() })
+  await redis.hset(`${keys.base}processes:about`, Object.fromEntries(names.map((name) => [name, about])))
+  await start('api', () => ({}))
+  const ids = (await overview()).processes.map(({ id }) => id)
+  assert.deepEqual([ids.length, ids.includes('process-498'), ids.includes('process-499')], [500, true, false])
+})
