@@ -4,7 +4,10 @@ import { assertStored } from '../support/assert-stored.ts'
 import { statusesOf } from '../support/ledger.ts'
 import { openQueue } from '../support/open-queue.ts'
 import { postSteadily } from '../support/post-steadily.ts'
+import { aThread, postThread } from '../support/post-thread.ts'
 import { startSluice } from '../support/start-sluice.ts'
+import { openTcpProxy } from '../support/tcp-proxy.ts'
+import { until } from '../support/until.ts'
 import { untilStoppedWith } from '../support/until-stopped-with.ts'
 
 /** The fewest jobs that the worker has locked when it is told to stop. */
@@ -32,4 +35,24 @@ test(`a stopping worker with ${ACTIVE} active jobs finishes them and exits 0, an
   const redelivered = [...stopped.log, ...other.log].filter(({ attempt }) => typeof attempt === 'number' && attempt > 1)
   assert.deepEqual(redelivered, [], 'a job stalled')
   await assertStored(sluice.db, posted)
+})
+
+test('a worker leaves the jobs that it could not finish in its grace time to other workers', async (t) => {
+  const sluice = await startSluice(t, { workers: 0 })
+  const { queue, drained, expireLocks } = openQueue(t, sluice.settings)
+  const mongodb = await openTcpProxy(t, sluice.settings.MONGODB_URL ?? '')
+  const stopped = await sluice.startWorker({ MONGODB_URL: mongodb.url, SHUTDOWN_GRACE_SECONDS: '1' })
+  mongodb.freeze()
+  const posts = Array.from({ length: 5 }, () => postThread(sluice, aThread()))
+  await until('a job to be locked', async () => (await queue.getActiveCount()) > 0)
+  stopped.signal('SIGTERM')
+  assert.deepEqual(await stopped.ended, { code: 1, signal: null })
+  assert.notEqual(await queue.getActiveCount(), 0)
+
+  await expireLocks()
+  await sluice.startWorker()
+  const posted = await Promise.all(posts)
+  await drained()
+  assert.deepEqual(statusesOf(posted), [200])
+  await assertStored(sluice.db, posted, { afterCrash: true })
 })
