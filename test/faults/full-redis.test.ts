@@ -7,6 +7,7 @@ import { openQueue } from '../support/open-queue.ts'
 import { aThread, type Posted, postThread } from '../support/post-thread.ts'
 import { openPrivateServer, type PrivateServer } from '../support/private-server.ts'
 import { startSluice } from '../support/start-sluice.ts'
+import { openTcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 
 let redis: PrivateServer
@@ -59,4 +60,34 @@ test('a full Redis refuses new requests, drains what it has accepted, and accept
   assert.equal(later.status, 200)
   await drained()
   await assertStored(sluice.db, [...posted, later])
+})
+
+test('a full Redis refuses the take-over of a killed worker\u2019s jobs, which run when it has memory again', async (t) => {
+  const sluice = await startSluice(t, { workers: 0, redisUrl: redis.url })
+  const client = connectRetrying({ redisUrl: redis.url, queue: '' }, () => {})
+  t.onTestFinished(async () => {
+    await client.config('SET', 'maxmemory', 0)
+    client.disconnect()
+  })
+  await client.config('SET', 'maxmemory', 0)
+  const { queue, drained, expireLocks } = openQueue(t, sluice.settings)
+  const mongodb = await openTcpProxy(t, sluice.settings.MONGODB_URL ?? '')
+  const killed = await sluice.startWorker({ MONGODB_URL: mongodb.url })
+  mongodb.freeze()
+  const post = postThread(sluice, aThread())
+  await until('a job to be locked', async () => (await queue.getActiveCount()) === 1)
+  killed.signal('SIGKILL')
+  await killed.ended
+  await expireLocks()
+
+  await client.config('SET', 'maxmemory', 1)
+  const worker = await sluice.startWorker()
+  const { err } = await worker.line(({ msg }) => msg === 'queue.failed')
+  assert.match(JSON.stringify(err), /OOM command not allowed/)
+  assert.equal(await queue.getActiveCount(), 1)
+  await client.config('SET', 'maxmemory', 0)
+  const posted = await post
+  await drained()
+  assert.equal(posted.status, 200)
+  await assertStored(sluice.db, [posted], { afterCrash: true })
 })
