@@ -41,12 +41,15 @@ export function connectStore(url: string, metrics?: CommandMetrics) {
       // The driver's own `timeoutMS` ends nothing any more; a signal does.
       await db.command({ ping: 1 }, { signal: AbortSignal.timeout(2_000) })
     },
-    close(): Promise<void> {
+    async close(): Promise<void> {
       closing.abort()
-      return client.close()
+      // The driver asks MongoDB to end its sessions, which end by themselves, too: one that hangs must not hold up a stop.
+      await Promise.race([client.close(), delay(CLOSE_MS, undefined, { ref: false })])
     },
   }
 }
+
+const CLOSE_MS = 100
 
 /** The pause before the next try to connect. */
 const CONNECT_AGAIN_MS = 200
