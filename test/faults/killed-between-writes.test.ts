@@ -21,6 +21,7 @@ import { aThread, postThread } from '../support/post-thread.ts'
 import { scale } from '../support/scale.ts'
 import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 import { openTcpProxy } from '../support/tcp-proxy.ts'
+import { until } from '../support/until.ts'
 import { stopAfterWrites } from './stop-after-writes.ts'
 
 /** The next request counts the writer of a token this old as slow or dead, and sums the source. */
@@ -115,7 +116,9 @@ async function assertRepairable(t: TestContext, db: Db, externalId: string): Pro
   if (sources.length > 0) await copy.collection<SourceDocument>('sources').insertMany(sources)
   if (quotes.length > 0) await copy.collection<QuoteDocument>('quotes').insertMany(quotes)
   await repairSources(mongoCommands(copy), { repair: true }, clockAhead(EXPIRED_MS))
-  await assertNoOpenToken(copy, externalId)
+  const { sources: repaired } = await threadOf(copy, externalId)
+  assert.deepEqual(await openTokens(copy, ...repaired), [], 'a token is open')
+  await assertTotals(copy, externalId)
 }
 
 async function assertTotals(db: Db, externalId: string): Promise<SourceDocument | undefined> {
@@ -124,19 +127,17 @@ async function assertTotals(db: Db, externalId: string): Promise<SourceDocument 
   return sources[0]
 }
 
-async function assertNoOpenToken(db: Db, externalId: string): Promise<SourceDocument | undefined> {
-  const source = await assertTotals(db, externalId)
-  const open = source && (await openTokens(db, source))
-  assert.deepEqual(open ?? [], [], 'a token is open')
-  return source
-}
-
 /**
  * Another worker ran the killed worker's job after a newer request: all quotes are stored, and the fields of the newer
  * request are kept.
  */
 async function assertFinished(db: Db, externalId: string, quotes: number): Promise<void> {
-  const source = await assertNoOpenToken(db, externalId)
+  // A worker closes the tokens of its last batch after the jobs are done.
+  await until('no token to be open', async () => {
+    const { sources } = await threadOf(db, externalId)
+    return (await openTokens(db, ...sources)).length === 0
+  })
+  const source = await assertTotals(db, externalId)
   assert.equal(source?.quoteCount, quotes)
   assert.equal(source.wordCount, (quotes - 1) * 2 + 3)
 }
