@@ -28,7 +28,8 @@ export function openScript(redis: Redis, address: URL): Script {
   define(lua)
   return (...args) =>
     run(...args).catch((error) => {
-      define(forOldRedis(lua, error))
+      // Other calls that were sent at the same time learn only that the script is not there.
+      if (!error.message.startsWith('NOSCRIPT')) define(forOldRedis(lua, error))
       return run(...args)
     })
 }
