@@ -1,7 +1,7 @@
 -- Counts the jobs and threads of a lane by state, and finds the age of the oldest job of each, in some 0.1 ms, or 2 ms
 -- at most. KEYS: the queue's base. ARGV: the beginning of the lane's keys, the interactive lane's, the lane. Returns
--- who paused the lane (JSON, '' unless it is paused), the bytes of the whole load, then jobs, threads and age (ms, 0 without a job) for each: waiting,
--- delayed, active, failed.
+-- who paused the lane (JSON, '' unless it is paused), the bytes of the whole load, then jobs, threads and age (ms, 0
+-- without a job) for each: waiting, delayed, active, failed.
 --include ../load/load.lua#release
 --include ../bullmq-layout/jobs.lua#inspect
 -- Jobs of each state that are looked at. Waiting jobs stand in the order of their arrival, but behind those that go first
