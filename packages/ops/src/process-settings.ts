@@ -57,15 +57,23 @@ export const redisReplicasSetting = setting.wholeNumber({
   max: 8,
 })
 
+// A URL that passes can't fail later: a connection with a port or a database that is none would end for good.
+const PORT = '(?::(?:[1-5]?\\d{1,4}|6[0-4]\\d{3}|65[0-4]\\d\\d|655[0-2]\\d|6553[0-5]))?'
+const HOST = `(?:\\[[^\\s\\]]+\\]|[^\\s:,/?#@[\\]]+)${PORT}`
+const USER = '(?:(?:[^\\s?%]|%[\\da-fA-F]{2})*@)?'
+const HOSTS = `${USER}${HOST}(?:,${HOST})*`
+const REST = '(?:/\\d*)?(?:\\?\\S*)?'
+const ofSentinels = `\\+sentinel://${HOSTS}/(?:[^\\s/?%]|%[\\da-fA-F]{2})+${REST}`
+
 /** The settings of every process of Sluice. Each app declares its own in addition. */
 export const processSettings = {
   redisUrl: setting.text({
     env: 'REDIS_URL',
     description: 'Redis, where accepted requests wait for a worker: a server, or Sentinels or a cluster that know it.',
     default: 'redis://127.0.0.1:6379',
-    pattern: /^rediss?(:\/\/[^/\s]\S*|\+cluster:\/\/[^/\s]+\/?|\+sentinel:\/\/[^/\s]+\/[^/\s?]\S*)$/,
+    pattern: new RegExp(`^rediss?(?:://${USER}${HOST}${REST}|\\+cluster://${HOSTS}/?|${ofSentinels})$`),
     bound:
-      'a URL like redis://HOST:PORT, redis+sentinel://HOST,HOST/NAME or redis+cluster://HOST,HOST, or that begins with rediss, for TLS',
+      'a URL like redis://HOST:PORT, redis+sentinel://HOST,HOST/NAME or redis+cluster://HOST,HOST, or that begins with rediss, for TLS; % and ? in a password are %25 and %3F',
     secret: true,
   }),
   redisChecks: setting.choice({

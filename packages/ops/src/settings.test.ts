@@ -103,10 +103,13 @@ test('a MongoDB URL may name several hosts; a URL of another kind is refused wit
 test('a Redis URL names a server, the nodes of a cluster, or Sentinels and their name for the primary', () => {
   const { parse } = processSettings.redisUrl
   const good =
-    'redis://a:1 rediss://u:p@a redis+cluster://a:1,[::1]:2 rediss+sentinel://u:p@a,b/main?sentinelPassword=x'
+    'redis://a:1 rediss://u:p@a redis+cluster://a:1,[::1]:2 rediss+sentinel://u:p@a,b/main?sentinelPassword=x ' +
+    'redis://:p%25/@:#@a:65535/2?x redis+sentinel://a:1/ma%69n-1.x/3 redis+cluster://u:%3F@a,b/ redis://[fe80::1%25eth0]'
   for (const url of good.split(' ')) assert.equal(parse(url), url)
-  for (const url of ['redis+sentinel://a,b', 'redis+sentinel://a/', 'redis+cluster:///', 'redis+other://a'])
-    assert.equal(parse(url), undefined, url)
+  const bad =
+    'redis+sentinel://a,b redis+sentinel://a/ redis+cluster:/// redis+other://a redis://:50%off@a redis://:p?@a ' +
+    'redis://a:65536 redis://a:x redis://a/x redis://a,b redis+cluster://a,b:99999 redis+sentinel://a/m%/0 redis://:1'
+  for (const url of bad.split(' ')) assert.equal(parse(url), undefined, url)
 })
 
 test('a secret comes from the file that NAME_FILE names, without white space around it', async (t) => {
