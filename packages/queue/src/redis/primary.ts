@@ -126,8 +126,9 @@ function createOneServer() {
 /** Reads a URL, which is valid: see the setting `REDIS_URL`. Sentinel's own credentials stand in its query. */
 function readUrl(url: string) {
   const [, scheme, kind = 'server', username, password, hosts = '', rest = ''] =
-    /^(rediss?)(?:\+(sentinel|cluster))?:\/\/(?:([^:@]*)(?::(.*))?@)?([^@/?]+)(.*)$/.exec(url) ?? []
-  const { pathname, searchParams } = new URL(`redis://hosts${rest}`)
+    /^(rediss?)(?:\+(sentinel|cluster))?:\/\/(?:([^:@?]*)(?::([^?]*))?@)?([^@/?]+)(.*)$/.exec(url) ?? []
+  // A plus in a password is no space, and a number sign begins no fragment.
+  const { pathname, searchParams } = new URL(`redis://hosts${rest.replaceAll('+', '%2B').replaceAll('#', '%23')}`)
   const [, first = '', second = ''] = pathname.split('/')
   const [name, db] = kind === 'sentinel' ? [first, second] : ['', first]
   const accessBy = (user?: string | null, secret?: string | null): RedisOptions => ({
@@ -225,7 +226,9 @@ function createFindPrimary(seeds: readonly Endpoint[], access: RedisOptions, ask
       refusal = error
     })
     try {
-      return await ask(redis, one, note)
+      const found = await ask(redis, one, note)
+      if (found.host && found.port > 0 && found.port < 65_536) return found
+      throw new Error('it names no address')
     } catch (error) {
       // The error of a command says that the connection was closed, and not why.
       throw refusal ?? error
