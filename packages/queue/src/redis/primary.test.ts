@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
-import type { TestScope } from '@sluice/test-support'
+import { requiredUrl, type TestScope } from '@sluice/test-support'
 import { test } from 'vitest'
 import { connectRetrying } from './redis-connections.ts'
 
@@ -31,6 +31,9 @@ async function openSentinel(t: TestScope, primary: string) {
   return {
     host: `127.0.0.1:${port}`,
     received: () => received,
+    announce(text: string) {
+      for (const socket of callers) socket.write(list('message', '+switch-master', text))
+    },
   }
 }
 
@@ -62,3 +65,15 @@ for (const [what, reply] of [
     const expected = `nobody names the primary; asked last: ${host} (it names no address)`
     assert.deepEqual(errors, [expected, expected])
   })
+
+test('connections leave a primary that Sentinels announce by a name when another name replaces it', async (t) => {
+  const { hostname, port } = new URL(requiredUrl('REDIS_URL'))
+  const { host, announce } = await openSentinel(t, list(hostname, port))
+  const redis = connectRetrying({ redisUrl: `redis+sentinel://${host}/main`, queue: '' }, () => {})
+  t.onTestFinished(() => redis.disconnect())
+  await once(redis, 'ready')
+  const closed = once(redis, 'close')
+  // All servers have one port, as in Kubernetes.
+  announce(`main ${hostname} ${port} redis-1.example ${port}`)
+  await closed
+})

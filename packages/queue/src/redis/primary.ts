@@ -66,13 +66,13 @@ export function openPrimary({ redisUrl, queue }: QueueAddress, options: RedisOpt
       this.connecting = true
       this.onError = onError
       const endpoint = await findPrimary(onError, () => this.connecting)
-      if (endpoint === undefined || !this.connecting) throw new Error('the connection was closed')
+      if (endpoint === undefined || !this.connecting) throw new Error('Connection is closed.')
       const { tls } = accessTo(endpoint, access)
       this.stream = tls ? connectTls({ ...tls, ...endpoint }) : connectTcp(endpoint)
       this.stream.once('error', (error) => {
         this.firstError = error
       })
-      return server.track(this.stream)
+      return server.track(this.stream, endpoint)
     }
 
     override check(info: Info): boolean {
@@ -92,19 +92,18 @@ type OneServer = ReturnType<typeof createOneServer>
 
 /** Keeps all connections of a process on one server: the newest that one of them has met. */
 function createOneServer() {
-  const streams = new Map<Stream, string>()
+  const streams = new Map<Stream, Endpoint & { id: string }>()
   const left = new Map<string, number>()
   let current: Server = { id: '', since: 0 }
   return {
     current: () => current,
-    track(stream: Stream): Stream {
-      streams.set(stream, '')
+    track(stream: Stream, endpoint: Endpoint): Stream {
+      streams.set(stream, { ...endpoint, id: '' })
       return stream.once('close', () => streams.delete(stream))
     },
-    /** Has all connections connect again that do not lead to this address. */
+    /** Has all connections connect again that do not lead to this address, as Sentinels write it: it may be a name. */
     keepOnly(host: string, port: number): void {
-      for (const stream of streams.keys())
-        if (stream.remotePort !== port || (isIP(host) > 0 && stream.remoteAddress !== host)) stream.destroy()
+      for (const [stream, to] of streams) if (to.port !== port || to.host !== host) stream.destroy()
     },
     /** Returns whether a connection may stay. If it has met another server, all others connect again. */
     admit(stream: Stream, info: Info): boolean {
@@ -113,11 +112,12 @@ function createOneServer() {
       const now = performance.now()
       if (found === '') return true
       if (now - (left.get(found) ?? Number.NEGATIVE_INFINITY) < LEFT_MS) return false
-      streams.set(stream, found)
+      const met = streams.get(stream)
+      if (met) met.id = found
       if (found === current.id) return true
       left.set(current.id, now).delete(found)
       current = { id: found, since: now }
-      for (const [other, server] of streams) if (server !== found) other.destroy()
+      for (const [other, { id }] of streams) if (id !== found) other.destroy()
       return true
     },
   }
