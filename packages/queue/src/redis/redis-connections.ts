@@ -112,6 +112,8 @@ class UnfitRedisError extends Error {
   override name = 'UnfitRedisError'
 }
 
+/** A connection to a Redis that loads its data is silent: neither ready, nor closed. */
+const READY_MS = 2_000
 /** A Redis that stays connected is checked each minute: somebody may change its settings while it runs. */
 const CHECK_EVERY_MS = 60_000
 
@@ -139,7 +141,8 @@ export async function watchRedis(redis: Redis, checks: RedisChecks, warn: (fault
     known = others
   }
 
-  if (redis.status !== 'ready') await new Promise((resolve) => redis.once('ready', resolve).once('error', resolve))
+  const opened = new Promise((resolve) => redis.once('ready', resolve).once('error', resolve).once('close', resolve))
+  if (redis.status !== 'ready') await Promise.race([opened, delay(READY_MS, undefined, { ref: false })])
   redis.on('ready', check)
   const timer = setInterval(check, CHECK_EVERY_MS).unref()
   redis.once('end', () => clearInterval(timer))
