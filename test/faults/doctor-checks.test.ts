@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { mkdir, rm } from 'node:fs/promises'
+import { createServer } from 'node:net'
 import { hostname } from 'node:os'
 import { connectRetrying, queueKeys, type Redis, startHeartbeats } from '@sluice/queue'
 import { mongoCommands } from '@sluice/store'
@@ -37,6 +39,15 @@ async function doctor(settings: Record<string, string> = {}) {
 }
 
 const titlesOf = (found: readonly string[]) => found.map((line) => /^[\w -]+/.exec(line)?.[0])
+
+test('doctor goes on to MongoDB when Redis closes each connection without an error', async (t) => {
+  const server = createServer((socket) => socket.on('error', () => {}).once('data', () => socket.end()))
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  t.onTestFinished(() => void server.close())
+  const { faults, stdout } = await doctor({ REDIS_URL: `redis://127.0.0.1:${Object(server.address()).port}` })
+  assert.match(faults.join('\n'), /^Redis cannot be reached: it was not ready within 5 s/)
+  assert.match(stdout, /a majority commits: yes/)
+})
 
 test('doctor names each fault of Redis with the command that fixes it, and exits 1', async (t) => {
   assert.deepEqual((await doctor()).faults, [])

@@ -31,6 +31,9 @@ const openDb = async () => {
 
 type Queues = typeof import('@sluice/queue')
 
+/** Neither a Redis that loads its data nor a proxy that closes connections is an error of a connection. */
+const READY_MS = 5_000
+
 /** Connects to the Redis of a queue until `work` is done. @throws {RedisAwayError} */
 async function withRedis<Result>(
   address: QueueAddress,
@@ -39,7 +42,9 @@ async function withRedis<Result>(
   const queue = await import('@sluice/queue')
   const redis = queue.connectFailFast(address, () => {})
   try {
-    await once(redis, 'ready')
+    const late = new Error(`it was not ready within ${READY_MS / 1_000} s, as while it loads its data`)
+    const timer = setTimeout(() => redis.emit('error', late), READY_MS)
+    await once(redis, 'ready').finally(() => clearTimeout(timer))
     return await work(redis, queue)
   } catch (error) {
     if (error instanceof UserError) throw error
