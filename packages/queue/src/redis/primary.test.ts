@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { requiredUrl, type TestScope } from '@sluice/test-support'
-import { test } from 'vitest'
+import { test, vi } from 'vitest'
 import { connectRetrying } from './redis-connections.ts'
 
 const bulk = (text: string) => `$${Buffer.byteLength(text)}\r\n${text}\r\n`
@@ -31,6 +31,7 @@ async function openSentinel(t: TestScope, primary: string) {
   return {
     host: `127.0.0.1:${port}`,
     received: () => received,
+    callers: () => [...callers].filter((socket) => !socket.destroyed).length,
     announce(text: string) {
       for (const socket of callers) socket.write(list('message', '+switch-master', text))
     },
@@ -65,6 +66,17 @@ for (const [what, reply] of [
     const expected = `nobody names the primary; asked last: ${host} (it names no address)`
     assert.deepEqual(errors, [expected, expected])
   })
+
+test('a connection that is closed while it waits to connect again leaves none to Sentinels', async (t) => {
+  const { host, callers } = await openSentinel(t, list('127.0.0.1', '1'))
+  const redis = connectRetrying({ redisUrl: `redis+sentinel://${host}/main`, queue: '' }, () => {})
+  await new Promise((resolve) => redis.once('reconnecting', resolve))
+  await vi.waitUntil(() => callers() > 0)
+  const ended = once(redis, 'end')
+  redis.disconnect()
+  await ended
+  await vi.waitUntil(() => callers() === 0)
+})
 
 test('connections leave a primary that Sentinels announce by a name when another name replaces it', async (t) => {
   const { hostname, port } = new URL(requiredUrl('REDIS_URL'))

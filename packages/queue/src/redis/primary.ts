@@ -84,6 +84,12 @@ export function openPrimary({ redisUrl, queue }: QueueAddress, options: RedisOpt
 
   servers.set(PrimaryConnector, server)
   const redis = new Redis({ ...options, ...access, Connector: PrimaryConnector })
+  redis.disconnect = (again) => {
+    const waits = redis.status === 'reconnecting' && !again
+    Redis.prototype.disconnect.call(redis, again)
+    // ioredis emits no `end` if it is closed while it waits to connect again (6.0.0).
+    if (waits) redis.emit('end')
+  }
   if (kind === 'sentinel') redis.once('end', watchFailovers(endpoints, askAccess, name, server.keepOnly))
   return redis
 }
