@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { MongoServerError } from 'mongodb'
 import { test } from 'vitest'
-import { asStoreAway, StoreAwayError } from './store-errors.ts'
+import { asStoreAway, RefusedWriteError, StoreAwayError } from './store-errors.ts'
 
 const manual = readFileSync(new URL('../../../../docs/operating.md', import.meta.url), 'utf8')
 /** Beyond all codes that concern the whole store. */
@@ -26,4 +26,17 @@ test('an error means that MongoDB is away, or may be, if docs/operating.md lists
   assert.deepEqual(known(false), listed(false))
   assert.notEqual(listed(true).length, 0)
   assert.deepEqual(known(true), listed(true))
+})
+
+test('a refused write names its document and the rule once, with long texts cut and the rest whole', () => {
+  const reasonOf = (text: string) => {
+    const details = { operatorName: '$not', specifiedAs: { text: { $regex: '^no' } }, consideredValue: text }
+    const error = { code: 121, errmsg: 'refused', errInfo: { failingDocumentId: 'id-1', details } }
+    return new RefusedWriteError(error, 'quotes', ['id-1']).message
+  }
+  const expected = (text: string) =>
+    'refused (code 121 DocumentValidationFailure, collection quotes, _id "id-1", errInfo {"details":' +
+    `{"operatorName":"$not","specifiedAs":{"text":{"$regex":"^no"}},"consideredValue":"${text}"}})`
+  assert.equal(reasonOf('no'), expected('no'))
+  assert.equal(reasonOf(`no${'o'.repeat(3_000)}`), expected(`no${'o'.repeat(98)}`))
 })

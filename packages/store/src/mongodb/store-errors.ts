@@ -69,6 +69,11 @@ const CODE_NAMES: Readonly<Record<number, string>> = {
 
 /** The most characters of a write error's `errInfo`, which can quote a whole document. */
 const MAX_ERR_INFO = 1_024
+/** Of one text there. Uncut JSON has one reason group, however long the texts are. */
+const MAX_ERR_TEXT = 100
+/** For `JSON.stringify`. The message has the `_id` already. */
+const cutText = (name: string, value: unknown) =>
+  name === 'failingDocumentId' ? undefined : typeof value === 'string' ? value.slice(0, MAX_ERR_TEXT) : value
 
 /** MongoDB refused writes. The message names code, collection, document, and the rule if MongoDB says it, of one. */
 export class RefusedWriteError extends MongoServerError {
@@ -79,7 +84,7 @@ export class RefusedWriteError extends MongoServerError {
   constructor({ code, errmsg, errInfo }: Omit<WriteError, 'index'>, collection: string, [id = '', ...all]: string[]) {
     const name = CODE_NAMES[code]
     const about = `code ${code}${name === undefined ? '' : ` ${name}`}, collection ${collection}, _id ${JSON.stringify(id)}`
-    const info = errInfo === undefined ? '' : `, errInfo ${JSON.stringify(errInfo).slice(0, MAX_ERR_INFO)}`
+    const info = errInfo === undefined ? '' : `, errInfo ${JSON.stringify(errInfo, cutText).slice(0, MAX_ERR_INFO)}`
     super({ code, errmsg: `${errmsg} (${about}${info})` })
     this.sources = new Set(all.map(sourceIdIn))
   }
