@@ -207,7 +207,7 @@ describe('the dashboard in Chromium', () => {
     await inspect(visitor, 'failures dark, on a phone')
     await page.locator('#groups a').first().click()
     await page.getByText('Discard …').click()
-    await page.getByText('This removes 4 jobs with 4 threads for good').waitFor()
+    await page.getByText('This removes 4 jobs with 4 threads for good. What they have not stored is lost.').waitFor()
     await inspect(visitor, 'discard')
     await page.getByRole('button', { name: 'Retry 4 jobs' }).click()
     // The page refreshes itself.

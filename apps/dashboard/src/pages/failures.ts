@@ -19,7 +19,7 @@ async function groupsFor(visit: Visit, { readGroups }: PagesDeps): Promise<Faile
 /** Shows the groups, those with the most threads first. */
 export const groupsPage: Show = async (visit, deps) => {
   const { groups, isComplete } = await groupsFor(visit, deps)
-  const heads = ['Reason', 'Jobs', 'Threads', 'Newest', 'Oldest']
+  const heads = ['Reason', '#Jobs', '#Threads', 'Newest', 'Oldest']
   const body = html`<div id="groups" data-refresh>
 ${!isComplete && html`<p class="note">There are more: these are the largest of the newest failures.</p>`}
 ${table('Failed jobs by reason', heads, groups.map(groupCells), 'No failed job.')}
@@ -36,9 +36,9 @@ export const groupPage: Show = async (visit, deps) => {
   const page = await orUnavailable(deps.failedJobs.list({ filter: { reasonGroup }, limit: JOBS_SHOWN }))
   const { jobs: newest } = isOperator(visit) ? page : asViewersSee.page(page)
   const about = { Jobs: jobs, Threads: threads, Newest: moment(newestAt), Oldest: moment(oldestAt) }
-  const heads = ['Job', 'Tenant', 'Threads', 'Tries', 'Failed']
+  const heads = ['Job', 'Tenant', '#Threads', '#Tries', 'Failed']
   const body = html`<p class="reason">${reasonGroup}</p>
-<div id="about" data-refresh>${facts({ ...about, Sample: html`<span class="reason">${reason}</span>` })}</div>
+<div id="about" data-refresh>${facts(about)}<h2>Sample</h2><p class="reason">${reason}</p></div>
 ${isOperator(visit) && actsOf(visit, group)}
 <h2>${jobs > JOBS_SHOWN ? `The newest ${JOBS_SHOWN} jobs` : 'Jobs'}</h2>
 <div id="jobs" data-refresh>${table('Failed jobs', heads, newest.map(jobCells))}</div>`
