@@ -15,12 +15,15 @@ function isInUse(part) {
 async function refresh() {
   const parts = [...document.querySelectorAll('[data-refresh]')]
   if (parts.length === 0) return
-  const response = await fetch(location.href, { redirect: 'manual' }).catch(() => undefined)
-  // The session has ended: the page itself leads to the login.
-  if (response?.status === 401) return location.reload()
+  const signal = AbortSignal.timeout(4 * EVERY_MS)
+  const response = await fetch(location.href, { redirect: 'manual', signal }).catch(() => undefined)
+  // The session has ended, or all jobs of the page are gone: the page itself says so.
+  if (response?.status === 401 || response?.status === 404) return location.reload()
   // With 503, Redis is away.
-  if (response?.ok || response?.status === 503) {
-    const page = new DOMParser().parseFromString(await response.text(), 'text/html')
+  const text = response?.ok || response?.status === 503 ? await response.text().catch(() => undefined) : undefined
+  document.getElementById('stale').hidden = text !== undefined
+  if (text !== undefined) {
+    const page = new DOMParser().parseFromString(text, 'text/html')
     for (const part of parts) {
       const fresh = page.getElementById(part.id)
       // Redis went or came back: another page stands here.

@@ -30,6 +30,7 @@ export async function renderPage({ title, body }: Page, session?: Session, path 
 ${session && navigation(session, path)}
 </header>
 <main id="main" tabindex="-1">
+<p id="stale" class="problem" role="alert" hidden>This page could not be refreshed. It tries again every few seconds.</p>
 <h1>${title}</h1>
 ${body}
 </main>
