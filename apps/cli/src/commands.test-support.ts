@@ -28,8 +28,8 @@ function makeCommand(name: 'get' | 'jobs' | 'list' | 'pause' | 'status' | 'tail'
     jobs: () => jobsCommand({ openClient, print, confirm: async () => false }),
     list: () => listCommand({ ...deps, print }),
     pause: () => laneCommand('pause', { openClient, print }),
-    status: () => statusCommand({ openClient, print }),
-    tail: () => tailCommand({ openClient, print }),
+    status: () => statusCommand({ openClient, print, show: print }),
+    tail: () => tailCommand({ openClient, print, show: print }),
   }
   return makers[name]()
 }

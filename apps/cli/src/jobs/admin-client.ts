@@ -1,6 +1,7 @@
 // Asks an API for failed jobs, and to retry or discard them, with the key of an operator.
 import { createInterface } from 'node:readline/promises'
 import { Readable } from 'node:stream'
+import { setTimeout as delay } from 'node:timers/promises'
 import type {
   FailedJob,
   FailedJobFilter,
@@ -26,6 +27,18 @@ export interface AdminDeps {
   /** Throws UserError. */
   openClient: (options: ApiOptions) => Promise<AdminClient>
   print: (line: string) => void
+}
+
+/** Looks again and again, until the process is interrupted. Only the first look may fail: a later one shows why. */
+export async function watch(look: () => Promise<void>, everyMs: number, show: (line: string) => void): Promise<never> {
+  await look()
+  for (let shown = ''; ; ) {
+    await delay(everyMs)
+    const fault = await look().catch((error) => error)
+    if (fault && !(fault instanceof UserError)) throw fault
+    if (fault && fault.message !== shown) show(fault.message)
+    shown = fault ? fault.message : ''
+  }
 }
 
 /** A page with a large filter may take a while. */

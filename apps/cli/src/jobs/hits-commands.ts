@@ -1,13 +1,12 @@
 // The commands that print hits as they arrive: `sluice find` searches jobs, and what is stored, and `sluice tail` prints
 // jobs as they complete or fail, until it is interrupted.
-import { setTimeout as delay } from 'node:timers/promises'
 import type { FailedJobPage, FindQuery, Hit, Searched } from '@sluice/contract'
 import { FindQuerySchema, FOUND_STATES } from '@sluice/contract'
 import { Command, Option } from 'commander'
 import { UserError } from '../errors.ts'
 import { type ApiOptions, apiOptions } from '../find-api.ts'
 import { count, counted, moment, pickFields, printable, shortened } from '../terminal.ts'
-import type { AdminDeps } from './admin-client.ts'
+import { type AdminDeps, watch } from './admin-client.ts'
 
 type FindOptions = ApiOptions & Omit<FindQuery, 'q'> & { json?: true }
 
@@ -74,8 +73,10 @@ interface TailOptions extends ApiOptions {
   json?: true
 }
 
+type TailDeps = AdminDeps & { show: (line: string) => void }
+
 /** `sluice tail`. */
-export function tailCommand(deps: AdminDeps): Command {
+export function tailCommand(deps: TailDeps): Command {
   return apiOptions(new Command('tail').description('Prints jobs as they complete or fail'), 'operator')
     .option('--failed', 'only jobs that fail')
     .option('--no-follow', 'prints the last jobs and ends')
@@ -87,21 +88,20 @@ const EVERY_MS = 1_000
 /** Failed jobs of the first look, and most of each further one: more go to `sluice jobs list`. */
 const FAILED_SHOWN = 100
 
-async function tail(deps: AdminDeps, options: TailOptions): Promise<void> {
+async function tail(deps: TailDeps, options: TailOptions): Promise<void> {
   const client = await deps.openClient(options)
   let after: string | undefined
   let seen = new Set<string>()
-  for (;;) {
+  const look = async () => {
     const recent = options.failed ? undefined : await client.recent(after)
-    after = recent?.next
     const { jobs: failed } = await client.list({}, { limit: FAILED_SHOWN })
+    after = recent?.next
     const fresh = failed.filter((job) => !seen.has(failureOf(job)))
     seen = new Set(failed.map(failureOf))
     const ended = [...(recent?.jobs ?? []), ...fresh.map(failedHit)].sort((one, other) => timeOf(one) - timeOf(other))
     for (const job of ended) deps.print(options.json ? JSON.stringify(job) : lineOf(job))
-    if (!options.follow) return
-    await delay(EVERY_MS)
   }
+  await (options.follow ? watch(look, EVERY_MS, deps.show) : look())
 }
 
 type FailedJob = FailedJobPage['jobs'][number]

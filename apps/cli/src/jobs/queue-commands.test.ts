@@ -11,7 +11,7 @@ const POINT: Status['lastHour'] = {
   stored: { created: 1_100, updated: 60, unchanged: 20 },
   failed: 1,
   refused: 3,
-  refusedByTenant: { acme: 3 },
+  refusedByTenant: { acme: 3, globex: 1 },
   queueTime: { p50: 0.02, p99: 1.3 },
   waiting: { interactive: 0, bulk: 7 },
   oldestSeconds: { interactive: 0, bulk: 2 },
@@ -39,11 +39,12 @@ const STATUS: Status = {
 }
 
 /** Runs `sluice status …` and returns what it prints. */
-async function terminal(...args: string[]): Promise<string> {
+async function terminal(args: string[] = [], status = STATUS): Promise<string> {
   const printed: string[] = []
-  const client: Pick<AdminClient, 'status'> = { status: async () => STATUS }
+  const client: Pick<AdminClient, 'status'> = { status: async () => status }
   const openClient = async () => client
-  await statusCommand({ openClient, print: (line) => void printed.push(line) }).parseAsync(args, { from: 'user' })
+  const print = (line: string) => void printed.push(line)
+  await statusCommand({ openClient, print, show: assert.fail }).parseAsync(args, { from: 'user' })
   return printed.join('\n')
 }
 
@@ -65,12 +66,23 @@ test('the status says in words what stands still, and shows queue, rates, proces
     'worker   host-1:42  0.1.0    2024-05-01T00:00:00.000Z  1.3s ago  42%  150 MB',
     'host-1:42 has had j for 12s: slack/thread-1',
     '',
-    'TENANT  THREADS',
-    'acme\ufffd   60,000',
+    'TENANT  THREADS  REFUSED 1h',
+    'acme\ufffd   60,000   0',
+    'acme    0        3',
+    'globex  0        1',
   ]
   assert.deepEqual((await terminal()).split('\n'), expected)
 })
 
 test('--json prints the whole answer', async () => {
-  assert.deepEqual(JSON.parse(await terminal('--json')), STATUS)
+  assert.deepEqual(JSON.parse(await terminal(['--json'])), STATUS)
+})
+
+test('the status says that no worker shows a sign of life', async () => {
+  const processes = STATUS.processes.map((seen) => ({ ...seen, seenMsAgo: 15_000 }))
+  const { storeAwayMs: _, ...status } = STATUS
+  for (const gone of [processes, []]) {
+    const shown = await terminal([], { ...status, processes: gone })
+    assert.match(shown, /^No worker has shown a sign of life for 15s; 1,203 jobs wait\.$/m)
+  }
 })

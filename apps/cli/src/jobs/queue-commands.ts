@@ -1,15 +1,15 @@
 // The commands of the queue as a whole: `sluice status` shows the queue, the processes and what happened lately, once or
 // again and again; `sluice pause` and `sluice resume` say whether workers fetch the jobs of a lane.
-import { setTimeout as delay } from 'node:timers/promises'
 import type { HistoryPoint, LaneOperationKind, Status } from '@sluice/contract'
 import { Argument, Command } from 'commander'
 import { type ApiOptions, apiOptions } from '../find-api.ts'
 import { count, counted, describeSeconds, printable, shortened, tableLines } from '../terminal.ts'
-import type { AdminClient, AdminDeps } from './admin-client.ts'
+import { type AdminClient, type AdminDeps, watch } from './admin-client.ts'
 
 interface StatusDeps {
   openClient: (options: ApiOptions) => Promise<Pick<AdminClient, 'status'>>
   print: (line: string) => void
+  show: (line: string) => void
 }
 
 interface StatusOptions extends ApiOptions {
@@ -17,8 +17,9 @@ interface StatusOptions extends ApiOptions {
   json?: true
 }
 
-/** As often as processes write heartbeats. */
+/** As often as processes write heartbeats. A process that missed three does not count as alive. */
 const EVERY_MS = 5_000
+const ALIVE_MS = 3 * EVERY_MS
 
 /** `sluice status`. */
 export function statusCommand(deps: StatusDeps): Command {
@@ -28,19 +29,20 @@ export function statusCommand(deps: StatusDeps): Command {
     .option('--json', 'prints JSON')
     .action(async (options: StatusOptions) => {
       const client = await deps.openClient(options)
-      for (;;) {
+      const look = async () => {
         const status = await client.status()
         deps.print(options.json ? JSON.stringify(status) : statusLines(status).join('\n'))
-        if (!options.watch) return
-        await delay(EVERY_MS)
       }
+      await (options.watch ? watch(look, EVERY_MS, deps.show) : look())
     })
 }
 
 function statusLines(status: Status): string[] {
-  const { at, queued, paused, tenants, processes, redis, storeAwayMs, lastMinutes, lastHour } = status
+  const { at, queued, paused, processes, redis, storeAwayMs, lastMinutes, lastHour } = status
   const waiting = queued.reduce((sum, { state, jobs }) => sum + (state === 'waiting' ? jobs : 0), 0)
+  const wait = `${counted(waiting, 'job')} ${waiting === 1 ? 'waits' : 'wait'}.`
   const slow = processes.flatMap(({ host, pid, slowJobs = [] }) => slowJobs.map((job) => ({ ...job, host, pid })))
+  const rows = tenantRows(status)
   const lines = [
     at,
     ...tableLines([
@@ -52,8 +54,9 @@ function statusLines(status: Status): string[] {
     ...Object.entries(paused).map(([lane, { by, since }]) => {
       return `The ${lane} lane is paused${by === undefined ? '' : ` by ${printable(by)} since ${since}`}.`
     }),
-    storeAwayMs !== undefined &&
-      `MongoDB has been away for ${describeSeconds(storeAwayMs / 1000)}; ${counted(waiting, 'job')} ${waiting === 1 ? 'waits' : 'wait'}.`,
+    storeAwayMs !== undefined && `MongoDB has been away for ${describeSeconds(storeAwayMs / 1000)}; ${wait}`,
+    !processes.some(({ kind, seenMsAgo }) => kind === 'worker' && seenMsAgo < ALIVE_MS) &&
+      `No worker has shown a sign of life for ${describeSeconds(ALIVE_MS / 1000)}; ${wait}`,
     `Redis uses ${megabytes(redis.usedBytes)}${redis.maxBytes > 0 ? ` of ${megabytes(redis.maxBytes)}` : ''}.`,
     '',
     ...tableLines([
@@ -66,15 +69,19 @@ function statusLines(status: Status): string[] {
     ...slow.map(({ id, name, activeMs, host, pid }) => {
       return `${printable(`${host}:${pid}`)} has had ${id} for ${describeSeconds(activeMs / 1000)}: ${shortened(name, SHOWN_NAME)}`
     }),
-    ...(tenants.length === 0 ? [] : ['', ...tableLines([['TENANT', 'THREADS'], ...tenants.map(tenantCells)])]),
+    ...(rows.length === 0 ? [] : ['', ...tableLines([['TENANT', 'THREADS', 'REFUSED 1h'], ...rows])]),
   ]
   return lines.filter((line) => line !== false)
 }
 
 const SHOWN_NAME = 60
 
-function tenantCells({ tenant, threads }: Status['tenants'][number]): string[] {
-  return [shortened(tenant, SHOWN_NAME), count(threads)]
+/** The tenants that fill the queue, and those that were refused. */
+function tenantRows({ tenants, lastHour: { refusedByTenant } }: Status): string[][] {
+  const threads = new Map(tenants.map((of) => [of.tenant, of.threads]))
+  return Array.from(new Set([...threads.keys(), ...Object.keys(refusedByTenant)]), (tenant) => {
+    return [shortened(tenant, SHOWN_NAME), count(threads.get(tenant) ?? 0), count(refusedByTenant[tenant] ?? 0)]
+  })
 }
 
 function pointCells(name: string, { minutes, accepted, stored, failed, refused, ...times }: HistoryPoint): string[] {
