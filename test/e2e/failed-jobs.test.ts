@@ -252,7 +252,7 @@ describe('failed jobs and their operators', () => {
     assert.match(many.stderr, /Nothing was discarded. Add --yes/)
     assert.match(
       refused.stderr,
-      /^error: The key is valid, but it is the key of an importer\. .* \(403 operator_only\)$/m,
+      /^error: The key is valid, but it is not the key of an operator\. .* \(403 operator_only\)$/m,
     )
 
     const [retried, discarded] = await Promise.all([
