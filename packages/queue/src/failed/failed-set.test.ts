@@ -141,6 +141,27 @@ test('failures of one cause have one reasonGroup, by which they are found togeth
   assert.equal((await failedJobs.find(cut))?.reasonGroup, 'refused: …')
 })
 
+test('a reason group has the names in the rule that MongoDB refused by, and no value', async (t) => {
+  const { fail, failedJobs } = await open(t)
+  const reasonOf = (propertyName: string, text: string) =>
+    `refused (errInfo ${JSON.stringify({ operatorName: '$not', propertyName, reason: 'no', consideredValue: { text } })})`
+  const hostile = ',"secret":"propertyName":"secret" {"secret":'
+  const groups = []
+  for (const [field, text] of [
+    ['text', 'fine'],
+    ['text', hostile],
+    ['text', `${hostile}\\`],
+    ['speaker', 'fine'],
+  ] as const) {
+    groups.push((await failedJobs.find(await fail({ reason: reasonOf(field, text) })))?.reasonGroup)
+  }
+  const group =
+    'refused (errInfo {"operatorName":"$not","propertyName":"text","reason":…,"consideredValue":{"text":…}})'
+  assert.deepEqual(groups, [group, group, group, group.replace('"text",', '"speaker",')])
+  const { jobs } = await failedJobs.list({ filter: { reasonGroup: group }, limit: 10 })
+  assert.equal(jobs.length, 3)
+})
+
 test('a reason that is longer than what lists show has one reasonGroup everywhere', async (t) => {
   const { fail, failedJobs } = await open(t)
   const id = await fail({ reason: `threads[0] "slack/a": ${'refused '.repeat(300)}` })

@@ -5,8 +5,9 @@ import type { FailedJob, FailedJobGroups, FailedJobPage, Hit, Operation } from '
 export const SHOWN_REASON = 2_000
 
 const VARIES = '…'
-/** Quoted texts, also one that was cut, and words with what joins the parts of ids, dates, paths and addresses. */
-const QUOTED_OR_WORD = /"(?:[^"\\]|\\[\s\S])*(?:"|\\?$)|(?<!\w)'[^']*(?:'|$)|`[^`]*(?:`|$)|[\w.:/-]+/g
+/** Names in JSON and in rules of MongoDB; quoted texts, also a cut one; words with what joins parts of ids and dates. */
+const QUOTED_OR_WORD =
+  /((?<=[{,])"[$\w.]+"(?=:)|(?<="(?:operator|property)Name":)"[$\w.]+")|"(?:[^"\\]|\\[\s\S])*(?:"|\\?$)|(?<!\w)'[^']*(?:'|$)|`[^`]*(?:`|$)|[\w.:/-]+/g
 /** The name of the thread that failed, in a job of several. A thread that was alone in its job fails by the same cause. */
 const THREAD = /^threads\[\d+\] "(?:[^"\\]|\\[\s\S])*": /
 /** Codes of errors, such as `E11000`. */
@@ -17,9 +18,9 @@ export function reasonGroupOf(reason: string): string {
   return reason
     .replace(THREAD, '')
     .slice(0, SHOWN_REASON)
-    .replace(QUOTED_OR_WORD, (found) => {
+    .replace(QUOTED_OR_WORD, (found, name?: string) => {
       const isSame = /^[\w.:/-]/.test(found) && (!/\d/.test(found) || ERROR_CODE.test(found))
-      return isSame ? found : VARIES
+      return name || isSame ? found : VARIES
     })
 }
 
