@@ -7,7 +7,7 @@ import { openQueue } from '../support/open-queue.ts'
 import { aThread, type Posted, postThread } from '../support/post-thread.ts'
 import { openPrivateServer, type PrivateServer } from '../support/private-server.ts'
 import { runSluice } from '../support/run-sluice.ts'
-import { startSluice, type TestSluice } from '../support/start-sluice.ts'
+import { startSluice, type TestSluice, untilKeyIsKnown } from '../support/start-sluice.ts'
 import { until } from '../support/until.ts'
 
 let mongodb: PrivateServer
@@ -35,6 +35,7 @@ async function stopAll({ api, workers }: TestSluice): Promise<void> {
 /** Starts an API and a worker on the same servers again. */
 async function startAgain(sluice: TestSluice): Promise<TestSluice> {
   const [{ api, url }, worker] = await Promise.all([sluice.startApi(), sluice.startWorker()])
+  await untilKeyIsKnown(url, sluice.key)
   return { ...sluice, api, url, workers: [worker] }
 }
 
