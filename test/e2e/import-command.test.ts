@@ -330,14 +330,17 @@ describe('sluice import', () => {
 
   test('an import beyond the bounds of queue and key is stored, and does not hammer the service', async (t) => {
     // Two groups of an import fill the tenant's share, so four batches compete for it.
-    const full = await startSluice(t, { workers: 0, settings: { MAX_QUEUE_THREADS: '200', WAIT_SECONDS: '2' } })
+    const full = await startSluice(t, { settings: { MAX_QUEUE_THREADS: '200', WAIT_SECONDS: '2' } })
     const limits = { quotesPerSecond: 800, burstQuotes: 800 }
     const { key } = await createKey(full.db, { tenant: 'full', name: 'full', limits })
     const threads = Array.from({ length: BEYOND_BOUNDS }, (_, at) => someThread({ externalId: `f-${at}` }))
     const file = await writeThreads(await someFolder(t), 'threads.ndjson', threads)
+    // It is stopped and not started later: after a second without a worker, callers are told to come again in a minute.
+    const [worker] = full.workers
+    worker?.signal('SIGSTOP')
     const imported = importAll({ url: full.url, key }, file)
     await full.api.line(({ path, status }) => path === '/sources:batch' && status !== 200)
-    await full.startWorker()
+    worker?.signal('SIGCONT')
     const { code, stderr, summary } = await imported
     assert.equal(code, 0, stderr)
     const { created, unchanged, ...others } = summary.threads

@@ -24,29 +24,36 @@ export interface Balancer {
  * connections.
  */
 const ASK_EVERY_MS = 100
-/** A replica that does not answer for so long is not ready, in ms. */
-const ANSWER_MS = 1_000
+/** A replica that does not answer for so long is not ready, in ms. A busy machine's may need a second. */
+const ANSWER_MS = 3_000
 
 /**
  * Starts a balancer without replicas. It gives new connections to the ready replicas in turn, and tries the next one if
  * one refuses. It never cuts a connection.
  */
 export async function startBalancer(t: TestScope): Promise<Balancer> {
-  const backends: Backend[] = []
   const leaving = new Set<Backend>()
-  let ready: Backend[] = []
+  const ready = new Set<Backend>()
   let turn = 0
+  let isOver = false
   const sockets = new Set<Socket>()
   const server = createServer({ allowHalfOpen: true }, (client) => {
     keep(client)
     void carry(client)
   })
-  const polling = setInterval(() => void poll(), ASK_EVERY_MS)
 
-  async function poll(): Promise<void> {
-    const asked = [...backends]
-    const statuses = await Promise.all(asked.map(({ api }) => adminStatus(api, '/readyz', ANSWER_MS)))
-    ready = asked.filter((backend, at) => leaving.has(backend) || statuses[at] === 200)
+  async function ask(backend: Backend): Promise<void> {
+    const status = await adminStatus(backend.api, '/readyz', ANSWER_MS)
+    if (leaving.has(backend)) return
+    if (status === 200) ready.add(backend)
+    else ready.delete(backend)
+  }
+  /** Each replica is asked on its own: one that is slow must not hide that another one stops. */
+  async function watch(backend: Backend): Promise<void> {
+    while (!isOver && !leaving.has(backend)) {
+      await pause(ASK_EVERY_MS)
+      await ask(backend)
+    }
   }
   async function carry(client: Socket): Promise<void> {
     const upstream = await connectToOne()
@@ -55,11 +62,12 @@ export async function startBalancer(t: TestScope): Promise<Balancer> {
     join(upstream, client)
   }
   async function connectToOne(): Promise<Socket | undefined> {
-    for (let tries = ready.length; tries > 0; tries--) {
-      const backend = ready[turn++ % ready.length]
-      const socket = backend && (await connected(Number(new URL(backend.url).port)))
+    const all = [...ready]
+    const first = turn++ % all.length
+    for (const backend of [...all.slice(first), ...all.slice(0, first)]) {
+      const socket = await connected(Number(new URL(backend.url).port))
       // As in Kubernetes, nobody tries another one while a replica that is gone counts as there.
-      if (socket !== undefined || (backend && leaving.has(backend))) return socket
+      if (socket !== undefined || leaving.has(backend)) return socket
     }
     return undefined
   }
@@ -79,7 +87,7 @@ export async function startBalancer(t: TestScope): Promise<Balancer> {
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   t.onTestFinished(async () => {
-    clearInterval(polling)
+    isOver = true
     for (const socket of sockets) socket.destroy()
     await new Promise((closed) => server.close(closed))
   })
@@ -88,15 +96,13 @@ export async function startBalancer(t: TestScope): Promise<Balancer> {
   return {
     url: `http://127.0.0.1:${port}`,
     async add(backend) {
-      backends.push(backend)
-      while (!ready.includes(backend)) await poll()
+      while (!ready.has(backend)) await ask(backend)
+      void watch(backend)
     },
     async removeAfter(backend, ms) {
       leaving.add(backend)
       await pause(ms)
-      leaving.delete(backend)
-      backends.splice(backends.indexOf(backend), 1)
-      await poll()
+      ready.delete(backend)
     },
   }
 }

@@ -15,7 +15,7 @@ export interface Posted {
   title: string
   /** The quotes that this request gave. */
   quotes: string[]
-  /** `none`: the connection broke, or there was none. */
+  /** `none`: the connection broke, or there was none; the body has the cause. */
   status: number | 'none'
   headers: Headers
   body: Record<string, unknown>
@@ -76,7 +76,8 @@ async function send(
     const response = await fetch(`${url}/sources`, { method: 'POST', headers, body: JSON.stringify(thread) })
     const body: Posted['body'] = JSON.parse(await response.text())
     return { status: response.status, headers: response.headers, body }
-  } catch {
-    return { status: 'none', headers: new Headers(), body: {} }
+  } catch (error) {
+    const cause = error instanceof Error ? String(error.cause ?? error) : error
+    return { status: 'none', headers: new Headers(), body: { cause } }
   }
 }

@@ -183,7 +183,7 @@ export const PROBLEMS = {
     status: 503,
     title: 'Queue not available',
     meaning:
-      'Redis is away, or the service is too busy to put the request into the queue in time. It was not accepted, and never will be.',
+      'Redis is away, or the service is too busy to reach it in time. A request to post was not accepted, and never will be.',
     remedy: 'Send it again after `Retry-After` seconds. The service heals by itself when Redis is back.',
   },
   queue_full: {
@@ -215,7 +215,7 @@ export const PROBLEMS = {
     status: 503,
     title: 'Service is overloaded',
     meaning:
-      'The process has too many bodies in memory or too many connections, or its event loop lags. The request was not accepted, and never will be.',
+      'The process has too many bodies in memory or too many connections, or its event loop lags. A request to post was not accepted, and never will be.',
     remedy: 'Send it again after `Retry-After` seconds.',
   },
   stopping: {

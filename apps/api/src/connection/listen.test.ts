@@ -336,3 +336,14 @@ test('a server that stops serves on, unless nobody is connected and nobody calle
   vi.advanceTimersByTime(1)
   assert.equal(await next(), 'stops')
 })
+
+test('a request that arrived while the process was not scheduled is answered before its connection is closed', async (t) => {
+  const { http, socket } = await open(t, (_, response) => void response.end('answer'), GET)
+  await until(socket, /answer/)
+  const closed = http.linger(10).then(() => http.close())
+  socket.write(GET)
+  // The time is over before the process reads again.
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20)
+  await until(socket, /answer/)
+  await closed
+})

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, maxHeaderSize, type RequestListener, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
-import { setTimeout } from 'node:timers/promises'
+import { setImmediate, setTimeout } from 'node:timers/promises'
 import { PROBLEM_MEDIA_TYPE, PROBLEMS } from '@sluice/contract'
 import { bodyUnreadable, methodNotAllowed, ProblemError, problemBody } from '../request/problem-error.ts'
 import { boundConnections } from './bound-connections.ts'
@@ -85,7 +85,10 @@ export async function listen(listener: RequestListener, { port, host, ...options
      */
     async linger(ms: number): Promise<void> {
       const isQuiet = performance.now() - connections.lastRequestAt() > QUIET_MS
-      if (!isQuiet || connections.size() > 0) await setTimeout(ms)
+      if (isQuiet && connections.size() === 0) return
+      await setTimeout(ms)
+      // A process that was not scheduled meanwhile runs its timers before it reads. What has arrived is not refused.
+      await setImmediate()
     },
     /** Accepts no more connections. Resolves when every open request is answered and its connection is closed. */
     close(): Promise<void> {
