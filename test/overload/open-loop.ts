@@ -1,8 +1,8 @@
 // Posts at a fixed rate whatever the answers do, as independent callers do, each on a connection of its own unless one
 // is idle.
-import { Agent, type IncomingMessage, request } from 'node:http'
+import { Agent } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
-import { type aThread, namesIn, type Posted, type Target } from '../support/post-thread.ts'
+import { type aThread, type Posted, postThread, type Target } from '../support/post-thread.ts'
 
 interface OpenLoop extends Target {
   /** Requests a second. */
@@ -30,7 +30,7 @@ export async function openLoop({ rate, seconds, next, ...target }: OpenLoop): Pr
     sentMs = Math.min(seconds * 1000, sentMs + Math.min(LATE_MS, now - tickedAt))
     tickedAt = now
     const due = (sentMs / 1000) * rate
-    while (posting.length < due) posting.push(post(target, agent, next()))
+    while (posting.length < due) posting.push(post({ ...target, agent }, next()))
     await pause(TICK_MS)
   }
   const posted = await Promise.all(posting)
@@ -38,30 +38,8 @@ export async function openLoop({ rate, seconds, next, ...target }: OpenLoop): Pr
   return posted
 }
 
-async function post({ url, key }: Target, agent: Agent, { thread, prefer }: ReturnType<OpenLoop['next']>) {
-  const sentAt = performance.now()
-  const { promise, resolve } = Promise.withResolvers<Pick<Posted, 'status' | 'headers' | 'body'>>()
-  const broken = () => resolve({ status: 'none', headers: new Headers(), body: {} })
-  const headers = { 'content-type': 'application/json', 'x-api-key': key, ...(prefer !== undefined && { prefer }) }
-  const sending = request(`${url}/sources`, { method: 'POST', agent, headers }, async (response) => {
-    const heard = await answerIn(response).catch(() => undefined)
-    if (heard === undefined) broken()
-    else resolve(heard)
-  })
-  sending.on('error', broken)
-  sending.end(JSON.stringify(thread))
-  return { ...namesIn(thread), ...(await promise), sentAt, ms: performance.now() - sentAt }
-}
-
 /** Keeps the body of a problem only: those of many answers would fill the memory. */
-async function answerIn(response: IncomingMessage) {
-  const { statusCode = 0, headers } = response
-  const chunks: Buffer[] = []
-  for await (const chunk of response) if (statusCode >= 400) chunks.push(chunk)
-  const retryAfter = headers['retry-after']
-  return {
-    status: statusCode,
-    headers: new Headers(retryAfter === undefined ? {} : { 'retry-after': retryAfter }),
-    body: chunks.length === 0 ? {} : JSON.parse(Buffer.concat(chunks).toString()),
-  }
+async function post(target: Target, { thread, prefer }: ReturnType<OpenLoop['next']>): Promise<Posted> {
+  const posted = await postThread(target, thread, prefer)
+  return typeof posted.status === 'number' && posted.status < 400 ? { ...posted, body: {} } : posted
 }

@@ -1,4 +1,5 @@
 // Posts threads from many callers, one after the other each, until told to stop.
+import { Agent } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { TestScope } from '@sluice/test-support'
 import { aThread, type Posted, postThread, type Target } from './post-thread.ts'
@@ -21,7 +22,7 @@ const AFTER_REFUSAL_MS = 50
 const REST_MS = scale(400, 0)
 
 /**
- * Starts callers that post one thread after the other, each by two posts: the second adds quotes to the first, so that
+ * Starts callers that post one thread after the other, each on one connection and by two posts: the second adds quotes to the first, so that
  * appends are interrupted too. They stop with the test at the latest.
  *
  * @param restMs the pause after each answer.
@@ -36,15 +37,18 @@ export function postSteadily(
   let stopping = false
 
   async function call(): Promise<void> {
+    // A stopping API tells a connection that is in use to close. One that idles longer may be closed as it is used again.
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 })
     while (!stopping) {
       const thread = aThread()
-      await post(thread)
-      await post(aThread({ externalId: thread.externalId, quotes: 2, from: 3 }))
+      await post(agent, thread)
+      await post(agent, aThread({ externalId: thread.externalId, quotes: 2, from: 3 }))
     }
+    agent.destroy()
   }
-  async function post(thread: ReturnType<typeof aThread>): Promise<void> {
+  async function post(agent: Agent, thread: ReturnType<typeof aThread>): Promise<void> {
     if (stopping) return
-    const answer = await postThread(target, thread, prefer())
+    const answer = await postThread({ ...target, agent }, thread, prefer())
     posted.push(answer)
     const isAccepted = answer.status === 200 || answer.status === 202
     const ms = isAccepted ? restMs : Math.max(restMs, AFTER_REFUSAL_MS)

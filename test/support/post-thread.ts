@@ -1,5 +1,7 @@
 // Posts threads and records each answer in the ledger's terms.
 import { randomUUID } from 'node:crypto'
+import { type Agent, type IncomingMessage, request } from 'node:http'
+import { text } from 'node:stream/consumers'
 
 /** The API to post to, and the key. */
 export interface Target {
@@ -7,6 +9,8 @@ export interface Target {
   key: string
   /** Each request then has a connection of its own. */
   connection?: 'close' | undefined
+  /** Keeps the connections. All requests without one share those that they leave. */
+  agent?: Agent | undefined
 }
 
 /** A posted thread and the answer that its caller got, recorded outside of everything under test. */
@@ -49,13 +53,13 @@ export function aThread({
 
 /** Posts a thread and records its answer. Never throws. */
 export async function postThread(
-  { url, key, connection }: Target,
+  target: Target,
   thread: ReturnType<typeof aThread>,
   prefer?: string,
   idempotencyKey?: string,
 ): Promise<Posted> {
   const sentAt = performance.now()
-  const heard = await send(url, key, thread, { prefer, connection, 'idempotency-key': idempotencyKey })
+  const heard = await send(target, thread, { prefer, 'idempotency-key': idempotencyKey })
   return { ...namesIn(thread), ...heard, sentAt, ms: performance.now() - sentAt }
 }
 
@@ -65,19 +69,22 @@ export function namesIn({ externalId, title, quotes }: ReturnType<typeof aThread
 }
 
 async function send(
-  url: string,
-  key: string,
+  { url, key, agent, connection }: Target,
   thread: unknown,
   preferences: Record<string, string | undefined>,
 ): Promise<Pick<Posted, 'status' | 'headers' | 'body'>> {
-  const headers = new Headers({ 'content-type': 'application/json', 'x-api-key': key })
-  for (const [name, value] of Object.entries(preferences)) if (value !== undefined) headers.set(name, value)
+  const given = Object.entries({ ...preferences, connection }).filter(([, value]) => value !== undefined)
+  const headers = { 'content-type': 'application/json', 'x-api-key': key, ...Object.fromEntries(given) }
   try {
-    const response = await fetch(`${url}/sources`, { method: 'POST', headers, body: JSON.stringify(thread) })
-    const body: Posted['body'] = JSON.parse(await response.text())
-    return { status: response.status, headers: response.headers, body }
-  } catch (error) {
-    const cause = error instanceof Error ? String(error.cause ?? error) : error
-    return { status: 'none', headers: new Headers(), body: { cause } }
+    const response = await new Promise<IncomingMessage>((resolve, reject) => {
+      const sending = request(`${url}/sources`, { method: 'POST', headers, agent }, resolve)
+      sending.on('error', reject).end(JSON.stringify(thread))
+    })
+    const body: Posted['body'] = JSON.parse(await text(response))
+    const heard = new Headers()
+    for (const [name, value] of Object.entries(response.headers)) heard.set(name, String(value))
+    return { status: response.statusCode ?? 0, headers: heard, body }
+  } catch (cause) {
+    return { status: 'none', headers: new Headers(), body: { cause: String(cause) } }
   }
 }
