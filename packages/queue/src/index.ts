@@ -36,7 +36,7 @@ export { createReadHistory, peaksOf } from './overview/history.ts'
 export { type OperatorAccess, openOperatorAccess } from './overview/operator-access.ts'
 export { ALIVE_MS, createReadOverview, createReadState, type QueueState } from './overview/overview.ts'
 export { LAYOUT, watchLayout } from './redis/layout.ts'
-export type { QueueAddress } from './redis/primary.ts'
+export { type QueueAddress, readRedisUrl } from './redis/primary.ts'
 export {
   connectFailFast,
   connectLike,

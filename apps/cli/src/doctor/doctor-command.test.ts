@@ -9,7 +9,7 @@ import { RedisAwayError } from '../errors.ts'
 import { type DoctorDeps, doctorCommand } from './doctor-command.ts'
 
 /** Runs `sluice doctor …` on a database of the test's own with two stored threads of two quotes, of two words each. */
-async function examined(t: TestContext, withOwnQueue?: DoctorDeps['withQueue']) {
+async function examined(t: TestContext, withOwnQueue?: DoctorDeps['withQueue'], env = {}) {
   const redis = connectRetrying({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, () => {})
   t.onTestFinished(() => redis.disconnect())
   await once(redis, 'ready')
@@ -43,7 +43,7 @@ async function examined(t: TestContext, withOwnQueue?: DoctorDeps['withQueue']) 
     // The Redis of the tests writes no append-only file: that is a fault of servers.
     const fail = (line: string) => void (/ of servers: /.test(line) || failures.push(line))
     const print = (line: string) => void lines.push(line)
-    await doctorCommand({ env: {}, openDb, withQueue, print, show, fail, progressMs: 0 })
+    await doctorCommand({ env, openDb, withQueue, print, show, fail, progressMs: 0 })
       .parseAsync(args, { from: 'user' })
       .finally(() => assert.equal(state.open, 0, 'the database is closed'))
     return { text: lines.map((line) => `${line}\n`).join(''), failures, shown }
@@ -68,11 +68,11 @@ test('corrects the totals of the load, and says why it did not compare them', as
   t.onTestFinished(async () => void (await redis.del(`${keys.base}load`)))
   assert.match((await doctor()).text, /^ {2}note {3}load of the queue: was wrong, and is corrected$/m)
   assert.match((await doctor()).text, /load of the queue: agrees/)
-  const away = await examined(t, async () => {
-    throw new RedisAwayError('Redis cannot be reached: refused')
-  })
+  const refuse = () => Promise.reject(new RedisAwayError('Redis cannot be reached: refused'))
+  const away = await examined(t, refuse, { REDIS_URL: 'redis+sentinel://u:secret@one,[::1]:7001/main' })
   const { text } = await away.doctor()
   assert.match(text, /^ {2}FAULT {2}Redis cannot be reached: refused\. The load of the queue is not compared\.$/m)
+  assert.match(text, /^ +fix: redis-cli -h one -p 26379 ping; redis-cli -h ::1 -p 7001 ping$/m)
   assert.match(text, /Wrong: 0\n$/)
 })
 

@@ -60,9 +60,14 @@ const ASK_MS = 10_000
 
 /** Examines Redis, MongoDB and clocks, prints what it finds, and returns the number of faults. */
 async function examineServers({ env, withQueue, print }: DoctorDeps, db: Db): Promise<number> {
-  const { checkRedis } = await loadRedisChecks()
-  const own = { minMemory: processSettings.minRedisMemory, replicas: redisReplicasSetting, ...agreedSettings }
-  const { minMemory, replicas, listSources, searchQuotes } = readSettings(own, env)
+  const { checkRedis, pingCommands } = await loadRedisChecks()
+  const own = {
+    redisUrl: processSettings.redisUrl,
+    minMemory: processSettings.minRedisMemory,
+    replicas: redisReplicasSetting,
+    ...agreedSettings,
+  }
+  const { redisUrl, minMemory, replicas, listSources, searchQuotes } = readSettings(own, env)
   const ask = (database: string, command: Document) =>
     db.client.db(database).command(command, { readPreference: 'primary', signal: AbortSignal.timeout(ASK_MS) })
   const probe = () => probeStore(mongoCommands(db, { limitMs: PROBE_MS }), 0)
@@ -79,7 +84,7 @@ async function examineServers({ env, withQueue, print }: DoctorDeps, db: Db): Pr
   } catch (error) {
     if (!(error instanceof RedisAwayError)) throw error
     const text = `${error.message}. The load of the queue is not compared.`
-    printChecks('Redis', [check(false, text, 'redis-cli -u "$REDIS_URL" ping')])
+    printChecks('Redis', [check(false, text, pingCommands(redisUrl))])
   }
   const host = `MongoDB at ${db.client.options.hosts.join(',')}`
   const { checks, aheadMs } = await checkMongodb({ database: db.databaseName, ask, probe, listSources, searchQuotes })

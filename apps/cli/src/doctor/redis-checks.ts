@@ -11,6 +11,7 @@ import {
   type LoadAudit,
   type QueueKeys,
   type Redis,
+  readRedisUrl,
   redisFaults,
 } from '@sluice/queue'
 import { forgetDigests, type StoreCommands } from '@sluice/store'
@@ -24,6 +25,13 @@ const FULL = 0.8
 async function readAlive(redis: Redis, keys: QueueKeys): Promise<SeenProcess[]> {
   const { processes } = await createReadOverview(redis, keys)()
   return processes.filter(({ seenMsAgo }) => seenMsAgo < ALIVE_MS)
+}
+
+/** The commands that show which of the servers answer that a `REDIS_URL` names. They have no credentials. */
+export function pingCommands(redisUrl: string): string {
+  return readRedisUrl(redisUrl)
+    .endpoints.map(({ host, port }) => `redis-cli -h ${host} -p ${port} ping`)
+    .join('; ')
 }
 
 /** Checks Redis and reads its clock (ms ahead of this machine). Corrects the load alone. @param minMemory in bytes. */

@@ -49,7 +49,7 @@ export function serverOf(redis: Redis): Server {
 /** Opens a connection to the primary. It and all of its duplicates lead to the same server, also after a failover. */
 export function openPrimary({ redisUrl, queue }: QueueAddress, options: RedisOptions): Redis {
   const server = createOneServer()
-  const { kind, endpoints, access, askAccess, name } = readUrl(redisUrl)
+  const { kind, endpoints, access, askAccess, name } = readRedisUrl(redisUrl)
   const findPrimary =
     kind === 'server'
       ? async () => endpoints[0]
@@ -130,7 +130,7 @@ function createOneServer() {
 }
 
 /** Reads a URL, which is valid: see the setting `REDIS_URL`. Sentinel's own credentials stand in its query. */
-function readUrl(url: string) {
+export function readRedisUrl(url: string) {
   const [, scheme, kind = 'server', username, password, hosts = '', rest = ''] =
     /^(rediss?)(?:\+(sentinel|cluster))?:\/\/(?:([^:@?]*)(?::([^?]*))?@)?([^@/?]+)(.*)$/.exec(url) ?? []
   // A plus in a password is no space, and a number sign begins no fragment.
