@@ -176,7 +176,7 @@ describe('hostile bodies', () => {
       const tookMs = performance.now() - began
       assert.ok(tookMs < 60_000, `took ${tookMs} ms`)
       // Both grow alike on a slow machine. A skip at one go took 36 to 50 % of the time, the skip in parts takes 3 %.
-      assert.ok(slowest < tookMs / 3, `another caller waited for ${slowest} of ${tookMs} ms`)
+      assert.ok(slowest < tookMs / 4, `another caller waited for ${slowest} of ${tookMs} ms`)
     })
   })
 

@@ -22,8 +22,8 @@ const AFTER_REFUSAL_MS = 50
 const REST_MS = scale(400, 0)
 
 /**
- * Starts callers that post one thread after the other, each on one connection and by two posts: the second adds quotes to the first, so that
- * appends are interrupted too. They stop with the test at the latest.
+ * Starts callers that post one thread after the other, each on one connection and by two posts: the second adds quotes to
+ * the first, so that appends are interrupted too. They stop with the test at the latest.
  *
  * @param restMs the pause after each answer.
  * @param prefer chooses the header Prefer of the next request.
@@ -37,7 +37,7 @@ export function postSteadily(
   let stopping = false
 
   async function call(): Promise<void> {
-    // A stopping API tells a connection that is in use to close. One that idles longer may be closed as it is used again.
+    // A pool has idle connections, and a stopping API may close one as a request arrives. This one is in use.
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
     while (!stopping) {
       const thread = aThread()

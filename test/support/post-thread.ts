@@ -9,7 +9,7 @@ export interface Target {
   key: string
   /** Each request then has a connection of its own. */
   connection?: 'close' | undefined
-  /** Keeps the connections. All requests without one share those that they leave. */
+  /** Reuses connections. Default: Node's global agent. */
   agent?: Agent | undefined
 }
 
@@ -73,8 +73,8 @@ async function send(
   thread: unknown,
   preferences: Record<string, string | undefined>,
 ): Promise<Pick<Posted, 'status' | 'headers' | 'body'>> {
-  const given = Object.entries({ ...preferences, connection }).filter(([, value]) => value !== undefined)
-  const headers = { 'content-type': 'application/json', 'x-api-key': key, ...Object.fromEntries(given) }
+  const optional = Object.entries({ ...preferences, connection }).filter(([, value]) => value !== undefined)
+  const headers = { 'content-type': 'application/json', 'x-api-key': key, ...Object.fromEntries(optional) }
   try {
     const response = await new Promise<IncomingMessage>((resolve, reject) => {
       const sending = request(`${url}/sources`, { method: 'POST', headers, agent }, resolve)

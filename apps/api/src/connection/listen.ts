@@ -87,7 +87,7 @@ export async function listen(listener: RequestListener, { port, host, ...options
       const isQuiet = performance.now() - connections.lastRequestAt() > QUIET_MS
       if (isQuiet && connections.size() === 0) return
       await setTimeout(ms)
-      // A process that was not scheduled meanwhile runs its timers before it reads. What has arrived is not refused.
+      // A process that was not scheduled meanwhile runs its timers before it reads. Read the requests that have arrived.
       await setImmediate()
     },
     /** Accepts no more connections. Resolves when every open request is answered and its connection is closed. */

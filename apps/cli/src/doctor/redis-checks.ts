@@ -27,7 +27,7 @@ async function readAlive(redis: Redis, keys: QueueKeys): Promise<SeenProcess[]> 
   return processes.filter(({ seenMsAgo }) => seenMsAgo < ALIVE_MS)
 }
 
-/** The commands that show which of the servers answer that a `REDIS_URL` names. They have no credentials. */
+/** Returns the commands that ping each server in a `REDIS_URL`. They contain no credentials. */
 export function pingCommands(redisUrl: string): string {
   return readRedisUrl(redisUrl)
     .endpoints.map(({ host, port }) => `redis-cli -h ${host} -p ${port} ping`)

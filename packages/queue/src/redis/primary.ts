@@ -158,7 +158,7 @@ export function readRedisUrl(url: string) {
   }
 }
 
-/** Node tells a server by which name it is meant (SNI, RFC 6066) only if it gets the name. An address is none. */
+/** Node sends the server's name (SNI, RFC 6066) only if `servername` has it. An IP address is not a name. */
 function accessTo({ host, port }: Endpoint, access: RedisOptions): RedisOptions {
   return { ...access, host, port, ...(access.tls && { tls: { servername: isIP(host) > 0 ? '' : host } }) }
 }
