@@ -142,7 +142,7 @@ module.exports = {
     ]),
     ...oneWay(
       'apps/api/src',
-      ['routes', 'admin', 'imports', 'sources', 'docs', 'body', 'connection', 'request'],
+      ['routes', 'admin', 'imports', 'sources', 'docs', 'body', 'request'],
       ['api-deps\\.ts', 'settings\\.ts'],
     ),
     ...oneWay('apps/cli/src/import', ['show', 'send', 'shape', 'gather', 'input', 'account']),

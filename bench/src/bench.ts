@@ -1,4 +1,5 @@
 import type { NamedProcess } from './measure/round.ts'
+import type { KindOfServer } from './report/describe-surroundings.ts'
 import type { Scale } from './scale.ts'
 
 /** The servers, folders and names that every scenario uses. */
@@ -6,6 +7,7 @@ export interface Bench {
   scale: Scale
   redisUrl: string
   mongodbUrl: string
+  server: KindOfServer
   /** Redis, MongoDB and the load generator itself, where their processes are known. */
   surroundings: readonly NamedProcess[]
   /** Holds the logs of the started processes. */

@@ -3,7 +3,12 @@ import { join, resolve } from 'node:path'
 import type { Bench } from './bench.ts'
 import { openBench } from './open-bench.ts'
 import { type Options, OptionsError, readOptions } from './options.ts'
-import { describeMongodb, describeSurroundings, type Surroundings } from './report/describe-surroundings.ts'
+import {
+  describeMongodb,
+  describeSurroundings,
+  kindOfServer,
+  type Surroundings,
+} from './report/describe-surroundings.ts'
 import { fillResults } from './report/performance-section.ts'
 import { printedResult } from './report/print-result.ts'
 import { readResults, writeResult } from './report/results.ts'
@@ -19,7 +24,7 @@ const say = (line: string) => console.log(line)
 try {
   const options = readOptions(process.argv.slice(2))
   if (options.document) await writeDocument()
-  else await bench(options)
+  else await measureAll(options)
 } catch (error) {
   if (!(error instanceof OptionsError)) throw error
   console.error(error.message)
@@ -27,7 +32,7 @@ try {
 }
 
 /** `pnpm bench`: measures, prints, and stores the results. Exits 1 if a scenario failed; a missed floor is a result, not a failure. */
-async function bench(options: Options): Promise<void> {
+async function measureAll(options: Options): Promise<void> {
   const { against, only, quick } = options
   const chosen = chooseScenarios(against === undefined ? scenarios : againstCheckout(resolve(against)), only, quick)
   const scale = scaleOf(options)
@@ -36,8 +41,9 @@ async function bench(options: Options): Promise<void> {
   endInOrder(parts)
   const opened = await openBench(scale, parts, say)
   const where = await describeSurroundings(opened)
+  const bench = { ...opened, server: kindOfServer(where) }
   say(`${where.cores} × ${where.cpu}, Node ${where.node}, ${where.redis}, ${describeMongodb(where)}`)
-  for (const scenario of chosen) await measure(scenario, opened, where, folder)
+  for (const scenario of chosen) await measure(scenario, bench, where, folder)
   say(`\nResults: ${folder}`)
   if (folder === RESULTS) await writeDocument()
 }

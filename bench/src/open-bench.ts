@@ -13,10 +13,10 @@ export async function openBench(
   scale: Scale,
   parts: AsyncDisposableStack,
   say: (line: string) => void,
-): Promise<Bench> {
+): Promise<Omit<Bench, 'server'>> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-bench-'))
   parts.defer(() => rm(folder, { recursive: true, force: true }))
-  const servers = await openServers({ dataDir: folder, durable: false, env: process.env, say })
+  const servers = await openServers({ dataDir: folder, durable: true, env: process.env, say })
   parts.defer(() => servers.stop())
   return {
     ...servers,

@@ -9,13 +9,15 @@ import { isProblem } from '../e2e/support/documented.ts'
 import { storedIn } from '../e2e/support/read-reply.ts'
 import { someThread } from '../e2e/support/some-thread.ts'
 import { startSluice, type TestSluice } from '../support/start-sluice.ts'
-import { BUSY_MS } from '../support/until.ts'
 import { exchange, type RawAnswer } from './support/exchange.ts'
 import { assertUnharmed } from './support/unharmed.ts'
 
 /** The head of a request without its end, and the requests that an attacker hides in its body. */
 const SMUGGLED = 'smuggled'
 const CLOSE = 'connection: close'
+/** Slow senders send their next byte after this. */
+const ROUND_MS = 250
+const MAX_ROUNDS = 2_000 / ROUND_MS
 const message = (...lines: string[]) => lines.join('\r\n')
 
 describe('the form of a message', () => {
@@ -66,6 +68,7 @@ describe('the form of a message', () => {
     ['an empty length', ['content-length: ']],
     ['a length and chunks', ['content-length: 12', 'transfer-encoding: chunked']],
     ['chunks and a length', ['transfer-encoding: chunked', 'content-length: 12']],
+    ['chunks twice', ['transfer-encoding: chunked, chunked']],
     ['chunks that are not last', ['transfer-encoding: chunked, identity']],
     ['a coding that is nearly chunked', ['transfer-encoding: xchunked', 'content-length: 12']],
     ['two codings, the second unknown', ['transfer-encoding: chunked', 'transfer-encoding: cow']],
@@ -84,6 +87,29 @@ describe('the form of a message', () => {
       // By its chunks as by its length, the body ends where the hidden request begins.
       const body = headers.some((line) => line.includes('chunked')) ? `${chunk('{}')}0\r\n\r\n` : '{}'
       judge(await exchange(sluice.url, `${headWith(...headers)}${body}${hidden()}`), [400], it)
+    })
+  }
+
+  test('Transfer-Encoding: gzip, chunked is a 501, and the bytes behind it are no request', async () => {
+    const body = `${chunk(thread(SMUGGLED))}0\r\n\r\n${hidden()}`
+    const answers = await exchange(sluice.url, `${headWith('transfer-encoding: gzip, chunked')}${body}`)
+    judge(answers, [501], 'gzip, chunked')
+    assert.equal(JSON.parse(answers[0]?.body ?? '').code, 'transfer_coding_unsupported')
+  })
+
+  for (const [host, status] of [
+    ['a b', 400],
+    ['a/b', 400],
+    ['user@a', 400],
+    ['a:b', 400],
+    ['a?b', 400],
+    ['[::1', 400],
+    ['[::1]:80', 200],
+    ['a.example:80', 200],
+    ['', 200],
+  ] as const) {
+    test(`Host: ${host} is a ${status}`, async () => {
+      judge(await exchange(sluice.url, message('GET /limits HTTP/1.1', `host: ${host}`, CLOSE, '', '')), [status], host)
     })
   }
 
@@ -165,8 +191,8 @@ describe('the form of a message', () => {
     })
   }
 
-  test('a key behind 900 short headers is read', async () => {
-    const headers = Array.from({ length: 900 }, () => 'a:')
+  test('a key behind 97 short headers is read', async () => {
+    const headers = Array.from({ length: 97 }, () => 'a:')
     const head = message('GET /jobs/1 HTTP/1.1', 'host: a', CLOSE, ...headers, `x-api-key: ${sluice.key}`, '', '')
     judge(await exchange(sluice.url, head), [404], 'many headers')
   })
@@ -178,23 +204,21 @@ describe('the form of a message', () => {
       for (const socket of sockets) socket.destroy()
     })
     for (const [at, socket] of sockets.entries()) socket.write(at % 2 === 0 ? head : 'POST /sour')
-    let sent = 0
+    let rounds = 0
     const drip = () => {
       for (const [at, socket] of sockets.entries()) socket.write(at % 2 === 0 ? ' ' : 'x')
-      sent += sockets.length
+      rounds += 1
     }
-    const dripping = setInterval(drip, 50)
+    const dripping = setInterval(drip, ROUND_MS)
     t.onTestFinished(() => clearInterval(dripping))
-    const times: number[] = []
-    while (sent < 500 * 20) {
-      const began = performance.now()
+    // In rounds: a busy machine slows the senders, too.
+    const waits: number[] = []
+    while (rounds < 2 * MAX_ROUNDS) {
+      const before = rounds
       await served()
-      times.push(performance.now() - began)
+      waits.push(rounds - before)
     }
-    assert.ok(
-      Math.max(...times) < 2_000 + BUSY_MS,
-      `the slowest of ${times.length} answers took ${Math.max(...times)} ms`,
-    )
+    assert.ok(Math.max(...waits) < MAX_ROUNDS, `the answers came after ${waits} rounds`)
     assert.equal(sockets.filter(({ destroyed }) => destroyed).length, 0)
   })
 

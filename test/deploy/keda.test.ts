@@ -3,7 +3,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'vitest'
-import { hasPrometheus, promtool } from '../support/start-prometheus.ts'
+import { needs } from '../runner/programs.ts'
+import { promtool } from '../support/start-prometheus.ts'
 import { type Manifest, parse, root } from './manifests.ts'
 
 const manifests = parse(readFileSync(`${root}deploy/kubernetes/everything.yaml`, 'utf8'))
@@ -65,21 +66,18 @@ test('the query names metrics that exist', () => {
   for (const name of names) assert.match(readFileSync(`${root}docs/metrics.md`, 'utf8'), new RegExp(`\`${name}\``))
 })
 
-test.skipIf(!hasPrometheus)(
-  'KEDA scales workers by the age of what they could store (Debian: apt-get install prometheus)',
-  (t) => {
-    assert.ok(query)
-    const tests = cases.map(([name, series, value]) => ({
-      name,
-      interval: '15s',
-      input_series: series.map(([of, sample]) => ({ series: of, values: `${sample}x4` })),
-      promql_expr_test: [
-        { expr: query, eval_time: '1m', exp_samples: value === undefined ? [] : [{ labels: '{}', value }] },
-      ],
-    }))
-    const folder = mkdtempSync(join(tmpdir(), 'sluice-keda-'))
-    t.onTestFinished(() => rmSync(folder, { recursive: true }))
-    writeFileSync(join(folder, 'keda.yml'), JSON.stringify({ tests }))
-    assert.match(promtool(['test', 'rules', join(folder, 'keda.yml')]), /SUCCESS\s*$/)
-  },
-)
+test('KEDA scales workers by the age of what they could store', needs('prometheus'), (t) => {
+  assert.ok(query)
+  const tests = cases.map(([name, series, value]) => ({
+    name,
+    interval: '15s',
+    input_series: series.map(([of, sample]) => ({ series: of, values: `${sample}x4` })),
+    promql_expr_test: [
+      { expr: query, eval_time: '1m', exp_samples: value === undefined ? [] : [{ labels: '{}', value }] },
+    ],
+  }))
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-keda-'))
+  t.onTestFinished(() => rmSync(folder, { recursive: true }))
+  writeFileSync(join(folder, 'keda.yml'), JSON.stringify({ tests }))
+  assert.match(promtool(['test', 'rules', join(folder, 'keda.yml')]), /SUCCESS\s*$/)
+})

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { NODE_FLAGS } from '@sluice/servers'
 import { type TestContext, test } from 'vitest'
 import { stringify } from 'yaml'
+import { needs } from '../runner/programs.ts'
 import { faultsOfCustom, isCustom } from './crds.ts'
 import {
   hasHelm,
@@ -20,7 +21,6 @@ import {
   withHash,
 } from './manifests.ts'
 
-const hasValidator = spawnSync('kubernetes-validate', ['--version']).error === undefined
 const read = (path: string) => readFileSync(root + path, 'utf8')
 const EVERYTHING = 'deploy/kubernetes/everything.yaml'
 
@@ -38,7 +38,7 @@ for (const [path, args] of Object.entries(MANIFESTS)) {
     assert.deepEqual(parse(read(path)).filter(isCustom).flatMap(faultsOfCustom), [])
   })
 
-  test.skipIf(!hasValidator)(`${path} is valid in Kubernetes ${KUBERNETES} (pip install kubernetes-validate)`, (t) => {
+  test(`${path} is valid in Kubernetes ${KUBERNETES}`, needs('kubernetes-validate'), (t) => {
     assert.equal(faultsOfCore(t, parse(read(path))), '')
   })
 }
@@ -57,7 +57,7 @@ for (const [what, from, to] of [
   ['a wrong type', 'minReplicas: 2', 'minReplicas: two'],
   ['a probe without its port', 'httpGet: { path: /livez, port: admin }', 'httpGet: { path: /livez }'],
 ] as const) {
-  test.skipIf(!hasValidator)(`${what} in an object of Kubernetes is found (pip install kubernetes-validate)`, (t) => {
+  test(`${what} in an object of Kubernetes is found`, needs('kubernetes-validate'), (t) => {
     assert.notEqual(faultsOfCore(t, parse(read(EVERYTHING).replace(from, to))), '')
   })
 }
@@ -98,6 +98,30 @@ test('pods obey the policy `restricted`, and can write to /tmp alone', () => {
       const paths = volumeMounts.filter(({ name }) => writable.includes(name)).map(({ mountPath }) => mountPath)
       assert.deepEqual(paths, ['/tmp'])
     }
+  }
+})
+
+test('the admin port of every pod is reached by the namespace of the monitoring alone, and workers by no other port', () => {
+  for (const path of Object.keys(MANIFESTS)) {
+    const policies = parse(read(path)).filter(({ kind }) => kind === 'NetworkPolicy')
+    const monitoring = { namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'monitoring' } } }
+    const ingress = { namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'ingress-nginx' } } }
+    const http = path === EVERYTHING ? { from: [ingress] } : {}
+    assert.deepEqual(
+      policies.map(({ spec }) => spec),
+      [
+        {
+          podSelector: {
+            matchLabels: { 'app.kubernetes.io/name': 'sluice', 'app.kubernetes.io/instance': 'sluice' },
+          },
+          policyTypes: ['Ingress'],
+          ingress: [
+            { ports: [{ port: 'http' }], ...http },
+            { ports: [{ port: 'admin' }], from: [monitoring] },
+          ],
+        },
+      ],
+    )
   }
 })
 

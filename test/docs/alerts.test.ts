@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { hasPrometheus, promtool, readDocumented } from '../support/start-prometheus.ts'
+import { needs } from '../runner/programs.ts'
+import { promtool, readDocumented } from '../support/start-prometheus.ts'
 import { readDocument } from './names.ts'
 
 const namesIn = (text: string, key: string) =>
@@ -18,7 +19,7 @@ test('each alert has a row in the runbook, and a case in which it fires', async 
   assert.deepEqual([...new Set(fired)], alerts.sort())
 })
 
-test.skipIf(!hasPrometheus)('the alerts pass their tests (Debian: apt-get install prometheus)', () => {
+test('the alerts pass their tests', needs('prometheus'), () => {
   assert.match(promtool(['test', 'rules', 'alerts.test.yml']), /SUCCESS\s*$/)
   assert.match(promtool(['check', 'config', 'prometheus.yml']), /SUCCESS: 7 rules found\s*$/)
 })

@@ -23,6 +23,11 @@ test('some document has each table', async () => {
   assert.deepEqual([...new Set(found)].sort(), Object.keys(tables).sort())
 })
 
+test('the picture in README.md is a PNG of at most 200 kB', async () => {
+  const picture = await readFile(new URL('../../docs/dashboard.png', import.meta.url))
+  assert.deepEqual([picture.subarray(1, 4).toString(), picture.length <= 200_000], ['PNG', true])
+})
+
 test('containers start APIs and workers with the flags of `start`', async () => {
   const flags = NODE_FLAGS.join(', ')
   const compose = await read('docker-compose.yml')

@@ -1,5 +1,4 @@
-import { execFileSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { SECRETS } from '@sluice/ops'
@@ -9,13 +8,19 @@ import { SECRETS } from '@sluice/ops'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
-/** The paths of all files that git knows or would add. */
-const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
-  cwd: root,
-  encoding: 'utf8',
-})
-  .split('\n')
-  .filter((path) => path !== '')
+/** What git ignores. Not asked of git itself, which a copy of the repository can do without. */
+const IGNORED = new Set(['.git', 'node_modules', '.sluice', 'coverage', 'dist'])
+
+/** The paths of all files. */
+const files = filesIn('')
+
+function filesIn(folder: string): string[] {
+  const entries = readdirSync(join(root, folder), { withFileTypes: true }).filter(({ name }) => !IGNORED.has(name))
+  return entries.flatMap((entry) => {
+    const path = join(folder, entry.name)
+    return entry.isDirectory() ? filesIn(path) : [path]
+  })
+}
 
 const isProduct = (path: string) => /^(apps|packages)\/.*\.(ts|lua)$/.test(path) && !/\.test\.ts$/.test(path)
 const product = readAll(files.filter(isProduct))

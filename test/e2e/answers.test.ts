@@ -100,7 +100,6 @@ describe('every answer has a status and headers that describe it', () => {
   })
 
   for (const path of [
-    '/',
     '/source',
     '/sources/',
     '/Sources',

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { fileURLToPath } from 'node:url'
 import { createClient, type ItemResult, SluiceProblem, type ThreadRequest } from '@sluice/client'
 import { freePort } from '@sluice/servers'
 import { beforeSuite } from '@sluice/test-support'
@@ -15,6 +16,8 @@ function aThread(externalId: string, fields: Partial<ThreadRequest> = {}): Threa
 const WRONG = `
   import { createClient } from '@sluice/client'
   createClient({ url: '', apiKey: '' }).post({ service: 'slack', externalId: '', titel: '', quotes: [] })`
+
+const NODE_TYPES = fileURLToPath(new URL('../../node_modules/@types', import.meta.url))
 
 const RUN = `
   import { importThreads } from './example.js'
@@ -106,13 +109,15 @@ describe('the client', () => {
     await project.write('run.js', RUN)
     const node16 = ['--module', 'node16', '--moduleResolution', 'node16']
     const bundler = ['--module', 'esnext', '--moduleResolution', 'bundler', '--noEmit']
-    const [built, bundled, wrong, wrongInCommonJs] = await Promise.all([
+    const nodeOnly = ['--lib', 'es2023', '--types', 'node', '--typeRoots', NODE_TYPES, '--noEmit']
+    const [built, bundled, withoutDom, wrong, wrongInCommonJs] = await Promise.all([
       project.compile('example.ts', ...node16),
       project.compile('example.ts', ...bundler),
+      project.compile('example.ts', ...node16, ...nodeOnly),
       project.compile('wrong.ts', ...node16, '--noEmit'),
       project.compile('wrong.cts', ...node16, '--noEmit'),
     ])
-    assert.deepEqual([built, bundled], ['', ''])
+    assert.deepEqual([built, bundled, withoutDom], ['', '', ''])
     assert.match(wrongInCommonJs, /^wrong\.cts.*'titel' does not exist[^\n]*\n$/)
     assert.equal((await project.run('require.cjs')).stdout, 'function\n')
     // Types that became `any` on their way into the package would pass everything.

@@ -4,12 +4,12 @@ import { DEFAULT_LIMITS } from '@sluice/contract'
 import { beforeSuite } from '@sluice/test-support'
 import { type Browser, chromium, type Page } from 'playwright-core'
 import { describe, test } from 'vitest'
+import { findChromium, needs } from '../runner/programs.ts'
 import { type SharedSluice, shareSluice } from '../support/shared-sluice.ts'
 import { createCaller } from './support/caller.ts'
-import { findChromium } from './support/chromium.ts'
 import { problemIn } from './support/read-reply.ts'
 
-describe('the pages under /docs, in Chromium', () => {
+describe('the pages under /docs, in Chromium', needs('chromium'), () => {
   let sluice: SharedSluice
   let browser: Browser
   beforeSuite(async (t) => {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { beforeSuite } from '@sluice/test-support'
 import { describe, test } from 'vitest'
+import { mongodbCan } from '../support/mongodb-can.ts'
 import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 import { until } from '../support/until.ts'
 import { type Caller, createCaller, type Reply } from './support/caller.ts'
@@ -9,7 +10,7 @@ import { someThread } from './support/some-thread.ts'
 
 const REFUSED = 'a title that the store refuses'
 
-describe('a job that can never succeed', () => {
+describe.skipIf(!mongodbCan.refuseByValidator)('a job that can never succeed', () => {
   const refused = () => someThread({ title: REFUSED })
   const broken = refused()
   const claimed = { 'idempotency-key': 'of-a-job-that-fails' }

@@ -5,8 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { runCommand } from '@sluice/cli/test-support'
 import type { FindLine, FindQuery, Hit } from '@sluice/contract'
-import { createFindStored } from '@sluice/store/find'
-import { sourceIdOf } from '@sluice/store/ids'
+import { quoteIdsOf, sourceIdOf } from '@sluice/store/ids'
 import { createKey } from '@sluice/store/keys'
 import { beforeSuite } from '@sluice/test-support'
 import { beforeAll, describe, test } from 'vitest'
@@ -17,11 +16,10 @@ import { acceptedIn, problemIn, storedIn } from './support/read-reply.ts'
 import { someThread } from './support/some-thread.ts'
 
 const SLUICE = fileURLToPath(import.meta.resolve('../../sluice'))
-const NOBODY = new AbortController().signal
 
 let sluice: TestSluice
 beforeSuite(async (t) => {
-  sluice = await startSluice(t, { settings: { SEARCH_QUOTES: 'on', QUOTES_PER_SECOND: '1000000' } })
+  sluice = await startSluice(t, { settings: { QUOTES_PER_SECOND: '1000000' } })
 })
 
 // These have no longer form.
@@ -71,17 +69,13 @@ describe.skipIf(isFull)('an operator finds a thread', () => {
     assert.deepEqual((await find({ q: 'C0123-1', tenant: 'nobody' })).at(-1), { end: { hits: 0, more: false } })
   })
 
-  test('by the beginning of its externalId, by its id, by a message, and by its job', async () => {
-    const name = ({ name, quote }: Hit) => `${name} ${quote}`
+  test('by its id, by the id of a message, and by its job', async () => {
+    const nameOf = ({ kind, name, quote }: Hit) => `${kind} ${name} ${quote}`
     const [source] = await stored({ q: 'C0123-2' })
-    assert.deepEqual((await stored({ q: 'C0123-*', tenant: 'acme' })).map(name).sort(), [
-      'slack/C0123-1 undefined',
-      'slack/C0123-2 undefined',
-    ])
-    assert.deepEqual((await stored({ q: source?.id ?? '' })).map(name), ['slack/C0123-2 undefined'])
-    const [message] = await stored({ q: 'm-77', tenant: 'acme' })
-    assert.deepEqual([message?.kind, message && name(message)], ['quote', 'slack/C0123-1 m-77'])
-    assert.deepEqual((await stored({ q: message?.id ?? '' })).map(name), ['slack/C0123-1 m-77'])
+    assert.deepEqual((await stored({ q: source?.id ?? '' })).map(nameOf), ['source slack/C0123-2 undefined'])
+    const [message = ''] = quoteIdsOf(sourceIdOf('acme', { service: 'slack', externalId: 'C0123-1' }), quotes)
+    assert.deepEqual((await stored({ q: message })).map(nameOf), ['quote slack/C0123-1 m-77'])
+    assert.deepEqual(await stored({ q: message, tenant: 'other' }), [])
     const [job] = hitsOf(await find({ q: source?.insertedBy ?? '' }))
     assert.deepEqual([job?.kind, job?.name], ['job', 'slack/C0123-2'])
   })
@@ -126,12 +120,12 @@ describe.skipIf(isFull)('an operator finds a thread', () => {
     problemIn(await operator.get('/admin/recent?after=x'), 400, 'request_invalid')
   })
 
-  test('without SEARCH_QUOTES only by whole names, and the answer says so', async () => {
-    const findStored = createFindStored(sluice.db, { searchesQuotes: false })
-    assert.equal((await findStored({ q: 'C0123-1' }, NOBODY)).hits.length, 2)
+  test('and once it is stored, neither by a beginning nor by a message, and the answer says so', async () => {
     for (const q of ['m-77', 'C0123-*']) {
-      const { hits, note } = await findStored({ q }, NOBODY)
-      assert.deepEqual([hits, /^Without SEARCH_QUOTES/.test(note ?? '')], [[], true])
+      const lines = await find({ q, state: 'stored' })
+      const notes = lines.flatMap((line) => ('searched' in line ? [line.searched.note] : []))
+      assert.deepEqual(hitsOf(lines), [])
+      assert.match(notes.join(), /^Stored sources are found by id or whole externalId/)
     }
   })
 })

@@ -50,6 +50,11 @@ describe('an answer says what to do about a fault', () => {
     }
   })
 
+  test('an empty key is called empty, as a shell sends it whose variable is not set', async () => {
+    const { detail } = problemIn(await caller.get('/sources', { 'x-api-key': ' ' }), 403, 'api_key_invalid')
+    assert.equal(detail, 'The header x-api-key is empty.')
+  })
+
   test('an empty body is called empty', async () => {
     for (const body of ['', ' \r\n']) {
       const { detail, errors } = problemIn(await caller.post(body), 400, 'json_invalid')

@@ -4,6 +4,7 @@ import type { SourceDocument } from '@sluice/store'
 import { createKey } from '@sluice/store/keys'
 import { beforeSuite } from '@sluice/test-support'
 import { describe, test } from 'vitest'
+import { mongodbCan } from '../support/mongodb-can.ts'
 import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 import { type Caller, createCaller } from './support/caller.ts'
 import { problemIn, sourceListIn, sourcePageIn, storedIn } from './support/read-reply.ts'
@@ -99,10 +100,11 @@ describe("a tenant's sources can be listed", () => {
       return problem.errors?.map(({ pointer, message }) => `${pointer} ${message}`).join()
     }
     const foreign = /^\/after after must be `next` of an earlier page of this list/
+    const unreadable = /^\/after after must be `next` of an earlier page\.$/
     assert.match((await refused(other, { after: next })) ?? '', foreign)
     for (const query of [{ service: 'slack' }, { since: '2020-01-01' }])
       assert.match((await refused(caller, { after: next, ...query })) ?? '', foreign)
-    for (const after of ['x', `${next}x`]) assert.match((await refused(caller, { after })) ?? '', foreign)
+    for (const after of ['x', `${next}x`]) assert.match((await refused(caller, { after })) ?? '', unreadable)
   })
 
   test('an invalid parameter is a 400 that names it and its bound', async () => {
@@ -121,7 +123,8 @@ describe("a tenant's sources can be listed", () => {
     assert.equal(await messageOf('until=2024-05-01'), 'until is not a known field.')
   })
 
-  test('by the index of one field, also beside 2,000 sources of another tenant', async () => {
+  test('by the index of one field, also beside 2,000 sources of another tenant', async (t) => {
+    t.skip(!mongodbCan.sortByIndex)
     const caller = await newTenant('indexed')
     await post(caller, { externalId: 'own' })
     const sources = sluice.db.collection<SourceDocument>('sources')

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { freePort } from '@sluice/servers'
 import { beforeSuite, type TestScope } from '@sluice/test-support'
 import { describe, test } from 'vitest'
+import { needs } from '../runner/programs.ts'
 import { type SharedSluice, shareSluice } from '../support/shared-sluice.ts'
 import { until } from '../support/until.ts'
 import { chunk, importHead, openWire } from './support/open-wire.ts'
@@ -51,7 +52,7 @@ async function startNginx(t: TestScope, apiUrl: string): Promise<string> {
   return url
 }
 
-describe('behind nginx, by the configuration of the manual', () => {
+describe('behind nginx, by the configuration of the manual', needs('nginx'), () => {
   let sluice: SharedSluice
   let url: string
   beforeSuite(async (t) => {

@@ -169,8 +169,14 @@ describe('a stored source can be read', () => {
 
   test('a page with long texts ends before its limit', async () => {
     const texts = Array.from({ length: 45 }, (_, index) => String(index).padEnd(100_000, '.'))
-    const { source } = await post({ quotes: texts.map((text) => ({ text })) })
-    const pages = await readAll(source.id, 1_000)
+    const thread = someThread()
+    let id = ''
+    // One post of all could exceed the two seconds that Redis has, on a busy machine.
+    for (let from = 0; from < texts.length; from += 5) {
+      const quotes = texts.slice(from, from + 5).map((text) => ({ text }))
+      id = (await post({ ...thread, quotes })).source.id
+    }
+    const pages = await readAll(id, 1_000)
     assert.ok(pages.length > 1, 'one page has all')
     assert.deepEqual(new Set(pages.flatMap(({ quotes }) => quotes.map(({ text }) => text))), new Set(texts))
   })

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmod, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { runCommand } from '@sluice/cli/test-support'
@@ -21,8 +21,8 @@ async function someFolder(t: TestContext): Promise<string> {
   return folder
 }
 
-async function run(program: string, args: readonly string[], env: NodeJS.ProcessEnv = {}) {
-  const child = spawn(program, args, { env: { ...runtimeEnv(), ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
+async function run(program: string, args: readonly string[], env: NodeJS.ProcessEnv = {}, cwd = process.cwd()) {
+  const child = spawn(program, args, { cwd, env: { ...runtimeEnv(), ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
   const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
   return { stdout, stderr, code }
 }
@@ -37,6 +37,16 @@ describe('./sluice', () => {
     const { stdout, stderr, code } = await run(join(folder, 'linked'), ['--help'], { PATH })
     assert.match(stdout, /^Usage: sluice /)
     assert.deepEqual([stderr, code], ['', 0])
+  })
+
+  test('called from another folder, finds the Sluice of its own folder, unless one was started there', async (t) => {
+    const folder = await someFolder(t)
+    const named = async () =>
+      /No Sluice runs in ([^ ]*)\. Run/.exec((await run(SLUICE, ['list'], {}, folder)).stderr)?.[1]
+    // Its own may run.
+    assert.ok([dirname(SLUICE), undefined].includes(await named()))
+    await mkdir(join(folder, '.sluice'))
+    assert.equal(await named(), folder)
   })
 })
 

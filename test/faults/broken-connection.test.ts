@@ -51,7 +51,7 @@ test('a batch whose connection breaks while its command is being written fails a
   storing.catch(() => {})
   await until('the command waits to be written', async () => sockets.some((socket) => socket.writableNeedDrain))
   await proxy.shut()
-  await assert.rejects(storing, (error) => error instanceof StoreAwayError && !error.timedOut)
+  await assert.rejects(storing, (error) => error instanceof StoreAwayError && error.isCertain)
 })
 
 /** Returns the sockets that this process opens as a client from now on. */

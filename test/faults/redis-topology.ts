@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { freePort } from '@sluice/servers'
 import { requiredUrl, type TestScope } from '@sluice/test-support'
 import { Redis } from 'ioredis'
+import { FAKETIME } from '../runner/programs.ts'
 import { createTcpProxy, type Gate } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 
@@ -46,7 +47,6 @@ export async function redisProgram(): Promise<string | undefined> {
       )
 }
 
-const FAKETIME = '/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1'
 /** The variables of a process whose clock is behind by so many seconds. */
 export const clockBehind = (seconds: number) => ({
   LD_PRELOAD: FAKETIME,

@@ -32,7 +32,7 @@ for (const [direction, shift] of shifts.slice(0, scale(1, 2))) {
       const url = post % 2 === 0 ? wrong.url : sluice.url
       posted.push(await postThread({ url, key: sluice.key }, aThread({ externalId, quotes: 2, from: post })))
     }
-    assert.deepEqual(statusesOf(posted), [200])
+    assert.deepEqual(statusesOf(posted), [200], posted.map(({ body }) => body.code).join())
     const source = await sluice.db.collection<SourceDocument>('sources').findOne({ externalId })
     assert(Math.abs((source?.acceptedAt.getTime() ?? 0) - began) < TOLERANCE_MS, `accepted at ${source?.acceptedAt}`)
 

@@ -1,23 +1,24 @@
 // The store's commands as a server gets them.
 import assert from 'node:assert/strict'
-import { mongoCommands, probeStore } from '@sluice/store'
+import { type CommandOptions, mongoCommands, probeStore } from '@sluice/store'
 import { requiredUrl } from '@sluice/test-support'
-import { BSON, MongoClient, Timestamp } from 'mongodb'
+import { type Document, MongoClient, Timestamp } from 'mongodb'
 import { describe, type TestContext, test } from 'vitest'
-import { commandOf, isCommand, splitMessages } from '../support/mongodb-messages.ts'
+import { failCommands } from '../faults/foreign-engine.ts'
+import { commandOf, isCommand, splitMessages, withDocument } from '../support/mongodb-messages.ts'
 import { recordCommands } from '../support/record-commands.ts'
 import { type Gate, openTcpProxy } from '../support/tcp-proxy.ts'
 
-/** @param limitMs the time limit of each command. */
-async function openCommands(t: TestContext, gate: () => Gate, limitMs?: number) {
+async function openCommands(t: TestContext, gate: () => Gate, options?: CommandOptions) {
   const { url } = await openTcpProxy(t, requiredUrl('MONGODB_URL'), gate)
-  const client = new MongoClient(url)
+  // Connected, because time limits of commands include the time to connect.
+  const client = await new MongoClient(url).connect()
   const db = client.db(`wire_${process.pid}`)
   t.onTestFinished(async () => {
     await db.dropDatabase()
     await client.close()
   })
-  return { db, commands: mongoCommands(db, limitMs === undefined ? {} : { limitMs }) }
+  return { db, commands: mongoCommands(db, options) }
 }
 
 describe('a sum of quotes', () => {
@@ -30,20 +31,15 @@ describe('a sum of quotes', () => {
         const splitReplies = splitMessages()
         return {
           ...recorded.gate(),
-          toClient(chunk) {
-            const replies: Buffer[] = []
-            splitReplies(chunk, (message) => replies.push(message) > 0)
-            return Buffer.concat(
-              replies.map((message) => {
-                if (!isCommand(message)) return message
-                const made = new Timestamp({ t: 1_700_000_000, i: ++time })
-                const { operationTime = made, ...reply } = commandOf(message)
-                if (!isReplicated) return withDocument(message, reply)
-                if ('n' in reply) writtenAt = operationTime
-                return withDocument(message, { ...reply, operationTime })
-              }),
-            )
-          },
+          toClient: (chunk) =>
+            splitReplies(chunk, (message) => {
+              if (!isCommand(message)) return true
+              const made = new Timestamp({ t: 1_700_000_000, i: ++time })
+              const { operationTime = made, ...reply } = commandOf(message)
+              if (!isReplicated) return withDocument(message, reply)
+              if ('n' in reply) writtenAt = operationTime
+              return withDocument(message, { ...reply, operationTime })
+            }),
         }
       })
       const source = 's'.repeat(24)
@@ -61,16 +57,9 @@ describe('a sum of quotes', () => {
   }
 })
 
-/** The message with another document. */
-function withDocument(message: Buffer, document: BSON.Document): Buffer {
-  const changed = Buffer.concat([message.subarray(0, 21), BSON.serialize(document)])
-  changed.writeInt32LE(changed.length)
-  return changed
-}
-
 test('a build of indexes that takes longer than a command may is no failure', async (t) => {
   let builds = 0
-  const { commands } = await openCommands(
+  const { db, commands } = await openCommands(
     t,
     () => {
       const split = splitMessages()
@@ -81,10 +70,29 @@ test('a build of indexes that takes longer than a command may is no failure', as
       }
       return { toServer: (chunk) => split(chunk, mayPass), toClient: (chunk) => chunk }
     },
-    300,
+    { limitMs: 300, listsSources: true },
   )
-  await commands.createIndexes()
-  assert.equal(builds, 1)
+  // Connects first: that alone may take longer.
+  await db.command({ ping: 1 })
+  await commands.prepare()
+  assert(builds > 0)
+})
+
+test('a command that met another one is answered after a majority write, which what it wrote precedes', async (t) => {
+  const sent: Document[] = []
+  const { commands, db } = await openCommands(
+    t,
+    failCommands((command) => {
+      sent.push(command)
+      const isQuotes = command.insert === 'quotes'
+      return isQuotes ? { code: 112, errmsg: 'deadlock detected', takesEffect: (at) => at === 0 } : undefined
+    }),
+  )
+  const quotes = ['q1', 'q2'].map((_id) => ({ _id, sourceId: 's', wordCount: 1 }))
+  assert.deepEqual(await commands.insert('quotes', quotes), { n: 0, refused: [0, 1] })
+  const after = sent.slice(1 + sent.findIndex(({ insert }) => insert === 'quotes'))
+  assert(after.some(({ update, writeConcern }) => update === 'writers' && writeConcern.w === 'majority'))
+  assert.equal(await db.collection('quotes').countDocuments(), 1)
 })
 
 test('a probe writes to every shard', async (t) => {

@@ -41,8 +41,8 @@ function updating(before: Document, ...statements: { q?: Document; u: Document }
   }
 }
 
-const NONE = { n: 0, duplicates: [] }
-const ONE = { n: 1, duplicates: [] }
+const NONE = { n: 0, refused: [] }
+const ONE = { n: 1, refused: [] }
 
 describe('the commands in memory and on a server behave the same:', () => {
   const { db, commands: onServer } = openStore('commands')
@@ -162,10 +162,10 @@ describe('the commands in memory and on a server behave the same:', () => {
       async (commands) => {
         await commands.insert('sources', [source('a'), source('b'), source('empty')])
         await commands.insert('quotes', [
-          quote('1', 'a', 3),
-          quote('2', 'a', 4),
-          quote('3', 'b', 0),
-          quote('4', 'c', 9),
+          quote('a1', 'a', 3),
+          quote('a2', 'a', 4),
+          quote('b1', 'b', 0),
+          quote('c1', 'c', 9),
         ])
         return byId(await commands.sumQuotes(['b', 'empty', 'a']))
       },
@@ -202,7 +202,7 @@ describe('the commands in memory and on a server behave the same:', () => {
         const stored = await read(commands, 'sources', 'a', 'b', 'c', 'd', 'e')
         return { written, titles: stored.map(({ title }) => title) }
       },
-      { written: { n: 3, duplicates: [1, 3] }, titles: ['new', 'title', 'new', 'title', 'new'] },
+      { written: { n: 3, refused: [1, 3] }, titles: ['new', 'title', 'new', 'title', 'new'] },
     )
 
     both(
@@ -214,7 +214,7 @@ describe('the commands in memory and on a server behave the same:', () => {
         ])
         return { written, stored: await read(commands, 'sources', 'a') }
       },
-      { written: { n: 1, duplicates: [1] }, stored: [source('a', { title: 'first' })] },
+      { written: { n: 1, refused: [1] }, stored: [source('a', { title: 'first' })] },
     )
   })
 
@@ -267,7 +267,7 @@ describe('the commands in memory and on a server behave the same:', () => {
         return { written, versions: byId(await commands.findVersions('sources', ['a', 'b', 'c'])) }
       },
       {
-        written: { n: 2, duplicates: [] },
+        written: { n: 2, refused: [] },
         versions: [
           { _id: 'a', meta: { version: V3 } },
           { _id: 'b', meta: { version: V2 } },
@@ -285,7 +285,7 @@ describe('the commands in memory and on a server behave the same:', () => {
         return { written, stored: await read(commands, 'sources', 'a', 'b', 'c') }
       },
       {
-        written: { n: 2, duplicates: [] },
+        written: { n: 2, refused: [] },
         stored: [
           source('a', { meta: { version: V1, stamp: 2 } }),
           source('b', { meta: { version: V2, stamp: 1 } }),
@@ -305,7 +305,7 @@ describe('the commands in memory and on a server behave the same:', () => {
         const written = await commands.update('quotes', statements)
         return { written, stored: await read(commands, 'quotes', `${S}q`, `${T}q`) }
       },
-      { written: { n: 2, duplicates: [] }, stored: [quote(`${S}q`, S, 2), quote(`${T}q`, T, 2)] },
+      { written: { n: 2, refused: [] }, stored: [quote(`${S}q`, S, 2), quote(`${T}q`, T, 2)] },
     )
 
     both('counts a document that it matched without a change', updating({}, { u: { $set: { wordCount: 1 } } }), {
@@ -373,7 +373,7 @@ describe('the commands in memory and on a server behave the same:', () => {
         { q: { 'meta.version': V1 }, u: { $set: { 'meta.version': V2, title: 'first' } } },
         { q: { 'meta.version': V2 }, u: { $set: { 'meta.version': V3 } } },
       ),
-      { written: { n: 2, duplicates: [] }, stored: [source('a', { title: 'first', meta: { version: V3, stamp: 1 } })] },
+      { written: { n: 2, refused: [] }, stored: [source('a', { title: 'first', meta: { version: V3, stamp: 1 } })] },
     )
 
     both(

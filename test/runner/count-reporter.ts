@@ -1,4 +1,5 @@
 import type { Reporter, TestModule, Vitest } from 'vitest/node'
+import { commandFor, isMissing, type Program } from './programs.ts'
 
 type Errors = Parameters<NonNullable<Reporter['onTestRunEnd']>>[1]
 type Reason = Parameters<NonNullable<Reporter['onTestRunEnd']>>[2]
@@ -6,16 +7,28 @@ type Reason = Parameters<NonNullable<Reporter['onTestRunEnd']>>[2]
 interface Counts {
   passed: number
   failed: number
+  skipped: number
+  /** The skipped tests that need a program that is missing. */
+  without: Map<Program, number>
 }
 
 /**
- * Prints `N passed, N failed` as the very last line of a run, for programs that read it. A file that does not load, a
- * hook that fails and an error outside of any test count as failed; a skipped test counts as neither. The exit code is
- * 1 where anything failed, and where nothing passed.
+ * Prints `N passed, N failed` as the very last line of a run, for programs that read it, and `, N skipped` after it if
+ * tests were skipped. The lines before it name missing servers, each missing program, and the command that installs it. A file that does
+ * not load, a hook that fails and an error outside of any test count as failed. The exit code is 1 where anything failed,
+ * and where nothing passed.
  */
 export class CountReporter implements Reporter {
-  #counts: Counts = { passed: 0, failed: 0 }
+  #counts: Counts = { passed: 0, failed: 0, skipped: 0, without: new Map() }
   #watches = false
+  readonly #lack: string | undefined
+  readonly #unserved: number
+
+  /** @param lack why the servers of tests can't be had. @param unserved the number of files that are skipped for that. */
+  constructor(lack: string | undefined, unserved: number) {
+    this.#lack = lack
+    this.#unserved = unserved
+  }
 
   onInit({ config }: Vitest): void {
     this.#watches = config.watch
@@ -29,18 +42,28 @@ export class CountReporter implements Reporter {
   }
 
   #print(): void {
-    console.log(`${this.#counts.passed} passed, ${this.#counts.failed} failed`)
+    const { passed, failed, skipped, without } = this.#counts
+    if (this.#lack !== undefined)
+      console.log(`${this.#unserved} test files were skipped without Redis and MongoDB: ${this.#lack}`)
+    for (const [program, count] of without)
+      console.log(
+        `${count} ${count === 1 ? 'test was' : 'tests were'} skipped without ${program}: ${commandFor(program)}`,
+      )
+    console.log(`${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`)
   }
 }
 
 function countsOf(modules: readonly TestModule[], errors: number): Counts {
-  const counts = { passed: 0, failed: errors }
+  const counts: Counts = { passed: 0, failed: errors, skipped: 0, without: new Map() }
   for (const module of modules) {
     for (const suite of [module, ...module.children.allSuites()]) counts.failed += suite.errors().length
     for (const test of module.children.allTests()) {
       const { state } = test.result()
-      if (state === 'passed') counts.passed++
-      else if (state !== 'skipped') counts.failed++
+      if (state === 'passed' || state === 'skipped') counts[state]++
+      else counts.failed++
+      const { needs } = test.meta()
+      if (state === 'skipped' && needs !== undefined && isMissing(needs))
+        counts.without.set(needs, 1 + (counts.without.get(needs) ?? 0))
     }
   }
   return counts

@@ -6,21 +6,10 @@ import type { TestProject, Vitest } from 'vitest/node'
 import { openSharedSluice } from '../support/shared-sluice.ts'
 import { fillCompileCache } from './fill-compile-cache.ts'
 import { openTestServers } from './open-test-servers.ts'
+import { installPrograms } from './programs.ts'
+import { WITH_SERVERS } from './with-servers.ts'
 
 // Opens the servers and the Sluice that tests share, once per run.
-
-/** The tests in these folders use servers. */
-const WITH_SERVERS = [
-  'apps/cli',
-  'apps/dashboard',
-  'packages/queue',
-  'packages/servers',
-  'packages/store/src/find-stored',
-  'packages/store/src/keys',
-  ...['attacks', 'bench', 'e2e', 'faults', 'laws', 'overload', 'runner', 'soak', 'upgrade'].map(
-    (kind) => `test/${kind}`,
-  ),
-]
 
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
@@ -30,7 +19,13 @@ const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
  */
 export async function setup({ vitest }: TestProject): Promise<(() => Promise<void>) | undefined> {
   const files = await chosenFiles(vitest)
-  if (!files.some((file) => WITH_SERVERS.some((folder) => file.startsWith(folder)))) return undefined
+  const usesServers = files.some((file) => WITH_SERVERS.some((folder) => file.startsWith(folder)))
+  installPrograms(files.map((file) => readFileSync(file, 'utf8')).join('\n'), {
+    usesServers,
+    required: process.env.SLUICE_TEST_PROGRAMS === 'required',
+    say: console.log,
+  })
+  if (!usesServers) return undefined
   const dataDir = await mkdtemp(join(tmpdir(), 'sluice-test-'))
   const [servers] = await Promise.all([
     openTestServers({ dataDir, env: process.env, say: console.log, findContainers }),
@@ -68,7 +63,8 @@ async function findContainers() {
 async function chosenFiles(vitest: Vitest): Promise<string[]> {
   const names = namedFiles(vitest)
   for (const name of names) {
-    if ((await vitest.globTestSpecifications([name])).length === 0) throw new Error(`No test file: ${name}`)
+    if ((await vitest.globTestSpecifications([name])).length === 0)
+      throw new Error(`No test file: ${name}. Those that are called NAME.full.test.ts run in \`test:full\` only.`)
   }
   return (await vitest.globTestSpecifications(names)).map(({ moduleId }) => relative(vitest.config.root, moduleId))
 }

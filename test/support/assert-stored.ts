@@ -41,9 +41,12 @@ export async function readDifferences(
   { afterCrash = false }: Options,
 ): Promise<Differences> {
   if (afterCrash) await repairSources(mongoCommands(db, { limitMs: SCAN_MS }), { repair: true }, clockAhead(EXPIRED_MS))
-  const sources = await db.collection<SourceDocument>('sources').find().toArray()
+  // Workers may still recount in the background. The token of a recount is removed, and never settled.
+  const sources = await until('no token to be open', async () => {
+    const found = await db.collection<SourceDocument>('sources').find().toArray()
+    return (await openTokens(db, ...found)).length === 0 ? found : undefined
+  })
   const quotes = await db.collection<QuoteDocument>('quotes').find({}, WITHOUT_TEXT).toArray()
-  await until('no token to be open', async () => (await openTokens(db, ...sources)).length === 0)
   return compare(posted, sources, quotes)
 }
 

@@ -2,8 +2,8 @@ import { BSON, type Document } from 'mongodb'
 
 // Messages of MongoDB's wire protocol: cuts a stream into them, and reads commands and replies.
 
-/** Chooses the messages that may pass, of those that a chunk completes. */
-export type SplitMessages = (chunk: Buffer, mayPass: (message: Buffer) => boolean) => Buffer
+/** Chooses the messages that may pass, of those that a chunk completes, or replaces them. */
+export type SplitMessages = (chunk: Buffer, pass: (message: Buffer) => boolean | Buffer) => Buffer
 
 /**
  * Cuts one direction of a connection into messages of MongoDB's wire protocol, each of which begins with its length (32
@@ -11,13 +11,14 @@ export type SplitMessages = (chunk: Buffer, mayPass: (message: Buffer) => boolea
  */
 export function splitMessages(): SplitMessages {
   let rest = Buffer.alloc(0)
-  return (chunk, mayPass) => {
+  return (chunk, pass) => {
     rest = Buffer.concat([rest, chunk])
     const passing: Buffer[] = []
     while (rest.length >= 4 && rest.length >= rest.readInt32LE(0)) {
       const message = rest.subarray(0, rest.readInt32LE(0))
       rest = rest.subarray(message.length)
-      if (mayPass(message)) passing.push(message)
+      const passed = pass(message)
+      if (passed !== false) passing.push(passed === true ? message : passed)
     }
     return Buffer.concat(passing)
   }
@@ -53,4 +54,12 @@ function sequenceOf(section: Buffer): Document {
   for (let at = nameEnd + 1; at < section.length; at += section.readInt32LE(at))
     documents.push(BSON.deserialize(section.subarray(at, at + section.readInt32LE(at))))
   return { [section.toString('utf8', 4, nameEnd)]: documents }
+}
+
+/** Returns the message with another document, as its only section. */
+export function withDocument(message: Buffer, document: Document): Buffer {
+  const flags = Buffer.alloc(4)
+  const changed = Buffer.concat([message.subarray(0, 16), flags, Buffer.of(0), BSON.serialize(document)])
+  changed.writeInt32LE(changed.length)
+  return changed
 }

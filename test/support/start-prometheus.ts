@@ -8,11 +8,6 @@ import { freePort } from '@sluice/servers'
 import type { StartedProcess, TestScope } from '@sluice/test-support'
 import { until } from './until.ts'
 
-/** Whether this machine has Prometheus and promtool. Tests that need them are skipped without. */
-export const hasPrometheus = ['prometheus', 'promtool'].every(
-  (program) => spawnSync(program, ['--version']).error === undefined,
-)
-
 const documented = (name: string) => new URL(`../../docs/monitoring/${name}`, import.meta.url)
 
 export const readDocumented = (name: string) => readFile(documented(name), 'utf8')

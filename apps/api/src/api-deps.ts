@@ -33,6 +33,8 @@ export interface ApiDeps extends SourceReads, queue.OperatorAccess {
   parser: Pick<BodyParser, 'thread' | 'array'>
   /** The memory of all bodies in flight, inflaters included, and of answers that are not read yet. */
   bodyMemory: Pick<Budget, 'reserve'>
+  /** The size of large answers to callers without a key whose connections are open. */
+  openSpace: Pick<Budget, 'reserve'>
   /** The disk space of all unread answers of imports. */
   spillSpace: Budget
   /** The delay of the event loop in the last second. */

@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict'
-import { createLogger, openMetrics } from '@sluice/ops'
+import { createLogger, listen, openMetrics } from '@sluice/ops'
 import { QueueUnavailableError } from '@sluice/queue'
 import { describe, type TestContext, test } from 'vitest'
 import type { ApiDeps } from './api-deps.ts'
 import { buildApp, type ServedRoute } from './app.ts'
-import { listen } from './connection/listen.ts'
 import { apiMetrics } from './metrics.ts'
 import { ProblemError } from './request/problem-error.ts'
 
@@ -143,6 +142,15 @@ test('without Redis a POST is refused, after its key', async (t) => {
   assert.equal((await send('POST', '/things', 'bad')).status, 403)
   assert.equal((await send('GET', '/things/7', 'good')).status, 200)
   assert.equal((await send('POST', '/failures', 'operator')).status, 200)
+})
+
+test('a POST that Redis refuses because of its disk says so', async (t) => {
+  const reason = 'MISCONF Errors writing to the AOF file: No space left on device script: on @user_script:61.'
+  const { send } = await open(t, () => {
+    throw new QueueUnavailableError(new Error(reason))
+  })
+  const { body } = await send('POST', '/things', 'good')
+  assert.equal(body.detail, 'Redis refuses writes: Errors writing to the AOF file: No space left on device')
 })
 
 test('a request without a key writes a short log line, however long its path is', async (t) => {

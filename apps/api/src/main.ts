@@ -3,24 +3,25 @@ import { randomUUID } from 'node:crypto'
 import {
   checkOf,
   createLogger,
+  listen,
   openMetrics,
   openTracing,
   pingWhenAsked,
   readinessOf,
   runUntilStopped,
   settingsOrExit,
+  shareFor,
   startAdminServer,
   VERSION,
 } from '@sluice/ops'
 import * as queue from '@sluice/queue'
-import { connectStore } from '@sluice/store/connect'
+import { connectStore, watchStoreLayout } from '@sluice/store/connect'
 import { createFindStored } from '@sluice/store/find'
 import { createKeyring, keyAccess } from '@sluice/store/keys'
 import { createSourceReads } from '@sluice/store/read'
 import type { ApiDeps } from './api-deps.ts'
 import { buildApp } from './app.ts'
 import { createBodyParser, createBudget } from './body/read-body.ts'
-import { listen } from './connection/listen.ts'
 import { apiMetrics, countProblems, readApi, sampleApi } from './metrics.ts'
 import { watchLoopDelay } from './request/middleware.ts'
 import { apiRoutes } from './routes/route-table.ts'
@@ -34,6 +35,12 @@ const LAST_ANSWERS_MS = 1_000
 const AFTER_ANSWERS_MS = 500
 /** How often a few jobs of the load are checked. */
 const AUDIT_EVERY_MS = 5_000
+
+/** How often the state of the queue is read for the heartbeats, which come each second: it may cost Redis 2 ms. */
+const PEAKS_EVERY_MS = 5_000
+
+/** The documents and pages that callers without a key read at the same time. */
+const OPEN_BYTES = 16 * 1024 * 1024
 
 /** Fewer than MongoDB's connections (20), because checks of keys need some. */
 const READS_AT_ONCE = 8
@@ -52,6 +59,7 @@ await runUntilStopped({
     release('tracing', await openTracing('api', settings))
     const store = connectStore(settings.mongodbUrl, { times: metrics.mongoTime, errors: metrics.mongoErrors })
     release('store', () => store.close())
+    await watchStoreLayout(store.db, ({ message }) => stop(message))
     const keyring = createKeyring({ ...keyAccess(store.db), onError: (err) => log.warn({ err }, 'keys.not_reached') })
     release('keyring', () => keyring.close())
     const redis = queue.connectFailFast(settings, onRedisError)
@@ -86,8 +94,7 @@ await runUntilStopped({
         replies: checkOf(replyListener.isListening(), 'the reply stream was not read for a moment'),
       })
     }
-    const findStored = createFindStored(store.db, { searchesQuotes: settings.searchQuotes === 'on' })
-    const operatorAccess = queue.openOperatorAccess(redis, keys, findStored)
+    const operatorAccess = queue.openOperatorAccess(redis, keys, createFindStored(store.db))
     const stopOperations = queue.runOperations({
       ...operatorAccess,
       jobsPerSecond: settings.operationJobsPerSecond,
@@ -120,6 +127,7 @@ await runUntilStopped({
       ...operatorAccess,
       parser,
       bodyMemory,
+      openSpace: createBudget({ maxBytes: OPEN_BYTES, tenantShare: 1 }),
       spillSpace,
       loopDelay: watchLoopDelay(),
       limits: settings,
@@ -138,7 +146,8 @@ await runUntilStopped({
       spillBytes: spillSpace.taken,
       queueState,
     })
-    const read = () => readApi(metrics, problems.byTenant, queueState)
+    const recentQueueState = shareFor(PEAKS_EVERY_MS, queueState)
+    const read = () => readApi(metrics, problems.byTenant, recentQueueState)
     release('heartbeats', queue.startHeartbeats(redis, keys, { kind: 'api', version: VERSION }, read))
     release('http server', async () => {
       const graceMs = settings.shutdownGraceSeconds * 1000

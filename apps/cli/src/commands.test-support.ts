@@ -10,6 +10,7 @@ import { tailCommand } from './jobs/hits-commands.ts'
 import { jobsCommand } from './jobs/jobs-command.ts'
 import { laneCommand, statusCommand } from './jobs/queue-commands.ts'
 import { getCommand, listCommand } from './sources/sources-commands.ts'
+import { createPrinter } from './terminal.ts'
 
 /** What a command printed, and its exit code. */
 export interface Ran {
@@ -61,9 +62,10 @@ export async function runImport(deps: FindApiDeps, args: readonly string[]): Pro
 
 async function run(make: (print: Print) => Command, args: readonly string[]): Promise<Ran> {
   const ran = { stdout: '', stderr: '', code: 0 }
-  const command = make((line) => {
-    ran.stdout += `${line}\n`
+  const print = createPrinter((text) => {
+    ran.stdout += text
   })
+  const command = make(print)
   for (const one of [command, ...command.commands]) {
     one.configureOutput({
       writeOut(message) {
@@ -77,7 +79,10 @@ async function run(make: (print: Print) => Command, args: readonly string[]): Pr
   await command.parseAsync(args, { from: 'user' }).catch((error) => {
     const message = messageForPeople(error)
     if (message === undefined && !(error instanceof CommanderError)) throw error
-    if (message !== undefined) ran.stderr += `error: ${message}\n`
+    const show = createPrinter((text) => {
+      ran.stderr += text
+    })
+    if (message !== undefined) `error: ${message}`.split('\n').forEach(show)
     ran.code = error.exitCode ?? 1
   })
   return ran

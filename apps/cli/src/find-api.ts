@@ -27,15 +27,18 @@ export type KeyHolder = 'importer' | 'operator'
 /** Adds the options that name an API and a key. */
 export function apiOptions(command: Command, holder: KeyHolder): Command {
   return command
-    .option('--url <url>', 'the API (default: that of the Sluice that runs in this folder)')
+    .option(
+      '--url <url>',
+      'the API (default: that of the Sluice that `start` runs in this folder, or in that of the program)',
+    )
     .option(
       '--key-file <path>',
-      `a file with an ${holder}'s key (default: SLUICE_API_KEY; without --url, else that of the Sluice in this folder)`,
+      `a file with an ${holder}'s key (default: SLUICE_API_KEY; without --url, else that of the same Sluice)`,
     )
 }
 
 /**
- * Finds the API and the key that the options name, else those of the Sluice that runs in this folder. A key never comes
+ * Finds the API and the key that the options name, else those of the Sluice that runs in the folder. A key never comes
  * from the command line, where other users of the machine could read it. Throws UserError.
  */
 export async function findApi(
@@ -46,9 +49,7 @@ export async function findApi(
   const paths = instancePaths(folder)
   const named = keyFile === undefined ? env[KEY_VARIABLE] : await readKey(keyFile, holder)
   if (url !== undefined) {
-    if (!/^https?:$/.test(URL.parse(url)?.protocol ?? ''))
-      throw new UserError('--url must begin with http:// or https://.')
-    return { url, apiKey: named || missingKey(holder) }
+    return { url: baseOf(url), apiKey: usable(named || missingKey(holder)) }
   }
   const running = await readRunning(paths.running)
   if (running === undefined)
@@ -56,11 +57,28 @@ export async function findApi(
   // The key of this folder goes to the API of this folder only.
   return {
     url: running.apiUrl,
-    apiKey: named || (await readKey(holder === 'operator' ? paths.operatorKey : paths.key, holder)),
+    apiKey: usable(named || (await readKey(holder === 'operator' ? paths.operatorKey : paths.key, holder))),
   }
 }
 
-/** The dashboard of `DASHBOARD_URL`, else of the Sluice that runs in this folder, if its API is used. */
+/** The URL of an API, which may have a path, such that the paths of requests are relative to it. */
+function baseOf(url: string): string {
+  const base = URL.parse(url)
+  if (base === null || !/^https?:$/.test(base.protocol))
+    throw new UserError('--url must begin with http:// or https://.')
+  if (base.username !== '' || base.password !== '') throw new UserError('--url must not have a user or a password.')
+  if (base.pathname.endsWith('/')) return url
+  base.pathname += '/'
+  return base.href
+}
+
+/** The error that `fetch` throws for other characters would contain the key. */
+function usable(key: string): string {
+  if (/^[\x21-\x7e]+$/.test(key)) return key
+  throw new UserError('The key has characters that no key of Sluice has.')
+}
+
+/** The dashboard of `DASHBOARD_URL`, else of the Sluice that runs in the folder, if its API is used. */
 export async function findDashboard({ folder, env }: FindApiDeps, { url }: ApiOptions): Promise<string | undefined> {
   const running = url === undefined ? await readRunning(instancePaths(folder).running) : undefined
   return (env.DASHBOARD_URL || running?.dashboardUrl)?.replace(/\/$/, '')

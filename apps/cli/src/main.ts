@@ -1,7 +1,10 @@
 // The program `sluice`: wires its commands to this process.
 import { once } from 'node:events'
+import { existsSync } from 'node:fs'
 import { hostname, userInfo } from 'node:os'
+import { resolve } from 'node:path'
 import { createInterface } from 'node:readline/promises'
+import { inspect } from 'node:util'
 import { processEnv } from '@sluice/ops/settings'
 import type { QueueAddress } from '@sluice/queue'
 import { Command, CommanderError } from 'commander'
@@ -10,17 +13,22 @@ import { messageForPeople, RedisAwayError, UserError } from './errors.ts'
 import type { ApiOptions } from './find-api.ts'
 import type { CreateLink } from './login/login-command.ts'
 import { findMongodb, instancePaths, readRunning } from './start/instance.ts'
+import { createPrinter, printable } from './terminal.ts'
 
 // The reader of our output may end before us; that must not cut an orderly stop short.
 process.stdout.on('error', () => {})
 process.stderr.on('error', () => {})
 
-const folder = process.cwd()
 const env = processEnv()
-const say = (line: string) => void process.stdout.write(`${line}\n`)
-const show = (line: string) => void process.stderr.write(`${line}\n`)
+const here = process.cwd()
+const isStartedHere = process.argv[2] === 'start' || existsSync(instancePaths(here).root)
+/** The folder of `start`'s data: this one or, if nothing was started here, that of the program. */
+const folder = isStartedHere ? here : resolve(import.meta.dirname, '../../..')
+const say = createPrinter((text) => process.stdout.write(text))
+const show = createPrinter((text) => process.stderr.write(text))
+const lines = (print: (line: string) => void) => (text: string) => text.split('\n').forEach(print)
 const fail = (message: string) => {
-  show(message)
+  lines(show)(message)
   process.exitCode = 1
 }
 
@@ -60,11 +68,11 @@ const createLink: CreateLink = (address, role) =>
     return createSessions(redis, queueKeys(address.queue)).createLink({ role, by })
   })
 
-const redisAnswers = (redisUrl: string) =>
-  withRedis({ redisUrl, queue: env.QUEUE ?? '' }, (redis, { pingRedis }) => pingRedis(redis)).then(
-    () => true,
-    () => false,
-  )
+const checkRedis = (redisUrl: string) =>
+  withRedis({ redisUrl, queue: env.QUEUE ?? '' }, async (redis, { redisFaults }) => {
+    const { eviction } = redisFaults(await redis.info(), 0)
+    if (eviction.length > 0) throw new UserError(eviction.join(' '))
+  })
 
 const withQueue: DoctorDeps['withQueue'] = async (work) => {
   const { findQueue } = await import('./login/login-command.ts')
@@ -80,7 +88,7 @@ const openClient = async (options: ApiOptions) => {
 const confirm = async (question: string) => {
   if (!process.stdin.isTTY) return false
   const terminal = createInterface({ input: process.stdin, output: process.stdout })
-  const answer = await terminal.question(`${question} [y/N] `)
+  const answer = await terminal.question(printable(`${question} [y/N] `))
   terminal.close()
   return answer.trim().toLowerCase() === 'y'
 }
@@ -93,7 +101,7 @@ const deps = {
   withQueue,
   openClient,
   createLink,
-  redisAnswers,
+  checkRedis,
   confirm,
   say,
   print: say,
@@ -105,7 +113,7 @@ const deps = {
 const commands: Readonly<Record<string, () => Promise<Command>>> = {
   start: async () => {
     const { connectStore } = await import('@sluice/store/connect')
-    return (await import('./start/start-command.ts')).startCommand({ ...deps, connectStore })
+    return (await import('./start/start-command.ts')).startCommand({ ...deps, connectStore, say: lines(say) })
   },
   import: async () => (await import('./import/import-command.ts')).importCommand(deps),
   list: async () => (await import('./sources/sources-commands.ts')).listCommand(deps),
@@ -121,6 +129,11 @@ const commands: Readonly<Record<string, () => Promise<Command>>> = {
   doctor: async () => (await import('./doctor/doctor-command.ts')).doctorCommand(deps),
 }
 
+/** Node prints the stack of a fault, whose message may quote a server. */
+function withPrintableStack(error: unknown): Error {
+  return Object.assign(new Error(), { stack: inspect(error).split('\n').map(printable).join('\n') })
+}
+
 const sluice = new Command('sluice')
   .description('Takes in conversation threads over HTTP and keeps each exactly once in MongoDB.')
   .showHelpAfterError()
@@ -133,5 +146,5 @@ try {
   const message = messageForPeople(error)
   if (message !== undefined) fail(`error: ${message}`)
   // The command has printed it, and set the exit code.
-  else if (!(error instanceof CommanderError)) throw error
+  else if (!(error instanceof CommanderError)) throw withPrintableStack(error)
 }

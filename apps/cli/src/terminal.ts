@@ -92,10 +92,27 @@ export function printable(text: string): string {
   return text.replace(/(?![\u200c\u200d])\p{C}/gu, '\ufffd')
 }
 
-/** The beginning of a foreign text, for a cell of a table. */
+/**
+ * Makes the function by which commands print lines. All that reaches the terminal passes it, so no text of a server, a
+ * file or a database needs care before.
+ */
+export function createPrinter(write: (text: string) => void): (line: string) => void {
+  return (line) => write(`${printable(line)}\n`)
+}
+
+/** JSON in which the characters that `printable` replaces are escaped, so that none is lost. */
+export function jsonText(value: unknown, indent?: number): string {
+  return JSON.stringify(value, null, indent).replace(/(?![\n\u200c\u200d])\p{C}/gu, escaped)
+}
+
+function escaped(character: string): string {
+  const units = Array.from({ length: character.length }, (_, at) => character.charCodeAt(at))
+  return units.map((unit) => `\\u${unit.toString(16).padStart(4, '0')}`).join('')
+}
+
+/** The beginning of a text, for a cell of a table. */
 export function shortened(text: string, length: number): string {
-  const shown = printable(text)
-  return shown.length > length ? `${shown.slice(0, length - 1).toWellFormed()}…` : shown
+  return text.length > length ? `${text.slice(0, length - 1).toWellFormed()}…` : text
 }
 
 /** Prints an answer as JSON, or in lines for people. */
@@ -105,6 +122,5 @@ export function printAnswer<Answer>(
   answer: Answer,
   linesOf: (answer: Answer) => readonly string[],
 ): void {
-  if (json) print(JSON.stringify(answer, null, 2))
-  else for (const line of linesOf(answer)) print(line)
+  for (const line of json ? jsonText(answer, 2).split('\n') : linesOf(answer)) print(line)
 }

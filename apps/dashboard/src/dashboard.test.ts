@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { request } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -101,13 +102,28 @@ test('without a session, nothing but the login answers, and an address tries ten
     for (const headers of [{}, { cookie: `${cookie}x` }, { cookie: 'sluice=' }])
       assert.equal((await fetch(url + path, { headers })).status, 401, path)
   assert.equal((await fetch(`${url}/nothing`, { headers: { cookie } })).status, 404)
-  const statuses: number[] = []
-  for (let tried = 0; tried < 11; tried++) {
-    const body = new URLSearchParams({ key: 'slc_wrong' })
-    statuses.push((await fetch(`${url}/login`, { method: 'POST', headers: { origin: url }, body })).status)
-  }
-  assert.deepEqual(statuses, [...Array(10).fill(403), 429])
+  const guesses = Array.from({ length: 11 }, () => ({ link: randomBytes(32).toString('base64url') }))
+  assert.deepEqual(await logIn(url, guesses), [...Array(10).fill(403), 429])
 })
+
+test('keys and links of another form do not use up the tries of an address', async (t) => {
+  const { url, name, redis } = await open(t)
+  const typo = `slc_${'0'.repeat(36)}`
+  const malformed = [{ key: 'slc_wrong' }, { key: typo }, { key: '' }, { link: 'short' }, { link: 'x'.repeat(44) }]
+  assert.deepEqual(await logIn(url, [...malformed, ...malformed, ...malformed]), Array(15).fill(403))
+  const link = await createSessions(redis, queueKeys(name)).createLink({ role: 'operator', by: 'ada@here' })
+  assert.deepEqual(await logIn(url, [{ link }]), [303])
+})
+
+/** Returns the status of each try. */
+async function logIn(url: string, tries: readonly Record<string, string>[]): Promise<number[]> {
+  const statuses: number[] = []
+  for (const one of tries) {
+    const init = { method: 'POST', headers: { origin: url }, redirect: 'manual' } as const
+    statuses.push((await fetch(`${url}/login`, { ...init, body: new URLSearchParams(one) })).status)
+  }
+  return statuses
+}
 
 test('with a URL of https, the session goes by https only', async (t) => {
   const { url, name, redis } = await open(t, { DASHBOARD_URL: 'https://127.0.0.1' })

@@ -1,5 +1,4 @@
 // Starts the dashboard as a process.
-import { createServer } from 'node:http'
 import {
   checkOf,
   createLogger,
@@ -45,8 +44,7 @@ await runUntilStopped({
     release('store', () => store.close())
     const keyring = createKeyring({ ...keyAccess(store.db), onError: (err) => log.warn({ err }, 'keys.not_reached') })
     release('keyring', () => keyring.close())
-    const findStored = createFindStored(store.db, { searchesQuotes: settings.searchQuotes === 'on' })
-    const operatorAccess = queue.openOperatorAccess(redis, keys, findStored)
+    const operatorAccess = queue.openOperatorAccess(redis, keys, createFindStored(store.db))
 
     const readiness = () =>
       readinessOf({
@@ -55,7 +53,7 @@ await runUntilStopped({
       })
     const admin = await startAdminServer({ ...settings, metrics: opened, readiness: async () => readiness() })
     release('admin server', admin.close)
-    const server = createServer(
+    const listening = await listen(
       buildDashboard({
         queues: queue.LANES.map((lane) => queue.openQueue(keys, lane, redis)),
         redis,
@@ -71,10 +69,10 @@ await runUntilStopped({
         traceUrl: settings.traceUrl,
         readThread: createReadThread(store.db),
       }),
+      { port: settings.port, host: settings.host },
     )
-    const listening = await listen(server, settings.port, settings.host)
     // A page asks again every few seconds, so cutting its connections loses nothing.
-    release('http server', listening.close)
+    release('http server', listening.end)
     log.info({ address: listening.address, adminPort: admin.port }, 'dashboard.listening')
   },
 })

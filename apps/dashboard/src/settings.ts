@@ -1,5 +1,5 @@
 // Declares the dashboard's settings.
-import { agreedSettings, dashboardUrlSetting, processSettings, setting } from '@sluice/ops'
+import { dashboardUrlSetting, processSettings, setting } from '@sluice/ops'
 
 // The checks of Redis are those of the processes that carry requests.
 const { redisChecks: _checks, minRedisMemory: _memory, ...common } = processSettings
@@ -56,7 +56,6 @@ export const oidcSettings = {
 /** The dashboard's settings. */
 export const dashboardSettings = {
   ...common,
-  searchQuotes: agreedSettings.searchQuotes,
   port: setting.wholeNumber({
     env: 'PORT',
     description: 'The port of the dashboard; 0 takes any free one.',

@@ -14,12 +14,14 @@ import {
   VERSION,
 } from '@sluice/ops'
 import * as queue from '@sluice/queue'
-import { connectStore, createBatchStore, mongoCommands, PROBE_MS, probeStore } from '@sluice/store'
+import { connectStore, createBatchStore, mongoCommands, PROBE_MS, probeStore, watchStoreLayout } from '@sluice/store'
+import { createBeforeFinalFailure } from './final-failure.ts'
+import { createIngest } from './ingest.ts'
 import { readWorker, workerMetrics } from './metrics.ts'
 import { createNoteFailure } from './note-failure.ts'
 import { workerSettings } from './settings.ts'
-import { createPutBack, isStoreAway } from './store-away.ts'
-import { createIngest, createWork, describeJob, requestsOf } from './worker.ts'
+import { createPutBack } from './store-away.ts'
+import { createWork, describeJob, requestsOf } from './worker.ts'
 
 const settings = settingsOrExit(workerSettings)
 const log = createLogger('worker', settings.logLevel)
@@ -43,13 +45,14 @@ await runUntilStopped({
     release('tracing', await openTracing('worker', settings))
     const store = connectStore(settings.mongodbUrl)
     release('store', () => store.close())
+    await watchStoreLayout(store.db, ({ message }) => stop(message))
     const redis = queue.connectRetrying(settings, (err) => log.warn({ err: err.message }, 'redis.error'))
     release('redis', async () => redis.disconnect())
     queue.observeCommands(redis, { times: metrics.redisTime, errors: metrics.redisErrors })
-    const pings = { redis: pingWhenAsked(() => queue.pingRedis(redis)), store: pingWhenAsked(store.ping) }
+    const checkRedis = pingWhenAsked(() => queue.pingRedis(redis))
     const commandMetrics = { times: metrics.mongoTime, errors: metrics.mongoErrors }
-    const indexes = { listsSources: settings.listSources === 'on', searchesQuotes: settings.searchQuotes === 'on' }
-    const batchStore = createBatchStore(mongoCommands(store.db, { ...indexes, metrics: commandMetrics }))
+    const options = { listsSources: settings.listSources === 'on', metrics: commandMetrics }
+    const batchStore = createBatchStore(mongoCommands(store.db, options))
     const probeCommands = mongoCommands(store.db, { limitMs: PROBE_MS, metrics: commandMetrics })
     const probe = (bytes: number) => probeStore(probeCommands, bytes)
     const ingest = createIngest({
@@ -59,9 +62,12 @@ await runUntilStopped({
       metrics,
     })
     const putBackAny = createPutBack(probe, metrics, log)
+    // A front end, such as a mongos or a gateway, answers a ping while the store behind it is away. So this writes.
+    const noWrites = 'it commits no writes'
+    const writeProbe = pingWhenAsked(() => probe(0), noWrites)
+    const checkStore = async () => (putBackAny.awayMs() === undefined ? writeProbe() : checkOf(false, noWrites))
     opened.sample([metrics.storeAvailable], async () => {
-      const { ok } = await pings.store()
-      metrics.storeAvailable.set(Number(ok && putBackAny.awayMs() === undefined))
+      metrics.storeAvailable.set(Number((await checkStore()).ok))
     })
     // The admin server starts first, so that it answers while Redis is away.
     const admin = await startAdminServer({
@@ -69,7 +75,7 @@ await runUntilStopped({
       metrics: opened,
       findFault: ingest.findStuck,
       async readiness() {
-        const [ofRedis, mongodb] = await Promise.all([pings.redis(), pings.store()])
+        const [ofRedis, mongodb] = await Promise.all([checkRedis(), checkStore()])
         return readinessOf({
           process: checkOf(!stopping.aborted, 'stopping'),
           redis: redis.status === 'ready' ? ofRedis : checkOf(false, 'not connected'),
@@ -101,16 +107,11 @@ await runUntilStopped({
       transientMs: settings.waitSeconds * 2000,
       ready: ingest.ready,
       work: createWork({ ingest, putBack, metrics, log }),
-      async beforeFinalFailure(job) {
-        const requests = requestsOf(job)
-        try {
-          await batchStore.recountRequests(requests)
-          return undefined
-        } catch (error) {
-          if (!(await isStoreAway(error, probe, requests))) throw error
-          return putBack(job, queue.asError(error).message)
-        }
-      },
+      beforeFinalFailure: createBeforeFinalFailure({
+        recountRequests: batchStore.recountRequests,
+        probeStore: probe,
+        putBack,
+      }),
       stored: metrics.stored,
       onFailed: createNoteFailure({ metrics, dashboardUrl: settings.dashboardUrl, log }),
       onEvicted: (jobId) => log.warn({ jobId }, 'job.evicted'),

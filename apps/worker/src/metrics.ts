@@ -54,7 +54,7 @@ export const workerMetrics = {
   }),
   storeAvailable: metric.gauge({
     name: 'sluice_store_available',
-    help: '1 if MongoDB answers this worker, and commits writes as far as the worker knows; else 0.',
+    help: '1 if MongoDB commits the writes of this worker, else 0.',
   }),
   ...mongoMetrics,
 }

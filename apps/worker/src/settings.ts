@@ -36,7 +36,7 @@ export const workerSettings = {
   resultBytes: setting.wholeNumber({
     env: 'RESULT_BYTES',
     description:
-      'How many bytes of Redis the results of completed jobs may take. Beyond it, the oldest are evicted first.',
+      'How many bytes of Redis the results of completed jobs may take. Beyond it, the oldest are evicted first, those with an id at /jobs only of the tenant that has the most.',
     default: 268_435_456,
     min: 1_048_576,
   }),

@@ -1,99 +1,27 @@
-// Deals with a store that fails: tries the parts of a failed batch and names what could not be stored, or if the store
-// is away, pauses the consumer until it commits writes again.
+// Decides whether a failure means that the store is away. If so, pauses the consumer until it commits writes again.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from '@sluice/ops'
-import { type Away, asError, type Consumer, type FetchedJob, PartlyStoredError, type Receipt } from '@sluice/queue'
-import { isRefused, StoreAwayError, type StoredAnswer, type StoreRequest } from '@sluice/store'
+import { type Away, asError, type Consumer } from '@sluice/queue'
+import { StoreAwayError } from '@sluice/store'
 import type { WorkerMetrics } from './metrics.ts'
 
 /** Resolves if the store commits a write of `bytes` bytes, and rejects otherwise. */
 export type ProbeStore = (bytes: number) => Promise<void>
 
-/** A request was stored or can't be stored, or the store is away and the request's outcome is unknown. */
-export type Ingested = { answer: StoredAnswer } | { error: Error } | (Away & { reason: string })
-
 /** What was to be written. Nearly all of its bytes are characters of text. */
 type Written = readonly { characters: number }[]
 
 /**
- * Decides whether an error means that the store is away. After a command that exceeded its time limit, a probe of the
- * same size decides: if the store commits the probe, the request itself is too slow, which counts as a failed try.
+ * Decides whether an error means that the store is away: if it concerns a whole command, and if the store does not commit
+ * a probe of the same size.
  */
 export async function isStoreAway(error: unknown, probeStore: ProbeStore, failed: Written): Promise<boolean> {
   if (!(error instanceof StoreAwayError)) return false
-  return !error.timedOut || (await probeFailure(probeStore, charactersOf(failed))) !== undefined
-}
-
-/**
- * Returns what became of the requests of a batch that failed: it is put back as a whole if the store is away, or else
- * stored in parts by `storeBatch`.
- */
-export async function settleFailed<Request extends StoreRequest & Written[number], Tried extends object>(
-  batch: readonly Request[],
-  error: unknown,
-  probeStore: ProbeStore,
-  storeBatch: (part: Request[]) => Promise<(Tried | Ingested)[]>,
-): Promise<(Tried | Ingested)[]> {
-  if (await isStoreAway(error, probeStore, batch)) {
-    const { message: reason } = asError(error)
-    return batch.map(() => ({ away: true, reason }))
-  }
-  return batch.length > 1 ? storeInParts(batch, error, storeBatch) : [{ error: asError(error) }]
+  return error.isCertain || (await probeFailure(probeStore, charactersOf(failed))) !== undefined
 }
 
 function charactersOf(requests: Written): number {
   return requests.reduce((sum, { characters }) => sum + characters, 0)
-}
-
-/**
- * Tries a failed batch in two parts, one after the other: the requests that the store did not refuse and the others, or
- * if the error does not say which are at fault, its halves. Parts of parts lead to these, so a thousand threads do not
- * wait until each was tried alone. Stops when the store is away: the other part would wait for the same time.
- */
-async function storeInParts<Request extends StoreRequest, Tried extends object>(
-  batch: readonly Request[],
-  error: unknown,
-  storeBatch: (part: Request[]) => Promise<Tried[]>,
-): Promise<Tried[]> {
-  const tried = new Map<Request, Tried>()
-  let away: Tried | undefined
-  for (const part of partsOf(batch, error)) {
-    // The batch may have written parts of each request.
-    const again = part.map((request) => ({ ...request, redelivered: true }))
-    const results = away === undefined ? await storeBatch(again) : []
-    away ??= results.find((one) => 'away' in one)
-    part.forEach((request, at) => {
-      const result = results[at] ?? away
-      if (result !== undefined) tried.set(request, result)
-    })
-  }
-  return batch.flatMap((request) => tried.get(request) ?? [])
-}
-
-function partsOf<Request extends StoreRequest>(batch: readonly Request[], error: unknown): Request[][] {
-  const refused = batch.filter((request) => isRefused(error, request))
-  if (refused.length > 0 && refused.length < batch.length) {
-    return [batch.filter((request) => !isRefused(error, request)), refused]
-  }
-  const middle = Math.ceil(batch.length / 2)
-  return [batch.slice(0, middle), batch.slice(middle)]
-}
-
-/** The error of a job of which some threads could not be stored. It names the first of them. */
-export function partlyStored(
-  { data: { threads } }: FetchedJob,
-  ingested: readonly Ingested[],
-  receipts: readonly (Receipt | null)[],
-): PartlyStoredError {
-  const errors = ingested.map((one) => ('error' in one ? one.error : undefined))
-  const failedThreads = threads.flatMap(({ source: { service, externalId } }, place) => {
-    const reason = errors[place]?.message
-    return reason === undefined ? [] : [{ place, service, externalId, reason }]
-  })
-  const [message = ''] = failedThreads.map(({ place, service, externalId, reason }) =>
-    threads.length > 1 ? `threads[${place}] ${JSON.stringify(`${service}/${externalId}`)}: ${reason}` : reason,
-  )
-  return new PartlyStoredError(message, failedThreads, receipts, errors.find(Boolean))
 }
 
 /** The pauses between two probes. */

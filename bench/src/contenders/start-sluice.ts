@@ -25,12 +25,16 @@ export interface SluiceOptions {
   /** Replicas of the API, and workers. */
   apis?: number
   workers?: number
+  settings?: Readonly<Record<string, string>>
 }
 
 export interface SluiceWorker {
   admin: string
   stop(): Promise<void>
 }
+
+/** What `start` sets on a machine of two cores: its users see what they stored. */
+export const AS_START = { name: 'sluice-start', workers: 2, settings: { LIST_SOURCES: 'on' } } satisfies SluiceOptions
 
 /** All bounds are on, but one key posts everything here: more quotes a second, and more of the queue, than one key usually may. */
 const BOUNDS = {
@@ -56,7 +60,7 @@ export async function startSluice(bench: Bench, options: SluiceOptions = {}): Pr
 
 async function startParts(
   bench: Bench,
-  { name = 'sluice', root = THIS_CHECKOUT, apis = 1, workers = 1 }: SluiceOptions,
+  { name = 'sluice', root = THIS_CHECKOUT, apis = 1, workers = 1, settings = {} }: SluiceOptions,
   parts: AsyncDisposableStack,
 ): Promise<Sluice> {
   const queue = `${bench.run}-${name}`
@@ -64,7 +68,7 @@ async function startParts(
   parts.defer(() => forgetQueue(bench.redisUrl, queue))
   parts.defer(() => dropDatabase(mongodbUrl))
   const key = await createBenchKey(mongodbUrl)
-  const env = { REDIS_URL: bench.redisUrl, MONGODB_URL: mongodbUrl, QUEUE: queue, ...BOUNDS }
+  const env = { REDIS_URL: bench.redisUrl, MONGODB_URL: mongodbUrl, QUEUE: queue, ...BOUNDS, ...settings }
   const launch = async (app: 'api' | 'worker') => {
     const { launched, ...where } = await launchSluice(app, { root, folder: bench.folder, port: await freePort(), env })
     parts.defer(() => launched.stop())

@@ -5,7 +5,7 @@ const ajv = new Ajv({
   allowUnionTypes: true,
   formats: {
     'well-formed': (text: string) => text.isWellFormed(),
-    'iso-8601': (text: string) => parseIsoDate(text) !== undefined,
+    'date-time': (text: string) => parseIsoDate(text) !== undefined,
   },
 })
 

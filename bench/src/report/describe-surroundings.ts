@@ -51,8 +51,11 @@ export function describeMongodb({ mongodb, onDisk }: Surroundings): string {
   return `MongoDB ${version} (${about})`
 }
 
+/** MongoDB itself, or a kind of stand-in. */
+export type KindOfServer = 'MongoDB' | 'stand-in on disk' | 'stand-in in memory'
+
 /** Says whether figures come from MongoDB itself, or from which kind of stand-in. */
-export function kindOfServer({ mongodb, onDisk }: Pick<Surroundings, 'mongodb' | 'onDisk'>): string {
+export function kindOfServer({ mongodb, onDisk }: Pick<Surroundings, 'mongodb' | 'onDisk'>): KindOfServer {
   return isStandIn(mongodb) ? `stand-in ${onDisk ? 'on disk' : 'in memory'}` : 'MongoDB'
 }
 

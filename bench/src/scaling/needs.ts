@@ -1,7 +1,7 @@
 // What a rate needs, by arithmetic from the costs of a thread and from assumptions.
 import type { Result } from '../report/result.ts'
 import { bytesOf, type Posting, STORED } from '../scenarios/bytes.ts'
-import { BUSY, costsOf, figureOf, ratePerCore } from './costs.ts'
+import { BUSY, COSTS_IN, costAmong, costsOf, dearestRedis, figureOf, ratePerCore } from './costs.ts'
 
 /** The rates that docs/scaling.md is about, in threads a second. */
 export const RATES = [10_000, 100_000, 1_000_000] as const
@@ -15,13 +15,15 @@ export interface Assumption {
 
 /** All assumptions, `BUSY` aside. */
 export const ASSUMED = {
-  redisUs: {
-    value: 0.81e6 / 6_276,
-    unit: "µs of Redis's core for an interactive thread",
-    why: "6,276 threads/s at 81 % of Redis's core, by issue 21, without a result file. `callers-64` measured less; the dearer counts",
-  },
   mongodbCores: { value: 16, unit: 'cores of a MongoDB server', why: 'a common size' },
   members: { value: 3, unit: 'members of a replica set', why: 'the least that survives the loss of one' },
+  lost: { value: 1, unit: 'process of each kind that a cell may lose', why: 'the others then carry its load' },
+  sentinels: { value: 3, unit: 'Sentinels of a cell', why: 'the least that agree on the loss of a primary' },
+  indexBytes: {
+    value: 90,
+    unit: 'bytes of a document in the index of `_id`',
+    why: 'a key of 24 to 48 characters, its place, and pages that are three quarters full. `LIST_SOURCES` adds as much for a source',
+  },
   writes: {
     value: 3,
     unit: 'times that MongoDB writes a stored byte',
@@ -44,19 +46,14 @@ export interface Resource {
 
 /** The resources of which a deployment has one. */
 export function resourcesOf(results: readonly Result[], posting: Posting): Resource[] {
-  const costs = costsOf(results, 'stand-in in memory', posting === 'interactive' ? 'callers-64' : 'import')
+  const { mongodb } = costsOf(results, 'stand-in in memory', COSTS_IN[posting])
   const bytes = (place: Parameters<typeof bytesOf>[1]) => figureOf(results, 'bytes', bytesOf(posting, place))
-  const stored = figureOf(results, 'bytes', STORED)
-  const { redisUs, mongodbCores, members, writes, link, diskRate } = ASSUMED
+  const stored = storedBytes(results)
+  const { mongodbCores, members, writes, link, diskRate } = ASSUMED
   const bits = (of: number) => of * 8
   return [
-    {
-      name: "Redis's core",
-      use: posting === 'interactive' ? Math.max(costs.redis, redisUs.value) : costs.redis,
-      limit: 1e6,
-      unit: 'µs',
-    },
-    { name: "the MongoDB primary's cores", use: costs.mongodb, limit: mongodbCores.value * 1e6, unit: 'µs' },
+    { name: "Redis's core", use: dearestRedis(results, posting), limit: 1e6, unit: 'µs' },
+    { name: "the MongoDB primary's cores", use: mongodb, limit: mongodbCores.value * 1e6, unit: 'µs' },
     // A replica gets what Redis appends to its file.
     {
       name: "Redis's network, out",
@@ -77,6 +74,14 @@ export function resourcesOf(results: readonly Result[], posting: Posting): Resou
   ]
 }
 
+/** Bytes that a thread takes on a member of a replica set: its documents, and their places in the index. */
+function storedBytes(results: readonly Result[]): number {
+  return figureOf(results, 'bytes', STORED) + ASSUMED.indexBytes.value * DOCUMENTS
+}
+
+/** Of a thread: a source, and seven quotes in the mean. */
+const DOCUMENTS = 8
+
 /** The share of what counts of a resource that a rate uses; above 1 there is too little. */
 export const shareOf = ({ use, limit }: Resource, rate: number) => (use * rate) / (BUSY * limit)
 
@@ -93,6 +98,7 @@ export interface Needs {
   /** Of APIs, workers, the Redis primaries and the MongoDB primaries, in this order. */
   cores: readonly [number, number, number, number]
   redisServers: number
+  sentinels: number
   mongodbServers: number
   /** Bits/s between callers and APIs, both directions. */
   edge: number
@@ -106,28 +112,40 @@ export interface Needs {
 
 /** What a rate needs. Each cell has a replica of Redis. */
 export function needsOf(results: readonly Result[], posting: Posting, rate: number): Needs {
-  const costs = costsOf(results, 'stand-in in memory', posting === 'interactive' ? 'callers-64' : 'import')
   const resources = resourcesOf(results, posting)
   const first = bottleneckOf(resources)
   const cells = Math.ceil(shareOf(first, rate))
   const coresOf = (us: number) => rate / ratePerCore(us)
-  const redis = resources[0]?.use ?? 0
-  const perCell = (of: number) => Math.ceil(of / cells) * cells
+  const api = processesOf(results, posting, 'api', rate / cells)
+  const worker = processesOf(results, posting, 'worker', rate / cells)
+  const [redis = 0, mongodb = 0] = resources.map(({ use }) => use)
   const edge = (['callers to API', 'API to callers'] as const).reduce(
     (sum, place) => sum + figureOf(results, 'bytes', bytesOf(posting, place)) * 8 * rate,
     0,
   )
-  const storedPerDay = figureOf(results, 'bytes', STORED) * rate * 86_400
+  const storedPerDay = storedBytes(results) * rate * 86_400
   return {
     cells,
-    apis: perCell(coresOf(costs.api)),
-    workers: perCell(coresOf(costs.worker)),
-    cores: [coresOf(costs.api), coresOf(costs.worker), coresOf(redis), coresOf(costs.mongodb)],
+    apis: api.count * cells,
+    workers: worker.count * cells,
+    cores: [coresOf(api.us), coresOf(worker.us), coresOf(redis), coresOf(mongodb)],
     redisServers: 2 * cells,
+    sentinels: ASSUMED.sentinels.value * cells,
     mongodbServers: ASSUMED.members.value * cells,
     edge,
     storedPerDay,
     bottleneck: first.name,
     fullAfterDays: (ASSUMED.diskSize.value * cells) / storedPerDay,
+  }
+}
+
+/**
+ * The processes of one kind that a cell needs for a rate, so that those that are left after a loss carry it, and what a
+ * thread costs in each.
+ */
+function processesOf(results: readonly Result[], posting: Posting, role: 'api' | 'worker', rate: number) {
+  for (let count = 1 + ASSUMED.lost.value; ; count++) {
+    const us = costAmong(results, posting, role, count)
+    if (rate <= (count - ASSUMED.lost.value) * ratePerCore(us)) return { count, us }
   }
 }

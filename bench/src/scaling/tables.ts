@@ -4,7 +4,7 @@ import { digits } from '../report/format.ts'
 import type { Result } from '../report/result.ts'
 import { markdownTable } from '../report/table.ts'
 import { bytesOf, type Posting, STORED } from '../scenarios/bytes.ts'
-import { BUSY, costsOf, figureOf, predictions } from './costs.ts'
+import { BUSY, COSTS_IN, costAmong, costsOf, dearestRedis, figureOf, predictions, spreadOf } from './costs.ts'
 import { ASSUMED, bottleneckOf, needsOf, RATES, resourcesOf, shareOf } from './needs.ts'
 
 const POSTINGS = ['interactive', 'import'] as const
@@ -20,16 +20,28 @@ export const scalingTables = (results: readonly Result[]): Readonly<Record<strin
 })
 
 function measured(results: readonly Result[]): string {
-  const [interactive, imported] = (['callers-64', 'import'] as const).map((name) =>
-    costsOf(results, 'stand-in in memory', name),
-  )
   const roles = ['api', 'worker', 'redis', 'mongodb'] as const
   const cpu = roles.map((role) => [
-    `CPU of ${NAMES[role]}, µs`,
-    digits(interactive?.[role] ?? Number.NaN),
-    digits(imported?.[role] ?? Number.NaN),
+    `CPU of ${NAMES[role]}, µs (its rounds)`,
+    ...POSTINGS.map((posting) => {
+      const [least, most] = spreadOf(results, COSTS_IN[posting], role)
+      const { [role]: cost } = costsOf(results, 'stand-in in memory', COSTS_IN[posting])
+      return `${digits(cost)} (${digits(least)} to ${digits(most)})`
+    }),
     '`callers-64`, `import`',
   ])
+  const among = (['api', 'worker'] as const).flatMap((role) =>
+    [2, 4, 8].map((count) => [
+      `CPU of ${NAMES[role]} among ${count}, µs`,
+      ...POSTINGS.map((posting) => digits(costAmong(results, posting, role, count))),
+      role === 'api' ? '`replicas`' : '`workers`',
+    ]),
+  )
+  const redis = [
+    'CPU of Redis, the dearest, µs',
+    ...POSTINGS.map((posting) => digits(dearestRedis(results, posting))),
+    '`replicas`, `workers`, `import`',
+  ]
   const bytes = PLACES.map((place) => [
     `${place}, bytes`,
     ...POSTINGS.map((posting) => whole(figureOf(results, 'bytes', bytesOf(posting, place)))),
@@ -40,6 +52,8 @@ function measured(results: readonly Result[]): string {
   return markdownTable([
     ['of one thread', 'interactive', 'import', 'measured by'],
     ...cpu,
+    ...among,
+    redis,
     ...bytes,
     ['stored in MongoDB, bytes of BSON', stored, stored, '`bytes`'],
     ['memory of Redis while it waits, bytes', waiting, waiting, '`full-queue`'],
@@ -104,6 +118,7 @@ function needs(results: readonly Result[]): string {
     row('cores of workers', cores(1)),
     row('Redis servers', ({ of }) => whole(of.redisServers)),
     row('cores of Redis primaries', cores(2)),
+    row('Sentinels', ({ of }) => whole(of.sentinels)),
     row('MongoDB servers', ({ of }) => whole(of.mongodbServers)),
     row('cores of MongoDB primaries', cores(3)),
     row('network of callers, Gbit/s', ({ of }) => digits(of.edge / 1e9)),

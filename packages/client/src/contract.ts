@@ -43,6 +43,7 @@ export type ProblemCode =
   | 'media_type_unsupported'
   | 'charset_unsupported'
   | 'encoding_unsupported'
+  | 'transfer_coding_unsupported'
   | 'expectation_unknown'
   | 'headers_too_large'
   | 'body_unreadable'
@@ -94,7 +95,6 @@ export type FaultCode =
   | 'nesting_too_deep'
   | 'header_invalid'
   | 'not_http'
-  | 'incomplete'
   | 'not_decodable'
   | 'not_json'
 

@@ -55,8 +55,9 @@ export async function problemOf(response: Response): Promise<SluiceProblem> {
 }
 
 function isProblem(body: unknown): body is Problem {
-  const { code, detail } = Object(body)
-  return typeof code === 'string' && typeof detail === 'string'
+  const { code, detail, errors = [] } = Object(body)
+  const areFaults = Array.isArray(errors) && errors.every((fault) => typeof Object(fault).message === 'string')
+  return typeof code === 'string' && typeof detail === 'string' && areFaults
 }
 
 /** Reads Retry-After (RFC 9110): seconds, or a date, which counts from the answer's own: clocks may differ. */

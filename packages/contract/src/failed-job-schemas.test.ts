@@ -20,6 +20,9 @@ for (const [what, query, pointer, code] of [
   ['a service that does not exist', { service: 'fax' }, '/service', 'enum'],
   ['a date that does not exist', { until: '2024-02-30' }, '/until', 'date'],
   ['a limit of zero', { limit: '0' }, '/limit', 'type'],
+  ...['0x10', '1e1', ' 7', '+7', '7.0', '٧', ''].map(
+    (limit) => [`the limit ${JSON.stringify(limit)}`, { limit }, '/limit', 'type'] as const,
+  ),
   ['a limit beyond the bound', { limit: '101' }, '/limit', 'type'],
   ['a place of another form', { after: 'x' }, '/after', 'type'],
   ['a long text', { tenant: 'x'.repeat(201) }, '/tenant', 'too_long'],
@@ -33,6 +36,12 @@ for (const [what, query, pointer, code] of [
     )
   })
 }
+
+test('a limit in another form than decimal digits is refused with its bounds', () => {
+  const parsed = parseFailedJobQuery(new URLSearchParams({ limit: '0x10' }))
+  const message = 'limit must be a whole number from 1 to 100.'
+  assert.deepEqual(parsed, { ok: false, errors: [{ pointer: '/limit', code: 'type', message }], total: 1 })
+})
 
 test('an operation names ids or a filter', () => {
   assert.deepEqual(parse({ ids: ['a'] }), { ok: true, value: { ids: ['a'] } })

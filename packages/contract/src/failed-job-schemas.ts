@@ -1,6 +1,7 @@
 // The requests of operators about failed jobs: their schemas, the types derived from them, and their parser.
 import type { Static } from 'typebox'
-import { type Parsed, refuseField, refuseText } from './faults.ts'
+import { type Parsed, refuseText } from './faults.ts'
+import { parseIsoDate } from './field-values.ts'
 import { count, moment, Type, text } from './json-schema.ts'
 import { parseBody } from './parse-thread.ts'
 import type { JsonBounds } from './refused-text.ts'
@@ -36,6 +37,8 @@ export const FailedJobFilterSchema = Type.Object(filterFields, {
   additionalProperties: false,
 })
 
+const PLACE = /^(\d{1,15})\.([\w-]{1,80})$/
+
 /** The query of `GET /admin/jobs`. */
 export const FailedJobQuerySchema = Type.Object(
   {
@@ -43,7 +46,7 @@ export const FailedJobQuerySchema = Type.Object(
     limit: Type.Optional(
       Type.Integer({ minimum: 1, maximum: JOBS_PER_PAGE, description: 'Jobs of this page; 50 if it is absent.' }),
     ),
-    after: param(100, '`next` of the page before.'),
+    after: Type.Optional(Type.String({ pattern: PLACE.source, description: '`next` of the page before.' })),
   },
   { title: 'FailedJobQuery', additionalProperties: false },
 )
@@ -179,9 +182,8 @@ export function parseFailedJobQuery(params: Params): Parsed<FailedJobQuery> {
   const query = parseQueryFields(params)
   if (!query.ok) return query
   const { limit = 50, after, ...filter } = query.value
-  if (after === undefined) return { ok: true, value: { filter, limit } }
-  const [, at, id] = /^(\d{1,15})\.([\w-]+)$/.exec(after) ?? []
-  if (id === undefined) return refuseField('after', 'must be `next` of an earlier page.')
+  const [, at, id] = PLACE.exec(after ?? '') ?? []
+  if (id === undefined) return { ok: true, value: { filter, limit } }
   return { ok: true, value: { filter, limit, after: { at: Number(at), id } } }
 }
 
@@ -191,8 +193,14 @@ export function parseOperationRequest(text: Buffer, limits: JsonBounds): Parsed<
   if (!request.ok) return request
   const { ids, filter } = request.value
   if (ids !== undefined && filter === undefined) return { ok: true, value: { ids } }
-  if (filter !== undefined && ids === undefined) return { ok: true, value: { filter } }
+  if (filter !== undefined && ids === undefined) return { ok: true, value: { filter: inUtc(filter) } }
   return refuseText('required', 'Give either ids or filter; an empty filter means all failed jobs.')
+}
+
+/** Completes the dates of a filter: the operation shows it. */
+function inUtc({ since, until, ...filter }: FailedJobFilter): FailedJobFilter {
+  const [from, to] = [since, until].map((date) => date && parseIsoDate(date))
+  return { ...filter, ...(from && { since: from }), ...(to && { until: to }) }
 }
 
 /** The cursor as `next` and `after` carry it. */

@@ -3,7 +3,7 @@ import type { ErrorObject } from 'ajv'
 import type { Static } from 'typebox'
 import { Type, text } from './json-schema.ts'
 import { namesOf, nearestName } from './near-names.ts'
-import { ISO_DATE } from './thread-request.ts'
+import { ISO_DATE, NOT_BLANK } from './thread-request.ts'
 
 /** The codes of faults, a closed list. */
 export const FAULT_CODES = [
@@ -21,7 +21,6 @@ export const FAULT_CODES = [
   'nesting_too_deep',
   'header_invalid', // A header of the request is invalid here.
   'not_http', // The whole body can't be read because of its HTTP message, as the next ones:
-  'incomplete', // its time,
   'not_decodable', // its content coding or UTF-8,
   'not_json', // its JSON.
 ] as const
@@ -97,9 +96,10 @@ export function refuseField(name: string, message: string, code: FaultCode = 'ty
 /** The code of an error, and the bound that its value misses. */
 function explain({ keyword, params, schema, parentSchema, data }: ErrorObject): [FaultCode, string] {
   switch (keyword) {
-    case 'required':
     case 'pattern':
-      return ['required', 'is required, and must not be null or blank.']
+      return schema === NOT_BLANK ? BLANK : ['type', 'must be `next` of an earlier page.']
+    case 'required':
+      return BLANK
     case 'maxLength':
       return ['too_long', `must have at most ${schema} characters (Unicode code points).`]
     case 'maxItems':
@@ -120,6 +120,7 @@ function explain({ keyword, params, schema, parentSchema, data }: ErrorObject): 
     : ['type', `must be a whole number from ${parentSchema.minimum} to ${parentSchema.maximum}.`]
 }
 
+const BLANK: [FaultCode, string] = ['required', 'is required, and must not be null or blank.']
 const DATES = '2024-05-01 or 2024-05-01T09:30:00.000Z'
 
 /** Kinds of source by other names, in lower case and without separators. */

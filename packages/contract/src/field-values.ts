@@ -36,6 +36,7 @@ export function effectiveScore({ upVotes, downVotes, score }: Votes): number | u
 export const FORMATS = {
   [WELL_FORMED]: (text: string) => text.isWellFormed(),
   [ISO_DATE]: (text: string) => parseIsoDate(text) !== undefined,
+  uuid: (text: string) => /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i.test(text),
 }
 
 // Day, hours and minutes, seconds, decimals, hours of the offset with their sign, minutes of the offset.

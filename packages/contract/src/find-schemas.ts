@@ -3,7 +3,7 @@ import type { Static } from 'typebox'
 import { outcomeCounts } from './answers.ts'
 import { type Parsed, refuseField } from './faults.ts'
 import { count, moment, Type, text } from './json-schema.ts'
-import { SERVICES, WELL_FORMED } from './thread-request.ts'
+import { NOT_BLANK, SERVICES, WELL_FORMED } from './thread-request.ts'
 import { createQueryParser, type Params } from './validator.ts'
 
 export const HITS_PER_SEARCH = 200
@@ -20,9 +20,9 @@ export const FindQuerySchema = Type.Object(
     q: Type.String({
       maxLength: 600,
       format: WELL_FORMED,
-      pattern: '\\S',
+      pattern: NOT_BLANK,
       description:
-        'The id of a job, a request, an import or a source, or the externalId of a source or a quote. A `*` at its end: every externalId that begins so.',
+        'The id of a job, a request, an import, a source or a stored quote, or the externalId of a source; of jobs also the externalId of a quote. A `*` at its end: jobs with an externalId that begins so.',
     }),
     tenant: param(200, 'The tenant.'),
     service: Type.Optional(Type.Enum(SERVICES, { type: 'string', description: 'The service of the source.' })),

@@ -41,5 +41,5 @@ export {
   type ThreadRequest,
   ThreadRequestSchema,
 } from './thread-request.ts'
-export type { Params } from './validator.ts'
+export { createParser, type Params } from './validator.ts'
 export { meantField, type Warning } from './warnings.ts'

@@ -41,8 +41,8 @@ const ProcessSchema = Type.Object({
   host: text('The name of its machine.'),
   pid: count('Its process id there.'),
   startedAt: moment('When it started.'),
-  seenMsAgo: number('Since its last sign of life, which comes every five seconds.'),
-  cpu: number('Cores that it kept busy in the last five seconds.'),
+  seenMsAgo: number('Since its last sign of life, which comes every second.'),
+  cpu: number('Cores that it kept busy in the last second.'),
   memoryBytes: count('Its resident memory.'),
   storeAwayMs: Type.Optional(number('For how long MongoDB has been away, by this worker.')),
   slowJobs: Type.Optional(

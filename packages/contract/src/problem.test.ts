@@ -26,7 +26,10 @@ describe('a problem', () => {
 
   it('has the meaning and the remedy of its kind without a detail', () => {
     const { detail } = createProblem('headers_too_large', { requestId: 'r1' })
-    assert.equal(detail, 'The request line and the headers have more than 16 KiB. Send fewer or shorter headers.')
+    assert.equal(
+      detail,
+      'The request line and the headers have more than 16 KiB, or the request has more than 100 headers. Send fewer or shorter headers.',
+    )
   })
 
   it('leaves out absent members', () => {

@@ -76,8 +76,9 @@ export const PROBLEMS = {
   request_timeout: {
     status: 408,
     title: 'Request took too long',
-    meaning: 'The head of the request did not arrive within 20 seconds.',
-    remedy: 'Send the request again, with its head at once.',
+    meaning:
+      'The head of the request did not arrive within 20 seconds, or its body came too slowly. Nothing was accepted.',
+    remedy: 'Send the request again, without pauses.',
   },
   body_too_large: {
     status: 413,
@@ -105,6 +106,12 @@ export const PROBLEMS = {
     meaning: 'The header `Content-Encoding` names a coding that the service does not read.',
     remedy: 'Use one of the codings in the header `Accept-Encoding` of the answer, or none.',
   },
+  transfer_coding_unsupported: {
+    status: 501,
+    title: 'Transfer coding not supported',
+    meaning: 'The header `Transfer-Encoding` names another coding than `chunked`.',
+    remedy: 'Send `Transfer-Encoding: chunked`, and name a compression of the body in `Content-Encoding`.',
+  },
   expectation_unknown: {
     status: 417,
     title: 'Expectation not known',
@@ -114,14 +121,14 @@ export const PROBLEMS = {
   headers_too_large: {
     status: 431,
     title: 'Headers too large',
-    meaning: 'The request line and the headers have more than 16 KiB.',
+    meaning: 'The request line and the headers have more than 16 KiB, or the request has more than 100 headers.',
     remedy: 'Send fewer or shorter headers.',
   },
   body_unreadable: {
     status: 400,
     title: 'Body not readable',
     meaning:
-      'The request breaks a rule of HTTP, its body did not arrive in time or as a whole, it does not inflate, or it is not UTF-8. `errors` has the fault.',
+      'The request breaks a rule of HTTP, its body ends too early, does not inflate, or is not UTF-8. `errors` has the fault.',
     remedy: 'Correct the request as `errors` says.',
   },
   json_invalid: {

@@ -6,9 +6,12 @@ import { parseIsoDate } from './field-values.ts'
 import { count, moment, Type } from './json-schema.ts'
 import { parseBody } from './parse-thread.ts'
 import type { PageQuery } from './source-page.ts'
-import { DEFAULT_OF_PAGE, pageFields, parsePage, SourcePageSchema } from './source-page.ts'
-import { ISO_DATE, type Limits, SERVICES, type Service, WELL_FORMED } from './thread-request.ts'
+import { DEFAULT_OF_PAGE, pageFields, parsePage, QUOTE_CURSOR, SourcePageSchema } from './source-page.ts'
+import { ISO_DATE, type Limits, NOT_BLANK, SERVICES, type Service, WELL_FORMED } from './thread-request.ts'
 import { createParser, createQueryParser, type Params } from './validator.ts'
+
+/** The form of a list's cursor: the date and the id of a source, and what shows the list. */
+export const LIST_CURSOR = /^(\d{15}\/[\w-]{24})~([\w-]{8})$/
 
 /** The query of `GET /sources`: with `externalId` it names one source, without it lists those of the tenant. */
 export function SourcesQuerySchema({ externalId }: Pick<Limits, 'externalId'>) {
@@ -21,14 +24,17 @@ export function SourcesQuerySchema({ externalId }: Pick<Limits, 'externalId'>) {
         Type.String({
           maxLength: externalId,
           format: WELL_FORMED,
-          pattern: '\\S',
+          pattern: NOT_BLANK,
           description: "The caller's own identifier of the source. Without it, the answer is a list.",
         }),
       ),
       since: Type.Optional(
-        Type.String({ format: ISO_DATE, description: 'Of a list: only sources first accepted at this time or later.' }),
+        Type.String({
+          format: ISO_DATE,
+          description: 'Of a list: only sources first accepted at this time or later. A date alone will do.',
+        }),
       ),
-      ...pageFields,
+      ...pageFields(`${QUOTE_CURSOR.source}|${LIST_CURSOR.source}`),
     },
     { title: 'SourcesQuery', additionalProperties: false },
   )

@@ -9,8 +9,11 @@ import { createQueryParser, type Params } from './validator.ts'
 const MOST_OF_PAGE = 1_000
 export const DEFAULT_OF_PAGE = 100
 
-/** The parameters of every page. */
-export const pageFields = {
+/** The form of a cursor among quotes: date or nothing, position, and id of a quote. */
+export const QUOTE_CURSOR = /^(-?\d{1,15})?~(\d{16}\.\d{6})~([\w-]{48})$/
+
+/** The parameters of every page. @param cursor the pattern of `after`. */
+export const pageFields = (cursor: string) => ({
   limit: Type.Optional(
     Type.Integer({
       minimum: 1,
@@ -18,11 +21,16 @@ export const pageFields = {
       description: `Most quotes of this page, or sources of a list; ${DEFAULT_OF_PAGE} if it is absent.`,
     }),
   ),
-  after: Type.Optional(text('`next` of the page before, of the same source or list.')),
-}
+  after: Type.Optional(
+    Type.String({ pattern: cursor, description: '`next` of the page before, of the same source or list.' }),
+  ),
+})
 
 /** The query of `GET /sources/{id}`. */
-export const SourcePageQuerySchema = Type.Object(pageFields, { title: 'SourcePageQuery', additionalProperties: false })
+export const SourcePageQuerySchema = Type.Object(pageFields(QUOTE_CURSOR.source), {
+  title: 'SourcePageQuery',
+  additionalProperties: false,
+})
 
 const { outcome: _ofSource, ...sourceFields } = SourceAnswerSchema.properties
 const { outcome: _ofQuote, ...quoteFields } = QuoteAnswerSchema.properties
@@ -78,15 +86,13 @@ export function parsePage({ limit = DEFAULT_OF_PAGE, after }: Static<typeof Sour
   return { ok: true, value: { limit, after: place } }
 }
 
-const PLACE = /^(-?\d{1,15})?~(\d{16}\.\d{6})~([\w-]{48})$/
-
 /** The cursor as `next` and `after` carry it. */
 export function quotePlaceText({ date, position, id }: QuotePlace): string {
   return `${date ?? ''}~${position}~${id}`
 }
 
 function readPlace(text: string): QuotePlace | undefined {
-  const [, date, position, id] = PLACE.exec(text) ?? []
+  const [, date, position, id] = QUOTE_CURSOR.exec(text) ?? []
   if (position === undefined || id === undefined) return undefined
   return { ...(date !== undefined && { date: Number(date) }), position, id }
 }

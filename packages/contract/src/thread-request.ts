@@ -53,8 +53,10 @@ export type Service = (typeof SERVICES)[number]
 
 /** The name of the string format that refuses lone surrogates, which UTF-8 can't represent. */
 export const WELL_FORMED = 'well-formed'
-/** The name of the string format that `parseIsoDate` reads. It is wider than JSON Schema's `date-time`. */
-export const ISO_DATE = 'iso-8601'
+/** The pattern of a text that is not blank. All other patterns are those of cursors. */
+export const NOT_BLANK = '\\S'
+/** The string format that `parseIsoDate` reads: all of `date-time`, and more. Generators of clients know this name. */
+export const ISO_DATE = 'date-time'
 
 /**
  * The JSON Schema that validates requests and from which the API's description is generated. `createThreadParser` adds
@@ -125,7 +127,7 @@ export function fieldNames({ properties }: ReturnType<typeof ThreadRequestSchema
 }
 
 function required(maxLength: number, description: string) {
-  return Type.String({ maxLength, format: WELL_FORMED, pattern: '\\S', description })
+  return Type.String({ maxLength, format: WELL_FORMED, pattern: NOT_BLANK, description })
 }
 
 function text(maxLength: number, description: string) {

@@ -126,3 +126,10 @@ test('a second close has no effect', async () => {
   await Promise.all([server.close(), server.close()])
   await assert.rejects(fetch(`http://127.0.0.1:${server.port}/livez`))
 })
+
+test('the ports for operators have the bounds of heads and connections', async (t) => {
+  const get = await admin(t)
+  const headers = Object.fromEntries(Array.from({ length: 100 }, (_, at) => [`x-${at}`, 'a']))
+  assert.equal((await get('/livez', { headers })).status, 431)
+  assert.equal((await get('/livez')).status, 200)
+})

@@ -1,7 +1,6 @@
 // Decides whether a process can do its work, and serves that and its metrics to its operators, on a port of its own.
-import { once } from 'node:events'
-import { createServer, type Server } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
+import { listen } from './connection/listen.ts'
 import type { Metrics } from './metrics.ts'
 
 /** The state of one thing that a process needs. Anybody may see the reason, so it names no server. */
@@ -37,14 +36,15 @@ export function shareFor<Result>(ms: number, read: () => Promise<Result>): () =>
 /**
  * Makes a function that pings a server and returns the result.
  *
- * @param ping resolves if the server answers. A ping beyond its time limit has failed.
+ * @param ping resolves if the server does what the process needs of it. A ping beyond its time limit has failed.
+ * @param reason of a ping that was rejected.
  */
-export function pingWhenAsked(ping: () => Promise<unknown>): () => Promise<Check> {
+export function pingWhenAsked(ping: () => Promise<unknown>, reason = 'not reached'): () => Promise<Check> {
   const late = checkOf(false, `no answer within ${PING_MS} ms`)
   return shareFor(PING_EVERY_MS, () => {
     const answered = ping().then((): Check => ({ ok: true }))
     const limit = delay(PING_MS, late, { ref: false })
-    return Promise.race([answered, limit]).catch(() => checkOf(false, 'not reached'))
+    return Promise.race([answered, limit]).catch(() => checkOf(false, reason))
   })
 }
 
@@ -57,32 +57,19 @@ interface AdminDeps {
   readiness: () => Promise<Readiness>
 }
 
-/** Serves `/livez`, `/readyz` and `/metrics`. Rejects if it cannot listen. */
+/** Serves `/livez`, `/readyz` and `/metrics`. `close` cuts all connections. Rejects if it cannot listen. */
 export async function startAdminServer(deps: AdminDeps) {
-  const server = createServer(async ({ method = '', url = '' }, response) => {
-    const answer = await answerOf(deps, method, url.replace(/\?.*/s, ''))
-    response.statusCode = answer.status
-    response.setHeaders(answer.headers).setHeader('cache-control', 'no-store')
-    // Node.js sends no body to a HEAD.
-    response.end(await answer.text())
-  })
-  return listen(server, deps.adminPort, deps.adminHost)
-}
-
-/**
- * Listens; port 0 means any free one, and the returned `port` is the one in use. `close` cuts all connections and
- * resolves once nothing is open, at once if the server is closed already. Rejects if it cannot listen.
- */
-export async function listen(server: Server, port: number, host: string) {
-  server.listen(port, host)
-  await once(server, 'listening')
-  const address = server.address()
-  const close = () =>
-    new Promise<void>((resolve) => {
-      server.close(() => resolve())
-      server.closeAllConnections()
-    })
-  return { address, port: typeof address === 'object' && address !== null ? address.port : port, close }
+  const { port, end } = await listen(
+    async ({ method = '', url = '' }, response) => {
+      const answer = await answerOf(deps, method, url.replace(/\?.*/s, ''))
+      response.statusCode = answer.status
+      response.setHeaders(answer.headers).setHeader('cache-control', 'no-store')
+      // Node.js sends no body to a HEAD.
+      response.end(await answer.text())
+    },
+    { port: deps.adminPort, host: deps.adminHost },
+  )
+  return { port, close: end }
 }
 
 const PATHS = ['/livez', '/readyz', '/metrics']

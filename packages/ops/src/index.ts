@@ -1,7 +1,8 @@
 // Operations of a process: settings, logs, metrics, health, and an orderly end.
 export type { Logger } from 'pino'
+export { listen } from './connection/listen.ts'
 export { createLogger, redactKeys } from './create-logger.ts'
-export { checkOf, listen, pingWhenAsked, type Readiness, readinessOf, shareFor, startAdminServer } from './health.ts'
+export { checkOf, pingWhenAsked, type Readiness, readinessOf, shareFor, startAdminServer } from './health.ts'
 export {
   type MetricDeclarations,
   type MetricsOf,

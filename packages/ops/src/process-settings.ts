@@ -3,8 +3,8 @@ import { setting } from './settings.ts'
 import { tracingSettings } from './tracing.ts'
 
 /**
- * The settings on which the API and the workers must agree: the workers create the indexes by which the API lists and
- * searches; the API adds idempotency keys, the workers add the results of their jobs.
+ * The settings on which the API and the workers must agree: the workers create the index by which the API lists;
+ * the API adds idempotency keys, the workers add the results of their jobs.
  */
 export const agreedSettings = {
   waitSeconds: setting.number({
@@ -18,14 +18,7 @@ export const agreedSettings = {
   listSources: setting.choice({
     env: 'LIST_SOURCES',
     description:
-      'Whether GET /sources lists sources. Costs an index, and about a tenth of the rate of new sources. `start` sets it. The same for API and workers.',
-    default: 'off',
-    choices: ['on', 'off'],
-  }),
-  searchQuotes: setting.choice({
-    env: 'SEARCH_QUOTES',
-    description:
-      "Whether `sluice find` finds stored quotes by their externalId, and stored sources by its beginning. Costs two indexes, and up to a third of MongoDB's time. `start` sets it. The same for API, workers and dashboard.",
+      'Whether GET /sources lists sources. Costs an index, and a tenth to a sixth of the rate of new sources. `start` sets it. The same for API and workers.',
     default: 'off',
     choices: ['on', 'off'],
   }),

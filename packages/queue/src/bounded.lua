@@ -41,3 +41,29 @@ local function evict(store, bound, expired, most, onEvicted, new)
   end
   return 1
 end
+-- Bounded stores of tenants: `STORE:of:TENANT` has the members of a tenant, and `STORE` the tenants, each with its oldest
+-- member's time and its bytes. Adds or changes a member, or removes it if `bytes` is nil.
+local function keepOf(store, tenant, member, at, bytes)
+  local own = store .. ':of:' .. tenant
+  if bytes then keep(own, member, at, bytes) else forget(own, member) end
+  local oldest, oldestAt = oldestIn(own)
+  if oldest then keep(store, tenant, oldestAt, bytesIn(own)) else forget(store, tenant) end
+end
+-- Evicts as `evict` does, but beyond the bound, the tenant with the most bytes loses its oldest member: so no tenant's
+-- flood evicts the members of others. `onEvicted` gets each member, and whether it has expired.
+local function evictOfTenants(store, bound, expired, most, onEvicted, new)
+  for _ = 1, most do
+    local tenant, at = oldestIn(store)
+    if not tenant then return 0 end
+    if at >= expired then
+      if bytesIn(store) <= bound then return 0 end
+      tenant = redis.call('ZREVRANGE', store .. ':bytes', 0, 0)[1]
+    end
+    local member, memberAt = oldestIn(store .. ':of:' .. tenant)
+    if new and new[member] then return 0 end
+    keepOf(store, tenant, member or '')
+    -- Earlier releases kept members where tenants are now.
+    onEvicted(member or tenant, (memberAt or at) < expired)
+  end
+  return 1
+end

@@ -51,4 +51,11 @@ export { claimName } from './replies/claims.ts'
 export { type FoundJob, findJob } from './replies/job-lookup.ts'
 export { openReplyListener, REPLY_SILENT_MS, type ReplyListener } from './replies/reply-listener.ts'
 export { createResults, createRetainLater, forgetAnswers, type Results } from './replies/results.ts'
-export { createSessions, LINK_MS, SESSION_MS, type Sessions, type Visitor } from './sessions/sessions.ts'
+export {
+  createSessions,
+  isWellFormedLink,
+  LINK_MS,
+  SESSION_MS,
+  type Sessions,
+  type Visitor,
+} from './sessions/sessions.ts'

@@ -53,7 +53,7 @@ async function fromWheels(wheels: Wheels) {
     note: "SecantusDB is a stand-in that speaks MongoDB's protocol: good for trying Sluice out; use MongoDB itself in production",
     command: (location: Location) => ({ command: join(folder, 'bin/python3'), args: secantusArgs(location) }),
     maxBytes: SECANTUS_BYTES,
-    isReady: (location: Location) => mongodbAnswers(mongodbUrl(location)),
+    isReady: (location: Location) => succeeds(askMongodb(mongodbUrl(location), (admin) => admin.command({ ping: 1 }))),
   }
 }
 
@@ -136,7 +136,10 @@ async function askMongodb<T>(url: string, ask: (admin: Db) => Promise<T>, within
   }
 }
 
-/** Whether a MongoDB at this URL answers within `withinMs` milliseconds. */
-export function mongodbAnswers(url: string, withinMs?: number): Promise<boolean> {
-  return succeeds(askMongodb(url, (admin) => admin.command({ ping: 1 }), withinMs))
+/** A named server may be far away, or busy. */
+const NAMED_ANSWERS_MS = 5_000
+
+/** Resolves if a MongoDB at this URL answers within five seconds, and knows the user of the URL. Rejects with the reason. */
+export async function askNamedMongodb(url: string): Promise<void> {
+  await askMongodb(url, (admin) => admin.command({ ping: 1 }), NAMED_ANSWERS_MS)
 }

@@ -1,14 +1,15 @@
 // Finds or starts Redis and MongoDB, for `start` and for tests.
+import { statfsSync } from 'node:fs'
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { keepRunning } from './keep-running.ts'
 import { DidNotStart } from './launch-ready.ts'
 import { freePort, isPortFree } from './machine.ts'
-import { mongodbAnswers, mongodbProviders, mongodbUrl } from './mongodb-providers.ts'
+import { askNamedMongodb, mongodbProviders, mongodbUrl } from './mongodb-providers.ts'
 import type { Engine, Location, Machine, Provider } from './provider.ts'
 import { NoServer, UnusableData, useFirstProvider } from './provider.ts'
-import { redisAnswers, redisProviders, redisUrl } from './redis-providers.ts'
+import { askRedis, redisProviders, redisUrl } from './redis-providers.ts'
 import { endLeftover, serverLog, startEngine } from './start-engine.ts'
 import { wheelsOf } from './wheels.ts'
 
@@ -23,8 +24,8 @@ export interface OpenServers {
   readonly testCommands?: boolean
   /** The environment variables that name servers, and where to search for programs. */
   readonly env: NodeJS.ProcessEnv
-  /** Returns whether the named Redis answers. Without it, the URL must be that of a server. */
-  readonly redisAnswers?: (url: string) => Promise<boolean>
+  /** Rejects with the reason if the named Redis can't be used. Without it, the URL must be that of a server. */
+  readonly checkRedis?: (url: string) => Promise<void>
   /** Receives a line about each choice and each event. */
   readonly say: (line: string) => void
   /** Bounds the memory of a stand-in, in bytes, instead of its own bound. For tests. */
@@ -59,10 +60,10 @@ export async function openServers(options: OpenServers): Promise<Servers> {
   const wheels = wheelsOf(machine)
   const opening = [
     env.REDIS_URL
-      ? named('Redis', env.REDIS_URL, options.redisAnswers ?? redisAnswers, say)
+      ? named('Redis', env.REDIS_URL, options.checkRedis ?? askRedis, say)
       : started('Redis', redisProviders(machine, wheels), redisUrl, options, signal),
     env.MONGODB_URL
-      ? named('MongoDB', env.MONGODB_URL, (url) => mongodbAnswers(url, namedAnswerMs), say)
+      ? named('MongoDB', env.MONGODB_URL, askNamedMongodb, say)
       : started('MongoDB', mongodbProviders(machine, wheels), mongodbUrl, options, signal),
   ] as const
   try {
@@ -80,18 +81,18 @@ export async function openServers(options: OpenServers): Promise<Servers> {
 /** The first failed restarts may pass by themselves. */
 const FAILURES_BEFORE_ADVICE = 3
 
-/** A named server may be far away, or busy. */
-const namedAnswerMs = 5_000
-
 async function named(
   name: ServerName,
   url: string,
-  answers: (url: string) => Promise<boolean>,
+  check: (url: string) => Promise<void>,
   say: (line: string) => void,
 ): Promise<Opened> {
   // Without passwords. That of a Sentinel stands in the query.
   const shown = url.replace(/\/\/.*@|\?.*/g, (part) => (part.startsWith('/') ? '//' : ''))
-  if (!(await answers(url))) throw new NoServer(`${name} does not answer at ${shown}, the URL in the environment`)
+  await check(url).catch((error) => {
+    const reason = error instanceof Error ? error.message : error
+    throw new NoServer(`${name} can't be used at ${shown}, the URL in the environment: ${reason}`)
+  })
   say(`${name}: ${shown}, named by the environment; its data is there`)
   return { url, stop: async () => {} }
 }
@@ -134,8 +135,10 @@ function portFile(dataFolder: string): string {
 
 async function keep(name: ServerName, engine: Engine, location: Location, { say }: OpenServers, signal: AbortSignal) {
   const isFirst = (await readdir(location.folder).catch(() => [])).length === 0
-  const adviceAfter = (failures: number) =>
-    failures < FAILURES_BEFORE_ADVICE ? '' : adviceOn(name, engine, location, failures)
+  const adviceAfter = (failures: number) => {
+    if (isDiskFull(location.folder)) return `No space is left on the disk of ${location.folder}: free some.`
+    return failures < FAILURES_BEFORE_ADVICE ? '' : adviceOn(name, engine, location, failures)
+  }
   const launch = (launchSignal: AbortSignal) => startEngine(engine, location, launchSignal)
   try {
     return await keepRunning({ name, log: serverLog(location), launch, say, adviceAfter, signal })
@@ -143,6 +146,14 @@ async function keep(name: ServerName, engine: Engine, location: Location, { say 
     if (isFirst || !(error instanceof DidNotStart)) throw error
     throw new UnusableData(`${error.message}\nIts earlier data is in ${location.folder}`)
   }
+}
+
+/** Less than this, in bytes, is as good as nothing: servers write in blocks. */
+const FULL_BYTES = 1_000_000
+
+function isDiskFull(folder: string): boolean {
+  const { bavail, bsize } = statfsSync(folder)
+  return bavail * bsize < FULL_BYTES
 }
 
 function adviceOn(name: ServerName, engine: Engine, location: Location, failures: number): string {

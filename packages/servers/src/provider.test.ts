@@ -33,12 +33,15 @@ test('an engine that does not start on its own data is not replaced by one witho
   await assert.rejects(useFirstProvider('Redis', [open('bad'), open('good')], use, signal), UnusableData)
 })
 
-test('without an engine the message names the reason of each provider', async () => {
+test('without an engine the message names the reason of each provider, and what to do', async () => {
   await assert.rejects(
     useFirstProvider('Redis', [closed, broken], async () => {}, signal),
     (error) => {
       assert.ok(error instanceof NoServer)
-      assert.match(error.message, /closed: not there\n- broken: no network/)
+      assert.match(
+        error.message,
+        /closed: not there\n- broken: no network\nInstall one of them, or .* REDIS_URL and MONGODB_URL\.$/,
+      )
       return true
     },
   )

@@ -58,6 +58,9 @@ export class UnusableData extends Error {
   override readonly name = 'UnusableData'
 }
 
+const REMEDY =
+  'Install one of them, or Python 3.11 to 3.13 for trial servers, or name servers of your own by REDIS_URL and MONGODB_URL.'
+
 /**
  * Tries the providers in order, calls `use` with the engine that each finds, and returns the first result.
  * Throws NoServer, UnusableData, or the signal's reason.
@@ -79,5 +82,5 @@ export async function useFirstProvider<T>(
     }
   }
   const list = reasons.map((reason) => `- ${reason}`).join('\n')
-  throw new NoServer(`${server} was not found on this machine, and could not be installed:\n${list}`)
+  throw new NoServer(`${server} was not found on this machine, and could not be installed:\n${list}\n${REMEDY}`)
 }

@@ -1,7 +1,7 @@
 // Finds a Redis on this machine, or installs one, and checks whether it answers.
 import { Redis } from 'ioredis'
 import { dockerEngine, type Image } from './docker.ts'
-import { installedEngine } from './machine.ts'
+import { installedEngine, succeeds } from './machine.ts'
 import type { Engine, Location, Machine, Provider } from './provider.ts'
 import { valkeyIn, valkeyVersion, type Wheels } from './wheels.ts'
 
@@ -48,13 +48,13 @@ const dataArgs = ['--appendonly', 'yes', '--appendfsync', 'everysec', '--maxmemo
 const image: Image = { name: 'redis:8.2', port: 6379, data: '/data', args: ['redis-server', ...dataArgs] }
 
 function isReady(location: Location): Promise<boolean> {
-  return redisAnswers(redisUrl(location))
+  return succeeds(askRedis(redisUrl(location)))
 }
 
 const answerWithinMs = 1_000
 
-/** Whether a Redis at this URL answers PING within a second. */
-export function redisAnswers(url: string): Promise<boolean> {
+/** Resolves if a Redis at this URL answers PING within a second. Rejects with the reason. */
+export async function askRedis(url: string): Promise<void> {
   const redis = new Redis(url, {
     lazyConnect: true,
     retryStrategy: () => null,
@@ -62,8 +62,17 @@ export function redisAnswers(url: string): Promise<boolean> {
     connectTimeout: answerWithinMs,
     commandTimeout: answerWithinMs,
   })
-  redis.on('error', () => {})
-  const answer = redis.connect().then(() => redis.ping())
-  const isPong = answer.then((text) => text === 'PONG').catch(() => false)
-  return isPong.finally(() => redis.disconnect())
+  let reason: unknown
+  redis.on('error', (error) => {
+    reason ??= error
+  })
+  try {
+    await redis.connect()
+    await redis.ping()
+  } catch (error) {
+    // The error of the connection says why the command could not be sent.
+    throw reason ?? error
+  } finally {
+    redis.disconnect()
+  }
 }

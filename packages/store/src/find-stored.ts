@@ -1,10 +1,10 @@
-// The door `@sluice/store/find`: searches stored sources and quotes for operators, over all tenants. Never writes.
+// The door `@sluice/store/find`: looks up stored sources and quotes for operators, over all tenants. Never writes.
 import type { FindQuery, Hit, PageQuery, SourcePage } from '@sluice/contract'
 import { HITS_PER_SEARCH, SERVICES, wantedOf } from '@sluice/contract'
-import type { Db, Filter } from 'mongodb'
+import type { Db } from 'mongodb'
 import { chunksOf } from './chunks.ts'
 import type { QuoteDocument, SourceDocument } from './documents.ts'
-import { sourceIdIn, sourceIdOf } from './ids.ts'
+import { quotesOf, sourceIdIn, sourceIdOf } from './ids.ts'
 import { keyCollection } from './keys/key.ts'
 import { IDS_PER_QUERY } from './mongodb/commands.ts'
 import { createSourceReads, StoreAwayError, withinTime } from './read-source.ts'
@@ -20,42 +20,30 @@ const QUOTE_FIELDS = { sourceId: 1, externalId: 1, ...META } as const
 
 const SOURCE_ID = /^[\w-]{24}$/
 const QUOTE_ID = /^[\w-]{48}$/
-/** No text that begins with a prefix sorts after the prefix and this character. */
-const LAST = '\u{10FFFF}'
 
-const QUOTES_LEFT_OUT =
-  'Without SEARCH_QUOTES, stored quotes are not found, nor stored sources by the beginning of their externalId.'
+const LEFT_OUT = 'Stored sources are found by id or whole externalId, stored quotes by id.'
 
 /**
- * Makes the search of what is stored. The ids of sources follow from their names, so a source of a whole externalId needs
- * no index: its id is computed for every tenant and service.
- *
- * @param searchesQuotes the workers have created the indexes of externalIds (`SEARCH_QUOTES`).
+ * Makes the search of what is stored. It needs no index: the ids of sources follow from their names, so the id of a
+ * source of this externalId is computed for every tenant and service.
  */
-export function createFindStored(db: Db, { searchesQuotes }: { searchesQuotes: boolean }) {
+export function createFindStored(db: Db) {
   const options = { readPreference: 'primary', readConcern: { level: 'majority' } } as const
   const sources = db.collection<SourceDocument>('sources', options)
   const quotes = db.collection<QuoteDocument>('quotes', options)
 
   async function search({ tenant, service, ...query }: FindQuery, signal: AbortSignal): Promise<Hit[]> {
     const { text, isPrefix } = wantedOf(query)
-    // In the queries, whose hits are bounded: those of others hide none.
+    if (isPrefix) return []
     const ofWhom = { ...(tenant !== undefined && { tenant }), ...(service !== undefined && { service }) }
-    const externalId = isPrefix ? { $gte: text, $lt: text + LAST } : text
-
-    const findSources = (filter: Filter<SourceDocument>): Promise<FoundSource[]> =>
-      sources
-        .find<FoundSource>({ ...filter, ...ofWhom }, { projection: SOURCE_FIELDS, limit: HITS_PER_SEARCH, signal })
-        .toArray()
-
-    const findQuotes = (filter: Filter<QuoteDocument>): Promise<FoundQuote[]> =>
-      quotes.find<FoundQuote>(filter, { projection: QUOTE_FIELDS, limit: HITS_PER_SEARCH, signal }).toArray()
 
     async function byIds(ids: readonly string[]): Promise<FoundSource[]> {
       const found: FoundSource[] = []
+      const options = { projection: SOURCE_FIELDS, limit: HITS_PER_SEARCH, signal }
       // One query at a time: a search occupies one connection.
       for (const some of chunksOf(ids, IDS_PER_QUERY))
-        if (found.length < HITS_PER_SEARCH) found.push(...(await findSources({ _id: { $in: some } })))
+        if (found.length < HITS_PER_SEARCH)
+          found.push(...(await sources.find<FoundSource>({ _id: { $in: some }, ...ofWhom }, options).toArray()))
       return found
     }
 
@@ -70,25 +58,22 @@ export function createFindStored(db: Db, { searchesQuotes }: { searchesQuotes: b
       )
     }
 
-    const ids = isPrefix ? [] : await idsOfName()
+    const ids = await idsOfName()
     const found = await byIds(SOURCE_ID.test(text) ? [...ids, text] : ids)
-    if (isPrefix && searchesQuotes) found.push(...(await findSources({ externalId })))
-    const foundQuotes = QUOTE_ID.test(text) ? await findQuotes({ _id: text, sourceId: sourceIdIn(text) }) : []
-    if (searchesQuotes) foundQuotes.push(...(await findQuotes({ externalId })))
-    const sourceIds = new Set(foundQuotes.map(({ sourceId }) => sourceId))
-    const ofQuotes = new Map((await byIds([...sourceIds])).map((source) => [source._id, source]))
-    const quoteHits = foundQuotes.flatMap((quote) => {
-      const source = ofQuotes.get(quote.sourceId)
-      return source === undefined ? [] : [quoteHit(quote, source)]
-    })
-    return [...found.map(sourceHit), ...quoteHits]
+    const hits = found.map(sourceHit)
+    if (!QUOTE_ID.test(text)) return hits
+    const quote = { _id: text, sourceId: sourceIdIn(text) }
+    const foundQuote = await quotes.findOne<FoundQuote>(quote, { projection: QUOTE_FIELDS, signal })
+    if (foundQuote === null) return hits
+    const [source] = await byIds([foundQuote.sourceId])
+    return source === undefined ? hits : [...hits, quoteHit(foundQuote, source)]
   }
 
   /** Never throws because MongoDB is away: the rest of a search goes on, and the note says so. */
   return async (query: FindQuery, gone: AbortSignal): Promise<{ hits: Hit[]; note?: string }> => {
     try {
       const hits = await withinTime(gone, (signal) => search(query, signal))
-      return searchesQuotes ? { hits } : { hits, note: QUOTES_LEFT_OUT }
+      return hits.length > 0 ? { hits } : { hits, note: LEFT_OUT }
     } catch (error) {
       if (gone.aborted || !(error instanceof StoreAwayError)) throw error
       return { hits: [], note: 'MongoDB is away or too slow: what is stored was not searched.' }
@@ -142,7 +127,7 @@ export function createReadThread(db: Db) {
       .collection('quotes')
       .aggregate<{ _id: { by: string; changedBy?: string }; quotes: number }>(
         [
-          { $match: { sourceId: id } },
+          { $match: quotesOf(id) },
           { $group: { _id: { by: '$meta.insertedBy', changedBy: '$meta.changedBy' }, quotes: { $sum: 1 } } },
           { $sort: { _id: -1 } },
           { $limit: PAIRS },

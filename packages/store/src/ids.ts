@@ -20,6 +20,23 @@ export function sourceIdIn(documentId: string): string {
   return documentId.slice(0, ID_LENGTH)
 }
 
+/** Orders documents by their ids. */
+export function compareIds(one: { _id: string }, other: { _id: string }): number {
+  return one._id < other._id ? -1 : 1
+}
+
+/** Sorts after all characters of ids. */
+const AFTER_IDS = '~'
+
+/**
+ * Returns the filter of the quotes of these sources (at least one). An index of `sourceId` answers it, and so does one of
+ * `_id`, by the range from the first source to the last.
+ */
+export function quotesOf(...sourceIds: string[]) {
+  const sorted = sourceIds.toSorted()
+  return { sourceId: { $in: sourceIds }, _id: { $gte: sorted[0] ?? '', $lt: sorted.at(-1) + AFTER_IDS } }
+}
+
 /** Milliseconds since 1970 have 13 digits until the year 2286; a stamp of the past has fewer. */
 const MS_DIGITS = 15
 

@@ -11,20 +11,23 @@ export type {
 } from './documents.ts'
 export { inputThread } from './merge/drafts.ts'
 export { planThread } from './merge/plan.ts'
-export type {
-  CollectionName,
-  Documents,
-  ReadConcern,
-  Runtime,
-  SourceTotals,
-  StoreCommands,
-  UpdateStatement,
-  WriteReply,
+export {
+  allRefused,
+  type CollectionName,
+  type CommandOptions,
+  type Documents,
+  type ReadConcern,
+  type Runtime,
+  type SourceTotals,
+  type StoreCommands,
+  type UpdateStatement,
+  type WriteReply,
 } from './mongodb/commands.ts'
 export { connectStore, PROBE_MS, probeStore, type StoreConnection } from './mongodb/connect-store.ts'
+export { checkLayout, StoreLayoutError, watchStoreLayout } from './mongodb/layout.ts'
 export { mongoCommands, processRuntime } from './mongodb/mongo-commands.ts'
-export { indexesOf } from './mongodb/rare-commands.ts'
-export { isRefused, RefusedWriteError, StoreAwayError } from './mongodb/store-errors.ts'
+export { indexesFor } from './mongodb/rare-commands.ts'
+export { RefusedWriteError, refusalOf, StoreAwayError } from './mongodb/store-errors.ts'
 export { type Finding, forgetDigests, repairSources } from './write/doctor.ts'
 export { PausedTooLongError } from './write/guarded-writes.ts'
 export { type BatchStore, createBatchStore } from './write/store-batch.ts'

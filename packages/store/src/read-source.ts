@@ -1,11 +1,11 @@
 // The door `@sluice/store/read`: reads stored sources as callers see them. A source with its quotes, and a tenant's
 // sources, newest first, are read a page at a time. Never writes.
 import type { ListedSource, PageQuery, QuotePlace, SourceList, SourceListQuery, SourcePage } from '@sluice/contract'
-import { quotePlaceText, SourcePageSchema } from '@sluice/contract'
+import { LIST_CURSOR, quotePlaceText, SourcePageSchema } from '@sluice/contract'
 import type { Collection, Db, Filter } from 'mongodb'
 import { chunksOf } from './chunks.ts'
 import type { QuoteDocument, SourceDocument } from './documents.ts'
-import { hashTuple, listPlaceOf, listPrefixOf } from './ids.ts'
+import { hashTuple, listPlaceOf, listPrefixOf, quotesOf } from './ids.ts'
 import { IDS_PER_QUERY } from './mongodb/commands.ts'
 import { asStoreAway, StoreAwayError } from './mongodb/store-errors.ts'
 
@@ -74,7 +74,7 @@ export async function withinTime<Found>(
   try {
     return await read(signal)
   } catch (error) {
-    throw signal.aborted ? new StoreAwayError(error, true) : asStoreAway(error)
+    throw signal.aborted ? new StoreAwayError(error, false) : asStoreAway(error)
   }
 }
 
@@ -115,7 +115,10 @@ async function readQuotes(
   /** The server keeps only as many quotes as the page has while it sorts. Beyond 100 MB of them it uses its disk. */
   async function read(byDate: boolean, filter: Filter<QuoteDocument> = {}): Promise<QuotePage> {
     const how = { projection: QUOTE_FIELDS, sort: byDate ? BY_DATE : BY_POSITION, allowDiskUse: true }
-    const found = quotes.find<StoredQuote>({ sourceId, ...filter }, { ...how, ...optionsOf(limit, signal) })
+    const found = quotes.find<StoredQuote>(
+      { ...quotesOf(sourceId), ...filter },
+      { ...how, ...optionsOf(limit, signal) },
+    )
     const { page, last } = await pageOf(found, limit, ({ text }) => text.length)
     return { quotes: page.map(shownQuote), ...(last && { next: quotePlaceText(placeOf(last, byDate)) }) }
   }
@@ -149,7 +152,11 @@ type StoredEntry = StoredSource & Pick<SourceDocument, 'acceptedAt' | 'quoteCoun
 const ENTRY_FIELDS = { ...SOURCE_FIELDS, acceptedAt: 1, quoteCount: 1 }
 /** The most sources that a page with a service reads, so that sources of other services can't make it slow. */
 const EXAMINED = 5_000
-const CURSOR = /^(\d{15}\/[\w-]{24})~([\w-]{8})$/
+/** The first span of time that a page looks at. */
+const FIRST_SPAN_MS = 1_000
+const LONGEST_SPAN_MS = 365 * 24 * 3_600_000
+/** Precedes all ids. */
+const FIRST_ID = '-'.repeat(24)
 /** Sorts after all dates. */
 const END = ':'
 
@@ -162,10 +169,19 @@ async function readList(
 ): Promise<SourceList | undefined> {
   // Shows whether a cursor belongs to this list.
   const tag = hashTuple('list', tenant, service, since).slice(0, 8)
-  const [, place, tagOfCursor] = CURSOR.exec(after ?? '') ?? []
+  const [, place, tagOfCursor] = LIST_CURSOR.exec(after ?? '') ?? []
   if (after !== undefined && tagOfCursor !== tag) return undefined
   const prefix = listPrefixOf(tenant)
-  const range = { $gte: prefix + (since === undefined ? '' : listPlaceOf(since)), $lt: prefix + (place ?? END) }
+  const whole = { $gte: prefix + (since === undefined ? '' : listPlaceOf(since)), $lt: prefix + (place ?? END) }
+  const wanted = service === undefined ? limit + 1 : EXAMINED
+  const before = place === undefined ? Date.now() : Number.parseInt(place, 10)
+  const range = await newestIn(
+    sources,
+    whole,
+    wanted,
+    (ms) => prefix + listPlaceOf(new Date(Math.max(0, before - ms)), FIRST_ID),
+    signal,
+  )
   const sort = { 'meta.listKey': -1 } as const
   // Ends the page before sources of other services make it slow.
   const projection = { 'meta.listKey': 1 }
@@ -175,8 +191,35 @@ async function readList(
   const filter = { 'meta.listKey': examined, ...(service !== undefined && { service }) }
   const how = { projection: ENTRY_FIELDS, sort, ...optionsOf(limit, signal) }
   const { page, last } = await pageOf(sources.find<StoredEntry>(filter, how), limit, charactersOf)
-  const next = last === undefined ? end?.meta.listKey.slice(prefix.length) : listPlaceOf(last.acceptedAt, last._id)
+  const bound = end?.meta.listKey ?? (range === whole ? undefined : range.$gte)
+  const next = last === undefined ? bound?.slice(prefix.length) : listPlaceOf(last.acceptedAt, last._id)
   return { sources: page.map(listed), ...(next !== undefined && { next: `${next}~${tag}` }) }
+}
+
+interface ListRange {
+  $gte: string
+  $lt: string
+}
+
+/**
+ * Returns the end of a range that has at least this number of sources, or the whole range: DocumentDB and the development
+ * stand-in sort all sources of a range for each page.
+ *
+ * @param startOf returns the list key of the moment that is `ms` before the end of the range.
+ */
+async function newestIn(
+  sources: Collection<SourceDocument>,
+  whole: ListRange,
+  wanted: number,
+  startOf: (ms: number) => string,
+  signal: AbortSignal,
+): Promise<ListRange> {
+  for (let ms = FIRST_SPAN_MS; ; ms *= 8) {
+    const range = { ...whole, $gte: startOf(ms) }
+    if (ms > LONGEST_SPAN_MS || range.$gte <= whole.$gte) return whole
+    const last = { projection: { _id: 1 }, skip: wanted - 1, maxTimeMS: READ_MS, signal } as const
+    if ((await sources.findOne({ 'meta.listKey': range }, last)) !== null) return range
+  }
 }
 
 function charactersOf({ title, description }: StoredEntry): number {

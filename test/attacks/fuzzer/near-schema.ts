@@ -51,7 +51,7 @@ function valid(schema: JsonSchema): fc.Arbitrary<unknown> {
     case 'boolean':
       return fc.boolean()
     default:
-      return schema.format === 'iso-8601' ? fc.constantFrom(...DATES) : stringNear(schema)
+      return schema.format === 'date-time' ? fc.constantFrom(...DATES) : stringNear(schema)
   }
 }
 

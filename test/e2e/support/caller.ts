@@ -34,6 +34,7 @@ export function createCaller({ url, key }: { url: string; key?: string }): Calle
       method,
       headers: given.filter(([, value]) => value !== ''),
       ...(body !== undefined && { body: asBody(body) }),
+      redirect: 'manual',
       signal: AbortSignal.timeout(HANG_MS),
     })
     const reply = { status: response.status, headers: response.headers, text: await response.text() }

@@ -30,6 +30,7 @@ const EARLY: readonly ProblemCode[] = [
   'body_unreadable',
   'idempotency_key_invalid',
   'expectation_unknown',
+  'transfer_coding_unsupported',
   'headers_too_large',
   'route_unknown',
 ]

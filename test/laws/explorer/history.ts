@@ -2,7 +2,7 @@ import type { Thread } from '@sluice/contract'
 import type { StoreRequest } from '@sluice/store'
 import fc from 'fast-check'
 import { requestOf, history as requestsOf, thread, tinyThread } from '../support/histories.ts'
-import type { Break, Disturbance, Fault } from './process.ts'
+import type { Break, Conflict, Disturbance, Fault } from './process.ts'
 import type { Mishaps } from './simulation.ts'
 
 // Random histories: requests in the order of acceptance, the processes that store them, and what goes wrong.
@@ -44,6 +44,8 @@ export interface History extends Mishaps {
   writesPerCommand: number
   /** Commands take time, and nobody may wait for longer than `LONGEST_WAIT_MS`. */
   isTimed: boolean
+  /** The engine locks each document that a command writes until the command ends. */
+  locks: boolean
 }
 
 /** The machines' clocks may differ by this number of ms. */
@@ -66,6 +68,12 @@ const disturbance: fc.Arbitrary<Disturbance> = fc.record({
   steps: fc.constantFrom(6, 12, 24, 48),
 })
 
+const conflict: fc.Arbitrary<Conflict> = fc.record({
+  atWrite,
+  kind: fc.constant('conflict'),
+  share: fc.constantFrom(0, 1, 2, 5, 255),
+})
+
 const disturbances = fc.array(disturbance, { maxLength: 2 })
 
 /** Few histories have such a mishap, so that most of them are about other things. */
@@ -84,6 +92,7 @@ const worker: fc.Arbitrary<WorkerPlan> = fc.record({
     .tuple(
       fc.oneof({ weight: 2, arbitrary: fc.constant<Break[]>([]) }, fc.array(broken, { minLength: 1, maxLength: 2 })),
       disturbances,
+      fc.array(conflict, { maxLength: 1 }),
     )
     .map((both): Fault[] => both.flat()),
   lanes: fc.array(fc.array(delivery, { minLength: 1, maxLength: 3 }), { minLength: 1, maxLength: 2 }),
@@ -115,6 +124,7 @@ function meetings(requests: fc.Arbitrary<StoreRequest[]>, minWorkers = 1): fc.Ar
     choices: fc.array(fc.nat(29), { maxLength: 250, size: 'max' }),
     writesPerCommand: fc.constantFrom(100, 100, 1, 2),
     isTimed: fc.constant(false),
+    locks: fc.boolean(),
   })
 }
 
@@ -162,7 +172,16 @@ export function workerOf(lanes: Delivery[][]): WorkerPlan {
 
 /** A history in which nothing goes wrong. */
 export function historyOf(requests: StoreRequest[], workers: WorkerPlan[]): History {
-  return { requests, workers, repairs: [], hopeless: [], choices: [], writesPerCommand: 100, isTimed: false }
+  return {
+    requests,
+    workers,
+    repairs: [],
+    hopeless: [],
+    choices: [],
+    writesPerCommand: 100,
+    isTimed: false,
+    locks: false,
+  }
 }
 
 /** Each request becomes two, of two threads, which share stamps and deliveries: one update can then restamp both. */

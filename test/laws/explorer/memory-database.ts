@@ -58,27 +58,24 @@ export function createMemoryDatabase(writesPerCommand = 250) {
       })
     },
     /** Walks the index: a quote that is inserted meanwhile is summed, but the walk does not return to a quote that was updated. */
-    *sumQuotes(sourceIds: readonly string[]) {
-      const sums = new Map<string, { _id: string; wordCount: number; quoteCount: number }>()
-      for (const { sourceId: _id, wordCount } of seenBy.majority.quotes.values()) {
-        if (!sourceIds.includes(_id)) continue
-        const sum = sums.get(_id)
-        sums.set(_id, { _id, wordCount: (sum?.wordCount ?? 0) + wordCount, quoteCount: (sum?.quoteCount ?? 0) + 1 })
+    *sumQuotes(_id: string) {
+      const sum = { _id, wordCount: 0, quoteCount: 0 }
+      for (const quote of seenBy.majority.quotes.values()) {
+        if (quote.sourceId !== _id || !quote._id.startsWith(_id)) continue
+        sum.wordCount += quote.wordCount
+        sum.quoteCount += 1
         yield
       }
-      return [...sums.values()]
+      return sum.quoteCount === 0 ? [] : [sum]
     },
     *insert(name: CollectionName, documents: readonly Document[]): Run<WriteReply> {
       const wereAbsent = yield* each(documents, (document) => insertOne(name, document))
-      const duplicates = [...documents.keys()].filter((at) => wereAbsent[at] !== true)
-      return { n: documents.length - duplicates.length, duplicates }
+      const refused = [...documents.keys()].filter((at) => wereAbsent[at] !== true)
+      return { n: documents.length - refused.length, refused }
     },
     *update(name: CollectionName, statements: readonly UpdateStatement[]): Run<WriteReply> {
-      const single = statements.flatMap(({ q, multi, ...rest }): UpdateStatement[] =>
-        multi ? q._id.$in.map((_id: string) => ({ q: { ...q, _id }, ...rest })) : [{ q, ...rest }],
-      )
-      const counts = yield* each(single, (statement) => updateOne(name, statement))
-      return { n: counts.reduce((sum, count) => sum + count, 0), duplicates: [] }
+      const counts = yield* each(statements.flatMap(singleUpdates), (statement) => updateOne(name, statement))
+      return { n: counts.reduce((sum, count) => sum + count, 0), refused: [] }
     },
   }
 
@@ -96,13 +93,13 @@ export function createMemoryDatabase(writesPerCommand = 250) {
     find: async (name, ids, concern) => atOnce(runs.find(name, ids, concern)),
     findWithoutTexts: async (ids, concern) => atOnce(runs.findWithoutTexts(ids, concern)),
     findVersions: async (name, ids, withEpoch) => atOnce(runs.findVersions(name, ids, withEpoch)),
-    sumQuotes: async (sourceIds) => atOnce(runs.sumQuotes(sourceIds)),
+    sumQuotes: async (sourceIds) => sourceIds.flatMap((id) => atOnce(runs.sumQuotes(id))),
     async *scanSources() {
       yield all('sources').map(({ _id, wordCount, quoteCount, meta }) => ({ _id, wordCount, quoteCount, meta }))
     },
     insert: async (name, documents) => confirmed(atOnce(runs.insert(name, documents))),
     update: async (name, statements) => confirmed(atOnce(runs.update(name, statements))),
-    createIndexes: async () => {},
+    prepare: async () => {},
   }
 
   return {
@@ -123,6 +120,11 @@ export function createMemoryDatabase(writesPerCommand = 250) {
       unconfirmed = unconfirmed.filter(({ name }) => name !== 'writers')
     },
   }
+}
+
+/** An update of a list of documents, as one of each. */
+export function singleUpdates({ q, multi, ...rest }: UpdateStatement): UpdateStatement[] {
+  return multi ? q._id.$in.map((_id: string) => ({ q: { ...q, _id }, ...rest })) : [{ q, ...rest }]
 }
 
 function emptyCollections(): Collections {

@@ -1,10 +1,17 @@
-import type { CollectionName, ReadConcern, Runtime, StoreCommands, WriteReply } from '@sluice/store'
-import type { MemoryDatabase, Run } from './memory-database.ts'
+import {
+  allRefused,
+  type CollectionName,
+  type ReadConcern,
+  type Runtime,
+  type StoreCommands,
+  type WriteReply,
+} from '@sluice/store'
+import { type MemoryDatabase, type Run, singleUpdates } from './memory-database.ts'
 
 // The processes of a simulation, what goes wrong with them, and the commands that they send.
 
 /** What goes wrong with one write command of a process. */
-export type Fault = Break | Disturbance
+export type Fault = Break | Disturbance | Conflict
 
 interface AtWrite {
   /** The n-th write command of the process, from 1. */
@@ -26,6 +33,13 @@ export interface Disturbance extends AtWrite {
   steps: number
 }
 
+/** The command meets another one at a document and fails as a whole, although some of its documents were written. */
+export interface Conflict extends AtWrite {
+  kind: 'conflict'
+  /** The documents that are written: bit n stands for the n-th. */
+  share: number
+}
+
 /** A process that uses the store. Its commands and pauses wait for the simulation. */
 export interface Process {
   name: string
@@ -43,6 +57,10 @@ export interface Command<Reply> {
   kind: 'read' | 'guarded write' | 'unguarded write'
   /** @param share selects the documents to write: bit n stands for the n-th. All if absent. */
   run(share?: number): Run<Reply>
+  /** The documents of `run`, in the order in which it writes them. */
+  writes(share?: number): string[]
+  /** The reply if the command fails as a whole because of another one. */
+  conflict(): Reply
   describe(): string
 }
 
@@ -51,7 +69,7 @@ type Send = <Reply>(command: Command<Reply>) => Promise<Reply>
 /** Creates the commands of a process. `send` resolves with the reply to a command. */
 export function commandsOf({ commands, runs }: MemoryDatabase, send: Send): StoreCommands {
   const read = <Reply>(run: () => Run<Reply>, ...words: unknown[]) =>
-    send({ kind: 'read', run, describe: () => textOf(words) })
+    send({ kind: 'read', run, writes: () => [], conflict: unreachable, describe: () => textOf(words) })
   // Documents without ids need no command.
   const readByIds = <Found>(ids: readonly string[], run: () => Run<Found[]>, ...words: unknown[]) =>
     ids.length === 0 ? Promise.resolve([]) : read(run, ...words, ids)
@@ -60,10 +78,15 @@ export function commandsOf({ commands, runs }: MemoryDatabase, send: Send): Stor
     act: 'insert' | 'update',
     items: readonly Item[],
     run: (some: readonly Item[]) => Run<WriteReply>,
-  ) => {
-    const kind = name === 'writers' ? 'unguarded write' : 'guarded write'
-    return send({ kind, run: (share) => run(shareOf(items, share)), describe: () => textOf([act, name, items]) })
-  }
+    idsOf: (item: Item) => string[],
+  ) =>
+    send({
+      kind: name === 'writers' ? 'unguarded write' : 'guarded write',
+      run: (share) => run(shareOf(items, share)),
+      writes: (share) => shareOf(items, share).flatMap((item) => idsOf(item).map((id) => `${name} ${id}`)),
+      conflict: () => allRefused(items),
+      describe: () => textOf([act, name, items]),
+    })
   return {
     ...commands,
     find: <Name extends CollectionName>(name: Name, ids: readonly string[], concern?: ReadConcern) =>
@@ -72,10 +95,30 @@ export function commandsOf({ commands, runs }: MemoryDatabase, send: Send): Stor
       readByIds(ids, () => runs.findWithoutTexts(ids, concern), 'find quotes without texts'),
     findVersions: (name, ids, withEpoch) =>
       readByIds(ids, () => runs.findVersions(name, ids, withEpoch), 'versions', name),
-    sumQuotes: (ids) => read(() => runs.sumQuotes(ids), 'sum', ids),
-    insert: (name, documents) => write(name, 'insert', documents, (some) => runs.insert(name, some)),
-    update: (name, statements) => write(name, 'update', statements, (some) => runs.update(name, some)),
+    async sumQuotes(ids) {
+      return (await Promise.all(ids.map((id) => read(() => runs.sumQuotes(id), 'sum', [id])))).flat()
+    },
+    insert: (name, documents) =>
+      write(
+        name,
+        'insert',
+        documents,
+        (some) => runs.insert(name, some),
+        ({ _id }) => [_id],
+      ),
+    update: (name, statements) =>
+      write(
+        name,
+        'update',
+        statements,
+        (some) => runs.update(name, some),
+        (statement) => singleUpdates(statement).map(({ q }) => q._id),
+      ),
   }
+}
+
+function unreachable(): never {
+  throw new Error('a read never conflicts')
 }
 
 function shareOf<Item>(items: readonly Item[], share?: number): readonly Item[] {

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import type { Runtime } from '@sluice/store'
 import { ObjectId } from 'mongodb'
 import { createMemoryDatabase, type MemoryDatabase } from './memory-database.ts'
@@ -20,6 +21,8 @@ export interface SimulationOptions extends Mishaps {
   writesPerCommand: number
   /** Each command takes some milliseconds, and the earliest one is next. Else a choice says which is next, and only pauses take time. */
   isTimed: boolean
+  /** The engine locks each document that a command writes until the command ends. */
+  locks: boolean
   /** Called after each write of a document. Writes that no majority will have are left out. */
   onWrite(): void
   /** Is called with a line for each step. */
@@ -186,10 +189,27 @@ export class Simulation {
   }
 
   #ready(): (Step | Pause)[] {
-    const steps = this.#steps.filter(({ notBefore }) => notBefore <= this.#taken)
+    const isFree = (step: Step) => this.#blockerOf(step) === undefined
+    const steps = this.#steps.filter((step) => step.notBefore <= this.#taken && isFree(step))
     const pauses = this.#pauses.toSorted((one, other) => one.due - other.due).slice(0, 2)
-    const ready = [...steps, ...pauses, ...this.#late]
-    return ready.length === 0 ? this.#steps.slice(0, 1) : ready
+    const ready = [...steps, ...pauses, ...this.#late.filter(isFree)]
+    return ready.length === 0 ? this.#steps.filter(isFree).slice(0, 1) : ready
+  }
+
+  /** Returns the command that keeps the next document of this one locked. */
+  #blockerOf(step: Step): Step | undefined {
+    const next = step.nextWrite()
+    if (!this.#options.locks || next === undefined) return undefined
+    return [...this.#steps, ...this.#late].find((other) => other !== step && other.written().includes(next))
+  }
+
+  /** The store's commands lock documents in one order, so that none ever waits for itself. */
+  #assertNoDeadlock(step: Step): void {
+    const waiting = [step]
+    for (let blocker = this.#blockerOf(step); blocker !== undefined; blocker = this.#blockerOf(blocker)) {
+      assert(!waiting.includes(blocker), `deadlock: ${waiting.map((one) => one.describe()).join('; ')}`)
+      waiting.push(blocker)
+    }
   }
 
   #earliest(): Step | Pause | undefined {
@@ -220,6 +240,7 @@ export class Simulation {
 
   #stepOn(step: Step): void {
     if (step.fault?.kind === 'death' || step.fault?.kind === 'error') this.#break(step, step.fault)
+    else if (step.fault?.kind === 'conflict') this.#conflict(step, step.fault.share)
     else if (this.#options.isTimed) this.#land(step)
     else this.#runNext(step)
   }
@@ -245,15 +266,34 @@ export class Simulation {
     this.#pauses = this.#pauses.filter((other) => other.owner !== owner)
   }
 
-  /** Runs all steps of a command. */
+  /** Answers that a command met another one. Only a share of it was written. */
+  #conflict(step: Step, share: number): void {
+    this.#trace(`${step.owner.name}: conflict`)
+    this.#remove(step)
+    this.#land(step.again(share))
+    // The reply waits for a majority: the command writes once more before it replies.
+    if (!this.#hasMajority) {
+      this.#unconfirmed.push(step)
+      return
+    }
+    this.database.confirm()
+    step.conflict()
+    this.#hasWoken = true
+  }
+
+  /** Runs all steps of a command, after those of the commands that block it. */
   #land(step: Step): void {
-    while (!this.#runNext(step));
+    do {
+      for (let blocker = this.#blockerOf(step); blocker !== undefined; blocker = this.#blockerOf(step))
+        this.#land(blocker)
+    } while (!this.#runNext(step))
   }
 
   /** Reads or writes one document of a command. Returns whether it was the last one. */
   #runNext(step: Step): boolean {
     this.#trace(`${step.owner.name}: ${step.describe()}`)
     const reply = step.next()
+    this.#assertNoDeadlock(step)
     if (step.kind !== 'read' && this.#hasMajority) this.#options.onWrite()
     if (reply === undefined) return false
     const isAwaited = this.#steps.includes(step)

@@ -13,10 +13,16 @@ export interface Step {
   notBefore: number
   fault: Fault | undefined
   hasBegun: boolean
+  /** The documents that it has written so far. An engine that locks documents keeps them locked until the command ends. */
+  written(): readonly string[]
+  /** The document that it writes next, if it writes. */
+  nextWrite(): string | undefined
   /** Reads or writes one document. Returns how to reply if the document was the last one. */
   next(): (() => void) | undefined
   /** Tells the process that its connection broke. */
   fail(): void
+  /** Tells the process that the command met another one. */
+  conflict(): void
   /** Creates a command that writes some of the documents, or all of them again. Nobody waits for its reply. */
   again(share?: number): Step
   describe(): string
@@ -31,16 +37,22 @@ interface Sending<Reply> extends Pick<Step, 'sentAt' | 'due' | 'notBefore' | 'fa
 export function stepOf<Reply>(owner: Process, command: Command<Reply>, sending: Sending<Reply>): Step {
   const { share, resolve, fail, ...rest } = sending
   const run = command.run(share)
+  const writes = command.writes(share)
+  let stepsTaken = 0
   return {
     owner,
     kind: command.kind,
     ...rest,
     hasBegun: false,
+    written: () => writes.slice(0, stepsTaken),
+    nextWrite: () => writes[stepsTaken],
     next() {
       this.hasBegun = true
+      stepsTaken += 1
       const { done, value } = run.next()
       return done === true ? () => resolve(value) : undefined
     },
+    conflict: () => resolve(command.conflict()),
     fail: () => fail(new MongoNetworkError('the connection broke')),
     again: (some) => stepOf(owner, command, { ...sending, fault: undefined, share: some, resolve() {}, fail() {} }),
     describe() {
@@ -52,5 +64,14 @@ export function stepOf<Reply>(owner: Process, command: Command<Reply>, sending: 
 /** Creates the reply to a command that has taken effect, as a step of its own. */
 export function replyTo(step: Step, notBefore: number, reply: () => void): Step {
   const describe = () => `reply to ${step.describe()}`
-  return { ...step, kind: 'read', fault: undefined, notBefore, next: () => reply, describe }
+  return {
+    ...step,
+    written: () => [],
+    nextWrite: () => undefined,
+    kind: 'read',
+    fault: undefined,
+    notBefore,
+    next: () => reply,
+    describe,
+  }
 }

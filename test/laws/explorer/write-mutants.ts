@@ -48,15 +48,22 @@ export const writeMutants: Mutant[] = [
   one(
     'a refused insert of a source counts as done',
     'write/guarded-writes.ts',
-    'return duplicates.map(',
-    "return name === 'sources' ? [] : duplicates.map(",
+    'return positions.map(',
+    "return name === 'sources' ? [] : positions.map(",
   ),
   one(
     'a refused insert of a quote counts as done',
     'write/guarded-writes.ts',
-    'return duplicates.map(',
-    "return name === 'quotes' ? [] : duplicates.map(",
+    'return positions.map(',
+    "return name === 'quotes' ? [] : positions.map(",
   ),
+  one(
+    'a command writes documents in any order',
+    'write/guarded-writes.ts',
+    'writes.toSorted((one, other) => compareIds(one.document, other.document))',
+    'writes',
+  ),
+  one('renewals lock sources in any order', 'write/sum-sources.ts', 'reserved().toSorted(compareIds)', 'reserved()'),
   one(
     'a refused update counts as done',
     'write/guarded-updates.ts',

@@ -11,7 +11,7 @@ export function openStore(name: string, options: MongoClientOptions = {}) {
   const client = new MongoClient(requiredUrl('MONGODB_URL'), options)
   const db = client.db(`${name}_${process.pid}`)
   const commands = mongoCommands(db, { limitMs: LIMIT_MS })
-  beforeAll(() => commands.createIndexes())
+  beforeAll(() => commands.prepare())
   afterAll(async () => {
     await db.dropDatabase()
     await client.close()

@@ -1,5 +1,5 @@
 // Reads a body that did not arrive with its head, within bounds of size, time and memory.
-import { bodyUnreadable, ProblemError } from '../request/problem-error.ts'
+import { ProblemError } from '../request/problem-error.ts'
 import type { RequestContext } from '../request/request-context.ts'
 import { allowBody } from '../request/unread-body.ts'
 import { bodyChunks } from './body-chunks.ts'
@@ -55,14 +55,15 @@ function watchPace({ request, signal }: BodyContext, withinMs = READ_WITHIN_MS) 
   const spanMs = Math.min(withinMs, SPAN_MS)
   let spans = Math.ceil(withinMs / spanMs)
   let received = request.socket.bytesRead
-  const giveUp = (message: string) => slow.abort(bodyUnreadable('incomplete', message))
+  const giveUp = (detail: string) => slow.abort(new ProblemError('request_timeout', { detail }))
   const check = () => {
+    // What waits for us to read it does not show the sender's pace.
+    if (request.complete || request.readableLength > 0 || request.socket.isPaused()) return
     const before = received
     received = request.socket.bytesRead
     spans -= 1
     if (spans === 0) giveUp(`The body did not arrive completely within ${withinMs / 1000} seconds.`)
-    // What waits for us to read it does not show the sender's pace.
-    else if (received - before < SPAN_BYTES && !request.complete && request.readableLength === 0)
+    else if (received - before < SPAN_BYTES)
       giveUp(`The body arrived too slowly: less than ${SPAN_BYTES} bytes in ${spanMs / 1000} seconds.`)
   }
   // A loop that was blocked must first read what has arrived in the meantime.

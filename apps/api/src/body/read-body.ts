@@ -3,7 +3,6 @@ import type { IncomingMessage } from 'node:http'
 import { setImmediate } from 'node:timers/promises'
 import { createTextParser, type Limits } from '@sluice/contract'
 import { bodyTooLarge, CallerGoneError, overloaded, type SizeLimit } from '../request/problem-error.ts'
-import type { RequestContext } from '../request/request-context.ts'
 import { type BodyContext, readArriving } from './arriving-body.ts'
 import { type Coding, checkContentType } from './content-type.ts'
 import { createParsingThread } from './parsing-thread.ts'
@@ -29,7 +28,7 @@ const ONE_READ_BYTES = 64 * 1024
  * @param coding by default that of a body in JSON.
  * @param withinMs the time within which the body must arrive.
  * @throws {ProblemError} 415 if the body is not in JSON; 503 without memory for the body, or when the grace time is
- *   over; 413 beyond `bodyBytes`, as sent or inflated; 400 if the body does not inflate or is too slow.
+ *   over; 413 beyond `bodyBytes`, as sent or inflated; 400 if the body does not inflate; 408 if it is too slow.
  * @throws {CallerGoneError}
  */
 export async function readBody(
@@ -67,6 +66,12 @@ function takeWhole(request: IncomingMessage): Promise<Buffer> {
   })
 }
 
+/** What closes when the bytes are free again: a response, or its connection. */
+interface Holder {
+  tenant: string
+  response: { closed: boolean; once(event: 'close', listener: () => void): unknown }
+}
+
 /** Bytes that all requests share. */
 export type Budget = ReturnType<typeof createBudget>
 
@@ -100,7 +105,7 @@ export function createBudget({ maxBytes, tenantShare }: { maxBytes: number; tena
      *
      * @throws {ProblemError} 503, as `raise` does, if all bytes, or those of the tenant, would exceed their bound.
      */
-    reserve({ tenant, response }: Pick<RequestContext, 'tenant' | 'response'>, bytes: number) {
+    reserve({ tenant, response }: Holder, bytes: number) {
       let reserved = 0
       const raise = (to: number) => {
         if (to <= reserved || response.closed) return

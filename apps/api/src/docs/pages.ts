@@ -4,8 +4,9 @@ import { readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import { PROBLEMS, type ProblemKind } from '@sluice/contract'
+import type { ApiDeps } from '../api-deps.ts'
 import { ProblemError } from '../request/problem-error.ts'
-import type { Answer, Handler } from '../request/request-context.ts'
+import type { Answer, Handler, RequestContext } from '../request/request-context.ts'
 
 /** Everything comes from our own origin. The viewer draws its icons with `data:` URLs. */
 const PAGE_POLICY = "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -19,6 +20,12 @@ export function getDocs(): Handler {
 /** GET /docs/problems: a section for each code, which is its id. The `type` of a problem leads here. */
 export function getProblemsPage(): Handler {
   return () => pageAnswer(import.meta.resolve('./page/problems.html'), PAGE_POLICY)
+}
+
+/** People try `/` and `/docs/` first. @param target relative to the path, so that it works behind a proxy that adds a prefix. */
+export function leadTo(target: string): Handler {
+  const headers = { 'content-type': 'text/plain; charset=utf-8', location: target }
+  return async () => ({ status: 302, bytes: Buffer.from(`See ${target}\n`), headers })
 }
 
 const kinds: [code: string, kind: ProblemKind][] = Object.entries(PROBLEMS)
@@ -103,20 +110,47 @@ async function read(url: string): Promise<ReadFile> {
   return { bytes, gzipped: await promisify(gzip)(bytes), version }
 }
 
+/** A larger answer to a caller without a key closes its connection, and counts until that is closed. */
+const LARGE_BYTES = 64 * 1024
+
+function contentAnswer(
+  { openSpace }: Pick<ApiDeps, 'openSpace'>,
+  { request }: RequestContext,
+  { bytes, gzipped }: Pick<ReadFile, 'bytes' | 'gzipped'>,
+  headers: Answer['headers'],
+): Answer {
+  const isGzipped = /\bgzip\b/.test(String(request.headers['accept-encoding']))
+  const content = isGzipped ? gzipped : bytes
+  const isLarge = content.length > LARGE_BYTES
+  // The caller may leave it unread in the buffers of the system, when the response has long ended.
+  if (isLarge) openSpace.reserve({ tenant: '', response: request.socket }, content.length)
+  const coding = { vary: 'accept-encoding', ...(isGzipped && { 'content-encoding': 'gzip' }) }
+  return { status: 200, bytes: content, headers: { ...headers, ...coding, ...(isLarge && { connection: 'close' }) } }
+}
+
+/** GET /openapi.json. The document is built and compressed for its first reader. */
+export function getDescription(deps: Pick<ApiDeps, 'openSpace'>, describe: () => unknown): Handler {
+  let built: Promise<Pick<ReadFile, 'bytes' | 'gzipped'>> | undefined
+  async function build() {
+    const bytes = Buffer.from(JSON.stringify(describe()))
+    return { bytes, gzipped: await promisify(gzip)(bytes) }
+  }
+  return async (context) => {
+    built ??= build()
+    return contentAnswer(deps, context, await built, { 'content-type': 'application/json' })
+  }
+}
+
 /** GET /docs/assets/{name}. */
-export function getAsset(): Handler {
-  return async ({ request }, { name }) => {
+export function getAsset(deps: Pick<ApiDeps, 'openSpace'>): Handler {
+  return async (context, { name }) => {
     const asset = ASSETS.get(String(name))
     if (asset === undefined) throw new ProblemError('route_unknown')
-    const { bytes, gzipped } = await readOnce(asset.find())
-    const isGzipped = /\bgzip\b/.test(String(request.headers['accept-encoding']))
     const headers = {
       'content-type': asset.mediaType,
       'cache-control': 'public, max-age=31536000, immutable',
-      vary: 'accept-encoding',
       'x-content-type-options': 'nosniff',
-      ...(isGzipped && { 'content-encoding': 'gzip' }),
     }
-    return { status: 200, bytes: isGzipped ? gzipped : bytes, headers }
+    return contentAnswer(deps, context, await readOnce(asset.find()), headers)
   }
 }

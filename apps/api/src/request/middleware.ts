@@ -10,7 +10,7 @@ import type { ApiDeps, MiddlewareDeps } from '../api-deps.ts'
 import { CallerGoneError, headInvalid, keyRefused, overloaded, ProblemError, QUOTA_POLICY } from './problem-error.ts'
 import type { Answer, Ending, Handler, PathParams, RequestContext } from './request-context.ts'
 import { STREAMED, safeRequestId } from './request-context.ts'
-import { drainBody, endAfter, isUnread } from './unread-body.ts'
+import { isUnread } from './unread-body.ts'
 
 export type Locals = { context: RequestContext }
 type Middleware = RequestHandler<PathParams, unknown, unknown, unknown, Locals>
@@ -72,9 +72,7 @@ export function openContext({ graceOver }: MiddlewareDeps): Middleware {
 /** Refuses some heads. Node keeps the first Host and drops the others, where a proxy before us may have read another one. */
 function checkHead(request: IncomingMessage): void {
   const isHost = (name: string, at: number) => at % 2 === 0 && name.length === 4 && name.toLowerCase() === 'host'
-  const hosts = request.rawHeaders.filter(isHost).length
-  if (hosts === 1 && request.httpVersion === '1.1' && request.headers.expect === undefined) return
-  const problem = headInvalid(request, hosts)
+  const problem = headInvalid(request, request.rawHeaders.filter(isHost).length)
   if (problem !== undefined) throw problem
 }
 
@@ -175,10 +173,7 @@ function send(deps: MiddlewareDeps, context: RequestContext, result: Ending): nu
   const headers = { 'content-length': String(Buffer.byteLength(content)), ...result.headers }
   const unread = !request.readableEnded && isUnread(request)
   writeHead(deps, context, { status: result.status, headers }, unread)
-  if (unread) {
-    response.write(content)
-    void endAfter(drainBody(request), response)
-  } else response.end(request.method === 'HEAD' ? undefined : content)
+  response.end(request.method === 'HEAD' ? undefined : content)
   return result.status
 }
 

@@ -21,6 +21,7 @@ const after = (seconds: number): Headers => ({ 'retry-after': String(seconds) })
 /** The headers of problems that have the same ones each time. */
 const HEADERS: Partial<Record<ProblemCode, Headers>> = {
   expectation_unknown: { connection: 'close' },
+  transfer_coding_unsupported: { connection: 'close' },
   encoding_unsupported: { 'accept-encoding': 'gzip, br, deflate, zstd' },
   keys_unavailable: after(2),
   queue_unavailable: after(1),
@@ -51,7 +52,7 @@ export class CallerGoneError extends Error {}
 /** The problem that an error means to the caller. Undefined if the error is a fault of our own. */
 export function asProblem(error: unknown): ProblemError | undefined {
   if (error instanceof ProblemError) return error
-  if (error instanceof QueueUnavailableError) return new ProblemError('queue_unavailable')
+  if (error instanceof QueueUnavailableError) return new ProblemError('queue_unavailable', refusedWrites(error))
   if (error instanceof QueueFullError)
     return new ProblemError(error.bound === 'full' ? 'queue_full' : 'tenant_share', {}, after(error.retryAfter))
   if (error instanceof StoreAwayError) return new ProblemError('store_unavailable')
@@ -65,14 +66,25 @@ export function asProblem(error: unknown): ProblemError | undefined {
   return undefined
 }
 
+/** Redis answers it while it can't write to its disk, and names the cause, such as `No space left on device`. */
+const CANNOT_PERSIST = /^MISCONF (.*?)(?: script: .*)?$/
+
+function refusedWrites({ cause }: QueueUnavailableError): ProblemError['members'] {
+  const [, reason] = (cause instanceof Error && CANNOT_PERSIST.exec(cause.message)) || []
+  return reason === undefined ? {} : { detail: `Redis refuses writes: ${reason}` }
+}
+
 /** The body that reports a problem. */
 export function problemBody({ code, members }: ProblemError, instance: string | undefined, requestId: string): Problem {
   return createProblem(code, { ...members, ...(instance !== undefined && { instance }), requestId })
 }
 
+/** A host and a port as a header Host may have them (RFC 9110, section 7.2). */
+const HOST = /^(?:[\w.~!$&'()*+,;=%-]*|\[[\da-f:.v]+\])(?::\d*)?$/i
+
 /**
- * The problem of a head that HTTP does not allow, or that expects what we do not know (RFC 9110, sections 7.2 and
- * 10.1.1).
+ * The problem of a head that HTTP does not allow, that has a coding of transfer besides chunks (RFC 9112, section 6.1),
+ * or that expects what we do not know (RFC 9110, section 10.1.1).
  *
  * @param hosts how many headers Host it has.
  */
@@ -81,7 +93,11 @@ export function headInvalid({ headers, httpVersion }: IncomingMessage, hosts: nu
     return bodyUnreadable('not_http', 'The version must be HTTP/1.1 or HTTP/1.0.')
   if (hosts === 0 && httpVersion === '1.1') return bodyUnreadable('not_http', 'The header Host is missing.')
   if (hosts > 1) return bodyUnreadable('not_http', 'The header Host may be given only once.')
-  const { expect } = headers
+  if (!HOST.test(headers.host ?? '')) return bodyUnreadable('not_http', 'The header Host is not valid.')
+  const { expect, 'transfer-encoding': coding } = headers
+  // Node accepts other codings before the chunks, and would pass on the body encoded.
+  if (coding !== undefined && coding.trim().toLowerCase() !== 'chunked')
+    return new ProblemError('transfer_coding_unsupported')
   const isKnown = expect === undefined || expect.toLowerCase() === '100-continue'
   return isKnown ? undefined : new ProblemError('expectation_unknown')
 }
@@ -92,8 +108,11 @@ export function keyRefused(
   { authorization = '', ...headers }: IncomingHttpHeaders,
 ): ProblemError {
   if (outcome === 'unavailable') return new ProblemError('keys_unavailable')
-  if (headers['x-api-key'] !== undefined)
-    return new ProblemError('api_key_invalid', { detail: 'The key in x-api-key is not valid.' })
+  const { 'x-api-key': key } = headers
+  if (key !== undefined) {
+    const fault = key === '' ? 'The header x-api-key is empty.' : 'The key in x-api-key is not valid.'
+    return new ProblemError('api_key_invalid', { detail: fault })
+  }
   // Many APIs expect a bearer token. The key itself is never repeated.
   const where = /\bslc_/.test(authorization) ? ' Send the key in x-api-key, not in Authorization.' : ''
   return new ProblemError('api_key_invalid', { detail: `The header x-api-key is missing.${where}` })

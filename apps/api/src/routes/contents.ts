@@ -13,14 +13,15 @@ const NEXT_JOBS = `1714555831000.${EXAMPLE_ID}`
 
 /** Examples of the parameters of queries and paths, by name. */
 const { service, externalId } = SOURCE
-export const SOURCE_EXAMPLES = { service, externalId, since: '2024-05-01', limit: 20, after: NEXT_QUOTES }
+export const SOURCE_EXAMPLES = { service, externalId, limit: 20 }
+export const PAGE_EXAMPLES = { limit: 20, after: NEXT_QUOTES }
 export const FAILED_JOB_EXAMPLES = {
   ...SOURCE_EXAMPLES,
   tenant: 'acme',
   reason: 'validation',
   reasonGroup: 'Document failed validation',
   since: '2024-05-01T00:00:00Z',
-  until: '2024-05-02',
+  until: '2024-05-02T00:00:00Z',
   after: NEXT_JOBS,
 }
 export const SOURCE_ID_SCHEMA = { type: 'string', examples: [SOURCE_ID] }
@@ -46,7 +47,7 @@ export const threadsContent = (schema: object, maxItems: number): Content => ({
     linesOf([thread, { ...thread, externalId: 'C024BE91L/1714555900.000300' }]),
     'Two threads, one on each line',
   ),
-  ...json({ type: 'array', items: schema, maxItems }, [thread], 'An array of one thread'),
+  ...json({ type: 'array', items: schema, minItems: 1, maxItems }, [thread], 'An array of one thread'),
 })
 
 const read = {
@@ -206,8 +207,14 @@ export const FOUND = lines(
   'A hit, how much was searched, and the end',
 )
 
+/** Checked with a message of its own. */
+const ONE_FIELD = { minProperties: 1, maxProperties: 1 }
 const filter = { tenant: 'acme', reason: 'validation' }
-export const OPERATION_REQUEST = json(contract.OperationRequestSchema, { filter }, 'The failed jobs of a tenant')
+export const OPERATION_REQUEST = json(
+  { ...contract.OperationRequestSchema, ...ONE_FIELD },
+  { filter },
+  'The failed jobs of a tenant',
+)
 
 const times = { createdAt: MOMENT, changedAt: MOMENT }
 const opened = { id: EXAMPLE_ID, by: '8f14e45fceea', ...times, total: 0, examined: 0, done: 0 }

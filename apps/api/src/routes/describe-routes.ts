@@ -5,7 +5,7 @@ import type { KeyRole } from '@sluice/store/keys'
 import { opens } from '../request/middleware.ts'
 import { problemExample } from './contents.ts'
 import type { Content, HeaderName, Parameter, Route } from './route.ts'
-import { ANSWER_HEADERS, CONTENT_ENCODING, enqueues, REQUEST_ID } from './route.ts'
+import { ANSWER_HEADERS, enqueues, REQUEST_ID } from './route.ts'
 
 /** A route of the document. */
 type DescribedRoute = ReturnType<typeof describeRoute>
@@ -22,6 +22,7 @@ const ANY: readonly ProblemCode[] = [
   'idempotency_key_invalid',
   'request_timeout',
   'expectation_unknown',
+  'transfer_coding_unsupported',
   'headers_too_large',
   'internal',
   'overloaded',
@@ -104,20 +105,21 @@ const ROLES: readonly KeyRole[] = ['importer', 'operator', 'viewer']
 
 function describeRoute(route: Route) {
   const { id, access, method, summary, description, parameters = [], body } = route
-  const ofBody = body === undefined ? [] : [CONTENT_ENCODING]
   return {
     operationId: id,
     tags: [TAGS[access].name],
     summary,
     ...(description !== undefined && { description }),
     security: ROLES.filter((role) => opens(role, access, method.toUpperCase())).map((role) => ({ key: [role] })),
-    parameters: [...parameters, ...ofBody, REQUEST_ID].map(
+    parameters: [...parameters, REQUEST_ID].map(
       ({ required = false, ...parameter }): Parameter => ({ ...parameter, required }),
     ),
-    ...(body !== undefined && { requestBody: { required: true, content: body } }),
+    ...(body !== undefined && { requestBody: { required: true, description: CODINGS, content: body } }),
     responses: describeAnswers(route),
   }
 }
+
+const CODINGS = 'May be compressed: `Content-Encoding` is then gzip, br, deflate or zstd.'
 
 function describeAnswers(route: Route): Record<string, DescribedAnswer> {
   const answers: Record<string, DescribedAnswer> = {}
@@ -163,8 +165,8 @@ function headerRefs(names: readonly HeaderName[]): Record<string, object> {
 }
 
 /**
- * Copies a part of the document. The schemas that have a title move into `schemas`, so that each stands there once and
- * has a name. Schemas of one title must be the same, as those of requests and answers are.
+ * Copies a part of the document, and names the size of its numbers. The schemas that have a title move into `schemas`, so
+ * that each stands there once and has a name. Schemas of one title must be the same, as those of requests and answers are.
  */
 function withNamedSchemas(value: unknown, schemas: Record<string, object>): unknown {
   if (Array.isArray(value)) return value.map((element) => withNamedSchemas(element, schemas))
@@ -172,6 +174,8 @@ function withNamedSchemas(value: unknown, schemas: Record<string, object>): unkn
   const copy: Record<string, unknown> = {}
   for (const [name, part] of Object.entries(value))
     copy[name] = EXAMPLES.has(name) ? part : withNamedSchemas(part, schemas)
+  // Generated clients in Go would read numbers as floats of 32 bits.
+  if (copy.type === 'number' || (Array.isArray(copy.type) && copy.type.includes('number'))) copy.format = 'double'
   if (typeof copy.title !== 'string' || typeof copy.type !== 'string') return copy
   schemas[copy.title] = copy
   return { $ref: `#/components/schemas/${copy.title}` }

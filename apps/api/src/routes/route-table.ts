@@ -3,7 +3,7 @@ import * as contract from '@sluice/contract'
 import { LANES } from '@sluice/queue'
 import * as admin from '../admin/admin-jobs.ts'
 import { findEverything, getOverview, listRecentJobs } from '../admin/find.ts'
-import { ASSETS, getAsset, getDocs, getProblemsPage } from '../docs/pages.ts'
+import { ASSETS, getAsset, getDescription, getDocs, getProblemsPage, leadTo } from '../docs/pages.ts'
 import { getImport } from '../imports/async-import.ts'
 import { postImport } from '../imports/post-import.ts'
 import { describeLimits, IMPORT_ITEMS } from '../settings.ts'
@@ -64,7 +64,7 @@ function importerRoutes(limits: contract.Limits): Route[] {
       description: SORTED,
       parameters: [
         idOf('the source, from an answer to POST', content.SOURCE_ID_SCHEMA),
-        ...queryParameters(contract.SourcePageQuerySchema, content.SOURCE_EXAMPLES),
+        ...queryParameters(contract.SourcePageQuerySchema, content.PAGE_EXAMPLES),
       ],
       answers: { 200: ['The source.', content.SOURCE_PAGE] },
       problems: READ_PROBLEMS,
@@ -140,7 +140,7 @@ const OPERATOR_ROUTES: readonly Route[] = [
   }),
   get('getOverview', '/admin/overview', 'operator', getOverview, {
     summary: 'Returns the state of the queue, the processes and Redis, and what happened lately',
-    description: 'From heartbeats, which each process writes every five seconds: it needs no Prometheus.',
+    description: 'From heartbeats, which each process writes every second: it needs no Prometheus.',
     answers: { 200: ['The state.', content.STATUS] },
   }),
   get('listRecentJobs', '/admin/recent', 'operator', listRecentJobs, {
@@ -209,15 +209,6 @@ const getLimits: Route['handler'] = ({ limits }) => {
   return async () => ({ status: 200, body })
 }
 
-/** The document is built for its first reader. */
-const getDescription: Route['handler'] = ({ limits }) => {
-  let document: string | undefined
-  return async () => {
-    document ??= JSON.stringify(describeApi(limits))
-    return { status: 200, json: document }
-  }
-}
-
 /** A 503 has the media type of a 200, because it is no problem of the request. */
 const getReadiness: Route['handler'] =
   ({ readiness }) =>
@@ -236,6 +227,11 @@ const PAGE: Route['answers'] = {
   ],
 }
 
+const TO_DOCS = {
+  summary: 'Leads to the page',
+  answers: { 302: ['The path of the page.', content.fileContent(['text/plain; charset=utf-8']), ['Location']] },
+} as const satisfies Described
+
 const OPEN_ROUTES: readonly Route[] = [
   get('getLimits', '/limits', 'open', getLimits, {
     summary: 'Every bound that a request can meet',
@@ -249,10 +245,12 @@ const OPEN_ROUTES: readonly Route[] = [
     summary: 'Whether the process can accept requests',
     answers: { 200: ['It can.', content.READY], 503: ['It can not.', content.NOT_READY, ['Retry-After']] },
   }),
-  get('getDescription', '/openapi.json', 'open', getDescription, {
+  get('getDescription', '/openapi.json', 'open', (deps) => getDescription(deps, () => describeApi(deps.limits)), {
     summary: 'This description',
-    answers: { 200: ['The description of the API.', content.DESCRIPTION] },
+    answers: { 200: ['The description of the API.', content.DESCRIPTION, ['Content-Encoding', 'Vary']] },
   }),
+  get('getRoot', '/', 'open', () => leadTo('docs'), TO_DOCS),
+  get('getDocsFolder', '/docs/', 'open', () => leadTo('../docs'), TO_DOCS),
   get('getDocs', '/docs', 'open', getDocs, { summary: 'A page to read and try the API', answers: PAGE }),
   get('getProblems', '/docs/problems', 'open', getProblemsPage, {
     summary: 'A page that explains every problem',

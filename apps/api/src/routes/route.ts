@@ -3,6 +3,7 @@ import { NDJSON, type ProblemCode } from '@sluice/contract'
 import type { ApiDeps } from '../api-deps.ts'
 import type { Access } from '../request/middleware.ts'
 import type { Handler } from '../request/request-context.ts'
+import { KEY_FORM } from '../sources/later-answers.ts'
 
 /** One route of the API, without the problems and parameters that follow from its access, its method and its body. */
 export interface Route {
@@ -76,7 +77,7 @@ export function idOf(
   return { name: 'id', in: 'path', required: true, description: `The id of ${what}.`, schema }
 }
 
-/** The parameters of a query, of the schema that checks it, each with an example. */
+/** The parameters of a query, of the schema that checks it. The examples are valid together. */
 export function queryParameters(
   {
     properties,
@@ -88,7 +89,7 @@ export function queryParameters(
     name,
     in: 'query',
     required: required.includes(name),
-    schema: { ...schema, examples: [examples[name]] },
+    schema: { ...schema, ...(name in examples && { examples: [examples[name]] }) },
   }))
 }
 
@@ -102,14 +103,11 @@ export const REQUEST_ID = header(
   ['import-7/line:12'],
 )
 
-export const CONTENT_ENCODING = header('Content-Encoding', 'How the body is compressed.', ['gzip'], {
-  enum: ['gzip', 'br', 'deflate', 'zstd'],
-})
-
 export const IDEMPOTENCY_KEY = header(
   'Idempotency-Key',
   'A name of this request, 1 to 255 visible ASCII characters, in quotation marks or without them (draft-ietf-httpapi-idempotency-key-header-07). Within 24 hours, the same request with the same key gets the same answer, and no new job.',
   ['"8e03978e-40d5-43e8-bc93-6894a57f9324"'],
+  { pattern: KEY_FORM.source },
 )
 
 export const PREFER = header(
@@ -140,7 +138,7 @@ export const ANSWER_HEADERS = {
     '0d1f7c7e-63a8-4c1c-9f0e-1d5c0b7ad0a1',
     { pattern: '^[\\x21-\\x7e]{1,128}$' },
   ),
-  Location: optional('The path at which the progress can be looked up.', `/jobs/${EXAMPLE_ID}`, {
+  Location: optional('The path of the progress, or of the page.', `/jobs/${EXAMPLE_ID}`, {
     format: 'uri-reference',
   }),
   'Preference-Applied': optional('The preferences that took effect (RFC 7240).', 'respond-async'),

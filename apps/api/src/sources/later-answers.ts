@@ -23,23 +23,19 @@ export function unfinishedAnswer({ prefer }: RequestContext, { thread, warnings 
 /** The preference for strict checks, as an answer confirms it. */
 export const STRICT = 'handling=strict'
 
-/** Most characters of an Idempotency-Key (draft-ietf-httpapi-idempotency-key-header-07), without quotation marks. */
-const KEY_LENGTH = 255
-
-/** A string of RFC 8941, section 3.3.3. No parameter is defined for it. */
-const QUOTED = /^"((?:[ !#-[\]-~]|\\["\\])*)"$/
-/** Most clients send a bare UUID, as Stripe's do. A header that is sent twice arrives joined by a comma. */
-const BARE = /^[!#-+\--:<-[\]-~]*$/
+/**
+ * An Idempotency-Key (draft-ietf-httpapi-idempotency-key-header-07): a string of RFC 8941, section 3.3.3, or its content alone,
+ * as most clients send a bare UUID. A header that is sent twice arrives joined by a comma.
+ */
+export const KEY_FORM = /^(?:"((?:[ !#-[\]-~]|\\["\\]){1,255})"|([!#-+\--:<-[\]-~]{1,255}))$/
 
 /** The claim of a request with an Idempotency-Key, the same for `"abc"` and `abc`. @throws {ProblemError} 400. */
 export function claimOf(tenant: string, header: string | string[]): { claim: string } {
-  const text = String(header)
-  const quoted = QUOTED.exec(text)?.[1]
-  const key = quoted === undefined ? text : quoted.replaceAll(/\\(.)/g, '$1')
-  const isReadable = quoted !== undefined || BARE.test(text)
-  if (isReadable && key.length >= 1 && key.length <= KEY_LENGTH) return { claim: claimName(tenant, key) }
+  const [, quoted, bare] = KEY_FORM.exec(String(header)) ?? []
+  const key = quoted?.replaceAll(/\\(.)/g, '$1') ?? bare
+  if (key !== undefined) return { claim: claimName(tenant, key) }
   throw idempotencyKeyInvalid(
-    `Idempotency-Key must have 1 to ${KEY_LENGTH} visible ASCII characters and be given once: a string in quotation marks (RFC 8941), or without them if it has no space, comma, semicolon, backslash or quotation mark.`,
+    `Idempotency-Key must have 1 to 255 visible ASCII characters and be given once: a string in quotation marks (RFC 8941), or without them if it has no space, comma, semicolon, backslash or quotation mark.`,
   )
 }
 

@@ -40,14 +40,13 @@ const FOREIGN_CURSOR = 'must be `next` of an earlier page of this list, with the
 const SOURCE_ID = /^[\w-]{24}$/
 
 async function readAnswer(deps: ReadDeps, context: RequestContext, id: string, query: PageQuery): Promise<Answer> {
-  // Refuses a cursor of another source.
-  if (query.after !== undefined && !query.after.id.startsWith(id))
-    throw requestInvalid(refuseField('after', 'must be `next` of an earlier page of this source.'))
   const { tenant } = context
   const page = SOURCE_ID.test(id)
     ? await reading(deps, context, () => deps.readSource(tenant, id, query, context.signal))
     : undefined
   if (page === undefined) throw new ProblemError('source_unknown')
+  if (query.after !== undefined && !query.after.id.startsWith(id))
+    throw requestInvalid(refuseField('after', 'must be `next` of an earlier page of this source.'))
   context.log.quotes = page.quotes.length
   return jsonAnswer(deps, context, page)
 }

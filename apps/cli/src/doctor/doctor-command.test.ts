@@ -6,6 +6,7 @@ import { requiredUrl, testDatabase, testQueueName } from '@sluice/test-support'
 import { ObjectId } from 'mongodb'
 import { type TestContext, test } from 'vitest'
 import { RedisAwayError } from '../errors.ts'
+import { createPrinter } from '../terminal.ts'
 import { type DoctorDeps, doctorCommand } from './doctor-command.ts'
 
 /** Runs `sluice doctor …` on a database of the test's own with two stored threads of two quotes, of two words each. */
@@ -42,7 +43,7 @@ async function examined(t: TestContext, withOwnQueue?: DoctorDeps['withQueue'], 
     const show = (line: string) => void shown.push(line)
     // The Redis of the tests writes no append-only file: that is a fault of servers.
     const fail = (line: string) => void (/ of servers: /.test(line) || failures.push(line))
-    const print = (line: string) => void lines.push(line)
+    const print = createPrinter((text) => void lines.push(text.slice(0, -1)))
     await doctorCommand({ env, openDb, withQueue, print, show, fail, progressMs: 0 })
       .parseAsync(args, { from: 'user' })
       .finally(() => assert.equal(state.open, 0, 'the database is closed'))

@@ -2,12 +2,21 @@
 import { hostname } from 'node:os'
 import { agreedSettings, type Environment, processSettings, readSettings, redisReplicasSetting } from '@sluice/ops'
 import type { QueueKeys, Redis } from '@sluice/queue'
-import { type Finding, mongoCommands, PROBE_MS, probeStore, repairSources, type SourceDocument } from '@sluice/store'
+import {
+  checkLayout,
+  type Finding,
+  mongoCommands,
+  PROBE_MS,
+  probeStore,
+  repairSources,
+  type SourceDocument,
+  StoreLayoutError,
+} from '@sluice/store'
 import { Command } from 'commander'
-import type { Db, Document } from 'mongodb'
+import { type Db, type Document, MongoServerError } from 'mongodb'
 import { RedisAwayError } from '../errors.ts'
-import { count, counted, printable } from '../terminal.ts'
-import { type Check, check, checkClocks, checkLines } from './check.ts'
+import { count, counted } from '../terminal.ts'
+import { type Check, check, checkClocks, checkLines, note } from './check.ts'
 import { checkMongodb } from './mongodb-checks.ts'
 
 /** The command closes the database that it opens. */
@@ -67,7 +76,7 @@ async function examineServers({ env, withQueue, print }: DoctorDeps, db: Db): Pr
     replicas: redisReplicasSetting,
     ...agreedSettings,
   }
-  const { redisUrl, minMemory, replicas, listSources, searchQuotes } = readSettings(own, env)
+  const { redisUrl, minMemory, replicas, listSources } = readSettings(own, env)
   const ask = (database: string, command: Document) =>
     db.client.db(database).command(command, { readPreference: 'primary', signal: AbortSignal.timeout(ASK_MS) })
   const probe = () => probeStore(mongoCommands(db, { limitMs: PROBE_MS }), 0)
@@ -87,11 +96,22 @@ async function examineServers({ env, withQueue, print }: DoctorDeps, db: Db): Pr
     printChecks('Redis', [check(false, text, pingCommands(redisUrl))])
   }
   const host = `MongoDB at ${db.client.options.hosts.join(',')}`
-  const { checks, aheadMs } = await checkMongodb({ database: db.databaseName, ask, probe, listSources, searchQuotes })
+  const { checks, aheadMs } = await checkMongodb({ database: db.databaseName, ask, probe, listSources })
   clocks.push([host, aheadMs])
-  printChecks(host, checks)
+  printChecks(host, [...checks, await checkOfLayout(db)])
   printChecks('Clocks', checkClocks(clocks))
   return faults
+}
+
+async function checkOfLayout(db: Db): Promise<Check> {
+  try {
+    await checkLayout(db)
+    return { state: 'ok', text: 'layout of the documents: that of this release' }
+  } catch (error) {
+    if (error instanceof StoreLayoutError) return { state: 'FAULT', text: error.message }
+    if (error instanceof MongoServerError) return note(`the layout of the documents can’t be asked: ${error.message}`)
+    throw error
+  }
 }
 
 async function examineSources(deps: DoctorDeps, db: Db, repair: boolean): Promise<void> {
@@ -136,8 +156,9 @@ async function explain(db: Db, found: readonly Finding[]): Promise<string[]> {
   const faults = new Map(found.slice(0, SOURCES_NAMED).map((finding) => [finding.id, faultOf(finding)]))
   const named = { projection: { tenant: 1, service: 1, externalId: 1 } }
   const sources = db.collection<SourceDocument>('sources').find({ _id: { $in: [...faults.keys()] } }, named)
-  const lines = (await sources.toArray()).map(({ _id, tenant, service, externalId }) =>
-    printable(`  ${service}/${externalId} of tenant ${tenant} (${_id}): ${faults.get(_id)}`),
+  const lines = (await sources.toArray()).map(
+    ({ _id, tenant, service, externalId }) =>
+      `  ${service}/${externalId} of tenant ${tenant} (${_id}): ${faults.get(_id)}`,
   )
   const more = found.length - lines.length
   return more > 0 && lines.length > 0 ? [...lines, `  and ${more} more`] : lines

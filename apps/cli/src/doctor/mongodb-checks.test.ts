@@ -1,24 +1,32 @@
 import assert from 'node:assert/strict'
-import { type Document, MongoServerError } from 'mongodb'
+import { type Document, Long, MongoServerError } from 'mongodb'
 import { test } from 'vitest'
 import { checkMongodb } from './mongodb-checks.ts'
 
-// What the stand-in of the tests can't be: another version, a replica set, sharded. test/faults/doctor-checks.test.ts has the rest.
+// What the stand-in of the tests can't be: another version or engine, a replica set, sharded.
+// test/faults/doctor-checks.full.test.ts has the rest.
 
 const HEALTHY: Record<string, Document> = {
   buildInfo: { version: '8.0.4' },
   hello: { setName: 'rs0', hosts: ['a:27017', 'b:27017', 'c:27017'], localTime: new Date() },
   getDefaultRWConcern: { defaultWriteConcern: { w: 'majority' } },
+  explain: { queryPlanner: { winningPlan: { stage: 'COLLSCAN' } } },
+  count: { n: 0 },
   listIndexes: { cursor: { firstBatch: [{ key: { sourceId: 1 }, name: 'sourceId_1' }] } },
 }
 
-async function found(replies: Record<string, Document | Error> = {}, probe = async () => {}) {
+/** @param replies by the name of the command or, of `find`, by the collection. */
+function checked(replies: Record<string, Document | Error> = {}, probe = async () => {}) {
   const ask = async (_: string, command: Document) => {
-    const reply = { ...HEALTHY, ...replies }[Object.keys(command)[0] ?? '']
+    const reply = { ...HEALTHY, ...replies }[command.find ?? Object.keys(command)[0]]
     if (reply instanceof Error || reply === undefined) throw reply
     return reply
   }
-  const { checks } = await checkMongodb({ database: 'sluice', ask, probe, listSources: 'off', searchQuotes: 'off' })
+  return checkMongodb({ database: 'sluice', ask, probe, listSources: 'off' })
+}
+
+async function found(...how: Parameters<typeof checked>) {
+  const { checks } = await checked(...how)
   return checks.filter(({ state }) => state !== 'ok').map(({ state, text, fix = '' }) => `${state} ${text} | ${fix}`)
 }
 
@@ -52,17 +60,38 @@ test('says what can’t be asked, which is no fault', async () => {
   assert.deepEqual(await found({ listIndexes: absent }), [])
 })
 
+const rows = (...firstBatch: Document[]) => ({ cursor: { firstBatch } })
+
 test('compares the shard keys if MongoDB is sharded', async () => {
   const hello = { msg: 'isdbgrid', localTime: new Date() }
-  const collections = [
-    { _id: 'sluice.sources', key: { _id: 1 } },
-    { _id: 'sluice.quotes', key: { _id: 'hashed' } },
-  ]
-  const all = await found({ hello, find: { cursor: { firstBatch: collections } } })
+  const collections = rows({ _id: 'sluice.sources', key: { _id: 1 } }, { _id: 'sluice.quotes', key: { _id: 'hashed' } })
+  const all = await found({ hello, shards: rows({ _id: 'shard0' }), collections })
   assert.match(all[0] ?? '', /^FAULT shard key of quotes: \{"_id":"hashed"\}.*reshardCollection: "sluice\.quotes"/)
   assert.match(
     all[1] ?? '',
-    /^FAULT shard key of writers: none.*sh\.shardCollection\("sluice\.writers", \{"_id":"hashed"\}\)/,
+    /^FAULT shard key of writers: none.*createIndex\(\{"_id":"hashed"\}\); sh\.shardCollection\("sluice\.writers", \{"_id":"hashed"\}\)/,
   )
   assert.equal(all.length, 2)
+  assert.deepEqual(await found({ hello, shards: refused, collections: refused }), [
+    'note the shards can’t be asked: not authorized | ',
+    'note the shard keys can’t be asked: not authorized | ',
+  ])
+})
+
+/** Recorded. The driver reads an int64 as one of these, by its options. */
+const documentDb = (localTime: number | bigint | Long) => ({
+  hello: { isWritablePrimary: true, msg: 'isdbgrid', localTime, maxWireVersion: 21, readOnly: false, ok: 1 },
+  shards: rows(),
+  collections: rows(),
+})
+const ferretDb = {
+  hello: { isWritablePrimary: true, localTime: new Date(), maxWireVersion: 21, readOnly: false, ok: 1 },
+}
+
+test('finds no fault of engines that speak its protocol and shard nothing, and reads their clocks', async () => {
+  const now = Date.now()
+  for (const replies of [ferretDb, ...[now, BigInt(now), Long.fromNumber(now)].map(documentDb)]) {
+    assert.deepEqual(await found(replies), ['note replica set: none, members: 0 (in production at least 3) | '])
+    assert.ok(Math.abs((await checked(replies)).aheadMs) < 1_000)
+  }
 })

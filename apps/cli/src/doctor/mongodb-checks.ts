@@ -1,5 +1,5 @@
 // Checks MongoDB: its version, that a majority commits, its members, its indexes and shard keys.
-import { indexesOf } from '@sluice/store'
+import { indexesFor } from '@sluice/store'
 import { type Document, MongoServerError } from 'mongodb'
 import { type Check, check, note, readClock } from './check.ts'
 
@@ -11,7 +11,6 @@ export interface MongodbDeps {
   /** Commits a small write of a majority, as workers do. */
   probe: () => Promise<void>
   listSources: 'on' | 'off'
-  searchQuotes: 'on' | 'off'
 }
 
 const OLDEST = 4.4
@@ -53,10 +52,17 @@ export async function checkMongodb({ database, probe, ...deps }: MongodbDeps) {
   let hello: Document = {}
   const aheadMs = await readClock(async () => {
     hello = await deps.ask('admin', { hello: 1 })
-    return hello.localTime.getTime()
+    // Most servers say it as a date, and some as a 64-bit number of ms.
+    return Number(hello.localTime)
   })
   const { msg, setName, hosts = [] } = hello
-  const isSharded = msg === 'isdbgrid'
+  let isSharded = msg === 'isdbgrid'
+  // Gateways of engines that shard nothing introduce themselves as a router, too. A router knows at least one shard.
+  if (isSharded)
+    await ask('the shards', 'config', { find: 'shards', limit: 1 }, ({ cursor }) => {
+      isSharded = cursor.firstBatch.length > 0
+      return []
+    })
   const members = `replica set: ${setName ?? 'none'}, members: ${hosts.length} (in production at least ${MEMBERS})`
   if (!isSharded && hosts.length < MEMBERS) checks.push(note(members, setName && shell('rs.add("HOST:27017")')))
   else if (!isSharded) checks.push({ state: 'ok', text: members })
@@ -68,7 +74,8 @@ export async function checkMongodb({ database, probe, ...deps }: MongodbDeps) {
   const fault = await probe().then(() => undefined, String)
   const status = 'rs.status().members.map(m => [m.name, m.stateStr])'
   checks.push(check(!fault, `a majority commits: ${fault ?? 'yes'}`, shell(status)))
-  const wanted = indexesOf({ listsSources: deps.listSources === 'on', searchesQuotes: deps.searchQuotes === 'on' })
+  const listsSources = deps.listSources === 'on'
+  const wanted = await indexesFor((command) => deps.ask(database, command), { listsSources })
   for (const [collection, indexes] of Object.entries(wanted)) await askIndexes(collection, indexes)
   if (!isSharded) return { checks, aheadMs }
   const filter = { _id: { $regex: `^${database}\\.` }, dropped: { $ne: true }, unsplittable: { $ne: true } }
@@ -78,7 +85,7 @@ export async function checkMongodb({ database, probe, ...deps }: MongodbDeps) {
       const key = JSON.stringify(wanted)
       const found = JSON.stringify(cursor.firstBatch.find(({ _id }: Document) => _id === name)?.key)
       const reshard = `db.adminCommand({ reshardCollection: "${name}", key: ${key} })`
-      const shard = found ? reshard : `sh.shardCollection("${name}", ${key})`
+      const shard = found ? reshard : `db.${collection}.createIndex(${key}); sh.shardCollection("${name}", ${key})`
       return check(found === key, `shard key of ${collection}: ${found ?? 'none'}, should be ${key}`, shell(shard))
     }),
   )

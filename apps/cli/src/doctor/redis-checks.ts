@@ -16,7 +16,7 @@ import {
 } from '@sluice/queue'
 import { forgetDigests, type StoreCommands } from '@sluice/store'
 import { UserError } from '../errors.ts'
-import { counted, printable } from '../terminal.ts'
+import { counted } from '../terminal.ts'
 import { type Check, check, note, readClock } from './check.ts'
 
 /** Beyond this part of its memory, a burst may fill Redis. */
@@ -84,8 +84,8 @@ function checkVersions(alive: readonly SeenProcess[]): Check {
   const newest = alive.toSorted((one, other) => one.startedAt.localeCompare(other.startedAt)).at(-1)?.version
   const others = alive.filter(({ version }) => version !== newest)
   const named = others.map(({ kind, host, pid, version }) => `; ${kind} ${host}:${pid} has ${version}`).join('')
-  const text = printable(`processes: ${alive.length}, the newest has version ${newest}${named}`)
-  return check(named === '', text, printable(others.map(({ host, pid }) => `ssh ${host} kill ${pid}`).join('; ')))
+  const text = `processes: ${alive.length}, the newest has version ${newest}${named}`
+  return check(named === '', text, others.map(({ host, pid }) => `ssh ${host} kill ${pid}`).join('; '))
 }
 
 const LOAD: Readonly<Record<LoadAudit, Check>> = {
@@ -119,10 +119,8 @@ export async function afterRestore(redis: Redis, keys: QueueKeys, commands: Stor
   if (alive.length > 0) {
     const named = alive.map(({ kind, host, pid }) => `${kind} ${host}:${pid}`).join(', ')
     throw new UserError(
-      printable(
-        `Nothing was removed, because APIs or workers run, and may answer for threads that are gone: ${named}. ` +
-          'Stop all of them, and run this again (15 s later, if one was killed).',
-      ),
+      `Nothing was removed, because APIs or workers run, and may answer for threads that are gone: ${named}. ` +
+        'Stop all of them, and run this again (15 s later, if one was killed).',
     )
   }
   const keysGone = await forgetAnswers(redis, keys)

@@ -105,5 +105,5 @@ test('help lists formats and exit codes, and is no failure', async (t) => {
   const { code, output } = await run(await folderWith(t, {}), ['--help'])
   assert.equal(code, 0)
   assert.match(output, /slack {2,}Slack export.*5 crashed/s)
-  assert.match(output.replaceAll(/\s+/g, ' '), /SLUICE_API_KEY; without --url, else that of the Sluice in this folder/)
+  assert.match(output.replaceAll(/\s+/g, ' '), /SLUICE_API_KEY; without --url, else that of the same Sluice/)
 })

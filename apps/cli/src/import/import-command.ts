@@ -4,7 +4,7 @@ import { formats } from '@sluice/formats'
 import { Command, InvalidArgumentError } from 'commander'
 import { type ApiOptions, apiOptions, type FindApiDeps, findApi, findDashboard } from '../find-api.ts'
 import { stopRequests } from '../start/stop-requests.ts'
-import { parseCount, printable } from '../terminal.ts'
+import { createPrinter, jsonText, parseCount } from '../terminal.ts'
 import type { RejectedRecord } from './account/ledger.ts'
 import type { ImportRequest } from './import-request.ts'
 import { Interrupted } from './import-request.ts'
@@ -105,7 +105,7 @@ async function run(asked: Options & ImportRequest, deps: ImportCommandDeps): Pro
       interrupted: interrupted.signal,
       hurry: stops.hurry,
       show: (state) => showProgress({ style: styleOf({ json, quiet }, stderr.isTTY), state, stderr, print: deps.say }),
-      showRejected: createFaultList((line) => void stderr.write(`${line}\n`)),
+      showRejected: createFaultList(createPrinter((text) => stderr.write(text))),
     })
     const dashboard = request.dryRun ? undefined : await findDashboard(deps, { url })
     printSummary({ ...summary, dashboard }, { json, quiet }, deps)
@@ -130,15 +130,15 @@ function createFaultList(print: (line: string) => void): (record: RejectedRecord
   return ({ reason, place: { path, line, pointer } }) => {
     shown += 1
     if (shown > SHOWN_FAULTS) return
-    print(printable(`${path}${line === undefined ? '' : `:${line}`}${pointer ? ` ${pointer}` : ''}: ${reason}`))
+    print(`${path}${line === undefined ? '' : `:${line}`}${pointer ? ` ${pointer}` : ''}: ${reason}`)
     if (shown === SHOWN_FAULTS) print('(Further faults are counted only.)')
   }
 }
 
 /** On standard output, because it is the result. With `--quiet`, only problems are printed, as errors. */
 function printSummary(summary: Summary, { json, quiet }: Output, { say, process }: ImportCommandDeps): void {
-  const lines = summaryLines(summary).map((line) => (summary.state === 'crashed' ? line : printable(line)))
-  if (json) say(JSON.stringify(summaryObject(summary)))
+  const lines = summaryLines(summary).flatMap((line) => line.split('\n'))
+  if (json) say(jsonText(summaryObject(summary)))
   else if (!quiet) for (const line of lines) say(line)
-  else if (summary.state !== 'completed') process.stderr.write(`${lines.join('\n')}\n`)
+  else if (summary.state !== 'completed') lines.forEach(createPrinter((text) => process.stderr.write(text)))
 }

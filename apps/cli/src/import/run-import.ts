@@ -1,7 +1,7 @@
 // Runs an import, or a check of one, from its files to its summary.
 import { existsSync } from 'node:fs'
 import { createThreadParser, DEFAULT_LIMITS } from '@sluice/contract'
-import { formats, skipped } from '@sluice/formats'
+import { formats } from '@sluice/formats'
 import { createLedger, emptyTally, type Ledger, type Sink, type Tally, threadsIn } from './account/ledger.ts'
 import { feedEvents } from './feed-events.ts'
 import { createExternalSort } from './gather/external-sort.ts'
@@ -58,10 +58,8 @@ async function importAll(request: ImportRequest, deps: ImportDeps, state: RunSta
   else await sendImport(events, request, deps, state, stops, input)
 }
 
-const NOT_OPENED = 'archives that were not opened (unpack each, and import it by itself)'
-
 async function* readAll(
-  { archives }: Input,
+  { notOpened }: Input,
   files: readonly FormattedFiles[],
   request: ImportRequest,
   sorted: Done,
@@ -69,7 +67,7 @@ async function* readAll(
 ): AsyncGenerator<readonly ImportEvent[]> {
   const openSort = () => createExternalSort({ folder: request.tempDir, signal })
   const { idPrefix } = request
-  yield archives.map((path) => skipped(NOT_OPENED, { path }))
+  yield notOpened
   for (const { format, files: some } of files) {
     const ofRecord = { format: format.name, ...(idPrefix && { idPrefix }) }
     for await (const list of readThreads(format, some, request, { openSort, sorted }))

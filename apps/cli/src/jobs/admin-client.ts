@@ -2,21 +2,30 @@
 import { createInterface } from 'node:readline/promises'
 import { Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
-import type {
-  FailedJob,
-  FailedJobFilter,
-  FailedJobGroups,
-  FailedJobPage,
-  FindLine,
-  FindQuery,
-  LaneOperationKind,
-  Operation,
-  OperationKind,
-  OperationList,
-  OperationRequest,
-  RecentJobs,
-  Status,
+import {
+  type FailedJob,
+  type FailedJobFilter,
+  type FailedJobGroups,
+  FailedJobGroupsSchema,
+  type FailedJobPage,
+  FailedJobPageSchema,
+  FailedJobSchema,
+  type FindLine,
+  FindLineSchema,
+  type FindQuery,
+  type LaneOperationKind,
+  type Operation,
+  type OperationKind,
+  type OperationList,
+  OperationListSchema,
+  type OperationRequest,
+  OperationSchema,
+  type RecentJobs,
+  RecentJobsSchema,
+  type Status,
+  StatusSchema,
 } from '@sluice/contract'
+import { createAnswerCheck, createBoundedFetch } from '../answers.ts'
 import { UserError } from '../errors.ts'
 import { type ApiOptions, type FindApiDeps, findApi } from '../find-api.ts'
 
@@ -41,34 +50,48 @@ export async function watch(look: () => Promise<void>, everyMs: number, show: (l
   }
 }
 
-/** A page with a large filter may take a while. */
-const ANSWER_MS = 30_000
+/** A search reads what is stored of all tenants. */
+const SEARCH_MS = 600_000
+
+const checks = {
+  list: createAnswerCheck<FailedJobPage>(FailedJobPageSchema),
+  groups: createAnswerCheck<FailedJobGroups>(FailedJobGroupsSchema),
+  show: createAnswerCheck<FailedJob>(FailedJobSchema),
+  operation: createAnswerCheck<Operation>(OperationSchema),
+  operations: createAnswerCheck<OperationList>(OperationListSchema),
+  line: createAnswerCheck<FindLine>(FindLineSchema),
+  recent: createAnswerCheck<RecentJobs>(RecentJobsSchema),
+  status: createAnswerCheck<Status>(StatusSchema),
+}
 
 /** Opens a client of the API that the options name, else of this folder's. Throws UserError. */
 export async function openAdminClient(deps: FindApiDeps, options: ApiOptions) {
   const { url, apiKey: key } = await findApi(deps, options, 'operator')
 
-  async function request(path: string, init: RequestInit): Promise<Response> {
+  async function request(path: string, init: RequestInit, mostMs?: number): Promise<Response> {
     const headers = { 'x-api-key': key, ...(init.body !== undefined && { 'content-type': 'application/json' }) }
-    const response = await fetch(new URL(path, url), { ...init, headers, redirect: 'error' }).catch(unreachable)
+    const response = await createBoundedFetch(mostMs)(new URL(`.${path}`, url), {
+      ...init,
+      headers,
+      redirect: 'error',
+    }).catch(unreachable)
     if (response.ok) return response
-    throw new UserError(describeProblem(response.status, await response.json().catch(unreachable)))
+    throw new UserError(describeProblem(response.status, await response.json().catch(() => undefined)))
   }
 
-  /** The contract's schemas describe the answers. */
-  async function ask<Answer>(path: string, body?: object): Promise<Answer> {
-    const signal = AbortSignal.timeout(ANSWER_MS)
+  async function ask<Answer>(check: (answer: unknown) => Answer, path: string, body?: object): Promise<Answer> {
     const post = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }
-    return (await (await request(path, { ...post, signal })).json().catch(unreachable)) as Answer
+    return check(await (await request(path, post)).json().catch(unreachable))
   }
 
   /** Yields the lines of a search as they arrive. */
   async function* find(query: FindQuery): AsyncGenerator<FindLine> {
-    const { body } = await request(`/admin/find?${new URLSearchParams(query)}`, {})
+    const { body } = await request(`/admin/find?${new URLSearchParams(query)}`, {}, SEARCH_MS)
     if (body === null) return
     try {
-      for await (const line of createInterface(Readable.fromWeb(body))) yield JSON.parse(line)
+      for await (const line of createInterface(Readable.fromWeb(body))) yield checks.line(JSON.parse(line))
     } catch (error) {
+      if (error instanceof UserError) throw error
       unreachable(error)
     }
   }
@@ -81,24 +104,24 @@ export async function openAdminClient(deps: FindApiDeps, options: ApiOptions) {
   return {
     list: (filter: FailedJobFilter, { limit, after }: { limit: number; after?: string }) => {
       const query = new URLSearchParams({ ...filter, limit: String(limit), ...(after !== undefined && { after }) })
-      return ask<FailedJobPage>(`/admin/jobs?${query}`)
+      return ask(checks.list, `/admin/jobs?${query}`)
     },
-    groups: (filter: FailedJobFilter) => ask<FailedJobGroups>(`/admin/job-groups?${new URLSearchParams(filter)}`),
-    show: (id: string) => ask<FailedJob>(`/admin/jobs/${encodeURIComponent(id)}`),
-    open: (kind: OperationKind, request: OperationRequest) => ask<Operation>(`/admin/jobs:${kind}`, request),
-    operateLane: (kind: LaneOperationKind, lane: string) => ask<Operation>(`/admin/lanes/${lane}:${kind}`, {}),
-    operation: (id: string) => ask<Operation>(`/admin/operations/${encodeURIComponent(id)}`),
-    operations: () => ask<OperationList>('/admin/operations'),
+    groups: (filter: FailedJobFilter) => ask(checks.groups, `/admin/job-groups?${new URLSearchParams(filter)}`),
+    show: (id: string) => ask(checks.show, `/admin/jobs/${encodeURIComponent(id)}`),
+    open: (kind: OperationKind, request: OperationRequest) => ask(checks.operation, `/admin/jobs:${kind}`, request),
+    operateLane: (kind: LaneOperationKind, lane: string) => ask(checks.operation, `/admin/lanes/${lane}:${kind}`, {}),
+    operation: (id: string) => ask(checks.operation, `/admin/operations/${encodeURIComponent(id)}`),
+    operations: () => ask(checks.operations, '/admin/operations'),
     find,
     /** Returns the jobs that completed last, or since. */
     recent: (after?: string) =>
-      ask<RecentJobs>(`/admin/recent?${new URLSearchParams(after === undefined ? {} : { after })}`),
-    status: () => ask<Status>('/admin/overview'),
+      ask(checks.recent, `/admin/recent?${new URLSearchParams(after === undefined ? {} : { after })}`),
+    status: () => ask(checks.status, '/admin/overview'),
   }
 }
 
 function describeProblem(status: number, answer: unknown): string {
   const { code, detail, errors } = Object(answer)
-  const faults = Array.isArray(errors) ? errors.map(({ message }) => `\n  ${message}`).join('') : ''
+  const faults = Array.isArray(errors) ? errors.map((fault) => `\n  ${Object(fault).message}`).join('') : ''
   return typeof detail === 'string' ? `${detail} (${status} ${code})${faults}` : `The API answered ${status}.`
 }

@@ -5,7 +5,7 @@ import { FindQuerySchema, FOUND_STATES } from '@sluice/contract'
 import { Command, Option } from 'commander'
 import { UserError } from '../errors.ts'
 import { type ApiOptions, apiOptions } from '../find-api.ts'
-import { count, counted, moment, pickFields, printable, shortened } from '../terminal.ts'
+import { count, counted, jsonText, moment, pickFields, shortened } from '../terminal.ts'
 import { type AdminDeps, watch } from './admin-client.ts'
 
 type FindOptions = ApiOptions & Omit<FindQuery, 'q'> & { json?: true }
@@ -14,7 +14,10 @@ type FindOptions = ApiOptions & Omit<FindQuery, 'q'> & { json?: true }
 export function findCommand(deps: AdminDeps): Command {
   const command = new Command('find')
     .description('Searches jobs, and what is stored, of all tenants')
-    .argument('<text>', 'the id of a job, request, import or source, or an externalId; C0123-* for a beginning')
+    .argument(
+      '<text>',
+      'the id of a job, request, import, source or quote, or an externalId; C0123-* for jobs with such a beginning',
+    )
   return apiOptions(command, 'operator')
     .option('--tenant <name>', 'of this tenant')
     .option('--service <service>', 'of this service')
@@ -29,7 +32,7 @@ async function find(deps: AdminDeps, q: string, options: FindOptions): Promise<v
   const searched = new Map<Searched['in'], Searched>()
   for await (const line of (await deps.openClient(options)).find(query)) {
     if ('problem' in line) throw new UserError(line.problem)
-    if (options.json) deps.print(JSON.stringify(line))
+    if (options.json) deps.print(jsonText(line))
     else if ('hit' in line) hitLines(line.hit).forEach(deps.print)
     else if ('searched' in line) searched.set(line.searched.in, line.searched)
     else endLines(line.end, [...searched.values()]).forEach(deps.print)
@@ -54,8 +57,8 @@ function hitLines({ kind, id, tenant, state, name, quote, place, reason, ...hit 
   const ids = [`${kind} ${id}`, hit.sourceId && `source ${hit.sourceId}`, hit.importId && `import ${hit.importId}`]
   const more = [...ids, ...jobs].filter((text) => text !== undefined && text !== '').join(', ')
   return [
-    printable(facts.join('  ')),
-    printable(`           ${more}`),
+    facts.join('  '),
+    `           ${more}`,
     ...(reason === undefined ? [] : [`           ${shortened(reason, SHOWN_REASON)}`]),
   ]
 }
@@ -99,7 +102,7 @@ async function tail(deps: TailDeps, options: TailOptions): Promise<void> {
     const fresh = failed.filter((job) => !seen.has(failureOf(job)))
     seen = new Set(failed.map(failureOf))
     const ended = [...(recent?.jobs ?? []), ...fresh.map(failedHit)].sort((one, other) => timeOf(one) - timeOf(other))
-    for (const job of ended) deps.print(options.json ? JSON.stringify(job) : lineOf(job))
+    for (const job of ended) deps.print(options.json ? jsonText(job) : lineOf(job))
   }
   await (options.follow ? watch(look, EVERY_MS, deps.show) : look())
 }
@@ -124,5 +127,5 @@ function lineOf({ id, tenant, name = '', state = 'completed', endedAt = '', acce
   const took = acceptedAt === undefined ? '' : `${Date.parse(endedAt) - Date.parse(acceptedAt)} ms`
   const facts = [endedAt, state.padEnd(9), id, tenant, name, state === 'failed' ? '' : outcome, took]
   const reason = job.reason === undefined ? [] : [shortened(job.reason, SHOWN_REASON)]
-  return [...facts.filter((text) => text !== '').map(printable), ...reason].join('  ')
+  return [...facts.filter((text) => text !== ''), ...reason].join('  ')
 }

@@ -3,6 +3,7 @@ import type { FailedJobFilter, FailedJobPage, Operation, OperationRequest } from
 import type { Command } from 'commander'
 import { test } from 'vitest'
 import { messageForPeople, UserError } from '../errors.ts'
+import { createPrinter } from '../terminal.ts'
 import type { AdminClient } from './admin-client.ts'
 import { jobsCommand } from './jobs-command.ts'
 
@@ -79,7 +80,7 @@ async function terminal(args: string[], { jobs = [JOB], answer = false }: { jobs
   }
   const command = jobsCommand({
     openClient: async () => client,
-    print: (line) => void printed.push(line),
+    print: createPrinter((text) => void printed.push(text.slice(0, -1))),
     confirm: async (question) => asked.push(question) > 0 && answer,
   })
   for (const each of [command, ...command.commands]) quiet(each)

@@ -14,17 +14,7 @@ import {
 import { Command } from 'commander'
 import { UserError } from '../errors.ts'
 import { type ApiOptions, apiOptions } from '../find-api.ts'
-import {
-  count,
-  moment,
-  parseCount,
-  parsePast,
-  pickFields,
-  printAnswer,
-  printable,
-  shortened,
-  tableLines,
-} from '../terminal.ts'
+import { count, moment, parseCount, parsePast, pickFields, printAnswer, shortened, tableLines } from '../terminal.ts'
 import type { AdminClient, AdminDeps } from './admin-client.ts'
 
 interface JobsDeps extends AdminDeps {
@@ -161,7 +151,7 @@ function jobTable(jobs: FailedJobPage['jobs']): string[] {
   const rows = jobs.map(({ id, failedAt, tenant, name, attempts, reason }) => [
     id,
     moment(new Date(failedAt)),
-    printable(tenant),
+    tenant,
     shortened(name, SHOWN_NAME),
     String(attempts),
     shortened(reason, SHOWN_REASON),
@@ -173,7 +163,7 @@ function jobTable(jobs: FailedJobPage['jobs']): string[] {
 function groupTable({ groups, isComplete }: FailedJobGroups): string[] {
   const rows = groups.map(({ jobs, threads, oldestAt, newestAt, jobId, reasonGroup }) => {
     const numbers = [count(jobs), count(threads)]
-    return [...numbers, moment(new Date(oldestAt)), moment(new Date(newestAt)), jobId, printable(reasonGroup)]
+    return [...numbers, moment(new Date(oldestAt)), moment(new Date(newestAt)), jobId, reasonGroup]
   })
   const lines = tableLines([['JOBS', 'THREADS', 'FAILED FROM', 'TO', 'NEWEST', 'REASON GROUP'], ...rows])
   return isComplete ? lines : [...lines, 'More failed jobs were not examined: add --since.']
@@ -182,7 +172,7 @@ function groupTable({ groups, isComplete }: FailedJobGroups): string[] {
 function operationTable(operations: Operation[]): string[] {
   const rows = operations.map(({ createdAt, by, kind, filter, lane, total, state, done }) => [
     moment(new Date(createdAt)),
-    printable(by),
+    by,
     kind,
     lane ?? shortened(filter === undefined ? `${total} named` : JSON.stringify(filter), SHOWN_NAME),
     state,
@@ -193,25 +183,25 @@ function operationTable(operations: Operation[]): string[] {
 
 function describeJob(job: FailedJob): string[] {
   const { payload, stack, reason, tries, failedThreads, failedThreadCount, ...facts } = job
-  const names = Object.entries(facts).map(([name, value]) => `${name.padEnd(11)}  ${printable(String(value))}`)
-  const json = JSON.stringify(payload, null, 2).split('\n').map(printable)
-  const triesMade = tries.map(({ at, worker, reason }) => [at, printable(worker), printable(reason)])
+  const names = Object.entries(facts).map(([name, value]) => `${name.padEnd(11)}  ${String(value)}`)
+  const json = JSON.stringify(payload, null, 2).split('\n')
+  const triesMade = tries.map(({ at, worker, reason }) => [at, worker, reason])
   const threads = failedThreads.map(({ place, service, externalId, reason }) => [
     `threads[${place}]`,
-    printable(`${service}/${externalId}`),
-    printable(reason),
+    `${service}/${externalId}`,
+    reason,
   ])
   const more = failedThreadCount - threads.length
   return [
     ...names,
-    `reason      ${printable(reason)}`,
+    `reason      ${reason}`,
     ...section('tries', triesMade),
     ...section('failed threads', threads),
     ...(more > 0 ? [`  and ${more} more`] : []),
     ...stack.flatMap((trace, at) =>
       section(
         `try ${at + 1}`,
-        trace.split('\n').map((line) => [printable(line)]),
+        trace.split('\n').map((line) => [line]),
       ),
     ),
     'payload:',

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Status } from '@sluice/contract'
 import { test } from 'vitest'
+import { createPrinter } from '../terminal.ts'
 import type { AdminClient } from './admin-client.ts'
 import { statusCommand } from './queue-commands.ts'
 
@@ -43,7 +44,7 @@ async function terminal(args: string[] = [], status = STATUS): Promise<string> {
   const printed: string[] = []
   const client: Pick<AdminClient, 'status'> = { status: async () => status }
   const openClient = async () => client
-  const print = (line: string) => void printed.push(line)
+  const print = createPrinter((text) => void printed.push(text.slice(0, -1)))
   await statusCommand({ openClient, print, show: assert.fail }).parseAsync(args, { from: 'user' })
   return printed.join('\n')
 }

@@ -3,7 +3,7 @@
 import type { HistoryPoint, LaneOperationKind, Status } from '@sluice/contract'
 import { Argument, Command } from 'commander'
 import { type ApiOptions, apiOptions } from '../find-api.ts'
-import { count, counted, describeSeconds, printable, shortened, tableLines } from '../terminal.ts'
+import { count, counted, describeSeconds, jsonText, shortened, tableLines } from '../terminal.ts'
 import { type AdminClient, type AdminDeps, watch } from './admin-client.ts'
 
 interface StatusDeps {
@@ -17,9 +17,9 @@ interface StatusOptions extends ApiOptions {
   json?: true
 }
 
-/** As often as processes write heartbeats. A process that missed three does not count as alive. */
 const EVERY_MS = 5_000
-const ALIVE_MS = 3 * EVERY_MS
+/** A process without a heartbeat for this time does not count as alive. */
+const ALIVE_MS = 15_000
 
 /** `sluice status`. */
 export function statusCommand(deps: StatusDeps): Command {
@@ -31,7 +31,7 @@ export function statusCommand(deps: StatusDeps): Command {
       const client = await deps.openClient(options)
       const look = async () => {
         const status = await client.status()
-        deps.print(options.json ? JSON.stringify(status) : statusLines(status).join('\n'))
+        for (const line of options.json ? [jsonText(status)] : statusLines(status)) deps.print(line)
       }
       await (options.watch ? watch(look, EVERY_MS, deps.show) : look())
     })
@@ -52,7 +52,7 @@ function statusLines(status: Status): string[] {
       }),
     ]),
     ...Object.entries(paused).map(([lane, { by, since }]) => {
-      return `The ${lane} lane is paused${by === undefined ? '' : ` by ${printable(by)} since ${since}`}.`
+      return `The ${lane} lane is paused${by === undefined ? '' : ` by ${by} since ${since}`}.`
     }),
     storeAwayMs !== undefined && `MongoDB has been away for ${describeSeconds(storeAwayMs / 1000)}; ${wait}`,
     !processes.some(({ kind, seenMsAgo }) => kind === 'worker' && seenMsAgo < ALIVE_MS) &&
@@ -67,7 +67,7 @@ function statusLines(status: Status): string[] {
     '',
     ...tableLines([['PROCESS', 'HOST', 'VERSION', 'STARTED', 'SEEN', 'CPU', 'MEMORY'], ...processes.map(processCells)]),
     ...slow.map(({ id, name, activeMs, host, pid }) => {
-      return `${printable(`${host}:${pid}`)} has had ${id} for ${describeSeconds(activeMs / 1000)}: ${shortened(name, SHOWN_NAME)}`
+      return `${`${host}:${pid}`} has had ${id} for ${describeSeconds(activeMs / 1000)}: ${shortened(name, SHOWN_NAME)}`
     }),
     ...(rows.length === 0 ? [] : ['', ...tableLines([['TENANT', 'THREADS', 'REFUSED 1h'], ...rows])]),
   ]
@@ -96,7 +96,7 @@ function pointCells(name: string, { minutes, accepted, stored, failed, refused, 
 function processCells({ kind, host, pid, version, ...process }: Status['processes'][number]): string[] {
   const { startedAt, seenMsAgo, cpu, memoryBytes } = process
   const now = [`${describeSeconds(seenMsAgo / 1000)} ago`, `${Math.round(cpu * 100)}%`, megabytes(memoryBytes)]
-  return [kind, printable(`${host}:${pid}`), version, startedAt, ...now]
+  return [kind, `${host}:${pid}`, version, startedAt, ...now]
 }
 
 const milliseconds = (seconds: number) => `${count(Math.round(seconds * 1000))} ms`

@@ -1,10 +1,23 @@
 // The commands `sluice list` and `sluice get`: they show stored threads as people read them, or as JSON.
-import type { Client, ListedSource, Service, SourceName, SourcePage, StoredQuote, StoredSource } from '@sluice/client'
+import type {
+  Client,
+  ListedSource,
+  ListOptions as ListOfSources,
+  PageOptions,
+  Service,
+  SourceList,
+  SourceName,
+  SourcePage,
+  StoredQuote,
+  StoredSource,
+} from '@sluice/client'
 import { createClient } from '@sluice/client'
+import { SourceListSchema, SourcePageSchema } from '@sluice/contract'
 import { Command } from 'commander'
+import { createAnswerCheck, createBoundedFetch } from '../answers.ts'
 import { UserError } from '../errors.ts'
 import { type ApiOptions, apiOptions, type FindApiDeps, findApi } from '../find-api.ts'
-import { counted, moment, parseCount, parsePast, printAnswer, printable, shortened, tableLines } from '../terminal.ts'
+import { counted, moment, parseCount, parsePast, printAnswer, shortened, tableLines } from '../terminal.ts'
 
 export interface SourcesDeps extends FindApiDeps {
   print: (line: string) => void
@@ -49,7 +62,7 @@ function listLines(sources: readonly ListedSource[]): string[] {
   if (sources.length === 0) return ['No such thread is stored.']
   const rows = sources.map(({ acceptedAt, service, quoteCount, wordCount, externalId, title }) => {
     const counts = [String(quoteCount), String(wordCount)]
-    return [moment(new Date(acceptedAt)), service, ...counts, printable(externalId), shortened(title, SHOWN_TITLE)]
+    return [moment(new Date(acceptedAt)), service, ...counts, externalId, shortened(title, SHOWN_TITLE)]
   })
   return tableLines([COLUMNS, ...rows])
 }
@@ -81,28 +94,45 @@ function threadLines({ source, quotes }: { source: StoredSource; quotes: readonl
   const counts = [counted(quotes.length, 'message'), counted(wordCount, 'word')]
   const speakers = new Map(quotes.map((quote) => [quote.externalId, quote.speaker ?? quote.externalId]))
   return [
-    printable(title),
-    printable(`${service} ${externalId}: ${moment(new Date(createdAt))}, ${counts.join(', ')}`),
-    ...(url === undefined ? [] : [printable(url)]),
+    title,
+    `${service} ${externalId}: ${moment(new Date(createdAt))}, ${counts.join(', ')}`,
+    ...(url === undefined ? [] : [url]),
     ...(description === null ? [] : textLines(description)),
     ...quotes.flatMap(({ speaker, createdAt: at, replyingTo, text }) => {
       const date = at === undefined ? '' : `, ${moment(new Date(at))}`
       const parent = replyingTo === undefined ? '' : `, to ${speakers.get(replyingTo) ?? replyingTo}`
-      return ['', printable(`${speaker ?? 'Unknown'}${date}${parent}`), ...textLines(text).map((line) => `  ${line}`)]
+      return ['', `${speaker ?? 'Unknown'}${date}${parent}`, ...textLines(text).map((line) => `  ${line}`)]
     }),
   ]
 }
 
 function textLines(text: string): string[] {
-  return text
-    .replaceAll('\t', '  ')
-    .split(/\r\n|[\r\n]/)
-    .map(printable)
+  return text.replaceAll('\t', '  ').split(/\r\n|[\r\n]/)
 }
 
 /** People wait for the answer: a service that is away is reported after the second try. */
 async function openClient(deps: SourcesDeps, options: ApiOptions) {
-  return createClient({ ...(await findApi(deps, options, 'importer')), maxRetries: 1 })
+  const target = await findApi(deps, options, 'importer')
+  const client = createClient({ ...target, maxRetries: 1, fetch: createBoundedFetch() })
+  return {
+    listSources: async (page: ListOfSources) => unlessEndless(checkList(await client.listSources(page)), 'sources'),
+    async getSource(name: SourceName | string, page: PageOptions) {
+      const found = await client.getSource(name, page)
+      return found === undefined ? undefined : unlessEndless(checkPage(found), 'quotes')
+    },
+  }
+}
+
+const checkList = createAnswerCheck<SourceList>(SourceListSchema)
+const checkPage = createAnswerCheck<SourcePage>(SourcePageSchema)
+
+/** A page that has nothing, but a next one, may have one for ever. @throws {UserError} */
+function unlessEndless<Items extends string, Page extends { [Name in Items]: readonly unknown[] } & { next?: string }>(
+  page: Page,
+  items: Items,
+): Page {
+  if (page[items].length > 0 || page.next === undefined) return page
+  throw new UserError('The API answers an empty page that is not the last one.')
 }
 
 /** Reads a stored source page by page. No page if it is not stored. */

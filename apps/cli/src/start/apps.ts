@@ -41,7 +41,9 @@ const usualDashboardPort = 3001
 /** The API's port as configured, the dashboard's usual one if that is free, else any free ones. Throws UserError. */
 export async function choosePorts(api: number, host: string, workers: number): Promise<Ports> {
   if (!(await isPortFree(api, host))) {
-    throw new UserError(`Port ${api} is taken on ${host}. Choose another: PORT=${api + 1} before the command.`)
+    throw new UserError(
+      `Port ${api} is taken on ${host}. Choose another: PORT=${await freeAfter(api, host)} before the command.`,
+    )
   }
   const isUsualFree = api !== usualDashboardPort && (await isPortFree(usualDashboardPort, DASHBOARD_HOST))
   const taken = new Set([api])
@@ -56,6 +58,15 @@ export async function choosePorts(api: number, host: string, workers: number): P
   while (workerAdmin.length < workers) workerAdmin.push(await another())
   return { api, dashboard: isUsualFree ? usualDashboardPort : dashboard, apiAdmin, dashboardAdmin, workerAdmin }
 }
+
+/** Returns the next port on which a server could listen. */
+async function freeAfter(port: number, host: string): Promise<number> {
+  const next = port < HIGHEST_PORT ? port + 1 : freePort()
+  const candidate = await next
+  return (await isPortFree(candidate, host)) ? candidate : freeAfter(candidate, host)
+}
+
+const HIGHEST_PORT = 65_535
 
 /** One of Sluice's own processes. */
 export interface App {

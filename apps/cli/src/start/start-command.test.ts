@@ -44,7 +44,7 @@ test('as many workers as asked for get a port each, and too many are refused', a
     env: {},
     connectStore: fail,
     createLink: fail,
-    redisAnswers: fail,
+    checkRedis: fail,
     say: fail,
   }).exitOverride()
   command.configureOutput({ writeErr: () => {} })

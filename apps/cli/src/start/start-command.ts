@@ -9,7 +9,7 @@ import { workspaceMains } from './apps.ts'
 import { type StartOptions, start } from './start.ts'
 import { stopRequests } from './stop-requests.ts'
 
-type StartDeps = Pick<StartOptions, 'folder' | 'env' | 'connectStore' | 'createLink' | 'redisAnswers' | 'say'>
+type StartDeps = Pick<StartOptions, 'folder' | 'env' | 'connectStore' | 'createLink' | 'checkRedis' | 'say'>
 
 // The settings of all processes that `start` runs, so that all faults are reported at once. `start` chooses every admin
 // port and the dashboard's address, so `ADMIN_PORT` is ignored, and `PORT` and `HOST` are the API's.

@@ -22,8 +22,8 @@ export interface StartOptions {
   readonly graceMs: number
   readonly mains: Mains
   readonly connectStore: (mongodbUrl: string) => StoreConnection
-  /** Returns whether the Redis of a URL answers, which may name Sentinels or nodes of a cluster. */
-  readonly redisAnswers: (redisUrl: string) => Promise<boolean>
+  /** Rejects with the reason if the Redis of a URL can't be used. The URL may name Sentinels or nodes of a cluster. */
+  readonly checkRedis: (redisUrl: string) => Promise<void>
   /** Makes the link by which people log in to the dashboard. */
   readonly createLink: CreateLink
   readonly say: (line: string) => void
@@ -38,9 +38,7 @@ export interface StartOptions {
  * order. Throws UserError, DidNotStart, and what `openServers` throws; leaves nothing running.
  */
 export async function start(options: StartOptions): Promise<void> {
-  const { folder, env, host, port, redisAnswers, say, stopping, hurry } = options
-  // Who tries Sluice out wants to see what was stored.
-  const shown = { LIST_SOURCES: env.LIST_SOURCES || 'on', SEARCH_QUOTES: env.SEARCH_QUOTES || 'on' }
+  const { folder, env, host, port, checkRedis, say, stopping, hurry } = options
   const paths = instancePaths(folder)
   const apiUrl = urlOf(host, port)
   await using resources = new AsyncDisposableStack()
@@ -48,7 +46,7 @@ export async function start(options: StartOptions): Promise<void> {
   const claim = await claimFolder(paths, apiUrl)
   resources.defer(claim.release)
   const ports = await choosePorts(port, host, options.workers)
-  const servers = await openServers({ dataDir: paths.data, durable: true, env, redisAnswers, say, signal: stopping })
+  const servers = await openServers({ dataDir: paths.data, durable: true, env, checkRedis, say, signal: stopping })
   resources.defer(() => servers.stop(hurry))
   const dashboardUrl = env.DASHBOARD_URL || urlOf(DASHBOARD_HOST, ports.dashboard)
   const { redisUrl, mongodbUrl } = servers
@@ -56,12 +54,15 @@ export async function start(options: StartOptions): Promise<void> {
   const key = await prepareKeys(paths, options.connectStore(mongodbUrl))
 
   const ownUrls = { REDIS_URL: redisUrl, MONGODB_URL: mongodbUrl, DASHBOARD_URL: dashboardUrl }
-  const serverEnv = { ...env, ...ownUrls, ...shown }
+  // People who try Sluice out want to see what was stored.
+  const serverEnv = { ...env, ...ownUrls, LIST_SOURCES: env.LIST_SOURCES || 'on' }
   const apps = appsOf(options.mains, serverEnv, host, ports)
   const running = await keepApps(apps, paths.logs, options, resources)
   for (const line of summary(running, ports, host, paths.logs)) say(line)
   say(`Key: ${key} (stored in ${paths.key})`)
-  say(`Try it:\n  ${pasteableCurl(apiUrl, key)}`)
+  say('Try it:')
+  say(`  ${pasteableCurl(apiUrl, key)}`)
+  say(`Stop: Ctrl-C, or kill ${process.pid}`)
   say(`Ready: ${apiUrl}`)
   say(`Docs: ${apiUrl}/docs`)
   const token = await options.createLink({ redisUrl, queue: env.QUEUE || processSettings.queue.fallback }, 'operator')

@@ -1,8 +1,8 @@
 // The login: by a key, by a link that works once, or by an identity provider. Every page behind it needs a session.
 import { hash } from 'node:crypto'
 import type { Logger } from '@sluice/ops'
-import { SESSION_MS, type Sessions, type Visitor } from '@sluice/queue'
-import { type Keyring, keyHash } from '@sluice/store/keys'
+import { isWellFormedLink, SESSION_MS, type Sessions, type Visitor } from '@sluice/queue'
+import { isWellFormedKey, type Keyring, keyHash } from '@sluice/store/keys'
 import { type Request, type Response, Router } from 'express'
 import { html } from 'hono/html'
 import { parse } from 'hono/utils/cookie'
@@ -22,7 +22,10 @@ export interface LoginDeps {
 
 type Sent = Pick<Request, 'headers'>
 
-/** How often one address may try in this time. Keys and links can't be guessed; the bound spares Redis and MongoDB. */
+/**
+ * How often one address may try in this time. Keys and links can't be guessed; the bound spares Redis and MongoDB. A key
+ * or a link of another form asks neither, so it doesn't count: others behind the same address can still log in.
+ */
 const TRIES = 10
 const WINDOW_MS = 60_000
 /** Beyond it, a new address waits for the next window. */
@@ -50,8 +53,12 @@ export function loginRoutes(deps: LoginDeps): Router {
   const mayTry = createAttempts()
   const router = Router()
 
-  async function attempt<Found>({ socket }: Request, find: () => Promise<Found>): Promise<Found | Refused> {
-    if (mayTry(socket.remoteAddress ?? '')) return find()
+  async function attempt<Found>(
+    { socket }: Request,
+    find: () => Promise<Found>,
+    counts = true,
+  ): Promise<Found | Refused> {
+    if (!counts || mayTry(socket.remoteAddress ?? '')) return find()
     return refused(429, 'Too many logins were tried from this address. Wait a minute.')
   }
 
@@ -61,7 +68,8 @@ export function loginRoutes(deps: LoginDeps): Router {
   })
   router.post('/login', async (request, response) => {
     const { key, link, to } = request.body ?? {}
-    const found = await attempt(request, () => findVisitor(deps, { key, link }))
+    const isWellFormed = typeof link === 'string' ? isWellFormedLink(link) : isWellFormedKey(keyIn(key))
+    const found = await attempt(request, () => findVisitor(deps, { key, link }), isWellFormed)
     if ('refusal' in found) return refuse(response, found, deps, to)
     await logIn(request, response, found, deps, to)
   })
@@ -140,6 +148,10 @@ export async function findSession(request: Sent, deps: LoginDeps): Promise<Sessi
   return undefined
 }
 
+function keyIn(sent: unknown): string {
+  return String(sent ?? '').trim()
+}
+
 async function findVisitor(
   { sessions, keyring }: LoginDeps,
   sent: { key?: unknown; link?: unknown },
@@ -149,7 +161,7 @@ async function findVisitor(
     if (visitor !== undefined) return { visitor }
     return refused(403, 'This link was used, or is older than ten minutes. `sluice login` prints another one.')
   }
-  const key = String(sent.key ?? '').trim()
+  const key = keyIn(sent.key)
   const check = await keyring.find(key)
   if (check.outcome === 'unavailable')
     return refused(

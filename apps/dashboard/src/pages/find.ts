@@ -111,7 +111,7 @@ export function hitCells(hit: Hit, traceUrl: string | null): Cell[] {
 
 function findForm(visit: Visit, given: Readonly<Record<string, string>>): Html {
   return html`<form class="find" action="/find" role="search">
-<p class="wide"><label for="q">An id, or an externalId; <code>C0123-*</code> for a beginning</label>
+<p class="wide"><label for="q">An id, or an externalId; <code>C0123-*</code> for jobs with such a beginning</label>
 <input id="q" name="q" type="search" required maxlength="600" value="${given.q ?? ''}" autofocus></p>
 ${choice('state', 'State', FOUND_STATES, given.state)}
 ${choice('service', 'Service', SERVICES, given.service)}

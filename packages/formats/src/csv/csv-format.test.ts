@@ -110,6 +110,14 @@ describe('CSV', () => {
     )
   })
 
+  it('refuses a header that is longer than 64 KiB, which each rejected row would repeat', async () => {
+    const header = (length: number) => 'externalId,text,'.padEnd(length - 1, 'x')
+    const { rejected } = await read(`${header(65_536)}\n1,a\n`)
+    assert.equal(rejected.length, 1)
+    const reading = read(`${header(65_537)}\n1,a\n`)
+    await assert.rejects(reading, /The header of rows.csv has 65537 bytes. At most 65536 are read/)
+  })
+
   it('rejects a row without an id, or with a wrong date or number', async () => {
     const rows = [',a,2024-05-01,1', '2,b,01/02/2024,1', '3,c,2024-05-01,many', '4,d,2024-05-01,1']
     const { pieces, rejected } = await read(`externalId,text,createdAt,score\n${rows.join('\n')}\n`)
@@ -186,13 +194,25 @@ describe('CSV', () => {
   })
 
   it('reads the example of docs/importing.md without a warning', async () => {
-    const example = 'ticket,subject,message,author,sent,body\n7,Printer,1,ada,2024-05-01T09:30:00Z,It burns.\n'
-    const map = { title: 'subject', externalId: 'message', speaker: 'author', createdAt: 'sent', text: 'body' }
-    const { pieces, notes } = await read(example, { groupBy: 'ticket', map: new Map(Object.entries(map)) })
-    assert.deepEqual(
-      pieces.map(({ externalId, fields, quotes }) => [externalId, fields.title, quotes[0]?.speaker, notes.length]),
-      [['7', 'Printer', 'ada', 0]],
-    )
+    const example = `ticket,subject,team,message,author,sent,likes,rating,body
+7,Printer,Office,1,ada,2024-05-01T09:30:00Z,2,4.5,It burns.
+7,Printer,Office,2,bob,2024-05-01 12:00 +02:00,,,Use water?
+8,Mouse,Office,1,eve,1714555800,0,-1,"It squeaks,
+and loudly."
+`
+    const ofSource = { title: 'subject', channelName: 'team' }
+    const ofQuote = { externalId: 'message', speaker: 'author', createdAt: 'sent', upVotes: 'likes', score: 'rating' }
+    const map = new Map(Object.entries({ ...ofSource, ...ofQuote, text: 'body' }))
+    const { pieces, notes } = await read(example, { groupBy: 'ticket', map })
+    assert.deepEqual(notes, [])
+    const shown = pieces.map(({ externalId, fields, quotes: [quote] }) => {
+      return [externalId, fields.title, quote?.externalId, quote?.createdAt, quote?.upVotes, quote?.score]
+    })
+    assert.deepEqual(shown, [
+      ['7', 'Printer', '1', '2024-05-01T09:30:00.000Z', 2, 4.5],
+      ['7', 'Printer', '2', '2024-05-01T10:00:00.000Z', undefined, undefined],
+      ['8', 'Mouse', '1', '2024-05-01T09:30:00.000Z', 0, -1],
+    ])
   })
 
   it('is recognised by name and header', async () => {

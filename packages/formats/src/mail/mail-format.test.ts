@@ -244,10 +244,20 @@ describe('texts', () => {
     ['Ада написал:\n> Hot?\nNo.', 'No.'],
     ['She wrote:\n\nnothing.', 'She wrote:\n\nnothing.'],
     ['> only quotes', '> only quotes'],
+    ['Ada wrote:\n> Hot?\n\nBob wrote:\n\n> No.\n> Cold.\nAh.', 'Ah.'],
   ])('--strip-quotes makes %j %j', async (text, kept) => {
     const { pieces } = await find(mail({ 'Message-ID': '<1@a>' }, text), { stripQuotes: true })
     expect(pieces[0]?.quotes[0]?.text).toBe(kept)
   })
+})
+
+test('--strip-quotes takes no longer for each line of a quote, whatever stands above it', {
+  timeout: 3_000,
+}, async () => {
+  const blank = '\n'.repeat(50_000)
+  const text = `No.${blank}${'> Is it hot?\n'.repeat(50_000)}${'\n> Really?\n'.repeat(50_000)}`
+  const { pieces } = await find(mail({ 'Message-ID': '<1@a>' }, text), { stripQuotes: true })
+  expect(pieces[0]?.quotes[0]?.text).toBe('No.')
 })
 
 test('counts mails with neither text nor files, which have no quote', async () => {

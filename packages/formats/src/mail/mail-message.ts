@@ -177,10 +177,17 @@ const ORIGINAL =
  */
 function withoutQuotes(text: string): string {
   const kept: string[] = []
+  // Until the next line of the mail's own, no second look at the lines above: it would take the square of their number.
+  let isBehindQuote = false
   for (const line of text.split('\n')) {
     if (ORIGINAL.test(line)) break
-    if (!line.startsWith('>')) kept.push(line)
-    else removeAttribution(kept)
+    if (!line.startsWith('>')) {
+      kept.push(line)
+      if (line.trim() !== '') isBehindQuote = false
+    } else if (!isBehindQuote) {
+      removeAttribution(kept)
+      isBehindQuote = true
+    }
   }
   const rest = kept.join('\n').replace(/\n{3,}/g, '\n\n')
   return rest.trim() || text

@@ -3,7 +3,7 @@ import { pipeline, Readable } from 'node:stream'
 import { CsvError, type Info, parse } from 'csv-parse'
 import { FormatError, type InputFile, type Place, type Rejected, rejected } from '../format.ts'
 import { LONGEST_RECORD_BYTES } from './bounded-bytes.ts'
-import { decodeBeginning, readBeginning, utf8Chunks } from './utf8-chunks.ts'
+import { BEGINNING_BYTES, decodeBeginning, readBeginning, utf8Chunks } from './utf8-chunks.ts'
 
 export interface CsvRow {
   kind: 'row'
@@ -21,23 +21,27 @@ const DELIMITERS = [',', ';', '\t']
 const ROWS_TOGETHER = 500
 
 /**
- * Yields rows, with the names of all columns. Rejects a row with more or fewer fields than the header. Memory: some
- * hundred rows, each of at most `LONGEST_RECORD_BYTES`.
+ * Yields rows, with the names of all columns. Rejects a row with more or fewer fields than the header. Memory: at most
+ * 500 rows, which together exceed `LONGEST_RECORD_BYTES` by one row at most.
  *
- * @throws {FormatError} if the file is neither UTF-8 nor UTF-16, or a row is longer than that.
+ * @throws {FormatError} if the file is neither UTF-8 nor UTF-16, a row is longer than that, or the header longer than
+ * the beginning by which the delimiter is found.
  */
 export async function* readCsvRows(file: InputFile) {
   let header: string[] | undefined
   let head = ''
   let rows: (CsvRow | Rejected)[] = []
+  let characters = 0
   try {
     for await (const row of parseRows(file)) {
       if (header) rows.push(toRow(header, head, row, file.path))
-      else head = `${row.raw.trim()}\n`
+      else head = headOf(row, file.path)
       header ??= row.record.map((name) => name.trim())
-      if (rows.length < ROWS_TOGETHER) continue
+      characters += row.raw.length
+      if (rows.length < ROWS_TOGETHER && characters < LONGEST_RECORD_BYTES) continue
       yield { header, rows }
       rows = []
+      characters = 0
     }
   } catch (error) {
     rows.push(lastRow(error, head, file.path))
@@ -81,6 +85,13 @@ async function* checkedChunks(file: InputFile): AsyncGenerator<Buffer> {
     }
     yield chunk
   }
+}
+
+/** The header before a rejected row, which repeats it. @throws {FormatError} if the header is too long. */
+function headOf({ raw }: ParsedRow, path: string): string {
+  const bytes = Buffer.byteLength(raw)
+  if (bytes <= BEGINNING_BYTES) return `${raw.trim()}\n`
+  throw new FormatError(`The header of ${path} has ${bytes} bytes. At most ${BEGINNING_BYTES} are read.`)
 }
 
 function headerLine(beginning: Buffer): string {

@@ -32,7 +32,7 @@ export async function* utf8Chunks(file: InputFile): AsyncGenerator<Buffer> {
 }
 
 /** What formats see of a file before they read it. */
-const BEGINNING_BYTES = 64 * 1024
+export const BEGINNING_BYTES = 64 * 1024
 
 /** Reads a file's first 64 KiB. The file must be one that can be opened again. */
 export async function readBeginning(file: InputFile): Promise<Buffer> {

@@ -19,7 +19,22 @@ const cases: [rule: string, html: string, text: string][] = [
 describe('HTML as text has', () => {
   for (const [rule, html, text] of cases) it(rule, () => assert.equal(htmlToText(html), text))
 
-  it('no tags, and is there within the second, however deep elements nest', () => {
-    assert.equal(htmlToText(`${'<div>'.repeat(200_000)}a`), 'a')
+  // Each took from ten seconds to minutes.
+  const dear: [nesting: string, html: string][] = [
+    ['deep', '<div>'.repeat(200_000)],
+    ['deep behind close tags of elements that are not open', '<div></b></b>'.repeat(100_000)],
+    ['deep with elements that only some others end', '<li><td>'.repeat(100_000)],
+    ['480 quotes deep', `${'<blockquote>'.repeat(480)}${'b<br>'.repeat(100_000)}`],
+    ['40 quotes deep around a long text', `${'<blockquote>'.repeat(40)}${'b<br>'.repeat(200_000)}`],
+    ['40 lists deep around a long text', `${'<ul>'.repeat(40)}<pre>${'b\n'.repeat(1_000_000)}</pre>`],
+  ]
+  for (const [nesting, html] of dear)
+    it(`no tags, and is there within three seconds, if it nests ${nesting}`, { timeout: 3_000 }, () => {
+      assert.match(htmlToText(`${html}a`), /^[^<>]*a$/)
+    })
+
+  it('its links and quotes if it nests as deep as long conversations do', () => {
+    const html = `${'<blockquote>'.repeat(40)}<a href="https://a.example">b</a>`
+    assert.equal(htmlToText(html), `${'> '.repeat(40)}b (https://a.example)`)
   })
 })

@@ -1,14 +1,12 @@
 // Turns HTML of mails and comments into plain text.
 import { compile } from 'html-to-text'
-
-/** Deeper elements are left out: the converter walks them recursively. */
-const DEEPEST = 500
+import { Parser } from 'htmlparser2'
 
 const heading = { options: { uppercase: false } }
 
 const convert = compile({
   wordwrap: false,
-  limits: { maxDepth: DEEPEST, ellipsis: '…', maxInputLength: Number.MAX_SAFE_INTEGER },
+  limits: { maxInputLength: Number.MAX_SAFE_INTEGER },
   // The whole document: lists and scanners of mail write behind the end of the body.
   baseElements: { selectors: [] },
   selectors: [
@@ -18,25 +16,43 @@ const convert = compile({
   ],
 })
 
-/** The parser's time grows with the square of the depth: minutes for a megabyte. */
-const DEEPEST_PARSED = 5000
-const TAG = /<(\/?)([a-z][a-z0-9]*)/gi
-/** Elements without an end tag, or that the next one ends. */
-const UNCLOSED = new Set(
-  'area base br col dd dt embed hr img input li link meta option p source td th tr wbr'.split(' '),
-)
+/** The converter walks elements recursively, and the parser's time grows with the square of their depth. */
+const DEEPEST = 50
+/** For each of these elements around a text, the converter writes all lines of the text anew. */
+const PREFIXING = new Set(['blockquote', 'ol', 'ul'])
+/** Characters and tags, each times the prefixing elements around it. The converter needs a second or two for these. */
+const MOST_PREFIXED = 4_000_000
 
-/** Writes links with their addresses in parentheses, and no images. HTML that nests too deep only loses its tags. */
+/**
+ * Writes links with their addresses in parentheses, and no images. HTML that nests too deep, or quotes too much, only
+ * loses its tags.
+ */
 export function htmlToText(html: string): string {
-  return (isTooDeep(html) ? html.replace(/<[^<>]*>/g, ' ') : convert(html)).trim()
+  return (isTooDear(html) ? html.replace(/<[^<>]*>/g, ' ') : convert(html)).trim()
 }
 
-function isTooDeep(html: string): boolean {
+/** Counts as the converter's own parser does: a close tag may end several elements, or none. */
+function isTooDear(html: string): boolean {
   let depth = 0
-  for (const [, slash, name = ''] of html.matchAll(TAG)) {
-    if (UNCLOSED.has(name.toLowerCase())) continue
-    depth = Math.max(0, depth + (slash ? -1 : 1))
-    if (depth > DEEPEST_PARSED) return true
-  }
-  return false
+  let prefixes = 0
+  let prefixed = 0
+  const isOver = () => depth > DEEPEST || prefixed > MOST_PREFIXED
+  const parser = new Parser({
+    onopentagname(name) {
+      depth += 1
+      if (PREFIXING.has(name)) prefixes += 1
+      prefixed += prefixes
+      if (isOver()) parser.pause()
+    },
+    onclosetag(name) {
+      depth -= 1
+      if (PREFIXING.has(name)) prefixes -= 1
+    },
+    ontext(text) {
+      prefixed += prefixes * text.length
+      if (isOver()) parser.pause()
+    },
+  })
+  parser.write(html)
+  return isOver()
 }

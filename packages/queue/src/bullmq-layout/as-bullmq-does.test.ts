@@ -181,7 +181,7 @@ it('leaves a job alone whose lock belongs to another worker', async (t) => {
 it('fetches no more at a time than memory has room for, and sets the marker for the rest', async (t) => {
   const { redis, ours } = setUp(t)
   const enqueue = createJobAdder(redis, ours)
-  const text = 'x'.repeat(6 * 1024 * 1024)
+  const text = 'x'.repeat(384 * 1024)
   for (const id of ['a', 'b', 'c', 'd'])
     await enqueue({ id, lane: 'interactive', job: { ...JOB, threads: [{ ...THREAD, quotes: [{ text }] }] } })
   const fetch = createFetchJobs(redis, ours, 'a-worker', LOCK_MS)

@@ -4,11 +4,17 @@
 local function writeJob(key, name, data, options, now)
   redis.call('HSET', key, 'name', name, 'data', data, 'opts', options, 'timestamp', now, 'delay', '0', 'priority', '0')
 end
--- Adds waiting jobs and sets the marker, which wakes a blocked worker.
--- @param push LPUSH adds behind the jobs that wait, RPUSH in front of them.
-local function addWaiting(push, lane, ids)
-  redis.call(push, lane .. 'wait', unpack(ids))
+-- Adds waiting jobs behind those that wait, and sets the marker, which wakes a blocked worker.
+local function addWaiting(lane, ids)
+  redis.call('LPUSH', lane .. 'wait', unpack(ids))
   if redis.call('HEXISTS', lane .. 'meta', 'paused') == 0 then redis.call('ZADD', lane .. 'marker', 0, '0') end
+end
+-- Adds a waiting job behind the first ones, at most `place`.
+local function insertWaiting(lane, id, place)
+  local last = redis.call('LINDEX', lane .. 'wait', -place)
+  if not last then return addWaiting(lane, {id}) end
+  -- The first ones stand at the end of the list.
+  redis.call('LINSERT', lane .. 'wait', 'BEFORE', last, id)
 end
 --part fetch
 -- Moves waiting jobs to the active ones and locks them.
@@ -124,7 +130,7 @@ local function retryTaken(lane, id, now)
   progress.retriedAt = now
   redis.call('HDEL', key, 'finishedOn', 'processedOn', 'failedReason', 'failure')
   redis.call('HSET', key, 'progress', cjson.encode(progress))
-  addWaiting('LPUSH', lane, {id})
+  addWaiting(lane, {id})
 end
 local function removeTaken(lane, id)
   redis.call('DEL', lane .. id, lane .. id .. ':lock', lane .. id .. ':logs')

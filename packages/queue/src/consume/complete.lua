@@ -4,11 +4,11 @@
 -- is full, because it frees memory.
 --
 -- Retained results (with the request, copied from BullMQ's job) and transient ones share a bound in bytes, of which
--- each kind may have half, and more while the other needs less. Beyond it, the oldest are evicted first, but none that
--- this very call has stored. The stream `recent` has an entry for each call, with a line about each job, for searches.
+-- each kind may have half, and more while the other needs less. Beyond it, the oldest are evicted first (of the
+-- tenant with the most retained results), but none that this very call has stored. The stream `recent` has an entry for each call, with a line about each job, for searches.
 -- ARGV: ms to keep retained results, ms to keep transient ones, their bytes bound, the bytes bound of `recent`, then for
--- each job: id, the beginning of its lane's keys, token, 1 if its result must be retained, attempts, reply stream, result
--- and its line. Returns 1 if more must be evicted: then call it again without jobs.
+-- each job: id, the beginning of its lane's keys, token, 1 if its result must be retained, attempts, reply stream, result,
+-- its line and its tenant. Returns 1 if more must be evicted: then call it again without jobs.
 --include ../load/load.lua#release
 --include ../bullmq-layout/jobs.lua#states
 --include ../bullmq-layout/jobs.lua#remove
@@ -20,7 +20,7 @@
 local EVICTED_AT_ONCE = 500 -- A call must not block Redis for more than about a millisecond.
 local ENTRY_BYTES = 8192 -- An entry with more bytes gets no further reply.
 local REPLY_BYTES = 4096 -- Of a larger result the stream has the job's id only; the replica looks it up.
-local JOBS, FIELDS = 5, 8 -- The index of the first job in ARGV, and the number of its fields.
+local JOBS, FIELDS = 5, 9 -- The index of the first job in ARGV, and the number of its fields.
 local base, retainedMs, transientMs, bound = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -36,7 +36,7 @@ local streams, removed, lanes, transient, retained, bytes, hasChanged = {}, {}, 
 local lines = {}
 for at, id in ipairs(ids) do
   local from = JOBS + (at - 1) * FIELDS
-  local _, lane, token, retain, attempts, stream, result, line = unpack(ARGV, from, from + FIELDS - 1)
+  local _, lane, token, retain, attempts, stream, result, line, tenant = unpack(ARGV, from, from + FIELDS - 1)
   local own = counted[id]
   local isRetained = retain == '1' or own and own.isRetained
   -- A worker that lost its lock may have stored a result.
@@ -48,7 +48,7 @@ for at, id in ipairs(ids) do
     -- The job has completed or failed for good. This worker lost the lock, and the owner's result stays.
   elseif isRetained then
     local data = redis.call('HGET', lane .. id, 'data') or redis.call('HGET', base .. 'retained:' .. id, 'data') or ''
-    retainResult(base, id, result, data, attempts, now, retainedMs)
+    retainResult(base, tenant, id, result, data, attempts, now, retainedMs)
     retained[id], hasChanged = true, true
   elseif not transient[id] then
     transient[id] = true
@@ -108,6 +108,6 @@ local room = math.max(bound / 2, bound - ofRetained) - inGroup
 local moreGroups = evict(groupsKey, room, now - groupMs, EVICTED_AT_ONCE, evictor('results:'))
 room = math.max(bound / 2, bound - bytesIn(groupsKey) - inGroup)
 local expired, evictRetained = now - retainedMs, evictor('retained:')
-local moreRetained = evict(retainedKey, room, expired, EVICTED_AT_ONCE, evictRetained, retained)
+local moreRetained = evictOfTenants(retainedKey, room, expired, EVICTED_AT_ONCE, evictRetained, retained)
 if #evicted > 0 then redis.call('UNLINK', unpack(evicted)) end
 return math.max(moreGroups, moreRetained)

@@ -89,13 +89,13 @@ it('retains a result that was transient, if its payload is sent again', async (t
   await complete([completed('a'), completed('b')], BOUNDS)
   const ofTwo = await bytesOf('transient')
   const before = Date.now()
-  assert.deepEqual(await results.retainResult('a', '{"thread":1}'), { receipts })
+  assert.deepEqual(await results.retainResult('a', '{"thread":1}', 't'), { receipts })
   const { at = 0, ...kept } = (await results.findRetained('a')) ?? {}
   assert.deepEqual(kept, { result: { receipts }, data: '{"thread":1}', attempts: 1 })
   assert(at >= before - 5 && at <= Date.now() + 5, `${at}`)
   assert((await redis.pttl(`${base}retained:a`)) > 3_590_000)
-  assert.deepEqual(await results.retainResult('a', '{"thread":1}'), { receipts })
-  assert.deepEqual(await redis.zrange(`${base}retained:age`, '0', '-1'), ['a'])
+  assert.deepEqual(await results.retainResult('a', '{"thread":1}', 't'), { receipts })
+  assert.deepEqual(await redis.zrange(`${base}retained:of:t:age`, '0', '-1'), ['a'])
   assert.deepEqual([...(await results.find(['a', 'b'])).keys()].sort(), ['a', 'b'])
   assert.equal(await bytesOf('transient'), ofTwo / 2)
   assert.equal(await bytesOf('retained'), ofTwo / 2 + '{"thread":1}'.length)
@@ -104,7 +104,7 @@ it('retains a result that was transient, if its payload is sent again', async (t
 it('has a result expire that joins a group whose other results were forgotten', async (t) => {
   const { redis, base, results, complete } = setUp(t)
   await complete([completed('a')], BOUNDS)
-  await results.retainResult('a', '{}')
+  await results.retainResult('a', '{}', 't')
   await complete([completed('b')], BOUNDS)
   const [group = ''] = await redis.keys(`${base.replace('{', '\\{')}results:*`)
   assert((await redis.pttl(group)) > 60_000)
@@ -113,7 +113,7 @@ it('has a result expire that joins a group whose other results were forgotten', 
 it('does not retain the result of a failure: the failed job has all of it', async (t) => {
   const { results, fail } = setUp(t)
   await fail('a', 1_000_000)
-  assert.equal((await results.retainResult('a', '{}'))?.failure, 'no')
+  assert.equal((await results.retainResult('a', '{}', 't'))?.failure, 'no')
   assert.equal(await results.findRetained('a'), undefined)
 })
 
@@ -142,6 +142,21 @@ it('evicts the oldest results beyond the bound in bytes, and counts the bytes th
   assert.notEqual(await results.findRetained('retained-19'), undefined)
   const bytes = await bytesOf('retained')
   assert(bytes <= 5_000 && bytes > 3_000, `${bytes}`)
+})
+
+it('evicts the results of the tenant that has the most, and none of the others', async (t) => {
+  const { results, complete, addJob } = setUp(t)
+  const bounds = { ...BOUNDS, resultBytes: 20_000 }
+  const retain = async (id: string, tenant: string, bytes: number) => {
+    await addJob(id, 'x'.repeat(bytes))
+    await complete([completed(id, { data: { retained: true, tenant } })], bounds)
+  }
+  const ids = ['a', 'b', 'c', 'd', 'e']
+  for (const id of ids) await retain(id, 'quiet', 100)
+  for (let at = 0; at < 30; at++) await retain(`large-${at}`, 'loud', 5_000)
+  for (const id of ids) assert.notEqual(await results.findRetained(id), undefined, id)
+  assert.equal(await results.findRetained('large-0'), undefined)
+  assert.notEqual(await results.findRetained('large-29'), undefined)
 })
 
 it('keeps results that callers wait for although retained ones fill the bound, and the other way round', async (t) => {

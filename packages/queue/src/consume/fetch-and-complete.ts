@@ -14,8 +14,11 @@ import { createRecordClaims } from '../replies/claims.ts'
 import type { ResultBounds } from '../replies/results.ts'
 import type { Capacity, LaneOptions } from './lane-deps.ts'
 
-/** A fetch ends at this number of bytes: a larger one would block Redis and delay interactive jobs. */
-const FETCH_BYTES = { interactive: 16 * 1024 * 1024, bulk: 512 * 1024 }
+/**
+ * A fetch ends at this number of bytes: a larger one would block Redis. Interactive jobs that arrive wait until what was
+ * fetched is written, even if it is their tenant's turn.
+ */
+const FETCH_BYTES = { interactive: 1024 * 1024, bulk: 512 * 1024 }
 
 /** If as many jobs wait, any worker fetches: a larger batch is hardly cheaper. A bulk job has some fifty threads. */
 const PLENTY = { interactive: 50, bulk: 4 }
@@ -92,7 +95,7 @@ export function createComplete(redis: Redis, keys: QueueKeys, bounds: ResultBoun
     let args = jobs.flatMap((job) => {
       const { id, lane, token, attempt, result, data } = job
       const about = [Number(data.retained), attempt, data.replyTo ?? '', JSON.stringify(result)]
-      return [id, keys.jobs[lane], token, ...about, recentLine(job, worker)]
+      return [id, keys.jobs[lane], token, ...about, recentLine(job, worker), data.tenant]
     })
     while ((await completeJobs(keys.base, retainedMs, transientMs, resultBytes, recentBytes, ...args)) === 1) args = []
     return jobs

@@ -102,6 +102,18 @@ it('keeps imports within their bound, finished ones first to go', async (t) => {
   assert((await found('import:')).length < 200)
 })
 
+it('evicts the imports of the tenant that has the most, and none of the others; lists those of all', async (t) => {
+  const { redis, keys } = setUp(t)
+  const imports = createImports(redis, keys, BYTES)
+  const refused = [{ index: 0, externalId: 'x'.repeat(BYTES / 4) }]
+  const about = { received: 1, failed: 1, jobs: 0 }
+  await imports.open('small', { ...about, tenant: 'quiet', refused: [] })
+  for (let at = 0; at < 8; at++) await imports.open(`large-${at}`, { ...about, tenant: 'loud', refused })
+  assert.deepEqual((await imports.list()).map(({ id }) => id).toSorted(), ['large-5', 'large-6', 'large-7', 'small'])
+  assert.notEqual(await imports.find('small'), undefined)
+  assert.equal(await imports.find('large-0'), undefined)
+})
+
 it('marks a job for its result only while the job exists, and the mark goes with it', async (t) => {
   const { redis, keys, found } = setUp(t)
   const results = createResults(redis, keys)

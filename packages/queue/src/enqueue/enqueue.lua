@@ -16,9 +16,6 @@
 --include ../load/load.lua
 --include ../bullmq-layout/jobs.lua#add
 local JOB_BYTES = 625 -- What a job needs in Redis, its stamp included, beside the rest of its data.
--- While at least OTHERS interactive threads of other tenants are in the load, a tenant with fewer than OWN goes first,
--- but at most FIRST threads do at a time. A worker fetches more than that at once, so none of them starves.
-local OTHERS, OWN, FIRST = 50, 4, 32
 -- With less time left (µs), the caller is likely to get the job's id instead of the result, which is then retained.
 local LATE = 900000
 -- How far (µs) the ceiling is above the last stamp: at least SPARE, and AHEAD when it is written. But it is never more
@@ -69,7 +66,7 @@ local ceiling, writer = unpack(redis.call('HMGET', base .. 'load', 'ceiling', 's
 local server = ARGV[8] ~= '' and ARGV[8] or writer or ''
 local isOfOther = writer and writer ~= server
 local stamp = math.max(load.stamp + 1, now, isOfOther and tonumber(ceiling) or 0)
-local added, addedFirst, counted, outcomes = {}, {}, {}, {}
+local added, inserted, counted, outcomes = {}, {}, {}, {}
 for at = entries, #ARGV, ENTRY_FIELDS do
   local caller, deadline, quotes, lane, id, name, threads, rest = unpack(ARGV, at, at + ENTRY_FIELDS - 1)
   caller = callers[tonumber(caller)]
@@ -77,7 +74,7 @@ for at = entries, #ARGV, ENTRY_FIELDS do
   local outcome = id == '' and 'charged' or claim and replayOf(base, claim)
   local refusal, job
   if not outcome then
-    job = {threads = tonumber(threads), bytes = #rest + #name + JOB_BYTES, i = 0, first = 0, tenant = caller.tenant}
+    job = {threads = tonumber(threads), bytes = #rest + #name + JOB_BYTES, i = 0, tenant = caller.tenant}
     if lane == interactive then job.i = job.threads end
     refusal = timeLeft < 0 and 'late' or bucket and bucket.level <= 0 and 'rate'
     refusal = refusal or exceeds(load, job, 1) and 'full' or exceeds(own, job, share) and 'share'
@@ -88,14 +85,18 @@ for at = entries, #ARGV, ENTRY_FIELDS do
     if claim then claimFor(base, math.floor(now / 1000), claims, claim, caller.tenant, lane, id) end
     writeJob(lane .. id, name, '{"stamp":' .. string.format('%.0f', stamp) .. rest, options, enqueuedAt)
     stamp = stamp + job.threads
-    local isFirst = job.i > 0 and own.i < OWN and load.i - own.i >= OTHERS and load.first < FIRST
-    if isFirst then job.first = job.i end
-    local lanes = isFirst and addedFirst or added
-    lanes[lane] = lanes[lane] or {}
-    table.insert(lanes[lane], id)
     count(load, job, 1)
+    -- Tenants take turns in the interactive lane, as if each had a queue of its own: in front of a tenant's third job are
+    -- its first two, and three of each other tenant. So a flood delays a tenant with fewer jobs by these turns only.
+    local turn = own.i * load.tenantsI
+    if job.i > 0 and turn < load.i then
+      inserted[#inserted + 1] = {lane, id, turn - 1}
+    else
+      added[lane] = added[lane] or {}
+      table.insert(added[lane], id)
+    end
     counted[#counted + 1] = id
-    counted[#counted + 1] = cmsgpack.pack(job.threads, job.bytes, job.i, job.first, caller.tenant, timeLeft < LATE, name)
+    counted[#counted + 1] = cmsgpack.pack(job.threads, job.bytes, job.i, 0, caller.tenant, timeLeft < LATE, name)
   end
   outcomes[#outcomes + 1] = outcome or refusal or 'accepted'
 end
@@ -109,8 +110,8 @@ if #counted > 0 then
   redis.call('HSET', base .. 'load:jobs', unpack(counted))
   writeLoad(base, load)
 end
-for lane, ids in pairs(added) do addWaiting('LPUSH', lane, ids) end
-for lane, ids in pairs(addedFirst) do addWaiting('RPUSH', lane, ids) end
+for lane, ids in pairs(added) do addWaiting(lane, ids) end
+for _, one in ipairs(inserted) do insertWaiting(unpack(one)) end
 for id, bucket in pairs(buckets) do
   local fullAfter = math.ceil((bucket.burst - bucket.level) / bucket.perSecond * 1000) + 1000
   local packed = cmsgpack.pack(bucket.level, now)

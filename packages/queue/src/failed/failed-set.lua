@@ -18,7 +18,7 @@ return 1
 -- meanwhile, and stays as it is. Then discards the oldest failed jobs beyond their bound.
 -- ARGV: ms to keep failed jobs, their bytes bound, the beginning of both lanes' keys, the bounds of imports (see
 -- write-import.lua), then, unless it only discards: the job's id, the beginning of its lane's keys, when it failed (ms),
--- its result, reply stream ('' for none), import ('' for none) and its outcome for that. Returns 1 if more must be
+-- its result, reply stream ('' for none), tenant, import ('' for none) and its outcome for that. Returns 1 if more must be
 -- discarded (then call it again without a job) or else 0, and the ids of the discarded jobs.
 --include ../bounded.lua
 --include ../load/load.lua#release
@@ -31,12 +31,12 @@ local EVICTED_AT_ONCE = 100
 local base, keptMs, bound, lanes = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), {ARGV[3], ARGV[4]}
 local failures, time = base .. 'failures', redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local id, lane, failedAt, result, stream, import, outcome = unpack(ARGV, 8)
+local id, lane, failedAt, result, stream, tenant, import, outcome = unpack(ARGV, 8)
 if id and isFailedSince(lane, id, failedAt) then
   redis.call('HSET', lane .. id, 'failure', result)
   -- The replica looks the result up.
   if stream ~= '' then append(base, stream, {id, ''}) end
-  if import ~= '' then writeImport(base, import, 'progress', {id, outcome}, now, ARGV[6], ARGV[7]) end
+  if import ~= '' then writeImport(base, tenant, import, 'progress', {id, outcome}, now, ARGV[6], ARGV[7]) end
   releaseFailed(base, lane, id)
   keep(failures, id, now, FAILURE_BYTES + sizeOf(lane, id))
 end

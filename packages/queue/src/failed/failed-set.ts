@@ -218,7 +218,7 @@ export function createRecordFailure(redis: Redis, keys: QueueKeys, failedBytes: 
   return async (job: Failure): Promise<void> => {
     const { id, lane, data, failedAt, result } = job
     const ofImport = data.import === undefined ? ['', ''] : [data.import.id, progressOf(job)]
-    let args = [id, jobs[lane], failedAt, JSON.stringify(result), data.replyTo ?? '', ...ofImport]
+    let args = [id, jobs[lane], failedAt, JSON.stringify(result), data.replyTo ?? '', data.tenant, ...ofImport]
     for (let more: unknown = 1; more === 1; args = []) {
       const reply = asList(await record(base, ...bounds, ...args))
       for (const evicted of asList(reply[1])) onEvicted(String(evicted))

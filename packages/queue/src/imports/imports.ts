@@ -52,7 +52,10 @@ const OUTCOMES = ['created', 'updated', 'unchanged', 'failed'] as const
 /** The most imports of a list. */
 const LISTED = 100
 
-/** The most bytes of Redis for all imports. An import of 100,000 threads needs about half a megabyte. */
+/**
+ * The most bytes of Redis for all imports. Beyond it, the tenant with the most loses imports first. An import of 100,000
+ * threads needs about half a megabyte.
+ */
 const IMPORT_BYTES = 64 * 1024 * 1024
 
 /** The bounds of imports as scripts get them. */
@@ -63,26 +66,34 @@ export function createImports(redis: Redis, { base }: QueueKeys, bytes?: number)
   const run = openScript(redis, new URL('./write-import.lua#write', import.meta.url))
   const keyOf = (id: string) => `${base}import:${id}:`
 
-  async function write(id: string, hash: 'about' | 'progress', fields: Record<string, string | number>): Promise<void> {
+  type Fields = Record<string, string | number>
+  async function write(tenant: string, id: string, hash: 'about' | 'progress', fields: Fields): Promise<void> {
     const bounds = importBounds(bytes)
-    let args = [id, hash, ...Object.entries(fields).flat()]
+    let args = [tenant, id, hash, ...Object.entries(fields).flat()]
     while ((await run(base, ...bounds, ...args)) === 1) args = []
   }
 
   return {
     /** Is called once all of an import is in Redis, with the numbers of its items and jobs, and the refused items. */
     async open(id: string, { refused, ...numbers }: EnqueuedImport): Promise<void> {
-      await write(id, 'about', { ...numbers, refused: JSON.stringify(refused.slice(0, PROBLEMS_KEPT)) })
+      await write(numbers.tenant, id, 'about', { ...numbers, refused: JSON.stringify(refused.slice(0, PROBLEMS_KEPT)) })
     },
     /** Records the outcome of a job that belongs to an import; recording it again replaces it. */
     async recordJob(job: CompletedJob): Promise<void> {
-      if (job.data.import !== undefined) await write(job.data.import.id, 'progress', { [job.id]: progressOf(job) })
+      const { tenant, import: own } = job.data
+      if (own !== undefined) await write(tenant, own.id, 'progress', { [job.id]: progressOf(job) })
     },
     /** Lists imports, unfinished ones first, in each case those with the newest progress: they expire last. */
     async list(): Promise<ListedImport[]> {
-      const ids = await redis.zrevrange(`${base}imports:age`, 0, LISTED - 1)
+      const tenants = await redis.zrange(`${base}imports:age`, '0', '-1')
+      const newestOf = (tenant: string) =>
+        redis.zrevrange(`${base}imports:of:${tenant}:age`, 0, LISTED - 1, 'WITHSCORES')
+      const found = (await Promise.all(tenants.map(newestOf))).flatMap((ofTenant) =>
+        ofTenant.flatMap((id, at) => (at % 2 === 0 ? { id, end: Number(ofTenant[at + 1]) } : [])),
+      )
+      const newest = found.toSorted((one, other) => other.end - one.end).slice(0, LISTED)
       return Promise.all(
-        ids.map(async (id) => {
+        newest.map(async ({ id }) => {
           const [[tenant, received, jobs], jobsDone] = await Promise.all([
             redis.hmget(`${keyOf(id)}about`, 'tenant', 'received', 'jobs'),
             redis.hlen(`${keyOf(id)}progress`),

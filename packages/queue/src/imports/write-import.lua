@@ -1,7 +1,7 @@
 -- Imports in Redis: the hash `import:ID:about` has the numbers of an import, once all of it is in the queue, and
--- `import:ID:progress` the outcomes of its jobs, which may come earlier. Beyond their bound in bytes, the imports that
--- expire first are evicted first, so finished ones go before unfinished ones: the time in the bounded store `imports` is
--- that of the end. Needs `bounded.lua`.
+-- `import:ID:progress` the outcomes of its jobs, which may come earlier. Beyond their bound in bytes, of the tenant with the
+-- most, the imports that expire first are evicted first, so finished ones go before unfinished ones: the time in
+-- `imports`, a bounded store of tenants, is that of the end. Needs `bounded.lua`.
 local IMPORT_BYTES = 600 -- Redis's own cost of an import,
 local FIELD_BYTES = 40 -- and of a field.
 local IMPORTS_AT_ONCE = 100
@@ -12,10 +12,10 @@ end
 -- Writes fields and values of an import.
 -- @param name of the hash to write: about or progress.
 -- @param unfinishedMs the time to keep an unfinished import, and `finishedMs` a finished one.
-local function writeImport(base, id, name, fields, now, unfinishedMs, finishedMs)
+local function writeImport(base, tenant, id, name, fields, now, unfinishedMs, finishedMs)
   local about, progress = keysOf(base, id)
   local hash, imports = name == 'about' and about or progress, base .. 'imports'
-  local bytes = tonumber(redis.call('ZSCORE', imports .. ':bytes', id) or IMPORT_BYTES)
+  local bytes = tonumber(redis.call('ZSCORE', imports .. ':of:' .. tenant .. ':bytes', id) or IMPORT_BYTES)
   for i = 1, #fields, 2 do
     local field, value = fields[i], fields[i + 1]
     bytes = bytes + #value - redis.call('HSTRLEN', hash, field)
@@ -25,22 +25,22 @@ local function writeImport(base, id, name, fields, now, unfinishedMs, finishedMs
   local ms = jobs and redis.call('HLEN', progress) >= tonumber(jobs) and finishedMs or unfinishedMs
   redis.call('PEXPIRE', about, ms)
   redis.call('PEXPIRE', progress, ms)
-  keep(imports, id, now + ms, bytes)
+  keepOf(imports, tenant, id, now + ms, bytes)
 end
 -- Returns 1 if more must be evicted.
 local function evictImports(base, bound, now)
   local function remove(import) redis.call('UNLINK', keysOf(base, import)) end
-  return evict(base .. 'imports', bound, now, IMPORTS_AT_ONCE, remove)
+  return evictOfTenants(base .. 'imports', bound, now, IMPORTS_AT_ONCE, remove)
 end
 --part write
 #!lua flags=allow-oom
 -- Writes fields of an import. ARGV: the bytes bound of all imports, ms to keep an unfinished import, ms to keep a
--- finished one, then, unless it only evicts: import id, hash, fields and values. Returns 1 if more must be evicted: then
+-- finished one, then, unless it only evicts: tenant, import id, hash, fields and values. Returns 1 if more must be evicted: then
 -- call it again without an import.
 --include ../bounded.lua
 --include write-import.lua
-local base, bound, id = KEYS[1], tonumber(ARGV[1]), ARGV[4]
+local base, bound, tenant, id = KEYS[1], tonumber(ARGV[1]), ARGV[4], ARGV[5]
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-if id then writeImport(base, id, ARGV[5], {unpack(ARGV, 6)}, now, ARGV[2], ARGV[3]) end
+if id then writeImport(base, tenant, id, ARGV[6], {unpack(ARGV, 7)}, now, ARGV[2], ARGV[3]) end
 return evictImports(base, bound, now)

@@ -1,8 +1,8 @@
 -- Counts the load of a queue: what is accepted and not yet completed, over both lanes and all states. The hash `load`
--- has the totals in the field `all` (threads, bytes, interactive threads, threads that went first: see enqueue.lua,
--- threads that ever left the load, the interactive ones among these, and the last stamp), and in `of:TENANT` a tenant's
--- threads, bytes and interactive threads. The hash `load:jobs` has what each job adds: the first four numbers of `all`,
--- its tenant, whether its result must be retained, and its name, for searches. So each job counts once. All are packed
+-- has the totals in the field `all` (threads, bytes, interactive threads, tenants that have any of these, threads that
+-- ever left the load, the interactive ones among these, and the last stamp), and in `of:TENANT` a tenant's
+-- threads, bytes and interactive threads. The hash `load:jobs` has what each job adds: the first three numbers of `all`,
+-- one that only earlier releases use, its tenant, whether its result must be retained, and its name, for searches. So each job counts once. All are packed
 -- (MessagePack): reading and writing numbers as texts was a third of a script's time. The fields
 -- `failed:LANE` of `load` have the threads of the failed jobs of each lane, as a text; `ceiling` is above all stamps, and
 -- `server` wrote it: see enqueue.lua.
@@ -10,9 +10,9 @@ local function readLoad(base, tenants)
   local fields = {'all'}
   for at = 1, #tenants do fields[at + 1] = 'of:' .. tenants[at] end
   local values = redis.call('HMGET', base .. 'load', unpack(fields))
-  local load = {threads = 0, bytes = 0, i = 0, first = 0, drained = 0, drainedI = 0, stamp = 0, tenants = {}}
+  local load = {threads = 0, bytes = 0, i = 0, tenantsI = 0, drained = 0, drainedI = 0, stamp = 0, tenants = {}}
   if values[1] then
-    load.threads, load.bytes, load.i, load.first, load.drained, load.drainedI, load.stamp = cmsgpack.unpack(values[1])
+    load.threads, load.bytes, load.i, load.tenantsI, load.drained, load.drainedI, load.stamp = cmsgpack.unpack(values[1])
   end
   for at = 1, #tenants do
     local own = {threads = 0, bytes = 0, i = 0, field = fields[at + 1]}
@@ -23,7 +23,7 @@ local function readLoad(base, tenants)
 end
 local function packLoad(load)
   local drained, drainedI, stamp = load.drained, load.drainedI, load.stamp
-  local values = {'all', cmsgpack.pack(load.threads, load.bytes, load.i, load.first, drained, drainedI, stamp)}
+  local values = {'all', cmsgpack.pack(load.threads, load.bytes, load.i, load.tenantsI, drained, drainedI, stamp)}
   for _, own in pairs(load.tenants) do
     local last = #values
     values[last + 1], values[last + 2] = own.field, cmsgpack.pack(own.threads, own.bytes, own.i)
@@ -35,17 +35,18 @@ local function writeLoad(base, load)
 end
 local function count(load, job, sign)
   local own = load.tenants[job.tenant]
-  load.first = load.first + sign * job.first
   load.threads, own.threads = load.threads + sign * job.threads, own.threads + sign * job.threads
   load.bytes, own.bytes = load.bytes + sign * job.bytes, own.bytes + sign * job.bytes
+  local had = own.i > 0
   load.i, own.i = load.i + sign * job.i, own.i + sign * job.i
+  if had ~= (own.i > 0) then load.tenantsI = load.tenantsI + sign end
 end
 --part release
 -- Removes jobs from the load.
 --include load.lua
 local function read(packed)
-  local threads, bytes, i, first, tenant, isRetained, name = cmsgpack.unpack(packed)
-  return {threads = threads, bytes = bytes, i = i, first = first, tenant = tenant, isRetained = isRetained, name = name}
+  local threads, bytes, i, _, tenant, isRetained, name = cmsgpack.unpack(packed)
+  return {threads = threads, bytes = bytes, i = i, tenant = tenant, isRetained = isRetained, name = name}
 end
 -- Returns what each of these jobs adds to the load, by id.
 local function countedJobs(base, ids)
@@ -87,7 +88,7 @@ return {cursor, found}
 --
 -- Packs what a job adds to the load. Its caller has its id by now, so its result is retained.
 local function packRetained(job)
-  return cmsgpack.pack(job.threads, job.bytes, job.i, job.first, job.tenant, true, job.name)
+  return cmsgpack.pack(job.threads, job.bytes, job.i, 0, job.tenant, true, job.name)
 end
 local function countFailed(base, lane, threads)
   redis.call('HINCRBY', base .. 'load', 'failed:' .. lane, threads)
@@ -150,7 +151,7 @@ for field in pairs(names) do
 end
 local load = readLoad(base, tenants)
 local before = table.concat(packLoad(load))
-load.threads, load.bytes, load.i, load.first = 0, 0, 0, 0
+load.threads, load.bytes, load.i, load.tenantsI = 0, 0, 0, 0
 for _, own in pairs(load.tenants) do own.threads, own.bytes, own.i = 0, 0, 0 end
 for _, job in ipairs(jobs) do count(load, job, 1) end
 if table.concat(packLoad(load)) == before then return {cursor, 'right'} end

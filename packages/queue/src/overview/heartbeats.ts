@@ -20,13 +20,14 @@ export interface Reading {
   slowJobs?: SeenProcess['slowJobs']
 }
 
-const EVERY_MS = 5_000
+/** People look at the status right after a post, and find it there. */
+const EVERY_MS = 1_000
 const LARGEST = 10
 /** A process that stops waits no longer than this for a Redis that is away, in ms. */
 const STOP_MS = 300
 
 /**
- * Sends a heartbeat now, every five seconds, and a last one when the returned function ends them: since the process
+ * Sends a heartbeat now, every second, and a last one when the returned function ends them: since the process
  * stops in order, nobody needs to look for it, and it is listed no more. While Redis is away, counts
  * gather; a heartbeat without a reply is sent again with the next one, so it may count twice.
  */

@@ -45,7 +45,7 @@ async function open(t: TestContext) {
       return stop
     },
     async nextHeartbeats(): Promise<void> {
-      await vi.advanceTimersByTimeAsync(5_000)
+      await vi.advanceTimersByTimeAsync(1_000)
       await confirmed()
     },
   }

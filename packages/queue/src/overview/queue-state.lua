@@ -4,8 +4,8 @@
 -- without a job) for each: waiting, delayed, active, failed.
 --include ../load/load.lua#release
 --include ../bullmq-layout/jobs.lua#inspect
--- Jobs of each state that are looked at. Waiting jobs stand in the order of their arrival, but behind those that go first
--- and those that were put back, of which workers have fewer at a time, unless they are many.
+-- Jobs of each state that are looked at. Waiting jobs of a tenant stand in the order of their arrival, but tenants take
+-- turns, and jobs that were put back go first, of which workers have fewer at a time, unless they are many.
 local MOST = 300
 local base, lane = KEYS[1], ARGV[1]
 local time, counts, oldest = redis.call('TIME'), countJobs(lane), {}

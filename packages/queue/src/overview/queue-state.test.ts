@@ -120,14 +120,15 @@ test('jobs, threads and the age of the oldest job are counted by lane and state,
   assert.deepEqual(await paused(), { interactive: {}, bulk: {} })
 })
 
-test('the oldest waiting job is found behind a job that went first', async (t) => {
+test('the oldest waiting job is found although a newer one of another tenant overtook most', async (t) => {
   const { add, stateOf, fetch } = await open(t)
-  for (let at = 0; at < 50; at++) await add('interactive', 60 - at)
+  const oldest = await add('interactive', 60)
+  for (let age = 59; age > 10; age--) await add('interactive', age)
   const first = await add('interactive', 2, { tenant: 'calm' })
   assert.deepEqual(await stateOf('interactive', 'waiting'), [51, 51, 60])
   assert.deepEqual(
-    (await fetch('interactive', 1)).map(({ id }) => id),
-    [first],
+    (await fetch('interactive', 2)).map(({ id }) => id),
+    [oldest, first],
   )
 })
 

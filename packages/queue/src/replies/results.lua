@@ -5,7 +5,7 @@
 -- result would need three more commands, now and at its end. New results join the newest group, which `newest-results`
 -- describes (packed: its name, when it began in ms, and its bytes), until it has its part of the time or of the bytes.
 -- Then it becomes a member of the bounded store `transient`, and a new one begins. Retained results have a hash
--- `retained:ID` each; they are the members of the bounded store `retained`.
+-- `retained:ID` each; they are the members of `retained`, a bounded store of tenants.
 local RESULT_BYTES = 450 -- Redis's own cost of a result.
 local GROUPS = 16 -- The time and the bytes of all transient results are divided by this number.
 --part reply
@@ -49,11 +49,11 @@ local function forgetResult(base, id)
   if group ~= newest then return addBytes(base .. 'transient', group, -freed) end
   redis.call('SET', base .. 'newest-results', cmsgpack.pack(group, since, bytes - freed))
 end
-local function retainResult(base, id, result, data, attempts, now, keptMs)
+local function retainResult(base, tenant, id, result, data, attempts, now, keptMs)
   local key = base .. 'retained:' .. id
   redis.call('HSET', key, 'result', result, 'data', data, 'at', string.format('%.0f', now), 'attempts', attempts)
   redis.call('PEXPIRE', key, keptMs)
-  keep(base .. 'retained', id, now, #result + #data + RESULT_BYTES)
+  keepOf(base .. 'retained', tenant, id, now, #result + #data + RESULT_BYTES)
 end
 --part find
 -- Returns the result of each job: '' if it has none yet, nil if Redis does not know the job. ARGV: the beginning of both lanes' keys, then job ids.
@@ -81,7 +81,7 @@ return found
 #!lua flags=allow-oom
 -- Returns the job's result, or '' and has the result retained that the job will have. The transient result of a job
 -- that has completed becomes a retained one if the caller sends the job's data again, which is gone with the job.
--- ARGV: job id, the job's data or '', ms to keep it, the beginning of both lanes' keys.
+-- ARGV: job id, the job's data or '', ms to keep it, the beginning of both lanes' keys, and the job's tenant.
 --include ../bounded.lua
 --include results.lua
 --include ../bullmq-layout/jobs.lua#states
@@ -94,7 +94,7 @@ if result then
   if data ~= '' then
     local time = redis.call('TIME')
     forgetResult(base, id)
-    retainResult(base, id, result, data, 1, time[1] * 1000 + math.floor(time[2] / 1000), keptMs)
+    retainResult(base, ARGV[6], id, result, data, 1, time[1] * 1000 + math.floor(time[2] / 1000), keptMs)
   end
   return result
 end

@@ -23,8 +23,8 @@ it('tries until Redis answers, and retains each job with its payload', async (t)
   isAway = false
   await vi.advanceTimersByTimeAsync(2 * TRY_EVERY_MS)
   assert.deepEqual(retained, [
-    ['a', JSON.stringify(payload)],
-    ['b', JSON.stringify(payload)],
+    ['a', JSON.stringify(payload), 'acme'],
+    ['b', JSON.stringify(payload), 'acme'],
   ])
 })
 

@@ -10,7 +10,10 @@ export interface ResultBounds {
   retainedMs: number
   /** For all other results. */
   transientMs: number
-  /** Of all results together. Each kind may have half, and more while the other needs less. */
+  /**
+   * Of all results together. Each kind may have half, and more while the other needs less. Beyond it, the tenant with the
+   * most retained results loses its oldest ones first.
+   */
   resultBytes: number
   /** Of the list of jobs that completed last. */
   recentBytes: number
@@ -48,8 +51,8 @@ export function createResults(redis: Redis, { base, jobs }: QueueKeys) {
      *
      * @param data the job's payload, with which a result that is only transient is retained too, for an hour.
      */
-    async retainResult(jobId: string, data = ''): Promise<JobResult | undefined> {
-      const result = String(await retain(base, jobId, data, RETAINED_MS, jobs.interactive, jobs.bulk))
+    async retainResult(jobId: string, data = '', tenant = ''): Promise<JobResult | undefined> {
+      const result = String(await retain(base, jobId, data, RETAINED_MS, jobs.interactive, jobs.bulk, tenant))
       return result === '' ? undefined : JSON.parse(result)
     },
     /** Returns the result of a job that is done and has this claim: see `claimName`. */
@@ -79,17 +82,17 @@ const MAX_CHARACTERS = 32 * 1024 * 1024
  */
 export function createRetainLater({ retainResult }: Pick<Results, 'retainResult'>) {
   let characters = 0
-  async function retain(jobId: string, data: string): Promise<void> {
+  async function retain(jobId: string, data: string, tenant: string): Promise<void> {
     characters += data.length
     const again = () => new Promise<false>((resolve) => setTimeout(resolve, TRY_EVERY_MS, false).unref())
     for (let tries = 0, isDone = false; !isDone && tries < RETAIN_TRIES; tries++)
-      isDone = await retainResult(jobId, data).then(() => true, again)
+      isDone = await retainResult(jobId, data, tenant).then(() => true, again)
     characters -= data.length
   }
   // Not a part of `retain`, which would keep a payload in memory beyond the bound while it waits.
   return (jobId: string, payload: Pick<IngestJob, 'tenant' | 'threads'>): Promise<void> => {
     const text = JSON.stringify(payload)
-    return retain(jobId, characters + text.length > MAX_CHARACTERS ? '' : text)
+    return retain(jobId, characters + text.length > MAX_CHARACTERS ? '' : text, payload.tenant)
   }
 }
 

@@ -30,8 +30,16 @@ export interface UpdateStatement {
 export interface WriteReply {
   /** Documents that were inserted, or that a statement matched or upserted. */
   n: number
-  /** The positions of inserts that found a document of the same `_id`. */
-  duplicates: number[]
+  /** The positions of inserts that found a document of the same `_id`, or of all writes (see `allRefused`). */
+  refused: number[]
+}
+
+/**
+ * The reply to a command that failed because another one locked its documents. They show which writes took effect: a
+ * majority has those, too.
+ */
+export function allRefused({ length }: readonly unknown[]): WriteReply {
+  return { n: 0, refused: Array.from({ length }, (_, at) => at) }
 }
 
 export interface QuoteTotals {
@@ -64,15 +72,19 @@ export interface StoreCommands {
   findWithoutTexts(ids: readonly string[], concern?: ReadConcern): Promise<QuoteWithoutText[]>
   /** Reads only the versions and epochs of these documents. `withEpoch` omits those without an epoch. */
   findVersions(name: 'sources' | 'quotes', ids: readonly string[], withEpoch?: 'withEpoch'): Promise<Version[]>
-  /** Sums the stored quotes of each of these sources. Omits sources without quotes. */
-  sumQuotes(sourceIds: readonly string[]): Promise<(QuoteTotals & { _id: string })[]>
+  /**
+   * Sums the stored quotes of each of these sources. Omits sources without quotes. `areNeighbours`: few other sources have
+   * ids between these, so one query sums many of them.
+   */
+  sumQuotes(sourceIds: readonly string[], areNeighbours?: 'areNeighbours'): Promise<(QuoteTotals & { _id: string })[]>
   /** Reads all sources, at most 25,000 at once, each as it is when it is read. */
   scanSources(): AsyncIterable<SourceTotals[]>
   /** Throws if the server refuses a document for another reason than a duplicate. */
   insert(name: CollectionName, documents: readonly Document[]): Promise<WriteReply>
   /** Throws if the server refuses a statement. */
   update(name: CollectionName, statements: readonly UpdateStatement[]): Promise<WriteReply>
-  createIndexes(): Promise<void>
+  /** Readies the database before the first batch: notes the layout, and creates the indexes. @throws {StoreLayoutError} */
+  prepare(): Promise<void>
 }
 
 export interface CommandOptions {
@@ -80,9 +92,8 @@ export interface CommandOptions {
   limitMs?: number
   /** Observes each command. The driver's own events would read each reply twice. */
   metrics?: CommandMetrics
-  /** The indexes that settings ask for: of lists, and of externalIds, by which operators search. */
+  /** Whether the workers create the index of lists. */
   listsSources?: boolean
-  searchesQuotes?: boolean
 }
 
 export interface CommandMetrics {

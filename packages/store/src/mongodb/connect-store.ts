@@ -5,6 +5,8 @@ import { MongoClient } from 'mongodb'
 import type { CommandMetrics, StoreCommands } from './commands.ts'
 import { errorCodeOf } from './store-errors.ts'
 
+export { watchStoreLayout } from './layout.ts'
+
 export type StoreConnection = ReturnType<typeof connectStore>
 
 /** `new URL` refuses the list of hosts that a replica set's URL has. */
@@ -36,11 +38,6 @@ export function connectStore(url: string, metrics?: CommandMetrics) {
   const db = client.db(DATABASE_IN_URL.exec(url)?.[1] ?? 'sluice')
   return {
     db,
-    /** Resolves when MongoDB answers; rejects if it does not within two seconds. */
-    async ping(): Promise<void> {
-      // The driver's own `timeoutMS` ends nothing any more; a signal does.
-      await db.command({ ping: 1 }, { signal: AbortSignal.timeout(2_000) })
-    },
     async close(): Promise<void> {
       closing.abort()
       // The driver asks MongoDB to end its sessions, which end by themselves, too: one that hangs must not hold up a stop.

@@ -4,6 +4,7 @@ import { type Db, type Document, ObjectId, type Timestamp } from 'mongodb'
 import type { QuoteWithoutText } from '../documents.ts'
 import { sourceIdIn } from '../ids.ts'
 import {
+  allRefused,
   type CollectionName,
   type CommandOptions,
   type Documents,
@@ -16,8 +17,9 @@ import {
   type Version,
   type WriteReply,
 } from './commands.ts'
+import { probeStore } from './connect-store.ts'
 import { findInQueries, rareCommands } from './rare-commands.ts'
-import { duplicatesIn, errorCodeOf, StoreAwayError } from './store-errors.ts'
+import { errorCodeOf, isConflict, refusedIn, StoreAwayError } from './store-errors.ts'
 
 /** The clocks, random numbers and ids of this process. */
 export const processRuntime: Runtime = {
@@ -57,7 +59,7 @@ export function mongoCommands(db: Db, options: CommandOptions = {}): StoreComman
     } catch (error) {
       metrics?.errors.inc({ code: signal.aborted ? 'timeout' : errorCodeOf(error) })
       if (!signal.aborted) throw error
-      throw new StoreAwayError(new Error(`a command took longer than ${limitMs / 1000} s`, { cause: error }), true)
+      throw new StoreAwayError(new Error(`a command took longer than ${limitMs / 1000} s`, { cause: error }), false)
     } finally {
       metrics?.times.observe({ command }, (performance.now() - began) / 1000)
     }
@@ -66,14 +68,20 @@ export function mongoCommands(db: Db, options: CommandOptions = {}): StoreComman
     kind: 'insert' | 'update',
     name: CollectionName,
     writes: Document,
-    idAt: (at: number) => string,
+    ids: readonly string[],
   ): Promise<WriteReply> {
     const command = { [kind]: name, ...writes, ordered: false, writeConcern: { w: 'majority' } }
-    return within(kind, async (signal) => {
+    const writing = within(kind, async (signal) => {
       // The driver itself throws a write concern error: the write may be rolled back.
       const { n, writeErrors, operationTime } = await db.command(command, { ...PRIMARY, signal })
       if (operationTime !== undefined && !writtenAt?.greaterThan(operationTime)) writtenAt = operationTime
-      return { n, duplicates: writeErrors === undefined ? [] : duplicatesIn(writeErrors, name, idAt) }
+      return { n, refused: writeErrors === undefined ? [] : refusedIn(writeErrors, name, ids) }
+    })
+    return writing.catch(async (error) => {
+      if (!isConflict(error)) throw error
+      // An error does not wait for a majority. A probe does, for all writes before it.
+      await probeStore(commands, 0)
+      return allRefused(ids)
     })
   }
   function find<Found extends { _id: string }>(
@@ -93,19 +101,28 @@ export function mongoCommands(db: Db, options: CommandOptions = {}): StoreComman
     }
     return ids.length === 0 || ids.length > IDS_PER_QUERY ? findInQueries(ids, query) : query(ids)
   }
-  return {
+  const commands: StoreCommands = {
     writesPerCommand: WRITES_PER_COMMAND,
     find: (name, ids, concern) => find<Documents[typeof name]>(name, ids, concern),
     findWithoutTexts: (ids, concern) => find<QuoteWithoutText>('quotes', ids, concern, { text: 0 }),
     findVersions: (name, ids, withEpoch) =>
       find<Version>(name, ids, 'local', MARKS, withEpoch && { 'meta.epoch': { $exists: true } }),
-    insert: (name, documents) => write('insert', name, { documents }, (at) => documents[at]?._id ?? ''),
+    insert: (name, documents) =>
+      write(
+        'insert',
+        name,
+        { documents },
+        documents.map(({ _id }) => _id),
+      ),
     update(name, statements) {
       const updates = name === 'quotes' ? statements.map(withSourceId) : statements
-      return write('update', name, { updates }, (at) => statements[at]?.q._id ?? '')
+      // A statement on many documents names none of them.
+      const ids = statements.map(({ q, multi }) => (multi ? '' : q._id))
+      return write('update', name, { updates }, ids)
     },
     ...rareCommands(db, within, () => writtenAt, options),
   }
+  return commands
 }
 
 /** Quotes are sharded by their sources: without this, a query asks all shards. */

@@ -1,32 +1,60 @@
 // The store's commands that no thread needs on its usual way: finds of many documents, sums of stored quotes, a walk
 // through all sources, indexes.
-import type { Db, Timestamp } from 'mongodb'
+import { type Db, type Document, MongoServerError, type Timestamp } from 'mongodb'
 import { chunksOf, sendAll } from '../chunks.ts'
 import type { SourceDocument } from '../documents.ts'
-import type { CommandOptions, SourceTotals, StoreCommands } from './commands.ts'
+import { quotesOf } from '../ids.ts'
+import type { CommandOptions, QuoteTotals, SourceTotals, StoreCommands } from './commands.ts'
 import { IDS_PER_QUERY, PRIMARY } from './commands.ts'
-import { asStoreAway, StoreAwayError } from './store-errors.ts'
+import { noteLayout } from './layout.ts'
+import { isTimeOut } from './store-errors.ts'
 
 /** Some 10 MB. Each page costs the development stand-in for MongoDB a walk through the collection. */
 const PAGE = { projection: { wordCount: 1, quoteCount: 1, meta: 1 }, sort: { _id: 1 }, limit: 25_000 } as const
 
 const QUERIES_AT_ONCE = 8
 
-/** The indexes that workers create, by collection: their names, each with its one field. No collection without one. */
-export function indexesOf({ listsSources, searchesQuotes }: Pick<CommandOptions, 'listsSources' | 'searchesQuotes'>) {
-  const externalId = searchesQuotes && { externalId_1: 'externalId' }
-  const quotes: Record<string, string> = { sourceId_1: 'sourceId', ...externalId }
-  const sources: Record<string, string> = { ...(listsSources && { listKey_1: 'meta.listKey' }), ...externalId }
-  return { quotes, ...((listsSources || searchesQuotes) && { sources }) }
+/** A planner that weighs costs walks a collection of fewer documents, even if it would use the index of a larger one. */
+const SMALL = 1_000
+
+type Ask = (command: Document) => Promise<Document>
+
+/**
+ * Returns the indexes that workers create, by collection: their names, each with its one field. No collection without one.
+ * Quotes need one only if the server walks the collection for a range of `_id`, or does not explain how it finds one.
+ *
+ * @param ask sends a command to the database. Its error is thrown if MongoDB can't be reached.
+ */
+export async function indexesFor(
+  ask: Ask,
+  { listsSources }: Pick<CommandOptions, 'listsSources'>,
+): Promise<Record<string, Record<string, string>>> {
+  const quotes = (await walksRanges(ask)) && { quotes: { sourceId_1: 'sourceId' } }
+  return { ...quotes, ...(listsSources && { sources: { listKey_1: 'meta.listKey' } }) }
 }
 
-/** Finds documents in queries of at most `IDS_PER_QUERY` ids, some of which run at the same time. */
+async function walksRanges(ask: Ask): Promise<boolean> {
+  // Of some source, stored or not: for a range of all ids, walking would be right.
+  const find = { find: 'quotes', filter: { _id: quotesOf('some')._id } }
+  try {
+    const { queryPlanner } = await ask({ explain: find, verbosity: 'queryPlanner' })
+    if (!JSON.stringify(queryPlanner).includes('COLLSCAN')) return false
+    const { n } = await ask({ count: 'quotes' })
+    return n === 0 || n >= SMALL
+  } catch (error) {
+    if (!(error instanceof MongoServerError)) throw error
+    return true
+  }
+}
+
+/** Finds documents in queries of at most this number of ids, some of which run at the same time. */
 export async function findInQueries<Found>(
   ids: readonly string[],
   query: (some: readonly string[]) => Promise<Found[]>,
+  idsPerQuery = IDS_PER_QUERY,
 ): Promise<Found[]> {
   const found: Found[] = []
-  await sendAll(chunksOf(ids, IDS_PER_QUERY), QUERIES_AT_ONCE, async (some) => {
+  await sendAll(chunksOf(ids, idsPerQuery), QUERIES_AT_ONCE, async (some) => {
     for (const document of await query(some)) found.push(document)
   })
   return found
@@ -43,23 +71,29 @@ export function rareCommands(
   within: <Reply>(command: string, send: (signal: AbortSignal) => Promise<Reply>) => Promise<Reply>,
   writtenAt: () => Timestamp | undefined,
   options: CommandOptions,
-): Pick<StoreCommands, 'sumQuotes' | 'scanSources' | 'createIndexes'> {
+): Pick<StoreCommands, 'sumQuotes' | 'scanSources' | 'prepare'> {
   const sources = db.collection<SourceDocument>('sources', PRIMARY)
+  let hasSourceIndex = false
   return {
-    sumQuotes(sourceIds) {
+    sumQuotes(sourceIds, areNeighbours) {
       const sum = { _id: '$sourceId', wordCount: { $sum: '$wordCount' }, quoteCount: { $sum: 1 } }
-      const pipeline = [{ $match: { sourceId: { $in: sourceIds } } }, { $group: sum }]
       // A quote that is rolled back must not be in totals that stay. And a new primary may learn late that a majority has
       // what the last one confirmed: the sum must contain all that was written before its epoch.
       const afterClusterTime = writtenAt()
       const readConcern = { level: 'majority', ...(afterClusterTime && { afterClusterTime }) }
-      // One more than the sums, so that the first reply is the last.
-      const command = { aggregate: 'quotes', pipeline, cursor: { batchSize: sourceIds.length + 1 }, readConcern }
-      return within('aggregate', async (signal) => {
-        const { cursor } = await db.command(command, { ...PRIMARY, signal })
-        if (Number(cursor.id) !== 0) throw new Error('MongoDB did not send all sums in its first reply')
-        return cursor.firstBatch
-      })
+      const query = (some: readonly string[]) => {
+        const pipeline = [{ $match: quotesOf(...some) }, { $group: sum }]
+        // One more than the sums, so that the first reply is the last.
+        const command = { aggregate: 'quotes', pipeline, cursor: { batchSize: some.length + 1 }, readConcern }
+        return within('aggregate', async (signal): Promise<(QuoteTotals & { _id: string })[]> => {
+          const { cursor } = await db.command(command, { ...PRIMARY, signal })
+          if (Number(cursor.id) !== 0) throw new Error('MongoDB did not send all sums in its first reply')
+          return cursor.firstBatch
+        })
+      }
+      // Without an index of `sourceId`, distant sources are summed one by one: for a query of 40 ranges, DocumentDB walks
+      // the collection.
+      return findInQueries(sourceIds, query, areNeighbours || hasSourceIndex ? IDS_PER_QUERY : 1)
     },
     // In pages, because a cursor that is read slowly has no time limit.
     async *scanSources() {
@@ -71,15 +105,19 @@ export function rareCommands(
         after = page.at(-1)?._id ?? after
       }
     },
-    async createIndexes() {
-      for (const [collection, fields] of Object.entries(indexesOf(options))) {
+    async prepare() {
+      await within('find', (signal) => noteLayout(db, signal))
+      const ask: Ask = (command) =>
+        within(Object.keys(command)[0] ?? '', (signal) => db.command(command, { ...PRIMARY, signal }))
+      const wanted = await indexesFor(ask, options)
+      hasSourceIndex = 'quotes' in wanted
+      for (const [collection, fields] of Object.entries(wanted)) {
         const indexes = Object.entries(fields).map(([name, field]) => ({ name, key: { [field]: 1 } }))
         const command = { createIndexes: collection, indexes }
         const building = within('createIndexes', (signal) => db.command(command, { ...PRIMARY, signal }))
         await building.catch((error) => {
           // MongoDB goes on with a build whose client has left, so a build that takes longer is no failure.
-          const away = asStoreAway(error)
-          if (!(away instanceof StoreAwayError && away.timedOut)) throw error
+          if (!isTimeOut(error)) throw error
         })
       }
     },

@@ -5,34 +5,32 @@ import { test } from 'vitest'
 import { asStoreAway, RefusedWriteError, StoreAwayError } from './store-errors.ts'
 
 const manual = readFileSync(new URL('../../../../docs/operating.md', import.meta.url), 'utf8')
-/** Beyond all codes that concern the whole store. */
+/** Beyond all codes of MongoDB. */
 const MOST = 20_000
 
-test('an error means that MongoDB is away, or may be, if docs/operating.md lists its code', () => {
+test('MongoDB is away for certain after the errors that docs/operating.md lists, and after any other a probe decides', () => {
   const table = /^### Errors of MongoDB\n(.*?)^## /ms.exec(manual)?.[1] ?? ''
-  const rows = table.matchAll(/^\| ([^|]+) \| ([^|]+) \| [^|]+ \|$/gm)
-  const documented = Array.from(rows, ([, error = '', codes = '']) => ({
-    timedOut: error.includes('too slow'),
-    codes: Array.from(codes.matchAll(/\b\d+\b/g), ([code]) => Number(code)),
-  }))
-  const listed = (timedOut: boolean) =>
-    documented.flatMap((row) => (row.timedOut === timedOut ? row.codes : [])).toSorted((one, other) => one - other)
-  const known = (timedOut: boolean) =>
-    Array.from({ length: MOST }, (_, code) => code).filter((code) => {
-      const error = asStoreAway(new MongoServerError({ code }))
-      return error instanceof StoreAwayError && error.timedOut === timedOut
-    })
-  assert.notEqual(listed(false).length, 0)
-  assert.deepEqual(known(false), listed(false))
-  assert.notEqual(listed(true).length, 0)
-  assert.deepEqual(known(true), listed(true))
+  const [, row = ''] = /^\|[^|]+\|([^|]+)\| puts? jobs back/m.exec(table) ?? []
+  const documented = Array.from(row.matchAll(/\b\d+\b/g), ([code]) => Number(code))
+  const errors = Array.from({ length: MOST }, (_, code) => asStoreAway(new MongoServerError({ code })))
+  assert(errors.every((error) => error instanceof StoreAwayError))
+  const certain = errors.flatMap(({ isCertain }, code) => (isCertain ? [code] : []))
+  assert.notEqual(certain.length, 0)
+  assert.deepEqual(certain, documented)
+})
+
+test('a write that is refused by a code that no document causes is no word on the document', () => {
+  const refusal = (code: number) => asStoreAway(new RefusedWriteError({ code, errmsg: 'no' }, 'quotes', 'id-1'))
+  assert(refusal(121) instanceof RefusedWriteError)
+  const unknown = refusal(50_463_173)
+  assert(unknown instanceof StoreAwayError && !unknown.isCertain)
 })
 
 test('a refused write names its document and the rule once, with long texts cut and the rest whole', () => {
   const reasonOf = (text: string) => {
     const details = { operatorName: '$not', specifiedAs: { text: { $regex: '^no' } }, consideredValue: text }
     const error = { code: 121, errmsg: 'refused', errInfo: { failingDocumentId: 'id-1', details } }
-    return new RefusedWriteError(error, 'quotes', ['id-1']).message
+    return new RefusedWriteError(error, 'quotes', 'id-1').message
   }
   const expected = (text: string) =>
     'refused (code 121 DocumentValidationFailure, collection quotes, _id "id-1", errInfo {"details":' +

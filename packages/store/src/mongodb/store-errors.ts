@@ -9,45 +9,38 @@ import {
 } from 'mongodb'
 import type { StoreRequest } from '../documents.ts'
 import { sourceIdIn, sourceIdOf } from '../ids.ts'
+import { StoreLayoutError } from './layout.ts'
 
-/** MongoDB can't be reached or can't commit. The request is not at fault: try it again later. */
+/**
+ * A command as a whole failed, and its outcome is unknown. MongoDB may be away or unable to commit, or the command alone
+ * may be too much for it: a probe decides. The error is no word on a document of the command.
+ */
 export class StoreAwayError extends Error {
-  /** The command took too long: MongoDB may be away, or this command alone may be too much. */
-  readonly timedOut: boolean
+  /** MongoDB is away although a probe may succeed. */
+  readonly isCertain: boolean
 
-  constructor(cause: unknown, timedOut: boolean) {
-    super(`MongoDB is away: ${cause instanceof Error ? cause.message : cause}`, { cause })
+  constructor(cause: unknown, isCertain: boolean) {
+    const reason = cause instanceof Error ? cause.message : cause
+    super(cause instanceof StoreLayoutError ? cause.message : `MongoDB is away: ${reason}`, { cause })
     this.name = 'StoreAwayError'
-    this.timedOut = timedOut
+    this.isCertain = isCertain
   }
 }
 
-/** Codes of errors that concern the whole store, from MongoDB's `error_codes.yml`; 8000 is Atlas's. */
-const AWAY_CODES = new Set([
-  // The server can't be reached by a router, is not the primary, starts or stops.
-  ...[6, 7, 89, 91, 94, 133, 189, 355, 384, 9001, 10_058, 10_107, 11_600, 11_602, 13_435, 13_436],
-  // A router did not keep up with the shards: StaleEpoch, StaleDbVersion, StaleConfig.
-  ...[150, 249, 13_388],
-  // No majority confirms writes, or none has confirmed any yet.
-  ...[64, 75, 79, 100, 134],
-  // This user may not write: Unauthorized, AuthenticationFailed, ReauthenticationRequired.
-  ...[13, 18, 391],
-  // Nobody may write: UserWritesBlocked (read-only), AtlasError (over quota).
-  ...[371, 8_000],
-  // The disk is full or broken: OutOfDiskSpace, FileNotOpen, FileStreamFailed, LogWriteFailed, TooManyFilesOpen.
-  ...[14_031, 38, 39, 42, 264],
-  // The server is overloaded (SystemOverloadedError, ResourceExhausted, no connection from a pool).
-  ...[402, 407, 433, 449, 450, 462],
-])
+/**
+ * Codes of errors that a probe does not meet, from MongoDB's `error_codes.yml`: Unauthorized (a user may write one
+ * collection and not another), and those of an overload, which a single small write passes (ResourceExhausted,
+ * IngressRequestRateLimitExceeded, no connection from a pool).
+ */
+const CERTAIN_CODES = new Set([13, 402, 407, 433, 449, 450, 462])
 
-/** The server is slow, or the command is too large: lock and time limits, TemporarilyUnavailable. */
-const TIMED_OUT_CODES = new Set([24, 50, 202, 262, 365])
+const CERTAIN_NAMES = new Set(['MongoNotConnectedError', 'MongoServerClosedError', 'MongoTopologyClosedError'])
 
-const AWAY_NAMES = new Set(['MongoNotConnectedError', 'MongoServerClosedError', 'MongoTopologyClosedError'])
-
-const AWAY_LABELS = ['RetryableWriteError', 'SystemOverloadedError']
+const CERTAIN_LABELS = ['RetryableWriteError', 'SystemOverloadedError']
 
 const DUPLICATE_KEY = 11_000
+/** Another command locks a document of this one. Engines that lock documents answer it to end a deadlock. */
+const WRITE_CONFLICT = 112
 
 interface WriteError {
   index: number
@@ -56,7 +49,7 @@ interface WriteError {
   errInfo?: Document
 }
 
-/** Names of codes with which MongoDB refuses a document: write errors have the code only. */
+/** The codes with which MongoDB refuses a document, and their names: write errors have the code only. */
 const CODE_NAMES: Readonly<Record<number, string>> = {
   2: 'BadValue',
   14: 'TypeMismatch',
@@ -75,59 +68,72 @@ const MAX_ERR_TEXT = 100
 const cutText = (name: string, value: unknown) =>
   name === 'failingDocumentId' ? undefined : typeof value === 'string' ? value.slice(0, MAX_ERR_TEXT) : value
 
-/** MongoDB refused writes. The message names code, collection, document, and the rule if MongoDB says it, of one. */
+/** MongoDB refused a write. The message names code, collection, document, and the rule if MongoDB says it. */
 export class RefusedWriteError extends MongoServerError {
-  /** The sources of all documents that the command could not write. */
-  readonly sources: ReadonlySet<string>
+  /** One error for each source of which the command could not write a document. */
+  sources: ReadonlyMap<string, RefusedWriteError>
 
-  /** @param ids the `_id` of the write that the message names, then those of all refused ones. */
-  constructor({ code, errmsg, errInfo }: Omit<WriteError, 'index'>, collection: string, [id = '', ...all]: string[]) {
+  constructor({ code, errmsg, errInfo }: Omit<WriteError, 'index'>, collection: string, id: string) {
     const name = CODE_NAMES[code]
     const about = `code ${code}${name === undefined ? '' : ` ${name}`}, collection ${collection}, _id ${JSON.stringify(id)}`
     const info = errInfo === undefined ? '' : `, errInfo ${JSON.stringify(errInfo, cutText).slice(0, MAX_ERR_INFO)}`
     super({ code, errmsg: `${errmsg} (${about}${info})` })
-    this.sources = new Set(all.map(sourceIdIn))
+    this.sources = new Map([[sourceIdIn(id), this]])
   }
 }
 
 /**
- * Returns the positions of inserts that were refused as duplicates.
+ * Returns the positions of the writes that were refused because of another process's write: as duplicates, or because
+ * both locked a document.
  *
- * @param idAt returns the `_id` of the write at a position.
- * @throws {MongoServerError} if a write was refused otherwise.
+ * @param idsOf the `_id`s of all writes of the command.
+ * @throws {RefusedWriteError} if writes were refused otherwise. The error is that of one write, and has those of all.
  */
-export function duplicatesIn(
-  errors: readonly WriteError[],
-  collection: string,
-  idAt: (at: number) => string,
-): number[] {
-  const others = errors.filter(({ code }) => code !== DUPLICATE_KEY)
-  const worst = others.find(({ code }) => AWAY_CODES.has(code)) ?? others[0]
-  if (worst !== undefined) {
-    const ids = [worst, ...others].map(({ index }) => idAt(index))
-    throw new RefusedWriteError(worst, collection, ids)
-  }
-  return errors.map(({ index }) => index)
+export function refusedIn(errors: readonly WriteError[], collection: string, idsOf: readonly string[]): number[] {
+  const others = errors.filter(({ code }) => code !== DUPLICATE_KEY && code !== WRITE_CONFLICT)
+  const refusals = others.map((error) => new RefusedWriteError(error, collection, idsOf[error.index] ?? ''))
+  const worst = refusals.find(({ code }) => !concernsDocument(Number(code))) ?? refusals[0]
+  if (worst === undefined) return errors.map(({ index }) => index)
+  // Of several errors of a source, the first one stays.
+  worst.sources = new Map(refusals.toReversed().flatMap(({ sources }) => [...sources]))
+  throw worst
 }
 
-/** Returns whether MongoDB refused a document of this request's thread, as far as the error says. */
-export function isRefused(error: unknown, { tenant, thread }: StoreRequest): boolean {
-  return error instanceof RefusedWriteError && error.sources.has(sourceIdOf(tenant, thread.source))
+/** Returns whether a whole command failed because it met another one at a document. Some of its writes may have taken effect. */
+export function isConflict(error: unknown): boolean {
+  return codeOf(error) === WRITE_CONFLICT
 }
 
-/** Returns a `StoreAwayError` if the error concerns the whole store or may do so, else the error itself. */
+/** Returns why MongoDB refused a document of this request's thread, as far as the error says. */
+export function refusalOf(error: unknown, { tenant, thread }: StoreRequest): Error | undefined {
+  const refusal = error instanceof StoreAwayError ? error.cause : error
+  return refusal instanceof RefusedWriteError ? refusal.sources.get(sourceIdOf(tenant, thread.source)) : undefined
+}
+
+/** Returns a `StoreAwayError` if the error is MongoDB's or of its connection, and does not concern a document; else the error. */
 export function asStoreAway(error: unknown): unknown {
-  const isTimeOut = error instanceof MongoNetworkTimeoutError || TIMED_OUT_CODES.has(codeOf(error))
-  return isTimeOut || isAway(error) ? new StoreAwayError(error, isTimeOut) : error
+  if (error instanceof RefusedWriteError && concernsDocument(codeOf(error))) return error
+  // Jobs wait for a release that knows the layout.
+  if (error instanceof StoreLayoutError) return new StoreAwayError(error, true)
+  // While a command waits for a full socket, the driver (7.9) throws the socket's own error.
+  const isOfSocket = error instanceof Error && 'syscall' in error
+  return isOfSocket || error instanceof MongoError ? new StoreAwayError(error, isOfSocket || isCertain(error)) : error
 }
 
-function isAway(error: unknown): boolean {
-  if (AWAY_CODES.has(codeOf(error))) return true
-  // While a command waits for a full socket, the driver (7.9) throws the socket's own error.
-  if (error instanceof Error && 'syscall' in error) return true
-  if (!(error instanceof MongoError)) return false
+/** Returns whether a command took too long, by the connection's limit or by the command's own. */
+export function isTimeOut(error: unknown): boolean {
+  return error instanceof StoreAwayError || error instanceof MongoNetworkTimeoutError
+}
+
+function concernsDocument(code: number): boolean {
+  return code in CODE_NAMES
+}
+
+function isCertain(error: unknown): boolean {
+  if (!(error instanceof MongoError) || error instanceof MongoNetworkTimeoutError) return false
   if (error instanceof MongoNetworkError || error instanceof MongoServerSelectionError) return true
-  return AWAY_NAMES.has(error.name) || AWAY_LABELS.some((label) => error.hasErrorLabel(label))
+  if (CERTAIN_NAMES.has(error.name) || CERTAIN_CODES.has(codeOf(error))) return true
+  return CERTAIN_LABELS.some((label) => error.hasErrorLabel(label))
 }
 
 /** The driver throws a write concern error as a `MongoServerError`, even though the write may have taken effect. */

@@ -44,7 +44,7 @@ export async function repairSources(
   for await (const page of commands.scanSources()) {
     for (const some of chunksOf(page, SOURCES_AT_ONCE)) {
       findings.checked += some.length
-      busy.push(...(await checkSome(deps, some, (token) => !isStale(runtime, token), findings)))
+      busy.push(...(await checkSome(deps, some, (token) => !isStale(runtime, token), findings, 'areNeighbours')))
       onProgress?.(findings.checked, busy.length)
     }
   }
@@ -66,13 +66,17 @@ async function checkSome(
   some: readonly SourceTotals[],
   isAlive: (token: WriterToken) => boolean,
   findings: Findings,
+  areNeighbours?: 'areNeighbours',
 ): Promise<string[]> {
   const watermarks = createWatermarks(commands)
   await watermarks.read(some.flatMap(({ meta }) => meta.tokens ?? []))
   const open = some.map(watermarks.withoutSettledTokens)
   const isInUse = ({ meta }: SourceTotals) => meta.tokens?.some(isAlive) === true
   const notInUse = open.filter((source) => !isInUse(source))
-  const found = await commands.sumQuotes(notInUse.map(({ _id }) => _id))
+  const found = await commands.sumQuotes(
+    notInUse.map(({ _id }) => _id),
+    areNeighbours,
+  )
   const sums = new Map(found.map(({ _id, ...sum }) => [_id, sum]))
   const compared = notInUse.map((source) => findingOf(source, sums.get(source._id) ?? NO_QUOTES))
   const suspects = compared.filter((finding) => !agrees(finding) || finding.openUntil !== undefined)

@@ -44,7 +44,10 @@ export function planMarks(
   return { stored, document: { ...stored, meta: { ...stored.meta, ...marks } }, u: { $set } }
 }
 
-/** Sends updates in one command, and returns the ids of the documents that do not have the new version afterwards. */
+/**
+ * Sends updates, in the order of their ids, and returns the ids of the documents that do not have the new version
+ * afterwards. A joined update is a command of its own: it locks the documents in this order, too.
+ */
 export async function sendUpdates(
   commands: StoreCommands,
   name: 'sources' | 'quotes',
@@ -54,7 +57,11 @@ export async function sendUpdates(
   const updates = writes.map(({ stored, document, u = document }) => {
     return { q: { _id: document._id, 'meta.version': stored?.meta.version }, u }
   })
-  const { n } = await commands.update(name, joinUpdates(updates))
+  const joined = joinUpdates(updates)
+  const single = joined.filter(({ multi }) => !multi)
+  let n = 0
+  for (const some of [single, ...joined.filter(({ multi }) => multi).map((one) => [one])])
+    if (some.length > 0) n += (await commands.update(name, some)).n
   if (n === updates.length) return []
   const ids = writes.map(({ document }) => document._id)
   const versions = await commands.findVersions(name, ids)

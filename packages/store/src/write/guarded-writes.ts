@@ -3,6 +3,7 @@
 import type { Document, ObjectId } from 'mongodb'
 import { CHARACTERS_PER_COMMAND, sendInChunks } from '../chunks.ts'
 import type { GuardedWrite, OpenThread, QuoteDraft, ThreadRound, WriterBatch, WriterToken } from '../documents.ts'
+import { compareIds } from '../ids.ts'
 import type { QuoteTotals, Runtime, StoreCommands } from '../mongodb/commands.ts'
 import { planStored, sendUpdates } from './guarded-updates.ts'
 import { isMine, WRITE_WITHIN_MS } from './tokens.ts'
@@ -96,7 +97,8 @@ export async function writeQuotes(
 
 /**
  * Sends all writes, inserts first, and returns the ids of the refused ones. Each write must set `meta.version` to
- * `version`, which no other write sets.
+ * `version`, which no other write sets. Each command has its writes in the order of their ids: some engines lock each
+ * document that a command writes until the command ends, and two commands that lock in one order never deadlock.
  *
  * @param checkTime is called before each command and throws if it is too late to write.
  */
@@ -121,13 +123,14 @@ export async function writeGuarded(
       await sendInChunks(some, commands.writesPerCommand, charactersOf, sendSome)
     else if (some.length > 0) await sendSome(some)
   }
-  const inserts = writes.filter(({ stored }) => stored === undefined)
+  const inOrder = writes.toSorted((one, other) => compareIds(one.document, other.document))
+  const inserts = inOrder.filter(({ stored }) => stored === undefined)
   await send(inserts, async (some) => {
     const documents = some.map(({ document }) => document)
-    const { duplicates } = await commands.insert(name, documents)
-    return duplicates.map((at) => documents[at]?._id ?? '')
+    const { refused: positions } = await commands.insert(name, documents)
+    return positions.map((at) => documents[at]?._id ?? '')
   })
-  const updates = writes.filter(({ stored }) => stored !== undefined)
+  const updates = inOrder.filter(({ stored }) => stored !== undefined)
   await send(updates, (some) => sendUpdates(commands, name, some, version))
   return refused
 }

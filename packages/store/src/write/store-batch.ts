@@ -23,7 +23,7 @@ export type BatchStore = ReturnType<typeof createBatchStore>
 export function createBatchStore(commands: StoreCommands, runtime: Runtime = processRuntime) {
   const sumDeps = { commands, runtime, watermarks: createWatermarks(commands), isExcluded: createIsExcluded(runtime) }
   const deps = { ...sumDeps, writer: createWriter(sumDeps), slices: createSlices(SLICE_MS, runtime.monotonic) }
-  let isIndexed = false
+  let isPrepared = false
   // Imports tend to be all new or all known. So a batch after an all-new one is not read first: if a thread is stored
   // after all, its insert is refused, and the next round reads it.
   let wereNew = false
@@ -39,8 +39,8 @@ export function createBatchStore(commands: StoreCommands, runtime: Runtime = pro
      */
     async store(requests: readonly StoreRequest[], onLastWrite = () => {}): Promise<Map<string, StoredAnswer>> {
       try {
-        if (!isIndexed) await commands.createIndexes()
-        isIndexed = true
+        if (!isPrepared) await commands.prepare()
+        isPrepared = true
         const works = groupByThread(requests)
         const read =
           wereNew && !works.some(({ readsMajority }) => readsMajority)

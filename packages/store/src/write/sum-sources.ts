@@ -4,7 +4,7 @@
 import type { ObjectId } from 'mongodb'
 import { chunksOf } from '../chunks.ts'
 import type { GuardedWrite, OpenThread, SourceDocument, StoreRequest, WriterToken } from '../documents.ts'
-import { sourceIdOf } from '../ids.ts'
+import { compareIds, sourceIdOf } from '../ids.ts'
 import type { QuoteTotals, StoreCommands } from '../mongodb/commands.ts'
 import { asStoreAway } from '../mongodb/store-errors.ts'
 import { planMarks } from './guarded-updates.ts'
@@ -163,7 +163,8 @@ function renew(
     await runtime.delay(RENEW_MS)
     if (isDone) return
     const excludes = runtime.newId()
-    const statements = reserved().map(({ _id, meta: { version, tokens = [] } }) => {
+    const inOrder = reserved().toSorted(compareIds)
+    const statements = inOrder.map(({ _id, meta: { version, tokens = [] } }) => {
       const renewed = tokens.map((token) => (isOwn(token) && token.excludes ? { ...token, excludes } : token))
       // The version stays: nothing that a guard protects has changed.
       return { q: { _id, 'meta.version': version }, u: { $set: { 'meta.tokens': renewed } } }

@@ -1,5 +1,7 @@
 // The file of rejected records: each with its reason, as NDJSON that can be fixed and imported.
-import { appendFile, rename, stat, truncate } from 'node:fs/promises'
+import { createWriteStream } from 'node:fs'
+import { rename, stat, truncate } from 'node:fs/promises'
+import { pipeline } from 'node:stream/promises'
 import type { RejectedRecord } from './ledger.ts'
 
 /** `NAME.rejected.ndjson`, an older file of that name, and `NAME.rejected-2.ndjson` of the next import. */
@@ -35,7 +37,7 @@ export type RejectedFile = ReturnType<typeof createRejectedFile>
  * @param keptBytes of the file for which the checkpoint of an interrupted run vouches. The rest is cut off.
  */
 export function createRejectedFile(path: string, keptBytes: number) {
-  let lines: string[] = []
+  let records: RejectedRecord[] = []
   let bytes = keptBytes
   let isPrepared = false
 
@@ -50,31 +52,47 @@ export function createRejectedFile(path: string, keptBytes: number) {
   return {
     path,
     add(record: RejectedRecord) {
-      lines.push(lineOf(record))
+      records.push(record)
     },
     /** Writes what was added. Returns the size of the file. */
     async flush() {
-      const text = lines.join('')
-      lines = []
-      if (text === '') return bytes
+      const added = records.reverse()
+      records = []
+      if (added.length === 0) return bytes
       if (!isPrepared) await prepare()
       isPrepared = true
       // The checkpoint that counts these records must not outlive them.
-      await appendFile(path, text, { flush: true })
-      bytes += Buffer.byteLength(text)
+      const file = createWriteStream(path, { flags: 'a', flush: true })
+      await pipeline(linesOf(added), file)
+      bytes += file.bytesWritten
       return bytes
     },
   }
 }
 
-/** A record that nests too deep to be written is left out: its place says where the record is. */
+/**
+ * Yields the lines of records, the last record first, and releases each: records of one file share its header or its
+ * channel in memory, and their lines do not.
+ */
+function* linesOf(records: RejectedRecord[]): Generator<string> {
+  for (let record = records.pop(); record !== undefined; record = records.pop()) yield lineOf(record)
+}
+
+/** Each rejected record of a file repeats the context, so its length multiplies. */
+const LONGEST_CONTEXT = 64 * 1024
+
+/**
+ * A record that nests too deep to be written, or whose context is longer than the bound, is left out: its place says
+ * where the record is.
+ */
 function lineOf({ reason, place, format, context, idPrefix, record }: RejectedRecord): string {
   try {
-    return `${JSON.stringify({ reason, format, ...place, idPrefix, context, record })}\n`
+    const isTooLong = (JSON.stringify(context)?.length ?? 0) > LONGEST_CONTEXT
+    if (!isTooLong) return `${JSON.stringify({ reason, format, ...place, idPrefix, context, record })}\n`
   } catch (error) {
     if (!(error instanceof RangeError)) throw error
-    return `${JSON.stringify({ reason, ...place })}\n`
   }
+  return `${JSON.stringify({ reason, ...place })}\n`
 }
 
 export function unlessMissing(error: unknown): undefined {

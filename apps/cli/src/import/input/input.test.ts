@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { Readable } from 'node:stream'
@@ -180,6 +181,22 @@ test('what cannot be read is named, and why', async (t) => {
       (error) => error instanceof UserError && message.test(error.message),
     )
   }
+})
+
+test('of a folder only regular files are read, and what else is in it is counted', { timeout: 5_000 }, async (t) => {
+  const folder = await folderOf(t, { 'a.json': 'a', 'b/c.json': 'c' })
+  execFileSync('mkfifo', [join(folder, 'b', 'pipe.json'), join(folder, 'named')])
+  await symlink('/dev/zero', join(folder, 'zero.json'))
+  await symlink('/', join(folder, 'root'))
+  await symlink(join(folder, 'a.json'), join(folder, 'z.json'))
+  assert.deepEqual((await readSets([folder])).sets, [{ 'a.json': 'a', 'b/c.json': 'c', 'z.json': 'a' }])
+  using input = await openInput([folder], deps)
+  const reason = 'pipes, devices, sockets and links to folders, which are not read'
+  assert.deepEqual(
+    input.notOpened,
+    ['b/pipe.json', 'named', 'root', 'zero.json'].map((path) => ({ kind: 'skipped', reason, place: { path } })),
+  )
+  await assert.rejects(readSets([join(folder, 'named')]), /named is no regular file. Pipe it to standard input/)
 })
 
 test('the fingerprint changes with the files of the input', async (t) => {

@@ -3,7 +3,7 @@ import { createReadStream } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
 import { basename, join, resolve } from 'node:path'
 import { Readable } from 'node:stream'
-import type { InputFile } from '@sluice/formats'
+import { type InputFile, type Noted, skipped } from '@sluice/formats'
 import { UserError } from '../../errors.ts'
 import { REJECTED_NAME } from '../account/rejected-file.ts'
 import type { Done, RawFile, Reading } from './read-counted.ts'
@@ -39,7 +39,7 @@ export async function openInput(
   const reading: Reading = { progress, ...how }
   const single: InputSet = { name: names.find((name) => name !== STDIN) ?? STDIN_NAME, files: [] }
   const sets: InputSet[] = []
-  const archives: string[] = []
+  const notOpened: Noted[] = []
   const fingerprint: unknown[] = []
 
   function asInput(raw: RawFile): InputFile {
@@ -55,7 +55,8 @@ export async function openInput(
   function addSet(name: string, raw: readonly RawFile[]): void {
     if (raw.length === 0) throw new UserError(`${name} holds no file.`)
     const readable = raw.filter(({ path }) => !ARCHIVE.test(path))
-    if (readable.length > 0) for (const { path } of raw) if (ARCHIVE.test(path)) archives.push(path)
+    if (readable.length > 0)
+      for (const { path } of raw) if (ARCHIVE.test(path)) notOpened.push(skipped(ARCHIVES, { path }))
     sets.push({ name, files: (readable.length > 0 ? readable : raw).map(asInput) })
   }
 
@@ -64,9 +65,15 @@ export async function openInput(
     const facts = await stat(name)
     fingerprint.push([resolve(name), facts.size, facts.mtimeMs])
     if (facts.isDirectory()) {
-      const raw = await filesIn(name)
-      fingerprint.push(raw.map(({ path, bytes, changedAt }) => [path, bytes, changedAt]))
-      addSet(name, raw)
+      const { files, others } = await filesIn(name)
+      fingerprint.push(
+        files.map(({ path, bytes, changedAt }) => [path, bytes, changedAt]),
+        others,
+      )
+      notOpened.push(...others.map((path) => skipped(IRREGULAR, { path })))
+      addSet(name, files)
+    } else if (!facts.isFile()) {
+      throw new UserError(`${name} is no regular file. Pipe it to standard input, and name - instead.`)
     } else if (/\.zip$/i.test(name)) {
       const zip = await openZip(name)
       opened.defer(zip.close)
@@ -83,13 +90,17 @@ export async function openInput(
   const kept = opened.move()
   return {
     sets,
-    /** The paths of archives beside files that can be read. They are not opened. */
-    archives,
+    /** What folders and archives have beside files that can be read. */
+    notOpened,
     progress,
     fingerprint: names.includes(STDIN) ? undefined : fingerprint,
     [Symbol.dispose]: () => kept.dispose(),
   }
 }
+
+const ARCHIVES = 'archives that were not opened (unpack each, and import it by itself)'
+/** Opening a pipe waits for its writer, and nothing can end that wait; some devices have no end. */
+const IRREGULAR = 'pipes, devices, sockets and links to folders, which are not read'
 
 const ARCHIVE = /\.(zip|tgz|tar|tar\.gz|tar\.zst)$/i
 
@@ -100,20 +111,26 @@ function isWanted(path: string): boolean {
   return !path.split('/').some((name) => UNWANTED.test(name) || REJECTED_NAME.test(name))
 }
 
-async function filesIn(folder: string, parent = ''): Promise<(RawFile & { changedAt: number })[]> {
+type FolderFile = RawFile & { changedAt: number }
+
+/** Finds the regular files in a folder, and the paths of what is neither a regular file nor a folder. */
+async function filesIn(folder: string, parent = ''): Promise<{ files: FolderFile[]; others: string[] }> {
   const entries = await readdir(join(folder, parent), { withFileTypes: true })
-  const found: (RawFile & { changedAt: number })[] = []
+  const found = { files: [] as FolderFile[], others: [] as string[] }
   // A resumed import relies on an order that is the same on each machine.
   for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
     const path = parent === '' ? entry.name : `${parent}/${entry.name}`
     if (!isWanted(path)) continue
     if (entry.isDirectory()) {
-      found.push(...(await filesIn(folder, path)))
+      const { files, others } = await filesIn(folder, path)
+      found.files.push(...files)
+      found.others.push(...others)
       continue
     }
     const file = join(folder, path)
-    const { size, mtimeMs } = await stat(file)
-    found.push({ path, bytes: size, changedAt: mtimeMs, open: () => createReadStream(file) })
+    const facts = await stat(file)
+    if (!facts.isFile()) found.others.push(path)
+    else found.files.push({ path, bytes: facts.size, changedAt: facts.mtimeMs, open: () => createReadStream(file) })
   }
   return found
 }

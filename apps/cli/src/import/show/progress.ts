@@ -1,5 +1,5 @@
 // Shows how far an import is: a bar on a terminal, else a line every few seconds, or JSON lines.
-import { count, describeSeconds } from '../../terminal.ts'
+import { count, describeSeconds, printable } from '../../terminal.ts'
 import { type Tally, threadsIn } from '../account/ledger.ts'
 import type { Done } from '../input/read-counted.ts'
 
@@ -44,7 +44,7 @@ export function showProgress({ style, state, stderr, print }: ProgressOptions) {
   return {
     /** Prints a line for people without disturbing the bar. */
     say(line: string) {
-      stderr.write(`${style === 'bar' ? CLEAR_LINE : ''}${line}\n`)
+      stderr.write(`${style === 'bar' ? CLEAR_LINE : ''}${printable(line)}\n`)
     },
     [Symbol.dispose]() {
       clearInterval(timer)

@@ -1,0 +1,40 @@
+// Bounds the answers of an API in time and size, and checks their form: the command line trusts no server.
+import { createParser } from '@sluice/contract'
+import { UserError } from './errors.ts'
+
+/** A page with a large filter may take a while. */
+const ANSWER_MS = 30_000
+/** The bodies of all answers together. A command keeps what it shows in memory. */
+const MOST_BYTES = 256 * 2 ** 20
+
+/** Makes a `fetch` whose answers fail after `mostMs` each, and beyond `mostBytes` together. */
+export function createBoundedFetch(mostMs = ANSWER_MS, mostBytes = MOST_BYTES): typeof fetch {
+  let left = mostBytes
+  return async (input, init) => {
+    const signals = [AbortSignal.timeout(mostMs), ...(init?.signal ? [init.signal] : [])]
+    const { body, ...response } = await open(input, { ...init, signal: AbortSignal.any(signals) })
+    const bounded = new TransformStream<Uint8Array, Uint8Array>({
+      transform(chunk, controller) {
+        left -= chunk.length
+        if (left < 0) controller.error(new Error(`its answers have more than ${mostBytes} bytes`))
+        else controller.enqueue(chunk)
+      },
+    })
+    return new Response(body?.pipeThrough(bounded) ?? null, response)
+  }
+}
+
+async function open(...args: Parameters<typeof fetch>) {
+  const { body, status, statusText, headers } = await fetch(...args)
+  return { body, status, statusText, headers }
+}
+
+/** Makes a check of answers by a schema of the contract. It throws UserError. */
+export function createAnswerCheck<Answer>(schema: Parameters<typeof createParser>[0]): (answer: unknown) => Answer {
+  const parse = createParser<Answer>(schema)
+  return (answer) => {
+    const parsed = parse(answer)
+    if (parsed.ok) return parsed.value
+    throw new UserError(`The answer is not one of this version of Sluice: see its "${parsed.errors[0]?.pointer}".`)
+  }
+}

@@ -1,0 +1,38 @@
+// Brings the sources of a job into agreement with their quotes before the job fails for good.
+import { setTimeout as delay } from 'node:timers/promises'
+import { type Away, asError, type FetchedJob } from '@sluice/queue'
+import type { BatchStore } from '@sluice/store'
+import { isStoreAway, type ProbeStore } from './store-away.ts'
+import { requestsOf } from './worker.ts'
+
+interface FinalFailureDeps {
+  recountRequests: BatchStore['recountRequests']
+  probeStore: ProbeStore
+  putBack: (job: FetchedJob, reason: string) => Away
+}
+
+/** The tries of a recount while the store commits writes, and the pause between two. */
+const TRIES = 3
+const AGAIN_MS = 500
+
+/**
+ * Makes the function that recounts the sources of a job. It puts the job back if the store is away.
+ *
+ * Its function throws if the recount fails while the store commits writes. The tokens of the job then stay in its sources,
+ * and the next request or a repair sums their quotes.
+ */
+export function createBeforeFinalFailure({ recountRequests, probeStore, putBack }: FinalFailureDeps) {
+  return async (job: FetchedJob): Promise<Away | undefined> => {
+    const requests = requestsOf(job)
+    for (let tries = 1; ; tries++) {
+      try {
+        await recountRequests(requests)
+        return undefined
+      } catch (error) {
+        if (await isStoreAway(error, probeStore, requests)) return putBack(job, asError(error).message)
+        if (tries === TRIES) throw error
+        await delay(AGAIN_MS)
+      }
+    }
+  }
+}

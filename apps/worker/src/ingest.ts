@@ -1,0 +1,181 @@
+// Stores requests in batches. A request that may be at fault for a failure is kept apart from the batches of others.
+import { setTimeout as delay } from 'node:timers/promises'
+import { inSpan } from '@sluice/ops'
+import { type Away, asError, createGroupCommit, type Lane } from '@sluice/queue'
+import { type BatchStore, refusalOf, StoreAwayError, type StoredAnswer } from '@sluice/store'
+import { type BatchSize, chooseBatch, type IngestRequest } from './choose-batch.ts'
+import type { WorkerMetrics } from './metrics.ts'
+import { isStoreAway, type ProbeStore } from './store-away.ts'
+
+/** A request was stored or can't be stored, or the store is away and the request's outcome is unknown. */
+export type Ingested = { answer: StoredAnswer } | { error: Error } | LostStore
+type LostStore = Away & { reason: string }
+
+/**
+ * `excluded`: another process is summing the request's thread, so the request was not stored. `apart`: the request's
+ * batch failed, and the request must be tried again: see `IngestRequest`.
+ */
+type Tried = Ingested | { excluded: true } | { apart: number }
+
+interface IngestDeps {
+  storeBatch: BatchStore['store']
+  bounds: BatchSize
+  probeStore: ProbeStore
+  metrics: Pick<WorkerMetrics, 'batchSize' | 'batchTime'>
+}
+
+/** A request whose thread another process is summing is tried again after one to two times this pause. */
+const EXCLUDED_MS = 20
+
+/**
+ * The pause after the last write of a batch of more than one request: this share of the time that the batch took until
+ * then, so that it follows the load and the speed of the store. A single caller never waits for it.
+ */
+const PAUSE_SHARE = 0.75
+const MAX_PAUSE_MS = 12
+
+/**
+ * The most requests of a batch that is tried again. A thread that was written in part costs several times as much as a new
+ * one: in one batch of 380, they made other callers wait for half a second.
+ */
+const MAX_APART = 50
+
+/** A request that needs more than this share of a batch is stored beside the batches: no other one waits for it. */
+const LARGE_SHARE = 1 / 8
+
+/**
+ * A batch that runs for this time is stuck: a batch that writes quotes ends 30 s after it opened its sources + 10 s for
+ * its last command. After two minutes, other workers count the batch as dead.
+ */
+const STUCK_MS = 120_000
+
+/** Makes a store of requests that gathers them in batches. */
+export function createIngest({ storeBatch, bounds, probeStore, metrics }: IngestDeps) {
+  /** The batches in progress, oldest first, with the times when they began. */
+  const running = new Map<readonly IngestRequest[], number>()
+  /** The ids of requests that are not written yet. */
+  const unwritten = { interactive: new Set<string>(), bulk: new Set<string>() }
+  let laneWritten = Promise.withResolvers<void>()
+  const pauseEnds = { interactive: 0, bulk: 0 }
+  /** The store was found to be away, and no request has arrived since: the others need not find it out, too. */
+  let lost: LostStore | undefined
+
+  function noteWritten({ lane, id }: IngestRequest): void {
+    unwritten[lane].delete(id)
+    if (unwritten[lane].size > 0) return
+    laneWritten.resolve()
+    laneWritten = Promise.withResolvers()
+  }
+
+  /**
+   * Makes a series of batches, one after the other.
+   *
+   * @param onLastWrite is called in each round when the first command with quotes was sent or, if sources were reserved,
+   *   the commit.
+   */
+  function createBatches(onLastWrite: (batch: IngestRequest[]) => void): (request: IngestRequest) => Promise<Tried> {
+    async function storeOrSettle(batch: IngestRequest[]): Promise<Tried[]> {
+      const away = lost
+      if (away !== undefined) return batch.map(() => away)
+      const began = performance.now()
+      running.set(batch, began)
+      // Several jobs share a batch, so it belongs to no trace of theirs.
+      const links = [...new Set(batch.flatMap(({ trace }) => trace ?? []))]
+      const options = { links, attributes: { 'sluice.requests': batch.length } }
+      try {
+        const storing = () => storeBatch(batch, () => onLastWrite(batch))
+        const stored = links.length > 0 ? inSpan('store batch', undefined, options, storing) : storing()
+        const answers = await stored.finally(() => {
+          running.delete(batch)
+          metrics.batchSize.observe(batch.length)
+          metrics.batchTime.observe((performance.now() - began) / 1000)
+        })
+        return batch.map(({ id }) => {
+          const answer = answers.get(id)
+          return answer === undefined ? { excluded: true } : { answer }
+        })
+      } catch (error) {
+        return settleFailed(batch, error)
+      }
+    }
+
+    /**
+     * Returns what became of the requests of a batch that failed. Those that the store refused have failed. Each other one
+     * may have been written in part, or be at fault itself, so all of them are tried apart.
+     */
+    async function settleFailed(batch: IngestRequest[], error: unknown): Promise<Tried[]> {
+      if (await isStoreAway(error, probeStore, batch)) {
+        const away: LostStore = { away: true, reason: asError(error).message }
+        lost = away
+        return batch.map(() => away)
+      }
+      const [first] = batch
+      // After an error of a whole command, the store may have been away for a moment.
+      const isTriedAgain = error instanceof StoreAwayError && first?.apart === undefined
+      const reason = asError(error instanceof StoreAwayError ? error.cause : error)
+      if (batch.length === 1 && !isTriedAgain) return [{ error: reason }]
+      const refusals = batch.map((request) => refusalOf(error, request))
+      // Of several requests for a refused thread, only some may be at fault.
+      const isOnly = (refusal: Error) => refusals.indexOf(refusal) === refusals.lastIndexOf(refusal)
+      const apart = { apart: Math.min(Math.ceil(batch.length / 2), MAX_APART) }
+      return refusals.map((refusal) => (refusal !== undefined && isOnly(refusal) ? { error: refusal } : apart))
+    }
+
+    // A single request, which is the most frequent case, needs no choice.
+    return createGroupCommit(storeOrSettle, (gathered) => (gathered.length === 1 ? [0] : chooseBatch(gathered, bounds)))
+  }
+
+  const createSmall = (lane: Lane) =>
+    createBatches((batch) => {
+      const now = performance.now()
+      const took = now - (running.get(batch) ?? now)
+      pauseEnds[lane] = batch.length > 1 ? now + Math.min(took * PAUSE_SHARE, MAX_PAUSE_MS) : 0
+      batch.forEach(noteWritten)
+    })
+  const storeLarge = createBatches(() => {})
+  const storeSmall = { interactive: createSmall('interactive'), bulk: createSmall('bulk') }
+  const storeApart = { interactive: createBatches(() => {}), bulk: createBatches(() => {}) }
+
+  function store(request: IngestRequest): Promise<Tried> {
+    const { documents, characters, lane, id, apart } = request
+    if (apart !== undefined) return storeApart[lane](request)
+    const isLarge = documents > bounds.documents * LARGE_SHARE || characters > bounds.characters * LARGE_SHARE
+    if (isLarge) return storeLarge(request)
+    unwritten[lane].add(id)
+    return storeSmall[lane](request).finally(() => noteWritten(request))
+  }
+
+  return {
+    /** Stores a request together with others. Its error harms no other one. */
+    async ingest(request: IngestRequest): Promise<Ingested> {
+      lost = undefined
+      for (let next = request; ; ) {
+        const tried = await store(next)
+        if ('apart' in tried) next = { ...asRedelivered(request), ...tried }
+        else if ('excluded' in tried) await delay(EXCLUDED_MS * (1 + Math.random()))
+        else return tried
+      }
+    },
+    /**
+     * Resolves when jobs that are fetched from this lane now would soon be written. While a batch is being written, the
+     * next one gathers in the queue, where every worker can fetch it; it is fetched during the last write of the batch.
+     */
+    async ready(lane: Lane): Promise<void> {
+      while (unwritten[lane].size > 0) await laneWritten.promise
+      // A small batch costs as much as a large one, so under load each batch waits until some more jobs have arrived.
+      const ms = pauseEnds[lane] - performance.now()
+      if (ms > 0) await delay(ms)
+    },
+    /** Returns why the process must be restarted, if it must. */
+    findStuck(): string | undefined {
+      const [began = Number.POSITIVE_INFINITY] = running.values()
+      const ms = performance.now() - began
+      return ms < STUCK_MS ? undefined : `a batch has been running for ${Math.round(ms / 1000)} s`
+    },
+  }
+}
+
+/** A batch that failed may have written parts of each request. */
+function asRedelivered(request: IngestRequest): IngestRequest {
+  return { ...request, redelivered: true }
+}

@@ -1,0 +1,159 @@
+// Opens and closes the connections of a server, within bounds, and passes on their requests. It bounds the pipelined ones:
+// those that are sent before the answer to the one before.
+import type { RequestListener } from 'node:http'
+import type { Socket } from 'node:net'
+import { type ConnectionBounds, createUnreadCutter, cutAfter, SWEEP_MS } from './cut-connections.ts'
+import { type Feed, feedParser } from './feed-parser.ts'
+import { createTurns } from './turns.ts'
+
+interface Connection {
+  socket: Socket
+  feed: Feed
+  /** The requests that were answered without a pause of the caller between them. */
+  pipelined: number
+  /** When it became idle, or its head began to arrive, in monotonic ms. */
+  since: number
+  /** What it sent that is no request or body yet, in bytes. */
+  pending: number
+}
+
+/** The connections beyond the bound that get a 503. All others are cut at once. */
+const SURPLUS = 1_000
+/** How long a caller may read after it has ended its side. Most callers that half-close have hung up. */
+const LAST_READ_MS = 1_000
+/** How long a caller may still send, unread, after we have ended a connection. */
+const LAST_SENT_MS = 5_000
+/** The last of this number of pipelined requests closes its connection. */
+const PIPELINED = 16
+
+/** The most headers of a request. Node may drop the others silently, so a request with more is refused. */
+export const MAX_HEADERS = 100
+
+/**
+ * Keeps the open connections.
+ *
+ * @param listener gets the requests, one at a time of each connection.
+ * @param refuse answers with a problem, and closes the connection.
+ */
+export function boundConnections(
+  listener: RequestListener,
+  refuse: (socket: Socket, code: 'overloaded' | 'headers_too_large') => void,
+  { maxConnections, leastIdleMs, maxUnreadBytes, maxPendingBytes }: ConnectionBounds,
+) {
+  const open = new Map<Socket, Connection>()
+  /** Connections that have sent nothing since their last answer, and those whose head is arriving, the longest first. */
+  const idle = new Set<Connection>()
+  const arriving = new Set<Connection>()
+  const later = createTurns()
+  let pendingBytes = 0
+  const cutUnread = createUnreadCutter(maxUnreadBytes)
+  const sweeps = setInterval(() => cutUnread(open.keys()), SWEEP_MS).unref()
+  let lastRequestAt = Number.NEGATIVE_INFINITY
+  let isClosing = false
+
+  function onAnswered(connection: Connection): void {
+    connection.pipelined = 0
+    if (isClosing) return void connection.socket.destroySoon()
+    if (connection.socket.writable) becomeIdle(connection)
+  }
+
+  function becomeIdle(connection: Connection): void {
+    connection.since = performance.now()
+    idle.add(connection)
+  }
+
+  /** Ends a connection, but does not close it at once: a reset would destroy answers on their way. */
+  function closeSoon(socket: Socket): void {
+    const connection = open.get(socket)
+    if (connection === undefined) return void socket.destroy()
+    connection.feed.stop()
+    socket.end()
+    cutAfter(socket, LAST_SENT_MS)
+    becomeIdle(connection)
+  }
+
+  function forget(connection: Connection): void {
+    open.delete(connection.socket)
+    idle.delete(connection)
+    arriving.delete(connection)
+    pendingBytes -= connection.pending
+    connection.pending = 0
+  }
+
+  function cut(connection: Connection): void {
+    forget(connection)
+    connection.socket.destroy()
+  }
+
+  /** Cuts the connection that idles or sends its head longest, unless that is not long. Returns whether one was cut. */
+  function cutLongest(): boolean {
+    const [idles] = idle
+    const [arrives] = arriving
+    const longest = arrives === undefined || (idles !== undefined && idles.since < arrives.since) ? idles : arrives
+    if (longest === undefined || performance.now() - longest.since < leastIdleMs) return false
+    cut(longest)
+    return true
+  }
+
+  function onPending(connection: Connection, bytes: number): void {
+    if (!open.has(connection.socket)) return
+    pendingBytes += bytes - connection.pending
+    connection.pending = bytes
+    if (bytes > 0 && connection.feed.responseInProgress() === undefined && !arriving.has(connection)) {
+      idle.delete(connection)
+      connection.since = performance.now()
+      arriving.add(connection)
+    }
+    while (pendingBytes > maxPendingBytes) {
+      const [longest = connection] = arriving
+      cut(longest)
+      if (longest === connection) return
+    }
+  }
+
+  const serve: RequestListener = (request, response) => {
+    const { socket } = request
+    const connection = open.get(socket)
+    // The parser never gets a request while another one is in progress, if it agrees where that one ends.
+    if (connection === undefined || connection.feed.responseInProgress()) return void socket.destroy()
+    lastRequestAt = performance.now()
+    connection.feed.begin(response, () => onAnswered(connection))
+    idle.delete(connection)
+    arriving.delete(connection)
+    connection.pipelined += 1
+    if (connection.pipelined === PIPELINED) response.setHeader('connection', 'close')
+    if (request.rawHeaders.length > 2 * MAX_HEADERS) refuse(socket, 'headers_too_large')
+    else listener(request, response)
+  }
+
+  return {
+    serve,
+    closeSoon,
+    /** The number of open connections. */
+    size: () => open.size,
+    /** When the last request arrived, on the monotonic clock, in ms. */
+    lastRequestAt: () => lastRequestAt,
+    responseOn: (socket: Socket) => open.get(socket)?.feed.responseInProgress(),
+    add(socket: Socket): void {
+      if (open.size >= maxConnections + SURPLUS) return void socket.destroy()
+      const isSurplus = open.size >= maxConnections && !cutLongest()
+      const feed = feedParser(socket, later, (bytes) => onPending(connection, bytes))
+      const connection = { socket, feed, pipelined: 0, since: 0, pending: 0 }
+      open.set(socket, connection)
+      becomeIdle(connection)
+      // Node calls it after the last answer. If more was sent, closing would reset the connection, and with it answers
+      // on their way.
+      socket.destroySoon = () => closeSoon(socket)
+      socket.on('end', () => feed.responseInProgress() && cutAfter(socket, LAST_READ_MS))
+      socket.once('close', () => forget(connection))
+      if (isSurplus) refuse(socket, 'overloaded')
+    },
+    /** From now on a connection is closed when it has no request: Node closes idle ones only as the server closes. */
+    close(): void {
+      isClosing = true
+      clearInterval(sweeps)
+      // Node does not count a connection as idle before its first byte.
+      for (const { socket } of idle) if (socket.writable) socket.destroy()
+    },
+  }
+}

@@ -1,0 +1,69 @@
+// Cuts connections whose callers neither send nor read, and those with too much unread.
+import type { ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+
+/** The bounds of all connections of a server together, and of each. */
+export const BOUNDS = {
+  /**
+   * Beyond this number, the connection that waits longest for the rest of a head, or idles longest, is closed for a new
+   * one. If none does so for `leastIdleMs`, the new one gets one answer, a 503, and is closed.
+   */
+  maxConnections: 10_000,
+  /** A connection that idles for less is not closed for a new one, in ms: its caller may use it right now. */
+  leastIdleMs: 1_000,
+  /** The size of all answers that were written and not read, in bytes. Beyond it, callers that do not read are cut. */
+  maxUnreadBytes: 2 ** 28,
+  /**
+   * The size of all unfinished heads, trailers and pipelined requests, in bytes. Beyond it, the head that has been
+   * arriving longest is cut, or else a caller that pipelines or sends trailers.
+   */
+  maxPendingBytes: 2 ** 23,
+}
+
+export type ConnectionBounds = typeof BOUNDS
+
+/** Cuts a connection that is still open after this time, in ms. */
+export function cutAfter(socket: Socket, ms: number): void {
+  const timer = setTimeout(() => socket.destroy(), ms).unref()
+  socket.once('close', () => clearTimeout(timer))
+}
+
+/** Cuts a connection on which nothing moved for its time-out, unless its caller waits for the response in progress. */
+export function cutIfIdle(socket: Socket, response: ServerResponse | undefined): void {
+  if (response === undefined) return void socket.destroy()
+  const { complete, readableLength } = response.req
+  // If the body waits for us to read it, its sender is not idle.
+  const awaitsCaller = complete ? response.writableLength > 0 : readableLength === 0
+  if (awaitsCaller) socket.destroy()
+  else socket.setTimeout(socket.timeout ?? 0)
+}
+
+/**
+ * How often the callers that have something to read are looked at. One is stalled that reads less in that time than
+ * `READ_BYTES`, and less than it could.
+ */
+export const SWEEP_MS = 2_000
+const READ_BYTES = 64 * 1024
+
+/**
+ * Makes the function of a sweep. While the sum of unread bytes exceeds the bound, it cuts the connections of stalled
+ * callers, the largest first.
+ */
+export function createUnreadCutter(maxBytes: number): (connections: Iterable<Socket>) => void {
+  /** The bytes that each caller must have read by the next sweep, counted from the beginning of its connection. */
+  let targets = new WeakMap<Socket, number>()
+  const readBytes = (socket: Socket) => socket.bytesWritten - socket.writableLength
+  const isStalled = (socket: Socket) => readBytes(socket) < (targets.get(socket) ?? 0)
+  return (connections) => {
+    const unread = [...connections].filter(({ writableLength }) => writableLength > 0)
+    let bytes = unread.reduce((sum, { writableLength }) => sum + writableLength, 0)
+    for (const socket of unread.filter(isStalled).toSorted((a, b) => b.writableLength - a.writableLength)) {
+      if (bytes <= maxBytes) break
+      bytes -= socket.writableLength
+      socket.destroy()
+    }
+    targets = new WeakMap(
+      unread.map((socket) => [socket, readBytes(socket) + Math.min(READ_BYTES, socket.writableLength)]),
+    )
+  }
+}

@@ -1,0 +1,156 @@
+// Feeds Node's parser with one request at a time, in pieces that do not keep other callers waiting.
+import type { ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+
+/** The end of a head, and of a body in chunks. */
+const MESSAGE_END = '\r\n\r\n'
+const NOTHING: Buffer = Buffer.alloc(0)
+/** The beginning of `MESSAGE_END` at the end of what was received. */
+const CUT_END = /\r(\n\r?)?$/
+/** A chunk costs some 2 µs, however small it is, so a piece of a body in chunks is small. */
+const CHUNKED_PIECE_BYTES = 1024
+/** How much of what arrives after the end of a connection is discarded, before the connection is cut. */
+const DISCARDED_BYTES = 64 * 1024 * 1024
+/** Pieces may be nothing but line ends, or tiny chunks. After this time, in ms, others come first. */
+const PIECES_MS = 1
+
+export type Feed = ReturnType<typeof feedParser>
+
+/**
+ * Comes between a socket and Node's parser. Nothing stops the parser within a read, not even `socket.destroy()`: it
+ * would make up to 3,600 requests and responses of the read, or 10,000 chunks.
+ *
+ * @param later runs a function after what others sent.
+ * @param onPending receives the size of what was received and is no request or body yet, in bytes, whenever that changes:
+ *   an unfinished head, trailers, or requests that wait for the answer to the one before.
+ */
+export function feedParser(socket: Socket, later: (run: () => void) => void, onPending: (bytes: number) => void) {
+  const [parse] = socket.listeners('data')
+  // Node removes its listeners that stop reading when another one receives the data.
+  const [stop, start] = [...socket.listeners('pause'), ...socket.listeners('resume')]
+  let rest = NOTHING
+  let isOver = false
+  let stoppedAt = 0
+  let isDeferred = false
+  let response: ServerResponse | undefined
+  let bodyLeft = 0
+  let isChunked = false
+  /** How many bytes the caller had sent at the end of its last message. */
+  let endedAt = 0
+  /** The bytes of a body in chunks since its last byte of content: trailers, or an extension of a chunk. */
+  let broughtNothing = 0
+  let pending = 0
+
+  const responseInProgress = () => (response?.closed === false ? response : undefined)
+
+  function feed(isTurn = false): void {
+    const began = performance.now()
+    while (rest.length > 0 && !isOver && socket.writable) {
+      // No request is parsed before the end of the response to the one before.
+      if (responseInProgress()?.req.complete) return void socket.pause()
+      const isBody = response?.req.complete === false
+      const end = isBody && !isChunked ? Math.min(bodyLeft, rest.length) : nextEnd(isBody)
+      // Node pauses a socket whose body is not read.
+      if (end === 0 || socket.isPaused()) return
+      if (isBody && isChunked && !isTurn) return void defer()
+      const piece = rest.subarray(0, end)
+      // An empty piece of what was read would keep the memory of all of it.
+      rest = end === rest.length ? NOTHING : rest.subarray(end)
+      bodyLeft = Math.max(0, bodyLeft - end)
+      const unread = response?.req.readableLength
+      parse?.call(socket, piece)
+      const hasBrought = response?.req.readableFlowing === true || response?.req.readableLength !== unread
+      broughtNothing = isBody && isChunked && !hasBrought ? broughtNothing + end : 0
+      if (rest.length > 0 && performance.now() - began > PIECES_MS) return void defer()
+    }
+  }
+
+  /** Where the next piece of heads or chunks ends: with the message, if not before. */
+  function nextEnd(isBody: boolean): number {
+    const most = isBody ? Math.min(CHUNKED_PIECE_BYTES, rest.length) : rest.length
+    const at = rest.subarray(0, most + MESSAGE_END.length - 1).indexOf(MESSAGE_END)
+    if (at !== -1) return at + MESSAGE_END.length
+    const tail = rest.toString('latin1', Math.max(0, rest.length - MESSAGE_END.length + 1))
+    return Math.min(most, rest.length - (CUT_END.exec(tail)?.[0].length ?? 0))
+  }
+
+  /** Goes on after others had their turn. */
+  function defer(): void {
+    isDeferred = true
+    socket.pause()
+    later(() => {
+      isDeferred = false
+      socket.resume()
+      feed(true)
+      notePending()
+    })
+  }
+
+  /** An idle connection does not keep its last request in memory. */
+  function endRequest(): void {
+    response = undefined
+    endedAt = socket.bytesRead - rest.length
+  }
+
+  function notePending(): void {
+    if (response?.closed && response.req.complete) endRequest()
+    const before = pending
+    if (isOver) pending = 0
+    else if (response === undefined) pending = socket.bytesRead - endedAt
+    else pending = response.req.complete ? rest.length : broughtNothing
+    if (pending !== before) onPending(pending)
+  }
+
+  // A stream would read 64 KiB ahead while it is paused. The listeners of 'pause' and 'resume' stop and start reading.
+  socket._read = () => {}
+  socket.removeAllListeners('data').on('data', (bytes) => {
+    if (isOver && socket.bytesRead - stoppedAt > DISCARDED_BYTES) socket.destroy()
+    if (!isOver && socket.writable) rest = rest.length === 0 ? bytes : Buffer.concat([rest, bytes])
+    // Until the collector runs, reads that are not kept would take more than 100 MiB.
+    if (rest !== bytes) (bytes.buffer as ArrayBuffer).transfer(0)
+    feed()
+    notePending()
+    // Requests without a body that were cut with their connection.
+    if (
+      socket.destroyed &&
+      response?.req.headers['content-length'] === undefined &&
+      !isChunked &&
+      bytes.buffer.byteLength > 0
+    )
+      (bytes.buffer as ArrayBuffer).transfer(0)
+  })
+  socket.once('close', () => (rest = NOTHING))
+  socket.on('pause', () => stop?.call(socket))
+  socket.on('resume', () => {
+    if (isDeferred) socket.pause()
+    if (socket.isPaused()) return void stop?.call(socket)
+    start?.call(socket)
+    feed()
+    notePending()
+  })
+  return {
+    responseInProgress,
+    /** Goes on with a request whose head was parsed. */
+    begin(opened: ServerResponse, onAnswered: () => void): void {
+      response = opened
+      opened.once('close', () => {
+        if (opened.req.complete) endRequest()
+        // More was sent than this request and a line end.
+        if (rest.length >= bodyLeft + MESSAGE_END.length) return void defer()
+        socket.resume()
+        onAnswered()
+      })
+      const { headers } = opened.req
+      bodyLeft = Number(headers['content-length'] ?? 0)
+      isChunked = headers['transfer-encoding'] !== undefined
+    },
+    /** Parses nothing more. What arrives is read only to discard it, up to `DISCARDED_BYTES`. */
+    stop(): void {
+      isOver = true
+      stoppedAt = socket.bytesRead
+      rest = NOTHING
+      notePending()
+      socket.resume()
+    },
+  }
+}

@@ -1,0 +1,142 @@
+// Listens for HTTP: time-outs, answers to malformed requests, and an orderly end.
+import { randomInt, randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer, maxHeaderSize, type RequestListener, STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
+import { setImmediate, setTimeout } from 'node:timers/promises'
+import { createProblem, PROBLEM_MEDIA_TYPE, PROBLEMS, type ProblemCode, type ProblemMembers } from '@sluice/contract'
+import { boundConnections, MAX_HEADERS } from './bound-connections.ts'
+import { BOUNDS, type ConnectionBounds, cutIfIdle } from './cut-connections.ts'
+
+/** The time for a request's head to arrive, and for a connection to idle while the caller should send or read. */
+const HEAD_MS = 20_000
+const IDLE_MS = 120_000
+/** An item of an import waits for its job to be enqueued, for its result, and for one more look at the result. */
+const IDLE_WAITS = 3
+/** How many connections wait to be accepted while the event loop is busy. Beyond it, callers are reset. */
+const BACKLOG = 4_096
+/** `linger` is not needed if no request came for this time. */
+const QUIET_MS = 5_000
+
+interface ListenOptions extends Partial<ConnectionBounds> {
+  port: number
+  host: string
+  headMs?: number
+  idleMs?: number
+  /** The longest that a caller waits for its answer. */
+  waitSeconds?: number
+}
+
+/**
+ * Listens for HTTP. A body or an answer of any size may last as long as it moves. A connection is cut if nothing
+ * moved for `idleMs` although the caller should send or read. It is never cut while its caller waits for us.
+ *
+ * @throws Node's error if the address is in use or not permitted.
+ */
+export async function listen(listener: RequestListener, { port, host, ...options }: ListenOptions) {
+  const { headMs = HEAD_MS, waitSeconds = 0 } = options
+  const { idleMs = Math.max(IDLE_MS, IDLE_WAITS * waitSeconds * 1000) } = options
+  const connections = boundConnections(listener, refuse, { ...BOUNDS, ...options })
+  const server = createServer({
+    keepAliveTimeout: 65_000,
+    headersTimeout: headMs,
+    connectionsCheckingInterval: headMs / 10,
+    // Node's own time-out for a whole request would cut a large import that moves.
+    requestTimeout: 0,
+    // Node would answer without a problem and without X-Request-Id. The middleware checks it.
+    requireHostHeader: false,
+  })
+  server.timeout = idleMs
+  // One more, so that it is seen.
+  server.maxHeadersCount = MAX_HEADERS + 1
+  // A caller that has sent everything may close its side before it reads the answer.
+  Object.assign(server, { httpAllowHalfOpen: true })
+  server.on('connection', connections.add)
+  server.on('timeout', (socket: Socket) => cutIfIdle(socket, connections.responseOn(socket)))
+  server.on('request', connections.serve)
+  // Without these listeners, Node asks for the body by itself before the key is checked, or refuses without a problem.
+  server.on('checkContinue', connections.serve)
+  server.on('checkExpectation', connections.serve)
+  server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
+    if (error.code === 'ECONNRESET') socket.destroy()
+    // The rest of the request is read and discarded after the answer.
+    else if (!socket.writableEnded) refuse(socket, malformed(error.code))
+  })
+  server.on('connect', (_request, socket: Socket) => {
+    socket.on('error', () => {})
+    refuse(socket, 'method_not_allowed')
+  })
+  /** Ends a connection with a problem, but never in the middle of another answer. */
+  function refuse(socket: Socket, code: ProblemCode): void {
+    if (!socket.writable || connections.responseOn(socket)?.headersSent) return void socket.destroy()
+    socket.write(messageOf(code))
+    connections.closeSoon(socket)
+  }
+  server.listen({ port, host, backlog: BACKLOG })
+  await once(server, 'listening')
+  // A connection that can't be accepted, without a free file descriptor for example, ends no other one.
+  server.on('error', () => {})
+  const address = server.address()
+  /** Accepts no more connections. Resolves when every open request is answered and its connection is closed. */
+  function close(): Promise<void> {
+    connections.close()
+    return new Promise((resolve) => server.close(() => resolve()))
+  }
+  const cut = () => server.closeAllConnections()
+  return {
+    address,
+    port: typeof address === 'object' && address !== null ? address.port : port,
+    connections: connections.size,
+    /**
+     * Serves on for this long, so that callers with an idle connection and balancers learn that the process stops before
+     * they are refused. Resolves at once if nobody called lately.
+     */
+    async linger(ms: number): Promise<void> {
+      const isQuiet = performance.now() - connections.lastRequestAt() > QUIET_MS
+      if (isQuiet && connections.size() === 0) return
+      await setTimeout(ms)
+      // A process that was not scheduled meanwhile runs its timers before it reads. Read the requests that have arrived.
+      await setImmediate()
+    },
+    close,
+    /** Cuts all open connections: those of callers that neither finish what they send nor hang up. */
+    cut,
+    /** Closes and cuts at once. */
+    end: async () => void (await Promise.all([close(), cut()])),
+  }
+}
+
+/** The problem of a message that Node could not parse, by the code of its error. */
+function malformed(code: string | undefined): ProblemCode {
+  if (code === 'HPE_HEADER_OVERFLOW') return 'headers_too_large'
+  return code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 'request_timeout' : 'body_unreadable'
+}
+
+const NOT_HTTP = 'This is not a valid HTTP request.'
+const MEMBERS: Partial<Record<ProblemCode, Omit<ProblemMembers, 'requestId'>>> = {
+  headers_too_large: {
+    detail: `The head of a request may have at most ${maxHeaderSize} bytes and ${MAX_HEADERS} headers.`,
+  },
+  body_unreadable: {
+    detail: NOT_HTTP,
+    errors: [{ pointer: '', code: 'not_http', message: NOT_HTTP }],
+    total: 1,
+  },
+}
+
+/** The whole answer of a problem, for a socket without a response. */
+function messageOf(code: ProblemCode): string {
+  const requestId = randomUUID()
+  const body = JSON.stringify(createProblem(code, { ...MEMBERS[code], requestId }))
+  const { status } = PROBLEMS[code]
+  const headers = {
+    'content-type': PROBLEM_MEDIA_TYPE,
+    'content-length': Buffer.byteLength(body),
+    'x-request-id': requestId,
+    ...(status === 503 && { 'retry-after': randomInt(1, 4) }),
+    ...(status === 405 && { allow: 'GET, HEAD, POST' }),
+    connection: 'close',
+  }
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`
+}

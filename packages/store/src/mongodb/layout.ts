@@ -1,0 +1,85 @@
+// Keeps a release from documents that it would misread or store again (docs/adr/0021-layout-of-mongodb.md).
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Db } from 'mongodb'
+import type { SourceDocument } from '../documents.ts'
+import { sourceIdOf } from '../ids.ts'
+import { PRIMARY } from './commands.ts'
+
+/** The layout of the documents, as a number: ADR 21 says when it rises. */
+const LAYOUT = 1
+
+/** The one document of the collection `layout`. */
+interface LayoutDocument {
+  _id: 'documents'
+  number: number
+}
+const ID = 'documents'
+
+/** The documents in MongoDB have another layout than this release reads and writes. */
+export class StoreLayoutError extends Error {
+  override name = 'StoreLayoutError'
+
+  /** @param found undefined for documents that precede the number. */
+  constructor(found: number | undefined) {
+    const has = found === undefined ? 'no layout number, and ids that this release does not compute' : `layout ${found}`
+    super(
+      `The documents in MongoDB have ${has}; this release of Sluice has layout ${LAYOUT}. Start the release that stored them, ` +
+        'or name an empty database in MONGODB_URL (docs/operating.md#upgrades).',
+    )
+  }
+}
+
+/**
+ * Returns whether the database has the number of this release.
+ *
+ * @throws {StoreLayoutError} if it has another one, or none and documents that this release would not find.
+ * @throws the driver's error if MongoDB is away.
+ */
+export async function checkLayout(db: Db, signal?: AbortSignal): Promise<boolean> {
+  const options = { ...PRIMARY, ...(signal && { signal }) }
+  const noted = await db.collection<LayoutDocument>('layout', PRIMARY).findOne({ _id: ID }, options)
+  if (noted !== null && noted.number !== LAYOUT) throw new StoreLayoutError(noted.number)
+  if (noted !== null) return true
+  const projection = { tenant: 1, service: 1, externalId: 1 }
+  const some = await db.collection<SourceDocument>('sources', PRIMARY).findOne({}, { ...options, projection })
+  // A document without a tenant is not Sluice's.
+  if (some?.tenant !== undefined && some._id !== sourceIdOf(some.tenant, some)) throw new StoreLayoutError(undefined)
+  return false
+}
+
+/** Checks the layout, and writes the number into a database that has none. @throws what `checkLayout` throws. */
+export async function noteLayout(db: Db, signal: AbortSignal): Promise<void> {
+  if (await checkLayout(db, signal)) return
+  const documents: LayoutDocument[] = [{ _id: ID, number: LAYOUT }]
+  const { writeErrors } = await db.command({ insert: 'layout', documents, writeConcern: { w: 'majority' } }, { signal })
+  // Another worker was faster.
+  if (writeErrors !== undefined) await checkLayout(db, signal)
+}
+
+/** A start waits no longer than this for MongoDB. */
+const FIRST_MS = 1_000
+const AGAIN_MS = 5_000
+
+/**
+ * Checks the layout now and, if MongoDB is away, until it has answered once. Does not wait for a MongoDB that is away.
+ *
+ * @param onOther is called when a later check fails: the process must stop.
+ * @throws {StoreLayoutError} if the first check fails.
+ */
+export async function watchStoreLayout(db: Db, onOther: (error: StoreLayoutError) => void): Promise<void> {
+  async function isKnown(): Promise<boolean> {
+    try {
+      await checkLayout(db)
+      return true
+    } catch (error) {
+      if (error instanceof StoreLayoutError) throw error
+      return false
+    }
+  }
+  async function keepAsking(first: Promise<boolean>): Promise<void> {
+    for (let asked = first; !(await asked); asked = isKnown()) await delay(AGAIN_MS, undefined, { ref: false })
+  }
+  const first = isKnown()
+  if (await Promise.race([first, delay(FIRST_MS, false, { ref: false })])) return
+  keepAsking(first).catch(onOther)
+}

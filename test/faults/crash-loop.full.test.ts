@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict'
+import { randomInt } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
+import { test } from 'vitest'
+import { assertStored } from '../support/assert-stored.ts'
+import { statusesOf } from '../support/ledger.ts'
+import { openQueue } from '../support/open-queue.ts'
+import { postSteadily } from '../support/post-steadily.ts'
+import { createRandom, type Random } from '../support/random.ts'
+import { startSluice, type TestSluice } from '../support/start-sluice.ts'
+
+const WORKERS = 2
+const SECONDS = 30
+/** How long a worker lives, in ms. */
+const LIFE_MS = [100, 2_000] as const
+
+test(`workers that all crash again and again for ${SECONDS} s lose nothing, and no job fails for it`, {
+  timeout: SECONDS * 1000 + 120_000,
+}, async (t) => {
+  const seed = randomInt(2 ** 32)
+  const random = createRandom(seed)
+  await t.annotate(`seed ${seed}`)
+  const sluice = await startSluice(t, { workers: 0 })
+  const { queue, bulk, drained } = openQueue(t, sluice.settings)
+  const load = postSteadily(t, sluice, { callers: 8, prefer: () => random.pick(['wait=2', 'respond-async']) })
+  const end = performance.now() + SECONDS * 1000
+  const crashes = await Promise.all(Array.from({ length: WORKERS }, () => crashUntil(end, sluice, random)))
+
+  await Promise.all(Array.from({ length: WORKERS }, () => sluice.startWorker()))
+  // On a slow machine no worker may have lived long enough to answer one.
+  await load.moreStored(1)
+  const posted = await load.stop()
+  await drained()
+  await t.annotate(`${crashes.join(' and ')} crashes, ${posted.length} posts`)
+  assert.deepEqual([await queue.getFailedCount(), await bulk.getFailedCount()], [0, 0])
+  assert.deepEqual(statusesOf(posted), [200, 202])
+  await assertStored(sluice.db, posted, { afterCrash: true })
+})
+
+/** Starts one worker after the other and kills it in the middle of its work. Returns the number of crashes. */
+async function crashUntil(end: number, { startWorker }: TestSluice, random: Random): Promise<number> {
+  let crashes = 0
+  for (; performance.now() < end; crashes++) {
+    const worker = await startWorker()
+    await pause(random.between(...LIFE_MS))
+    worker.signal('SIGKILL')
+    await worker.ended
+  }
+  return crashes
+}
