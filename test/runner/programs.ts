@@ -1,7 +1,7 @@
 // The programs that single tests need beside Node.js. What is missing is installed before the tests where that is possible
 // without asking; else those tests are skipped, and the last lines of the run say so.
 import { type SpawnSyncOptions, spawnSync } from 'node:child_process'
-import { accessSync, constants, existsSync } from 'node:fs'
+import { accessSync, constants, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { delimiter, join } from 'node:path'
 
@@ -30,12 +30,15 @@ const cached: string[] = []
 
 /** Debian's name, and others. */
 const CHROMIUM = ['chromium', 'chromium-browser', 'google-chrome']
+/** A headless Chromium for Linux on x86-64 with its libraries, all inside a package of npm. */
+const CHROMIUM_PACKAGE = '@sparticuz/chromium'
+const CHROMIUM_VERSION = '153.0.0'
 
 const DEBIAN_ARCH = process.arch === 'arm64' ? 'aarch64' : 'x86_64'
 export const FAKETIME = `/usr/lib/${DEBIAN_ARCH}-linux-gnu/faketime/libfaketimeMT.so.1`
 
 const PROGRAMS = {
-  chromium: ofDebian('chromium', () => onPath(...CHROMIUM) !== undefined),
+  chromium: chromium(),
   nginx: ofDebian('nginx-light', () => onPath('nginx') !== undefined),
   prometheus: ofDebian('prometheus', () => ['prometheus', 'promtool'].every((name) => onPath(name) !== undefined)),
   libfaketime: ofDebian('libfaketime', () => existsSync(FAKETIME)),
@@ -62,6 +65,37 @@ function ofPypi(name: string, version: string): Source {
     },
     byHand: `pip install ${name}==${version}`,
   }
+}
+
+function chromium(): Source {
+  const debian = ofDebian('chromium', () => onPath(...CHROMIUM) !== undefined)
+  if (process.platform !== 'linux' || process.arch !== 'x64') return debian
+  const folder = join(CACHE, `chromium-${CHROMIUM_VERSION}`)
+  cached.push(join(folder, 'bin'))
+  return { isThere: debian.isThere, byHand: debian.byHand, install: () => installChromium(folder) }
+}
+
+function installChromium(folder: string): void {
+  rmSync(folder, { recursive: true, force: true })
+  mkdirSync(join(folder, 'bin'), { recursive: true })
+  // The package unpacks into the temporary folder, and its libraries only if it is asked to.
+  const unpack = `import chromium, { inflate } from '${CHROMIUM_PACKAGE}'
+    await chromium.executablePath()
+    await inflate('node_modules/${CHROMIUM_PACKAGE}/bin/al2023.tar.br')`
+  const program = join(folder, 'bin/chromium')
+  const start = `#!/bin/sh
+here=$(dirname "$0")/..
+LD_LIBRARY_PATH=$here/al2023/lib FONTCONFIG_PATH=$here/fonts exec "$here/chromium" "$@"
+`
+  const isInstalled =
+    run('npm', ['install', '--prefix', folder, `${CHROMIUM_PACKAGE}@${CHROMIUM_VERSION}`]) &&
+    run(process.execPath, ['--input-type=module', '--eval', unpack], {
+      cwd: folder,
+      env: { ...process.env, TMPDIR: folder },
+    })
+  if (isInstalled) writeFileSync(program, start, { mode: 0o755 })
+  // An old system lacks what its libraries need.
+  if (!run(program, ['--version'])) rmSync(program, { force: true })
 }
 
 const NAMES = Object.keys(PROGRAMS).filter((name): name is Program => name in PROGRAMS)
