@@ -1,7 +1,7 @@
 // The programs that single tests need beside Node.js. What is missing is installed before the tests where that is possible
 // without asking; else those tests are skipped, and the last lines of the run say so.
 import { type SpawnSyncOptions, spawnSync } from 'node:child_process'
-import { accessSync, constants, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { accessSync, constants, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { delimiter, join } from 'node:path'
 
@@ -93,7 +93,12 @@ LD_LIBRARY_PATH=$here/al2023/lib FONTCONFIG_PATH=$here/fonts exec "$here/chromiu
       cwd: folder,
       env: { ...process.env, TMPDIR: folder },
     })
-  if (isInstalled) writeFileSync(program, start, { mode: 0o755 })
+  if (isInstalled) {
+    // Without a font, Chromium ends. The package's file names the folders of fonts of other machines.
+    const fonts = join(folder, 'fonts/fonts.conf')
+    writeFileSync(fonts, readFileSync(fonts, 'utf8').replaceAll('/tmp/fonts', join(folder, 'fonts')))
+    writeFileSync(program, start, { mode: 0o755 })
+  }
   // An old system lacks what its libraries need.
   if (!run(program, ['--version'])) rmSync(program, { force: true })
 }
