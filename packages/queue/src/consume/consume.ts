@@ -44,7 +44,7 @@ export function createConsumer(options: ConsumerOptions) {
   })
 
   return {
-    /** Stops fetching until `resume` was called once for each `pause`. A blocked connection may still get a few jobs. */
+    /** Stops fetching until `resume` was called for each `pause`. A blocked connection may still get a few jobs. */
     pause: pauses.pause,
     resume: pauses.resume,
     /** Returns the jobs that this process has had locked for longer than `ms`. */
