@@ -1,12 +1,12 @@
 -- Counts the load of a queue: jobs that are accepted, and neither completed nor failed for good, over both lanes.
 -- The hash `load` has the fields
---   all           threads, bytes, interactive threads, tenants with interactive threads, threads that ever left the load,
---                 the interactive ones among these, and the last stamp
+--   all           threads, bytes, interactive threads, tenants with interactive threads, threads that ever left the
+--                 load, the interactive ones among these, and the last stamp
 --   of:TENANT     threads, bytes and interactive threads of a tenant
 --   failed:LANE   threads of a lane's failed jobs, as a text
 --   ceiling       a time above all stamps, as a text, and `server`, which wrote it: see enqueue.lua
--- The hash `load:jobs` has what each job adds, by its id, so that each counts once: threads, bytes, interactive threads,
--- a number that only earlier releases use, tenant, whether its result must be retained, and name, for searches.
+-- The hash `load:jobs` has what each job adds, by its id, so that each counts once: threads, bytes, interactive
+-- threads, a number that only earlier releases use, tenant, whether its result must be retained, and name, for searches.
 -- All that is no text is packed (MessagePack): reading and writing numbers as texts was a third of a script's time.
 local function readLoad(base, tenants)
   local fields = {'all'}
