@@ -5,8 +5,8 @@ import type { Redis } from 'ioredis'
 import { openPrimary, type QueueAddress } from './primary.ts'
 
 // A class of ioredis 6 extends String. That leaves V8's String.prototype in its slow form (a dictionary): optimised
-// code then looks up `length` and `charCodeAt` for each character, and counting words takes 2.6 times as long. Enumerating
-// the prototype makes it fast again.
+// code then looks up `length` and `charCodeAt` for each character, and counting words takes 2.6 times as long.
+// Enumerating the prototype makes it fast again.
 for (const _ in String.prototype) break
 
 /** Receives each error of a connection, which reconnects by itself. */
