@@ -42,8 +42,8 @@ local function evict(store, bound, expired, most, onEvicted, new)
   return 1
 end
 -- A bounded store of tenants: `STORE:of:TENANT` is a bounded store of one tenant's members. The members of `STORE` are
--- the tenants, each with the time of its oldest member and its bytes. Adds or changes a member; removes it if `bytes`
--- is nil.
+-- the tenants, each with its oldest member's time and its bytes. Adds or changes a member; removes it if `bytes` is
+-- nil.
 local function keepOf(store, tenant, member, at, bytes)
   local own = store .. ':of:' .. tenant
   if bytes then keep(own, member, at, bytes) else forget(own, member) end

@@ -6,10 +6,7 @@ export const CHARACTERS_PER_COMMAND = 3_000_000
 const SLOW_MS = 500
 const WRITES_AT_ONCE = 4
 
-/**
- * Sends items in commands one by one or, if MongoDB is slow, several at once. After a failure, no other command is
- * sent.
- */
+/** Sends items in commands one by one or, if MongoDB is slow, several at once. After a failure, it sends no other. */
 export async function sendInChunks<Item>(
   items: readonly Item[],
   maxItems: number,

@@ -68,8 +68,7 @@ export interface SourceDocument extends SourceValues {
     /** The tenant's hash, `acceptedAt` and `_id` in one text, which is indexed: lists a tenant's sources by date. */
     listKey: string
     /**
-     * A stamp that counts for each field of the quotes that has an older one, except in quotes whose `meta.cover` is as
-     * high.
+     * A stamp for the quotes: counts for each field with an older one, except in quotes whose `meta.cover` is as high.
      */
     cover?: number
     tokens?: WriterToken[]
@@ -83,10 +82,7 @@ export interface SourceDocument extends SourceValues {
 export interface QuoteDocument extends QuoteValues {
   _id: string
   sourceId: string
-  /**
-   * 16 digits of a request's stamp, `.`, 6 digits of the index in that request: the smallest of all requests for the
-   * quote.
-   */
+  /** 16 digits of a request's stamp, `.`, 6 digits of the index in it: the smallest of all requests for the quote. */
   position: string
   wordCount: number
   meta: Meta & {
@@ -180,8 +176,7 @@ export interface ThreadWork {
   /** An earlier round may have changed the thread, so the thread stays in the batch until it is stored. */
   mayHaveChanged: boolean
   /**
-   * Read the source with majority: the answer may be given without a write, and must not depend on one that is rolled
-   * back.
+   * Read the source with majority: an answer may need no write, and must not depend on a source that is rolled back.
    */
   readsMajority: boolean
   /** The number of rounds in which another process won. */

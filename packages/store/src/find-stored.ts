@@ -91,8 +91,7 @@ function quoteHit(quote: FoundQuote, source: FoundSource): Hit {
 }
 
 /**
- * Describes a hit. A request is named by its job or, in a job with several threads, by the job and the place:
- * `ID.PLACE`.
+ * Describes a hit. A request is named by its job or, for a thread of a job with several, by job and place: `ID.PLACE`.
  */
 function hitOf({ _id, meta }: FoundSource | FoundQuote, { tenant, service, externalId }: FoundSource) {
   const { insertedBy, changedBy } = meta

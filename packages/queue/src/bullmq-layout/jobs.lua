@@ -21,8 +21,7 @@ end
 local HARMLESS = {version = true, ['opts.maxLenEvents'] = true}
 -- Returns what keeps jobs from being fetched (`bullmq`, `paused` or nil), and when the next delayed job is due (ms, 0
 -- for none). `bullmq`: only BullMQ can fetch the next job, because a delayed job is due, jobs have priorities, or the
--- lane's meta hash has an unknown field. `concurrency`, `max` and `duration` limit all workers; a newer BullMQ may have
--- others.
+-- lane's meta hash has an unknown field. `concurrency`, `max` and `duration` limit all workers; there may be others.
 local function obstacleOf(lane, now)
   local due, needsBullMQ, obstacle = 0, false, nil
   if redis.call('EXISTS', lane .. 'delayed', lane .. 'prioritized') > 0 then
@@ -38,8 +37,7 @@ end
 local function countWaiting(lane)
   return redis.call('LLEN', lane .. 'wait')
 end
--- Activates at most `most` jobs. Call it before reading them: after an error they then count as stalled, and none is
--- lost.
+-- Activates at most `most` jobs. Call it before reading them: after an error, they count as stalled, and none is lost.
 local function activateWaiting(lane, most)
   local ids = redis.call('RPOP', lane .. 'wait', most) or {}
   if #ids > 0 then redis.call('LPUSH', lane .. 'active', unpack(ids)) end

@@ -51,8 +51,7 @@ for at, id in ipairs(ids) do
     hasChanged = true
   end
   if not own and hasResult(base, lane, id) then
-    -- The job has completed or failed for good. This worker has lost the lock, and the result of the lock's owner
-    -- stays.
+    -- The job has completed or failed for good. This worker has lost the lock, and the owner's result stays.
   elseif isRetained then
     local data = redis.call('HGET', lane .. id, 'data') or redis.call('HGET', base .. 'retained:' .. id, 'data') or ''
     retainResult(base, tenant, id, result, data, attempts, now, retainedMs)

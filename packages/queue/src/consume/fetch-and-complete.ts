@@ -21,8 +21,8 @@ import type { Capacity, LaneOptions } from './lane-deps.ts'
 const FETCH_BYTES = { interactive: 1024 * 1024, bulk: 512 * 1024 }
 
 /**
- * If this number of jobs waits, any worker fetches, in spite of a lease: a larger batch is hardly cheaper. A bulk job
- * has some fifty threads.
+ * If this number of jobs waits, any worker fetches: a larger batch is hardly cheaper. A bulk job has some fifty
+ * threads.
  */
 const PLENTY = { interactive: 50, bulk: 4 }
 
@@ -69,8 +69,7 @@ export function lockedJob(text: string, delivery: Delivery, history: JobHistory)
 }
 
 /**
- * Precedes a job's threads, the last field of its data: see `jobEntry`. No text contains it, as JSON escapes quotation
- * marks.
+ * Precedes the threads, which `jobEntry` writes last. No text in the data contains it: JSON escapes quotation marks.
  */
 const THREADS = '"threads":'
 
@@ -121,10 +120,7 @@ const DEAD_MS = 1_000
 /** A worker that stops waits no longer than this for a Redis that is away. */
 const STOP_MS = 500
 
-/**
- * Opens a second connection to the server of `redis`, which blocks on BullMQ's marker. The marker is set while jobs
- * wait.
- */
+/** Opens a second connection to the server of `redis`, to block on BullMQ's marker, which is set while jobs wait. */
 export function createBlockingWait(redis: Redis, marker: string, onError: (error: Error) => void) {
   // A connection that died silently must not block for ever. After the limit, a new one sends the commands again.
   const blocking = connectLike(redis, onError, BLOCK_MS + DEAD_MS)
@@ -151,8 +147,7 @@ export function createBlockingWait(redis: Redis, marker: string, onError: (error
      */
     async wait<Result>(until: number, then: () => Promise<Result>): Promise<Result> {
       const ms = Math.min(Math.max(until - Date.now(), 10), BLOCK_MS)
-      // The id serves to unblock the wait. Without it, a job that arrives as the worker stops may be delayed by
-      // seconds.
+      // The id serves to unblock the wait. Without it, a job that arrives just then may be delayed by a few seconds.
       id ??= blocking.client('ID').catch(() => undefined)
       const woken = Promise.all([id, blocking.bzpopmin(marker, ms / 1000), then()])
       blocked = woken.catch(() => {})

@@ -6,15 +6,12 @@ export const SHOWN_REASON = 2_000
 
 const VARIES = '…'
 /**
- * Matches names in JSON and in rules of MongoDB (captured), quoted texts (also cut ones), and words, with what joins
- * the parts of ids and dates.
+ * Matches names in JSON and rules of MongoDB (captured), quoted texts (also cut ones), words with parts of ids and
+ * dates.
  */
 const QUOTED_OR_WORD =
   /((?<=[{,])"[$\w.]+"(?=:)|(?<="(?:operator|property)Name":)"[$\w.]+")|"(?:[^"\\]|\\[\s\S])*(?:"|\\?$)|(?<!\w)'[^']*(?:'|$)|`[^`]*(?:`|$)|[\w.:/-]+/g
-/**
- * Names the failed thread of a job of several. In a job of one thread, the reason of the same failure begins without
- * this.
- */
+/** Names the failed thread of a job of several. A job of one thread fails by the same cause without this beginning. */
 const THREAD = /^threads\[\d+\] "(?:[^"\\]|\\[\s\S])*": /
 /** Codes of errors, such as `E11000`. */
 const ERROR_CODE = /^[A-Z]{1,3}\d{1,6}$/
@@ -41,8 +38,8 @@ const masked = <Found extends { reason: string }>(found: Found): Found => ({
 })
 
 /**
- * Reduces what operators see to what viewers see: ids, and reasons without values; no payloads or stacks, which have
- * values.
+ * Reduces what operators see to what viewers see: ids, and reasons without values; no payload or stack, which have
+ * some.
  */
 export const asViewersSee = {
   page: (page: FailedJobPage): FailedJobPage => ({ ...page, jobs: page.jobs.map(masked) }),

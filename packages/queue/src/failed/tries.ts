@@ -1,5 +1,4 @@
-// Records each failed try of a job, and the threads that failed last, beside the last reason and stacks that BullMQ
-// keeps.
+// Records each failed try of a job, and the threads that failed last, beside BullMQ's last reason and stacks.
 import type { FailedThread, RecordedTry } from '@sluice/contract'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
@@ -17,10 +16,7 @@ interface FailedThreads {
   threads: FailedThread[]
 }
 
-/**
- * Makes a function that records a failed try while this worker has the job's lock: call it before BullMQ counts the
- * try.
- */
+/** Makes a function that records a failed try while this worker has the lock: call it before BullMQ counts the try. */
 export function createRecordTry(redis: Redis, { jobs }: QueueKeys, worker: string) {
   const record = openScript(redis, new URL('./failed-set.lua#try', import.meta.url))
   return async (

@@ -85,10 +85,7 @@ export function createImports(redis: Redis, { base }: QueueKeys, bytes?: number)
       const { tenant, import: own } = job.data
       if (own !== undefined) await write(tenant, own.id, 'progress', { [job.id]: progressOf(job) })
     },
-    /**
-     * Lists imports by their expiry, the last ones first: unfinished before finished ones, and the newest progress
-     * first.
-     */
+    /** Lists imports by expiry, the last ones first: unfinished before finished ones, newest progress first. */
     async list(): Promise<ListedImport[]> {
       const tenants = await redis.zrange(`${base}imports:age`, '0', '-1')
       const newestOf = (tenant: string) =>

@@ -83,10 +83,7 @@ export function createLoadCopy(bounds: QueueBounds) {
       if (outcome === 'reused') return new IdempotencyKeyReusedError('the key stands for another request')
       return new QueueUnavailableError() // late
     },
-    /**
-     * Returns the error with which the script would most likely refuse a job. A copy of the load that is too old has
-     * none.
-     */
+    /** Returns the error with which the script would most likely refuse a job. A copy that is too old refuses none. */
     refusalOf({ tenant, quota }: Caller, lane: Lane, now: number): QueueFullError | RateLimitedError | undefined {
       // The copy of a bucket may be of any age: apart from the steady refill, the level can only have fallen.
       const bucket = quota && buckets.get(quota.keyId)

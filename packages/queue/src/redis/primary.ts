@@ -112,8 +112,7 @@ function createOneServer() {
       return stream.once('close', () => streams.delete(stream))
     },
     /**
-     * Closes all connections that lead to another address, so that they connect again. Sentinels may write a name as
-     * the host.
+     * Closes all connections that lead elsewhere, so that they connect again. Sentinels may write a name as the host.
      */
     keepOnly(host: string, port: number): void {
       for (const [stream, to] of streams) if (to.port !== port || to.host !== host) stream.destroy()

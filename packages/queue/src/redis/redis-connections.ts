@@ -86,10 +86,7 @@ export async function pingRedis(redis: Redis): Promise<void> {
 /** The pause between two calls of `ask` while Redis is silent. */
 const ASK_EVERY_MS = 250
 
-/**
- * A silence begins when Redis leaves a command unconfirmed, and lasts until Redis answers again. Send nothing
- * meanwhile.
- */
+/** A silence lasts from a command that Redis left unconfirmed until Redis answers again. Send nothing meanwhile. */
 export function createSilence(redis: Redis, ask: () => Promise<unknown>) {
   const silence = {
     lasts: false,

@@ -1,5 +1,4 @@
-// Claims of idempotency keys: the job that a key of a tenant stands for, and the result of that job. enqueue.lua makes
-// the claims.
+// Claims of idempotency keys: the job that a key of a tenant stands for, and that job's result. enqueue.lua makes them.
 import { hash } from 'node:crypto'
 import type { Thread } from '@sluice/contract'
 import type { Redis } from 'ioredis'
@@ -14,8 +13,7 @@ export const CLAIM_MS = 24 * 60 * 60 * 1000
 export type Claim = ReturnType<typeof claimOf>
 
 /**
- * Names a claim in Redis. Hashed, as a key may be a secret of its caller. Equal keys of two tenants have different
- * names.
+ * Names a claim in Redis by a hash, as a key may be its caller's secret. Tenants with equal keys have different claims.
  */
 export function claimName(tenant: string, key: string): string {
   return hash('sha256', JSON.stringify([tenant, key]), 'base64url')

@@ -70,10 +70,7 @@ export function createResults(redis: Redis, { base, jobs }: QueueKeys) {
   }
 }
 
-/**
- * While Redis is away, retaining is tried again after this pause, for five minutes. A caller that comes later posts
- * again.
- */
+/** While Redis is away, retaining is tried again after this pause, for five minutes. Later callers post again. */
 const TRY_EVERY_MS = 500
 const RETAIN_TRIES = 600
 /**

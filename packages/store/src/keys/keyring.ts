@@ -13,8 +13,7 @@ interface KeyringOptions extends KeyAccess {
 }
 
 // The age of a check at which the key is checked again in the background, and at which callers wait for that check:
-// while MongoDB answers, a revoked key stops everywhere within 4 s. An unknown key is checked again only after
-// STALE_MS.
+// while MongoDB answers, a revoked key stops everywhere within 4 s. An unknown key is checked again after STALE_MS.
 const FRESH_MS = 2_000
 const STALE_MS = 4_000
 // The age of a check at which its key stops while MongoDB is away: no revocation can reach the replica meanwhile.

@@ -31,8 +31,7 @@ export interface WriteReply {
   /** Documents that were inserted, or that a statement matched or upserted. */
   n: number
   /**
-   * The positions of refused writes: inserts whose `_id` exists, writes that met a lock, or all writes (see
-   * `allRefused`).
+   * The positions of refused writes: inserts of an `_id` that exists, writes that met a lock, or all: see `allRefused`.
    */
   refused: number[]
 }

@@ -40,7 +40,7 @@ export function connectStore(url: string, metrics?: CommandMetrics) {
     db,
     async close(): Promise<void> {
       closing.abort()
-      // The driver asks MongoDB to end its sessions. They end by themselves, too: a MongoDB that hangs must not delay a
+      // The driver asks MongoDB to end its sessions, which also end by themselves: a hanging MongoDB must not delay a
       // stop.
       await Promise.race([client.close(), delay(CLOSE_MS, undefined, { ref: false })])
     },
@@ -65,10 +65,7 @@ async function connectFirst(client: MongoClient, closing: AbortSignal): Promise<
 
 /** The probe's document in `writers`. Workers need the rights for that collection anyway. */
 const PROBE = 'probe'
-/**
- * A range, so that a router sends it to every shard: while a shard is away, the probe fails, as that shard's threads
- * would.
- */
+/** A range, which a router sends to every shard: while one is away, the probe fails, as threads of that shard would. */
 const ONLY_PROBE = { _id: { $gte: PROBE, $lt: `${PROBE}\0` } }
 /** A document must not exceed 16 MiB. */
 const MAX_BYTES = 8 * 1024 * 1024

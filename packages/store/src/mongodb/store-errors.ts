@@ -62,10 +62,7 @@ const CODE_NAMES: Readonly<Record<number, string>> = {
 
 /** The most characters of a write error's `errInfo`, which can quote a whole document. */
 const MAX_ERR_INFO = 1_024
-/**
- * The most characters of one text in `errInfo`: if the JSON is not cut, its reason group is the same for texts of any
- * length.
- */
+/** The most characters of a text in `errInfo`. JSON that is not cut has one reason group, for texts of any length. */
 const MAX_ERR_TEXT = 100
 /** A replacer for `JSON.stringify`. Leaves the `_id` out, which the message has already. */
 const cutText = (name: string, value: unknown) =>
@@ -117,7 +114,7 @@ export function refusalOf(error: unknown, { tenant, thread }: StoreRequest): Err
 }
 
 /**
- * Returns a `StoreAwayError` for an error of MongoDB or of its connection that does not concern a document, else the
+ * Returns a `StoreAwayError` for an error of MongoDB or its connection that does not concern a document, else the
  * error.
  */
 export function asStoreAway(error: unknown): unknown {

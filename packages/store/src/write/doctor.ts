@@ -1,5 +1,5 @@
-// Finds sources that disagree with their quotes, and repairs them. Removes digests, which may vouch for quotes that an
-// older backup lacks.
+// Finds sources that disagree with their quotes, and repairs them. Removes digests, which vouch for quotes that a
+// restored backup may lack.
 import { chunksOf } from '../chunks.ts'
 import type { WriterToken } from '../documents.ts'
 import type { QuoteTotals, SourceTotals, StoreCommands } from '../mongodb/commands.ts'

@@ -25,10 +25,7 @@ export function planStored(round: ThreadRound, before: SourceDocument, after: So
   return { isFinal: true, source: after, write }
 }
 
-/**
- * Returns whether the cover must wait for the quotes: if it were stored first, their old values would get a later
- * stamp.
- */
+/** Returns whether a new cover must wait for the quotes: stored first, it would give their old values a later stamp. */
 function isCoverBesideQuotes({ plan }: ThreadRound, stored: SourceDocument): boolean {
   return plan.source.document.meta.cover !== stored.meta.cover && plan.quoteWrites.length > 0
 }
@@ -39,7 +36,7 @@ export function needsNoWrite({ plan: { source, quoteWrites } }: ThreadRound): bo
 }
 
 /**
- * Plans to write the source as it was read, with these marks: a new version refuses writes of those that read it
+ * Plans to write the source as it was read, with these marks. A new version refuses writes of processes that read it
  * before.
  */
 export function planMarks(

@@ -79,8 +79,7 @@ async function storeBatch(batch: Batch, first: readonly ReadThread[]): Promise<b
       areNew &&= ready.length === read.length && ready.every(({ stored }) => stored.source === undefined)
       const toSum = ready.filter(({ work, stored: { source } }) => source && needsSum(batch.runtime, work, source))
       const others = ready.filter((thread) => !toSum.includes(thread))
-      // Threads to sum go last, with a batch number of their own: a sum waits for writers, so no writer may wait for
-      // it.
+      // Threads to sum go last, under their own batch number: a sum waits for writers, so no writer may wait for a sum.
       await storeRound(batch, others, false)
       await storeRound(batch, toSum, true)
       const left = read.filter(({ isExcluded, work }) => !work.isStored && (!isExcluded || work.mayHaveChanged))

@@ -179,9 +179,8 @@ function renew(
 }
 
 /**
- * Waits until the tokens of others are settled or at least as old as `USUAL_BATCH_MS`, and for that time at most: then
- * fewer writers must recount. Old tokens are not waited for, because many sums may meet the same token of a dead
- * writer.
+ * Waits at most `USUAL_BATCH_MS` until the tokens of others are settled or that old: then fewer writers must recount.
+ * The age bounds the wait as well, because many sums may meet the same token of a dead writer.
  */
 async function awaitWriters(
   { runtime, watermarks }: SumDeps,
