@@ -58,8 +58,8 @@ export function createConsumer(options: ConsumerOptions) {
       }))
     },
     /**
-     * Stops fetching, and waits at most `graceMs` for the locked jobs. Locks of the rest expire, and other workers get
-     * them.
+     * Stops fetching, and waits at most `graceMs` for the locked jobs. Other workers get the rest when the locks
+     * expire.
      */
     async close(graceMs: number): Promise<void> {
       const closed = Promise.all(lanes.map((lane) => lane.close()))

@@ -21,8 +21,7 @@ import type { Capacity, LaneOptions } from './lane-deps.ts'
 const FETCH_BYTES = { interactive: 1024 * 1024, bulk: 512 * 1024 }
 
 /**
- * If this number of jobs waits, any worker fetches: a larger batch is hardly cheaper. A bulk job has some fifty
- * threads.
+ * If this number of jobs waits, any worker fetches: a larger batch is hardly cheaper. A bulk job has about 50 threads.
  */
 const PLENTY = { interactive: 50, bulk: 4 }
 
@@ -142,8 +141,7 @@ export function createBlockingWait(redis: Redis, marker: string, onError: (error
     redis: blocking,
     /**
      * Blocks until a job is added, until this time (ms since 1970), or for `BLOCK_MS`, and returns the result of
-     * `then`. The command of `then` must use this connection: it is sent at once, behind the blocking one, to save a
-     * round trip.
+     * `then`. The command of `then` must use this connection: it is sent at once, which saves a round trip.
      */
     async wait<Result>(until: number, then: () => Promise<Result>): Promise<Result> {
       const ms = Math.min(Math.max(until - Date.now(), 10), BLOCK_MS)

@@ -23,16 +23,14 @@
 --include ../bullmq-layout/jobs.lua#fetch
 
 -- A lane's lease lets jobs gather, because a small batch costs nearly as much as a large one. The worker whose fetch
--- got several jobs leases the lane. Other workers leave the jobs until enough of them wait, or until the lease ends.
--- The lease ends LEASE_MS after that fetch, even if the worker dies, so no job waits longer for a slow, paused or dead
--- worker.
+-- got several jobs leases the lane. Other workers leave the jobs until enough of them wait, or until the lease ends,
+-- LEASE_MS after that fetch, even if the worker dies. So no job waits longer for a slow, paused or dead worker.
 local LEASE_MS, LOOKERS = 50, 2
 local lane, base, token, lockMs, now, most = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
 local enough, capacity, mayExceed = tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8] == '1'
 local lease, worker, plenty = ARGV[9], ARGV[10], tonumber(ARGV[11])
 -- Returns after how many ms this worker must look again at the jobs that it leaves, or 0 if LOOKERS others do. The
--- first looker has used up the marker. It wakes a second one, in case it dies: no other job may arrive to set the
--- marker.
+-- first looker has used up the marker. It wakes a second one in case it dies: no other job may arrive.
 local function whenToLook()
   local lookers = lease .. ':lookers'
   local isNew, ms = redis.call('SADD', lookers, worker) == 1, math.max(redis.call('PTTL', lease), 1)

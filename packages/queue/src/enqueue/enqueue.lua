@@ -96,8 +96,7 @@ for at = entries, #ARGV, ENTRY_FIELDS do
     stamp = stamp + job.threads
     count(load, job, 1)
     -- Tenants take turns in the interactive lane, as if each had a queue of its own: in front of a tenant's third job
-    -- are its own first two, and three of each other tenant. So a flood delays a tenant with few jobs by these turns
-    -- only.
+    -- are its own first two, and three of each other tenant. So a flood delays other tenants by these turns only.
     local turn = own.i * load.tenantsI
     if job.i > 0 and turn < load.i then
       inserted[#inserted + 1] = {lane, id, turn - 1}

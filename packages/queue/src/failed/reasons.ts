@@ -6,7 +6,7 @@ export const SHOWN_REASON = 2_000
 
 const VARIES = '…'
 /**
- * Matches names in JSON and rules of MongoDB (captured), quoted texts (also cut ones), words with parts of ids and
+ * Matches names in JSON and MongoDB's rules (captured), quoted texts (also cut ones), and words with parts of ids,
  * dates.
  */
 const QUOTED_OR_WORD =
@@ -38,8 +38,7 @@ const masked = <Found extends { reason: string }>(found: Found): Found => ({
 })
 
 /**
- * Reduces what operators see to what viewers see: ids, and reasons without values; no payload or stack, which have
- * some.
+ * Reduces what operators see to what viewers see: ids, and reasons without values. No payload or stack: both may quote.
  */
 export const asViewersSee = {
   page: (page: FailedJobPage): FailedJobPage => ({ ...page, jobs: page.jobs.map(masked) }),

@@ -173,8 +173,7 @@ function accessTo({ host, port }: Endpoint, access: RedisOptions): RedisOptions 
 
 /**
  * Listens to Sentinels until the returned function is called: a primary that was replaced may be frozen, and its
- * connections silent. ioredis's own `failoverDetector` (6.0.0) ends a connection for good if it is just connecting
- * again.
+ * connections silent. ioredis's own `failoverDetector` (6.0.0) ends a connection for good that is just reconnecting.
  */
 function watchFailovers(
   sentinels: readonly Endpoint[],

@@ -37,8 +37,7 @@ function createReconnectOnError(moved: 1 | 2) {
 
 /**
  * A connection that owes a reply and is silent for this time is replaced: TCP itself would notice only after a quarter
- * of an hour that the peer is gone. The time is longer where no callers wait: there, the silence is more likely a slow
- * Redis.
+ * of an hour that the peer is gone. The time is longer where no callers wait: a slow Redis is the likelier cause there.
  */
 const SILENT_MS = { callersWait: 2_000, elsewhere: 10_000 }
 

@@ -40,7 +40,7 @@ export function connectStore(url: string, metrics?: CommandMetrics) {
     db,
     async close(): Promise<void> {
       closing.abort()
-      // The driver asks MongoDB to end its sessions, which also end by themselves: a hanging MongoDB must not delay a
+      // The driver asks MongoDB to end its sessions. They also end by themselves: a hanging MongoDB must not delay a
       // stop.
       await Promise.race([client.close(), delay(CLOSE_MS, undefined, { ref: false })])
     },

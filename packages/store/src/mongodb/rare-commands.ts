@@ -1,5 +1,5 @@
-// The store's commands that threads rarely need: finds of many documents, sums of stored quotes, a walk through all
-// sources, indexes.
+// The store's commands that threads rarely need: finds of many documents, sums of quotes, a walk through sources,
+// indexes.
 import { type Db, type Document, MongoServerError, type Timestamp } from 'mongodb'
 import { chunksOf, sendAll } from '../chunks.ts'
 import type { SourceDocument } from '../documents.ts'

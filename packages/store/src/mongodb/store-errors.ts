@@ -87,8 +87,7 @@ export class RefusedWriteError extends MongoServerError {
  * both locked a document.
  *
  * @param idsOf the `_id`s of all writes of the command.
- * @throws {RefusedWriteError} if writes were refused for other reasons: the error of one, whose `sources` has those of
- *   all.
+ * @throws {RefusedWriteError} if writes were refused for other reasons: one error, whose `sources` has those of all.
  */
 export function refusedIn(errors: readonly WriteError[], collection: string, idsOf: readonly string[]): number[] {
   const others = errors.filter(({ code }) => code !== DUPLICATE_KEY && code !== WRITE_CONFLICT)
@@ -113,10 +112,7 @@ export function refusalOf(error: unknown, { tenant, thread }: StoreRequest): Err
   return refusal instanceof RefusedWriteError ? refusal.sources.get(sourceIdOf(tenant, thread.source)) : undefined
 }
 
-/**
- * Returns a `StoreAwayError` for an error of MongoDB or its connection that does not concern a document, else the
- * error.
- */
+/** Returns a `StoreAwayError` for an error of MongoDB or its connection that concerns no document, else the error. */
 export function asStoreAway(error: unknown): unknown {
   if (error instanceof RefusedWriteError && concernsDocument(codeOf(error))) return error
   // Jobs wait for a release that knows the layout.

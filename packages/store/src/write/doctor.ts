@@ -14,7 +14,7 @@ export interface Finding {
   stored: QuoteTotals
   /** The sum of its stored quotes. */
   counted: QuoteTotals
-  /** When the last token of a dead writer expires, which is open until then. Absent if the source has none. */
+  /** When the source's last open token of a dead writer expires. Absent if it has none. */
   openUntil?: Date
 }
 

@@ -1,5 +1,4 @@
-// Updates of documents that were stored before. An update takes effect only if no other process wrote the document
-// since it was read.
+// Updates of stored documents. An update takes effect only if no other process wrote the document since it was read.
 import { isDeepStrictEqual } from 'node:util'
 import type { ObjectId } from 'mongodb'
 import type { GuardedWrite, OpenThread, SourceDocument, ThreadRound, WriterToken } from '../documents.ts'
@@ -36,7 +35,7 @@ export function needsNoWrite({ plan: { source, quoteWrites } }: ThreadRound): bo
 }
 
 /**
- * Plans to write the source as it was read, with these marks. A new version refuses writes of processes that read it
+ * Plans to write the source as it was read, with these marks. A new version refuses writes of those that read it
  * before.
  */
 export function planMarks(

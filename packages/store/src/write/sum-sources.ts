@@ -22,7 +22,7 @@ export const SOURCES_AT_ONCE = 100
 const BACK_OFF_MS = 50
 /** How often a reservation is renewed. Others ignore one that was not renewed for a second. */
 const RENEW_MS = 250
-/** A sum waits for younger tokens of others. It waits no longer for older ones: their writers may be dead. */
+/** A sum waits for others' tokens that are younger, and not for older ones: their writers may be dead. */
 const USUAL_BATCH_MS = 1_000
 /** The pause between two reads of watermarks. */
 const POLL_MS = 10

@@ -8,7 +8,7 @@ import type { Runtime, StoreCommands } from '../mongodb/commands.ts'
 /** A writer sends quotes only within this time after it opened their source. */
 export const WRITE_WITHIN_MS = 30_000
 /**
- * A token this old counts as its writer's crash: a process that meets its source sums the quotes again, at most once in
+ * A token this old counts as its writer's crash: a process that meets the source sums its quotes again, at most once in
  * this time, until the token is gone. A dead writer's job is delivered again within this time.
  */
 export const STALE_MS = 10_000
