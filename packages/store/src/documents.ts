@@ -67,9 +67,7 @@ export interface SourceDocument extends SourceValues {
   meta: Meta & {
     /** The tenant's hash, `acceptedAt` and `_id` in one text, which is indexed: lists a tenant's sources by date. */
     listKey: string
-    /**
-     * A stamp for the quotes: counts for each field with an older one, except in quotes whose `meta.cover` is as high.
-     */
+    /** Counts as the stamp of each field of the quotes with an older one, unless their own `meta.cover` is as high. */
     cover?: number
     tokens?: WriterToken[]
     /** Set before each sum. A writer that opened the source before the sum finds another epoch, and recounts. */
@@ -88,9 +86,7 @@ export interface QuoteDocument extends QuoteValues {
   meta: Meta & {
     /** The quote's own stamps include covers of the source up to this stamp. */
     cover?: number
-    /**
-     * Shows whether the text is equal to another one, without a read of the text. Absent if a tool changed the text.
-     */
+    /** Shows without a read of the text whether it is equal to another one. Absent if a tool changed the text. */
     textDigest?: string
   }
 }
@@ -175,9 +171,7 @@ export interface ThreadWork {
   requests: InputThread[]
   /** An earlier round may have changed the thread, so the thread stays in the batch until it is stored. */
   mayHaveChanged: boolean
-  /**
-   * Read the source with majority: an answer may need no write, and must not depend on a source that is rolled back.
-   */
+  /** Read the source with majority: an answer without a write must not depend on a source that is rolled back. */
   readsMajority: boolean
   /** The number of rounds in which another process won. */
   refusals: number

@@ -90,9 +90,7 @@ function quoteHit(quote: FoundQuote, source: FoundSource): Hit {
   return { kind: 'quote', ...hitOf(quote, source), sourceId, ...(externalId !== undefined && { quote: externalId }) }
 }
 
-/**
- * Describes a hit. A request is named by its job or, for a thread of a job with several, by job and place: `ID.PLACE`.
- */
+/** Describes a hit. A request is named by its job or, in a job with several threads, by job and place: `ID.PLACE`. */
 function hitOf({ _id, meta }: FoundSource | FoundQuote, { tenant, service, externalId }: FoundSource) {
   const { insertedBy, changedBy } = meta
   const name = `${service}/${externalId}`

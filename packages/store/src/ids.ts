@@ -45,9 +45,7 @@ export function listPrefixOf(tenant: string): string {
   return `${hashTuple(tenant)}/`
 }
 
-/**
- * Returns the part of a `listKey` after its prefix: it sorts by date, then by id. Without an id, it precedes all ids.
- */
+/** Returns a `listKey` without its prefix: it sorts by date, then by id. Without an id, it precedes all ids. */
 export function listPlaceOf(at: Date, id = ''): string {
   return `${String(at.getTime()).padStart(MS_DIGITS, '0')}/${id}`
 }

@@ -10,7 +10,7 @@ import type { Capacity, LaneDeps } from './lane-deps.ts'
 /** A lock that is not renewed ends after this time. */
 const LOCK_MS = 5_000
 /**
- * The most jobs that Redis fetches as a blocking wait ends. If the worker has died, they wait until their locks expire.
+ * The most jobs that Redis fetches as a blocking wait ends. If the worker has died, they wait for their locks to end.
  */
 const MAX_AFTER_BLOCKING = 4
 const FAILED_FETCH_MS = 500
@@ -130,9 +130,7 @@ export function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find'>) {
   }
 }
 
-/**
- * Runs a locked job once, then completes it, fails it or puts it back. @throws without Redis: then the lock expires.
- */
+/** Runs a locked job once, then completes it, fails it or puts it back. @throws without Redis: the lock expires. */
 async function runJob(job: LockedJob, deps: LaneDeps): Promise<void> {
   if (deps.pauses.isExclusive) return putBack(job, deps)
   const tried = await tryJob(job, deps)

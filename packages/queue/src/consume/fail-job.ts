@@ -79,9 +79,7 @@ export async function putBack({ id, token, progress }: LockedJob, { find }: Pick
   await job?.moveToWait(token)
 }
 
-/**
- * Has BullMQ count a failed try, and records a final failure. If the worker dies in between, `startSweeps` records it.
- */
+/** Has BullMQ count a failed try, and records a final failure. If the worker dies between, `startSweeps` does. */
 export async function failJob(locked: LockedJob, { failure, final }: FailedTry, deps: LaneDeps): Promise<void> {
   const job = await deps.find(locked.id)
   if (job === undefined) return

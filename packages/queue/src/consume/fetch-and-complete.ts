@@ -21,7 +21,7 @@ import type { Capacity, LaneOptions } from './lane-deps.ts'
 const FETCH_BYTES = { interactive: 1024 * 1024, bulk: 512 * 1024 }
 
 /**
- * If this number of jobs waits, any worker fetches: a larger batch is hardly cheaper. A bulk job has about 50 threads.
+ * If this number of jobs waits, any worker fetches: larger batches are hardly cheaper. A bulk job has about 50 threads.
  */
 const PLENTY = { interactive: 50, bulk: 4 }
 
@@ -67,9 +67,7 @@ export function lockedJob(text: string, delivery: Delivery, history: JobHistory)
   return { ...delivery, ...content, attempt: triesMade(history) + 1, suspect, progress: jobProgressOf(history) }
 }
 
-/**
- * Precedes the threads, which `jobEntry` writes last. No text in the data contains it: JSON escapes quotation marks.
- */
+/** Precedes the threads, which `jobEntry` writes last. No text in the data has it: JSON escapes quotation marks. */
 const THREADS = '"threads":'
 
 /** Identifies the content of each thread of a job. A thread has the same digest in any job. */
@@ -121,7 +119,7 @@ const STOP_MS = 500
 
 /** Opens a second connection to the server of `redis`, to block on BullMQ's marker, which is set while jobs wait. */
 export function createBlockingWait(redis: Redis, marker: string, onError: (error: Error) => void) {
-  // A connection that died silently must not block for ever. After the limit, a new one sends the commands again.
+  // A connection that died silently must not block for ever: after this time, a new one sends the commands again.
   const blocking = connectLike(redis, onError, BLOCK_MS + DEAD_MS)
   let blocked: Promise<unknown> = Promise.resolve()
   let id: Promise<number | undefined> | undefined

@@ -29,9 +29,7 @@ export interface LaneOptions {
   /** Resolves when this worker can use jobs of the lane. Until then it fetches none; other workers may. */
   ready: (lane: Lane) => Promise<void>
   work: (job: FetchedJob) => Promise<Worked>
-  /**
-   * Called before a job fails for good. `Away` puts the job back. An error is reported, and the job fails all the same.
-   */
+  /** Called before a job fails for good. `Away` puts the job back. If it throws, the job fails all the same. */
   beforeFinalFailure: (job: FetchedJob) => Promise<Away | undefined>
   onFailed: (job: FetchedJob, failure: Error, final: boolean) => void
   /** Counts each stored thread once, when its job has completed or failed for good. */

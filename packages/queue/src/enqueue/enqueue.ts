@@ -37,9 +37,7 @@ interface Entry {
 
 /** The deadline of an entry: callers learn within two seconds that Redis hangs. */
 const ENQUEUE_MS = 1_800
-/**
- * If an entry has waited for longer, new requests are refused. A process that just started works off a burst in less.
- */
+/** If an entry has waited longer, new requests are refused. A process that just started works off a burst in less. */
 const BUSY_MS = 1_000
 /** The least time between two refreshes of the copy of the load by refused requests. */
 const REFRESH_MS = 100
@@ -121,9 +119,7 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
     return commit(entry)
   }
 
-  /**
-   * Charges a key for a refused request. Never throws or waits. With 0 quotes, it only refreshes the copy of the load.
-   */
+  /** Charges a key for a refused request. Never throws or waits. 0 quotes only refresh the copy of the load. */
   function charge(caller: Caller, quotes: number): void {
     const entry = { caller, quotes, lane: 'bulk', jobId: '', name: '', threads: 0, rest: '', ...arrived() } as const
     if (isAnswering()) send(entry).catch(() => {})

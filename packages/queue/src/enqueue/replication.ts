@@ -15,9 +15,7 @@ const WAIT_MS = 1_000
  */
 export function openReplication(redis: Redis, { base }: QueueKeys, replicas: number, onError: (error: Error) => void) {
   const own = replicas > 0 ? redis.duplicate().on('error', onError) : undefined
-  /**
-   * Returns for each time whether enough replicas have all writes so far, and Redis is still the server of that time.
-   */
+  /** Returns for each time whether enough replicas have all writes, and Redis is still the server of that time. */
   const areReached = createGroupCommit(async (times: number[]) => {
     // WAIT waits for the last write of its own connection. So it needs one, which comes after the writes of all others.
     await own?.set(`${base}replicated`, '')

@@ -5,10 +5,7 @@ import type { FailedJob, FailedJobGroups, FailedJobPage, Hit, Operation } from '
 export const SHOWN_REASON = 2_000
 
 const VARIES = '…'
-/**
- * Matches names in JSON and MongoDB's rules (captured), quoted texts (also cut ones), and words with parts of ids,
- * dates.
- */
+/** Matches names in JSON and MongoDB's rules (captured), quoted texts (also cut ones), and words with parts of ids. */
 const QUOTED_OR_WORD =
   /((?<=[{,])"[$\w.]+"(?=:)|(?<="(?:operator|property)Name":)"[$\w.]+")|"(?:[^"\\]|\\[\s\S])*(?:"|\\?$)|(?<!\w)'[^']*(?:'|$)|`[^`]*(?:`|$)|[\w.:/-]+/g
 /** Names the failed thread of a job of several. A job of one thread fails by the same cause without this beginning. */
@@ -37,9 +34,7 @@ const masked = <Found extends { reason: string }>(found: Found): Found => ({
   reason: reasonGroupOf(found.reason),
 })
 
-/**
- * Reduces what operators see to what viewers see: ids, and reasons without values. No payload or stack: both may quote.
- */
+/** Reduces what operators see to what viewers see: ids, and reasons without values. Payloads and stacks may quote. */
 export const asViewersSee = {
   page: (page: FailedJobPage): FailedJobPage => ({ ...page, jobs: page.jobs.map(masked) }),
   groups: ({ groups, isComplete }: FailedJobGroups): FailedJobGroups => ({ groups: groups.map(masked), isComplete }),

@@ -233,7 +233,7 @@ function hitOf(id: string, job: IngestJob, wanted: Search): Hit | undefined {
 }
 
 /**
- * Returns whether a completed job matches. If it has several threads, its name has only the first and the last of them.
+ * Returns whether a completed job matches. The name of a job with several threads has the first and the last of them.
  */
 function recentMatches({ id, tenant, name = '', requestId, importId }: Hit, wanted: Search): boolean {
   const { text, isPrefix, service, matches } = wanted

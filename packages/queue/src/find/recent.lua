@@ -7,7 +7,7 @@ local function appendRecent(base, lines, bound)
   local text = table.concat(lines, '\n')
   redis.call('XADD', key, '*', 'count', #lines, 'jobs', text)
   local bytes = redis.call('INCRBY', counter, #text + ENTRY_BYTES)
-  -- A call removes more entries than it adds, at most ten, so that a lowered bound is reached step by step.
+  -- May remove more entries than the one that was added, so that a lowered bound is reached step by step.
   for _ = 1, 10 do
     local oldest = bytes > bound and redis.call('XRANGE', key, '-', '+', 'COUNT', 1)[1]
     if not oldest then return end

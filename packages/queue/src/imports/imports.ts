@@ -74,9 +74,7 @@ export function createImports(redis: Redis, { base }: QueueKeys, bytes?: number)
   }
 
   return {
-    /**
-     * Call it once all jobs of an import are in Redis, with the numbers of its items and jobs, and the refused items.
-     */
+    /** Call once all jobs of an import are in Redis, with the numbers of its items and jobs, and the refused items. */
     async open(id: string, { refused, ...numbers }: EnqueuedImport): Promise<void> {
       await write(numbers.tenant, id, 'about', { ...numbers, refused: JSON.stringify(refused.slice(0, PROBLEMS_KEPT)) })
     },

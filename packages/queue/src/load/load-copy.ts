@@ -115,9 +115,7 @@ function capacityAfter(capacity: number, last: Sample, next: Sample): number {
   return capacity + WEIGHT * ((left / passed) * 1000 - capacity)
 }
 
-/**
- * Refused callers come again when the load has fallen to this part of a bound. At the bound itself, one would get in.
- */
+/** Refused callers come again when this part of a bound is used. At the bound itself, one of them would get in. */
 const ROOM = 0.9
 const MOST_SECONDS = 60
 /** A shorter span of samples shows no rate. */

@@ -12,9 +12,7 @@ export interface QueueAddress {
   queue: string
 }
 
-/**
- * A server that the process has left is refused for this time: after a failover, two primaries exist for some seconds.
- */
+/** A server that the process has left is refused for this time: after a failover, there may be two primaries. */
 const LEFT_MS = 10_000
 /** A peer that does not close a connection that we ended is cut off after this time. */
 const DISCONNECT_MS = 200
@@ -37,9 +35,7 @@ const servers = new WeakMap<object, OneServer>()
 
 /** The server that all connections of a process lead to. */
 interface Server {
-  /**
-   * '' before the first connection is ready, or if the server hides it. A server that is promoted again has another id.
-   */
+  /** '' before the first connection is ready, or if the server hides it. New when a server is promoted again. */
   id: string
   /** When a connection first met the server, on the monotonic clock, in ms. */
   since: number
@@ -111,15 +107,11 @@ function createOneServer() {
       streams.set(stream, { ...endpoint, id: '' })
       return stream.once('close', () => streams.delete(stream))
     },
-    /**
-     * Closes all connections that lead elsewhere, so that they connect again. Sentinels may write a name as the host.
-     */
+    /** Closes all connections to other addresses: they connect again. Sentinels may write a name as the host. */
     keepOnly(host: string, port: number): void {
       for (const [stream, to] of streams) if (to.port !== port || to.host !== host) stream.destroy()
     },
-    /**
-     * Returns whether a connection may stay. If it has met a new server, connections to other servers connect again.
-     */
+    /** Returns whether a connection may stay. If it has met a new server, those to others connect again. */
     admit(stream: Stream, info: Info): boolean {
       // Some providers hide these ids.
       const found = [info.run_id, info.master_replid].filter(Boolean).join('.')

@@ -16,15 +16,11 @@ const backoff = (attempt: number) => Math.min(50 * 2 ** attempt, 500)
 
 /** Replies of a server that may no longer be the queue's primary. It has not run the command. */
 const MOVED = /^(MOVED|READONLY)/
-/**
- * Replies of a server that may have been replaced without its notice, or of a cluster that has no primary for a while.
- */
+/** Replies of a server that may have been replaced without its notice, or of a cluster without a primary. */
 const ISOLATED = /^(CLUSTERDOWN|NOREPLICAS|MASTERDOWN)/
 const ISOLATED_EVERY_MS = 1_000
 
-/**
- * Has ioredis connect again, which finds the new primary. `moved`: with 2 the command is sent again there, with 1 not.
- */
+/** Has ioredis connect again, which finds the new primary. `moved`: 2 sends the command again there, 1 does not. */
 function createReconnectOnError(moved: 1 | 2) {
   let last = Number.NEGATIVE_INFINITY
   return ({ message }: Error): false | 1 | 2 => {

@@ -3,9 +3,7 @@ import { hash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { Redis } from 'ioredis'
 
-/**
- * Runs a script. `key` is the beginning of the keys that the script uses: the queue's base, or that of a lane's keys.
- */
+/** Runs a script. `key` is the beginning of the keys that it uses: the queue's base, or that of a lane's keys. */
 export type Script = (key: string, ...args: (string | number)[]) => Promise<unknown>
 
 /** Returns a script's reply if it is a list, else an empty list. */
@@ -45,14 +43,10 @@ function readScript(address: URL): string {
   return text.replaceAll(/^--include (\S+)$/gm, (_, included: string) => readScript(new URL(included, address)))
 }
 
-/**
- * The first line of a script that may run although Redis is full. Redis 6.2 has no flags: there it is a syntax error.
- */
+/** Begins a script that may run although Redis is full. Redis 6.2 has no flags: there it is a syntax error. */
 const FLAGS = /^#!.*/
 const FLAGS_UNKNOWN = /unexpected symbol near '#'/
-/**
- * A full Redis 6.2 refuses only a script's first write, and only if that command may need memory. This one needs none.
- */
+/** A full Redis 6.2 refuses only a script's first write, if that command may need memory. This one needs none. */
 const HARMLESS_WRITE = "redis.call('DEL', KEYS[1] .. 'never')"
 
 /** Returns the script as Redis 6.2 runs it. Throws the error if it has another cause than the script's flags. */

@@ -12,9 +12,7 @@ export const CLAIM_MS = 24 * 60 * 60 * 1000
 /** A job's claim on the key of its request, as the enqueueing script gets it. */
 export type Claim = ReturnType<typeof claimOf>
 
-/**
- * Names a claim in Redis by a hash, as a key may be its caller's secret. Tenants with equal keys have different claims.
- */
+/** Names a claim by a hash: a key may be its caller's secret. Equal keys of two tenants have different claims. */
 export function claimName(tenant: string, key: string): string {
   return hash('sha256', JSON.stringify([tenant, key]), 'base64url')
 }

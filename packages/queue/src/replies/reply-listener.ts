@@ -73,9 +73,7 @@ export function openReplyListener(replica: string, keys: QueueKeys, reader: Redi
     }
   }
 
-  /**
-   * Reads an entry: job ids and results in turn. '' stands for a result that is too large, or that of a final failure.
-   */
+  /** Reads an entry: job ids and results in turn. '' stands for a result that is too large, or for a final failure. */
   async function readEntry(fields: string[]): Promise<void> {
     const large: string[] = []
     for (let at = 0; at < fields.length; at += 2) {

@@ -65,9 +65,7 @@ export interface CheckedKey {
 // While this number of lookups waits, checks of further new keys fail.
 const MAX_NEW_KEYS = 1_000
 
-/**
- * Creates two caches of checks: of keys that worked once, and of all others. Their `fetch` checks a key by its record.
- */
+/** Creates two caches of checks: of keys that worked once, and of all others. `fetch` checks a key by its record. */
 export function createCheckCaches({
   now,
   maxKeys,

@@ -16,9 +16,7 @@ export function isRepeat(source: SourceDocument, requests: readonly InputThread[
   return request.stamp > Math.max(stamp, cover)
 }
 
-/**
- * Returns the plan that `planThread` would make if it read the quotes: one new cover. Undefined if there is no repeat.
- */
+/** Returns the plan that `planThread` would make if it read the quotes: one new cover. Undefined if no repeat. */
 export function planRepeat(source: SourceDocument, requests: readonly InputThread[]): ThreadPlan | undefined {
   const [request] = requests
   if (request === undefined || !isRepeat(source, requests)) return undefined

@@ -30,9 +30,7 @@ export interface UpdateStatement {
 export interface WriteReply {
   /** Documents that were inserted, or that a statement matched or upserted. */
   n: number
-  /**
-   * The positions of refused writes: inserts of an `_id` that exists, writes that met a lock, or all: see `allRefused`.
-   */
+  /** Positions of refused writes: inserts of an `_id` that exists, writes that met a lock, or all: see `allRefused`. */
   refused: number[]
 }
 

@@ -99,9 +99,7 @@ export function refusedIn(errors: readonly WriteError[], collection: string, ids
   throw worst
 }
 
-/**
- * Returns whether a whole command failed because another one locked its documents. Some writes may have taken effect.
- */
+/** Returns whether a command failed because another one locked its documents. Some writes may have taken effect. */
 export function isConflict(error: unknown): boolean {
   return codeOf(error) === WRITE_CONFLICT
 }

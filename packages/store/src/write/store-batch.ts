@@ -67,9 +67,7 @@ interface Batch extends ReadDeps {
   onLastWrite: () => void
 }
 
-/**
- * Stores a batch, in one round unless another process writes its threads, too. Returns whether no thread was stored.
- */
+/** Stores a batch, in one round unless another process writes its threads. Returns whether all threads were new. */
 async function storeBatch(batch: Batch, first: readonly ReadThread[]): Promise<boolean> {
   let read = first
   let areNew = true

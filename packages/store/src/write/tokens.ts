@@ -16,9 +16,7 @@ export const STALE_MS = 10_000
 export const EXPIRED_MS = 120_000
 /** A reservation that was not renewed for this time blocks nobody: its process hangs or died. */
 const UNRENEWED_MS = 1_000
-/**
- * The most renewals in memory. Beyond it, they are forgotten, and reservations block others for another `UNRENEWED_MS`.
- */
+/** The most renewals in memory. Beyond it, all are forgotten: reservations block for another `UNRENEWED_MS`. */
 const MAX_RENEWALS = 10_000
 /** The most watermarks in memory: each failed batch gives a process a new name. Beyond it, they are read again. */
 const MAX_WRITERS = 10_000

@@ -34,9 +34,7 @@ export function createWriter(deps: SumDeps) {
     }
   }
 
-  /**
-   * Advances over all batches that have ended by now: an `advance` under way may have begun before the last one ended.
-   */
+  /** Advances over all batches that have ended: an `advance` under way may have begun before the last one ended. */
   function advanceOnce(state: WriterState): Promise<void> {
     state.advancing = state.advancing.catch(() => {}).then(() => advance(state))
     return state.advancing
