@@ -98,7 +98,7 @@ async function pageOf<Found>(
   return { page }
 }
 
-/** One document more than the page shows whether more follow. The batch has room for another one, so it is the last. */
+/** One document more than the page shows whether more follow. The batch is larger still: the first reply is the last. */
 function optionsOf(limit: number, signal: AbortSignal) {
   return { limit: limit + 1, batchSize: limit + 2, maxTimeMS: READ_MS, signal }
 }
@@ -160,7 +160,7 @@ const FIRST_ID = '-'.repeat(24)
 /** Sorts after all dates. */
 const END = ':'
 
-/** Reads a page by the index of `meta.listKey` alone. Undefined if `after` is a cursor of another list. */
+/** Reads a page by the index of `meta.listKey` alone. Undefined if `after` is no cursor of this list. */
 async function readList(
   sources: Collection<SourceDocument>,
   tenant: string,

@@ -9,9 +9,7 @@ import type { Capacity, LaneDeps } from './lane-deps.ts'
 
 /** A lock that is not renewed ends after this time. */
 const LOCK_MS = 5_000
-/**
- * The most jobs that Redis fetches as a blocking wait ends. If the worker has died, they wait for their locks to end.
- */
+/** The most jobs that Redis fetches as a blocking wait ends. If the worker died, they wait until their locks expire. */
 const MAX_AFTER_BLOCKING = 4
 const FAILED_FETCH_MS = 500
 

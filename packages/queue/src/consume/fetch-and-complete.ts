@@ -21,7 +21,7 @@ import type { Capacity, LaneOptions } from './lane-deps.ts'
 const FETCH_BYTES = { interactive: 1024 * 1024, bulk: 512 * 1024 }
 
 /**
- * If this number of jobs waits, any worker fetches: larger batches are hardly cheaper. A bulk job has about 50 threads.
+ * If this number of jobs waits, any worker fetches: a larger batch is hardly cheaper. A bulk job has some 50 threads.
  */
 const PLENTY = { interactive: 50, bulk: 4 }
 

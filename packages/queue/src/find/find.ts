@@ -232,9 +232,7 @@ function hitOf(id: string, job: IngestJob, wanted: Search): Hit | undefined {
   return undefined
 }
 
-/**
- * Returns whether a completed job matches. The name of a job with several threads has the first and the last of them.
- */
+/** Returns whether a completed job matches. The name of a job with several threads has only the first and the last. */
 function recentMatches({ id, tenant, name = '', requestId, importId }: Hit, wanted: Search): boolean {
   const { text, isPrefix, service, matches } = wanted
   if (wanted.tenant !== undefined && wanted.tenant !== tenant) return false

@@ -44,7 +44,7 @@ export const LANES: readonly Lane[] = ['interactive', 'bulk']
 /** Tries that a job gets before it fails for good, crashes of its worker included. */
 export const TRIES = 5
 
-/** BullMQ's options. It may always try again: the consumer counts tries, and a job retried by hand gets a full set. */
+/** BullMQ's options, without a bound of tries: the consumer bounds them, and a job retried by hand gets a full set. */
 export const JOB_OPTIONS = JSON.stringify({ attempts: Number.MAX_SAFE_INTEGER, backoff: { type: 'tries' } })
 
 /** A job as the worker gets it. */

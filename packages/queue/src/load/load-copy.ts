@@ -1,5 +1,5 @@
 // A replica's copy of the queue's load and of the keys' buckets, to refuse requests before their bodies are read. Also
-// samples how fast the queue drains: by that rate, callers may wait, and refused ones learn when to try again.
+// samples how fast the queue drains: that rate bounds how many callers wait, and says when refused ones try again.
 import type { Lane } from '../job/job.ts'
 import type { Caller, Load, QueueBounds, Quota, Totals } from './queue-load.ts'
 import { IdempotencyKeyReusedError, QueueFullError, QueueUnavailableError, RateLimitedError } from './refusals.ts'

@@ -35,7 +35,7 @@ const servers = new WeakMap<object, OneServer>()
 
 /** The server that all connections of a process lead to. */
 interface Server {
-  /** '' before the first connection is ready, or if the server hides it. New when a server is promoted again. */
+  /** '' before the first connection is ready, or if the server hides its id. New when a server is promoted again. */
   id: string
   /** When a connection first met the server, on the monotonic clock, in ms. */
   since: number

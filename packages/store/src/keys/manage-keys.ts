@@ -40,8 +40,8 @@ const ID_PREFIX = /^[0-9a-f]{6,64}$/
  * moment may both succeed.
  *
  * @throws {KeyRefusedError} if the tenant or name is blank, too long or not plain text, a detail does not fit the role,
- *   a limit is out of range, `expiresAt` has passed, or a key of the tenant that works has this name. For a key without
- *   a tenant, that is any such key without a tenant.
+ *   a limit is out of range, `expiresAt` has passed, or a key that works has this name: one of the same tenant or, for
+ *   a key without a tenant, another one without.
  */
 export async function createKey(db: Db, details: NewKeyDetails): Promise<NewKey> {
   checkDetails(details)
