@@ -98,7 +98,7 @@ async function pageOf<Found>(
   return { page }
 }
 
-/** One document more than the page shows whether more follow. The batch is larger still: the first reply is the last. */
+/** One document more than the page shows whether more follow. The batch is larger: the first reply is the last. */
 function optionsOf(limit: number, signal: AbortSignal) {
   return { limit: limit + 1, batchSize: limit + 2, maxTimeMS: READ_MS, signal }
 }
