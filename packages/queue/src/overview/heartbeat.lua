@@ -7,7 +7,7 @@
 --       3    number of counts
 --       4 …  name of each count and what to add, then name and value of each peak: the largest of the minute stays
 local KEPT_MS, GONE_MS, MOST_PROCESSES = 25 * 3600 * 1000, 600000, 500
-local MOST_FIELDS = 60 -- A minute with this number of fields gets no further tenant. It has some 3 KB, and 10 KB at most.
+local MOST_FIELDS = 60 -- A minute with this number of fields gets no further tenant. A minute has 3 to 10 KB.
 local base, id, description, counts = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3])
 local processes, descriptions, time = base .. 'processes', base .. 'processes:about', redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
