@@ -1,5 +1,5 @@
--- Bounded stores: members that together may have a number of bytes. Beyond it, the oldest are evicted first. The sorted
--- sets `STORE:age` and `STORE:bytes` have each member's time (ms) and bytes, and `STORE` has the bytes of all.
+-- A bounded store bounds the bytes of its members. Beyond the bound, the oldest are evicted first. The sorted sets
+-- `STORE:age` and `STORE:bytes` have each member's time (ms) and bytes, and `STORE` has the bytes of all.
 local function bytesIn(store)
   return tonumber(redis.call('GET', store) or 0)
 end
@@ -27,9 +27,9 @@ local function oldestIn(store)
   local member, at = unpack(redis.call('ZRANGE', store .. ':age', 0, 0, 'WITHSCORES'))
   return member, tonumber(at)
 end
--- Removes members that are older than `expired`, and the oldest ones beyond the bound. `onEvicted` gets each. Returns 1
--- if more than `most` must go: a call must not block Redis for long, so the script is then called again. Stops at a
--- member of `new`, which this very call has added.
+-- Evicts members older than the time `expired`, and the oldest ones beyond the bound. `onEvicted` gets each. Evicts at
+-- most `most`, because a call must not block Redis for long. Returns 1 if more may have to go: then call the script
+-- again. Stops at a member of `new`, which this very call has added.
 local function evict(store, bound, expired, most, onEvicted, new)
   local bytes = bytesIn(store)
   for _ = 1, most do
@@ -41,15 +41,16 @@ local function evict(store, bound, expired, most, onEvicted, new)
   end
   return 1
 end
--- Bounded stores of tenants: `STORE:of:TENANT` has the members of a tenant, and `STORE` the tenants, each with its oldest
--- member's time and its bytes. Adds or changes a member, or removes it if `bytes` is nil.
+-- A bounded store of tenants: `STORE:of:TENANT` is a bounded store of one tenant's members. The members of `STORE` are
+-- the tenants, each with its oldest member's time and its bytes. Adds or changes a member; removes it if `bytes` is
+-- nil.
 local function keepOf(store, tenant, member, at, bytes)
   local own = store .. ':of:' .. tenant
   if bytes then keep(own, member, at, bytes) else forget(own, member) end
   local oldest, oldestAt = oldestIn(own)
   if oldest then keep(store, tenant, oldestAt, bytesIn(own)) else forget(store, tenant) end
 end
--- Evicts as `evict` does, but beyond the bound, the tenant with the most bytes loses its oldest member: so no tenant's
+-- Evicts as `evict` does, but beyond the bound, the oldest member of the tenant with the most bytes: so no tenant's
 -- flood evicts the members of others. `onEvicted` gets each member, and whether it has expired.
 local function evictOfTenants(store, bound, expired, most, onEvicted, new)
   for _ = 1, most do
@@ -62,7 +63,7 @@ local function evictOfTenants(store, bound, expired, most, onEvicted, new)
     local member, memberAt = oldestIn(store .. ':of:' .. tenant)
     if new and new[member] then return 0 end
     keepOf(store, tenant, member or '')
-    -- Earlier releases kept members where tenants are now.
+    -- Earlier releases stored members where `STORE` has tenants now.
     onEvicted(member or tenant, (memberAt or at) < expired)
   end
   return 1

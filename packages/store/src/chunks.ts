@@ -1,12 +1,12 @@
-// Splits what exceeds one command.
+// Splits items that exceed one command into chunks.
 
 /** A command must not exceed 16 MiB, and a character takes three bytes at most. */
 export const CHARACTERS_PER_COMMAND = 3_000_000
-/** Beyond this time for the first command MongoDB is slow, and `WRITES_AT_ONCE` others are sent at once. */
+/** If the first command takes longer, MongoDB is slow, and the others are sent `WRITES_AT_ONCE` at a time. */
 const SLOW_MS = 500
 const WRITES_AT_ONCE = 4
 
-/** Sends items in commands one by one or, if MongoDB is slow, several at once. After a failure it begins no other. */
+/** Sends items in commands one by one or, if MongoDB is slow, several at once. After a failure, it sends no other. */
 export async function sendInChunks<Item>(
   items: readonly Item[],
   maxItems: number,
@@ -21,7 +21,7 @@ export async function sendInChunks<Item>(
   await sendAll(chunks, performance.now() - began > SLOW_MS ? WRITES_AT_ONCE : 1, send)
 }
 
-/** Sends all chunks, several at once. After a failure it begins no other. */
+/** Sends all chunks, `atOnce` at a time. After a failure, no other chunk is sent. */
 export async function sendAll<Item>(
   chunks: Generator<Item[]>,
   atOnce: number,

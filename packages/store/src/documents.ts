@@ -16,7 +16,7 @@ export interface Stamps {
 }
 
 interface Meta extends Stamps {
-  /** New with each write. A write is guarded by the version that was read. */
+  /** New with each write. A write takes effect only under the version that was read. */
   version: ObjectId
   /** The names of fields that no request contained: a score from votes, a date from the acceptance. */
   derived?: string[]
@@ -39,7 +39,7 @@ export interface WriterBatch {
 export interface WriterToken extends WriterBatch {
   request: string
   since: Date
-  /** The writer sums the quotes, and others keep out. New with each renewal of the reservation. */
+  /** Present if the writer sums the quotes, and others keep out. New with each renewal of the reservation. */
   excludes?: ObjectId
   /** When the quotes were last summed, since the token became stale. */
   summed?: Date
@@ -67,10 +67,10 @@ export interface SourceDocument extends SourceValues {
   meta: Meta & {
     /** The tenant's hash, `acceptedAt` and `_id` in one text, which is indexed: lists a tenant's sources by date. */
     listKey: string
-    /** Counts as the stamp of each older field of the quotes, except in quotes whose own `meta.cover` is as high. */
+    /** Counts as the stamp of each field of the quotes with an older one, unless their own `meta.cover` is as high. */
     cover?: number
     tokens?: WriterToken[]
-    /** New before each sum. A writer that opened the source before finds another epoch, and recounts. */
+    /** Set before each sum. A writer that opened the source before the sum finds another epoch, and recounts. */
     epoch?: ObjectId
     /** The digest of the last request, if it contained all quotes: an equal request then moves only stamps. */
     digest?: string
@@ -80,13 +80,13 @@ export interface SourceDocument extends SourceValues {
 export interface QuoteDocument extends QuoteValues {
   _id: string
   sourceId: string
-  /** 16 digits of a stamp, `.`, 6 digits of the index in that request: the smallest of all requests for the quote. */
+  /** 16 digits of a request's stamp, `.`, 6 digits of the index in it: the smallest of all requests for the quote. */
   position: string
   wordCount: number
   meta: Meta & {
     /** The quote's own stamps include covers of the source up to this stamp. */
     cover?: number
-    /** Shows whether the text is equal to another one, without reading it. Absent if a tool changed the text. */
+    /** Shows without a read of the text whether it is equal to another one. Absent if a tool changed the text. */
     textDigest?: string
   }
 }
@@ -171,7 +171,7 @@ export interface ThreadWork {
   requests: InputThread[]
   /** An earlier round may have changed the thread, so the thread stays in the batch until it is stored. */
   mayHaveChanged: boolean
-  /** The requests may need no write, and an answer without a write needs a source that a majority has. */
+  /** Read the source with majority: an answer without a write must not depend on a source that is rolled back. */
   readsMajority: boolean
   /** The number of rounds in which another process won. */
   refusals: number

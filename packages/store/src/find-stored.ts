@@ -24,8 +24,8 @@ const QUOTE_ID = /^[\w-]{48}$/
 const LEFT_OUT = 'Stored sources are found by id or whole externalId, stored quotes by id.'
 
 /**
- * Makes the search of what is stored. It needs no index: the ids of sources follow from their names, so the id of a
- * source of this externalId is computed for every tenant and service.
+ * Makes the search of what is stored. It needs no index of names: the id of a source follows from tenant, service and
+ * externalId, so it is computed for every tenant and service.
  */
 export function createFindStored(db: Db) {
   const options = { readPreference: 'primary', readConcern: { level: 'majority' } } as const
@@ -69,7 +69,7 @@ export function createFindStored(db: Db) {
     return source === undefined ? hits : [...hits, quoteHit(foundQuote, source)]
   }
 
-  /** Never throws because MongoDB is away: the rest of a search goes on, and the note says so. */
+  /** Does not throw while MongoDB is away: the rest of the search goes on, and the note says what was not searched. */
   return async (query: FindQuery, gone: AbortSignal): Promise<{ hits: Hit[]; note?: string }> => {
     try {
       const hits = await withinTime(gone, (signal) => search(query, signal))
@@ -90,7 +90,7 @@ function quoteHit(quote: FoundQuote, source: FoundSource): Hit {
   return { kind: 'quote', ...hitOf(quote, source), sourceId, ...(externalId !== undefined && { quote: externalId }) }
 }
 
-/** A thread of a job with several is named by the job and its place: `ID.PLACE`. */
+/** Describes a hit. A request is named by its job or, in a job with several threads, by job and place: `ID.PLACE`. */
 function hitOf({ _id, meta }: FoundSource | FoundQuote, { tenant, service, externalId }: FoundSource) {
   const { insertedBy, changedBy } = meta
   const name = `${service}/${externalId}`
@@ -109,7 +109,7 @@ export interface Writing {
 
 export type ReadThread = ReturnType<typeof createReadThread>
 
-/** The most pairs of inserting and changing request that are read: those that began last. */
+/** The most pairs of inserting and changing request that are read: those with the newest inserting requests. */
 const PAIRS = 1_000
 
 /** Makes a function that reads a page of a stored thread, with the requests that wrote it, the newest first. */

@@ -5,7 +5,7 @@ import type { QuoteFields, SourceFields } from '@sluice/contract'
 /** 144 bits: two names do not collide by chance, and base64url needs no padding. */
 const ID_LENGTH = 24
 
-/** Two tuples never have the same JSON. */
+/** Returns a hash of a tuple. Two tuples never have the same JSON. */
 export function hashTuple(...parts: unknown[]): string {
   return hash('sha256', JSON.stringify(parts), 'base64url').slice(0, ID_LENGTH)
 }
@@ -15,7 +15,7 @@ export function sourceIdOf(tenant: string, source: Pick<SourceFields, 'service' 
   return hashTuple(tenant, source.service, source.externalId)
 }
 
-/** Returns the id of the source of a document, or of a source itself: a quote's id begins with it. */
+/** Returns the id of a quote's source, or of a source itself: a quote's id begins with the id of its source. */
 export function sourceIdIn(documentId: string): string {
   return documentId.slice(0, ID_LENGTH)
 }
@@ -29,8 +29,8 @@ export function compareIds(one: { _id: string }, other: { _id: string }): number
 const AFTER_IDS = '~'
 
 /**
- * Returns the filter of the quotes of these sources (at least one). An index of `sourceId` answers it, and so does one of
- * `_id`, by the range from the first source to the last.
+ * Returns the filter of the quotes of these sources (at least one). An index of `sourceId` serves it. So does an index
+ * of `_id`, by the range from the first source to the last.
  */
 export function quotesOf(...sourceIds: string[]) {
   const sorted = sourceIds.toSorted()
@@ -45,7 +45,7 @@ export function listPrefixOf(tenant: string): string {
   return `${hashTuple(tenant)}/`
 }
 
-/** Returns the part of a `listKey` after its prefix: it sorts by date, then by id. Without an id, precedes all ids. */
+/** Returns a `listKey` without its prefix: it sorts by date, then by id. Without an id, it precedes all ids. */
 export function listPlaceOf(at: Date, id = ''): string {
   return `${String(at.getTime()).padStart(MS_DIGITS, '0')}/${id}`
 }

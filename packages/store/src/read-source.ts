@@ -1,5 +1,5 @@
-// The door `@sluice/store/read`: reads stored sources as callers see them. A source with its quotes, and a tenant's
-// sources, newest first, are read a page at a time. Never writes.
+// The door `@sluice/store/read`: reads stored sources as callers see them, a page at a time: a source with its quotes,
+// or a tenant's sources, newest first. Never writes.
 import type { ListedSource, PageQuery, QuotePlace, SourceList, SourceListQuery, SourcePage } from '@sluice/contract'
 import { LIST_CURSOR, quotePlaceText, SourcePageSchema } from '@sluice/contract'
 import type { Collection, Db, Filter } from 'mongodb'
@@ -62,7 +62,7 @@ export function createSourceReads(db: Db) {
   }
 }
 
-/** Ends a read. A source of a million quotes is read and sorted for each of its pages. */
+/** The time limit of a read. For each page, the server reads and sorts all quotes of a source: perhaps a million. */
 const READ_MS = 10_000
 
 /** Ends a read after `READ_MS`, or when nobody waits for it any more. @throws {StoreAwayError} */
@@ -98,21 +98,21 @@ async function pageOf<Found>(
   return { page }
 }
 
-/** One more document than the page has shows whether more follow. One more than these: the first reply is the last. */
+/** One document more than the page shows whether more follow. The batch is larger: the first reply is the last. */
 function optionsOf(limit: number, signal: AbortSignal) {
   return { limit: limit + 1, batchSize: limit + 2, maxTimeMS: READ_MS, signal }
 }
 
 type QuotePage = Omit<SourcePage, 'source'>
 
-/** The first page finds out how the quotes are sorted; `after` keeps it for the others. */
+/** Reads a page of quotes. The first page finds out how the quotes are sorted; `after` tells the others. */
 async function readQuotes(
   quotes: Collection<QuoteDocument>,
   sourceId: string,
   { limit, after }: PageQuery,
   signal: AbortSignal,
 ): Promise<QuotePage> {
-  /** The server keeps only as many quotes as the page has while it sorts. Beyond 100 MB of them it uses its disk. */
+  /** While it sorts, the server keeps only the quotes of the page. Beyond 100 MB of them it uses its disk. */
   async function read(byDate: boolean, filter: Filter<QuoteDocument> = {}): Promise<QuotePage> {
     const how = { projection: QUOTE_FIELDS, sort: byDate ? BY_DATE : BY_POSITION, allowDiskUse: true }
     const found = quotes.find<StoredQuote>(
@@ -130,7 +130,7 @@ async function readQuotes(
   return first === undefined || first.createdAt !== undefined ? page : read(false)
 }
 
-// A field that is absent sorts before all that are there.
+// A field that is absent sorts before all values.
 const BY_DATE = { createdAt: 1, position: 1, _id: 1 } as const
 const BY_POSITION = { position: 1, _id: 1 } as const
 
@@ -152,7 +152,7 @@ type StoredEntry = StoredSource & Pick<SourceDocument, 'acceptedAt' | 'quoteCoun
 const ENTRY_FIELDS = { ...SOURCE_FIELDS, acceptedAt: 1, quoteCount: 1 }
 /** The most sources that a page with a service reads, so that sources of other services can't make it slow. */
 const EXAMINED = 5_000
-/** The first span of time that a page looks at. */
+/** The first span of time that `newestIn` tries. */
 const FIRST_SPAN_MS = 1_000
 const LONGEST_SPAN_MS = 365 * 24 * 3_600_000
 /** Precedes all ids. */
@@ -160,7 +160,7 @@ const FIRST_ID = '-'.repeat(24)
 /** Sorts after all dates. */
 const END = ':'
 
-/** Reads a page by the index of `meta.listKey` alone. Undefined if `after` is no cursor of this tenant, service and `since`. */
+/** Reads a page by the index of `meta.listKey` alone. Undefined if `after` is no cursor of this list. */
 async function readList(
   sources: Collection<SourceDocument>,
   tenant: string,
@@ -183,7 +183,7 @@ async function readList(
     signal,
   )
   const sort = { 'meta.listKey': -1 } as const
-  // Ends the page before sources of other services make it slow.
+  // Finds where the page ends, before sources of other services make it slow.
   const projection = { 'meta.listKey': 1 }
   const skipping = { sort, projection, skip: EXAMINED - 1, maxTimeMS: READ_MS, signal }
   const end = service === undefined ? null : await sources.findOne({ 'meta.listKey': range }, skipping)
@@ -202,8 +202,8 @@ interface ListRange {
 }
 
 /**
- * Returns the end of a range that has at least this number of sources, or the whole range: DocumentDB and the development
- * stand-in sort all sources of a range for each page.
+ * Returns the newest part of a range that has `wanted` sources, or the whole range. For each page, DocumentDB and the
+ * development stand-in sort all sources of the range.
  *
  * @param startOf returns the list key of the moment that is `ms` before the end of the range.
  */

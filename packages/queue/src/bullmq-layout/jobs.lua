@@ -9,7 +9,7 @@ local function addWaiting(lane, ids)
   redis.call('LPUSH', lane .. 'wait', unpack(ids))
   if redis.call('HEXISTS', lane .. 'meta', 'paused') == 0 then redis.call('ZADD', lane .. 'marker', 0, '0') end
 end
--- Adds a waiting job behind the first ones, at most `place`.
+-- Adds a waiting job behind the first `place` ones, or behind all if fewer wait.
 local function insertWaiting(lane, id, place)
   local last = redis.call('LINDEX', lane .. 'wait', -place)
   if not last then return addWaiting(lane, {id}) end
@@ -19,9 +19,9 @@ end
 --part fetch
 -- Moves waiting jobs to the active ones and locks them.
 local HARMLESS = {version = true, ['opts.maxLenEvents'] = true}
--- Returns what keeps jobs from being fetched, and when the next delayed job is due (ms, 0 for none). `bullmq`: only
--- BullMQ can fetch the next job, because a delayed job is due, jobs have priorities, or the lane's meta hash has an
--- unknown field: `concurrency`, `max` and `duration` are limits on all workers, and a newer BullMQ may have other ones.
+-- Returns what keeps jobs from being fetched (`bullmq`, `paused` or nil), and when the next delayed job is due (ms, 0
+-- for none). `bullmq`: only BullMQ can fetch the next job, because a delayed job is due, jobs have priorities, or the
+-- lane's meta hash has an unknown field. `concurrency`, `max` and `duration` limit all workers; there may be others.
 local function obstacleOf(lane, now)
   local due, needsBullMQ, obstacle = 0, false, nil
   if redis.call('EXISTS', lane .. 'delayed', lane .. 'prioritized') > 0 then
@@ -37,7 +37,7 @@ end
 local function countWaiting(lane)
   return redis.call('LLEN', lane .. 'wait')
 end
--- Activates at most `most` jobs before they are read: after an error they count as stalled, and none is lost.
+-- Activates at most `most` jobs. Call it before reading them: after an error, they count as stalled, and none is lost.
 local function activateWaiting(lane, most)
   local ids = redis.call('RPOP', lane .. 'wait', most) or {}
   if #ids > 0 then redis.call('LPUSH', lane .. 'active', unpack(ids)) end
@@ -67,18 +67,18 @@ end
 local function lockKey(lane, id)
   return lane .. id .. ':lock'
 end
--- Removes active jobs that succeeded, as with BullMQ's `removeOnComplete`.
+-- Removes active jobs that succeeded, as BullMQ does with `removeOnComplete`.
 -- @param locks the names of the jobs' locks.
 local function removeActive(lane, ids, locks)
   local keys = {}
   for at, id in ipairs(ids) do
-    -- Most jobs end in the order in which they were fetched: the oldest active ones are at the end of the list.
+    -- Searches from the end, where the oldest active jobs are: most jobs end in the order in which they were fetched.
     redis.call('LREM', lane .. 'active', -1, id)
     keys[3 * at - 2], keys[3 * at - 1], keys[3 * at] = lane .. id, locks[at], lane .. id .. ':logs'
   end
   redis.call('SREM', lane .. 'stalled', unpack(ids))
   redis.call('DEL', unpack(keys))
-  -- If the number of active jobs is limited, another one may become active now.
+  -- If the number of active jobs is limited, a worker may fetch another job now.
   if redis.call('HEXISTS', lane .. 'meta', 'concurrency') == 1 then redis.call('ZADD', lane .. 'marker', 0, '0') end
 end
 --part states
@@ -88,7 +88,7 @@ end
 local function isFailed(lane, id)
   return redis.call('ZSCORE', lane .. 'failed', id) ~= false
 end
--- Returns the result of a job that failed for good, or nothing: a job that was retried may still have the field.
+-- Returns the result of a job that failed for good, or nothing. A retried job may still have the field `failure`.
 local function failureOf(lane, id)
   local failedAt, result = unpack(redis.call('HMGET', lane .. id, 'finishedOn', 'failure'))
   return failedAt and result
@@ -109,7 +109,7 @@ end
 local function isFailedSince(lane, id, at)
   return tonumber(redis.call('ZSCORE', lane .. 'failed', id)) == tonumber(at)
 end
--- Returns the bytes of the fields of a job that may be large.
+-- Returns the bytes of those fields of a job that may be large.
 local function sizeOf(lane, id)
   local size = 0
   for _, field in ipairs({'data', 'stacktrace', 'failedReason', 'failure', 'tries', 'failedThreads'}) do
@@ -117,11 +117,11 @@ local function sizeOf(lane, id)
   end
   return size
 end
--- Removes a job from the failed ones. Returns whether it was failed.
+-- Removes a job from the failed ones. Returns whether it was failed and still exists.
 local function takeFailed(lane, id)
   return redis.call('ZREM', lane .. 'failed', id) == 1 and redis.call('EXISTS', lane .. id) == 1
 end
--- Retries a job that was taken, now (ms). All tries so far count as earlier ones.
+-- Retries a job that `takeFailed` removed, at the time `now` (ms). All tries so far count as earlier ones.
 local function retryTaken(lane, id, now)
   local key = lane .. id
   local job = redis.call('HMGET', key, 'atm', 'stc', 'progress')
@@ -139,7 +139,7 @@ end
 local function isPaused(lane)
   return redis.call('HEXISTS', lane .. 'meta', 'paused') == 1
 end
--- Jobs go on to arrive in a paused lane, and workers finish those that they have.
+-- A paused lane still accepts jobs, and workers finish the jobs that they have.
 local function pauseLane(lane)
   redis.call('HSET', lane .. 'meta', 'paused', 1)
   redis.call('DEL', lane .. 'marker')
@@ -151,7 +151,7 @@ local function resumeLane(lane)
 end
 --part inspect
 --include jobs.lua#pause
--- Counts the jobs of a lane, and reads when they were accepted.
+-- Counts the jobs of a lane by state.
 local function countJobs(lane)
   return {
     waiting = redis.call('LLEN', lane .. 'wait') + redis.call('ZCARD', lane .. 'prioritized'),
@@ -160,14 +160,15 @@ local function countJobs(lane)
     failed = redis.call('ZCARD', lane .. 'failed'),
   }
 end
--- Returns when a job was accepted (ms), or if it was retried by hand, when it was last, and whether it was.
+-- Returns when a job was accepted or, if it was retried by hand, last retried (ms), and whether it was retried.
 local function startOf(lane, id)
   local accepted, progress = unpack(redis.call('HMGET', lane .. id, 'timestamp', 'progress'))
   local retried = progress and string.match(progress, '"retriedAt":(%d+)')
   return tonumber(retried or accepted or nil), retried and true
 end
--- Returns the ids of at most `most` jobs each: the next ones to be fetched, those with a priority, active ones, and some
--- between tries. A job with many tries waits longest for the next one, so the last ones count as well.
+-- Returns the ids of at most `most` jobs each: the next ones to be fetched, those with a priority, active ones, and
+-- delayed ones. Takes these from both ends of the delayed set: jobs with many tries have the longest delay and stand at
+-- its end.
 local function listJobs(lane, most)
   local delayed = redis.call('ZRANGE', lane .. 'delayed', 0, most / 2 - 1)
   local from = math.max(#delayed, redis.call('ZCARD', lane .. 'delayed') - most / 2)
@@ -179,8 +180,9 @@ local function oldestFailure(lane)
   return tonumber(redis.call('ZRANGE', lane .. 'failed', 0, 0, 'WITHSCORES')[2])
 end
 --part renew
--- Renews the locks of jobs that a worker still works on. A full Redis would refuse BullMQ's own script. ARGV: ms to
--- lock for, then an id and a token for each job.
+-- Renews the locks of jobs that a worker still works on. A full Redis would refuse BullMQ's own script.
+-- ARGV  1    ms to lock for
+--       2 …  id and token of each job
 for i = 2, #ARGV, 2 do
   local lock = KEYS[1] .. ARGV[i] .. ':lock'
   if redis.call('GET', lock) == ARGV[i + 1] then
@@ -190,8 +192,11 @@ for i = 2, #ARGV, 2 do
 end
 return 1
 --part shorten
--- Shortens the locks of a lane, and other keys, that last longer than any of them is set for: another server has set
--- them, whose clock was ahead. ARGV: ms, then the other keys. Returns how many it has shortened.
+-- Shortens the locks of a lane, and other keys, that last longer than any of them is ever set for: a server whose clock
+-- was ahead has set them.
+-- ARGV  1    the longest time for which these keys are set (ms)
+--       2 …  the other keys
+-- Returns the number of keys that it has shortened.
 local shortened = 0
 local function shorten(key)
   if redis.call('PTTL', key) <= tonumber(ARGV[1]) then return end
@@ -199,25 +204,32 @@ local function shorten(key)
   shortened = shortened + 1
 end
 for _, id in ipairs(redis.call('LRANGE', KEYS[1] .. 'active', 0, -1)) do shorten(KEYS[1] .. id .. ':lock') end
--- BullMQ's own: while it exists, nobody looks for stalled jobs.
+-- BullMQ's own key: while it exists, nobody looks for stalled jobs.
 shorten(KEYS[1] .. 'stalled-check')
 for at = 2, #ARGV do shorten(ARGV[at]) end
 return shortened
 --part scan
 #!lua flags=allow-oom
--- Reads failed jobs of one lane, newest first, and returns those that may match. The caller checks them exactly: a
--- needle may also occur in a text. One call examines a bounded number of jobs and bytes, so that Redis is never blocked
--- for more than a few milliseconds. The data of a job is read only for texts, or if its failure was not recorded.
--- ARGV: the latest and the earliest time of failure (ms), the job to go on after (ms and id; '' for none), most jobs to
--- return, a part of the reason, the tenant ('' for all), then texts that must all occur in the job's data.
--- Returns the last job that was examined (ms and id; '' for both if none is left), and the fields of each job found.
+-- Reads failed jobs of one lane, newest first, and returns those that may match. The caller checks them exactly,
+-- because a text that is searched for may also stand elsewhere in the data. One call examines a bounded number of jobs
+-- and bytes, so that Redis is never blocked for more than a few milliseconds. Reads the data of a job only if texts are
+-- searched for, or if the job's failure was not recorded.
+-- ARGV  1-2  latest and earliest time of failure (ms)
+--       3-4  the job to continue after: time of failure (ms) and id ('' for none)
+--       5    most jobs to return
+--       6    a part of the reason
+--       7    tenant ('' for all)
+--       8 …  texts that must all occur in the job's data
+-- Returns
+--       1-2  the last job that was examined: time of failure (ms) and id ('' for both if none is left)
+--       3 …  the fields of each job found
 --include ../load/load.lua#release
 local MOST_EXAMINED, MOST_BYTES, PAGE = 250, 1048576, 200
 local lane, latest, earliest, afterAt, afterId = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 local most, reason, tenant = tonumber(ARGV[5]), string.lower(ARGV[6]), ARGV[7]
 local found, examined, bytes, offset = {'', ''}, 0, 0, 0
--- Returns what was recorded of the job (tenant, threads; nothing if it was not recorded), and its data if it was read; or
--- nothing if the job can't match.
+-- Returns nothing if the job can't match. Else returns its tenant and threads (an empty table if its failure was not
+-- recorded), and its data ('' if it was not read).
 local function match(key, failure, packed)
   if not string.find(string.lower(failure), reason, 1, true) then return end
   local job = packed and read(packed) or {}

@@ -1,12 +1,12 @@
-// The names of a queue's keys in Redis, and BullMQ's own view of a lane and of a job without its payload. Only this folder
-// has BullMQ's keys, hash fields, marker and lock.
+// The names of a queue's keys in Redis, and BullMQ's own view of a lane and of a job without its payload. This folder
+// has most of what Sluice knows of BullMQ's keys, hash fields, marker and lock.
 import { Job, Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { type IngestJob, JOB_OPTIONS, type Lane, readHistory } from '../job/job.ts'
 
 export type QueueKeys = ReturnType<typeof queueKeys>
 
-/** Names the keys of a queue. All share a hash tag: a cluster keeps them on one node, for scripts. */
+/** Names the keys of a queue. All share a hash tag: a cluster then keeps them on one node, as scripts require. */
 export function queueKeys(queue: string) {
   /** BullMQ's own prefix. */
   const prefix = `{${queue}}`
@@ -25,7 +25,7 @@ export function queueKeys(queue: string) {
 /** BullMQ's own view of both lanes. */
 export type Queues = Readonly<Record<Lane, Queue<IngestJob>>>
 
-/** The most events that BullMQ keeps of each lane. An event may have the reason of a failure. */
+/** The most events that BullMQ keeps of each lane. An event may contain the reason of a failure. */
 const EVENTS_KEPT = 1_000
 
 /** Opens BullMQ's own view of a lane. */
@@ -34,7 +34,7 @@ export function openQueue(keys: QueueKeys, lane: Lane, redis: Redis): Queue<Inge
     connection: redis,
     prefix: keys.prefix,
     skipVersionCheck: true,
-    // Only people who look for a fault read BullMQ's events.
+    // BullMQ's events serve only people who look for a fault.
     streams: { events: { maxLen: EVENTS_KEPT } },
   })
   queue.on('error', () => {}) // the connection's own listener logs it
@@ -44,7 +44,7 @@ export function openQueue(keys: QueueKeys, lane: Lane, redis: Redis): Queue<Inge
 const TEXTS = ['name', 'failedReason', 'stacktrace', 'atm', 'stc', 'progress']
 const NUMBERS = ['delay', 'timestamp', 'ats', 'finishedOn', 'processedOn']
 
-/** Returns a job as BullMQ does. Instead of its payload, the job has a note: never write it back. */
+/** Returns a job as BullMQ does, but with a note in place of its payload: never write the job back. */
 export async function readShownJob(queue: Queue, redis: Redis, id: string): Promise<Job | undefined> {
   const fields = await redis.hmget(queue.toKey(id), ...TEXTS, ...NUMBERS)
   const [name, failedReason, stacktrace, atm, stc, progress, ...numbers] = fields

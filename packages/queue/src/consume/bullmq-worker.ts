@@ -12,7 +12,7 @@ const STALLED_CHECK_MS = 2_000
 /**
  * Opens BullMQ's own worker of a lane, which fetches nothing by itself.
  *
- * @param lockMs other workers fetch a killed worker's jobs within `lockMs + STALLED_CHECK_MS`.
+ * @param lockMs how long locks last. Other workers fetch a killed worker's jobs within `lockMs + STALLED_CHECK_MS`.
  */
 export function openWorker(keys: QueueKeys, lane: Lane, redis: Redis, lockMs: number): Worker<IngestJob> {
   return new Worker<IngestJob>(keys.queues[lane], null, {
@@ -21,7 +21,7 @@ export function openWorker(keys: QueueKeys, lane: Lane, redis: Redis, lockMs: nu
     autorun: false,
     lockDuration: lockMs,
     stalledInterval: STALLED_CHECK_MS,
-    // `triesMade` counts crashes: BullMQ counts a crash against every job that the worker had locked.
+    // No bound of BullMQ's: it counts a crash against every job that the worker had locked. `triesMade` counts instead.
     maxStalledCount: Number.MAX_SAFE_INTEGER,
     settings: { backoffStrategy: delayBeforeNextTry },
     removeOnComplete: { count: 0 },
@@ -29,7 +29,7 @@ export function openWorker(keys: QueueKeys, lane: Lane, redis: Redis, lockMs: nu
   })
 }
 
-/** Returns 500 ms, doubled at each try, ± 50 %: jobs that failed together are not retried together. */
+/** Returns 500 ms, doubled for each failed try, ± 50 %, so that jobs that failed together are not retried together. */
 function delayBeforeNextTry(_attempts: number, _type?: string, _error?: Error, job?: MinimalJob): number {
   const failed = job instanceof Job ? triesMade(job) : 0
   return 500 * 2 ** failed * (0.5 + Math.random())
@@ -42,18 +42,18 @@ export function fetchedByBullMQ(job: Job<IngestJob>, lane: Lane, token: string):
   return lockedJob(JSON.stringify(data), delivery, job)
 }
 
-/** Opens the locks that the workers of a lane have on jobs for `lockMs`. */
+/** Makes functions that renew and shorten the locks on a lane's jobs. A lock lasts `lockMs`. */
 export function createLocks(redis: Redis, { base, jobs }: QueueKeys, lane: Lane, lockMs: number) {
   const renew = openScript(redis, new URL('../bullmq-layout/jobs.lua#renew', import.meta.url))
   const shorten = openScript(redis, new URL('../bullmq-layout/jobs.lua#shorten', import.meta.url))
   const leases = [`lease:${lane}`, `lease:${lane}:lookers`, 'operations-lease', 'search'].map((key) => base + key)
   return {
-    /** Locks jobs that this process has locked for `lockMs` from now on. */
+    /** Renews the locks of jobs that this process has locked: they then last `lockMs` from now. */
     renew: (locked: Iterable<LockedJob>): Promise<unknown> =>
       renew(jobs[lane], lockMs, ...[...locked].flatMap(({ id, token }) => [id, token])),
     /**
-     * Shortens locks and leases that last longer than `lockMs`. After a failover to a server whose clock is behind, they
-     * would last until that clock has caught up. Returns how many it has shortened.
+     * Shortens locks and leases that last longer than `lockMs`, and returns their number. After a failover to a Redis
+     * whose clock is behind, they would not expire before its clock has caught up.
      */
     shorten: (): Promise<unknown> => shorten(jobs[lane], lockMs, ...leases),
   }

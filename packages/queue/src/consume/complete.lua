@@ -1,14 +1,20 @@
 #!lua flags=allow-oom
--- Stores the results of jobs that succeeded, replies them to the replicas that wait, and removes the jobs from the
--- queue, in one step. A job whose lock belongs to another worker stays: it was counted as stalled. Runs although Redis
--- is full, because it frees memory.
+-- Completes jobs that succeeded, in one step: stores their results, sends them to the replicas that wait, and removes
+-- the jobs from the queue. A job whose lock the worker has lost stays in the queue. Runs although Redis is full,
+-- because it frees memory.
 --
--- Retained results (with the request, copied from BullMQ's job) and transient ones share a bound in bytes, of which
--- each kind may have half, and more while the other needs less. Beyond it, the oldest are evicted first (of the
--- tenant with the most retained results), but none that this very call has stored. The stream `recent` has an entry for each call, with a line about each job, for searches.
--- ARGV: ms to keep retained results, ms to keep transient ones, their bytes bound, the bytes bound of `recent`, then for
--- each job: id, the beginning of its lane's keys, token, 1 if its result must be retained, attempts, reply stream, result,
--- its line and its tenant. Returns 1 if more must be evicted: then call it again without jobs.
+-- Retained results (with the request, copied from BullMQ's job) and transient ones share a bound in bytes. Each kind
+-- may have half of it, and more while the other needs less. Beyond it, the oldest transient results are evicted, and
+-- the oldest retained results of the tenant with the most bytes, but none that this call has stored. The stream
+-- `recent` gets an entry for each call, with a line about each job, for searches.
+--
+-- ARGV  1    ms to keep a retained result
+--       2    ms to keep a transient result
+--       3    bytes bound of all results
+--       4    bytes bound of `recent`
+--       5 …  for each job: id, beginning of its lane's keys, token, 1 if its result must be retained, attempts,
+--            reply stream ('' for none), result, line for `recent`, tenant
+-- Returns 1 if more must be evicted: then call it again without jobs; else 0.
 --include ../load/load.lua#release
 --include ../bullmq-layout/jobs.lua#states
 --include ../bullmq-layout/jobs.lua#remove
@@ -19,7 +25,7 @@
 --include ../find/recent.lua#append
 local EVICTED_AT_ONCE = 500 -- A call must not block Redis for more than about a millisecond.
 local ENTRY_BYTES = 8192 -- An entry with more bytes gets no further reply.
-local REPLY_BYTES = 4096 -- Of a larger result the stream has the job's id only; the replica looks it up.
+local REPLY_BYTES = 4096 -- An entry has no larger result, only the job's id: the replica looks the result up.
 local JOBS, FIELDS = 5, 9 -- The index of the first job in ARGV, and the number of its fields.
 local base, retainedMs, transientMs, bound = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local time = redis.call('TIME')
@@ -39,13 +45,13 @@ for at, id in ipairs(ids) do
   local _, lane, token, retain, attempts, stream, result, line, tenant = unpack(ARGV, from, from + FIELDS - 1)
   local own = counted[id]
   local isRetained = retain == '1' or own and own.isRetained
-  -- A worker that lost its lock may have stored a result.
+  -- An earlier worker that lost its lock may have stored a transient result. This result replaces it.
   if own and attempts ~= '1' then
     forgetResult(base, id)
     hasChanged = true
   end
   if not own and hasResult(base, lane, id) then
-    -- The job has completed or failed for good. This worker lost the lock, and the owner's result stays.
+    -- The job has completed or failed for good. This worker has lost the lock, and the owner's result stays.
   elseif isRetained then
     local data = redis.call('HGET', lane .. id, 'data') or redis.call('HGET', base .. 'retained:' .. id, 'data') or ''
     retainResult(base, tenant, id, result, data, attempts, now, retainedMs)
@@ -82,7 +88,7 @@ if #lines > 0 then appendRecent(base, lines, tonumber(ARGV[4])) end
 if hasChanged then values = redis.call('MGET', unpack(keys)) end
 local packed, ofGroups, ofRetained = unpack(values, #ids + 1, #ids + 3)
 local group, since, inGroup, isNew = '', 0, 0, false
-local groupMs = math.floor(transientMs * (1 + 1 / GROUPS)) -- A group lives until its last result is old enough.
+local groupMs = math.floor(transientMs * (1 + 1 / GROUPS)) -- A group lives until its last result has expired.
 if packed then group, since, inGroup = cmsgpack.unpack(packed) end
 if #transient > 0 then
   isNew = not packed or now - since > transientMs / GROUPS or inGroup > bound / GROUPS
@@ -92,13 +98,13 @@ if #transient > 0 then
     group, since, inGroup = string.format('%.0f', time[1] * 1000000 + time[2]), now, 0
   end
   redis.call('HSET', base .. 'results:' .. group, unpack(transient))
-  -- A group is new, or all of its results were forgotten, and its hash with them.
+  -- The hash is new: its group is new, or all results of the group were forgotten.
   if inGroup == 0 then redis.call('PEXPIRE', base .. 'results:' .. group, groupMs) end
   inGroup = inGroup + bytes
   redis.call('SET', newestKey, cmsgpack.pack(group, since, inGroup))
 end
 ofGroups, ofRetained = tonumber(ofGroups or 0), tonumber(ofRetained or 0)
--- The index keeps what has expired until the next group begins.
+-- Expired members stay in the index until the next group begins.
 if not isNew and ofGroups + inGroup + ofRetained <= bound then return 0 end
 local evicted = {}
 local function evictor(prefix)

@@ -9,11 +9,11 @@ import type { Capacity, LaneDeps } from './lane-deps.ts'
 
 /** A lock that is not renewed ends after this time. */
 const LOCK_MS = 5_000
-/** The most jobs of a fetch after a blocking wait: if the worker died meanwhile, they wait until their locks expire. */
+/** The most jobs that Redis fetches as a blocking wait ends. If the worker died, they wait until their locks expire. */
 const MAX_AFTER_BLOCKING = 4
 const FAILED_FETCH_MS = 500
 
-/** Consumes a lane until it is closed. Fetches all waiting jobs for which it has capacity. */
+/** Consumes a lane until `close` is called. Fetches as many waiting jobs as its capacity allows. */
 export function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find'>) {
   const { keys, redis, most, pauses, ready, onError } = options
   const worker = openWorker(keys, lane, redis, LOCK_MS).on('error', onError)
@@ -22,12 +22,12 @@ export function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find'>) {
   const fetchJobs = createFetchJobs(redis, keys, worker.id, LOCK_MS)
   const fetchWhenWoken = createFetchJobs(blocking.redis, keys, worker.id, LOCK_MS)
   const locks = createLocks(redis, keys, lane, LOCK_MS)
-  // It may be another server.
+  // The connection may now lead to another server, whose clock may be behind: see `shorten`.
   redis.on('ready', () => locks.shorten().catch(onError))
   const stopSweeps = startSweeps(lane, deps)
   /** The locked jobs, with the times when they were locked, on the monotonic clock. */
   const locked = new Map<LockedJob, number>()
-  /** The bytes of the next job, if it did not fit. */
+  /** The bytes of the next waiting job if it exceeded the capacity, else 0. */
   let misfit = 0
   let freed = Promise.withResolvers<void>()
   let fetches = 0
@@ -54,7 +54,7 @@ export function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find'>) {
     return isEmpty || (jobs > 0 && bytes > 0 && bytes >= misfit)
   }
 
-  /** @param wakeAt blocks first, until a job is added or until this time, in ms since 1970. */
+  /** @param wakeAt if present, blocks before it fetches: until a job is added or until this time, in ms since 1970. */
   async function fetch(wakeAt: number | undefined): Promise<{ fetched: number; nextAt: number | undefined }> {
     const token = `${worker.id}:${fetches++}`
     const fetchNow = () => fetchJobs(lane, token, capacity(), Date.now())
@@ -72,7 +72,7 @@ export function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find'>) {
     const fetched = other === undefined ? found.jobs : [fetchedByBullMQ(other, lane, token)]
     fetched.forEach(lock)
     try {
-      // Jobs that were added together form one batch.
+      // Jobs that were added together with these should be stored in the same batch.
       if (wakeAt !== undefined && fetched.length === MAX_AFTER_BLOCKING) {
         found = await fetchNow()
         found.jobs.forEach(lock)
@@ -99,7 +99,7 @@ export function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find'>) {
         wakeAt = fetched <= 1 ? nextAt : undefined
       } catch (error) {
         if (!closing) onError(asError(error))
-        // The marker that woke the worker is gone, and jobs may wait.
+        // The failed fetch may have used up the marker, and jobs may wait: do not block.
         wakeAt = undefined
         await delay(closing ? 0 : FAILED_FETCH_MS)
       }
@@ -116,7 +116,7 @@ export function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find'>) {
     async othersDone(job: LockedJob): Promise<void> {
       while (locked.size > Number(locked.has(job))) await freed.promise
     },
-    /** Stops fetching and waits for the locked jobs. Pauses must be released. */
+    /** Stops fetching and waits for the locked jobs. Release all pauses, too: a paused lane does not notice the end. */
     async close(): Promise<void> {
       closing = true
       await Promise.all([blocking.stop(), fetching])
@@ -128,7 +128,7 @@ export function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find'>) {
   }
 }
 
-/** Runs a locked job once and completes it. @throws without Redis: then the lock expires. */
+/** Runs a locked job once, then completes it, fails it or puts it back. @throws without Redis: the lock expires. */
 async function runJob(job: LockedJob, deps: LaneDeps): Promise<void> {
   if (deps.pauses.isExclusive) return putBack(job, deps)
   const tried = await tryJob(job, deps)

@@ -16,15 +16,15 @@ export interface ConsumerOptions extends LaneOptions, ResultBounds {
   /** The most bytes of Redis for failed jobs. Beyond it, the oldest are evicted first. */
   failedBytes: number
   onEvicted: OnEvicted
-  /** How many jobs of each lane this process locks at a time. */
+  /** The most jobs of each lane that this process locks at a time. */
   concurrency: Readonly<Record<Lane, number>>
-  /** The most bytes of jobs that this process locks. A job beyond its lane's share is locked alone. */
+  /** The most bytes of jobs that this process locks. A job larger than its lane's share is the lane's only one. */
   bytesInHand: number
 }
 
 export type Consumer = ReturnType<typeof createConsumer>
 
-/** Each lane's share of the bytes in hand, because one bound would make the lanes wait for each other. */
+/** Each lane's share of `bytesInHand`. With one bound for both, a lane would wait for the other lane's jobs. */
 const BYTES_SHARE = { interactive: 0.75, bulk: 0.25 }
 
 const SHOWN_NAME = 200
@@ -44,10 +44,10 @@ export function createConsumer(options: ConsumerOptions) {
   })
 
   return {
-    /** Stops fetching until `resume` was called once for each `pause`. A blocked connection may still get a few jobs. */
+    /** Stops fetching until `resume` was called for each `pause`. A blocked connection may still get a few jobs. */
     pause: pauses.pause,
     resume: pauses.resume,
-    /** Returns the jobs that this process has had for longer than `ms`. */
+    /** Returns the jobs that this process has had locked for longer than `ms`. */
     lockedFor(ms: number): NonNullable<SeenProcess['slowJobs']> {
       const now = performance.now()
       const slow = lanes.flatMap(({ locked }) => [...locked]).filter(([, since]) => now - since > ms)
@@ -57,7 +57,10 @@ export function createConsumer(options: ConsumerOptions) {
         activeMs: Math.round(now - since),
       }))
     },
-    /** Stops fetching, and waits `graceMs` at most for the locked jobs. Other workers get the rest. */
+    /**
+     * Stops fetching, and waits at most `graceMs` for the locked jobs. Other workers get the rest when the locks
+     * expire.
+     */
     async close(graceMs: number): Promise<void> {
       const closed = Promise.all(lanes.map((lane) => lane.close()))
       pauses.release()

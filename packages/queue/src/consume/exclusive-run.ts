@@ -1,17 +1,17 @@
-// Stops a process's fetching of jobs: for a while, or for a job that runs while its process runs no other one.
+// Pauses a process's fetching of jobs: until it is resumed, or while a job that may crash its worker runs alone.
 
 export type Pauses = ReturnType<typeof createPauses>
 
-/** Counts pauses, each of which lasts until it is resumed. */
+/** Counts pauses. Each lasts until `resume` is called for it. */
 export function createPauses() {
   let lasting = Promise.withResolvers<void>()
   lasting.resolve()
   const pauses = {
-    /** The number of pauses that last. */
+    /** The number of pauses that were not resumed yet. */
     open: 0,
-    /** Resolves when no pause lasts any more. */
+    /** Resolves when all pauses were resumed, or after `release`. */
     over: () => lasting.promise,
-    /** A job runs exclusively, or waits until it may: no other job may begin. */
+    /** A job runs exclusively, or waits for the other jobs to end. No other job may begin. */
     isExclusive: false,
     async pause(): Promise<void> {
       pauses.open += 1
@@ -21,11 +21,12 @@ export function createPauses() {
       pauses.open -= 1
       if (pauses.open === 0) lasting.resolve()
     },
-    /** Resolves `over` although pauses last, because the process stops. */
+    /** Resolves `over` in spite of pauses, because the process stops. */
     release: () => lasting.resolve(),
     /**
-     * Does the work of a job that may crash its worker once `othersDone` resolves: a crash counts against every job that
-     * the process has locked, so the others would fail with it in the end. Not to be called while `isExclusive`.
+     * Runs the work of a job that may crash its worker, once fetching is paused and `othersDone` has resolved. A crash
+     * counts against every job that the process has locked, so suspects would fail together. Do not call while
+     * `isExclusive`.
      */
     async runExclusively<Result>(othersDone: () => Promise<unknown>, work: () => Promise<Result>): Promise<Result> {
       pauses.isExclusive = true

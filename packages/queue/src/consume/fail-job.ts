@@ -1,5 +1,5 @@
-// Handles tries that did not succeed, or may crash their worker: try again, put back, or fail for good. Ends what workers
-// did not live to do for jobs that failed for good.
+// Handles tries that failed or may crash their worker: the job is tried again, put back, or fails for good. Records
+// final failures that a worker did not live to record.
 import type { FailedThread } from '@sluice/contract'
 import { UnrecoverableError } from 'bullmq'
 import type { JobProgress, Lane, LockedJob, Receipt } from '../job/job.ts'
@@ -8,7 +8,7 @@ import { asList, openScript } from '../redis/script.ts'
 import { countStored } from './fetch-and-complete.ts'
 import type { Away, FailedTry, LaneDeps, Worked } from './lane-deps.ts'
 
-/** Some of a job's threads could not be stored; the others were. Its stack is that of the first thread's error. */
+/** Some threads of a job were stored, and the others failed. The stack is that of the first failed thread's error. */
 export class PartlyStoredError extends Error {
   override name = 'PartlyStoredError'
   readonly failedThreads: readonly FailedThread[]
@@ -32,7 +32,7 @@ const MAX_HANDLER_CRASHES = 5
 
 const LOST_TRY = `gave up after ${TRIES} tries; the last one crashed or froze its worker`
 
-/** Tries a job. One that may crash its worker runs exclusively. */
+/** Tries a job. A suspect job, which may crash its worker, runs exclusively. */
 export function tryJob(job: LockedJob, deps: LaneDeps): Promise<Worked | FailedTry> {
   if (!job.suspect) return tryOnce(job, deps)
   return deps.pauses.runExclusively(
@@ -46,7 +46,7 @@ function tryOnce(job: LockedJob, deps: LaneDeps): Promise<Worked | FailedTry> {
   return deps.work(job).catch((error) => handleFailedTry(job, error, deps))
 }
 
-/** Counts a try as a crash until it ends. */
+/** Counts a try as a crash before it begins, and no longer when it has ended. A crash leaves the count. */
 async function tryCounted(suspect: LockedJob, deps: LaneDeps): Promise<Worked | FailedTry> {
   const { crashes = 0, ...others } = suspect.progress
   const job = await deps.find(suspect.id)
@@ -58,7 +58,7 @@ async function tryCounted(suspect: LockedJob, deps: LaneDeps): Promise<Worked | 
   }
 }
 
-/** Handles a try that threw: the job gets another try or, unless the store is away, fails for good. */
+/** Handles a failed try: the job gets another one or fails for good, unless the store is away: then returns `Away`. */
 async function handleFailedTry(job: LockedJob, thrown: unknown, deps: LaneDeps): Promise<FailedTry | Away> {
   const failure = asError(thrown)
   if (job.attempt < TRIES) return { failure, final: false }
@@ -71,7 +71,7 @@ async function handleFailedTry(job: LockedJob, thrown: unknown, deps: LaneDeps):
   return { failure, final: true }
 }
 
-/** Returns a job to the waiting ones, without the loss of a try: the store is away or another job runs exclusively. */
+/** Puts a job back to the waiting ones without counting a try: the store is away, or another job runs exclusively. */
 export async function putBack({ id, token, progress }: LockedJob, { find }: Pick<LaneDeps, 'find'>): Promise<void> {
   const job = await find(id)
   // A full Redis refuses to record the time. The job goes back all the same.
@@ -79,14 +79,14 @@ export async function putBack({ id, token, progress }: LockedJob, { find }: Pick
   await job?.moveToWait(token)
 }
 
-/** Lets BullMQ count a failed try. After a final one, records the failure: if the worker dies before, see `startSweeps`. */
+/** Has BullMQ count a failed try, and records a final failure. If the worker dies between, `startSweeps` does. */
 export async function failJob(locked: LockedJob, { failure, final }: FailedTry, deps: LaneDeps): Promise<void> {
   const job = await deps.find(locked.id)
   if (job === undefined) return
-  // BullMQ's own bound of tries is never reached, because it counts failed tries and crashes separately.
+  // `JOB_OPTIONS` sets BullMQ's own bound of tries to the largest safe integer, so only this class of error is final.
   const { message, stack = message } = failure
   const reported = final ? Object.assign(new UnrecoverableError(message), { cause: failure, stack }) : failure
-  // Otherwise BullMQ would keep the stack of every try, also of a job that is retried by hand again and again.
+  // Bounds the stacks that BullMQ keeps: a job may be retried by hand again and again.
   job.opts.stackTraceLimit = TRIES
   // A job that failed may have stored some of its threads all the same.
   const partly = failure instanceof PartlyStoredError ? failure : undefined
@@ -102,7 +102,7 @@ export async function failJob(locked: LockedJob, { failure, final }: FailedTry, 
   await deps.recordFailure({ ...failed, failedAt, result: { receipts, failure: message } })
 }
 
-/** Notes that the threads with receipts count now. Redis's cjson would make an object of an empty array. */
+/** Adds the threads with receipts to `counted`. Leaves out an empty array: Redis's cjson would make an object of it. */
 function withCounted(progress: JobProgress, receipts: readonly (Receipt | null)[]): JobProgress {
   const counted = receipts.flatMap((receipt, place) => (receipt || progress.counted?.includes(place) ? place : []))
   return counted.length > 0 ? { ...progress, counted } : progress
@@ -113,17 +113,16 @@ export function asError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(String(thrown))
 }
 
-/** How often a worker looks for such jobs, in ms. */
+/** How often a worker looks for final failures that were not recorded. */
 const SWEEP_EVERY_MS = 5_000
-/** Jobs that one sweep looks at, in less than a millisecond. */
+/** The failed jobs that one sweep examines, in less than a millisecond. */
 const SWEPT_AT_ONCE = 500
-/** After this time the worker of a failed job is dead, or so slow that both record the failure, which does no harm. */
+/** The least age of such a failure: its worker is dead, or so slow that two workers record it, which does no harm. */
 const OVERDUE_MS = 5_000
 
 /**
- * Looks at some failed jobs of a lane again and again, until the returned function is called. A worker that died after
- * BullMQ kept its job as failed has left no result, so that imports and callers wait, and a job that counts as load for
- * ever.
+ * Examines failed jobs of a lane, some at a time, until the returned function is called. Records final failures that a
+ * dead worker left unrecorded: without a result, imports and callers wait, and the job counts as load for ever.
  */
 export function startSweeps(lane: Lane, { keys, redis, find, recordFailure, onError }: LaneDeps): () => void {
   const findUnrecorded = openScript(redis, new URL('../failed/failed-set.lua#unrecorded', import.meta.url))
@@ -131,7 +130,7 @@ export function startSweeps(lane: Lane, { keys, redis, find, recordFailure, onEr
 
   async function finish(id: string): Promise<void> {
     const { data, finishedOn: failedAt, failedReason: failure = '' } = (await find(id)) ?? {}
-    // The job was retried meanwhile.
+    // The job was retried or removed meanwhile.
     if (data === undefined || failedAt === undefined) return
     await recordFailure({ id, lane, data, failedAt, result: { receipts: data.threads.map(() => null), failure } })
   }

@@ -1,5 +1,5 @@
-// Fetches jobs of a lane and locks them, at once or as soon as the next one arrives, and completes them: stores and
-// replies their results, and removes those that succeeded from the queue.
+// Fetches and locks jobs of a lane, at once or when the next job arrives. Completes jobs that succeeded: stores their
+// results, sends them to the replicas that wait, and removes the jobs from the queue.
 import { hash } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
@@ -15,17 +15,19 @@ import type { ResultBounds } from '../replies/results.ts'
 import type { Capacity, LaneOptions } from './lane-deps.ts'
 
 /**
- * A fetch ends at this number of bytes: a larger one would block Redis. Interactive jobs that arrive wait until what was
- * fetched is written, even if it is their tenant's turn.
+ * A fetch ends at this number of bytes. A larger fetch would block Redis, and make interactive jobs wait until all of
+ * its jobs are written, even if it is their tenant's turn.
  */
 const FETCH_BYTES = { interactive: 1024 * 1024, bulk: 512 * 1024 }
 
-/** If as many jobs wait, any worker fetches: a larger batch is hardly cheaper. A bulk job has some fifty threads. */
+/**
+ * If this number of jobs waits, any worker fetches: a larger batch is hardly cheaper. A bulk job has some 50 threads.
+ */
 const PLENTY = { interactive: 50, bulk: 4 }
 
 /**
- * Makes a function by which a worker fetches jobs within a capacity, and locks them for `lockMs`, unless another worker
- * has the lane's lease: see fetch.lua. Its `now` is in ms since 1970; none if Redis runs the command later.
+ * Makes a function that fetches jobs of a lane within a capacity and locks them for `lockMs`, unless another worker has
+ * the lane's lease: see fetch.lua. Its argument `now` is in ms since 1970. Omit it if Redis may run the command later.
  */
 export function createFetchJobs(redis: Redis, { base, jobs: laneKeys }: QueueKeys, worker: string, lockMs: number) {
   const fetchJobs = openScript(redis, new URL('./fetch.lua', import.meta.url))
@@ -38,7 +40,7 @@ export function createFetchJobs(redis: Redis, { base, jobs: laneKeys }: QueueKey
       jobs: asList(jobs).map((fields) => readJob(lane, token, asList(fields))),
       /** Only BullMQ can fetch the next job: see `obstacleOf` in jobs.lua. */
       needsBullMQ: obstacle === 'bullmq',
-      /** The bytes of the next job, if it exceeded the capacity. */
+      /** The bytes of the next job if it exceeded the capacity, else 0. */
       misfit: Number(misfit),
       /** When the next delayed job is due, in ms since 1970. */
       nextAt: Number(due) || undefined,
@@ -57,7 +59,7 @@ function readJob(lane: Lane, token: string, fields: readonly unknown[]): LockedJ
 
 type Delivery = Pick<LockedJob, 'id' | 'name' | 'lane' | 'token' | 'enqueuedAt' | 'redelivered'>
 
-/** Describes a job that was fetched and locked. @param text its data. */
+/** Describes a job that was fetched and locked. @param text the job's data, as Redis stores it. */
 export function lockedJob(text: string, delivery: Delivery, history: JobHistory): LockedJob {
   const data: LockedJob['data'] = JSON.parse(text)
   const content = { data, digests: digestsOf(data, text), bytes: Buffer.byteLength(text) }
@@ -65,7 +67,7 @@ export function lockedJob(text: string, delivery: Delivery, history: JobHistory)
   return { ...delivery, ...content, attempt: triesMade(history) + 1, suspect, progress: jobProgressOf(history) }
 }
 
-/** A job's threads are its last field: see `jobEntry`. JSON strings escape quotation marks. */
+/** Precedes the threads, which `jobEntry` writes last. No text in the data has it: JSON escapes quotation marks. */
 const THREADS = '"threads":'
 
 /** Identifies the content of each thread of a job. A thread has the same digest in any job. */
@@ -79,8 +81,8 @@ function digestsOf({ threads }: LockedJob['data'], text: string): string[] {
 }
 
 /**
- * Makes a function that completes a job together with others, in one step, and then evicts results beyond their bounds,
- * in further steps.
+ * Makes a function that completes jobs: all that gather during a round trip in one step. Then evicts results beyond
+ * their bounds, in further steps.
  *
  * @param worker names this process in the list of completed jobs.
  */
@@ -102,7 +104,7 @@ export function createComplete(redis: Redis, keys: QueueKeys, bounds: ResultBoun
   })
 }
 
-/** Counts the threads of a job that were stored, and did not count when the job failed before. */
+/** Counts the stored threads of a job, except those that counted when the job failed for good before. */
 export function countStored({ stored }: LaneOptions, { progress }: LockedJob, receipts: JobResult['receipts']): void {
   for (const [place, receipt] of receipts.entries()) {
     if (receipt && !progress.counted?.includes(place)) stored.inc({ outcome: receipt.source.outcome })
@@ -112,12 +114,12 @@ export function countStored({ stored }: LaneOptions, { progress }: LockedJob, re
 /** An idle worker blocks for at most `BLOCK_MS`. After `DEAD_MS` more, its connection counts as dead. */
 const BLOCK_MS = 5_000
 const DEAD_MS = 1_000
-/** A worker that stops waits no longer than this for a Redis that is away, in ms. */
+/** A worker that stops waits no longer than this for a Redis that is away. */
 const STOP_MS = 500
 
-/** Opens a connection like `redis`, which retries, that blocks on BullMQ's marker, which is set while jobs wait. */
+/** Opens a second connection to the server of `redis`, to block on BullMQ's marker, which is set while jobs wait. */
 export function createBlockingWait(redis: Redis, marker: string, onError: (error: Error) => void) {
-  // A connection that died silently would block for ever; a new one sends the commands again.
+  // A connection that died silently must not block for ever: after this time, a new one sends the commands again.
   const blocking = connectLike(redis, onError, BLOCK_MS + DEAD_MS)
   let blocked: Promise<unknown> = Promise.resolve()
   let id: Promise<number | undefined> | undefined
@@ -137,25 +139,25 @@ export function createBlockingWait(redis: Redis, marker: string, onError: (error
     redis: blocking,
     /**
      * Blocks until a job is added, until this time (ms since 1970), or for `BLOCK_MS`, and returns the result of
-     * `then`, whose command must use the same connection: it is sent at once, which saves a single job a round trip.
+     * `then`. The command of `then` must use this connection: it is sent at once, which saves a round trip.
      */
     async wait<Result>(until: number, then: () => Promise<Result>): Promise<Result> {
       const ms = Math.min(Math.max(until - Date.now(), 10), BLOCK_MS)
-      // If Redis does not return the id, stopping may delay a job that arrives at this very moment by a few seconds.
+      // The id serves to unblock the wait. Without it, a job that arrives just then may be delayed by a few seconds.
       id ??= blocking.client('ID').catch(() => undefined)
       const woken = Promise.all([id, blocking.bzpopmin(marker, ms / 1000), then()])
       blocked = woken.catch(() => {})
-      // A connection that is cut while it reconnects never settles its commands.
+      // ioredis never settles the commands of a connection that is cut while it reconnects.
       const ended = Promise.withResolvers<never>()
       cut = ended.reject
       return (await Promise.race([woken, ended.promise]))[2]
     },
     /** Wakes another blocked worker, because this one was woken and fetches nothing. */
     wakeAnother: () => redis.zadd(marker, 0, '0'),
-    /** Ends the wait for good. Resolves when the connection is no longer needed. */
+    /** Ends the current wait, and closes the connection. */
     async stop(): Promise<void> {
-      // Jobs that Redis fetches for a connection that is cut would wait for their locks to expire, so the wait is
-      // unblocked first.
+      // Unblocks the wait before the connection is cut. Otherwise Redis might fetch jobs for the cut connection, and
+      // they would wait until their locks expire.
       await Promise.race([unblock().catch(() => {}), delay(STOP_MS, undefined, { ref: false })])
       blocking.disconnect()
       cut(new Error('the wait was stopped'))

@@ -1,25 +1,36 @@
 #!lua flags=allow-oom
 -- Fetches waiting jobs of a lane and locks them. Runs although Redis is full: only jobs that are done free memory. A
--- job that was stalled is fetched alone: its worker runs it exclusively and would put all others back.
--- KEYS: the beginning of the lane's keys. ARGV: the queue's base, token, ms to lock for, now (ms; '' if the caller
--- can't know it), most jobs, the bytes of data after which no more jobs are fetched, the bytes that they must not
--- exceed, 1 if the first job may exceed them, the lane's lease, the worker, and the number of jobs that any worker
--- fetches. Returns what keeps jobs from being fetched (bullmq, paused, leased or ''), when the next delayed job is due
--- (ms, 0 for none), the bytes of the next job if it did not fit (else 0), a list of jobs (data, time of enqueueing,
--- starts, failed tries, stalls, progress, name and id), and if the lane is leased, after how many ms the worker must look
--- again (0 if others do).
+-- stalled job is fetched alone, because its worker runs it exclusively and would put all others back.
+--
+-- KEYS  1   beginning of the lane's keys
+-- ARGV  1   the queue's base
+--       2   token
+--       3   ms to lock a job for
+--       4   now (ms; '' if the caller can't know it)
+--       5   most jobs
+--       6   bytes of data after which no further job is fetched
+--       7   bytes of data that the jobs must not exceed
+--       8   1 if the first job may exceed them
+--       9   the lane's lease
+--       10  the worker
+--       11  number of waiting jobs that any worker fetches
+-- Returns
+--       1   what keeps jobs from being fetched: bullmq, paused, leased or ''
+--       2   when the next delayed job is due (ms; 0 for none)
+--       3   bytes of the next job if it did not fit, else 0
+--       4   for each job: data, time of enqueueing, starts, failed tries, stalls, progress, name, id
+--       5   if the lane is leased: after how many ms the worker must look again (0 if others do)
 --include ../bullmq-layout/jobs.lua#fetch
 
--- A lane's lease. The worker whose fetch got several jobs leases the lane: it fetches the next jobs as well, so that
--- they gather while it is busy, because a small batch costs nearly as much as a large one. Other workers leave the jobs
--- until enough of them wait, or until the lease ends. The lease ends LEASE_MS after that fetch, even if the worker
--- dies, so no job waits longer than that for a worker that is slow, paused or dead.
+-- A lane's lease lets jobs gather, because a small batch costs nearly as much as a large one. The worker whose fetch
+-- got several jobs leases the lane. Other workers leave the jobs until enough of them wait, or until the lease ends,
+-- LEASE_MS after that fetch, even if the worker dies. So no job waits longer for a slow, paused or dead worker.
 local LEASE_MS, LOOKERS = 50, 2
 local lane, base, token, lockMs, now, most = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
 local enough, capacity, mayExceed = tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8] == '1'
 local lease, worker, plenty = ARGV[9], ARGV[10], tonumber(ARGV[11])
--- Returns after how many ms the worker must look again at the jobs that it leaves: 0 if enough others do. The first one
--- that looks wakes a second one, in case it dies: it has used up the marker, and no other job may arrive.
+-- Returns after how many ms this worker must look again at the jobs that it leaves, or 0 if LOOKERS others do. The
+-- first looker has used up the marker. It wakes a second one in case it dies: no other job may arrive.
 local function whenToLook()
   local lookers = lease .. ':lookers'
   local isNew, ms = redis.call('SADD', lookers, worker) == 1, math.max(redis.call('PTTL', lease), 1)

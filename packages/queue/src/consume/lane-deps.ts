@@ -1,4 +1,4 @@
-// What the lanes of a consumer need, and what becomes of a try.
+// The dependencies of a consumer's lanes, and the outcomes of a try.
 import type { Outcome } from '@sluice/contract'
 import type { Job } from 'bullmq'
 import type { Redis } from 'ioredis'
@@ -12,10 +12,10 @@ export interface Away {
   away: true
 }
 
-/** The result of working on a job. Throwing means another try. */
+/** The result of a try. If the work throws, the try has failed: the job gets another one or fails for good. */
 export type Worked = { receipts: Receipt[] } | Away
 
-/** A try that failed. `final`: the job gets no other one. */
+/** A try that failed. `final`: the job gets no further try. */
 export interface FailedTry {
   failure: Error
   final: boolean
@@ -24,15 +24,15 @@ export interface FailedTry {
 /** The options of a consumer that its lanes need, too. */
 export interface LaneOptions {
   keys: QueueKeys
-  /** A connection that retries; each lane opens a blocking one like it. */
+  /** A connection that retries. Each lane opens another one to the same server, which blocks. */
   redis: Redis
-  /** Resolves when the worker can use jobs of this lane. Until then, any worker can fetch them. */
+  /** Resolves when this worker can use jobs of the lane. Until then it fetches none; other workers may. */
   ready: (lane: Lane) => Promise<void>
   work: (job: FetchedJob) => Promise<Worked>
-  /** Is awaited before a job fails for good. If it throws, the error is reported and the job fails all the same. */
+  /** Called before a job fails for good. `Away` puts the job back. If it throws, the job fails all the same. */
   beforeFinalFailure: (job: FetchedJob) => Promise<Away | undefined>
   onFailed: (job: FetchedJob, failure: Error, final: boolean) => void
-  /** Counts each thread once that was stored, when its job has completed or failed for good. */
+  /** Counts each stored thread once, when its job has completed or failed for good. */
   stored: { inc(labels: { outcome: Outcome }): void }
   onError: (error: Error) => void
 }

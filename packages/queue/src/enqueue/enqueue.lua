@@ -1,25 +1,34 @@
--- Accepts jobs or refuses them, charges the buckets of their keys, assigns threads their stamps (their positions in the
--- order of acceptance), and adds the accepted jobs, in one step.
+-- Accepts jobs or refuses them, charges the buckets of their keys, assigns stamps to threads (their places in the order
+-- of acceptance), and adds the accepted jobs, in one step. A job whose deadline has passed is refused: its caller has
+-- got another answer by now. A job whose Idempotency-Key is claimed by another job is not added.
 --
 -- A stamp is the last stamp plus one, or Redis's own time in µs if that is later; no replica's clock counts. Stamps
--- stay below `ceiling`. A server that did not write it (a replica that was promoted, or the same one after a restart)
--- may have lost the last stamps, and its clock may be behind: it goes on from the ceiling. So stamps go on rising if it
--- lost less than SPARE. A job whose deadline has passed is refused: its caller has got another answer by now. A job
--- whose Idempotency-Key is claimed by another job is not added. ARGV: the jobs' options, most threads, bytes and
--- interactive threads, the part of each that one tenant may have, the beginning of the interactive lane's keys, the
--- claims and their bounds as JSON ('' for none), the id of this server ('' if unknown), the number of callers, for each
--- caller: tenant, bucket ('' for none), quotes a second, burst; then for each entry: caller (from 1), deadline (µs),
--- quotes to charge, the beginning of its lane's keys, id ('' only charges the bucket), name, number of threads, and
--- data after its stamp, which comes first. Returns Redis's time (µs), the totals of the load, the load of each caller's
--- tenant and the level of its bucket, and the outcome for each entry: accepted, charged, late, rate, full, share,
--- reused, or {claimed, id of the earlier job}.
+-- stay below `ceiling`. A server that did not write the ceiling (a replica that was promoted, or the same server after
+-- a restart) may have lost the last stamps, and its clock may be behind. It continues from the ceiling, so stamps keep
+-- rising if it lost less than SPARE.
+--
+-- ARGV  1     the jobs' options
+--       2-4   most threads, bytes and interactive threads
+--       5     the part of each that one tenant may have
+--       6     beginning of the interactive lane's keys
+--       7     claims and their bounds as JSON ('' for none)
+--       8     id of this server ('' if unknown)
+--       9     number of callers
+--       10 …  for each caller: tenant, bucket ('' for none), quotes a second, burst
+--       …     for each entry: caller (from 1), deadline (µs), quotes to charge, beginning of its lane's keys,
+--             id ('' only charges the bucket), name, number of threads, data after its stamp, which comes first
+-- Returns
+--       1     Redis's time (µs)
+--       2     totals of the load: threads, bytes, interactive threads, drained threads, drained interactive threads
+--       3     for each caller: threads, bytes and interactive threads of its tenant, and the level of its bucket
+--       4     for each entry: accepted, charged, late, rate, full, share, reused, or {claimed, id of the earlier job}
 --include ../load/load.lua
 --include ../bullmq-layout/jobs.lua#add
-local JOB_BYTES = 625 -- What a job needs in Redis, its stamp included, beside the rest of its data.
--- With less time left (µs), the caller is likely to get the job's id instead of the result, which is then retained.
+local JOB_BYTES = 625 -- What a job needs in Redis beside its name and the rest of its data.
+-- If less time is left (µs), the caller is likely to get the job's id instead of the result, which is then retained.
 local LATE = 900000
--- How far (µs) the ceiling is above the last stamp: at least SPARE, and AHEAD when it is written. But it is never more
--- than FARTHEST above the clock: behind a proxy that leads each connection elsewhere, every call could raise it.
+-- How far (µs) the ceiling is above the last stamp: AHEAD when it is written, and at least SPARE. It is at most
+-- FARTHEST above the clock: behind a proxy that leads each connection to another server, every call could raise it.
 local SPARE, AHEAD, FARTHEST = 5000000, 10000000, 600000000
 local CALLERS, CALLER_FIELDS, ENTRY_FIELDS = 10, 4, 8
 local base, options, interactive = KEYS[1], ARGV[1], ARGV[6]
@@ -79,15 +88,15 @@ for at = entries, #ARGV, ENTRY_FIELDS do
     refusal = timeLeft < 0 and 'late' or bucket and bucket.level <= 0 and 'rate'
     refusal = refusal or exceeds(load, job, 1) and 'full' or exceeds(own, job, share) and 'share'
   end
-  -- A replay of a claimed job costs as much to read as the first request.
+  -- A repeated request is charged, too: reading it costs as much as reading the first one.
   if bucket and not refusal and quotes ~= '0' then bucket.level, bucket.isCharged = bucket.level - quotes, true end
   if not outcome and not refusal then
     if claim then claimFor(base, math.floor(now / 1000), claims, claim, caller.tenant, lane, id) end
     writeJob(lane .. id, name, '{"stamp":' .. string.format('%.0f', stamp) .. rest, options, enqueuedAt)
     stamp = stamp + job.threads
     count(load, job, 1)
-    -- Tenants take turns in the interactive lane, as if each had a queue of its own: in front of a tenant's third job are
-    -- its first two, and three of each other tenant. So a flood delays a tenant with fewer jobs by these turns only.
+    -- Tenants take turns in the interactive lane, as if each had a queue of its own: in front of a tenant's third job
+    -- are its own first two, and three of each other tenant. So a flood delays other tenants by these turns only.
     local turn = own.i * load.tenantsI
     if job.i > 0 and turn < load.i then
       inserted[#inserted + 1] = {lane, id, turn - 1}

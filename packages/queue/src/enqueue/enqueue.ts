@@ -1,4 +1,4 @@
-// Adds accepted threads to the queue, as jobs, before a deadline and within bounds. Entries that arrive during a round
+// Adds jobs with accepted threads to the queue, before a deadline and within bounds. Jobs that arrive during a round
 // trip share the next one.
 import type { Thread } from '@sluice/contract'
 import type { Redis } from 'ioredis'
@@ -35,14 +35,14 @@ interface Entry {
   state: 'waiting' | 'sent' | 'dropped'
 }
 
-/** Callers learn within two seconds that Redis hangs. */
+/** The deadline of an entry: callers learn within two seconds that Redis hangs. */
 const ENQUEUE_MS = 1_800
-/** If an entry has waited for this time, new requests are refused. A new process works off a burst in less. */
+/** If an entry has waited longer, new requests are refused. A process that just started works off a burst in less. */
 const BUSY_MS = 1_000
-/** The pause after which a refused request refreshes the copy of the load again. */
+/** The least time between two refreshes of the copy of the load by refused requests. */
 const REFRESH_MS = 100
 
-/** What became of an entry: see enqueue.lua. `claimedBy`: the id of the earlier job of the same request. */
+/** The outcome of an entry: see enqueue.lua. `claimedBy`: the id of the earlier job of the same request. */
 type Outcome = string | { claimedBy: string }
 
 /** Opens a queue for new jobs, on a connection that fails fast: see `connectFailFast`. */
@@ -58,7 +58,7 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
   redis.on('ready', () => {
     server = serverOf(redis).id
   })
-  // ioredis neither rejects nor sends again what was under way on a connection that broke.
+  // If the connection breaks, ioredis neither rejects the commands under way nor sends them again.
   redis.on('close', () => onClose())
 
   const isAnswering = () => redis.status === 'ready' && !silence.lasts
@@ -100,7 +100,7 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
     return asList(outcomes).map((one) => (Array.isArray(one) ? { claimedBy: String(one[1]) } : String(one)))
   }
 
-  /** Waits for the script. @throws {QueueUnavailableError | QueueFullError} if Redis has refused it. */
+  /** Waits for the script's reply. @throws {QueueUnavailableError | QueueFullError} if Redis has refused the script. */
   async function orLost(running: Promise<unknown>): Promise<unknown> {
     const { promise: closed, reject } = Promise.withResolvers<never>()
     onClose = () => reject(new Error('the connection broke'))
@@ -113,13 +113,13 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
     }
   }
 
-  /** If it rejects and the entry was sent, the script may have run, unless Redis itself refused it. */
+  /** Sends an entry. If this rejects after sending, the script may have run, unless Redis itself refused it. */
   function send(entry: Entry): Promise<Outcome> {
     waiting.add(entry)
     return commit(entry)
   }
 
-  /** Charges a key for refused work. Never throws or waits. 0 quotes only ask for the load. */
+  /** Charges a key for a refused request. Never throws or waits. 0 quotes only refresh the copy of the load. */
   function charge(caller: Caller, quotes: number): void {
     const entry = { caller, quotes, lane: 'bulk', jobId: '', name: '', threads: 0, rest: '', ...arrived() } as const
     if (isAnswering()) send(entry).catch(() => {})
@@ -128,14 +128,14 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
   return {
     queues: { interactive: openQueue(keys, 'interactive', redis), bulk: openQueue(keys, 'bulk', redis) },
     charge,
-    /** Returns whether jobs can be added: Redis is connected and has confirmed what it was sent. */
+    /** Returns whether jobs can be added: Redis is connected, and has left no command unconfirmed. */
     isAnswering,
     /**
      * Adds a job, whose threads get their stamps. Returns the job's id. If an earlier job of the same request has
      * claimed the Idempotency-Key, no job is added, and the id is that of the earlier job.
      *
      * @param id the job's id, from `newJobId`: a caller can wait for the job before it is added.
-     * @param quota is charged one quote for each quote, and at least one for each thread.
+     * @param quota the key is charged one for each quote, and at least one for each thread.
      * @throws {QueueUnavailableError | QueueFullError | RateLimitedError | IdempotencyKeyReusedError} The job was not
      *   accepted and never will be.
      * @throws {AcceptanceUnknownError}
@@ -153,7 +153,7 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
       const now = performance.now()
       const refusal = copy.refusalOf(caller, lane, now)
       if (refusal !== undefined) {
-        // Refusals go on while nothing is enqueued, so they ask for the load anew.
+        // A refused request enqueues nothing, so it asks for the load to refresh the copy.
         if (now - refreshedAt >= REFRESH_MS) {
           refreshedAt = now
           charge(caller, 0)
@@ -188,9 +188,9 @@ export function nameJob(threads: readonly Thread[]): string {
 }
 
 /**
- * Waits until Redis has confirmed an entry. An entry that was not sent before its deadline is dropped, and the script
- * refuses one that arrives later. Throws `AcceptanceUnknownError` not before that time: until then the entry may be
- * accepted. After the other errors, it never will be.
+ * Waits until Redis has confirmed an entry, at most until its deadline. An entry that was not sent by then is dropped,
+ * and the script refuses one that reaches it later. Throws `AcceptanceUnknownError` only at the deadline: before that,
+ * the entry may still be accepted. After any other error, it was not accepted and never will be.
  */
 function confirmed(entry: Entry, send: (entry: Entry) => Promise<Outcome>): Promise<Outcome> {
   const { promise, resolve, reject } = Promise.withResolvers<Outcome>()
@@ -199,7 +199,7 @@ function confirmed(entry: Entry, send: (entry: Entry) => Promise<Outcome>): Prom
     if (!isSent) entry.state = 'dropped'
     reject(isSent ? new AcceptanceUnknownError(entry.jobId) : new QueueUnavailableError())
   }
-  // Replies that have arrived by then are read first.
+  // Replies that have arrived by the deadline are read first.
   const timer = setTimeout(() => setImmediate(onLate), ENQUEUE_MS)
   send(entry).then(resolve, (error) => {
     if (error instanceof QueueFullError || error instanceof QueueUnavailableError) reject(error)
@@ -208,12 +208,12 @@ function confirmed(entry: Entry, send: (entry: Entry) => Promise<Outcome>): Prom
   return promise.finally(() => clearTimeout(timer))
 }
 
-/** A sample of Redis's time that is older is replaced even by a worse one: the two clocks may have drifted apart. */
+/** A sample older than this is replaced by the next one, even by a lower one: the two clocks may have drifted apart. */
 const SAMPLE_MS = 10_000
 
 /**
- * Knows by how much Redis's time is ahead of the local monotonic clock. A reply arrives after Redis has read its clock,
- * so each sample is a lower bound.
+ * Measures by how much Redis's clock is ahead of the local monotonic clock. Each sample is a lower bound, because a
+ * reply arrives after Redis has read its clock. The highest one counts.
  */
 function openRedisClock(redis: Redis) {
   let aheadMs: number | undefined
@@ -239,13 +239,13 @@ function openRedisClock(redis: Redis) {
     return note(Number(seconds) * 1_000_000 + Number(microseconds))
   }
 
-  /** Asks Redis for its time before the first reply. */
+  /** `aheadMs` asks Redis for its time if no reply has arrived yet. */
   return { note, ask, aheadMs: async () => aheadMs ?? ask() }
 }
 
 const callerId = ({ tenant, quota }: Caller) => `${quota?.keyId ?? ''}/${tenant}`
 
-/** Bounds of one script: it blocks Redis for a millisecond or two. */
+/** Bounds of one run of the script, which blocks Redis for a millisecond or two. */
 const ENTRIES_AT_ONCE = 100
 const CHARACTERS_AT_ONCE = 2_000_000
 

@@ -1,4 +1,4 @@
-// Waits until replicas have what Redis has confirmed, so that a failover does not lose it.
+// Waits until Redis's replicas have a confirmed job, so that a failover does not lose it.
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import { AcceptanceUnknownError } from '../load/refusals.ts'
@@ -10,23 +10,23 @@ export type Replication = ReturnType<typeof openReplication>
 const WAIT_MS = 1_000
 
 /**
- * Lets callers wait for this many replicas. If there are any, it opens a connection like `redis`, which fails fast,
- * because WAIT blocks. Callers that wait at a time share one WAIT.
+ * Lets callers wait until this number of replicas has their jobs. If it is not 0, opens a second connection like
+ * `redis`, because WAIT blocks. Callers that wait at the same time share one WAIT.
  */
 export function openReplication(redis: Redis, { base }: QueueKeys, replicas: number, onError: (error: Error) => void) {
   const own = replicas > 0 ? redis.duplicate().on('error', onError) : undefined
-  /** Returns whether enough replicas have everything, and for each time whether Redis is the same server since then. */
+  /** Returns for each time whether enough replicas have all writes, and Redis is still the server of that time. */
   const areReached = createGroupCommit(async (times: number[]) => {
-    // WAIT waits for the last write of its own connection, and so for all that came before.
+    // WAIT waits for the last write of its own connection. So it needs one, which comes after the writes of all others.
     await own?.set(`${base}replicated`, '')
     const reached = (await own?.wait(replicas, WAIT_MS)) ?? 0
     return times.map((since) => reached >= replicas && serverOf(redis).since < since)
   })
   return {
     /**
-     * Resolves when the replicas have a job that was enqueued after `since`, on the monotonic clock, in ms; without
-     * replicas to wait for, at once.
+     * Resolves when enough replicas have the job; at once if there are none to wait for.
      *
+     * @param since a moment before the job was enqueued, on the monotonic clock, in ms.
      * @throws {AcceptanceUnknownError} if they do not have it within a second, or Redis has become another server.
      */
     async confirm(jobId: string, since: number): Promise<void> {

@@ -1,8 +1,14 @@
--- Failed jobs, which BullMQ keeps. Sluice bounds the bytes of all of them, by the bounded store `failures`.
+-- Failed jobs, which BullMQ keeps. The bounded store `failures` bounds their bytes.
 --part try
 #!lua flags=allow-oom
--- Records a failed try of a job whose lock the worker still has. ARGV: job id, token, the most bytes of the tries, the
--- try, the failed threads, and the job's progress ('' to leave it). The tries are lines, the newest first.
+-- Records a failed try of a job whose lock the worker still has. The field `tries` has a line for each, the newest
+-- first.
+-- ARGV  1  job id
+--       2  token
+--       3  the most bytes of the tries
+--       4  the try
+--       5  the failed threads
+--       6  the job's progress ('' to leave it)
 --include ../bullmq-layout/jobs.lua#remove
 local job, most = KEYS[1] .. ARGV[1], tonumber(ARGV[3])
 if redis.call('GET', lockKey(KEYS[1], ARGV[1])) ~= ARGV[2] then return 0 end
@@ -14,19 +20,29 @@ return 1
 --part record
 #!lua flags=allow-oom
 -- Records that a job failed for good, in one step: stores its result, replies it, counts it in its import, and removes
--- the job from the load. Unless BullMQ keeps the job as failed since that very time, the job was retried or discarded
--- meanwhile, and stays as it is. Then discards the oldest failed jobs beyond their bound.
--- ARGV: ms to keep failed jobs, their bytes bound, the beginning of both lanes' keys, the bounds of imports (see
--- write-import.lua), then, unless it only discards: the job's id, the beginning of its lane's keys, when it failed (ms),
--- its result, reply stream ('' for none), tenant, import ('' for none) and its outcome for that. Returns 1 if more must be
--- discarded (then call it again without a job) or else 0, and the ids of the discarded jobs.
+-- the job from the load. If BullMQ does not list the job as failed since that very time, the job was retried or
+-- discarded meanwhile, and stays as it is. Then discards the oldest failed jobs beyond their bound.
+-- ARGV  1    ms to keep failed jobs
+--       2    their bytes bound
+--       3-4  beginning of both lanes' keys
+--       5-7  bounds of imports: see write-import.lua
+--       unless it only discards:
+--       8    id of the job
+--       9    beginning of its lane's keys
+--       10   when it failed (ms)
+--       11   its result
+--       12   reply stream ('' for none)
+--       13   tenant
+--       14   import ('' for none)
+--       15   outcome for the import
+-- Returns 1 if more must be discarded (then call it again without a job) or else 0, and the ids of the discarded jobs.
 --include ../bounded.lua
 --include ../load/load.lua#release
 --include ../load/load.lua#failed
 --include ../bullmq-layout/jobs.lua#failed
 --include ../imports/write-import.lua
 --include ../replies/results.lua#reply
-local FAILURE_BYTES = 1000 -- Redis's own cost of a failed job, and its small fields.
+local FAILURE_BYTES = 1000 -- Redis's own cost of a failed job, and the bytes of its small fields.
 local EVICTED_AT_ONCE = 100
 local base, keptMs, bound, lanes = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), {ARGV[3], ARGV[4]}
 local failures, time = base .. 'failures', redis.call('TIME')
@@ -34,7 +50,7 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local id, lane, failedAt, result, stream, tenant, import, outcome = unpack(ARGV, 8)
 if id and isFailedSince(lane, id, failedAt) then
   redis.call('HSET', lane .. id, 'failure', result)
-  -- The replica looks the result up.
+  -- Sends no result: the replica looks it up.
   if stream ~= '' then append(base, stream, {id, ''}) end
   if import ~= '' then writeImport(base, tenant, import, 'progress', {id, outcome}, now, ARGV[6], ARGV[7]) end
   releaseFailed(base, lane, id)
@@ -52,9 +68,12 @@ local more = evict(failures, bound, now - keptMs, EVICTED_AT_ONCE, function(olde
 end)
 return {math.max(more, evictImports(base, tonumber(ARGV[5]), now)), discarded}
 --part unrecorded
--- Finds failed jobs that count as load although they failed some time ago: their worker died before it recorded them.
--- ARGV: the beginning of a lane's keys, cursor, number of jobs to look at, the time (ms). Returns the next cursor and
--- the jobs' ids.
+-- Finds failed jobs that still count as load: their worker died before it recorded the failure.
+-- ARGV  1  beginning of a lane's keys
+--       2  cursor
+--       3  number of jobs to examine
+--       4  least age of a failure (ms)
+-- Returns the next cursor and the jobs' ids.
 --include ../load/load.lua#release
 --include ../bullmq-layout/jobs.lua#states
 local cursor, failed = scanFailed(ARGV[1], ARGV[2], ARGV[3])
@@ -69,10 +88,14 @@ end
 return {cursor, found}
 --part move
 #!lua flags=allow-oom
--- Retries or discards failed jobs. Other jobs stay as they are, so the script may run again. A retried job keeps its
--- data, and with it its position in the order of acceptance, and counts as load as soon as it waits. A job whose failure
--- was not recorded still counts: it can be retried, but is not discarded before its import and its callers know.
--- ARGV: retry or discard, the beginning of both lanes' keys, then job ids. Returns the number of jobs moved.
+-- Retries or discards failed jobs. Jobs that are not failed stay as they are, so the script may run again. A retried
+-- job keeps its data, and with it its place in the order of acceptance, and counts as load again. A job whose failure
+-- was not recorded still counts as load. It can be retried, but is not discarded before its import and its callers
+-- know.
+-- ARGV  1    retry or discard
+--       2-3  beginning of both lanes' keys
+--       4 …  job ids
+-- Returns the number of jobs moved.
 --include ../bounded.lua
 --include ../load/load.lua#release
 --include ../load/load.lua#failed

@@ -22,7 +22,7 @@ import { readTries } from './tries.ts'
 
 type Summary = FailedJobPage['jobs'][number]
 
-/** Some failed jobs, newest first, and the last job that was examined, after which the scan goes on. */
+/** Some failed jobs, newest first. `next`: the last job that was examined, after which the scan continues. */
 export interface ScannedJobs {
   jobs: Summary[]
   /** Undefined if no failed job is left. */
@@ -73,8 +73,8 @@ export function createFailedJobs(redis: Redis, { base, jobs: laneKeys, failed }:
       return next === undefined ? { jobs } : { jobs, next: placeText(next) }
     },
     /**
-     * Groups the failed jobs that match by their reason, those with the most threads first. Examines the newest ones for
-     * at most `GROUPS_MS`.
+     * Groups the matching failed jobs by reason, the groups with the most threads first. Examines jobs, the newest
+     * first, for at most `GROUPS_MS`.
      */
     async groups(filter: FailedJobFilter): Promise<FailedJobGroups> {
       const groups = new Map<string, FailedJobGroups['groups'][number]>()
@@ -116,7 +116,7 @@ export function createFailedJobs(redis: Redis, { base, jobs: laneKeys, failed }:
       }
       return undefined
     },
-    /** Retries or discards those of these jobs that are failed, and returns how many were. */
+    /** Retries or discards these jobs, if they are failed, and returns the number of jobs moved. */
     async move(kind: OperationKind, ids: readonly string[]): Promise<number> {
       if (ids.length === 0) return 0
       return Number(await moveJobs(base, kind, laneKeys.interactive, laneKeys.bulk, ...ids))
@@ -124,13 +124,13 @@ export function createFailedJobs(redis: Redis, { base, jobs: laneKeys, failed }:
   }
 }
 
-/** The time range of a filter as Redis reads it. */
+/** Returns the time range of a filter as bounds of a sorted set. */
 function timesOf({ since, until }: FailedJobFilter): [latest: string, earliest: string] {
   const ms = (date: string) => String(Date.parse(parseIsoDate(date) ?? date))
   return [until === undefined ? '+inf' : ms(until), since === undefined ? '-inf' : ms(since)]
 }
 
-/** Texts that the data of every job has that matches, because the data was written by `JSON.stringify`. */
+/** Returns texts that the data of every matching job contains, because `JSON.stringify` wrote the data. */
 function needlesOf({ service, externalId }: FailedJobFilter): string[] {
   return Object.entries({ service, externalId }).flatMap(([name, value]) =>
     value === undefined ? [] : [`"${name}":${JSON.stringify(value)}`],
@@ -153,7 +153,7 @@ function readJob(lane: Lane, filter: FailedJobFilter, fields: readonly unknown[]
   return [{ ...job, reason: job.reason.slice(0, SHOWN_REASON) }]
 }
 
-/** What a summary has of BullMQ's job. The scan returns the same. */
+/** The fields of BullMQ's job that a summary needs. The scan returns the same fields in this order. */
 const SUMMARY = ['name', 'failedReason', 'timestamp', 'atm', 'stc', 'progress']
 
 type About = Pick<Summary, 'id' | 'lane' | 'tenant' | 'threads'>
@@ -178,8 +178,8 @@ function matches({ tenant, threads }: IngestJob, filter: FailedJobFilter): boole
 }
 
 /**
- * Merges what was found in each lane, newest first. A lane that was not examined to its end says nothing about older
- * jobs, so the result ends at the newest job at which the scan of a lane ended.
+ * Merges the jobs found in each lane, newest first. A scan that stopped before the end of its lane says nothing about
+ * older jobs, so the result ends at the newest job at which a scan stopped.
  */
 function mergeLanes(lanes: readonly ScannedJobs[], limit: number): ScannedJobs {
   const [end] = lanes.flatMap(({ next }) => next ?? []).sort(newestFirst)
@@ -206,8 +206,8 @@ export type OnEvicted = (jobId: string) => void
 const FAILED_KEPT_MS = 30 * 24 * 60 * 60 * 1000
 
 /**
- * Makes a function that records a failed job with its result, and evicts the oldest ones beyond their bound. A job that
- * was retried or discarded meanwhile stays as it is, so the function may be called again.
+ * Makes a function that records the final failure of a job with its result, and evicts the oldest failed jobs beyond
+ * their bound. A job that was retried or discarded meanwhile stays as it is, so the function may be called again.
  *
  * @param failedBytes the most bytes of Redis for all failed jobs, as BullMQ keeps them.
  */

@@ -1,5 +1,5 @@
-// Operations on failed jobs: each is opened by one process, kept in Redis, and carried out in the background, step by
-// step and at a bounded rate, by the process that has the lease.
+// Operations on failed jobs: one process opens each and stores it in Redis. The process that has the lease carries it
+// out in the background, step by step and at a bounded rate.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import {
@@ -27,7 +27,7 @@ export class OperationsFullError extends Error {
 export interface OpenOperation {
   operation: Operation & { kind: OperationKind }
   request: OperationRequest
-  /** Where a filter's scan goes on. */
+  /** The last job that the filter's scan examined: the next step continues after it. */
   after?: FailedJobPlace | undefined
 }
 
@@ -35,13 +35,13 @@ export interface StepDone {
   examined: number
   done: number
   isLast: boolean
-  /** Where the scan of the next step goes on. */
+  /** The last job that this step's scan examined. */
   after?: FailedJobPlace | undefined
 }
 
 export type Operations = ReturnType<typeof createOperations>
 
-/** Another process goes on after this time without a step. It must exceed the time between two steps. */
+/** After this time without a step, another process continues. It must exceed the time between two steps. */
 const LEASE_MS = 5_000
 const DAY_MS = 24 * 60 * 60 * 1_000
 const UNFINISHED_KEPT_MS = 31 * DAY_MS
@@ -76,7 +76,7 @@ export function createOperations(redis: Redis, { base, jobs }: QueueKeys) {
       return operation
     },
     /**
-     * Pauses or resumes a lane for all workers. Jobs go on to arrive in a paused lane, up to the bounds of the queue.
+     * Pauses or resumes a lane for all workers. A paused lane still accepts jobs, up to the bounds of the queue.
      *
      * @throws {QueueUnavailableError}
      */
@@ -91,7 +91,7 @@ export function createOperations(redis: Redis, { base, jobs }: QueueKeys) {
       const text = await redis.hget(`${base}operation:${id}`, 'operation')
       return text === null ? undefined : readOperation(text)
     },
-    /** Returns the newest operations, the newest first: `OPERATIONS_LISTED`, and all that are open. */
+    /** Returns the newest operations, the newest first: at most `OPERATIONS_LISTED`, and older ones that are open. */
     async list(): Promise<Operation[]> {
       const [newest, open] = await Promise.all([
         redis.lrange(`${base}newest-operations`, 0, -1),
@@ -101,7 +101,7 @@ export function createOperations(redis: Redis, { base, jobs }: QueueKeys) {
       const found = await Promise.all(Array.from(ids, (id) => redis.hget(`${base}operation:${id}`, 'operation')))
       return found.flatMap((text) => (text === null ? [] : readOperation(text)))
     },
-    /** Returns the oldest open operation if this process gets or has the lease on all of them. */
+    /** Gets or keeps the lease on all operations. Returns the oldest open one, if this process has the lease. */
     async claim(token: string): Promise<OpenOperation | undefined> {
       const [operation, request, after] = asList(await claimOldest(base, token, LEASE_MS))
       if (!operation) return undefined
@@ -132,21 +132,21 @@ interface RunOptions {
 
 /** The pause after which a process looks for operations again. */
 const LOOK_MS = 1_000
-/** The pause between two steps that moved nothing: Redis must serve others meanwhile. */
+/** The least pause between two steps: Redis must serve others meanwhile. */
 const REST_MS = 5
 /** The most jobs of one step, which is one script. */
 const JOBS_PER_STEP = 100
 
 /**
- * Carries out operations until the returned function is called. If the process ends in the middle of an operation, another
- * one goes on where the last step was recorded, and may repeat one step: a job that was moved already stays as it is.
+ * Carries out operations until the returned function is called. If the process ends amid an operation, another one
+ * continues after the last recorded step. It may repeat one step: jobs that were moved already stay as they are.
  */
 export function runOperations({ failedJobs, operations, jobsPerSecond, onStep, onError }: RunOptions) {
   const token = randomUUID()
   const closing = new AbortController()
   const limit = Math.min(JOBS_PER_STEP, jobsPerSecond)
 
-  /** Takes a step of the oldest open operation. Returns the pause after it, in ms. */
+  /** Takes a step of the oldest open operation. Returns the pause before the next step, in ms. */
   async function runNext(): Promise<number> {
     const open = await operations.claim(token)
     if (open === undefined) return LOOK_MS
@@ -182,7 +182,7 @@ async function takeStep(failedJobs: RunOptions['failedJobs'], open: OpenOperatio
     return { examined: ids.length, done, isLast: examined + ids.length >= request.ids.length }
   }
   const { filter } = request
-  // From the newest to the oldest, so a job that fails again meanwhile is not retried twice.
+  // The scan goes from the newest failure to the oldest, so a job that fails again meanwhile is not retried twice.
   const { jobs, next } = await failedJobs.scan({ filter, limit, ...(after && { after }) })
   const ids = jobs.map(({ id }) => id)
   const done = await failedJobs.move(kind, ids)

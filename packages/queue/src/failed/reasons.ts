@@ -1,14 +1,14 @@
-// What a reason of a failure says without the values that it quotes: to group failures, and for viewers.
+// Removes quoted values from the reason of a failure: to group failures, and for viewers.
 import type { FailedJob, FailedJobGroups, FailedJobPage, Hit, Operation } from '@sluice/contract'
 
-/** A reason may quote a whole document. */
+/** The most characters of a reason that is shown: a reason may quote a whole document. */
 export const SHOWN_REASON = 2_000
 
 const VARIES = '…'
-/** Names in JSON and in rules of MongoDB; quoted texts, also a cut one; words with what joins parts of ids and dates. */
+/** Matches names in JSON and MongoDB's rules (captured), quoted texts (also cut ones), and words with parts of ids. */
 const QUOTED_OR_WORD =
   /((?<=[{,])"[$\w.]+"(?=:)|(?<="(?:operator|property)Name":)"[$\w.]+")|"(?:[^"\\]|\\[\s\S])*(?:"|\\?$)|(?<!\w)'[^']*(?:'|$)|`[^`]*(?:`|$)|[\w.:/-]+/g
-/** The name of the thread that failed, in a job of several. A thread that was alone in its job fails by the same cause. */
+/** Names the failed thread of a job of several. A job of one thread fails by the same cause without this beginning. */
 const THREAD = /^threads\[\d+\] "(?:[^"\\]|\\[\s\S])*": /
 /** Codes of errors, such as `E11000`. */
 const ERROR_CODE = /^[A-Z]{1,3}\d{1,6}$/
@@ -24,7 +24,7 @@ export function reasonGroupOf(reason: string): string {
     })
 }
 
-/** Every reason of the group contains this text. */
+/** Returns the longest text that every reason of the group contains. */
 export function longestPieceOf(group: string): string {
   return group.split(VARIES).reduce((longest, piece) => (piece.length > longest.length ? piece : longest))
 }
@@ -34,7 +34,7 @@ const masked = <Found extends { reason: string }>(found: Found): Found => ({
   reason: reasonGroupOf(found.reason),
 })
 
-/** What viewers see of what operators see: ids, and reasons without values. No payload, and no stack, which may quote. */
+/** Reduces what operators see to what viewers see: ids, and reasons without values. Payloads and stacks may quote. */
 export const asViewersSee = {
   page: (page: FailedJobPage): FailedJobPage => ({ ...page, jobs: page.jobs.map(masked) }),
   groups: ({ groups, isComplete }: FailedJobGroups): FailedJobGroups => ({ groups: groups.map(masked), isComplete }),

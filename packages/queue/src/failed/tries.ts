@@ -1,13 +1,13 @@
-// What a job keeps of its failed tries, beside BullMQ's last reason and stacks: each try, and the threads that failed.
+// Records each failed try of a job, and the threads that failed last, beside BullMQ's last reason and stacks.
 import type { FailedThread, RecordedTry } from '@sluice/contract'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import type { JobProgress, LockedJob } from '../job/job.ts'
 import { openScript } from '../redis/script.ts'
 
-/** The most characters of a reason here. The reason of the last try is kept whole by BullMQ. */
+/** The most characters of a reason here. BullMQ keeps the reason of the last try whole. */
 const REASON_CHARACTERS = 300
-/** The bound of each of the two fields. Of the tries, the oldest go first, and of the threads, the last. */
+/** The bound of each of the two fields. Beyond it, the oldest tries and the last of the threads are left out. */
 const FIELD_BYTES = 4_096
 
 /** The failed threads of a job, and how many there were. */
@@ -16,7 +16,7 @@ interface FailedThreads {
   threads: FailedThread[]
 }
 
-/** Makes a function that records a failed try, before BullMQ counts the try, if this worker still has the job's lock. */
+/** Makes a function that records a failed try while this worker has the lock: call it before BullMQ counts the try. */
 export function createRecordTry(redis: Redis, { jobs }: QueueKeys, worker: string) {
   const record = openScript(redis, new URL('./failed-set.lua#try', import.meta.url))
   return async (

@@ -1,13 +1,24 @@
 #!lua flags=allow-oom
--- Searches jobs for a text: their names first, and payloads only for what a name lacks. Each call examines some jobs,
--- bounded in number and bytes, so that Redis is blocked for about a millisecond.
--- ARGV: the search's token, what to examine (`names`: jobs that count as load, and the payloads of those with several
--- threads, whose name lacks most of them; `payloads`: the payloads of the others; or the beginning of a lane's keys: its
--- failed jobs), the cursor ('' to examine only the named jobs), the beginning of both lanes' keys, the tenant ('' for
--- all), a part of the reason, the text, the text in a JSON string, '"' if the text is whole and '' if it is
--- a beginning, then ids and lanes whose payloads a call before had no room for.
--- Returns `busy` if another search has the lease. Else the next cursor, the number of jobs examined, id and lane of each
--- job that matches, and those of each whose payload is left to the next call.
+-- Searches jobs for a text: their names first, and payloads only for what a name lacks. Each call examines a bounded
+-- number of jobs and bytes, so that Redis is blocked for about a millisecond.
+-- ARGV  1     the search's token
+--       2     what to examine:
+--             names: jobs that count as load; by payload if they have several threads, as names lack most threads
+--             payloads: the payloads of the other jobs that count as load
+--             beginning of a lane's keys: its failed jobs
+--       3     cursor ('' to examine only the jobs of 11 …)
+--       4-5   beginning of the interactive and of the bulk lane's keys
+--       6     tenant ('' for all)
+--       7     a part of the reason
+--       8     the text
+--       9     the text as it stands in a JSON string
+--       10    '"' if the text is whole, '' if it is a beginning
+--       11 …  id and lane of each job whose payload the call before had no room for
+-- Returns `busy` if another search has the lease, else
+--       1     the next cursor
+--       2     number of jobs examined
+--       3     id and lane of each job that matches
+--       4     id and lane of each job whose payload is left to the next call
 --include ../load/load.lua#release
 --include ../bullmq-layout/jobs.lua#states
 --include search-lease.lua

@@ -1,5 +1,5 @@
-// Searches everything that Sluice has for a text: jobs that wait, are active or failed, those that completed last, and
-// what is stored. The queue has no index, so that a search costs nothing until somebody makes it.
+// Searches everything that Sluice has for a text: waiting, active and failed jobs, those that completed last, and what
+// is stored. The queue has no index for searches, so that only a search itself costs anything.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FindLine, FindQuery, FoundState, Hit, Searched } from '@sluice/contract'
@@ -13,36 +13,36 @@ import { asList, openScript, type Script } from '../redis/script.ts'
 import { createResults } from '../replies/results.ts'
 import { readRecent } from './recent.ts'
 
-/** Searches what is stored, and says what it left out. */
+/** Searches what is stored. `note` says what was left out. */
 export type FindStored = (query: FindQuery, signal: AbortSignal) => Promise<{ hits: readonly Hit[]; note?: string }>
 
-/** As many searches as a process makes at once go on already. */
+/** This process already runs `SEARCHES_AT_ONCE` searches. */
 export class SearchesFullError extends Error {}
 
-/** Searches of one process at a time. One of them scans Redis, the others wait for it. */
+/** The most searches of one process at a time. One of them scans Redis; the others wait for it. */
 const SEARCHES_AT_ONCE = 4
 
-/** The pause after each step, some two steps long: while a million threads are searched, the p99 of posts at most doubles. */
+/** The pause after each step, about two steps long: a search of a million threads at most doubles the p99 of posts. */
 const PAUSE_MS = 2
-/** While another search runs, this one looks again after this time. */
+/** While another search has the lease, this one tries again after this time. */
 const BUSY_MS = 100
-/** How often a search says how much it has examined. */
+/** How often a search reports how much it has examined. */
 const SAY_MS = 250
-/** Jobs with a payload that one call had no room for, of which the next call examines at most this number. */
+/** The most jobs that one call examines of those whose payloads earlier calls had no room for. */
 const LEFT_AT_ONCE = 100
 const SHOWN_REASON = 500
 
-/** A search that goes on. */
+/** A search under way. */
 interface Search extends FindQuery, ReturnType<typeof wantedOf> {
   /** Returns whether hits in one of these states are wanted. */
   wants: (...states: FoundState[]) => boolean
   /** Compares an externalId with the text. */
   matches: (externalId?: string) => boolean | undefined
-  /** Runs a script once no other search runs, with the token of the search, and pauses. @throws {QueueUnavailableError} */
+  /** Runs a script once no other search has the lease, then pauses. @throws {QueueUnavailableError} */
   step: (script: Script, ...args: string[]) => Promise<readonly unknown[]>
 }
 
-/** Makes the search. */
+/** Makes the function that searches. */
 export function createFind(redis: Redis, keys: QueueKeys, findStored: FindStored) {
   const { findRetained } = createResults(redis, keys)
   const imports = createImports(redis, keys)
@@ -52,10 +52,10 @@ export function createFind(redis: Redis, keys: QueueKeys, findStored: FindStored
   let searches = 0
 
   /**
-   * Yields hits as they are found, each job and document once in each state, with how much was searched, and at last
+   * Yields hits as they are found (each job and document once in each state), then and again how much was searched, and
    * the end. One search at a time scans Redis, over all processes; others wait.
    *
-   * @throws {QueueUnavailableError | SearchesFullError}, and the signal's reason once nobody waits any more.
+   * @throws {QueueUnavailableError | SearchesFullError}, and the signal's reason once it aborts.
    */
   return async function* find(query: FindQuery, signal: AbortSignal): AsyncGenerator<FindLine> {
     if (searches === SEARCHES_AT_ONCE) throw new SearchesFullError()
@@ -106,7 +106,7 @@ export function createFind(redis: Redis, keys: QueueKeys, findStored: FindStored
       yield* scan('names', search)
       yield* scan('payloads', search)
     }
-    // A job that fails or completes during the search is found there.
+    // Failed and completed jobs come last: a job that ends during the search is found there.
     if (wants('failed')) for (const lane of LANES) yield* scan(lane, search)
     if (wants('completed')) yield* completed(search)
     if (stored === undefined) return
@@ -165,7 +165,7 @@ export function createFind(redis: Redis, keys: QueueKeys, findStored: FindStored
     }
   }
 
-  /** Yields the job as it is now if it matches. A job that ended meanwhile is found among the completed ones. */
+  /** Yields the job as it is now if it matches. A job that completed meanwhile is found among the completed ones. */
   async function* describe(id: string, lane: Lane, search: Search): AsyncGenerator<FindLine> {
     const key = keys.jobs[lane] + id
     const [texts, isLocked, failedAt] = await orUnavailable(
@@ -202,7 +202,7 @@ function inJson(text: string): string {
   return JSON.stringify(text).slice(1, -1)
 }
 
-/** Makes a function that counts examined jobs, and yields their number now and then, and at the end. */
+/** Makes a function that counts examined jobs, and yields their number every `SAY_MS` and at the end. */
 function createProgress(place: Searched['in']) {
   let examined = 0
   let saidAt = performance.now()
@@ -214,7 +214,7 @@ function createProgress(place: Searched['in']) {
   }
 }
 
-/** Describes the thread of a job that matches, or the job if its id, request or import does. */
+/** Describes a job by its first thread that matches, or as a whole if its id, request or import matches. */
 function hitOf(id: string, job: IngestJob, wanted: Search): Hit | undefined {
   const { tenant, requestId, threads, import: of, trace } = job
   const { text, isPrefix, service, matches } = wanted
@@ -232,7 +232,7 @@ function hitOf(id: string, job: IngestJob, wanted: Search): Hit | undefined {
   return undefined
 }
 
-/** The name of a job with several threads has the first and the last of them. */
+/** Returns whether a completed job matches. The name of a job with several threads has only the first and the last. */
 function recentMatches({ id, tenant, name = '', requestId, importId }: Hit, wanted: Search): boolean {
   const { text, isPrefix, service, matches } = wanted
   if (wanted.tenant !== undefined && wanted.tenant !== tenant) return false

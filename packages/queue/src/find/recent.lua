@@ -1,5 +1,5 @@
--- The jobs that completed last: the stream `recent`, with one entry for the jobs of one call: their number, and a line
--- about each. Its bytes stand beside it, because a stream can only be trimmed by its number of entries.
+-- The jobs that completed last. The stream `recent` has an entry for each call that completed jobs: their number, and a
+-- line about each. `recent:bytes` counts its bytes, because a stream can only be trimmed by its number of entries.
 --part append
 local ENTRY_BYTES = 50 -- Redis's own cost of an entry.
 local function appendRecent(base, lines, bound)
@@ -7,7 +7,7 @@ local function appendRecent(base, lines, bound)
   local text = table.concat(lines, '\n')
   redis.call('XADD', key, '*', 'count', #lines, 'jobs', text)
   local bytes = redis.call('INCRBY', counter, #text + ENTRY_BYTES)
-  -- More entries may go than come, so a lower bound is reached step by step.
+  -- May remove more entries than the one that was added, so that a lowered bound is reached step by step.
   for _ = 1, 10 do
     local oldest = bytes > bound and redis.call('XRANGE', key, '-', '+', 'COUNT', 1)[1]
     if not oldest then return end
@@ -17,9 +17,14 @@ local function appendRecent(base, lines, bound)
 end
 --part search
 #!lua flags=allow-oom
--- Examines the next entries, newest first. ARGV: the search's token, the last entry that was examined ('+' at first), the
--- text in a JSON string. Returns `busy` if another search has the lease. Else the last entry that was examined ('' if none
--- is left), the number of jobs examined, and id of the entry and line of each job whose line has the text.
+-- Examines the next entries, newest first.
+-- ARGV  1  the search's token
+--       2  the last entry that was examined ('+' at first)
+--       3  the text as it stands in a JSON string
+-- Returns `busy` if another search has the lease, else
+--       1  the last entry that was examined ('' if none is left)
+--       2  number of jobs examined
+--       3  for each job whose line has the text: id of the entry, line
 --include search-lease.lua
 local ENTRIES_AT_ONCE, BYTES_AT_ONCE = 50, 524288
 local base, token, after, json = KEYS[1], unpack(ARGV)

@@ -4,10 +4,10 @@ import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import { type CompletedJob, traceIdOf } from '../job/job.ts'
 
-/** An entry has the jobs of one call, some hundred at most. */
+/** The most entries of a list. An entry has the jobs of one call of complete.lua, some hundred at most. */
 const ENTRIES_LISTED = 50
 
-/** Makes a function that returns the jobs that completed last, or the next ones after those that it returned before. */
+/** Makes a function that returns the jobs that completed last or, with `after`, the next ones after that entry. */
 export function createListRecent(redis: Redis, { base }: QueueKeys): (query: RecentJobsQuery) => Promise<RecentJobs> {
   const key = `${base}recent`
   return async ({ after }) => {

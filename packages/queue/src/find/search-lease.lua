@@ -1,5 +1,5 @@
--- The lease of a search: one runs at a time, over all processes, so that searches never add up in Redis. It ends with
--- the search, or some time after its last call.
+-- The lease lets one search at a time run, over all processes, so that searches never add up in Redis. The lease ends
+-- with the search, or LEASE_MS after its last call.
 local LEASE_MS = 2000
 local function renewSearch(base, token)
   local key = base .. 'search'

@@ -29,7 +29,7 @@ export interface FoundImport extends ImportProgress {
   received: number
 }
 
-/** An import in a list. The numbers of its items and jobs are known once all of it is in Redis. */
+/** An import in a list. The numbers of its items and jobs are known only once all of its jobs are in Redis. */
 export interface ListedImport {
   id: string
   tenant?: string
@@ -38,7 +38,7 @@ export interface ListedImport {
   jobsDone: number
 }
 
-/** An import of which all is in Redis. */
+/** An import whose jobs are all in Redis. */
 interface EnqueuedImport extends Record<'received' | 'jobs' | 'failed', number> {
   tenant: string
   refused: ImportProblem[]
@@ -53,8 +53,8 @@ const OUTCOMES = ['created', 'updated', 'unchanged', 'failed'] as const
 const LISTED = 100
 
 /**
- * The most bytes of Redis for all imports. Beyond it, the tenant with the most loses imports first. An import of 100,000
- * threads needs about half a megabyte.
+ * The most bytes of Redis for all imports. Beyond it, the tenant with the most bytes loses imports first. An import of
+ * 100,000 threads needs about half a megabyte.
  */
 const IMPORT_BYTES = 64 * 1024 * 1024
 
@@ -74,7 +74,7 @@ export function createImports(redis: Redis, { base }: QueueKeys, bytes?: number)
   }
 
   return {
-    /** Is called once all of an import is in Redis, with the numbers of its items and jobs, and the refused items. */
+    /** Call once all jobs of an import are in Redis, with the numbers of its items and jobs, and the refused items. */
     async open(id: string, { refused, ...numbers }: EnqueuedImport): Promise<void> {
       await write(numbers.tenant, id, 'about', { ...numbers, refused: JSON.stringify(refused.slice(0, PROBLEMS_KEPT)) })
     },
@@ -83,7 +83,7 @@ export function createImports(redis: Redis, { base }: QueueKeys, bytes?: number)
       const { tenant, import: own } = job.data
       if (own !== undefined) await write(tenant, own.id, 'progress', { [job.id]: progressOf(job) })
     },
-    /** Lists imports, unfinished ones first, in each case those with the newest progress: they expire last. */
+    /** Lists imports by expiry, the last ones first: unfinished before finished ones, newest progress first. */
     async list(): Promise<ListedImport[]> {
       const tenants = await redis.zrange(`${base}imports:age`, '0', '-1')
       const newestOf = (tenant: string) =>

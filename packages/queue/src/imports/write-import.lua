@@ -1,7 +1,6 @@
--- Imports in Redis: the hash `import:ID:about` has the numbers of an import, once all of it is in the queue, and
--- `import:ID:progress` the outcomes of its jobs, which may come earlier. Beyond their bound in bytes, of the tenant with the
--- most, the imports that expire first are evicted first, so finished ones go before unfinished ones: the time in
--- `imports`, a bounded store of tenants, is that of the end. Needs `bounded.lua`.
+-- Imports in Redis. The hash `import:ID:about` has the numbers of an import, once all of its jobs are in the queue.
+-- `import:ID:progress` has the outcomes of its jobs, which may come earlier. `imports` is a bounded store of tenants,
+-- with the expiry as time: finished imports are evicted before unfinished ones. Needs `bounded.lua`.
 local IMPORT_BYTES = 600 -- Redis's own cost of an import,
 local FIELD_BYTES = 40 -- and of a field.
 local IMPORTS_AT_ONCE = 100
@@ -34,9 +33,16 @@ local function evictImports(base, bound, now)
 end
 --part write
 #!lua flags=allow-oom
--- Writes fields of an import. ARGV: the bytes bound of all imports, ms to keep an unfinished import, ms to keep a
--- finished one, then, unless it only evicts: tenant, import id, hash, fields and values. Returns 1 if more must be evicted: then
--- call it again without an import.
+-- Writes fields of an import.
+-- ARGV  1    bytes bound of all imports
+--       2    ms to keep an unfinished import
+--       3    ms to keep a finished one
+--       unless it only evicts:
+--       4    tenant
+--       5    import id
+--       6    hash: about or progress
+--       7 …  fields and values
+-- Returns 1 if more must be evicted: then call it again without an import.
 --include ../bounded.lua
 --include write-import.lua
 local base, bound, tenant, id = KEYS[1], tonumber(ARGV[1]), ARGV[4], ARGV[5]

@@ -5,14 +5,14 @@ import type { Job } from 'bullmq'
 /** A job's payload: one thread if its caller waits, or some fifty threads of an import. */
 export interface IngestJob {
   tenant: string
-  /** The place in the order of acceptance, in µs since 1970. The job occupies one place for each thread. */
+  /** The first thread's place in the order of acceptance, in µs since 1970. The other threads have the next places. */
   stamp: number
   requestId: string
   /** The caller got the job's id with its answer, so the job's result is retained. */
   retained: boolean
   /** The API replica that waits for the result. */
   replyTo?: string
-  /** The job's import, if no caller waits for it, and the threads' positions in it. */
+  /** The job's import, if no caller waits for the import, and the threads' positions in it. */
   import?: { id: string; places: number[] }
   /** The claim on the request's Idempotency-Key: see `claimName`. */
   claim?: string
@@ -21,7 +21,7 @@ export interface IngestJob {
   threads: Thread[]
 }
 
-/** Returns the trace of a `traceparent`. */
+/** Returns the trace's id, a part of a `traceparent`. */
 export function traceIdOf(traceparent: string): string {
   return traceparent.slice(3, 35)
 }
@@ -31,7 +31,7 @@ export { randomUUIDv7 as newJobId } from 'node:crypto'
 
 const JOB_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-/** Checks the form of a job's, an import's or an operation's id. Another text could name another key, or be a secret. */
+/** Checks the form of a job's, import's or operation's id. Another text could name another key, or be a secret. */
 export function isJobId(text: string): boolean {
   return JOB_ID.test(text)
 }
@@ -44,7 +44,7 @@ export const LANES: readonly Lane[] = ['interactive', 'bulk']
 /** Tries that a job gets before it fails for good, crashes of its worker included. */
 export const TRIES = 5
 
-/** BullMQ's options. The consumer counts tries itself: a job that is retried by hand gets a full set of new ones. */
+/** BullMQ's options, without a bound of tries: the consumer bounds them, and a job retried by hand gets a full set. */
 export const JOB_OPTIONS = JSON.stringify({ attempts: Number.MAX_SAFE_INTEGER, backoff: { type: 'tries' } })
 
 /** A job as the worker gets it. */
@@ -54,7 +54,7 @@ export interface FetchedJob {
   name: string
   lane: Lane
   data: IngestJob
-  /** Identify the contents of its threads: one digest for each, the same in any job that has the thread. */
+  /** A digest of each thread's content: equal threads have equal digests, in any job. */
   digests: readonly string[]
   /** Which try this is, from 1. Crashes of its workers count. */
   attempt: number
@@ -81,7 +81,7 @@ export interface JobProgress {
   waitingSince?: number
   /** Exclusive tries that began and whose end is unknown. */
   crashes?: number
-  /** All tries before the job was retried by hand. */
+  /** The number of tries before the job was retried by hand. */
   earlier?: number
   /** When the job was last retried by hand, in ms since 1970. */
   retriedAt?: number
@@ -139,15 +139,15 @@ export function jobProgressOf({ progress }: Pick<Job, 'progress'>): JobProgress 
 
 /**
  * Counts a job's tries since it was last retried by hand: those that failed, and those that its worker did not survive.
- * BullMQ counts a crash against every job that the worker had locked. Here only the first one counts, and then crashes in
- * exclusive tries.
+ * BullMQ counts a crash against every job that the worker had locked. So only the first of these counts, and the
+ * crashes in exclusive tries.
  */
 export function triesMade(job: JobHistory): number {
   const { crashes = 0, earlier = 0 } = jobProgressOf(job)
   return job.attemptsMade + Math.min(job.stalledCounter, 1) + crashes - earlier
 }
 
-/** Counts them as people see them: at most `TRIES`, which crashes may exceed. */
+/** Counts a job's tries as people see them: at most `TRIES`, which crashes may exceed. */
 export function triesShown(job: JobHistory): number {
   return Math.min(triesMade(job), TRIES)
 }

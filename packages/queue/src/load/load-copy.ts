@@ -1,10 +1,10 @@
-// A replica's copy of the queue's load and of the keys' buckets, to refuse requests before their bodies are read; and how
-// fast the queue drains, by samples of the load: how many callers may wait, and when a refused one should try again.
+// A replica's copy of the queue's load and of the keys' buckets, to refuse requests before their bodies are read. Also
+// samples how fast the queue drains: that rate bounds how many callers wait, and says when refused ones try again.
 import type { Lane } from '../job/job.ts'
 import type { Caller, Load, QueueBounds, Quota, Totals } from './queue-load.ts'
 import { IdempotencyKeyReusedError, QueueFullError, QueueUnavailableError, RateLimitedError } from './refusals.ts'
 
-/** What was copied, and when, on the monotonic clock, in ms. */
+/** A copied value, and when it was copied, on the monotonic clock, in ms. */
 type Aged<Copied> = Copied & { at: number }
 type Sample = Aged<Totals>
 
@@ -17,16 +17,16 @@ const LEAST_INTERACTIVE = 500
 /** Rates are those of the last five seconds, by samples at least a quarter of a second apart. */
 const WINDOW_MS = 5_000
 const BETWEEN_MS = 250
-/** Workers are busy in an interval if at least this number of threads waits at both ends of the interval. */
+/** Workers count as busy in an interval if the load has this number of interactive threads at both ends of it. */
 const BACKLOG = 100
-/** The assumed capacity until a backlog was measured. */
+/** The assumed capacity, in threads a second, until a backlog was measured. */
 const FIRST_CAPACITY = 500
-/** The weight of the last interval. */
+/** The weight of the last interval in the mean capacity. */
 const WEIGHT = 0.2
 
 const EMPTY: Load = { threads: 0, bytes: 0, interactive: 0 }
 
-/** Keeps the last results of the scripts. */
+/** Makes the copy, which has the last replies of enqueue.lua. */
 export function createLoadCopy(bounds: QueueBounds) {
   const tenants = new Map<string, Aged<Load>>()
   const buckets = new Map<string, Aged<{ level: number }>>()
@@ -52,7 +52,7 @@ export function createLoadCopy(bounds: QueueBounds) {
   }
 
   return {
-    /** The most interactive threads in the load, by the measured capacity. */
+    /** The upper bound of interactive threads in the load: what workers store in `waitingSeconds`, at least 500. */
     mostInteractive,
     /** @param at when Redis was asked, on the monotonic clock, in ms. */
     noteTotals(copied: Totals, at: number): void {
@@ -65,12 +65,12 @@ export function createLoadCopy(bounds: QueueBounds) {
       const isLost = last !== undefined && totals.drained < last.drained
       samples = [...(isLost ? [] : samples.filter((sample) => at - sample.at <= WINDOW_MS)), totals]
     },
-    /** @param level of the bucket, in quotes. Not above zero: it is empty. */
+    /** @param level of the bucket, in quotes. The bucket is empty if it is not above zero. */
     noteCaller({ tenant, quota }: Caller, load: Load, level: number, at: number): void {
       keep(tenants, tenant, { ...load, at })
       if (quota !== undefined) keep(buckets, quota.keyId, { level, at })
     },
-    /** Returns how many quotes a key may post by the last reply of Redis. Undefined before the first reply. */
+    /** Returns how many quotes a key may post now, by Redis's last reply. Undefined before the first reply. */
     quotaLeft(quota: Quota): number | undefined {
       const bucket = buckets.get(quota.keyId)
       return bucket && Math.max(0, Math.floor(levelAt(bucket, quota, performance.now())))
@@ -83,9 +83,9 @@ export function createLoadCopy(bounds: QueueBounds) {
       if (outcome === 'reused') return new IdempotencyKeyReusedError('the key stands for another request')
       return new QueueUnavailableError() // late
     },
-    /** The error that the script would most likely cause. A copy of the load that is too old causes none. */
+    /** Returns the error with which the script would most likely refuse a job. A copy that is too old refuses none. */
     refusalOf({ tenant, quota }: Caller, lane: Lane, now: number): QueueFullError | RateLimitedError | undefined {
-      // Of any age: beside the steady refill, other requests can only have lowered the level.
+      // The copy of a bucket may be of any age: apart from the steady refill, the level can only have fallen.
       const bucket = quota && buckets.get(quota.keyId)
       const level = quota && bucket ? levelAt(bucket, quota, now) : 1
       if (quota && level <= 0) return new RateLimitedError(quota, level)
@@ -107,7 +107,7 @@ function keep<Entry extends { at: number }>(entries: Map<string, Entry>, key: st
   for (const [other, { at }] of entries) if (entry.at - at > FRESH_MS) entries.delete(other)
 }
 
-/** Returns the capacity: interactive threads a second that leave the load while enough of them wait. */
+/** Returns the new capacity: interactive threads a second that leave the load while enough of them wait. */
 function capacityAfter(capacity: number, last: Sample, next: Sample): number {
   const [passed, left] = [next.at - last.at, next.drainedInteractive - last.drainedInteractive]
   // A store that is away drains nothing, which shows nothing about the capacity.
@@ -115,16 +115,16 @@ function capacityAfter(capacity: number, last: Sample, next: Sample): number {
   return capacity + WEIGHT * ((left / passed) * 1000 - capacity)
 }
 
-/** Callers come again when this part of a bound is used. At the bound itself, one caller would get in. */
+/** Refused callers come again when this part of a bound is used. At the bound itself, one of them would get in. */
 const ROOM = 0.9
 const MOST_SECONDS = 60
-/** A shorter span of samples shows too little. */
+/** A shorter span of samples shows no rate. */
 const LEAST_SPAN_MS = 500
 
 /**
- * Returns after how many seconds, from 1 to 60, a caller should try again that was refused because of the load of the
- * queue or of a tenant, whose bounds are `most`. The load drains by `samples` of the last seconds or, if they show too
- * little, by `capacity` threads a second.
+ * Returns after how many seconds, from 1 to 60, a refused caller should try again. The load that caused the refusal is
+ * the queue's or the tenant's; `most` are its bounds. It drains at the rate of `samples`, from the last seconds, or, if
+ * they show none, by `capacity` threads a second.
  */
 function retryAfter(
   { threads, bytes, interactive }: Load,
@@ -140,7 +140,7 @@ function retryAfter(
     (interactive - ROOM * most.interactive) / (drained(samples, 'drainedInteractive') ?? capacity),
   ]
   const seconds = Math.max(...each.filter((one) => !Number.isNaN(one)))
-  // They differ between callers, so that not all come again at once.
+  // Random, so that not all callers come again at once.
   if (seconds >= MOST_SECONDS) return Math.round(MOST_SECONDS - Math.random() * 10)
   return Math.min(MOST_SECONDS, Math.max(1, Math.ceil(seconds * (1 + Math.random() / 4))))
 }

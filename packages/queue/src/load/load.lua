@@ -1,11 +1,14 @@
--- Counts the load of a queue: what is accepted and not yet completed, over both lanes and all states. The hash `load`
--- has the totals in the field `all` (threads, bytes, interactive threads, tenants that have any of these, threads that
--- ever left the load, the interactive ones among these, and the last stamp), and in `of:TENANT` a tenant's
--- threads, bytes and interactive threads. The hash `load:jobs` has what each job adds: the first three numbers of `all`,
--- one that only earlier releases use, its tenant, whether its result must be retained, and its name, for searches. So each job counts once. All are packed
--- (MessagePack): reading and writing numbers as texts was a third of a script's time. The fields
--- `failed:LANE` of `load` have the threads of the failed jobs of each lane, as a text; `ceiling` is above all stamps, and
--- `server` wrote it: see enqueue.lua.
+-- Counts the load of a queue: jobs that are accepted, and neither completed nor failed for good, over both lanes.
+-- The hash `load` has the fields
+--   all           threads, bytes, interactive threads, tenants with interactive threads, threads that ever left the
+--                 load, the interactive ones among these, and the last stamp
+--   of:TENANT     threads, bytes and interactive threads of a tenant
+--   failed:LANE   threads of a lane's failed jobs, as a text
+--   ceiling       a time above all stamps, as a text, and `server`, which wrote it: see enqueue.lua
+-- The hash `load:jobs` has what each job adds, by its id, so that each counts once: threads, bytes, interactive
+-- threads, a number that only earlier releases use, tenant, whether its result must be retained, and name, for
+-- searches.
+-- The other values are packed (MessagePack): reading and writing numbers as texts was a third of a script's time.
 local function readLoad(base, tenants)
   local fields = {'all'}
   for at = 1, #tenants do fields[at + 1] = 'of:' .. tenants[at] end
@@ -73,8 +76,10 @@ local function release(base, jobs)
   writeLoad(base, load)
 end
 --part tenants
--- Finds tenants with threads in the load. ARGV: cursor, number of fields to look at. Returns the next cursor, and tenant
--- and threads of each.
+-- Finds tenants with threads in the load.
+-- ARGV  1  cursor
+--       2  number of fields to look at
+-- Returns the next cursor, and tenant and threads of each.
 local cursor, fields = unpack(redis.call('HSCAN', KEYS[1] .. 'load', ARGV[1], 'MATCH', 'of:*', 'COUNT', ARGV[2]))
 local found = {}
 for at = 1, #fields, 2 do
@@ -83,10 +88,10 @@ for at = 1, #fields, 2 do
 end
 return {cursor, found}
 --part failed
--- Changes of the load by jobs that fail for good, and by those that are retried. BullMQ keeps a failed job; its field
--- `load` is what the job added to the load. Needs the part `release`.
+-- Changes the load when jobs fail for good and when they are retried. BullMQ keeps a failed job; its field `load` has
+-- what the job added to the load. Needs the part `release`.
 --
--- Packs what a job adds to the load. Its caller has its id by now, so its result is retained.
+-- Packs what a job adds to the load, with its result retained: by now, its caller has the job's id.
 local function packRetained(job)
   return cmsgpack.pack(job.threads, job.bytes, job.i, 0, job.tenant, true, job.name)
 end
@@ -101,7 +106,7 @@ local function releaseFailed(base, lane, id)
   countFailed(base, lane, counted[id].threads)
   release(base, counted)
 end
--- Counts a failed job no more, because it is retried or removed. Returns what it adds to the load if it is retried.
+-- Stops counting a failed job, because it is retried or removed. Returns (packed) what it adds to the load if retried.
 local function uncountFailed(base, lane, id)
   local packed = redis.call('HGET', lane .. id, 'load')
   if not packed then return end
@@ -109,7 +114,7 @@ local function uncountFailed(base, lane, id)
   countFailed(base, lane, -read(packed).threads)
   return packed
 end
--- Counts a failed job that is retried. A job whose failure was not recorded still counts.
+-- Adds a failed job that is retried to the load again. A job whose failure was not recorded is still in the load.
 local function countAgain(base, lane, id)
   local packed = uncountFailed(base, lane, id)
   if not packed then return end
@@ -120,10 +125,13 @@ local function countAgain(base, lane, id)
   writeLoad(base, load)
 end
 --part audit
--- Removes jobs from the load that BullMQ's own tools removed from the queue. When it has looked at all jobs and they are
--- few, it corrects the totals: another version of the scripts may have counted otherwise. ARGV: cursor, number of jobs to
--- look at, the beginning of both lanes' keys. Returns the next cursor and, after the last jobs, `right`, `corrected`, or `many` if they
--- were not compared.
+-- Removes jobs from the load that BullMQ's own tools removed from the queue. After the last jobs, it compares the
+-- totals with the jobs, if they are few, and corrects the totals: another version of the scripts may have counted
+-- otherwise.
+-- ARGV  1    cursor
+--       2    number of jobs to look at
+--       3 …  beginning of both lanes' keys
+-- Returns the next cursor and, after the last jobs, `right`, `corrected`, or `many` if they were not compared.
 --include load.lua#release
 --include ../bullmq-layout/jobs.lua#states
 local base = KEYS[1]
@@ -135,7 +143,7 @@ for at = 1, #found, 2 do
   if not isThere then gone[id] = read(found[at + 1]) end
 end
 release(base, gone)
--- As many jobs of a hundred tenants take 1.5 ms.
+-- This number of jobs, of a hundred tenants, takes 1.5 ms.
 local MOST_SUMMED = 1000
 if cursor ~= '0' then return {cursor, ''} end
 if redis.call('HLEN', base .. 'load:jobs') > MOST_SUMMED then return {cursor, 'many'} end

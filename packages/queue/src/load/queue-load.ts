@@ -1,17 +1,17 @@
-// The load of a queue, its bounds, and the callers that add to it: read from Redis, and kept true if jobs are removed
-// behind Sluice's back, as by BullMQ's own tools.
+// Types of a queue's load, of its bounds, and of the callers that add to it. Audits the load, because BullMQ's own
+// tools may remove jobs behind Sluice's back.
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import { asList, openScript } from '../redis/script.ts'
 
-/** The bounds of the jobs that are accepted and not completed, over both lanes and all states. */
+/** The bounds of the jobs that are accepted, and neither completed nor failed for good, over both lanes. */
 export interface QueueBounds {
   queueThreads: number
-  /** Of the jobs as Redis keeps them. */
+  /** Of the jobs as Redis stores them. */
   queueBytes: number
-  /** The part of each bound for one tenant, from 0 to 1. */
+  /** The part of each bound that one tenant may use, from 0 to 1. */
   tenantShare: number
-  /** A caller that would wait longer for its turn is refused, by the measured rate. */
+  /** A caller that would wait longer for its turn, by the measured rate, is refused. */
   waitingSeconds: number
   /** The most bytes of Redis for idempotency keys. */
   claimBytes: number
@@ -36,16 +36,16 @@ export interface Caller {
   quota?: Quota
 }
 
-/** Jobs that one call checks, in 0.5 ms: 200,000 in half an hour, at a call every five seconds. */
+/** The jobs that one call checks, in 0.5 ms. With a call every five seconds, 200,000 jobs take half an hour. */
 const JOBS_AT_ONCE = 500
 
-/** What comparing the totals with the jobs found. `many`: too many jobs to compare at once. */
+/** The result of comparing the totals with the jobs. `many`: too many jobs to compare at once. */
 export type LoadAudit = (typeof AUDITS)[number]
 const AUDITS = ['right', 'corrected', 'many'] as const
 
 /**
- * Makes a function that checks the next few jobs, and removes those that are gone from the load. After the last ones, it
- * compares the totals with the jobs, corrects them, and returns what it found.
+ * Makes a function that checks the next few jobs, and removes from the load those that the queue no longer has. After
+ * the last jobs, it compares the totals with the jobs, corrects the totals, and returns the result.
  */
 export function createLoadAudit(redis: Redis, { base, jobs }: QueueKeys): () => Promise<LoadAudit | undefined> {
   const audit = openScript(redis, new URL('./load.lua#audit', import.meta.url))

@@ -17,7 +17,7 @@ export function orUnavailable<Result>(query: Promise<Result>): Promise<Result> {
   })
 }
 
-/** The queue is full, or the tenant has its share of it. The job was not accepted and never will be. */
+/** The queue is full, or the tenant has used up its share of it. The job was not accepted and never will be. */
 export class QueueFullError extends Error {
   override name = 'QueueFullError'
   /** `full`: the whole queue; `share`: the tenant's share of it. */
@@ -53,8 +53,8 @@ export class IdempotencyKeyReusedError extends Error {
 }
 
 /**
- * Redis did not confirm a job in time. Either it was accepted before this error was thrown, and precedes everything
- * that is enqueued afterwards, or it never will be.
+ * Redis did not confirm a job in time. Either the job was accepted before this error was thrown, and precedes
+ * everything that is enqueued afterwards, or it never will be accepted.
  */
 export class AcceptanceUnknownError extends Error {
   override name = 'AcceptanceUnknownError'
@@ -66,10 +66,10 @@ export class AcceptanceUnknownError extends Error {
   }
 }
 
-/** Memory becomes free as jobs complete. In seconds. */
+/** After how long to try again when Redis is out of memory. Memory becomes free as jobs complete. */
 const OUT_OF_MEMORY_S = 10
 
-/** Makes a refusal of a reply of Redis that is an error: the script has not run. */
+/** Makes a refusal of an error that Redis replied: the script has not run. */
 export function refusalByRedis(error: Error): QueueFullError | QueueUnavailableError {
   if (error.message.startsWith('OOM')) return new QueueFullError('full', OUT_OF_MEMORY_S)
   return new QueueUnavailableError(error)

@@ -1,11 +1,13 @@
 #!lua flags=allow-oom
--- Notes a sign of life of a process, and adds its counts to the hash of this minute, which is kept for 25 hours. Runs
--- although Redis is full: people look at the overview when it is. Processes are gone GONE_MS after their last sign, or
--- at once if they stop in order.
--- ARGV: the process's id, its description (empty if it stops), the number of counts, then for each count its name and what to add, and for
--- each peak its name and value, of which the largest of the minute stays.
+-- Records a heartbeat of a process, and adds its counts to the hash of this minute, which is kept for 25 hours. Runs
+-- although Redis is full, because people then look at the overview. A process is removed GONE_MS after its last
+-- heartbeat, or at once if it stops in order.
+-- ARGV  1    the process's id
+--       2    its description ('' if the process stops)
+--       3    number of counts
+--       4 …  name of each count and what to add, then name and value of each peak: the largest of the minute stays
 local KEPT_MS, GONE_MS, MOST_PROCESSES = 25 * 3600 * 1000, 600000, 500
-local MOST_FIELDS = 60 -- Beyond it, a minute gets no further tenant. It has some 3 KB, and 10 KB at most.
+local MOST_FIELDS = 60 -- A minute with this number of fields gets no further tenant. A minute has 3 to 10 KB.
 local base, id, description, counts = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3])
 local processes, descriptions, time = base .. 'processes', base .. 'processes:about', redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -24,7 +26,7 @@ if #gone > 0 then
 end
 local minute = base .. 'minute:' .. math.floor(now / 60000)
 local fields = redis.call('HLEN', minute)
--- Returns the value before, or nothing if the name does not fit.
+-- Returns the field's value before, or nothing if the minute has no room for a new field.
 local function valueOf(name)
   local value = redis.call('HGET', minute, name)
   if value then return tonumber(value) end

@@ -1,4 +1,4 @@
-// The heartbeat of a process: a sign of life with its state, and what it counted since the last one.
+// The heartbeat of a process: its state, and what it has counted since its last heartbeat.
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -9,27 +9,27 @@ import { openScript } from '../redis/script.ts'
 
 type OfKind = Pick<SeenProcess, 'kind' | 'version'>
 
-/** What a process reads for a heartbeat: totals since its start, of which each heartbeat sends the rise, and peaks. */
+/** What a process reports: totals since its start, of which each heartbeat sends the rise, and peaks. */
 export interface Reading {
   totals?: Readonly<Record<string, number>>
   /** Totals of which only the ten with the largest rise are sent. */
   manyTotals?: Readonly<Record<string, number>>
-  /** Of each, the largest value of a minute is kept. */
+  /** Redis keeps the largest value of each in a minute. */
   peaks?: Readonly<Record<string, number>>
   storeAwayMs?: number | undefined
   slowJobs?: SeenProcess['slowJobs']
 }
 
-/** People look at the status right after a post, and find it there. */
+/** Short, because people look at the status right after a post, and must find the post in it. */
 const EVERY_MS = 1_000
 const LARGEST = 10
-/** A process that stops waits no longer than this for a Redis that is away, in ms. */
+/** A process that stops waits no longer than this for a Redis that is away. */
 const STOP_MS = 300
 
 /**
- * Sends a heartbeat now, every second, and a last one when the returned function ends them: since the process
- * stops in order, nobody needs to look for it, and it is listed no more. While Redis is away, counts
- * gather; a heartbeat without a reply is sent again with the next one, so it may count twice.
+ * Sends a heartbeat now and every second. The returned function ends this with a last heartbeat, which removes the
+ * process from the list: it stops in order, so nobody needs to look for it. While Redis is away, counts gather. The
+ * counts of a heartbeat without a reply are sent again with the next one, so they may count twice.
  */
 export function startHeartbeats(redis: Redis, { base }: QueueKeys, ofKind: OfKind, read: () => Promise<Reading>) {
   const send = openScript(redis, new URL('./heartbeat.lua', import.meta.url))

@@ -13,8 +13,8 @@ const SPANS = { hour: { minutes: 60, perPoint: 1 }, day: { minutes: 1_440, perPo
 const READ_AT_ONCE = 100
 
 /**
- * Makes a function that returns the last hour or day, oldest first, or the last N minutes as one point. It keeps minutes
- * that are over: they never change.
+ * Makes a function that returns the last hour or day, oldest first, or the last N minutes as one point. It caches
+ * minutes that are over, because they never change.
  */
 export function createReadHistory(redis: Redis, { base }: QueueKeys) {
   const over = new Map<number, Counts>()
@@ -29,7 +29,7 @@ export function createReadHistory(redis: Redis, { base }: QueueKeys) {
     const [seconds] = await redis.time()
     const now = Math.floor(Number(seconds) / 60)
     const begin = now - count + 1
-    // The points of a graph stay the same when it is drawn again.
+    // Points begin at multiples of `perPoint`, so that a graph that is drawn again has the same points.
     const first = typeof span === 'number' ? begin : Math.ceil(begin / perPoint) * perPoint
     const minutes = Array.from({ length: now - first + 1 }, (_, at) => first + at)
     const found = new Map(over)
@@ -54,7 +54,7 @@ function pointOf(at: number, minutes: readonly Counts[]): HistoryPoint {
   const most = (name: string) => Math.max(...minutes.map((counts) => counts[name] ?? 0))
   const byLane = (name: string) => ({ interactive: most(`${name}:interactive`), bulk: most(`${name}:bulk`) })
   const names = new Set(minutes.flatMap((counts) => Object.keys(counts)))
-  /** The sums of the fields that begin so, by the rest of their names. */
+  /** Sums the fields whose names begin with `prefix`, by the rest of their names. */
   const sums = (prefix: string) =>
     [...names].filter((name) => name.startsWith(prefix)).map((name) => [name.slice(prefix.length), sum(name)] as const)
   const queueTime = quantilesOf(sums('queue:'))

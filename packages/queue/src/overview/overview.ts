@@ -7,7 +7,7 @@ import { infoField } from '../redis/redis-connections.ts'
 import { asList, openScript } from '../redis/script.ts'
 
 const TENANTS = 10
-/** Tenants that one step looks at, and the most steps: 20,000 tenants in some 20 ms. */
+/** The tenants that one step looks at, and the most steps: 20,000 tenants in some 20 ms. */
 const STEP = 500
 const STEPS = 40
 /** A process without a sign of life for this time does not count as alive. */
@@ -36,7 +36,7 @@ export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise
     const descriptions = await redis.hgetall(`${base}processes:about`)
     const processes = Object.entries(descriptions).flatMap(([id, description]): SeenProcess | [] => {
       const at = seen.indexOf(id)
-      // A sign may arrive after `now`, or come from a Redis whose clock was ahead.
+      // A heartbeat may arrive after `now`, or its time may come from a Redis whose clock was ahead.
       const seenMsAgo = Math.max(now - Number(seen[at + 1]), 0)
       return at === -1 ? [] : { ...JSON.parse(description), id, seenMsAgo }
     })
@@ -70,13 +70,13 @@ export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise
   }
 }
 
-/** `bytes`: of Redis, for all jobs that are accepted and not completed. */
+/** `bytes`: of all jobs in the load, in Redis. */
 export type QueueState = Pick<Overview, 'queued' | 'paused'> & { bytes: number }
 
 /**
- * Makes a function that reads the state of a queue, in about 0.1 ms of Redis's time for each lane, 2 ms at most. If a lane has more
- * than 300 active or delayed jobs, their threads are estimated by 300 of them, and an older one may be missed. A job
- * that waits for another try behind other jobs counts by its age only once its turn is near.
+ * Makes a function that reads the state of a queue, in about 0.1 ms of Redis's time for each lane (2 ms at most). If a
+ * lane has more than 300 active or delayed jobs, their threads are estimated by 300 of them, and the oldest may be
+ * missed. The age of a job that waits for another try counts only once fewer than 300 jobs of its lane are before it.
  */
 export function createReadState(redis: Redis, { base, jobs }: QueueKeys): () => Promise<QueueState> {
   const read = openScript(redis, new URL('./queue-state.lua', import.meta.url))

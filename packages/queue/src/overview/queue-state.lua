@@ -1,11 +1,17 @@
 -- Counts the jobs and threads of a lane by state, and finds the age of the oldest job of each, in some 0.1 ms, or 2 ms
--- at most. KEYS: the queue's base. ARGV: the beginning of the lane's keys, the interactive lane's, the lane. Returns
--- who paused the lane (JSON, '' unless it is paused), the bytes of the whole load, then jobs, threads and age (ms, 0
--- without a job) for each: waiting, delayed, active, failed.
+-- at most.
+-- KEYS  1    the queue's base
+-- ARGV  1    beginning of the lane's keys
+--       2    beginning of the interactive lane's keys
+--       3    the lane
+-- Returns
+--       1    who paused the lane (JSON; '' unless it is paused)
+--       2    bytes of the whole load
+--       3 …  jobs, threads and age (ms; 0 without a job) for each state: waiting, delayed, active, failed
 --include ../load/load.lua#release
 --include ../bullmq-layout/jobs.lua#inspect
--- Jobs of each state that are looked at. Waiting jobs of a tenant stand in the order of their arrival, but tenants take
--- turns, and jobs that were put back go first, of which workers have fewer at a time, unless they are many.
+-- The most jobs of each state that are examined. The oldest waiting job is usually among the next MOST: a tenant's jobs
+-- wait in the order of their arrival, tenants take turns, and the jobs that were put back, usually few, go first.
 local MOST = 300
 local base, lane = KEYS[1], ARGV[1]
 local time, counts, oldest = redis.call('TIME'), countJobs(lane), {}
@@ -30,7 +36,7 @@ local function noteOldest(state, ids)
     if start and not wasRetried then return end
   end
 end
--- Returns the threads of `count` jobs, by those of some of them.
+-- Estimates the threads of `count` jobs by those of some of them.
 local function threadsOf(count, ids)
   local found, threads = 0, 0
   if #ids > 0 then

@@ -1,5 +1,5 @@
--- Notes the layout that a process writes, unless a higher one is noted, and returns the one that is.
--- ARGV: the layout that the process writes.
+-- Records the layout that a process writes, unless a higher one is recorded. Returns the recorded layout.
+-- ARGV  1  the layout that the process writes
 local key = KEYS[1] .. 'layout'
 local noted = tonumber(redis.call('GET', key) or 0)
 if noted >= tonumber(ARGV[1]) then return noted end

@@ -1,15 +1,15 @@
-// Keeps processes apart that do not understand each other's data in Redis (docs/adr/0018-layouts-of-redis.md).
+// Stops a process that can't read what other releases have written to Redis (docs/adr/0018-layouts-of-redis.md).
 import type { Redis } from 'ioredis'
 import { openScript } from './script.ts'
 
 /**
  * The layout of a queue's keys and values, as a number. It rises when an older release could not read what this one
- * writes. `test/e2e/redis-layout.test.ts` fails if the layout changed and the number did not.
+ * writes. `test/e2e/redis-layout.test.ts` fails if the layout changes without the number.
  */
 export const LAYOUT = {
   /** What this release writes. */
   writes: 1,
-  /** The highest that it reads: one more in the release before a change. */
+  /** The highest layout that this release reads: one above `writes` in the release before a change. */
   reads: 1,
 }
 
@@ -28,7 +28,7 @@ export class NewerLayoutError extends Error {
 const CHECK_EVERY_MS = 5_000
 
 /**
- * Notes the layout that this process writes, and checks that it can read what others wrote: now, each time that the
+ * Records the layout that this process writes, and checks that it can read what others wrote: now, each time that the
  * connection is ready again, and every five seconds. Does not wait for a Redis that is away.
  *
  * @param base the beginning of the queue's own keys.
@@ -45,7 +45,7 @@ export async function watchLayout(
 
   async function findNewer(): Promise<NewerLayoutError | undefined> {
     if (redis.status !== 'ready') return undefined
-    // If Redis goes away during the check, it is checked when it is back.
+    // If Redis goes away during the check, the next one comes when it is back.
     const found = Number(await note(base, writes).catch(() => 0))
     return found > reads ? new NewerLayoutError(found, reads) : undefined
   }

@@ -12,12 +12,12 @@ export interface QueueAddress {
   queue: string
 }
 
-/** For some seconds after a failover there are two primaries. The one that the process has left is refused meanwhile. */
+/** A server that the process has left is refused for this time: after a failover, there may be two primaries. */
 const LEFT_MS = 10_000
 /** A peer that does not close a connection that we ended is cut off after this time. */
 const DISCONNECT_MS = 200
 
-/** Sentinels and nodes are asked for the primary one after the other, and then from the first again after a pause. */
+/** Sentinels or nodes are asked for the primary one after the other. After the last one, a pause. */
 const ASK_MS = 500
 const ASK_EVERY_MS = 500
 /** The pause before we connect again to a Sentinel, which announces failovers. */
@@ -26,18 +26,18 @@ const RECONNECT_MS = 10_000
 type OnError = Parameters<AbstractConnector['connect']>[0]
 type Stream = Awaited<ReturnType<AbstractConnector['connect']>>
 type Info = Readonly<Record<string, string | undefined>>
-/** Without what would change the type of all commands. */
+/** Without `replyMapping`, which would change the type of all commands. */
 type RedisOptions = Omit<AllOptions, 'replyMapping'>
 type Endpoint = { host: string; port: number }
 
-/** The servers of the processes' connections, by their `Connector`, which duplicates of a connection share. */
+/** The server of each `openPrimary`, by its `Connector` class, which a connection shares with its duplicates. */
 const servers = new WeakMap<object, OneServer>()
 
 /** The server that all connections of a process lead to. */
 interface Server {
-  /** '' before the first connection is ready, or if it hides that. A primary that was promoted again has another one. */
+  /** '' before the first connection is ready, or if the server hides its id. New when a server is promoted again. */
   id: string
-  /** When a connection met it first, on the monotonic clock, in ms. */
+  /** When a connection first met the server, on the monotonic clock, in ms. */
   since: number
 }
 
@@ -87,7 +87,7 @@ export function openPrimary({ redisUrl, queue }: QueueAddress, options: RedisOpt
   redis.disconnect = (again) => {
     const waits = redis.status === 'reconnecting' && !again
     Redis.prototype.disconnect.call(redis, again)
-    // ioredis emits no `end` if it is closed while it waits to connect again (6.0.0).
+    // ioredis (6.0.0) emits no `end` if the connection is closed while it waits to connect again.
     if (waits) redis.emit('end')
   }
   if (kind === 'sentinel') redis.once('end', watchFailovers(endpoints, askAccess, name, server.keepOnly))
@@ -107,13 +107,13 @@ function createOneServer() {
       streams.set(stream, { ...endpoint, id: '' })
       return stream.once('close', () => streams.delete(stream))
     },
-    /** Has all connections connect again that do not lead to this address, as Sentinels write it: it may be a name. */
+    /** Closes all connections to other addresses: they connect again. Sentinels may write a name as the host. */
     keepOnly(host: string, port: number): void {
       for (const [stream, to] of streams) if (to.port !== port || to.host !== host) stream.destroy()
     },
-    /** Returns whether a connection may stay. If it has met another server, all others connect again. */
+    /** Returns whether a connection may stay. If it has met a new server, those to others connect again. */
     admit(stream: Stream, info: Info): boolean {
-      // Some hosts hide the id of the process.
+      // Some providers hide these ids.
       const found = [info.run_id, info.master_replid].filter(Boolean).join('.')
       const now = performance.now()
       if (found === '') return true
@@ -133,7 +133,7 @@ function createOneServer() {
 export function readRedisUrl(url: string) {
   const [, scheme, kind = 'server', username, password, hosts = '', rest = ''] =
     /^(rediss?)(?:\+(sentinel|cluster))?:\/\/(?:([^:@?]*)(?::([^?]*))?@)?([^@/?]+)(.*)$/.exec(url) ?? []
-  // A plus in a password is no space, and a number sign begins no fragment.
+  // In the query, a plus is no space and a number sign begins no fragment: passwords may contain both.
   const { pathname, searchParams } = new URL(`redis://hosts${rest.replaceAll('+', '%2B').replaceAll('#', '%23')}`)
   const [, first = '', second = ''] = pathname.split('/')
   const [name, db] = kind === 'sentinel' ? [first, second] : ['', first]
@@ -152,7 +152,7 @@ export function readRedisUrl(url: string) {
     endpoints,
     name: decodeURIComponent(name),
     access: { ...own, db: Number(db) },
-    /** The access to those that are asked for the primary. */
+    /** The access to the Sentinels or nodes that are asked for the primary. */
     askAccess:
       kind === 'sentinel' ? accessBy(searchParams.get('sentinelUsername'), searchParams.get('sentinelPassword')) : own,
   }
@@ -165,7 +165,7 @@ function accessTo({ host, port }: Endpoint, access: RedisOptions): RedisOptions 
 
 /**
  * Listens to Sentinels until the returned function is called: a primary that was replaced may be frozen, and its
- * connections silent. ioredis's own `failoverDetector` ends a connection for good that is just connecting again (6.0.0).
+ * connections silent. ioredis's own `failoverDetector` (6.0.0) ends a connection for good that is just reconnecting.
  */
 function watchFailovers(
   sentinels: readonly Endpoint[],
@@ -187,7 +187,7 @@ function watchFailovers(
   }
 }
 
-/** Asks a Sentinel or a node of a cluster for the primary, and notes the others that can be asked. */
+/** Asks a Sentinel or a node of a cluster for the primary, and notes other servers that can be asked. */
 type Ask = (redis: Redis, asked: Endpoint, note: (other: Endpoint) => void) => Promise<Endpoint>
 
 function askSentinel(name: string): Ask {
@@ -209,7 +209,7 @@ function askSentinel(name: string): Ask {
 function askNode(key: string): Ask {
   return async (redis, asked, note) => {
     const [slot, ranges] = await Promise.all([redis.cluster('KEYSLOT', key), redis.cluster('SLOTS')])
-    // A node that does not know its own address has none.
+    // A node that does not know its own address replies an empty one.
     for (const [, , ...nodes] of ranges) for (const [host, port] of nodes) note({ host: host || asked.host, port })
     const owner = ranges.find(([from, to]) => from <= slot && slot <= to)?.[2]
     if (owner === undefined) throw new Error('no node of the cluster has the slot of the queue')
@@ -217,7 +217,7 @@ function askNode(key: string): Ask {
   }
 }
 
-/** Makes a function that asks one after the other for the primary: the seeds, and those that they name. */
+/** Makes a function that asks for the primary, one after the other: the seeds, and the servers that they name. */
 function createFindPrimary(seeds: readonly Endpoint[], access: RedisOptions, ask: Ask) {
   // By the time of a failover, all seeds may be gone.
   const known = new Map<string, Endpoint>()
@@ -247,7 +247,8 @@ function createFindPrimary(seeds: readonly Endpoint[], access: RedisOptions, ask
     while (isWanted()) {
       let last = ''
       for (const [name, one] of [...known]) {
-        // The next connection asks another one first: one that was frozen does not know yet that it was replaced.
+        // The server that is asked goes last, so that the next connection asks another one first: a server that was
+        // frozen does not know yet that it was replaced.
         known.delete(name)
         known.set(name, one)
         try {

@@ -1,12 +1,12 @@
-// Connections to Redis: failing fast or retrying, and checked to keep what they accept: that Redis evicts nothing,
-// writes an append-only file, and has memory enough.
+// Opens connections to Redis that fail fast or that retry. Checks that Redis keeps accepted jobs: that it evicts
+// nothing, writes an append-only file, and has enough memory.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import { openPrimary, type QueueAddress } from './primary.ts'
 
-// ioredis 6 has a class that extends String. That leaves V8's String.prototype in its slow form (a dictionary), in which
-// optimised code looks up `length` and `charCodeAt` for each character: counting words takes 2.6 times as long.
-// Enumerating a prototype makes it fast again.
+// A class of ioredis 6 extends String. That leaves V8's String.prototype in its slow form (a dictionary): optimised
+// code then looks up `length` and `charCodeAt` for each character, and counting words takes 2.6 times as long.
+// Enumerating the prototype makes it fast again.
 for (const _ in String.prototype) break
 
 /** Receives each error of a connection, which reconnects by itself. */
@@ -14,13 +14,13 @@ type OnError = (error: Error) => void
 
 const backoff = (attempt: number) => Math.min(50 * 2 ** attempt, 500)
 
-/** The server may no longer be the queue's primary. It has not run the command. */
+/** Replies of a server that may no longer be the queue's primary. It has not run the command. */
 const MOVED = /^(MOVED|READONLY)/
-/** The primary may have been replaced without its notice, or it may take a while until there is one. */
+/** Replies of a server that may have been replaced without its notice, or of a cluster without a primary. */
 const ISOLATED = /^(CLUSTERDOWN|NOREPLICAS|MASTERDOWN)/
 const ISOLATED_EVERY_MS = 1_000
 
-/** Connecting again finds the new primary. `moved`: 2 sends the command again there, 1 does not. */
+/** Has ioredis connect again, which finds the new primary. `moved`: 2 sends the command again there, 1 does not. */
 function createReconnectOnError(moved: 1 | 2) {
   let last = Number.NEGATIVE_INFINITY
   return ({ message }: Error): false | 1 | 2 => {
@@ -32,15 +32,15 @@ function createReconnectOnError(moved: 1 | 2) {
 }
 
 /**
- * A connection that owes a reply and is silent for this time is made anew: TCP itself would notice after a quarter of an
- * hour that the peer is gone. Elsewhere than where callers wait, a slow Redis is more likely.
+ * A connection that owes a reply and is silent for this time is replaced: TCP itself would notice only after a quarter
+ * of an hour that the peer is gone. The time is longer where no callers wait: a slow Redis is the likelier cause there.
  */
 const SILENT_MS = { callersWait: 2_000, elsewhere: 10_000 }
 
 /** Connects for callers that can't wait: commands fail at once while Redis is away, and within 1.5 s while it hangs. */
 export function connectFailFast(address: QueueAddress, onError: OnError): Redis {
   const times = { commandTimeout: 1_500, connectTimeout: 1_500, socketTimeout: SILENT_MS.callersWait }
-  // A command that is sent again could be a job whose caller got a refusal.
+  // No command is sent again: it could add a job whose caller has got a refusal.
   const commands = { enableOfflineQueue: false, maxRetriesPerRequest: 1, autoResendUnfulfilledCommands: false }
   const options = { ...commands, ...times, retryStrategy: backoff, reconnectOnError: createReconnectOnError(1) }
   return openPrimary(address, options).on('error', onError)
@@ -52,10 +52,10 @@ export function connectRetrying(address: QueueAddress, onError: OnError): Redis 
 }
 
 /**
- * Connects for work that can wait to the server that another connection leads to.
+ * Connects to the server that another connection leads to, for work that can wait.
  *
- * @param silentMs after this time without a reply that is due, the connection counts as dead. A command must block
- *   for a shorter time.
+ * @param silentMs after this time without a reply that is due, the connection counts as dead. A command must block for
+ *   a shorter time.
  */
 export function connectLike(redis: Redis, onError: OnError, silentMs: number): Redis {
   return redis.duplicate(retrying(silentMs)).on('error', onError)
@@ -78,10 +78,10 @@ export async function pingRedis(redis: Redis): Promise<void> {
   await redis.ping()
 }
 
-/** The pause between two questions to a Redis that left a command unconfirmed. */
+/** The pause between two calls of `ask` while Redis is silent. */
 const ASK_EVERY_MS = 250
 
-/** Lasts from a command that Redis left unconfirmed until Redis answers again. Meanwhile nothing is sent to it. */
+/** A silence lasts from a command that Redis left unconfirmed until Redis answers again. Send nothing meanwhile. */
 export function createSilence(redis: Redis, ask: () => Promise<unknown>) {
   const silence = {
     lasts: false,
@@ -112,7 +112,7 @@ class UnfitRedisError extends Error {
   override name = 'UnfitRedisError'
 }
 
-/** A connection to a Redis that loads its data is silent: neither ready, nor closed. */
+/** The first check waits no longer for the connection, which is neither ready nor closed while Redis loads its data. */
 const READY_MS = 2_000
 /** A Redis that stays connected is checked each minute: somebody may change its settings while it runs. */
 const CHECK_EVERY_MS = 60_000
@@ -122,7 +122,7 @@ const CHECK_EVERY_MS = 60_000
  * wait for a Redis that is away.
  *
  * @param warn receives each fault that is not refused: when it is found first, and when it is back.
- * @throws {UnfitRedisError} if Redis is there at the start. Later the error is an unhandled rejection, which ends the
+ * @throws {UnfitRedisError} if the first check fails. Later the error is an unhandled rejection, which ends the
  *   process.
  */
 export async function watchRedis(redis: Redis, checks: RedisChecks, warn: (fault: string) => void): Promise<void> {
@@ -131,7 +131,7 @@ export async function watchRedis(redis: Redis, checks: RedisChecks, warn: (fault
   /** Finds the faults by INFO, which managed Redis allows even if it refuses CONFIG. */
   async function check(): Promise<void> {
     if (redis.status !== 'ready') return
-    // If Redis goes away during the check, it is checked when it is back.
+    // If Redis goes away during the check, the next one comes when it is back.
     const info = await redis.info().catch(() => undefined)
     if (info === undefined) return
     const { eviction, others } = redisFaults(info, checks.minRedisMemory)

@@ -1,12 +1,12 @@
-// Runs Lua scripts, which lie in .lua files with parts and includes, and gathers calls into groups that share a round trip.
+// Runs Lua scripts from .lua files, which have parts and includes. Gathers calls into groups that share a round trip.
 import { hash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { Redis } from 'ioredis'
 
-/** Runs a script. Its key is the beginning of the keys that it uses: the queue's base, or that of a lane's keys. */
+/** Runs a script. `key` is the beginning of the keys that it uses: the queue's base, or that of a lane's keys. */
 export type Script = (key: string, ...args: (string | number)[]) => Promise<unknown>
 
-/** Returns a reply of a script that is a list. */
+/** Returns a script's reply if it is a list, else an empty list. */
 export function asList(reply: unknown): readonly unknown[] {
   return Array.isArray(reply) ? reply : []
 }
@@ -28,7 +28,7 @@ export function openScript(redis: Redis, address: URL): Script {
   define(lua)
   return (...args) =>
     run(...args).catch((error) => {
-      // Other calls that were sent at the same time learn only that the script is not there.
+      // An old Redis refuses the script. Other calls sent at the same time learn only that the script is not there.
       if (!error.message.startsWith('NOSCRIPT')) define(forOldRedis(lua, error))
       return run(...args)
     })
@@ -43,10 +43,10 @@ function readScript(address: URL): string {
   return text.replaceAll(/^--include (\S+)$/gm, (_, included: string) => readScript(new URL(included, address)))
 }
 
-/** A script with flags may run although Redis is full. Redis 6.2 has no flags: a syntax error. */
+/** Begins a script that may run although Redis is full. Redis 6.2 has no flags: there it is a syntax error. */
 const FLAGS = /^#!.*/
 const FLAGS_UNKNOWN = /unexpected symbol near '#'/
-/** A full Redis 6.2 refuses only the first write of a script, and only if that command may need memory. */
+/** A full Redis 6.2 refuses only a script's first write, if that command may need memory. This one needs none. */
 const HARMLESS_WRITE = "redis.call('DEL', KEYS[1] .. 'never')"
 
 /** Returns the script as Redis 6.2 runs it. Throws the error if it has another cause than the script's flags. */
@@ -61,10 +61,10 @@ interface CommandMetrics {
   errors: { inc(labels: { code: string }): void }
 }
 
-/** Has each command of a connection observed. Of scripts, the command is the name; all of BullMQ's are `bullmq`. */
+/** Observes each command of a connection. A script is observed by its name; all of BullMQ's scripts are `bullmq`. */
 export function observeCommands(redis: Redis, { times, errors }: CommandMetrics): void {
   const send = redis.sendCommand.bind(redis)
-  // A command that waited for a connection is sent again.
+  // ioredis sends a command again that has waited for a connection.
   const sent = new WeakSet<object>()
   redis.sendCommand = (sending, stream) => {
     if (sent.has(sending)) return send(sending, stream)

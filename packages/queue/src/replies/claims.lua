@@ -1,8 +1,9 @@
 -- Claims: the job that an Idempotency-Key of a tenant stands for. Needs `bounded.lua` and BullMQ's `states`. The hash
 -- `claim:NAME` has the `tenant`, the `job`, the beginning of its `lane`'s keys, the request's `fingerprint` and, once
--- the job is done, its `result`. It expires. The bounded store of tenants `claims` has the claims. Redis's own cost of a
--- claim without its result: the hash, its time to live, and its entries in the store. Measured on Redis 6.2; Redis 7.0
--- needs a tenth less, and Valkey 9 a quarter.
+-- the job is done, its `result`. The hash expires. The claims are the members of the bounded store of tenants `claims`.
+--
+-- Redis's own cost of a claim without its result: the hash, its time to live, and its entries in the store. Measured on
+-- Redis 6.2. Redis 7.0 needs a tenth less, and Valkey 9 a quarter.
 local CLAIM_BYTES = 1100
 -- Evicts claims that have expired or are beyond the bound, at most `most`. Returns 1 if more must be evicted.
 local function boundClaims(base, now, bounds, most)
@@ -11,9 +12,9 @@ local function boundClaims(base, now, bounds, most)
     if not hasExpired then redis.call('UNLINK', base .. 'claim:' .. name) end
   end)
 end
--- Returns the outcome for a job whose key is claimed: `claimed` with the earlier job's id, or `reused` if it was
--- claimed for another request. A claim is void if its job can't have a result any more: it failed for good, or was
--- removed.
+-- Returns the outcome for a job whose key is claimed: `claimed` with the earlier job's id, or `reused` if the key was
+-- claimed for another request. A claim is void if its job can't have a result any more, because it failed for good or
+-- was removed.
 local function claimedOutcome(base, claim)
   local key = base .. 'claim:' .. claim.name
   local job, lane, fingerprint = unpack(redis.call('HMGET', key, 'job', 'lane', 'fingerprint'))
@@ -33,8 +34,10 @@ end
 #!lua flags=allow-oom
 -- Stores the results of jobs in their claims. A claim that was evicted, or that stands for another job by now, stays as
 -- it is. Runs although Redis is full, because the jobs could not complete otherwise.
--- ARGV: ms to keep a claim, the bytes bound of all claims, then for each job: claim, job id, result. Returns 1 if more
--- claims must be evicted: then call it again without jobs.
+-- ARGV  1    ms to keep a claim
+--       2    bytes bound of all claims
+--       3 …  for each job: claim, job id, result
+-- Returns 1 if more claims must be evicted: then call it again without jobs.
 --include ../bounded.lua
 --include ../bullmq-layout/jobs.lua#states
 --include claims.lua

@@ -1,5 +1,4 @@
-// Claims of idempotency keys: the job that a key of a tenant stands for, and the result of that job. The enqueueing
-// script makes them.
+// Claims of idempotency keys: the job that a key of a tenant stands for, and that job's result. enqueue.lua makes them.
 import { hash } from 'node:crypto'
 import type { Thread } from '@sluice/contract'
 import type { Redis } from 'ioredis'
@@ -7,26 +6,26 @@ import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import type { CompletedJob, Lane } from '../job/job.ts'
 import { openScript } from '../redis/script.ts'
 
-/** How long a key stands for one request, in ms: as long as its claim stays, unless that is evicted. */
+/** How long a claim stays, unless it is evicted: meanwhile its key stands for one request. */
 export const CLAIM_MS = 24 * 60 * 60 * 1000
 
 /** A job's claim on the key of its request, as the enqueueing script gets it. */
 export type Claim = ReturnType<typeof claimOf>
 
-/** The name of a claim in Redis. Keys of different tenants never meet, and a key may be a secret of its caller. */
+/** Names a claim by a hash: a key may be its caller's secret. Equal keys of two tenants have different claims. */
 export function claimName(tenant: string, key: string): string {
   return hash('sha256', JSON.stringify([tenant, key]), 'base64url')
 }
 
 /**
- * Makes the claim of a job. Its fingerprint identifies the request: another request under the same key is refused. A caller
- * that waits gets another answer than one that does not, so the lane identifies, too.
+ * Makes the claim of a job. Its fingerprint identifies the request: another request under the same key is refused. The
+ * fingerprint has the lane, because a caller that waits gets another answer than one that does not.
  */
 export function claimOf(name: string, lane: Lane, threads: readonly Thread[]) {
   return { name, fingerprint: `${lane} ${hash('sha256', JSON.stringify(threads), 'base64url')}` }
 }
 
-/** The claims of jobs and their bounds, as the enqueueing script gets them. */
+/** The claims of jobs and their bounds, as enqueue.lua gets them. */
 export function claimsOf(jobs: readonly { jobId: string; claim?: Claim }[], bytes: number): string {
   const of = Object.fromEntries(jobs.map(({ jobId, claim }) => [jobId, claim]))
   return JSON.stringify({ ms: CLAIM_MS, bytes, of })

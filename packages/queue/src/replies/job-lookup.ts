@@ -49,7 +49,7 @@ async function describe(job: Job<IngestJob>): Promise<FoundJob | undefined> {
   return { ...about, state: 'waiting', changedAt: new Date(jobProgressOf(job).waitingSince ?? timestamp), attempts }
 }
 
-/** A job of several threads belongs to an import. Its id, which a failed item carries, is for operators. */
+/** Undefined for a job of several threads: it belongs to an import, and only operators need its id. */
 function ofOneThread({ tenant, threads }: IngestJob): { tenant: string; thread: Thread } | undefined {
   const [thread] = threads
   return thread === undefined || threads.length > 1 ? undefined : { tenant, thread }

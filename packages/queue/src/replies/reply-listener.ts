@@ -11,10 +11,10 @@ export type ReplyListener = ReturnType<typeof openReplyListener>
 
 /** A read blocks for at most `BLOCK_MS`. */
 const BLOCK_MS = 1_000
-/** The `silentMs` of the reader: a connection counts as dead after twice the time that a read may block. */
+/** The `silentMs` of the reader (see `connectLike`): its connection counts as dead after twice the time of a read. */
 export const REPLY_SILENT_MS = 2 * BLOCK_MS
 
-/** A result whose reply is overdue is looked up, every `LOOK_UP_EVERY_MS`. */
+/** A result whose reply is overdue for `OVERDUE_MS` is looked up every `LOOK_UP_EVERY_MS`. */
 const OVERDUE_MS = 1_000
 const LOOK_UP_EVERY_MS = 500
 
@@ -22,13 +22,13 @@ interface Waiter {
   /** On the monotonic clock, in ms. */
   since: number
   settle: (result: JobResult | undefined) => void
-  /** Redis does not know the job: it is lost if it was accepted. */
+  /** Called if Redis does not know the job: a job that was accepted is lost. */
   lose: () => void
 }
 
 /**
- * Reads one reply stream for all waiting callers of a replica. Overdue results are looked up, so that a lost reply costs
- * a second and never the answer. The reader is a connection of its own, because it blocks.
+ * Reads one reply stream for all waiting callers of a replica. Looks overdue results up, so that a lost reply costs
+ * about a second and never the answer. The reader is a connection of its own, because it blocks.
  */
 export function openReplyListener(replica: string, keys: QueueKeys, reader: Redis, results: Pick<Results, 'find'>) {
   const waiters = new Map<string, Set<Waiter>>()
@@ -39,7 +39,7 @@ export function openReplyListener(replica: string, keys: QueueKeys, reader: Redi
   let server = ''
   reader.once('ready', noteRead)
   reader.on('ready', () => {
-    // The stream of another server may lack the last entries, and new ones may have got lower ids.
+    // The stream of another server may lack the last entries, and give new ones lower ids: read it from its beginning.
     const { id } = serverOf(reader)
     if (id !== server) last = '0'
     server = id
@@ -73,7 +73,7 @@ export function openReplyListener(replica: string, keys: QueueKeys, reader: Redi
     }
   }
 
-  /** Reads an entry: ids of jobs and their results in turn. '' stands for a result that is too large. */
+  /** Reads an entry: job ids and results in turn. '' stands for a result that is too large, or for a final failure. */
   async function readEntry(fields: string[]): Promise<void> {
     const large: string[] = []
     for (let at = 0; at < fields.length; at += 2) {
@@ -111,17 +111,18 @@ export function openReplyListener(replica: string, keys: QueueKeys, reader: Redi
     replica,
     /** Returns the number of jobs that callers wait for. */
     awaitedJobs: () => waiters.size,
-    /** Returns whether the stream was read a moment ago. Otherwise results are looked up, a second later. */
+    /** Returns whether the stream was read a moment ago. If not, results arrive a second later, by look-ups. */
     isListening: () => performance.now() - lastReadAt < REPLY_SILENT_MS + BLOCK_MS,
     /**
-     * Waits for a job, which may be enqueued before or after this call. The result is undefined if none comes within
-     * `ms`, once `signal` aborts, or after `cancel`, for a caller that learns earlier that none will come. With
-     * `lookUpAtOnce` (the job was accepted, and replies to another replica or to none) the result is looked up from the
-     * start. It rejects with `AcceptanceUnknownError` if Redis no longer knows the job, which was `accepted`.
+     * Waits for a job, which may be enqueued before or after this call. Call `accepted` when it was. `result` resolves
+     * with undefined if no result comes within `ms`, when `signal` aborts, or after `cancel`, for a caller that learns
+     * earlier that none will come. `lookUpAtOnce`: the job was accepted and replies to another replica or to none, so
+     * its result is looked up from the start. `result` rejects with `AcceptanceUnknownError` if Redis does not know a
+     * job that was accepted.
      */
     wait(jobId: string, ms: number, signal: AbortSignal, { lookUpAtOnce } = { lookUpAtOnce: false }) {
       const { promise, resolve, reject } = Promise.withResolvers<JobResult | undefined>()
-      promise.catch(() => {}) // The caller may have got another error before.
+      promise.catch(() => {}) // Nobody may await the result: the caller may have got another error before.
       let isAccepted = lookUpAtOnce
       const waiter: Waiter = { since: lookUpAtOnce ? -OVERDUE_MS : performance.now(), settle: done, lose }
       const timer = setTimeout(done, ms)

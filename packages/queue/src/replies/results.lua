@@ -1,18 +1,18 @@
--- Results of jobs that succeeded, transient and retained. The part `change` needs `bounded.lua` and BullMQ's
--- `states`. The result of a job that failed for good stands in the job, which BullMQ keeps.
+-- Results of jobs that succeeded, transient and retained. The part `change` needs `bounded.lua` and BullMQ's `states`.
+-- The result of a job that failed for good is a field of the job, which BullMQ keeps.
 --
--- Transient results stand together in groups, each a hash `results:GROUP` that expires as a whole: a key for each
--- result would need three more commands, now and at its end. New results join the newest group, which `newest-results`
--- describes (packed: its name, when it began in ms, and its bytes), until it has its part of the time or of the bytes.
--- Then it becomes a member of the bounded store `transient`, and a new one begins. Retained results have a hash
--- `retained:ID` each; they are the members of `retained`, a bounded store of tenants.
+-- Transient results are stored in groups. Each is a hash `results:GROUP` that expires as a whole: a key for each result
+-- would need three more commands. New results join the newest group, which `newest-results` describes (packed: its
+-- name, when it began in ms, and its bytes), until the group has its part of the time or of the bytes. Then it becomes
+-- a member of the bounded store `transient`, and a new group begins. A retained result is a hash `retained:ID`, and a
+-- member of `retained`, a bounded store of tenants.
 local RESULT_BYTES = 450 -- Redis's own cost of a result.
-local GROUPS = 16 -- The time and the bytes of all transient results are divided by this number.
+local GROUPS = 16 -- The time and the bytes of all transient results are divided into this number of parts, one a group.
 --part reply
--- A replica that is far behind looks results up, so its stream may be cut: 1,300 entries of at most 12 KB are 16 MB.
+-- 1,300 entries of at most 12 KB are 16 MB. A replica that is so far behind looks results up.
 local ENTRIES_KEPT = 1300
 local REPLIES_KEPT_MS = 600000 -- A stream without new entries for this time belongs to a replica that is gone.
--- Replies to a replica: ids of jobs and their results in turn.
+-- Adds an entry to the stream of a replica: ids of jobs and their results in turn.
 local function append(base, stream, replies)
   local key = base .. 'replies:' .. stream
   redis.call('XADD', key, 'MAXLEN', '~', ENTRIES_KEPT, '*', unpack(replies))
@@ -39,7 +39,7 @@ end
 local function hasResult(base, lane, id)
   return findTransient(base, id) or redis.call('EXISTS', base .. 'retained:' .. id) == 1 or failureOf(lane, id)
 end
--- A result that becomes retained is no longer transient.
+-- Removes the transient result of a job, if it has one.
 local function forgetResult(base, id)
   local result, group = findTransient(base, id)
   if not result then return end
@@ -56,7 +56,9 @@ local function retainResult(base, tenant, id, result, data, attempts, now, keptM
   keepOf(base .. 'retained', tenant, id, now, #result + #data + RESULT_BYTES)
 end
 --part find
--- Returns the result of each job: '' if it has none yet, nil if Redis does not know the job. ARGV: the beginning of both lanes' keys, then job ids.
+-- Returns the result of each job: '' if it has none yet, nil if Redis does not know the job.
+-- ARGV  1-2  beginning of both lanes' keys
+--       3 …  job ids
 --include results.lua
 --include ../bullmq-layout/jobs.lua#states
 --include results.lua#change
@@ -79,9 +81,13 @@ end
 return found
 --part retain
 #!lua flags=allow-oom
--- Returns the job's result, or '' and has the result retained that the job will have. The transient result of a job
--- that has completed becomes a retained one if the caller sends the job's data again, which is gone with the job.
--- ARGV: job id, the job's data or '', ms to keep it, the beginning of both lanes' keys, and the job's tenant.
+-- Returns the job's result. If it has none yet, returns '' and marks the job, whose result will then be retained. Makes
+-- a transient result a retained one if the caller sends the job's data, which Redis no longer has.
+-- ARGV  1    job id
+--       2    the job's data or ''
+--       3    ms to keep the result
+--       4-5  beginning of both lanes' keys
+--       6    tenant
 --include ../bounded.lua
 --include results.lua
 --include ../bullmq-layout/jobs.lua#states

@@ -1,4 +1,4 @@
-// Looks up results, retains those of callers that have the job's id, even of an unconfirmed job, and forgets all answers.
+// Looks up results, retains those whose job id a caller has (even of an unconfirmed job), and forgets all answers.
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import type { IngestJob, JobResult } from '../job/job.ts'
@@ -11,13 +11,13 @@ export interface ResultBounds {
   /** For all other results. */
   transientMs: number
   /**
-   * Of all results together. Each kind may have half, and more while the other needs less. Beyond it, the tenant with the
-   * most retained results loses its oldest ones first.
+   * Of all results together. Each kind may have half of it, and more while the other needs less. Beyond it, the tenant
+   * with the most bytes of retained results loses its oldest ones first.
    */
   resultBytes: number
   /** Of the list of jobs that completed last. */
   recentBytes: number
-  /** Of idempotency keys. Beyond it, the tenant with the most loses its oldest keys first. */
+  /** Of idempotency keys. Beyond it, the tenant with the most bytes loses its oldest keys first. */
   claimBytes: number
 }
 
@@ -27,7 +27,7 @@ export type Results = ReturnType<typeof createResults>
 const RETAINED_MS = 3_600_000
 const IDS_AT_ONCE = 200
 
-/** Opens the results of jobs. BullMQ would prune them all alike, whether somebody waits or not. */
+/** Opens the results of jobs. They are stored outside BullMQ, which would prune transient and retained ones alike. */
 export function createResults(redis: Redis, { base, jobs }: QueueKeys) {
   const find = openScript(redis, new URL('./results.lua#find', import.meta.url))
   const retain = openScript(redis, new URL('./results.lua#retain', import.meta.url))
@@ -49,7 +49,7 @@ export function createResults(redis: Redis, { base, jobs }: QueueKeys) {
      * Returns the job's result. If it has none yet, its result will be retained. One step, so that the job cannot
      * complete between lookup and mark.
      *
-     * @param data the job's payload, with which a result that is only transient is retained too, for an hour.
+     * @param data the job's payload. With it, a transient result is retained, too, for an hour.
      */
     async retainResult(jobId: string, data = '', tenant = ''): Promise<JobResult | undefined> {
       const result = String(await retain(base, jobId, data, RETAINED_MS, jobs.interactive, jobs.bulk, tenant))
@@ -60,7 +60,7 @@ export function createResults(redis: Redis, { base, jobs }: QueueKeys) {
       const [claimedBy, result] = await redis.hmget(`${base}claim:${claim}`, 'job', 'result')
       return claimedBy === jobId && typeof result === 'string' ? JSON.parse(result) : undefined
     },
-    /** Returns a retained result with the job's payload, and when (ms since 1970) and at which try the job completed. */
+    /** Returns a retained result, the job's payload, when (ms since 1970) and at which try the job completed. */
     async findRetained(jobId: string) {
       const { result: text, data, at, attempts } = await redis.hgetall(`${base}retained:${jobId}`)
       if (text === undefined || data === undefined) return undefined
@@ -70,10 +70,13 @@ export function createResults(redis: Redis, { base, jobs }: QueueKeys) {
   }
 }
 
-/** While Redis is away, it is tried again after this pause, for five minutes: a later caller posts again. */
+/** While Redis is away, retaining is tried again after this pause, for five minutes. Later callers post again. */
 const TRY_EVERY_MS = 500
 const RETAIN_TRIES = 600
-/** The most characters of all payloads together. Beyond it, a job that completes before Redis answers is not found. */
+/**
+ * The most characters of all payloads that wait for Redis. Beyond it, jobs are marked without theirs: a job that
+ * completes before Redis answers is then not found.
+ */
 const MAX_CHARACTERS = 32 * 1024 * 1024
 
 /**
@@ -89,7 +92,7 @@ export function createRetainLater({ retainResult }: Pick<Results, 'retainResult'
       isDone = await retainResult(jobId, data, tenant).then(() => true, again)
     characters -= data.length
   }
-  // Not a part of `retain`, which would keep a payload in memory beyond the bound while it waits.
+  // A function of its own: in `retain`, a payload beyond the bound would stay in memory while it waits.
   return (jobId: string, payload: Pick<IngestJob, 'tenant' | 'threads'>): Promise<void> => {
     const text = JSON.stringify(payload)
     return retain(jobId, characters + text.length > MAX_CHARACTERS ? '' : text, payload.tenant)
@@ -99,15 +102,15 @@ export function createRetainLater({ retainResult }: Pick<Results, 'retainResult'
 const KEYS_AT_ONCE = 1_000
 
 /**
- * Claims of idempotency keys, results of completed jobs, and imports, with their bounded stores. The list of the jobs that
- * completed last stays: it says what happened, and so what to post again. Jobs stay, too.
+ * Keys of claims, results and imports, with their bounded stores. The list of the jobs that completed last stays: it
+ * shows what to post again. Jobs stay, too.
  */
 const ANSWERS = /^(claims?|results|newest-results|transient|retained|imports?)(:|$)/
 
 /**
- * Removes what Redis would answer about threads that are stored, for a MongoDB that was restored to an earlier moment. Takes
- * steps of about a millisecond, and returns how many keys of Redis there were. No process may answer or complete jobs
- * meanwhile. If it is interrupted, call it again.
+ * Removes the answers about stored threads from Redis, for a MongoDB that was restored to an earlier moment. Takes
+ * steps of about a millisecond, and returns the number of keys removed. No process may answer or complete jobs
+ * meanwhile. If interrupted, call it again.
  */
 export async function forgetAnswers(redis: Redis, { base }: QueueKeys): Promise<number> {
   let removed = 0

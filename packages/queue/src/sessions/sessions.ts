@@ -50,7 +50,7 @@ export function createSessions(redis: Redis, { base }: QueueKeys) {
   return {
     /** Returns the token of a link that works once, for `LINK_MS`. */
     createLink: (visitor: Visitor) => store('login', visitor, LINK_MS),
-    /** Uses a link up. */
+    /** Uses a link up, and returns the visitor that it was made for. */
     async useLink(token: string): Promise<Visitor | undefined> {
       if (!TOKEN.test(token)) return undefined
       const text = await orUnavailable(redis.getdel(base + nameOf('login', token)))

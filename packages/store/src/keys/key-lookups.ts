@@ -10,13 +10,13 @@ interface LookupOptions extends Pick<KeyAccess, 'findKeys'> {
 
 type FoundKey = KeyRecord | undefined
 
-// Some servers look up long lists of ids slowly.
+// The cost of an id grows with the length of the list: measured on the development stand-in, not on MongoDB.
 const KEYS_PER_QUERY = 200
 
 /**
- * Looks keys up. Lookups that arrive during a query form the next one, so that a flood of guesses loads MongoDB no more
- * than one caller does. After a failed query all lookups fail at once, and `retryMs` later the next one has MongoDB tried
- * again by a query that nobody waits for.
+ * Makes a function that looks keys up. Lookups that arrive during a query form the next one, so that a flood of guesses
+ * loads MongoDB no more than one caller does. After a failed query, all lookups fail at once. The first one after
+ * `retryMs` starts a query that nobody waits for, to try MongoDB again.
  */
 export function createKeyLookups({ findKeys, onError, monotonic, retryMs }: LookupOptions) {
   const waiting: (PromiseWithResolvers<FoundKey> & { id: string })[] = []
@@ -46,7 +46,7 @@ export function createKeyLookups({ findKeys, onError, monotonic, retryMs }: Look
   return function lookUp(id: string, maxWaiting = Number.POSITIVE_INFINITY): Promise<FoundKey> {
     const lookup = { id, ...Promise.withResolvers<FoundKey>() }
     const failedFor = monotonic() - failedAt
-    // Lookups during an outage notice the outage again: `retryMs` + the time of a query. An older failure says nothing.
+    // During an outage, lookups renew `failedAt` each `retryMs` + the time of a query. An older failure says nothing.
     const isAway = failedFor < 3 * retryMs
     if (isAway || waiting.length >= maxWaiting) lookup.reject(new Error('the key was not looked up'))
     else waiting.push(lookup)
@@ -62,10 +62,10 @@ export interface CheckedKey {
   readonly checkedAt: number
 }
 
-// Further new keys are unavailable while this number of lookups waits.
+// While this number of lookups waits, checks of further new keys fail.
 const MAX_NEW_KEYS = 1_000
 
-/** Creates the caches of checks, whose `fetch` checks a key by its record: of keys that worked once, and of all others. */
+/** Creates two caches of checks: of keys that worked once, and of all others. `fetch` checks a key by its record. */
 export function createCheckCaches({
   now,
   maxKeys,

@@ -4,9 +4,9 @@ import type { KeyAccess } from './key.ts'
 const EVERY_MS = 60_000
 
 /**
- * Writes the last use of each key every minute, all keys together, and removes them from `uses`. Uses that could not be
- * written, or that are newer than the write, stay for the next one. Returns a function that ends the timer and writes
- * the rest.
+ * Writes the last use of each key every minute, all keys together, and removes what it has written from `uses`. A use
+ * that could not be written, or that is newer than the write, stays for the next one. Returns a function that ends the
+ * timer and writes the rest.
  */
 export function writeUses(
   uses: Map<string, number>,

@@ -5,7 +5,7 @@ import type { Collection, Db } from 'mongodb'
 
 /**
  * An importer posts and reads the threads of one tenant. An operator handles the failed jobs of all tenants. A viewer
- * sees the ids and reasons of those, without payloads and quoted values.
+ * sees the ids and reasons of failed jobs, without payloads and quoted values.
  */
 export const KEY_ROLES = ['importer', 'operator', 'viewer'] as const
 
@@ -21,10 +21,10 @@ export interface KeyRecord {
   /** The key's SHA-256 in hexadecimal. */
   readonly id: string
   readonly role: KeyRole
-  /** '' unless it is an importer's: no tenant can have that name. */
+  /** '' unless the key is an importer's: no tenant can have that name. */
   readonly tenant: string
   readonly name: string
-  /** Absent: the limits of all keys apply. */
+  /** Absent if the limits of all keys apply. */
   readonly limits?: KeyLimits | undefined
   readonly createdAt: Date
   readonly expiresAt?: Date | undefined

@@ -13,10 +13,10 @@ interface KeyringOptions extends KeyAccess {
 }
 
 // The age of a check at which the key is checked again in the background, and at which callers wait for that check:
-// while MongoDB answers, a revoked key stops everywhere within 4 s. An unknown key is remembered for as long.
+// while MongoDB answers, a revoked key stops everywhere within 4 s. An unknown key is checked again after STALE_MS.
 const FRESH_MS = 2_000
 const STALE_MS = 4_000
-// The age at which a key stops while MongoDB is away: no revocation can reach the replica meanwhile.
+// The age of a check at which its key stops while MongoDB is away: no revocation can reach the replica meanwhile.
 const OUTAGE_MS = 15 * 60_000
 
 export type Keyring = ReturnType<typeof createKeyring>
@@ -47,7 +47,7 @@ export function createKeyring({ findKeys, touchKeys, ...options }: KeyringOption
       return known.has(id) || isWellFormedKey(key) ? keyring.findById(id) : { outcome: 'unknown' }
     },
 
-    /** Returns the result of checking the key of an id, which was checked before. Never rejects. */
+    /** Returns the result of checking a key by its id. The key itself was checked before. Never rejects. */
     async findById(id: string): Promise<KeyCheck> {
       const checked = await check(id)
       if (checked === undefined) return { outcome: 'unavailable' }

@@ -32,7 +32,7 @@ const HIGHEST_LIMIT = 1_000_000_000
 const LONGEST_OVERLAP_SECONDS = 366 * 24 * 3_600
 // The server's time limit for one command.
 const COMMAND_MS = 10_000
-// Five digits or fewer could be meant as a name.
+// A reference with fewer digits could be meant as a name.
 const ID_PREFIX = /^[0-9a-f]{6,64}$/
 
 /**
@@ -40,8 +40,8 @@ const ID_PREFIX = /^[0-9a-f]{6,64}$/
  * moment may both succeed.
  *
  * @throws {KeyRefusedError} if the tenant or name is blank, too long or not plain text, a detail does not fit the role,
- * a limit is out of range, `expiresAt` has passed, or a key of the tenant (or another one without a tenant) has this
- * name and works.
+ *   a limit is out of range, `expiresAt` has passed, or a key that works has this name: one of the same tenant or, for
+ *   a key without a tenant, another one without.
  */
 export async function createKey(db: Db, details: NewKeyDetails): Promise<NewKey> {
   checkDetails(details)
@@ -122,7 +122,7 @@ export async function rotateKey(
 
 /**
  * Revokes the live key that `reference` names, for good. After 5 s no replica accepts the key. Throws a
- * `KeyRefusedError` also during an overlap: two live keys have one name, and only the operator knows which one to revoke.
+ * `KeyRefusedError` also during an overlap: two live keys have one name, and only the operator knows which to revoke.
  */
 export async function revokeKey(db: Db, reference: string): Promise<KeyRecord> {
   const revokedAt = new Date()

@@ -30,7 +30,7 @@ const UNWRITTEN = new ObjectId('000000000000000000000000')
 /** The word count of a text that is not counted yet. */
 export const UNCOUNTED = -1
 
-/** Makes the draft of a source that is not stored. The request is its whole thread, so its digest is stored. */
+/** Makes the draft of a source that is not stored. The request is the whole thread, so its digest is stored. */
 export function newSource({ id: insertedBy, names, source, stamp, digest }: InputThread): SourceDraft {
   const acceptedAt = acceptedAtOf(stamp)
   const { values, derived } = withDerived(source, acceptedAt)

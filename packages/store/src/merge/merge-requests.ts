@@ -1,4 +1,4 @@
-// Merges the requests of a batch into a thread that is stored, or that several of them begin.
+// Merges the requests of a batch for one thread into what is stored of it, or into a new thread.
 import type { Outcome } from '@sluice/contract'
 import type { InputThread, QuoteDraft, SourceDraft, StoredThread, ThreadPlan } from '../documents.ts'
 import { newQuote, newSource } from './drafts.ts'

@@ -1,4 +1,4 @@
-// Merges a request's fields into a stored source or quote, as pure functions: law 1 depends on them.
+// Merges a request's fields into a stored source or quote. The functions are pure: law 1 (docs/glossary.md) needs that.
 import type { Outcome } from '@sluice/contract'
 import type {
   Draft,
@@ -94,7 +94,7 @@ function inputOfSource(document: SourceDocument): SourceValues {
   return input
 }
 
-/** Merges a request's fields of a quote into the draft. A smaller position is stored too, but is no outcome. */
+/** Merges a request's fields of a quote into the draft. A smaller position is stored, too, but is not an update. */
 export function mergeQuote(
   draft: QuoteDraft,
   { names: { position }, values: input }: InputQuote,
@@ -105,7 +105,7 @@ export function mergeQuote(
   const stampOf = (name: string) => stampOfField(before, name, cover)
   const { values, stamps, changed, advanced } = mergeValues(inputOfQuote(before), stampOf, input, request.stamp)
   const isMoved = position < before.position
-  // A position that gets smaller also shows that no earlier delivery has merged this quote.
+  // If the position gets smaller, no earlier delivery of the request has merged this quote, so it counts as advanced.
   const outcome = outcomeOf(request, before.meta, { changed, advanced: advanced || isMoved })
   if (!advanced && !isMoved) return { ...draft, outcome }
   const { stamps: _older, derived: _derived, ...kept } = before.meta
@@ -127,7 +127,7 @@ export function mergeQuote(
   return { ...draft, document, changed: draft.changed || changed || isMoved, advanced: true, outcome }
 }
 
-/** Returns the stamp of a stored field. The source's cover counts for quotes that were not written since. */
+/** Returns the stamp of a stored field. The source's cover counts for a quote whose own cover is lower. */
 export function stampOfField({ meta }: Pick<QuoteDocument, 'meta'>, name: string, cover: number): number {
   const own = meta.stamps?.[name] ?? meta.stamp
   return cover > (meta.cover ?? 0) ? Math.max(own, cover) : own
@@ -140,9 +140,9 @@ function inputOfQuote(document: QuoteDocument): QuoteValues {
 }
 
 /**
- * Returns the outcome of a request for one stored document, which names the request that inserted it and the last that
- * changed it. If another request has changed the document since an earlier delivery, the first outcome is unknown, and
- * the answer is `updated`, which never hides a change.
+ * Returns the outcome of a request for one document. The document names the request that inserted it, and the last one
+ * that changed it. If another request has changed the document since an earlier delivery of this one, the outcome of
+ * that delivery is unknown. The answer is then `updated`, which never hides a change.
  */
 function outcomeOf(
   request: InputThread,

@@ -1,4 +1,4 @@
-// Groups requests by thread, plans the writes of each thread, and makes the answers, all without a command.
+// Groups requests by thread, plans the writes of each thread, and makes the answers. Sends no command.
 import type { QuoteAnswer, SourceAnswer } from '@sluice/contract'
 import type {
   InputThread,

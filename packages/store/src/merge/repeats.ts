@@ -5,8 +5,8 @@ import { newQuote } from './drafts.ts'
 import { mergeSource, stampOfField, unmerged } from './merge.ts'
 
 /**
- * Returns whether the request repeats the last request, which contained all quotes: then only stamps move, and no
- * quotes are read. Never true while a token is in the source.
+ * Returns whether there is one request, and it repeats the source's last request, which contained all quotes: then only
+ * stamps move, and no quotes are read. Never true while a token is in the source.
  */
 export function isRepeat(source: SourceDocument, requests: readonly InputThread[]): boolean {
   const [request] = requests
@@ -16,7 +16,7 @@ export function isRepeat(source: SourceDocument, requests: readonly InputThread[
   return request.stamp > Math.max(stamp, cover)
 }
 
-/** Returns the plan that `planThread` would make after reading the quotes: one new cover. Undefined if no repeat. */
+/** Returns the plan that `planThread` would make if it read the quotes: one new cover. Undefined if no repeat. */
 export function planRepeat(source: SourceDocument, requests: readonly InputThread[]): ThreadPlan | undefined {
   const [request] = requests
   if (request === undefined || !isRepeat(source, requests)) return undefined

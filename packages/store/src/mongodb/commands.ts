@@ -30,13 +30,13 @@ export interface UpdateStatement {
 export interface WriteReply {
   /** Documents that were inserted, or that a statement matched or upserted. */
   n: number
-  /** The positions of inserts that found a document of the same `_id`, or of all writes (see `allRefused`). */
+  /** Positions of refused writes: inserts of an `_id` that exists, writes that met a lock, or all: see `allRefused`. */
   refused: number[]
 }
 
 /**
- * The reply to a command that failed because another one locked its documents. They show which writes took effect: a
- * majority has those, too.
+ * Returns the reply for a command that failed because another one locked its documents. Some of its writes may have
+ * taken effect: the versions of the documents show which. A majority has these writes.
  */
 export function allRefused({ length }: readonly unknown[]): WriteReply {
   return { n: 0, refused: Array.from({ length }, (_, at) => at) }
@@ -50,7 +50,10 @@ export interface QuoteTotals {
 /** The part of a source that can disagree with its quotes. */
 export type SourceTotals = Pick<SourceDocument, '_id' | 'wordCount' | 'quoteCount' | 'meta'>
 
-/** The most ids of a query. A longer list makes some servers slower for each id, which an unchanged import feels most. */
+/**
+ * The most ids of a query. Measured on the stand-in SecantusDB: the cost of an id grows with the length of the list.
+ * Not measured on MongoDB.
+ */
 export const IDS_PER_QUERY = 100
 
 /** Guards need the versions of the primary, even if the URL prefers secondaries. */
@@ -62,7 +65,7 @@ export type ReadConcern = 'local' | 'majority'
 export interface StoreCommands {
   /** The most documents of one `insert`, and statements of one `update`. */
   readonly writesPerCommand: number
-  /** Reads documents by their ids, in any order. Not a snapshot: each is as it is when it is read. */
+  /** Reads documents by their ids, in any order. Not a snapshot: documents are read one after the other. */
   find<Name extends CollectionName>(
     name: Name,
     ids: readonly string[],
@@ -73,26 +76,26 @@ export interface StoreCommands {
   /** Reads only the versions and epochs of these documents. `withEpoch` omits those without an epoch. */
   findVersions(name: 'sources' | 'quotes', ids: readonly string[], withEpoch?: 'withEpoch'): Promise<Version[]>
   /**
-   * Sums the stored quotes of each of these sources. Omits sources without quotes. `areNeighbours`: few other sources have
-   * ids between these, so one query sums many of them.
+   * Sums the stored quotes of each of these sources. Omits sources without quotes. `areNeighbours`: few other sources
+   * have ids between these, so one query sums many of them.
    */
   sumQuotes(sourceIds: readonly string[], areNeighbours?: 'areNeighbours'): Promise<(QuoteTotals & { _id: string })[]>
-  /** Reads all sources, at most 25,000 at once, each as it is when it is read. */
+  /** Reads all sources, at most 25,000 at once. Not a snapshot. */
   scanSources(): AsyncIterable<SourceTotals[]>
   /** Throws if the server refuses a document for another reason than a duplicate. */
   insert(name: CollectionName, documents: readonly Document[]): Promise<WriteReply>
   /** Throws if the server refuses a statement. */
   update(name: CollectionName, statements: readonly UpdateStatement[]): Promise<WriteReply>
-  /** Readies the database before the first batch: notes the layout, and creates the indexes. @throws {StoreLayoutError} */
+  /** Prepares the database for the first batch: notes the layout, creates the indexes. @throws {StoreLayoutError} */
   prepare(): Promise<void>
 }
 
 export interface CommandOptions {
   /** The time limit of each command. */
   limitMs?: number
-  /** Observes each command. The driver's own events would read each reply twice. */
+  /** Observes each command. For the driver's own events, the driver would read each reply twice. */
   metrics?: CommandMetrics
-  /** Whether the workers create the index of lists. */
+  /** Whether the workers create the index for lists of sources. */
   listsSources?: boolean
 }
 

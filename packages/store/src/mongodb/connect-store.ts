@@ -9,7 +9,7 @@ export { watchStoreLayout } from './layout.ts'
 
 export type StoreConnection = ReturnType<typeof connectStore>
 
-/** `new URL` refuses the list of hosts that a replica set's URL has. */
+/** Finds the database in a URL. `new URL` refuses a replica set's URL, which has a list of hosts. */
 const DATABASE_IN_URL = /^mongodb(?:\+srv)?:\/\/[^/]+\/([^/?]+)/
 
 /**
@@ -40,7 +40,8 @@ export function connectStore(url: string, metrics?: CommandMetrics) {
     db,
     async close(): Promise<void> {
       closing.abort()
-      // The driver asks MongoDB to end its sessions, which end by themselves, too: one that hangs must not hold up a stop.
+      // The driver asks MongoDB to end its sessions. They also end by themselves: a hanging MongoDB must not delay a
+      // stop.
       await Promise.race([client.close(), delay(CLOSE_MS, undefined, { ref: false })])
     },
   }
@@ -62,9 +63,9 @@ async function connectFirst(client: MongoClient, closing: AbortSignal): Promise<
   }
 }
 
-/** The rights for this document of `writers` are those that workers need anyway. */
+/** The probe's document in `writers`. Workers need the rights for that collection anyway. */
 const PROBE = 'probe'
-/** A range, which a router sends to every shard: while one is away, threads of it would fail. */
+/** A range, which a router sends to every shard: while one is away, the probe fails, as threads of that shard would. */
 const ONLY_PROBE = { _id: { $gte: PROBE, $lt: `${PROBE}\0` } }
 /** A document must not exceed 16 MiB. */
 const MAX_BYTES = 8 * 1024 * 1024

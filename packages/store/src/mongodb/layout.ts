@@ -19,7 +19,7 @@ const ID = 'documents'
 export class StoreLayoutError extends Error {
   override name = 'StoreLayoutError'
 
-  /** @param found undefined for documents that precede the number. */
+  /** @param found undefined for documents that are older than layout numbers. */
   constructor(found: number | undefined) {
     const has = found === undefined ? 'no layout number, and ids that this release does not compute' : `layout ${found}`
     super(
@@ -61,7 +61,8 @@ const FIRST_MS = 1_000
 const AGAIN_MS = 5_000
 
 /**
- * Checks the layout now and, if MongoDB is away, until it has answered once. Does not wait for a MongoDB that is away.
+ * Checks the layout now and, if MongoDB is away, again until it has answered once. Waits for the first check only
+ * `FIRST_MS`.
  *
  * @param onOther is called when a later check fails: the process must stop.
  * @throws {StoreLayoutError} if the first check fails.

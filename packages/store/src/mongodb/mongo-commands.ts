@@ -32,7 +32,7 @@ export const processRuntime: Runtime = {
 
 /** A command ends within this time, even if its connection hangs. */
 const COMMAND_MS = 10_000
-/** Serialising blocks the event loop, and a server may lock a collection for a command. */
+/** Small, because serialising blocks the event loop, and a server may lock a collection for a command. */
 const WRITES_PER_COMMAND = 250
 const MARKS = { 'meta.version': 1, 'meta.epoch': 1 } as const
 
@@ -46,8 +46,8 @@ export function mongoCommands(db: Db, options: CommandOptions = {}): StoreComman
   /** When the last write took effect, by the cluster's clock. A MongoDB without replicas has none. */
   let writtenAt: Timestamp | undefined
   /**
-   * Sends a command with a signal, which ends each wait of the command: the driver (7.9) waits for ever for `drain` on a
-   * socket that was destroyed, and `socketTimeoutMS` does not end that.
+   * Sends a command with a signal, which ends each wait of the command: the driver (7.9) waits for ever for `drain` on
+   * a socket that was destroyed, and `socketTimeoutMS` does not end that.
    *
    * @throws {StoreAwayError} if the command does not end in time. Whether it took effect is unknown.
    */
@@ -79,7 +79,7 @@ export function mongoCommands(db: Db, options: CommandOptions = {}): StoreComman
     })
     return writing.catch(async (error) => {
       if (!isConflict(error)) throw error
-      // An error does not wait for a majority. A probe does, for all writes before it.
+      // A command that failed has not waited for a majority. A probe waits for one, and so for all writes before it.
       await probeStore(commands, 0)
       return allRefused(ids)
     })
@@ -87,7 +87,7 @@ export function mongoCommands(db: Db, options: CommandOptions = {}): StoreComman
   function find<Found extends { _id: string }>(
     name: CollectionName,
     ids: readonly string[],
-    // Names `local`, too: the URL may name another level, and then the check of epochs could miss one.
+    // Named even if `local`: the URL may name another level, by which the check of epochs could miss one.
     level: ReadConcern = 'local',
     projection?: Document,
     condition?: Document,
@@ -116,7 +116,7 @@ export function mongoCommands(db: Db, options: CommandOptions = {}): StoreComman
       ),
     update(name, statements) {
       const updates = name === 'quotes' ? statements.map(withSourceId) : statements
-      // A statement on many documents names none of them.
+      // MongoDB's error names none of the documents of a statement on many.
       const ids = statements.map(({ q, multi }) => (multi ? '' : q._id))
       return write('update', name, { updates }, ids)
     },

@@ -1,5 +1,5 @@
-// The store's commands that no thread needs on its usual way: finds of many documents, sums of stored quotes, a walk
-// through all sources, indexes.
+// The store's commands that threads rarely need: finds of many documents, sums of quotes, a walk through sources,
+// indexes.
 import { type Db, type Document, MongoServerError, type Timestamp } from 'mongodb'
 import { chunksOf, sendAll } from '../chunks.ts'
 import type { SourceDocument } from '../documents.ts'
@@ -9,19 +9,20 @@ import { IDS_PER_QUERY, PRIMARY } from './commands.ts'
 import { noteLayout } from './layout.ts'
 import { isTimeOut } from './store-errors.ts'
 
-/** Some 10 MB. Each page costs the development stand-in for MongoDB a walk through the collection. */
+/** A page of some 10 MB. For each page, the development stand-in for MongoDB walks through the collection. */
 const PAGE = { projection: { wordCount: 1, quoteCount: 1, meta: 1 }, sort: { _id: 1 }, limit: 25_000 } as const
 
 const QUERIES_AT_ONCE = 8
 
-/** A planner that weighs costs walks a collection of fewer documents, even if it would use the index of a larger one. */
+/** A planner that weighs costs may walk a smaller collection, even if it would use the index of a larger one. */
 const SMALL = 1_000
 
 type Ask = (command: Document) => Promise<Document>
 
 /**
- * Returns the indexes that workers create, by collection: their names, each with its one field. No collection without one.
- * Quotes need one only if the server walks the collection for a range of `_id`, or does not explain how it finds one.
+ * Returns the indexes that workers create, by collection: their names, each with its one field. Collections without an
+ * index are left out. Quotes need one only if the server walks the collection for a range of `_id`, or does not explain
+ * how it finds one.
  *
  * @param ask sends a command to the database. Its error is thrown if MongoDB can't be reached.
  */
@@ -34,7 +35,7 @@ export async function indexesFor(
 }
 
 async function walksRanges(ask: Ask): Promise<boolean> {
-  // Of some source, stored or not: for a range of all ids, walking would be right.
+  // A range of one source, stored or not: for a range of all ids, walking would be right.
   const find = { find: 'quotes', filter: { _id: quotesOf('some')._id } }
   try {
     const { queryPlanner } = await ask({ explain: find, verbosity: 'queryPlanner' })
@@ -47,7 +48,7 @@ async function walksRanges(ask: Ask): Promise<boolean> {
   }
 }
 
-/** Finds documents in queries of at most this number of ids, some of which run at the same time. */
+/** Finds documents in queries of at most `idsPerQuery` ids, `QUERIES_AT_ONCE` at a time. */
 export async function findInQueries<Found>(
   ids: readonly string[],
   query: (some: readonly string[]) => Promise<Found[]>,
@@ -77,8 +78,8 @@ export function rareCommands(
   return {
     sumQuotes(sourceIds, areNeighbours) {
       const sum = { _id: '$sourceId', wordCount: { $sum: '$wordCount' }, quoteCount: { $sum: 1 } }
-      // A quote that is rolled back must not be in totals that stay. And a new primary may learn late that a majority has
-      // what the last one confirmed: the sum must contain all that was written before its epoch.
+      // With majority: a quote that is rolled back must not be in totals that stay. After `writtenAt`: a new primary
+      // may learn late what the last one confirmed, and the sum must contain all that was written before its epoch.
       const afterClusterTime = writtenAt()
       const readConcern = { level: 'majority', ...(afterClusterTime && { afterClusterTime }) }
       const query = (some: readonly string[]) => {
@@ -91,8 +92,8 @@ export function rareCommands(
           return cursor.firstBatch
         })
       }
-      // Without an index of `sourceId`, distant sources are summed one by one: for a query of 40 ranges, DocumentDB walks
-      // the collection.
+      // Without an index of `sourceId`, distant sources are summed one by one: the query has one range of `_id` from
+      // the first source to the last, and for a range for each of 40 sources DocumentDB walks the collection.
       return findInQueries(sourceIds, query, areNeighbours || hasSourceIndex ? IDS_PER_QUERY : 1)
     },
     // In pages, because a cursor that is read slowly has no time limit.

@@ -12,8 +12,8 @@ import { sourceIdIn, sourceIdOf } from '../ids.ts'
 import { StoreLayoutError } from './layout.ts'
 
 /**
- * A command as a whole failed, and its outcome is unknown. MongoDB may be away or unable to commit, or the command alone
- * may be too much for it: a probe decides. The error is no word on a document of the command.
+ * A command as a whole failed, and its outcome is unknown. MongoDB may be away or unable to commit, or the command
+ * alone may be too much for it: a probe decides. The error says nothing about a single document of the command.
  */
 export class StoreAwayError extends Error {
   /** MongoDB is away although a probe may succeed. */
@@ -39,7 +39,7 @@ const CERTAIN_NAMES = new Set(['MongoNotConnectedError', 'MongoServerClosedError
 const CERTAIN_LABELS = ['RetryableWriteError', 'SystemOverloadedError']
 
 const DUPLICATE_KEY = 11_000
-/** Another command locks a document of this one. Engines that lock documents answer it to end a deadlock. */
+/** Another command has locked a document of this one. Engines that lock documents reply so to end a deadlock. */
 const WRITE_CONFLICT = 112
 
 interface WriteError {
@@ -62,9 +62,9 @@ const CODE_NAMES: Readonly<Record<number, string>> = {
 
 /** The most characters of a write error's `errInfo`, which can quote a whole document. */
 const MAX_ERR_INFO = 1_024
-/** Of one text there. Uncut JSON has one reason group, however long the texts are. */
+/** The most characters of a text in `errInfo`. JSON that is not cut has one reason group, for texts of any length. */
 const MAX_ERR_TEXT = 100
-/** For `JSON.stringify`. The message has the `_id` already. */
+/** A replacer for `JSON.stringify`. Leaves the `_id` out, which the message has already. */
 const cutText = (name: string, value: unknown) =>
   name === 'failingDocumentId' ? undefined : typeof value === 'string' ? value.slice(0, MAX_ERR_TEXT) : value
 
@@ -87,19 +87,19 @@ export class RefusedWriteError extends MongoServerError {
  * both locked a document.
  *
  * @param idsOf the `_id`s of all writes of the command.
- * @throws {RefusedWriteError} if writes were refused otherwise. The error is that of one write, and has those of all.
+ * @throws {RefusedWriteError} if writes were refused for other reasons: one error, whose `sources` has those of all.
  */
 export function refusedIn(errors: readonly WriteError[], collection: string, idsOf: readonly string[]): number[] {
   const others = errors.filter(({ code }) => code !== DUPLICATE_KEY && code !== WRITE_CONFLICT)
   const refusals = others.map((error) => new RefusedWriteError(error, collection, idsOf[error.index] ?? ''))
   const worst = refusals.find(({ code }) => !concernsDocument(Number(code))) ?? refusals[0]
   if (worst === undefined) return errors.map(({ index }) => index)
-  // Of several errors of a source, the first one stays.
+  // Of several errors of one source, the map keeps the first.
   worst.sources = new Map(refusals.toReversed().flatMap(({ sources }) => [...sources]))
   throw worst
 }
 
-/** Returns whether a whole command failed because it met another one at a document. Some of its writes may have taken effect. */
+/** Returns whether a command failed because another one locked its documents. Some writes may have taken effect. */
 export function isConflict(error: unknown): boolean {
   return codeOf(error) === WRITE_CONFLICT
 }
@@ -110,7 +110,7 @@ export function refusalOf(error: unknown, { tenant, thread }: StoreRequest): Err
   return refusal instanceof RefusedWriteError ? refusal.sources.get(sourceIdOf(tenant, thread.source)) : undefined
 }
 
-/** Returns a `StoreAwayError` if the error is MongoDB's or of its connection, and does not concern a document; else the error. */
+/** Returns a `StoreAwayError` for an error of MongoDB or its connection that concerns no document, else the error. */
 export function asStoreAway(error: unknown): unknown {
   if (error instanceof RefusedWriteError && concernsDocument(codeOf(error))) return error
   // Jobs wait for a release that knows the layout.

@@ -3,8 +3,8 @@
 const segmenter = new Intl.Segmenter('en', { granularity: 'word' })
 
 /**
- * A slice blocks the event loop for 10 ms + a step that begins just before its end: 20 ms at most, for the segmenter on
- * 100,000 characters of Chinese or Japanese. The bound for both is 50 ms.
+ * A slice blocks the event loop for `SLICE_MS` + a step that begins just before its end. A step takes 20 ms at most:
+ * the segmenter on 100,000 characters of Chinese or Japanese. The bound for both together is 50 ms.
  */
 export const SLICE_MS = 10
 

@@ -1,4 +1,5 @@
-// Finds sources that disagree with their quotes, and repairs them. Removes digests, which may vouch for quotes of an older backup.
+// Finds sources that disagree with their quotes, and repairs them. Removes digests, which vouch for quotes that a
+// restored backup may lack.
 import { chunksOf } from '../chunks.ts'
 import type { WriterToken } from '../documents.ts'
 import type { QuoteTotals, SourceTotals, StoreCommands } from '../mongodb/commands.ts'
@@ -13,7 +14,7 @@ export interface Finding {
   stored: QuoteTotals
   /** The sum of its stored quotes. */
   counted: QuoteTotals
-  /** Until when an open token of a writer that is gone stays in the source. Absent if it has none. */
+  /** When the source's last open token of a dead writer expires. Absent if it has none. */
   openUntil?: Date
 }
 
@@ -23,15 +24,15 @@ interface Findings {
   wrong: Finding[]
   /** Sources that agree with their quotes, and have the token of a dead writer until it expires. */
   leftOpen: Finding[]
-  /** The number of sources that a living writer wrote twice meanwhile. */
+  /** The number of sources that were being written at both checks. */
   beingWritten: number
 }
 
 /**
  * Compares the totals of all sources with their quotes. With `repair`, recounts the wrong ones and removes expired
- * tokens. Safe while workers run. Checks sources that are being written again after 10 s.
+ * tokens. Safe while workers run: a source that is being written is checked again after 10 s.
  *
- * @param onProgress is called with the number of sources that were checked, and of those that are checked again after 10 s.
+ * @param onProgress is called with the number of sources checked, and of those to check again after 10 s.
  */
 export async function repairSources(
   commands: StoreCommands,
@@ -110,8 +111,8 @@ function agrees({ stored, counted }: Finding): boolean {
 }
 
 /**
- * Removes the digest of each source, and returns how many had one: the next request for it then reads and compares all of
- * its quotes. Each source gets a new version, so that a worker that read its digest before can't rely on it.
+ * Removes the digest of each source, and returns how many had one: the next request for it then reads and compares all
+ * of its quotes. Each source gets a new version, so that a worker that read its digest before can't rely on it.
  */
 export async function forgetDigests(commands: StoreCommands, runtime = processRuntime): Promise<number> {
   let removed = 0

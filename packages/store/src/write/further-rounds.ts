@@ -1,5 +1,5 @@
-// What a batch does beyond its first round: for threads that a round was refused, because another process wrote them
-// meanwhile, and for threads that it opened and that another process sums.
+// The rounds of a batch after its first: for threads whose writes were refused, because another process wrote them
+// meanwhile, and for threads that the batch opened and that another process sums.
 import type { OpenThread, ThreadRound, WriterToken } from '../documents.ts'
 import { type ReadDeps, type ReadThread, readThreads } from './read-stored.ts'
 import type { UnendedBatch } from './writer-state.ts'
@@ -9,7 +9,7 @@ const MAX_REFUSALS = 100
 /** The pause before another round is random. Its bound doubles each round, up to this. */
 const MAX_BACK_OFF_MS = 100
 
-/** Reads threads for another round, after the n-th. Removes those from the batches whose tokens their sources lack. */
+/** Reads threads again after the n-th round. Removes threads from a batch if their sources lack its token. */
 export async function readAgain(
   deps: ReadDeps & { unended: Iterable<UnendedBatch> },
   left: readonly ReadThread[],
@@ -24,9 +24,8 @@ export async function readAgain(
 }
 
 /**
- * Removes the threads from the batches whose tokens their sources do not have. If a refused update took effect and was
- * overwritten, its token is there. A majority must have the source without the token: another write that removed the
- * token can be rolled back.
+ * Removes threads from a batch if their sources do not have its token. A refused update that took effect and was then
+ * overwritten has left its token there. Reads with majority: a write that removed the token might be rolled back.
  */
 async function dropUnopened({ commands }: ReadDeps, unended: readonly UnendedBatch[]): Promise<void> {
   const ids = new Set(unended.flatMap(({ left }) => left.map(({ id }) => id)))
@@ -46,7 +45,7 @@ export function noteRefused({ work, stored, plan }: ThreadRound, open: readonly 
   const isOpened = open.some((thread) => thread.work === work)
   // If a refused insert took effect after all, `meta.insertedBy` names the request, and the outcome is right.
   if (!isOpened && stored.source === undefined) return
-  // A refused update may have taken effect and been overwritten since, so the outcomes are those of a later delivery.
+  // A refused update may have taken effect and been overwritten since, so the requests count as delivered again.
   work.requests = work.requests.map((request) => ({ ...request, redelivered: true }))
   // The next read shows whether a refused opening left a token.
   work.mayHaveChanged ||= isOpened || !(toSum || plan.quoteWrites.length > 0)

@@ -1,5 +1,4 @@
-// Updates of documents that were stored before. An update takes effect only if no other process wrote the document since
-// it was read.
+// Updates of stored documents. An update takes effect only if no other process wrote the document since it was read.
 import { isDeepStrictEqual } from 'node:util'
 import type { ObjectId } from 'mongodb'
 import type { GuardedWrite, OpenThread, SourceDocument, ThreadRound, WriterToken } from '../documents.ts'
@@ -25,7 +24,7 @@ export function planStored(round: ThreadRound, before: SourceDocument, after: So
   return { isFinal: true, source: after, write }
 }
 
-/** A new cover must not be stored before the changed quotes: their old values would get a later stamp than theirs. */
+/** Returns whether a new cover must wait for the quotes: stored first, it would give their old values a later stamp. */
 function isCoverBesideQuotes({ plan }: ThreadRound, stored: SourceDocument): boolean {
   return plan.source.document.meta.cover !== stored.meta.cover && plan.quoteWrites.length > 0
 }
@@ -35,7 +34,10 @@ export function needsNoWrite({ plan: { source, quoteWrites } }: ThreadRound): bo
   return quoteWrites.length === 0 && !source.advanced
 }
 
-/** Writes the source as it was, with these marks. This refuses the writes of processes that read the source before. */
+/**
+ * Plans to write the source as it was read, with these marks. A new version refuses writes of those that read it
+ * before.
+ */
 export function planMarks(
   stored: SourceDocument,
   marks: { version: ObjectId; tokens?: WriterToken[]; epoch?: ObjectId; stamp?: number; cover?: number },
@@ -46,7 +48,7 @@ export function planMarks(
 
 /**
  * Sends updates, in the order of their ids, and returns the ids of the documents that do not have the new version
- * afterwards. A joined update is a command of its own: it locks the documents in this order, too.
+ * afterwards. A joined update is a command of its own, which locks its documents in the same order.
  */
 export async function sendUpdates(
   commands: StoreCommands,

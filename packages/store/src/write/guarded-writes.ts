@@ -1,5 +1,5 @@
-// Writes under guard: opens the sources of a round, and writes the quotes. A guarded write takes effect only if no other
-// process wrote its document since the document was read.
+// Writes under guard: opens the sources of a round, and writes the quotes. A guarded write takes effect only if no
+// other process wrote its document since the document was read.
 import type { Document, ObjectId } from 'mongodb'
 import { CHARACTERS_PER_COMMAND, sendInChunks } from '../chunks.ts'
 import type { GuardedWrite, OpenThread, QuoteDraft, ThreadRound, WriterBatch, WriterToken } from '../documents.ts'
@@ -13,7 +13,7 @@ export interface WriteDeps {
   runtime: Runtime
 }
 
-/** This process was paused for more than `WRITE_WITHIN_MS`, and others no longer count on its quotes. */
+/** This process was paused for more than `WRITE_WITHIN_MS`, so other processes no longer expect its quotes. */
 export class PausedTooLongError extends Error {}
 
 /**
@@ -135,7 +135,7 @@ export async function writeGuarded(
   return refused
 }
 
-/** Everything long in a document is a string field of its own. */
+/** Counts the characters of a document's own string fields. Nothing else in a document is long. */
 function charactersOf({ document, u = document }: GuardedWrite): number {
   const values: Document = u
   let characters = 0

@@ -51,7 +51,7 @@ export async function readThreads(deps: ReadDeps, works: readonly ThreadWork[]):
   return threads.map(({ source, ...thread }) => ({ ...thread, stored: { source, quotes } }))
 }
 
-/** Returns these sources without the tokens of settled batches. Reads and raises watermarks, and waits for no recount. */
+/** Returns these sources without tokens of settled batches. Reads and raises watermarks, and waits for no recount. */
 async function withoutSettledTokens(
   { writer, watermarks }: ReadDeps,
   sources: readonly SourceDocument[],
@@ -82,9 +82,9 @@ interface GivenText {
 }
 
 /**
- * Reads the quotes that the requests name. Reads a text only if it is newer than those of the requests and differs
- * from them; else the quote has the text of a request, or `REPLACED`. Reads with majority: a quote that the round does
- * not write must not be rolled back after the answer.
+ * Reads the quotes that the requests name. Reads a stored text only if it is newer than the texts of the requests and
+ * differs from them. Else the quote has the text of a request, or `REPLACED`. Reads with majority: a quote that the
+ * round does not write must not be rolled back after the answer.
  *
  * Throws if the answers need more stored text than `MAX_CHARACTERS`.
  */

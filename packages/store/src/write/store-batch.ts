@@ -19,7 +19,7 @@ import type { UnendedBatch } from './writer-state.ts'
 
 export type BatchStore = ReturnType<typeof createBatchStore>
 
-/** Creates a store for one process. It creates the indexes before the first batch. */
+/** Creates a store for one process. It prepares the database before the first batch. */
 export function createBatchStore(commands: StoreCommands, runtime: Runtime = processRuntime) {
   const sumDeps = { commands, runtime, watermarks: createWatermarks(commands), isExcluded: createIsExcluded(runtime) }
   const deps = { ...sumDeps, writer: createWriter(sumDeps), slices: createSlices(SLICE_MS, runtime.monotonic) }
@@ -67,7 +67,7 @@ interface Batch extends ReadDeps {
   onLastWrite: () => void
 }
 
-/** Stores a batch: in one round, unless another process writes its threads, too. Returns whether no thread was stored before. */
+/** Stores a batch, in one round unless another process writes its threads. Returns whether all threads were new. */
 async function storeBatch(batch: Batch, first: readonly ReadThread[]): Promise<boolean> {
   let read = first
   let areNew = true
@@ -77,7 +77,7 @@ async function storeBatch(batch: Batch, first: readonly ReadThread[]): Promise<b
       areNew &&= ready.length === read.length && ready.every(({ stored }) => stored.source === undefined)
       const toSum = ready.filter(({ work, stored: { source } }) => source && needsSum(batch.runtime, work, source))
       const others = ready.filter((thread) => !toSum.includes(thread))
-      // Under a batch number of their own, and last: a sum waits for writers, so no writer may wait for a sum.
+      // Threads to sum go last, under their own batch number: a sum waits for writers, so no writer may wait for a sum.
       await storeRound(batch, others, false)
       await storeRound(batch, toSum, true)
       const left = read.filter(({ isExcluded, work }) => !work.isStored && (!isExcluded || work.mayHaveChanged))
@@ -123,7 +123,7 @@ async function storeRound(batch: Batch, ready: readonly ReadThread[], toSum: boo
   endStored(batch)
 }
 
-/** Plans each thread, and completes the quotes to write but for their versions. */
+/** Plans each thread, and completes the quotes to write, except for their versions. */
 async function planRounds(ready: readonly ReadThread[], slices: Slices): Promise<ThreadRound[]> {
   const rounds = ready.map(({ work, stored }) => ({ work, stored, plan: planThread(stored, work.requests) }))
   const documents = rounds.flatMap(({ plan }) => plan.quoteWrites.map(({ document }) => document))
@@ -137,7 +137,7 @@ async function planRounds(ready: readonly ReadThread[], slices: Slices): Promise
   return rounds
 }
 
-/** Ends the batches whose threads are all stored, or have no token of them. */
+/** Ends the batches whose threads are all stored, or have no token of the batch. */
 function endStored({ writer, unended }: Batch): void {
   for (const one of unended) {
     one.left = one.left.filter(({ isStored }) => !isStored)

@@ -20,9 +20,9 @@ export interface SumDeps extends WriteDeps {
 export const SOURCES_AT_ONCE = 100
 /** A refused recount is tried again after a random time of at most this. */
 const BACK_OFF_MS = 50
-/** Others ignore a reservation that was not renewed for a second. */
+/** How often a reservation is renewed. Others ignore one that was not renewed for a second. */
 const RENEW_MS = 250
-/** A sum waits for tokens until this age, and not for older ones: their writers may be dead. */
+/** A sum waits for others' tokens that are younger, and not for older ones: their writers may be dead. */
 const USUAL_BATCH_MS = 1_000
 /** The pause between two reads of watermarks. */
 const POLL_MS = 10
@@ -76,7 +76,7 @@ async function recountOnce(
   return found.map(({ _id }) => _id).filter((id) => !done.has(id))
 }
 
-/** The sum may count quotes that the request of the digest did not contain. */
+/** Removes the digest: the sum may count quotes that the digest's request did not contain. */
 function withoutDigest(stored: SourceDocument): Commit {
   const { digest: _, ...meta } = stored.meta
   return { stored, document: { ...stored, meta } }
@@ -179,8 +179,8 @@ function renew(
 }
 
 /**
- * Waits at most `USUAL_BATCH_MS` until the tokens of others are settled or have this age. Then fewer writers must
- * recount. The age, not the wait, is the bound, because many sums may meet the same token of a dead writer.
+ * Waits at most `USUAL_BATCH_MS` until the tokens of others are settled or that old: then fewer writers must recount.
+ * The age bounds the wait as well, because many sums may meet the same token of a dead writer.
  */
 async function awaitWriters(
   { runtime, watermarks }: SumDeps,
@@ -192,7 +192,7 @@ async function awaitWriters(
   for (;;) {
     await watermarks.read(tokens)
     const isWorthWaiting = tokens.some((token) => !watermarks.covers(token) && ageOf(runtime, token) < USUAL_BATCH_MS)
-    // A clock of another machine may be ahead.
+    // The bound of the wait: the clock of another machine may be ahead, and its tokens seem young.
     if (!isWorthWaiting || runtime.monotonic() - began > USUAL_BATCH_MS) return
     await runtime.delay(POLL_MS)
   }
@@ -208,7 +208,7 @@ async function setEpoch(
   return (await writeSources(commands, writes, epoch)).map(watermarks.withoutSettledTokens)
 }
 
-/** A source that is reserved, and as it is to be stored in place of that. */
+/** A reserved source, and the document that is to replace it. */
 interface Commit {
   stored: SourceDocument
   document: SourceDocument

@@ -1,4 +1,4 @@
-// A token is a transaction's mark in a source: its writer may still write quotes. For safety: a token is open until a
+// A token marks a source for a transaction: its writer may still write quotes. For safety: a token is open until a
 // watermark covers it or it expires, and a source with a token of the same request, or a stale one, is summed. For
 // progress alone: `excludes` keeps other processes out of a source that is summed.
 import type { ObjectId } from 'mongodb'
@@ -7,15 +7,18 @@ import type { Runtime, StoreCommands } from '../mongodb/commands.ts'
 
 /** A writer sends quotes only within this time after it opened their source. */
 export const WRITE_WITHIN_MS = 30_000
-/** A dead writer's job is delivered again within this time. A source with an older token is summed at this interval. */
+/**
+ * A token this old counts as its writer's crash: a process that meets the source sums its quotes again, at most once in
+ * this time, until the token is gone. A dead writer's job is delivered again within this time.
+ */
 export const STALE_MS = 10_000
 /** 30 s to write + 30 s for a late command + 60 s between the clocks of two machines. */
 export const EXPIRED_MS = 120_000
 /** A reservation that was not renewed for this time blocks nobody: its process hangs or died. */
 const UNRENEWED_MS = 1_000
-/** Bounds the memory for renewals. Beyond it, reservations block others for another `UNRENEWED_MS`. */
+/** The most renewals in memory. Beyond it, all are forgotten: reservations block for another `UNRENEWED_MS`. */
 const MAX_RENEWALS = 10_000
-/** Bounds the memory for watermarks. Beyond it, they are read again. A process gets a new name after a failed batch. */
+/** The most watermarks in memory: each failed batch gives a process a new name. Beyond it, they are read again. */
 const MAX_WRITERS = 10_000
 
 type Source = Pick<SourceDocument, 'meta'>

@@ -1,8 +1,8 @@
-// The state of a writer under one name: what of its batches is known, and recounts.
+// The state of a writer under one name: its batches, its watermark, and its recounts.
 import type { SourceDocument, ThreadWork, WriterBatch } from '../documents.ts'
 import { recount, type SumDeps } from './sum-sources.ts'
 
-/** A source to whose totals a batch added its quotes before it wrote them, with its epoch at that time. */
+/** A source whose totals got a batch's quotes before the batch wrote them, and the source's epoch at that time. */
 type OpenedSource = { id: string; epoch: SourceDocument['meta']['epoch'] }
 export type UncheckedSource = OpenedSource & { batch: number }
 
@@ -17,7 +17,7 @@ export class WriterState {
   /** The sources of ended batches whose epochs are still to be checked. */
   unchecked: UncheckedSource[] = []
   watermark = 0
-  /** The last check and raise, after which the next one begins. */
+  /** The last `advance`, after which the next one begins. */
   advancing = Promise.resolve()
   recounting: Promise<void> | undefined
   isScheduled = false
@@ -46,6 +46,6 @@ export function recountMissed(deps: SumDeps, state: WriterState, upTo: number, i
   state.recounting ??= recountAll().finally(() => {
     state.recounting = undefined
   })
-  // The next one that settles the writer notices a failure.
+  // `settleState`, which waits for the recount, notices a failure.
   state.recounting.catch(() => {})
 }

@@ -5,14 +5,17 @@ import { recountMissed, type UncheckedSource, type UnendedBatch, WriterState } f
 
 export type Writer = ReturnType<typeof createWriter>
 
-/** Batches that end within this time share one check and one raise. After a crash, their sources are summed again. */
+/**
+ * Batches that end within this time share one check of epochs and one raise of the watermark. If the process crashes
+ * before these, the sources are summed again.
+ */
 const SETTLE_AFTER_MS = 20
 /** The pause after a failure to settle. */
 const SETTLE_AGAIN_MS = 1_000
 
 export function createWriter(deps: SumDeps) {
   const { commands, runtime } = deps
-  /** The current one, and those that were abandoned and have batches to settle. */
+  /** The current state, and those that were abandoned and have batches to settle. */
   const states = new Set<WriterState>()
   let current: WriterState | undefined
 
@@ -31,7 +34,7 @@ export function createWriter(deps: SumDeps) {
     }
   }
 
-  /** Checks and raises for all batches that have ended by now. A check under way may have begun before the last one. */
+  /** Advances over all batches that have ended: an `advance` under way may have begun before the last one ended. */
   function advanceOnce(state: WriterState): Promise<void> {
     state.advancing = state.advancing.catch(() => {}).then(() => advance(state))
     return state.advancing
@@ -60,12 +63,15 @@ export function createWriter(deps: SumDeps) {
     return new Set(opened.filter(({ id, epoch }) => epochs.has(id) && String(epochs.get(id)) !== String(epoch)))
   }
 
-  /** Without the document, the tokens of all batches count as open. It is stored by the first raise, or after a removal. */
+  /**
+   * Raises the watermark in the writer's document. Stores the document if it is absent, as at first or after a removal:
+   * without it, the tokens of all batches count as open.
+   */
   async function raise(state: WriterState, watermark: number): Promise<void> {
     if (state.watermark >= watermark) return
     const raised = { q: { _id: state.name }, u: { $max: { watermark } }, upsert: true } as const
     const { n } = await commands.update('writers', [raised])
-    // Else a late raise stored the document at the same moment.
+    // Zero if a late raise stored the document at the same moment.
     if (n === 1) state.watermark = watermark
   }
 
