@@ -85,7 +85,7 @@ export function boundConnections(
     connection.socket.destroy()
   }
 
-  /** Cuts the connection that has idled or sent its head longest, for at least `leastIdleMs`. Returns whether it did. */
+  /** Cuts the connection that has idled or sent its head longest, if for `leastIdleMs`. Returns whether it cut one. */
   function cutLongest(): boolean {
     const [idles] = idle
     const [arrives] = arriving

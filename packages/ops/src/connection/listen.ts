@@ -11,7 +11,7 @@ import { BOUNDS, type ConnectionBounds, cutIfIdle } from './cut-connections.ts'
 /** The time for a request's head to arrive, and for a connection to idle while the caller should send or read. */
 const HEAD_MS = 20_000
 const IDLE_MS = 120_000
-/** A connection may idle for this many `waitSeconds`: to enqueue an import's job, for its result, and for a last look. */
+/** A connection may idle for this many `waitSeconds`: to enqueue an import's job, for its result, and a last look. */
 const IDLE_WAITS = 3
 /** How many connections wait to be accepted while the event loop is busy. Beyond it, callers are reset. */
 const BACKLOG = 4_096
