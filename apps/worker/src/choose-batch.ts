@@ -13,9 +13,8 @@ export interface BatchSize {
 /** A request as a part of a batch. */
 export interface IngestRequest extends StoreRequest, BatchSize {
   /**
-   * Present if the request may have caused a failure or a crash: it then shares no batch with other requests than such
-   * ones. The value is the most requests of its batch, and half the size of the batch that failed: of a thousand
-   * threads, not each must be tried alone.
+   * Present if the request may have caused a failure or a crash: it then shares a batch only with other such requests,
+   * at most this many in all. A batch that fails halves the number: a thousand threads need not each be tried alone.
    */
   apart?: number
   /** Only batches of large requests may mix lanes. */

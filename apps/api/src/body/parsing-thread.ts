@@ -11,7 +11,7 @@ type ParseCall = { text: Uint8Array; options: ThreadOptions | ArrayOptions }
 
 /**
  * The parsing thread's memory: at least LEAST_THREAD_MIB, and THREAD_BYTES_PER_BYTE for each byte of the largest text.
- * V8 ends the whole process if `JSON.parse` exceeds it. The costliest texts (empty objects in arrays) need 29 bytes each.
+ * V8 ends the whole process if `JSON.parse` exceeds it. Texts of empty objects in arrays need most: 29 bytes per byte.
  */
 const LEAST_THREAD_MIB = 512
 const THREAD_BYTES_PER_BYTE = 64

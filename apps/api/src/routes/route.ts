@@ -47,7 +47,7 @@ export interface MediaType {
   examples: Readonly<Record<string, { summary: string; value: unknown } | { $ref: string }>>
 }
 
-/** A parameter of a path, a query or a head. Its example is in `schema`, because forms fill in one of the parameter. */
+/** A parameter of a path, query or head. Its example is in `schema`: an example beside it would fill forms. */
 export interface Parameter {
   name: string
   in: 'path' | 'query' | 'header'

@@ -25,7 +25,7 @@ export const STRICT = 'handling=strict'
 
 /**
  * An Idempotency-Key (draft-ietf-httpapi-idempotency-key-header-07): a string of RFC 8941, section 3.3.3, or its
- * content alone, because most clients send a bare UUID. Never matches a header that was sent twice: Node joins both.
+ * content alone, because most clients send a bare UUID. A header that was sent twice has a comma, and does not match.
  */
 export const KEY_FORM = /^(?:"((?:[ !#-[\]-~]|\\["\\]){1,255})"|([!#-+\--:<-[\]-~]{1,255}))$/
 
@@ -40,8 +40,8 @@ export function claimOf(tenant: string, header: string | string[]): { claim: str
 }
 
 /**
- * Waits for the job of an earlier request with the same key. If the job is done, its claim has the result, and outlives
- * other results. Resolves with undefined if the job is not done in time, or if `signal` aborts.
+ * Waits for the job of an earlier request with the same key. The claim of a job that is done has its result, and
+ * outlives other results. Resolves with undefined if the job is not done in time, or if `signal` aborts.
  */
 export async function joinJob(
   { findClaimed, replyListener }: Pick<ApiDeps, 'findClaimed' | 'replyListener'>,
