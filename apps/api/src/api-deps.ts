@@ -10,7 +10,7 @@ import type { ApiLimits } from './settings.ts'
 export interface ApiDeps extends SourceReads, queue.OperatorAccess {
   log: Logger
   metrics: ApiMetrics
-  /** Counts a problem that a request was answered with. */
+  /** Counts a problem that the API has answered. */
   noteProblem: (code: string, tenant: string) => void
   keyring: Pick<Keyring, 'find'>
   /** The quota of a key without limits of its own. */
@@ -20,20 +20,20 @@ export interface ApiDeps extends SourceReads, queue.OperatorAccess {
   confirmReplicated: queue.Replication['confirm']
   findClaimed: queue.Results['findClaimed']
   /**
-   * The job's result, or undefined: then it will be retained for the caller that gets the job's id. Never throws: if
-   * Redis is away, the caller gets the id all the same, but the result may expire earlier.
+   * Returns the job's result. If the job has none yet, marks it so that its result is retained for the caller, who gets
+   * the job's id instead. Never throws: without Redis, the caller still gets the id, but the result may expire earlier.
    */
   retainResult: (jobId: string) => Promise<queue.JobResult | undefined>
-  /** Has a result retained as soon as Redis answers again. Never throws. */
+  /** As `retainResult`, but tries again for minutes while Redis does not answer. Never throws. */
   retainLater: ReturnType<typeof queue.createRetainLater>
   /** @throws {QueueUnavailableError} */
   findJob: (jobId: string) => Promise<queue.FoundJob | undefined>
-  /** The reads of sources that run at the same time, counted as one byte each. */
+  /** Limits concurrent reads of sources (a Budget used as a semaphore: each read takes 1). */
   readSpace: Budget
   parser: Pick<BodyParser, 'thread' | 'array'>
   /** The memory of all bodies in flight, inflaters included, and of answers that are not read yet. */
   bodyMemory: Pick<Budget, 'reserve'>
-  /** The size of large answers to callers without a key whose connections are open. */
+  /** The bytes of large answers to callers without a key, each until its connection closes. */
   openSpace: Pick<Budget, 'reserve'>
   /** The disk space of all unread answers of imports. */
   spillSpace: Budget
@@ -41,7 +41,7 @@ export interface ApiDeps extends SourceReads, queue.OperatorAccess {
   loopDelay: { p99Ms: number }
   limits: ApiLimits
   readiness: () => Promise<Readiness>
-  /** Aborts when the process has to stop: from then on each answer is the last of its connection. */
+  /** Aborts when the process must stop. From then on, each answer closes its connection. */
   stopping: AbortSignal
   /** Aborts at the end of the grace time, when open requests must be answered. */
   graceOver: AbortSignal

@@ -13,7 +13,7 @@ import {
 import type { Answer, Handler, PathParams, RequestContext } from './request/request-context.ts'
 import { enqueues, IDEMPOTENCY_KEY, type Route } from './routes/route.ts'
 
-/** What the router needs of a route, with the handler at work. */
+/** What the router needs of a route. The handler already has its dependencies. */
 export type ServedRoute = Pick<Route, 'method' | 'path' | 'access' | 'parameters' | 'onlyReads'> & { handler: Handler }
 
 type ErrorMiddleware = ErrorRequestHandler<PathParams, unknown, unknown, unknown, Locals>
@@ -72,7 +72,7 @@ function answerError(deps: MiddlewareDeps): ErrorMiddleware {
   }
 }
 
-/** Maps an error to the answer of its request. The log gets the error itself if it is a fault of our own, else its cause. */
+/** Maps an error to an answer. Logs the error itself if it is a fault of our own, else the message of its cause. */
 function problemAnswer(error: unknown, { path, requestId, log }: RequestContext): Answer {
   const known = asProblem(error)
   if (known === undefined) log.err = error

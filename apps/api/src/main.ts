@@ -30,19 +30,19 @@ import { apiSettings } from './settings.ts'
 const settings = settingsOrExit(apiSettings)
 const log = createLogger('api', settings.logLevel)
 
-/** The end of the grace time: 1 s for the last answers, of which 0.5 s remain after connections are cut. */
+/** Before the grace time ends: 1 s before, open requests must be answered; 0.5 s before, connections are cut. */
 const LAST_ANSWERS_MS = 1_000
 const AFTER_ANSWERS_MS = 500
-/** How often a few jobs of the load are checked. */
+/** How often the next few jobs are compared with the load: see `createLoadAudit`. */
 const AUDIT_EVERY_MS = 5_000
 
-/** How often the state of the queue is read for the heartbeats, which come each second: it may cost Redis 2 ms. */
+/** Heartbeats come each second. They share a reading of the queue's state for this time: it may cost Redis 2 ms. */
 const PEAKS_EVERY_MS = 5_000
 
-/** The documents and pages that callers without a key read at the same time. */
+/** The bound of `openSpace`: documents and pages on their way to callers without a key. */
 const OPEN_BYTES = 16 * 1024 * 1024
 
-/** Fewer than MongoDB's connections (20), because checks of keys need some. */
+/** The bound of `readSpace`. Less than the connections to MongoDB (20), because checks of keys need some. */
 const READS_AT_ONCE = 8
 
 /** A stopping process still serves new requests for the smaller of this time and this share of the grace time. */

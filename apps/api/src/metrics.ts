@@ -77,7 +77,7 @@ interface SampledApi extends Record<(typeof OWN_GAUGES)[number], () => number> {
   queueState: () => Promise<QueueState>
 }
 
-/** Has the gauges of an API replica read at each scrape. */
+/** Reads the gauges of an API replica at each scrape. */
 export function sampleApi({ metrics, sample }: ReturnType<typeof openMetrics<typeof apiMetrics>>, api: SampledApi) {
   for (const name of OWN_GAUGES) sample([metrics[name]], () => metrics[name].set(api[name]()))
   sample([metrics.queueBytes, metrics.jobs, metrics.threads, metrics.oldestJob, metrics.paused], async () => {
@@ -92,13 +92,13 @@ export function sampleApi({ metrics, sample }: ReturnType<typeof openMetrics<typ
   })
 }
 
-/** Problems that mean that the queue, a tenant or a key has used up its bound. */
+/** Problems that mean that the queue, a tenant, a key or the process has used up its bound. */
 const REFUSALS = new Set(['queue_full', 'tenant_share', 'rate_limited', 'overloaded'])
 const MOST_TENANTS = 1_000
-/** Redis keeps at most so much of a tenant's name, in characters. */
+/** Heartbeats carry at most this many characters of a tenant's name. */
 const SHOWN_TENANT = 64
 
-/** Counts problems, and refusals by tenant for the overview: a metric must not have a label without a bound. */
+/** Counts problems in a metric, and refusals by tenant in a map: tenants are unbounded, and labels must not be. */
 export function countProblems({ problems }: Pick<ApiMetrics, 'problems'>) {
   const byTenant = new Map<string, number>()
   return {

@@ -1,4 +1,4 @@
-// The settings of the API, and the limits that its callers see of them.
+// The settings of the API, and those of them that callers see as limits.
 import { LIMIT_DETAILS, type LimitName, type LimitsAnswer } from '@sluice/contract'
 import type { Settings } from '@sluice/ops'
 import { agreedSettings, processSettings, redisReplicasSetting, setting } from '@sluice/ops'
@@ -12,7 +12,7 @@ const limit = (env: string, name: LimitName, max?: number) =>
     ...(max !== undefined && { max }),
   })
 
-/** The limit of an import that is an array. It is no setting: a caller with more items sends lines. */
+/** The limit of an import that is an array. No setting: a caller with more items sends lines. */
 export const IMPORT_ITEMS = {
   value: 1_000,
   unit: 'threads',

@@ -48,7 +48,7 @@ export function runCommand(
   }, args)
 }
 
-/** Runs `sluice import …`, in whose standard input there is nothing. */
+/** Runs `sluice import …` with an empty standard input. */
 export async function runImport(deps: FindApiDeps, args: readonly string[]): Promise<Ran> {
   const stderr = Object.assign(new PassThrough(), { isTTY: false, columns: 80 })
   const process: { exitCode?: string | number | null | undefined } = {}
@@ -56,7 +56,7 @@ export async function runImport(deps: FindApiDeps, args: readonly string[]): Pro
   const errors = text(stderr)
   const ran = await run((say) => importCommand({ ...deps, say, process: fake as never }), args)
   stderr.end()
-  // It sets the exit code itself.
+  // The command sets the exit code itself.
   return { stdout: ran.stdout, stderr: ran.stderr + (await errors), code: Number(process.exitCode) }
 }
 

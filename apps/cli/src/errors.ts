@@ -8,7 +8,7 @@ export class UserError extends Error {
 /** Redis can't be reached. */
 export class RedisAwayError extends UserError {}
 
-/** Errors of packages that need no stack either. By their names, because few commands load the modules that have them. */
+/** Errors that need no stack. By their names, because few commands load the modules that define them. */
 const FOR_PEOPLE = new Set([
   'UserError',
   'DidNotStart',

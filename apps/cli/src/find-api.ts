@@ -61,7 +61,7 @@ export async function findApi(
   }
 }
 
-/** The URL of an API, which may have a path, such that the paths of requests are relative to it. */
+/** Returns the URL of an API, which may have a path, with a slash at its end: the paths of requests are relative. */
 function baseOf(url: string): string {
   const base = URL.parse(url)
   if (base === null || !/^https?:$/.test(base.protocol))
@@ -72,7 +72,7 @@ function baseOf(url: string): string {
   return base.href
 }
 
-/** The error that `fetch` throws for other characters would contain the key. */
+/** Refuses a key with other characters: the error that `fetch` throws for them would contain the key. */
 function usable(key: string): string {
   if (/^[\x21-\x7e]+$/.test(key)) return key
   throw new UserError('The key has characters that no key of Sluice has.')

@@ -39,7 +39,7 @@ const openDb = async () => {
 
 type Queues = typeof import('@sluice/queue')
 
-/** Neither a Redis that loads its data nor a proxy that closes connections is an error of a connection. */
+/** The time for a connection to be ready: a Redis that loads its data, or a proxy that closes it, causes no error. */
 const READY_MS = 5_000
 
 /** Connects to the Redis of a queue until `work` is done. @throws {RedisAwayError} */
@@ -129,7 +129,7 @@ const commands: Readonly<Record<string, () => Promise<Command>>> = {
   doctor: async () => (await import('./doctor/doctor-command.ts')).doctorCommand(deps),
 }
 
-/** Node prints the stack of a fault, whose message may quote a server. */
+/** Makes the stack that Node prints of a fault safe for a terminal: its message may quote a server. */
 function withPrintableStack(error: unknown): Error {
   return Object.assign(new Error(), { stack: inspect(error).split('\n').map(printable).join('\n') })
 }
@@ -145,6 +145,6 @@ try {
 } catch (error) {
   const message = messageForPeople(error)
   if (message !== undefined) fail(`error: ${message}`)
-  // The command has printed it, and set the exit code.
+  // `sluice import` has printed a CommanderError, and set the exit code.
   else if (!(error instanceof CommanderError)) throw withPrintableStack(error)
 }

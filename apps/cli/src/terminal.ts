@@ -25,14 +25,14 @@ function durationSeconds(text: string): number | undefined {
 
 const READ_UNITS = ['d', 'h', 'm', 's'] as const
 
-/** A duration as people read it, in the largest unit of which it has two: `90d`, `24h`, `3.5h`, `15s`. */
+/** A duration for people, in the largest unit of which it has at least two: `90d`, `24h`, `3.5h`, `15s`. */
 export function describeSeconds(seconds: number): string {
   const lengthOf = (unit: string) => UNIT_SECONDS.get(unit) ?? 1
   const unit = READ_UNITS.find((one) => seconds / lengthOf(one) >= LEAST_SHOWN) ?? 's'
   return `${Number((seconds / lengthOf(unit)).toFixed(1))}${unit}`
 }
 
-/** A moment passes before two days are shown. */
+/** A little less than two: a moment passes before a duration of two days is shown. */
 const LEAST_SHOWN = 1.999
 
 /** A date, or the time until then (`90d`); throws commander's InvalidArgumentError. */
@@ -53,7 +53,7 @@ function parseMoment(text: string, direction: 1 | -1, relative: string): Date {
   throw new InvalidArgumentError(`Write ${relative} or an ISO 8601 date (2030-01-31, 2030-01-31T12:00Z).`)
 }
 
-/** Those of a command's options that are fields of a request. */
+/** Picks the options of a command that are fields of a schema. */
 export function pickFields(options: object, { properties }: { properties: object }) {
   return Object.fromEntries(Object.entries(options).filter(([name]) => Object.hasOwn(properties, name)))
 }
@@ -93,8 +93,8 @@ export function printable(text: string): string {
 }
 
 /**
- * Makes the function by which commands print lines. All that reaches the terminal passes it, so no text of a server, a
- * file or a database needs care before.
+ * Makes the function by which commands print lines. All that reaches the terminal passes through it, so callers need
+ * not clean texts of servers, files and databases.
  */
 export function createPrinter(write: (text: string) => void): (line: string) => void {
   return (line) => write(`${printable(line)}\n`)

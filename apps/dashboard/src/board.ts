@@ -1,5 +1,5 @@
-// Bull Board under `/board`: BullMQ's own view of the queues, read only. It shows no payload, so that neither the number of
-// jobs nor their payloads can fill the memory.
+// Bull Board under `/board`: a view of the BullMQ queues, read only. It reads few jobs at once, and none with its
+// payload, so that it cannot fill the memory.
 
 import { createBullBoard } from '@bull-board/api'
 import { BullMQAdapter } from '@bull-board/api/bullMQAdapter'
@@ -9,14 +9,14 @@ import type { Job, Queue } from 'bullmq'
 import express, { type Express } from 'express'
 import { contentSecurityPolicy } from './policy.ts'
 
-/** Its page has styles in attributes, and says by `base` where its files are. */
+/** Bull Board's page has styles in attributes, and an element `base`. */
 const CONTENT_SECURITY_POLICY = contentSecurityPolicy({
   style: "'self' 'unsafe-inline'",
   form: "'none'",
   base: "'self'",
 })
 
-/** Its page would load a font from another host. */
+/** Bull Board's page would load a font from another host. */
 const FONT_LINK = /<link href="https:[^>]*>/g
 
 export interface BoardDeps {
@@ -50,7 +50,7 @@ const JOBS_PER_PAGE = 100
 
 type States = Parameters<BullMQAdapter['getJobs']>[0]
 
-/** A queue as Bull Board sees it, without payloads: the page of a job has that. */
+/** A queue as Bull Board sees it, without payloads: the dashboard's own page of a job shows them. */
 class ShownQueue extends BullMQAdapter {
   readonly #queue: Queue
   readonly #redis: Redis
@@ -71,7 +71,7 @@ class ShownQueue extends BullMQAdapter {
 
   override async getJobs(states: States, start = 0, end = Number.POSITIVE_INFINITY): Promise<Job[]> {
     const jobs: Job[] = []
-    // BullMQ has no such state any more, and Bull Board asks for it only where it had.
+    // Bull Board asks for the state `paused`, which BullMQ no longer has.
     const known = states.filter((state) => state !== 'paused')
     for (const id of await this.#queue.getRanges(known, start, Math.min(end, start + JOBS_PER_PAGE - 1))) {
       const job = await this.getJob(id)

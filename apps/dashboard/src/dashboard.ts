@@ -11,7 +11,7 @@ import { acts, pages } from './pages/pages.ts'
 import { contentSecurityPolicy, refuseOtherHosts, refuseOtherSites } from './policy.ts'
 
 export interface DashboardDeps extends LoginDeps, BoardDeps, PagesDeps {
-  /** The host names that browsers may use for it. */
+  /** The host names by which browsers may reach the dashboard. */
   hosts: readonly string[]
   isReady: () => boolean
 }
@@ -30,7 +30,7 @@ export function buildDashboard(deps: DashboardDeps): Express {
       'content-security-policy': contentSecurityPolicy({ style: "'self'", form: "'self'", base: "'none'" }),
       'cross-origin-opener-policy': 'same-origin',
       'cross-origin-resource-policy': 'same-origin',
-      // With `no-referrer`, browsers would send their own forms with the origin `null`.
+      // With `no-referrer`, browsers would send the dashboard's own forms with the origin `null`.
       'referrer-policy': 'same-origin',
       'x-content-type-options': 'nosniff',
       'x-frame-options': 'DENY',
@@ -71,7 +71,7 @@ const TOO_MANY: Page = {
   status: 503,
 }
 
-/** Shows a page, goes to another one, or says that the address has none. */
+/** Sends what `show` returns: a page, a redirect to another page, or NOT_FOUND. */
 function showPage(show: Show, deps: PagesDeps): Middleware {
   return async (request, response) => {
     const { params, body, originalUrl } = request

@@ -24,7 +24,7 @@ import { dashboardSettings } from './settings.ts'
 const settings = settingsOrExit(dashboardSettings)
 const log = createLogger('dashboard', settings.logLevel)
 
-/** Pages that refresh themselves share one grouping: that of 100,000 jobs takes a second or two. */
+/** Pages that refresh themselves share one grouping for this time: grouping 100,000 jobs takes a second or two. */
 const GROUPS_SHARED_MS = 2_000
 
 await runUntilStopped({

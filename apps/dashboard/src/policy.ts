@@ -7,9 +7,9 @@ import type { dashboardSettings } from './settings.ts'
 type HostSettings = Pick<Settings<typeof dashboardSettings>, 'hosts' | 'url' | 'host'>
 
 /**
- * A page may load only its own files, so no text of a job can load others, and no other site may frame it.
+ * A page may load only the dashboard's own files, even if a text of a job became HTML. No other site may frame it.
  *
- * @param sources what the page may have of styles, forms and base addresses
+ * @param sources the allowed sources of styles, targets of forms, and base addresses
  */
 export function contentSecurityPolicy({ style, form, base }: Record<'style' | 'form' | 'base', string>): string {
   const files = `script-src 'self'; style-src ${style}; img-src 'self' data:; connect-src 'self'`
@@ -20,8 +20,8 @@ export function contentSecurityPolicy({ style, form, base }: Record<'style' | 'f
 const LOCAL_HOSTS = ['localhost', '127.0.0.1', '[::1]']
 
 /**
- * The host names that browsers may use: those of the setting, else that of the dashboard's URL, the address that it listens
- * on and this machine's own names.
+ * The host names that browsers may use: those of the setting, else that of the dashboard's URL, the address that it
+ * listens on and this machine's own names.
  */
 export function allowedHosts({ hosts, url, host }: HostSettings): string[] {
   const named = hosts?.split(',') ?? [URL.parse(url ?? '')?.hostname ?? '', host, ...LOCAL_HOSTS]
@@ -36,8 +36,8 @@ function hostnameOf(host: string): string {
 }
 
 /**
- * Refuses a request for another host name (DNS rebinding): a page of any site can have its own name resolve to this
- * machine, and then its requests count as those of one site. Only the name in the `Host` header shows it.
+ * Refuses a request for another host name (DNS rebinding): a foreign site can let its own name resolve to this machine,
+ * and browsers then take the dashboard for a part of that site. Only the name in the `Host` header shows the attack.
  */
 export function refuseOtherHosts(hosts: readonly string[]): RequestHandler {
   return ({ headers }, response, next) => {
@@ -48,8 +48,8 @@ export function refuseOtherHosts(hosts: readonly string[]): RequestHandler {
 
 /**
  * Refuses requests from pages of other sites (cross-site request forgery), which would come with the session of the
- * browser. Browsers send the origin with every request but plain reads, and newer ones say with each request where it
- * comes from. A link on another site may open a page.
+ * browser. Browsers send `origin` with every request but plain reads, and newer ones send `sec-fetch-site` with every
+ * request. A link on another site may open a page.
  */
 export const refuseOtherSites: RequestHandler = ({ headers, method }, response, next) => {
   const { origin, host } = headers

@@ -1,7 +1,7 @@
 // Declares the dashboard's settings.
 import { dashboardUrlSetting, processSettings, setting } from '@sluice/ops'
 
-// The checks of Redis are those of the processes that carry requests.
+// The dashboard does not check Redis: the processes that carry requests do.
 const { redisChecks: _checks, minRedisMemory: _memory, ...common } = processSettings
 
 /** The login by an identity provider. */

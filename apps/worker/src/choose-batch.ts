@@ -1,8 +1,8 @@
-// Chooses the requests of the next batch, if several have gathered.
+// Chooses the requests of the next batch from those that have gathered.
 import type { Lane } from '@sluice/queue'
 import type { StoreRequest } from '@sluice/store'
 
-/** The size of a request, and the bounds of a batch. A batch always contains at least one request. */
+/** The size of a request, or the bounds of a batch. A batch always contains at least one request. */
 export interface BatchSize {
   /** The source and its quotes. */
   documents: number
@@ -13,11 +13,11 @@ export interface BatchSize {
 /** A request as a part of a batch. */
 export interface IngestRequest extends StoreRequest, BatchSize {
   /**
-   * The request may be at fault for a failure or a crash, so it is kept apart from the batches of others. This is the most
-   * requests of its batch. A batch that fails halves it: a thousand threads need not each be tried alone.
+   * Present if the request may have caused a failure or a crash: it then shares a batch only with other such requests,
+   * at most this many in all. A batch that fails halves the number: a thousand threads need not each be tried alone.
    */
   apart?: number
-  /** Lanes share no batch. */
+  /** Only batches of large requests may mix lanes. */
   lane: Lane
   /** The span of its job. */
   trace?: string

@@ -16,10 +16,10 @@ const TRIES = 3
 const AGAIN_MS = 500
 
 /**
- * Makes the function that recounts the sources of a job. It puts the job back if the store is away.
+ * Makes a function that recounts the sources of a job. If the store is away, the function puts the job back.
  *
- * Its function throws if the recount fails while the store commits writes. The tokens of the job then stay in its sources,
- * and the next request or a repair sums their quotes.
+ * The function throws if the recount fails although the store commits writes. The job's tokens then stay in its
+ * sources, and the next request for a source, or a repair, sums its quotes.
  */
 export function createBeforeFinalFailure({ recountRequests, probeStore, putBack }: FinalFailureDeps) {
   return async (job: FetchedJob): Promise<Away | undefined> => {

@@ -28,36 +28,36 @@ interface IngestDeps {
 const EXCLUDED_MS = 20
 
 /**
- * The pause after the last write of a batch of more than one request: this share of the time that the batch took until
- * then, so that it follows the load and the speed of the store. A single caller never waits for it.
+ * After the last write of a batch of several requests, fetching pauses for this share of the time that the batch took,
+ * so that the pause follows the load and the speed of the store. It never delays a single caller.
  */
 const PAUSE_SHARE = 0.75
 const MAX_PAUSE_MS = 12
 
 /**
- * The most requests of a batch that is tried again. A thread that was written in part costs several times as much as a new
- * one: in one batch of 380, they made other callers wait for half a second.
+ * The most requests of a batch that is tried again. A partly written thread costs several times as much as a new one: a
+ * batch of 380 such threads made other callers wait for half a second.
  */
 const MAX_APART = 50
 
-/** A request that needs more than this share of a batch is stored beside the batches: no other one waits for it. */
+/** A request that is larger than this share of a batch goes into other batches, so that small requests do not wait. */
 const LARGE_SHARE = 1 / 8
 
 /**
- * A batch that runs for this time is stuck: a batch that writes quotes ends 30 s after it opened its sources + 10 s for
- * its last command. After two minutes, other workers count the batch as dead.
+ * A batch that runs for this time is stuck: otherwise it sends its last command within 30 s after it opened its
+ * sources, and a command takes at most 10 s. After two minutes, other workers count the batch as dead.
  */
 const STUCK_MS = 120_000
 
-/** Makes a store of requests that gathers them in batches. */
+/** Collects fetched requests into batches, stores each batch, and splits it when it fails. */
 export function createIngest({ storeBatch, bounds, probeStore, metrics }: IngestDeps) {
   /** The batches in progress, oldest first, with the times when they began. */
   const running = new Map<readonly IngestRequest[], number>()
-  /** The ids of requests that are not written yet. */
+  /** The ids of small requests that are not written yet. */
   const unwritten = { interactive: new Set<string>(), bulk: new Set<string>() }
   let laneWritten = Promise.withResolvers<void>()
   const pauseEnds = { interactive: 0, bulk: 0 }
-  /** The store was found to be away, and no request has arrived since: the others need not find it out, too. */
+  /** Present if a batch found the store away and no request has arrived since: other batches then fail at once. */
   let lost: LostStore | undefined
 
   function noteWritten({ lane, id }: IngestRequest): void {
@@ -70,8 +70,7 @@ export function createIngest({ storeBatch, bounds, probeStore, metrics }: Ingest
   /**
    * Makes a series of batches, one after the other.
    *
-   * @param onLastWrite is called in each round when the first command with quotes was sent or, if sources were reserved,
-   *   the commit.
+   * @param onLastWrite is called when a batch has sent its last kind of write: see `BatchStore.store`.
    */
   function createBatches(onLastWrite: (batch: IngestRequest[]) => void): (request: IngestRequest) => Promise<Tried> {
     async function storeOrSettle(batch: IngestRequest[]): Promise<Tried[]> {
@@ -79,7 +78,7 @@ export function createIngest({ storeBatch, bounds, probeStore, metrics }: Ingest
       if (away !== undefined) return batch.map(() => away)
       const began = performance.now()
       running.set(batch, began)
-      // Several jobs share a batch, so it belongs to no trace of theirs.
+      // Several jobs share a batch, so its span links to their traces and belongs to none.
       const links = [...new Set(batch.flatMap(({ trace }) => trace ?? []))]
       const options = { links, attributes: { 'sluice.requests': batch.length } }
       try {
@@ -100,8 +99,8 @@ export function createIngest({ storeBatch, bounds, probeStore, metrics }: Ingest
     }
 
     /**
-     * Returns what became of the requests of a batch that failed. Those that the store refused have failed. Each other one
-     * may have been written in part, or be at fault itself, so all of them are tried apart.
+     * Returns the outcomes of the requests of a failed batch. A request that the store refused has failed. Any other
+     * may have been written in part, or may have caused the failure, so it is tried apart.
      */
     async function settleFailed(batch: IngestRequest[], error: unknown): Promise<Tried[]> {
       if (await isStoreAway(error, probeStore, batch)) {
@@ -110,7 +109,7 @@ export function createIngest({ storeBatch, bounds, probeStore, metrics }: Ingest
         return batch.map(() => away)
       }
       const [first] = batch
-      // After an error of a whole command, the store may have been away for a moment.
+      // If a whole command failed, the store may have been away for a moment, so a single request is tried once more.
       const isTriedAgain = error instanceof StoreAwayError && first?.apart === undefined
       const reason = asError(error instanceof StoreAwayError ? error.cause : error)
       if (batch.length === 1 && !isTriedAgain) return [{ error: reason }]
@@ -146,7 +145,7 @@ export function createIngest({ storeBatch, bounds, probeStore, metrics }: Ingest
   }
 
   return {
-    /** Stores a request together with others. Its error harms no other one. */
+    /** Stores a request in a batch with others. If it fails, the others are stored all the same. */
     async ingest(request: IngestRequest): Promise<Ingested> {
       lost = undefined
       for (let next = request; ; ) {
@@ -157,8 +156,8 @@ export function createIngest({ storeBatch, bounds, probeStore, metrics }: Ingest
       }
     },
     /**
-     * Resolves when jobs that are fetched from this lane now would soon be written. While a batch is being written, the
-     * next one gathers in the queue, where every worker can fetch it; it is fetched during the last write of the batch.
+     * Resolves when jobs of this lane should be fetched. While a batch is being written, further jobs stay in the
+     * queue, where every worker can fetch them. This worker fetches again during the last write of the batch.
      */
     async ready(lane: Lane): Promise<void> {
       while (unwritten[lane].size > 0) await laneWritten.promise

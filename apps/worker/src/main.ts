@@ -29,7 +29,7 @@ const log = createLogger('worker', settings.logLevel)
 /** The time to settle the last batches when the process stops: half a second of the grace time is kept for that. */
 const SETTLE_MS = 300
 
-/** Jobs that a worker has for longer are shown in the overview, at most some of them. */
+/** The overview shows jobs that a worker has had for longer than SLOW_MS, at most SLOW_SHOWN of each worker. */
 const SLOW_MS = 10_000
 const SLOW_SHOWN = 10
 
@@ -62,7 +62,7 @@ await runUntilStopped({
       metrics,
     })
     const putBackAny = createPutBack(probe, metrics, log)
-    // A front end, such as a mongos or a gateway, answers a ping while the store behind it is away. So this writes.
+    // The check writes: a front end, such as a mongos or a gateway, answers a ping while the store behind it is away.
     const noWrites = 'it commits no writes'
     const writeProbe = pingWhenAsked(() => probe(0), noWrites)
     const checkStore = async () => (putBackAny.awayMs() === undefined ? writeProbe() : checkOf(false, noWrites))

@@ -4,17 +4,17 @@ import { type FetchedJob, PartlyStoredError } from '@sluice/queue'
 import type { WorkerMetrics } from './metrics.ts'
 import { describeJob } from './worker.ts'
 
-/** More failed threads of a job are only counted in its log line. */
+/** A log line names at most this many failed threads of its job, and counts the others. */
 const LOGGED_THREADS = 20
 
 interface NoteFailureDeps {
   metrics: Pick<WorkerMetrics, 'failed' | 'threadsFailed'>
-  /** The dashboard, whose page of a job that failed for good its log line names. */
+  /** The address of the dashboard. The log line of a job that failed for good links to the job's page there. */
   dashboardUrl: string | null
   log: Logger
 }
 
-/** Makes a function that counts and logs a failed try, with its cause and, of a job with several, the failed threads. */
+/** Makes a function that counts and logs a failed try, with its cause and the failed threads of a job with several. */
 export function createNoteFailure({ metrics, dashboardUrl, log }: NoteFailureDeps) {
   return (job: FetchedJob, failure: Error, final: boolean): void => {
     const { threads } = job.data

@@ -8,12 +8,12 @@ import type { WorkerMetrics } from './metrics.ts'
 /** Resolves if the store commits a write of `bytes` bytes, and rejects otherwise. */
 export type ProbeStore = (bytes: number) => Promise<void>
 
-/** What was to be written. Nearly all of its bytes are characters of text. */
+/** The requests of a failed write. Nearly all of their bytes are characters of text. */
 type Written = readonly { characters: number }[]
 
 /**
- * Decides whether an error means that the store is away: if it concerns a whole command, and if the store does not commit
- * a probe of the same size.
+ * Decides whether an error means that the store is away: if the error concerns a whole command and either is certain,
+ * or the store does not commit a probe of the same size.
  */
 export async function isStoreAway(error: unknown, probeStore: ProbeStore, failed: Written): Promise<boolean> {
   if (!(error instanceof StoreAwayError)) return false
@@ -26,14 +26,14 @@ function charactersOf(requests: Written): number {
 
 /** The pauses between two probes. */
 const PROBE_AGAIN_MS = { first: 100, most: 1_000 }
-/** A store that is lost within this time after a successful probe fails at something that the probe does not test. */
+/** If the store is lost within this time after a successful probe, the probe does not test what fails. */
 const SOON_MS = 10_000
-/** Then each pause is twice the last one, up to this bound: else jobs would be fetched and put back all the time. */
+/** In that case each pause is twice the one before, up to this bound: else jobs would be put back again and again. */
 const MAX_REST_MS = 10_000
 
 /**
- * Notes that jobs are put back, and pauses the consumer until the store commits as many bytes as
- * were put back. In the pause, jobs wait in the queue, where a worker that reaches the store can fetch them.
+ * Makes `putBack`, which counts a job that is put back, and pauses the consumer until the store commits a probe of as
+ * many bytes as were put back. Meanwhile jobs wait in the queue, where a worker that reaches the store can fetch them.
  */
 export function createPutBack(probeStore: ProbeStore, metrics: Pick<WorkerMetrics, 'putBack'>, log: Logger) {
   /** When the store was lost, unless it is back. */

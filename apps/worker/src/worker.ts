@@ -13,7 +13,7 @@ interface WorkDeps {
   log: Logger
 }
 
-/** Makes the function that stores the threads of a job. */
+/** Makes the function that stores the threads of a job and observes its times. */
 export function createWork({ ingest, putBack, metrics, log }: WorkDeps): (job: FetchedJob) => Promise<Worked> {
   return (job) => {
     const { id, attempt, data } = job
@@ -26,8 +26,8 @@ export function createWork({ ingest, putBack, metrics, log }: WorkDeps): (job: F
     const began = performance.now()
     // Redis's clock may be ahead of this worker's.
     const queuedMs = Math.max(Date.now() - job.enqueuedAt, 0)
-    // A later try waited for the tries before it, or for an operator.
     const { lane } = job
+    // Only the first try counts: a later one waited for the tries before it, or for an operator.
     if (!job.redelivered) metrics.queueTime.observe({ lane }, queuedMs / 1000)
     const requests = requestsOf(job, trace)
     const ingested = await Promise.all(requests.map(ingest.ingest))
@@ -62,7 +62,7 @@ export function requestsOf(
       // Unique to the thread, and the same each time the job is delivered.
       id: threads.length === 1 ? id : `${id}.${at}`,
       tenant,
-      // Only threads of one source need an order. All others share a stamp, so that one update can move it on many sources.
+      // Threads of one source need an order. All others share a stamp, so that one update can set it on many sources.
       stamp: first === at ? stamp : stamp + at,
       redelivered,
       ...((suspect || attempt > 1) && { apart: suspect ? 1 : Number.POSITIVE_INFINITY }),

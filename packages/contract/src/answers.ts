@@ -132,7 +132,7 @@ export function acceptedAnswer({ source, quotes }: Thread): AcceptedAnswer {
   }
 }
 
-/** Without the date, with the score that follows from the votes. */
+/** Returns the fields without the date, and with the score that follows from the votes. */
 function asSent<T extends Votes & { createdAt?: string }>(sent: T) {
   const { createdAt: _, ...fields } = sent
   const score = effectiveScore(sent)

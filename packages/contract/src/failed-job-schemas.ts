@@ -11,7 +11,7 @@ import { createParser, createQueryParser, type Params } from './validator.ts'
 export const JOBS_PER_PAGE = 100
 /** Most jobs that one operation can name. A filter may match any number. */
 const IDS_PER_OPERATION = 1_000
-/** The newest operations that a list has, and the most that can be open. */
+/** The number of newest operations in a list, and the most that can be open. */
 export const OPERATIONS_LISTED = 100
 
 const uuid = (description: string) => Type.String({ format: 'uuid', description })
@@ -187,7 +187,7 @@ export function parseFailedJobQuery(params: Params): Parsed<FailedJobQuery> {
   return { ok: true, value: { filter, limit, after: { at: Number(at), id } } }
 }
 
-/** Parses the body of an operation, of bounded levels and values. */
+/** Parses the body of an operation, within the bounds of levels and values. */
 export function parseOperationRequest(text: Buffer, limits: JsonBounds): Parsed<OperationRequest> {
   const request = parseBody(text, limits, parseOperation)
   if (!request.ok) return request
@@ -197,7 +197,7 @@ export function parseOperationRequest(text: Buffer, limits: JsonBounds): Parsed<
   return refuseText('required', 'Give either ids or filter; an empty filter means all failed jobs.')
 }
 
-/** Completes the dates of a filter: the operation shows it. */
+/** Writes the dates of a filter in full and in UTC, because the operation shows the filter. */
 function inUtc({ since, until, ...filter }: FailedJobFilter): FailedJobFilter {
   const [from, to] = [since, until].map((date) => date && parseIsoDate(date))
   return { ...filter, ...(from && { since: from }), ...(to && { until: to }) }

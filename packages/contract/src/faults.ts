@@ -80,7 +80,7 @@ export function faultsOf(errors: readonly ErrorObject[] | null | undefined): Fau
 
 export type Refused = { ok: false } & FaultList
 
-/** A request that has its form, or its faults. */
+/** A request in the required form, or its faults. */
 export type Parsed<T> = { ok: true; value: T } | Refused
 
 /** Refuses a request for one fault of its whole body. */
@@ -133,7 +133,7 @@ const SERVICE_ALIASES = {
   ...namesOf('custom', ['github', 'gitlab', 'jira', 'teams', 'other']),
 }
 
-/** The value is not repeated: it can be as long as the body. */
+/** Suggests an allowed value. Does not repeat the refused one: it can be as long as the body. */
 function closestOf(value: unknown, allowed: readonly string[]): string {
   const nearest = typeof value === 'string' ? nearestName(value, allowed, SERVICE_ALIASES) : undefined
   if (nearest !== undefined && allowed.includes(nearest)) return ` Did you mean ${nearest}?`

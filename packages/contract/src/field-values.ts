@@ -22,8 +22,8 @@ export function hasAtMost(limit: number): (text: string) => boolean {
 export type Votes = Partial<Record<'upVotes' | 'downVotes' | 'score', number | undefined>>
 
 /**
- * The score to show: the one that was sent, else `upVotes` minus `downVotes`, where a missing one counts as 0. Undefined
- * if neither is known, or if the difference is beyond a double's range.
+ * The score to show: the one that was sent, else `upVotes` minus `downVotes`, where a missing one counts as 0.
+ * Undefined if neither is known, or if the difference is beyond a double's range.
  */
 export function effectiveScore({ upVotes, downVotes, score }: Votes): number | undefined {
   if (score !== undefined) return score
@@ -46,10 +46,11 @@ const DATE_FORM =
 /**
  * Reads a date of ISO 8601-1 in its extended form: a full date, which is midnight UTC, or a date-time with `Z`, an
  * offset, or neither, which is UTC. Returns the moment in UTC with milliseconds (`2024-05-01T00:00:00.000Z`), further
- * decimals cut off. Returns undefined if the text has another form, names a day that does not exist, or lies outside the
- * years 1 to 9999 of UTC.
+ * decimals cut off. Returns undefined if the text has another form, names a day that does not exist, or lies outside
+ * the years 1 to 9999 of UTC.
  *
- * Every quote has a date or two, so this works on the text if it can: `toISOString` alone is slower than all of it.
+ * Runs twice for the date of every quote, so it works on the text if it can: `toISOString` alone is slower than the
+ * rest.
  */
 export function parseIsoDate(text: string): string | undefined {
   const [, day, time = '00:00', seconds = ':00', decimals = '', hours, minutes = '00'] = DATE_FORM.exec(text) ?? []

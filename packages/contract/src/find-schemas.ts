@@ -34,7 +34,7 @@ export const FindQuerySchema = Type.Object(
 
 const optional = Type.Optional
 
-/** A job, or a stored source or quote. */
+/** A job, an import, or a stored source or quote. */
 const HitSchema = Type.Object(
   {
     kind: Type.Enum(['job', 'source', 'quote', 'import'], { type: 'string', description: 'What was found.' }),

@@ -7,7 +7,7 @@ const LONGEST_NAME = 40
  * Returns the known name that is written almost like this one: an alias, or at most two edits away (one, if it has four
  * characters or less). Case, underscores, dashes, dots and spaces do not count.
  *
- * @param aliases known names by other names for the same, in lower case and without separators.
+ * @param aliases the known names by their aliases, which are in lower case and without separators.
  */
 export function nearestName(
   name: string,

@@ -1,4 +1,4 @@
-// The answer of `GET /admin/overview`: the state of the whole at a moment, and what happened lately.
+// The answer of `GET /admin/overview`: the current state of the service, and what happened lately.
 import type { Static } from 'typebox'
 import { outcomeCounts } from './answers.ts'
 import { count, moment, Type, text } from './json-schema.ts'
@@ -53,7 +53,7 @@ const ProcessSchema = Type.Object({
 const quantiles = (description: string) =>
   Type.Optional(Type.Object({ p50: number('The median.'), p99: number('The 99th percentile.') }, { description }))
 
-/** What happened in some minutes. */
+/** What happened in a span of minutes. */
 const HistoryPointSchema = Type.Object({
   at: moment('When it began.'),
   minutes: count('How long it is.'),

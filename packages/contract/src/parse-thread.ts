@@ -1,5 +1,5 @@
-// Parses the text of a body, one thread or an array of threads: UTF-8, bounded nesting, JSON, the schema. Brings threads
-// into normal form, in which they are queued, stored and returned.
+// Parses the text of a body, one thread or an array of threads: UTF-8, bounded nesting, JSON, the schema. Brings
+// threads into normal form, in which they are queued, stored and returned.
 import { isUtf8 } from 'node:buffer'
 import type { ValidateFunction } from 'ajv'
 import { addFault, faultsOf, type Parsed, refuseText } from './faults.ts'
@@ -15,7 +15,7 @@ import { SOURCE, type Warning, warningsOf } from './warnings.ts'
 /** One thread of a text. `errors` lists at most 50 faults, `total` counts all. */
 export type ParsedText = { ok: true; thread: Thread; warnings?: Warning[] } | RefusedText
 
-/** The elements of an array, each for itself. */
+/** The elements of an array, each with its own faults. */
 export type ParsedArray = { ok: true; elements: ParsedText[] } | RefusedText
 
 type ParseOptions = { strict: boolean }
@@ -24,8 +24,8 @@ const NOT_AN_OBJECT = refuseText('type', 'The body must be a JSON object.')
 
 /**
  * Makes the parser of threads for its limits. The parser accepts any parsed JSON value and never throws. It looks at
- * known fields only, so its time is bounded by the size of the body. With `strict`, a fault is also what is otherwise
- * ignored or merged.
+ * known fields only, so its time is bounded by the size of the body. With `strict`, what is otherwise ignored or merged
+ * is a fault.
  */
 export function createThreadParser(limits: Limits) {
   const schema = ThreadRequestSchema(limits)
@@ -109,7 +109,7 @@ type Fields = Record<string, unknown>
 
 /**
  * Copies the known fields of a request that are neither null nor blank, in the order of the schema. It never looks into
- * a value of the wrong type, so unknown fields cost nothing. More than `maxQuotes` quotes are all left out.
+ * a value of the wrong type, so unknown fields cost nothing. Leaves out all quotes if there are more than `maxQuotes`.
  *
  * @param unknown receives the indexes of the quotes that have unknown fields, and `SOURCE`.
  */
@@ -140,8 +140,8 @@ function isAbsent(value: unknown): boolean {
 }
 
 /**
- * Normalises a valid request, whose quotes are changed in place. Normalising the result again changes nothing. Every
- * field is copied, in the order of the schema, so that equal requests have equal JSON.
+ * Normalises a valid request, and changes its quotes in place. Keeps the fields in the order of the schema, so that
+ * equal requests have equal JSON. Normalising the result again changes nothing.
  */
 function normaliseThread({ quotes, ...source }: PrunedRequest): Thread {
   normaliseValues(source)

@@ -1,4 +1,4 @@
-// Refuses text that is no JSON as the contract wants it, and says why.
+// Refuses text that is not the JSON that the contract requires, and says why.
 import { type Refused, refuseText } from './faults.ts'
 import type { Limits } from './thread-request.ts'
 import type { Warning } from './warnings.ts'
@@ -13,7 +13,7 @@ export const EMPTY_IMPORT = refuseText('required', 'The import is empty: send at
 export const NEWLINES =
   'An import has one source a line; with curl, send it by --data-binary, because -d removes the newlines.'
 
-/** Refuses text that `JSON.parse` refused. Only the place of V8's message is repeated: the rest repeats the body. */
+/** Refuses text that `JSON.parse` refused. Repeats only the place from V8's message: the rest quotes the body. */
 export function refuseSyntax(error: unknown, json: string): RefusedText {
   if (json.trim() === '') return refuseText('not_json', 'The body is empty.')
   const { message = '' } = error instanceof Error ? error : {}
@@ -26,7 +26,7 @@ export function refuseSyntax(error: unknown, json: string): RefusedText {
 /** Enough to find the thread by. A longer text is no externalId. */
 const EXTERNAL_ID_LENGTH = 512
 
-/** Adds the `externalId` of what was refused, if it has one. */
+/** Adds the `externalId` of a refused thread, if it has one. */
 export function withExternalId(refused: RefusedText, { externalId }: Record<string, unknown>): RefusedText {
   return typeof externalId === 'string' && externalId.length <= EXTERNAL_ID_LENGTH
     ? { ...refused, externalId }

@@ -1,5 +1,4 @@
-// Many of a tenant's sources, in a list or looked up by their names: the schemas of requests and answers, and the parsers of
-// requests.
+// The list and the look-up of a tenant's sources: the schemas of requests and answers, and the parsers of requests.
 import type { Static } from 'typebox'
 import { type Parsed, refuseField } from './faults.ts'
 import { parseIsoDate } from './field-values.ts'
@@ -10,7 +9,7 @@ import { DEFAULT_OF_PAGE, pageFields, parsePage, QUOTE_CURSOR, SourcePageSchema 
 import { ISO_DATE, type Limits, NOT_BLANK, SERVICES, type Service, WELL_FORMED } from './thread-request.ts'
 import { createParser, createQueryParser, type Params } from './validator.ts'
 
-/** The form of a list's cursor: the date and the id of a source, and what shows the list. */
+/** The form of a list's cursor: the date and the id of a source, and a mark of the list that the cursor belongs to. */
 export const LIST_CURSOR = /^(\d{15}\/[\w-]{24})~([\w-]{8})$/
 
 /** The query of `GET /sources`: with `externalId` it names one source, without it lists those of the tenant. */
@@ -106,7 +105,7 @@ function listOf({ since, limit = DEFAULT_OF_PAGE, ...query }: SourcesFields): So
 
 const SOURCES_PER_LOOKUP = 1_000
 
-/** The body of `POST /sources:lookup`. An unknown field is a fault: it would be a condition that is not met. */
+/** The body of `POST /sources:lookup`. An unknown field is a fault: its sender may mean a condition. */
 export function LookupRequestSchema({ externalId }: Pick<Limits, 'externalId'>) {
   return Type.Object(
     {

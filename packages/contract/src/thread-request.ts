@@ -53,7 +53,7 @@ export type Service = (typeof SERVICES)[number]
 
 /** The name of the string format that refuses lone surrogates, which UTF-8 can't represent. */
 export const WELL_FORMED = 'well-formed'
-/** The pattern of a text that is not blank. All other patterns are those of cursors. */
+/** The pattern of a text that is not blank. `faults.ts` takes any other pattern for that of a cursor. */
 export const NOT_BLANK = '\\S'
 /** The string format that `parseIsoDate` reads: all of `date-time`, and more. Generators of clients know this name. */
 export const ISO_DATE = 'date-time'

@@ -20,8 +20,8 @@ export function createParser<Value>(schema: TSchema): (value: unknown) => Parsed
 export type Params = Iterable<readonly [name: string, value: string]>
 
 /**
- * Makes a parser of queries by their schema. It refuses a repeated parameter, which could mean either value, and a whole
- * number in another form than decimal digits, such as `0x10` or `1e2`.
+ * Makes a parser of queries by their schema. It refuses a repeated parameter, which could mean either value, and a
+ * whole number in another form than decimal digits, such as `0x10` or `1e2`.
  */
 export function createQueryParser<Query>(schema: TObject): (params: Params) => Parsed<Query> {
   const parse = createParser<Query>(schema)
@@ -40,7 +40,7 @@ export function createQueryParser<Query>(schema: TObject): (params: Params) => P
   }
 }
 
-/** Compiles the check by a schema. It finds every fault of a value, with what `explainFault` needs to know of it. */
+/** Compiles a check by a schema. The check finds every fault of a value, with the details that `explainFault` needs. */
 export function compileSchema<Value>(schema: TSchema): ValidateFunction<Value> {
   const validator = new Ajv({
     // The schemas are our own, and the tests of the API's description check them.

@@ -34,8 +34,7 @@ type Kind = keyof FieldNames
 export type SentFields = { sent: object; parent: string; of: Kind }
 
 /**
- * Lists the unknown fields that look like known ones. A field is not listed if the known one was sent as well: its sender
- * knows it.
+ * Lists the unknown fields that look like known ones, unless the known one was sent as well: then its sender knows it.
  *
  * @param places the indexes of the quotes that have unknown fields, and `SOURCE`.
  */

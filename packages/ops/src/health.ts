@@ -18,7 +18,7 @@ export function readinessOf(checks: Readonly<Record<string, Check>>) {
   return { ready: Object.values(checks).every(({ ok }) => ok), checks }
 }
 
-/** Describes the state by the connection alone, without a ping. */
+/** Makes a check of a condition. It has the reason if the condition fails. */
 export function checkOf(ok: boolean, reason: string): Check {
   return ok ? { ok } : { ok, reason }
 }

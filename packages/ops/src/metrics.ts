@@ -83,7 +83,7 @@ export const mongoMetrics = {
   }),
 }
 
-/** The event loop's lag is measured this often. Node.js's default, every 10 ms, took 1 % of a CPU of an idle process. */
+/** How often the event loop's lag is measured. Node's default, every 10 ms, took 1 % of a CPU in an idle process. */
 const LAG_EVERY_MS = 50
 
 /** Gauges of Node.js that `promtool check metrics` refuses, because only counters may end so. */
@@ -109,8 +109,8 @@ export function openMetrics<D extends MetricDeclarations>(process: string, decla
     contentType: registry.contentType,
     metrics: { ...shared, ...openAll(registry, declarations) },
     /**
-     * Has `read` set gauges before each scrape. If it fails, these gauges have no samples: while one server is away, all
-     * other metrics are still scraped.
+     * Calls `read`, which sets these gauges, before each scrape. If `read` fails, the gauges have no samples: while one
+     * server is away, all other metrics are still scraped.
      */
     sample(gauges: readonly Gauge<string>[], read: () => void | Promise<void>): void {
       samplers.push(async () => {
@@ -147,8 +147,8 @@ interface ReadableMetric {
 }
 
 /**
- * Sums the samples of a metric under names of their labels. A histogram has one with the label `le` for each bucket, of
- * the observations up to that bound. Samples without a name are left out.
+ * Sums the samples of a metric by the name that `nameOf` returns for their labels. Leaves out samples without a name. A
+ * histogram has a sample with the label `le` for each bucket: the number of observations up to that bound.
  */
 export async function totalsOf(
   metric: ReadableMetric,

@@ -50,7 +50,7 @@ export const redisReplicasSetting = setting.wholeNumber({
   max: 8,
 })
 
-// A URL that passes can't fail later: a connection with a port or a database that is none would end for good.
+// The pattern refuses URLs that fail only later: a connection with an impossible port or database would end for good.
 const PORT = '(?::(?:[1-5]?\\d{1,4}|6[0-4]\\d{3}|65[0-4]\\d\\d|655[0-2]\\d|6553[0-5]))?'
 const HOST = `(?:\\[[^\\s\\]]+\\]|[^\\s:,/?#@[\\]]+)${PORT}`
 const USER = '(?:(?:[^\\s?%]|%[\\da-fA-F]{2})*@)?'

@@ -7,8 +7,8 @@ import type { Logger } from 'pino'
 /** The means of a starting process. */
 export interface Life {
   /**
-   * Registers the release of a resource that was just acquired, under a `name` for the log. It is called once; the last
-   * acquired is released first.
+   * Registers the release of a resource that was just acquired, under a `name` for the log. Each release is called
+   * once, that of the newest resource first.
    */
   release: (name: string, release: () => Promise<void> | void) => void
   /** Aborts as soon as the process must stop, also while it still starts. */
@@ -19,8 +19,8 @@ export interface Life {
 
 /**
  * Starts a process and stops it in order, at SIGTERM, SIGINT, `stop`, or when the parent that spawned it with an IPC
- * channel is gone. A stop during the start waits for the start to settle. Exits 0 after an orderly stop; 1 if the start or a
- * release failed, at an uncaught error, or once the grace time is over. A parent gets the message `{ ready: true }`.
+ * channel is gone. A stop during the start waits for the start to settle. Exits 0 after an orderly stop; 1 if the start
+ * or a release failed, at an uncaught error, or once the grace time is over. Sends a parent `{ ready: true }`.
  */
 export async function runUntilStopped({
   start,
@@ -61,14 +61,14 @@ export async function runUntilStopped({
 /** A reader of the log that does not read must not hold up the end. */
 const LAST_LINES_MS = 300
 
-/** Exits once no line is on its way: otherwise the lines that are written at the exit would come before it. */
+/** Exits once no log line is on its way: otherwise the lines that are written at the exit would overtake it. */
 async function exit(code: number, log: Logger): Promise<never> {
   const written = new Promise<void>((resolve) => log.flush(() => resolve()))
   await Promise.race([written, delay(LAST_LINES_MS)])
   return process.exit(code)
 }
 
-/** From the start until all resources are to be released; true if the start failed by itself. */
+/** Waits for the start and then for a request to stop. Returns true if the start failed by itself. */
 async function live(started: Promise<void>, stopping: AbortController, log: Logger): Promise<boolean> {
   try {
     await started
@@ -105,6 +105,6 @@ function limitStop(reason: unknown, graceSeconds: number, log: Logger): void {
     log.error({ graceSeconds }, 'process.stop_overran')
     void exit(1, log)
   }
-  // The process must end by our own exit, never because its event loop ran empty.
+  // Not `unref`: the process must end by our own exit, never because its event loop ran empty.
   setTimeout(overrun, graceSeconds * 1_000)
 }

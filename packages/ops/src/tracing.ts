@@ -1,5 +1,5 @@
-// Spans, made by hand with OpenTelemetry's API, which does nothing until `openTracing` sends them to a collector. The SDK
-// is loaded only if the settings name one.
+// Spans, made by hand with OpenTelemetry's API, which does nothing until `openTracing` sends them to a collector. The
+// SDK is loaded only if the settings name a collector.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Attributes, Link, Span } from '@opentelemetry/api'
 import { isSpanContextValid, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
@@ -33,7 +33,7 @@ function spanContextOf(traceparent = '') {
   return isSpanContextValid(context) ? context : undefined
 }
 
-/** Returns a span as its children name it, or undefined if nothing is traced. */
+/** Returns the `traceparent` by which children name a span, or undefined if nothing is traced. */
 export function traceparentOf(span: Span | undefined): string | undefined {
   const context = span?.spanContext()
   if (context === undefined || !isSpanContextValid(context)) return undefined
@@ -45,7 +45,7 @@ export function traceIdOf(traceparent: string | undefined): string | undefined {
   return spanContextOf(traceparent)?.traceId
 }
 
-/** Works in a span, which says if the work failed. `work` gets the span as its children name it. */
+/** Runs `work` in a span, which records whether it failed. `work` gets the span's `traceparent`. */
 export async function inSpan<Result>(
   name: string,
   parent: string | undefined,
@@ -89,7 +89,7 @@ const LAST_SPANS_MS = 1_000
 /**
  * Sends the spans of this process to the endpoint, if there is one.
  *
- * @returns a function that sends the last ones, within `LAST_SPANS_MS`. It never throws.
+ * @returns a function that sends the last spans, within `LAST_SPANS_MS`. It never throws.
  */
 export async function openTracing(
   process: string,

@@ -16,7 +16,7 @@ const longestPauseMs = 60_000
 const settledMs = 10_000
 
 export interface Kept<R extends Running> {
-  /** The one that runs now, or that ran last while the next is being started. */
+  /** The one that runs now, or the last one while the next is being started. */
   current(): R
   /** Ends it for good and waits until it is gone; may be called twice. */
   stop(hurry?: AbortSignal): Promise<void>
@@ -25,7 +25,7 @@ export interface Kept<R extends Running> {
 export interface KeepRunning<R extends Running> {
   /** Starts one and waits until it is ready. Throws soon after `signal` aborts; leaves nothing running if it throws. */
   launch(signal: AbortSignal): Promise<R>
-  /** For people. */
+  /** What runs, for people. */
   name: string
   /** The file with its output. */
   log: string
@@ -74,7 +74,7 @@ export async function keepRunning<R extends Running>(options: KeepRunning<R>): P
     stopping.abort()
     await running.stop(hurry)
     await watching
-    // A restart in progress may have finished before the abort reached it: then another one runs now.
+    // A restart in progress may have finished before the abort reached it: then `running` is a new one.
     await running.stop(hurry)
   }
 

@@ -79,7 +79,7 @@ function hasEnded(child: ChildProcess): boolean {
   return child.exitCode !== null || child.signalCode !== null
 }
 
-/** Signals a process group. It may be empty by now; then no process gets the signal. */
+/** Signals a process group. If the group is empty by now, does nothing. */
 export function signalGroup(group: number, signal: NodeJS.Signals): void {
   try {
     process.kill(-group, signal)
@@ -96,8 +96,8 @@ kill -KILL -"$1" 2>/dev/null
 `
 
 /**
- * Ends a process group when this process is gone, even by SIGKILL: a watching shell outlives this process.
- * SIGTERM first, SIGKILL after `graceMs` milliseconds. A watchdog that dies is replaced. Returns a function that ends it.
+ * Ends a process group when this process is gone, even by SIGKILL: a watching shell outlives this process. SIGTERM
+ * first, SIGKILL after `graceMs` milliseconds. A watchdog that dies is replaced. Returns a function that ends it.
  */
 function watchGroup(group: number, graceMs: number): () => void {
   let released = false

@@ -1,4 +1,4 @@
-// Waits until a program that was launched is ready, and launches Node programs, which say it themselves.
+// Waits until a program that was launched is ready, and launches Node programs, which report themselves that they are.
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { type LaunchedProcess, launchProcess, type Program } from './launch-process.ts'
@@ -28,7 +28,7 @@ export async function untilReady(
   void died.then((how) => failed.abort(`ended before it was ready (${how})`))
   try {
     await ready(AbortSignal.any([signal, failed.signal]))
-    // Another program may have answered in its place.
+    // The program may have ended while another one answered in its place.
     failed.signal.throwIfAborted()
   } catch {
     await stop(signal)
@@ -49,9 +49,9 @@ async function endOfLog(file: string): Promise<string> {
 
 /**
  * Node's flags for a process that handles many requests. V8 begins with a young generation of 1 MiB, which lets buffers
- * and parsed threads grow old. One of 32 MiB took an API 250 MiB instead of 340, a worker 320 instead of 370, and both some
- * 10 % less CPU, in an import of 20,000 threads. NODE_OPTIONS does not take the second flag, so the Dockerfile and
- * docker-compose.yml repeat them.
+ * and parsed threads grow old. With 32 MiB, in an import of 20,000 threads, an API took 250 MiB of memory instead of
+ * 340, a worker 320 instead of 370, and both some 10 % less CPU. NODE_OPTIONS does not accept the second flag, so the
+ * Dockerfile and docker-compose.yml repeat both.
  */
 export const NODE_FLAGS: readonly string[] = ['--max-semi-space-size=32', '--min-semi-space-size=32']
 

@@ -56,8 +56,8 @@ const highestPort = 32_000
 const portTries = 100
 
 /**
- * A TCP port on 127.0.0.1 on which nothing listens now. Until this process ends, no other one gets it from this
- * function. Throws if it finds none.
+ * A TCP port on 127.0.0.1 on which nothing listens now. Until this process ends, this function returns the port to no
+ * other process. Throws if it finds none.
  */
 export async function freePort(): Promise<number> {
   for (let i = 0; i < portTries; i++) {
@@ -76,8 +76,8 @@ export async function isPortFree(port: number, host = '127.0.0.1'): Promise<bool
 }
 
 /**
- * Reserves a port by an abstract socket of its name (unix(7)), because seconds may pass before a server listens on the
- * port. Only Linux has abstract sockets: elsewhere two processes may choose the same port at the same moment.
+ * Reserves a port by an abstract socket that is named after it (unix(7)), because seconds may pass before a server
+ * listens on the port. Only Linux has abstract sockets: elsewhere two processes may choose the same port at once.
  */
 async function reserve(port: number): Promise<boolean> {
   if (process.platform !== 'linux') return true
@@ -103,7 +103,7 @@ export function processFacts(pid: number, platform: NodeJS.Platform = process.pl
   return (platform === 'linux' ? fromProc(pid) : fromPs(pid)).catch(() => undefined)
 }
 
-/** Slim Linux images have no `ps`. */
+/** Reads `/proc`, because slim Linux images have no `ps`. */
 async function fromProc(pid: number) {
   const [status, command] = await Promise.all(
     ['status', 'cmdline'].map((name) => readFile(`/proc/${pid}/${name}`, 'utf8')),

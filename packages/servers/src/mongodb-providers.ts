@@ -57,7 +57,7 @@ async function fromWheels(wheels: Wheels) {
   }
 }
 
-/** SecantusDB grew to 21 GB under load, with any size of its cache. Trying Sluice out needs less. */
+/** SecantusDB grew to 21 GB under load, whatever the size of its cache. Trying Sluice out needs less. */
 const SECANTUS_BYTES = 4 * 1024 ** 3
 
 /** Without `--standalone` drivers number their writes, and SecantusDB then scans all earlier writes at each one. */
@@ -76,7 +76,7 @@ const image: Image = {
   data: '/data/db',
   args: ['mongod', '--bind_ip_all', ...asReplicaSet],
 }
-/** As the server in the container knows itself. */
+/** The address by which the server in the container knows itself. */
 const imageHost = `127.0.0.1:${image.port}`
 
 const downloadHost = 'fastdl.mongodb.org'
@@ -84,7 +84,7 @@ const lookupWithinMs = 2_000
 
 const downloadedVersion = '8.2.6'
 
-/** Downloaded once for this user. Looks the host up first: without a network the download would retry for minutes. */
+/** Downloads MongoDB once for this user. Looks up the host first: without a network, a download retries for minutes. */
 async function downloaded({ cacheDir, say }: Machine): Promise<Engine> {
   const { DryMongoBinary, MongoBinary } = await import('mongodb-memory-server-core')
   const wanted = { version: downloadedVersion, downloadDir: join(cacheDir, 'mongod') }
@@ -136,10 +136,10 @@ async function askMongodb<T>(url: string, ask: (admin: Db) => Promise<T>, within
   }
 }
 
-/** A named server may be far away, or busy. */
+/** A server that the environment names may be far away, or busy. */
 const NAMED_ANSWERS_MS = 5_000
 
-/** Resolves if a MongoDB at this URL answers within five seconds, and knows the user of the URL. Rejects with the reason. */
+/** Resolves if a MongoDB at this URL answers within five seconds and knows the URL's user. Rejects with the reason. */
 export async function askNamedMongodb(url: string): Promise<void> {
   await askMongodb(url, (admin) => admin.command({ ping: 1 }), NAMED_ANSWERS_MS)
 }

@@ -24,7 +24,7 @@ export interface OpenServers {
   readonly testCommands?: boolean
   /** The environment variables that name servers, and where to search for programs. */
   readonly env: NodeJS.ProcessEnv
-  /** Rejects with the reason if the named Redis can't be used. Without it, the URL must be that of a server. */
+  /** Rejects with the reason if the named Redis can't be used. If absent, the URL must name a server, no Sentinels. */
   readonly checkRedis?: (url: string) => Promise<void>
   /** Receives a line about each choice and each event. */
   readonly say: (line: string) => void
@@ -87,7 +87,7 @@ async function named(
   check: (url: string) => Promise<void>,
   say: (line: string) => void,
 ): Promise<Opened> {
-  // Without passwords. That of a Sentinel stands in the query.
+  // The URL without its passwords. The password of a Sentinel stands in the query.
   const shown = url.replace(/\/\/.*@|\?.*/g, (part) => (part.startsWith('/') ? '//' : ''))
   await check(url).catch((error) => {
     const reason = error instanceof Error ? error.message : error
@@ -120,7 +120,7 @@ async function started(
   return useFirstProvider(name, providers, use, signal)
 }
 
-/** Returns the port of the last start on this data, so that other tools find it again. If it is taken, another one. */
+/** Returns the port of the last start on this data, so that other tools find the server, or another if it is taken. */
 async function portOf(dataFolder: string): Promise<number> {
   const last = Number(await readFile(portFile(dataFolder), 'utf8').catch(() => ''))
   if (!Number.isInteger(last) || last < 1 || last > 65_535) return freePort()
@@ -148,7 +148,7 @@ async function keep(name: ServerName, engine: Engine, location: Location, { say 
   }
 }
 
-/** Less than this, in bytes, is as good as nothing: servers write in blocks. */
+/** A disk with less space than this counts as full: servers write in blocks. */
 const FULL_BYTES = 1_000_000
 
 function isDiskFull(folder: string): boolean {

@@ -21,7 +21,7 @@ export interface Engine {
   /** A caution that people should read before they rely on it. */
   readonly note?: string
   command(location: Location): { readonly command: string; readonly args: readonly string[] }
-  /** It is restarted when it uses more memory than this. */
+  /** A server that uses more memory than this is restarted. */
   readonly maxBytes?: number
   /** Removes leftovers of an earlier run that was cut short. */
   prepare?(location: Location): Promise<void>
@@ -31,7 +31,7 @@ export interface Engine {
 
 export interface Provider {
   readonly name: string
-  /** Throws why this provider has no engine here. */
+  /** Throws an error that says why this provider has no engine here. */
   find(): Promise<Engine>
 }
 
@@ -51,8 +51,8 @@ export class NoServer extends Error {
 }
 
 /**
- * An engine does not start on its own earlier data, or another Sluice process runs a server on the data already. No other
- * engine is tried: it would start empty.
+ * An engine does not start on its own earlier data, or another Sluice process runs a server on the data already. No
+ * other engine is tried: it would start empty.
  */
 export class UnusableData extends Error {
   override readonly name = 'UnusableData'

@@ -23,7 +23,7 @@ export async function standInProgram(folder: string, name: string, script: strin
   return file
 }
 
-/** A machine with these folders, which keeps the lines that are said. */
+/** A machine with these folders, which keeps the lines that `say` receives. */
 export function machineOf({ path, cacheDir }: Pick<Machine, 'path' | 'cacheDir'>): Machine & { lines: string[] } {
   const lines: string[] = []
   return { path, cacheDir, lines, say: (line) => void lines.push(line), signal: new AbortController().signal }

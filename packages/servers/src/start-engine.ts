@@ -51,7 +51,7 @@ export async function recordOwner(folder: string, pid: number, program: string):
   await writeFile(ownerFile(folder), JSON.stringify(owner), { mode: 0o600 })
 }
 
-/** Removes that record, once the process has ended. */
+/** Removes the record of the owner, once the process has ended. */
 export async function forgetOwner(folder: string): Promise<void> {
   await rm(ownerFile(folder), { force: true })
 }
@@ -86,14 +86,14 @@ function ownerFile(folder: string): string {
   return join(folder, 'sluice-owner.json')
 }
 
-/** The pause between two looks. A server that grows by a gigabyte a second exceeds its bound by a quarter of one. */
+/** The pause between two looks. A server that grows by 1 GB a second exceeds its bound by at most 250 MB. */
 const LOOK_MS = 250
 
 /**
- * Stops a process in order once it uses more than `maxBytes` of memory. Its address space is not bounded instead
- * (`ulimit -v`): a server that gets no memory may stop answering without ending.
+ * Stops a process in order once it uses more than `maxBytes` of memory. `ulimit -v` would not do: a server that gets no
+ * memory may stop answering without ending.
  *
- * @returns how the process ended, with the memory as the reason if that was why.
+ * @returns how the process ended, or that it used too much memory.
  */
 export async function boundMemory(
   { pid, stop }: Pick<LaunchedProcess, 'pid' | 'stop'>,

@@ -48,7 +48,7 @@ async function findOrInstall(machine: Machine): Promise<string> {
   return folder
 }
 
-/** Returns a Python for which the wheels exist. Throws what each Python of the machine lacks. */
+/** Returns a Python for which the wheels exist. Throws an error that says what each Python of the machine lacks. */
 export async function findPython(path: string): Promise<string> {
   const minors = Array.from({ length: NEWEST_MINOR - OLDEST_MINOR + 1 }, (_, at) => NEWEST_MINOR - at)
   const lacks: string[] = []
@@ -62,7 +62,7 @@ export async function findPython(path: string): Promise<string> {
   throw new Error(`needs Python 3.${OLDEST_MINOR} to 3.${NEWEST_MINOR}: ${found}`)
 }
 
-/** Debian and Ubuntu have the tools of an environment in a package of their own. */
+/** Imports `venv` and `ensurepip` too: Debian and Ubuntu have these in a package of their own. */
 const FACTS = `import sys; print("%d.%d" % sys.version_info[:2], flush=True); import venv, ensurepip`
 
 /** Returns why the wheels can't be installed with this Python. Undefined if they can. */

@@ -1,5 +1,5 @@
-// The routes of operators for failed jobs: list them, show one, and retry or discard any number in the background. And
-// for lanes: pause and resume one.
+// The operators' routes for failed jobs (list, group, show, retry and discard), for lanes (pause and resume), and for
+// the operations that carry this out.
 import type { LaneOperationKind, OperationKind, OperationRequest, Params, Parsed } from '@sluice/contract'
 import { parseFailedJobFilter, parseFailedJobQuery, parseOperationRequest } from '@sluice/contract'
 import { asViewersSee, type FailedJobs, isJobId, LANES, type Operations, orUnavailable } from '@sluice/queue'
@@ -34,19 +34,19 @@ export function getFailedJob({ failedJobs }: { failedJobs: Pick<FailedJobs, 'fin
   }
 }
 
-/** @throws {ProblemError} 400; 403 for a viewer that searches reasons: it could guess the values that they quote. */
+/** @throws {ProblemError} 400; 403 if a viewer searches by reason: it could guess the values that reasons quote. */
 export function parseAdminQuery<Query>(context: RequestContext, parse: (params: Params) => Parsed<Query>): Query {
   const query = parseQuery(context, parse)
   if (isViewer(context) && queryOf(context).has('reason')) throw new ProblemError('operator_only')
   return query
 }
 
-/** Whether only ids may be answered, and reasons without values. */
+/** A viewer may see ids, and reasons without the values that they quote. */
 export function isViewer({ key }: Pick<RequestContext, 'key'>): boolean {
   return key?.role === 'viewer'
 }
 
-/** @param toViewers what viewers see of what operators see. */
+/** @param toViewers reduces what operators see to what viewers may see. */
 function shownTo<Found>(context: RequestContext, found: Found, toViewers: (found: Found) => Found): Answer {
   return { status: 200, body: isViewer(context) ? toViewers(found) : found }
 }
@@ -96,7 +96,7 @@ export function getOperation({ operations }: { operations: Pick<Operations, 'fin
   }
 }
 
-/** Excludes jobs that fail after this moment, such as those that the operation itself has retried. */
+/** Bounds a filter to jobs that failed until now: a job that fails again after its retry is not retried again. */
 function untilNow(request: OperationRequest): OperationRequest {
   if ('ids' in request || request.filter.until !== undefined) return request
   return { filter: { ...request.filter, until: new Date().toISOString() } }

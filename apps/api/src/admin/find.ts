@@ -1,5 +1,5 @@
-// What operators see of the whole: GET /admin/find searches the queue and the store for a text, and answers with hits as
-// they are found; GET /admin/recent has the jobs that completed last; GET /admin/overview the state at a moment.
+// Operators' views of all tenants: GET /admin/find searches the queue and the store and streams the hits, GET
+// /admin/recent lists the jobs that completed last, GET /admin/overview shows the current state.
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { type FindLine, NDJSON, parseFindQuery, parseRecentJobsQuery, type Status } from '@sluice/contract'
@@ -10,7 +10,7 @@ import { asProblem } from '../request/problem-error.ts'
 import { type Handler, STREAMED } from '../request/request-context.ts'
 import { isViewer, parseAdminQuery } from './admin-jobs.ts'
 
-/** @throws {ProblemError} before the first line; a search that fails later ends with a line that says why. */
+/** @throws {ProblemError} if the search fails before its first line. If it fails later, its last line says why. */
 export function findEverything(deps: Pick<ApiDeps, 'find' | 'stopping' | 'enqueuer'>): Handler {
   return async (context) => {
     const { response, signal, log } = context

@@ -7,13 +7,13 @@ import { type Coding, INFLATER_MEMORY } from './content-type.ts'
 
 export type BodyContext = Pick<RequestContext, 'request' | 'response' | 'tenant' | 'signal' | 'refusedBytes'>
 
-/** A body that announces no length is expected to have this many bytes, until more arrive. */
+/** The memory that is reserved at first for a body that is compressed or announces no length. */
 const EXPECTED_BYTES = 64 * 1024
 
 /**
  * Reads a whole body as it arrives, inflated.
  *
- * @param form its coding, the length that it announces (or infinity), and the bound as sent and inflated, in bytes.
+ * @param form the body's coding, its announced length (or infinity), and the bound of its bytes, as sent and inflated.
  * @param withinMs the time within which the body must arrive.
  * @throws what `readBody` throws.
  */
@@ -45,7 +45,7 @@ export async function readArriving(
 /** A body that is kept in memory must arrive within this time: a trickle would occupy the memory for ever. */
 const READ_WITHIN_MS = 60_000
 
-/** A body must bring at least `SPAN_BYTES` in each span until it is complete. */
+/** Until a body is complete, at least `SPAN_BYTES` of it must arrive in each span of `SPAN_MS`. */
 const SPAN_MS = 10_000
 const SPAN_BYTES = 10_000
 
@@ -57,7 +57,7 @@ function watchPace({ request, signal }: BodyContext, withinMs = READ_WITHIN_MS) 
   let received = request.socket.bytesRead
   const giveUp = (detail: string) => slow.abort(new ProblemError('request_timeout', { detail }))
   const check = () => {
-    // What waits for us to read it does not show the sender's pace.
+    // If received bytes still wait for us to read them, the sender is not too slow.
     if (request.complete || request.readableLength > 0 || request.socket.isPaused()) return
     const before = received
     received = request.socket.bytesRead
@@ -66,7 +66,7 @@ function watchPace({ request, signal }: BodyContext, withinMs = READ_WITHIN_MS) 
     else if (received - before < SPAN_BYTES)
       giveUp(`The body arrived too slowly: less than ${SPAN_BYTES} bytes in ${spanMs / 1000} seconds.`)
   }
-  // A loop that was blocked must first read what has arrived in the meantime.
+  // If the event loop was blocked, it must read what has arrived meanwhile before the pace is judged.
   const timer = setInterval(() => setImmediate(check), spanMs)
   return { signal: AbortSignal.any([signal, slow.signal]), unwatch: () => clearInterval(timer) }
 }
@@ -80,8 +80,8 @@ const LEAST_BYTES = 16 * 1024
  * Creates a buffer that joins the chunks of a body: each separate chunk costs some 400 bytes more than its length. A
  * single chunk is kept as it is, without a copy.
  *
- * @param expected how many bytes will probably come, or 0.
- * @param most how many bytes are ever added.
+ * @param expected the probable number of bytes, or 0.
+ * @param most the largest number of bytes that are ever added.
  * @param ensure receives each new capacity before it is allocated, and may throw to refuse it.
  */
 export function createGrowingBuffer(

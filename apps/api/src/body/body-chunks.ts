@@ -1,4 +1,5 @@
-// Yields a body's chunks as they arrive, inflated: each member of gzip and frame of zstd, and nothing after the last.
+// Yields a body's chunks as they arrive, inflated. A body may have several gzip members or zstd frames; other bytes
+// after them are refused.
 import { finished, type Readable, type Transform } from 'node:stream'
 import {
   constants,
@@ -23,7 +24,7 @@ const ZSTD_WINDOW_LOG = 23
 /** The low four bits of a zlib stream's first byte are 8 (RFC 1950). Some clients send a raw stream instead. */
 const isZlib = (first: number) => (first & 0x0f) === 8
 
-/** Creates the stream that inflates a body, or the rest of it, by its first bytes. */
+/** Creates an inflater. The first bytes of `deflate` decide between a zlib stream and a raw one. */
 function createInflater(coding: CompressedCoding, first: Buffer): Inflater {
   if (coding === 'gzip') return createGunzip()
   if (coding === 'br') return createBrotliDecompress()
@@ -40,9 +41,9 @@ export interface ChunkBounds {
 }
 
 /**
- * Yields a body's chunks, inflated. Then the body is still open, without listeners, so that the rest can be drained.
+ * Yields a body's chunks, inflated. Leaves the body open and without listeners, so that the caller can drain the rest.
  *
- * @throws {ProblemError} 413 beyond the bound; 400 if it does not inflate or bytes follow its end; the reason of
+ * @throws {ProblemError} 413 beyond the bound; 400 if the body does not inflate or bytes follow its end; the reason of
  *   `stop`.
  * @throws {CallerGoneError}
  */
@@ -69,7 +70,7 @@ async function* bounded(
   }
 }
 
-/** Each frame of zstd costs a stream of its own, about a millisecond. An import of 100 MiB in frames of 105 KB fits. */
+/** Each zstd frame costs a stream of its own, about 1 ms. The bound admits an import of 100 MiB in frames of 105 KB. */
 const MAX_MEMBERS = 1_000
 
 async function* inflate(chunks: AsyncGenerator<Buffer>, coding: CompressedCoding): AsyncGenerator<Buffer> {
@@ -91,8 +92,8 @@ async function nextOf(chunks: AsyncGenerator<Buffer>): Promise<Buffer | undefine
 }
 
 /**
- * Inflates until the end of one member, or of all if the coding's own stream goes on by itself. Returns the bytes after
- * the end of the member in the last chunk.
+ * Inflates one member, or all of them if Node's stream for this coding continues with the next member by itself.
+ * Returns the bytes of the last chunk that follow the member.
  */
 async function* inflateMember(
   first: Buffer,
@@ -139,7 +140,7 @@ function notDecodable(coding: CompressedCoding): ProblemError {
   return bodyUnreadable('not_decodable', `The body is not valid ${coding}, or bytes follow its end.`)
 }
 
-/** Yields the chunks as they are sent. A loop over the body would destroy the connection when its reader throws. */
+/** Yields the chunks as sent. A `for await` over the body would destroy the connection if its consumer throws. */
 async function* sentChunks(body: Readable, stop: AbortSignal): AsyncGenerator<Buffer> {
   let onChange = () => {}
   let end: { error?: unknown } | undefined

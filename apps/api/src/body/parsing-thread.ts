@@ -6,12 +6,12 @@ import { createTextParser, type Limits, type ParsedArray, type ParsedText, type 
 type ThreadOptions = Parameters<TextParser['thread']>[1]
 type ArrayOptions = Parameters<TextParser['array']>[1]
 
-/** A request to the parsing thread. `maxItems` is of an array. */
+/** A request to the parsing thread. Only the options of an array have `maxItems`. */
 type ParseCall = { text: Uint8Array; options: ThreadOptions | ArrayOptions }
 
 /**
- * The memory of the parsing thread, at least, and for each byte of the largest text. V8 ends the whole process if
- * `JSON.parse` exceeds this memory. The costliest texts, of empty objects in arrays, need 29 bytes for each byte.
+ * The parsing thread's memory: at least LEAST_THREAD_MIB, and THREAD_BYTES_PER_BYTE for each byte of the largest text.
+ * V8 ends the whole process if `JSON.parse` exceeds it. Texts of empty objects in arrays need most: 29 bytes per byte.
  */
 const LEAST_THREAD_MIB = 512
 const THREAD_BYTES_PER_BYTE = 64
@@ -51,12 +51,12 @@ export function createParsingThread(limits: Limits) {
   }
 }
 
-/** Memory that only this text uses is moved without a copy. */
+/** Moves the memory of a text without a copy, unless the text fills less than half of it: others may use the rest. */
 function transferable({ buffer, byteLength }: Uint8Array): ArrayBuffer[] {
   return buffer instanceof ArrayBuffer && buffer.byteLength <= 2 * byteLength ? [buffer] : []
 }
 
-/** Marks the worker data of this thread: other threads may load this file too. */
+/** The key in `workerData` that tells this file that it runs as the parsing thread: other threads may load it too. */
 const OF_THREAD = 'limitsOfParsingThread'
 
 const limitsOfThread: Limits | undefined = workerData?.[OF_THREAD]

@@ -23,9 +23,9 @@ export interface BodyDeps {
 const ONE_READ_BYTES = 64 * 1024
 
 /**
- * Reads a whole body, inflated. Its memory stays reserved until the response closes, as the parsed body lives as long.
+ * Reads a whole body, inflated. Its memory stays reserved until the response closes: the parsed body lives until then.
  *
- * @param coding by default that of a body in JSON.
+ * @param coding by default, read from the headers, which must announce JSON.
  * @param withinMs the time within which the body must arrive.
  * @throws {ProblemError} 415 if the body is not in JSON; 503 without memory for the body, or when the grace time is
  *   over; 413 beyond `bodyBytes`, as sent or inflated; 400 if the body does not inflate; 408 if it is too slow.
@@ -40,7 +40,7 @@ export async function readBody(
   const { request } = context
   const announced = checkContentLength(request, bodyBytes, 'bodyBytes')
   const mayBeThere = coding === 'identity' && announced <= ONE_READ_BYTES && request.headers.expect === undefined
-  // Node reports a head before it parses the rest of what it has read.
+  // Node emits the request before it parses the rest of the same read, so a small body may be there one turn later.
   if (mayBeThere && !request.complete) await setImmediate()
   if (!mayBeThere || !request.complete || request.destroyed || context.signal.aborted)
     return readArriving(context, { coding, announced, bytes: bodyBytes }, bodyMemory, withinMs)
@@ -55,7 +55,7 @@ function codingOfJson(request: IncomingMessage): Coding {
   return type === JSON_TYPE && coding === undefined ? 'identity' : checkContentType(request, [JSON_TYPE]).coding
 }
 
-/** Returns a body that arrived with its head. Waits for its end: without it, the connection would count as unread. */
+/** Returns a body that arrived with its head. Waits for 'close': before it, `isUnread` would close the connection. */
 function takeWhole(request: IncomingMessage): Promise<Buffer> {
   const body: Buffer = request.read() ?? Buffer.alloc(0)
   return new Promise((resolve, reject) => {
@@ -86,7 +86,7 @@ export function createBudget({ maxBytes, tenantShare }: { maxBytes: number; tena
   const fits = (taken: number, bytes: number, bound: number) => taken === 0 || taken + bytes <= bound
   const budget = {
     taken: () => inAll,
-    /** Returns false if all bytes, or those of this tenant, would exceed their bound. The first may be any number. */
+    /** Returns false if the total or the tenant's bytes would exceed their bound. From 0, any number is accepted. */
     take(tenant: string, bytes: number): boolean {
       const own = ofTenants.get(tenant) ?? 0
       if (!fits(inAll, bytes, maxBytes) || !fits(own, bytes, maxBytes * tenantShare)) return false
@@ -101,9 +101,9 @@ export function createBudget({ maxBytes, tenantShare }: { maxBytes: number; tena
       else ofTenants.delete(tenant)
     },
     /**
-     * Takes bytes for a request until its response closes. They can be raised to a larger number.
+     * Takes bytes for a request until its response closes. `raise` enlarges their number.
      *
-     * @throws {ProblemError} 503, as `raise` does, if all bytes, or those of the tenant, would exceed their bound.
+     * @throws {ProblemError} 503, as `raise` does, if the total or the tenant's bytes would exceed their bound.
      */
     reserve({ tenant, response }: Holder, bytes: number) {
       let reserved = 0

@@ -22,7 +22,7 @@ export function getProblemsPage(): Handler {
   return () => pageAnswer(import.meta.resolve('./page/problems.html'), PAGE_POLICY)
 }
 
-/** People try `/` and `/docs/` first. @param target relative to the path, so that it works behind a proxy that adds a prefix. */
+/** People try `/` and `/docs/` first. @param target relative, so that it works behind a proxy that adds a prefix. */
 export function leadTo(target: string): Handler {
   const headers = { 'content-type': 'text/plain; charset=utf-8', location: target }
   return async () => ({ status: 302, bytes: Buffer.from(`See ${target}\n`), headers })
@@ -30,10 +30,10 @@ export function leadTo(target: string): Handler {
 
 const kinds: [code: string, kind: ProblemKind][] = Object.entries(PROBLEMS)
 
-/** The names in braces of a page. */
+/** Placeholders in a page: `{name}`. */
 const PLACES = /\{([\w.-]+)\}/g
 
-/** What stands for these names, besides the paths of assets. */
+/** The values of these placeholders, besides the paths of assets. */
 const PARTS: Record<string, string> = {
   list: kinds.map(([code, { status }]) => `<li><a href="#${code}"><code>${code}</code></a> ${status}</li>`).join('\n'),
   sections: kinds.map(([code, kind]) => problemSection(code, kind)).join('\n'),
@@ -75,8 +75,8 @@ const JS = 'text/javascript; charset=utf-8'
 const CSS = 'text/css; charset=utf-8'
 
 /**
- * The files of the pages under `/docs/assets` by their names in the path, a closed list. What serves them must not be
- * loaded with their description.
+ * The files of the pages under `/docs/assets`, by their names in the path, a closed list. `find` resolves them late:
+ * describing the routes must not need the packages that contain the files.
  */
 export const ASSETS: ReadonlyMap<string, { find: () => string; mediaType: string }> = new Map([
   ['swagger-ui-bundle.js', { find: () => import.meta.resolve('swagger-ui-dist/swagger-ui-bundle.js'), mediaType: JS }],
@@ -95,11 +95,11 @@ interface ReadFile {
 
 const files = new Map<string, Promise<ReadFile>>()
 
-/** Reads a file, once. About 2.5 MB for all of them. */
+/** Reads each file once. All files together take about 2.5 MB. */
 function readOnce(url: string): Promise<ReadFile> {
   const reading = files.get(url) ?? read(url)
   files.set(url, reading)
-  // The process may have been out of file descriptors.
+  // Read again after a failure: the process may have been out of file descriptors.
   reading.catch(() => files.delete(url))
   return reading
 }
@@ -110,7 +110,7 @@ async function read(url: string): Promise<ReadFile> {
   return { bytes, gzipped: await promisify(gzip)(bytes), version }
 }
 
-/** A larger answer to a caller without a key closes its connection, and counts until that is closed. */
+/** A larger answer to a caller without a key closes its connection, and counts in `openSpace` until then. */
 const LARGE_BYTES = 64 * 1024
 
 function contentAnswer(
@@ -122,7 +122,7 @@ function contentAnswer(
   const isGzipped = /\bgzip\b/.test(String(request.headers['accept-encoding']))
   const content = isGzipped ? gzipped : bytes
   const isLarge = content.length > LARGE_BYTES
-  // The caller may leave it unread in the buffers of the system, when the response has long ended.
+  // Reserved until the socket closes: after the response has ended, unread bytes may stay in the system's buffers.
   if (isLarge) openSpace.reserve({ tenant: '', response: request.socket }, content.length)
   const coding = { vary: 'accept-encoding', ...(isGzipped && { 'content-encoding': 'gzip' }) }
   return { status: 200, bytes: content, headers: { ...headers, ...coding, ...(isLarge && { connection: 'close' }) } }

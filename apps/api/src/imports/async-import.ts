@@ -9,7 +9,7 @@ import { enqueuePatiently, type ImportRun } from './store-groups.ts'
 
 type AsyncRun = ImportRun & { deps: Pick<ApiDeps, 'imports'>; context: Pick<RequestContext, 'log' | 'startedAt'> }
 
-/** The bounds of an import's progress in Redis: the problems, in bytes, and the faults of one item. */
+/** The bounds of what Redis keeps of an import's problems: their bytes in total, and the faults of one item. */
 const PROBLEM_BYTES_KEPT = 1024 * 1024
 const FAULTS_KEPT = 5
 

@@ -1,4 +1,4 @@
-// Reads the items of an import, and groups them in the order of the input: the threads of a group are one job.
+// Reads the items of an import, and groups them in the order of the input: the threads of a group become one job.
 import { EMPTY_IMPORT, type ParsedText, type Thread, type Warning } from '@sluice/contract'
 import { createGrowingBuffer } from '../body/arriving-body.ts'
 import type { BodyParser } from '../body/read-body.ts'
@@ -7,7 +7,7 @@ import type { RequestContext } from '../request/request-context.ts'
 
 interface ItemNumber {
   index: number
-  /** In an import in NDJSON, from 1. */
+  /** The number of the item's line, from 1. Only in an import in NDJSON. */
   line?: number
 }
 
@@ -35,10 +35,10 @@ export interface ImportGroup {
 export type ImportGroups = AsyncIterable<ImportGroup> | Iterable<ImportGroup>
 
 interface LineReader {
-  /** Counts the bytes of refused lines. */
+  /** Its `refusedBytes` counts the bytes of refused lines. */
   context: Pick<RequestContext, 'requestId' | 'prefer' | 'refusedBytes'>
   parser: Pick<BodyParser, 'thread'>
-  /** The bound of one line, in bytes. A line that is too long is skipped. */
+  /** The bound of one line, in bytes. A longer line becomes a refused item. */
   lineBytes: number
   /** Receives the memory of a long line before it is allocated, and may throw to refuse it. */
   ensure(bytes: number): void
@@ -52,8 +52,8 @@ const NEWLINE = 0x0a
 const isBlank = (byte: number) => byte === 0x20 || (byte >= 0x09 && byte <= 0x0d)
 
 /**
- * Groups the lines of an import as they arrive. Keeps at most a chunk and one line in memory. Skips white space before a
- * line, and lines of white space, of any length.
+ * Groups the lines of an import as they arrive. Keeps at most a chunk and one line in memory. Skips white space before
+ * a line, and lines of white space, of any length.
  *
  * @throws the error of `chunks`, after a group of the items before it.
  */
@@ -73,7 +73,7 @@ export async function* groupLines(
     else pieces.add(piece)
   }
 
-  /** Parses a line. Its faults are its own problem, and harm no other item. */
+  /** Parses a line. A faulty line becomes a refused item, and the import goes on. */
   async function endLine(): Promise<void> {
     const { requestId, prefer } = context
     const item =

@@ -1,4 +1,4 @@
-// POST /sources:batch: accepts many threads, each for itself, and answers with the result of each.
+// POST /sources:batch: accepts many threads, each on its own, and answers with the result of each.
 import { NDJSON } from '@sluice/contract'
 import type { ApiDeps } from '../api-deps.ts'
 import { bodyChunks } from '../body/body-chunks.ts'
@@ -21,7 +21,7 @@ interface PostedImport extends ImportRun {
 
 /**
  * The stages of an import: body → lines → groups of items (`group-items.ts`) → results (`store-groups.ts`) → answer.
- * Each stage reads the one before it when it has room.
+ * Each stage pulls from the stage before when it has room.
  */
 export function postImport(deps: PostedImport['deps']): Handler {
   return async (context) => {
@@ -115,8 +115,8 @@ async function streamResults(groups: ImportGroups, run: PostedImport): Promise<t
 }
 
 /**
- * Adds one last item for the rest of a body that can't be read to its end. The rest is drained at once: a caller that
- * sends everything first reads nothing before.
+ * Adds one last item for the rest of a body that can't be read to its end. Drains the rest at once, because some
+ * callers read nothing until they have sent everything.
  */
 async function* endWithProblem(
   groups: ImportGroups,

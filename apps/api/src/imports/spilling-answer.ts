@@ -10,14 +10,14 @@ import type { RequestContext } from '../request/request-context.ts'
 
 const PIECE_BYTES = 256 * 1024
 
-// The bound of the unread part, in bytes: a constant, and a share of the bytes that the request sent. Two bytes of a
-// faulty item cause some 340 bytes of problem.
+// The bound of unread bytes: a constant, plus UNREAD_PER_BYTE for each byte that the caller sent. An item of 2 bytes
+// (`1,`) is answered by about 340 bytes, so a constant alone would cut callers that send many faulty items.
 const UNREAD_BYTES = 64 * 1024 * 1024
 const UNREAD_PER_BYTE = 16
 
 /**
- * Writes to a response while its reader keeps up, and else to a file, which is read as the reader goes on. The server
- * cuts a reader that reads nothing for too long, as on every route.
+ * Writes to a response while its reader keeps up. Otherwise writes to a file, and copies it to the response as the
+ * reader goes on. The server cuts a reader that reads nothing for too long, as on every route.
  *
  * @param space bounds the files of all answers.
  */
@@ -86,7 +86,7 @@ export function createSpillingAnswer(
       }
     },
 
-    /** Resolves when the reader has the whole answer, or is gone. */
+    /** Resolves when the file is copied to the response, or the reader is gone. Closes the file. */
     async end(): Promise<void> {
       while (pumping !== undefined) await pumping
       const opened = file
@@ -97,7 +97,7 @@ export function createSpillingAnswer(
   }
 }
 
-/** Resolves when the reader has read what was written, or is gone. */
+/** Resolves when the response has room for more, or the reader is gone. */
 async function roomFor(response: ServerResponse): Promise<void> {
   if (response.destroyed || !response.writableNeedDrain) return
   const ended = new AbortController()
@@ -106,7 +106,7 @@ async function roomFor(response: ServerResponse): Promise<void> {
   ended.abort()
 }
 
-/** Opens a file that no other user can read. It has no name any more, so it is gone when its process ends. */
+/** Opens a file that no other user can read. Removes its name at once, so that the file ends with the process. */
 async function openUnnamedFile(): Promise<FileHandle> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-import-'))
   const file = await open(join(folder, 'unread'), 'ax+', 0o600)

@@ -1,4 +1,4 @@
-// Stores the groups of an import beside each other, and yields their results in the order of the input.
+// Stores several groups of an import at the same time, and yields their results in the order of the input.
 import { Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { ImportSummary, StoredItem, Thread } from '@sluice/contract'
@@ -20,9 +20,9 @@ export interface ImportRun {
   jobs: number
   /** The size of their threads, and the approximate size of all results that were not yielded. */
   bytes: number
-  /** The time at which a job was enqueued or its result arrived, in milliseconds since the epoch. */
+  /** When a job was last enqueued or a result last arrived, in milliseconds since the epoch. */
   movedAt: number
-  /** Resolves when the last job was enqueued or refused. */
+  /** Resolves when the newest job was enqueued or refused. */
   enqueued: Promise<unknown>
   /** Counts the items whose results are known. */
   summary: ImportSummary
@@ -34,7 +34,8 @@ export function newRun() {
   return { jobs: 0, bytes: 0, movedAt: Date.now(), enqueued: Promise.resolve(), summary }
 }
 
-// Bounds of the input that is read before its results are yielded. A caller that reads no results stops no input.
+// Bounds of the input that is read before its results are yielded. A caller that reads no results does not stop the
+// input: its answer goes to a file.
 const MAX_JOBS = 8
 const MAX_BYTES = 3 * 1024 * 1024
 const MAX_GROUPS = 1_000
@@ -117,7 +118,7 @@ async function storeThreads(threads: Thread[], run: ImportRun): Promise<(Receipt
     if (result === undefined) await enqueuing
     wait.accepted()
     result ??= await wait.result
-    // The deadline is for an import that makes no progress.
+    // Gives up only if no job of the import was enqueued or done for `waitMs`.
     while (result === undefined && !signal.aborted && Date.now() - run.movedAt < waitMs)
       result = await waitFor(jobId, waitMs, signal, { lookUpAtOnce: true }).result
     if (result === undefined) {

@@ -22,7 +22,7 @@ const GONE = new CallerGoneError('the caller hung up')
  * and with the problem `stopping` when the grace time is over.
  */
 export function createRequestSignals(graceOver: AbortSignal): (response: ServerResponse) => AbortSignal {
-  // A signal walks the list of its listeners for each new one, so the open requests have a set of their own.
+  // Adding a listener to a signal walks over all its listeners, so one listener serves the set of open requests.
   const open = new Set<AbortController>()
   graceOver.addEventListener('abort', () => {
     for (const controller of open) controller.abort(new ProblemError('stopping'))
@@ -53,7 +53,7 @@ export function openContext({ graceOver }: MiddlewareDeps): Middleware {
       response,
       path: redactKeys(request.url?.split('?', 1)[0] ?? ''),
       route: 'none',
-      // Made when a handler asks: a flood of refused requests must not make garbage of controllers.
+      // Created at its first use: a flood of refused requests must not create a controller each.
       get signal() {
         signal ??= signalOf(response)
         return signal
@@ -69,7 +69,7 @@ export function openContext({ graceOver }: MiddlewareDeps): Middleware {
   }
 }
 
-/** Refuses some heads. Node keeps the first Host and drops the others, where a proxy before us may have read another one. */
+/** Refuses invalid heads. Counts Host headers, because Node keeps only the first and a proxy may have used another. */
 function checkHead(request: IncomingMessage): void {
   const isHost = (name: string, at: number) => at % 2 === 0 && name.length === 4 && name.toLowerCase() === 'host'
   const problem = headInvalid(request, request.rawHeaders.filter(isHost).length)
@@ -117,7 +117,7 @@ export function opens(role: KeyRole | undefined, access: Access, method: string)
   return role === access
 }
 
-/** Answers a request by its handler. @param enqueues the handler adds to the queue. */
+/** Answers a request by its handler. @param enqueues whether the handler adds to the queue. */
 export function answer(deps: MiddlewareDeps, handler: Handler, enqueues: boolean): Middleware {
   return async (request, { locals: { context } }) => {
     if (enqueues) admit(deps, context)
@@ -126,9 +126,8 @@ export function answer(deps: MiddlewareDeps, handler: Handler, enqueues: boolean
 }
 
 /**
- * Refuses a POST before its body is read: if the key's quota or the queue's bounds are used up by a copy that is at
- * most 250 ms old, if Redis does not answer, or while the event loop lags, as each request makes all others wait
- * longer.
+ * Refuses a POST before its body is read: if, by a copy that is at most 250 ms old, the key's quota or a bound of the
+ * queue is used up; if Redis does not answer; or while the event loop lags, because each request delays all others.
  */
 function admit({ enqueuer, loopDelay, limits }: MiddlewareDeps, context: RequestContext): void {
   if (loopDelay.p99Ms > limits.maxLoopDelayMs) throw overloaded()
@@ -137,7 +136,7 @@ function admit({ enqueuer, loopDelay, limits }: MiddlewareDeps, context: Request
   enqueuer.admit({ tenant, ...(quota !== undefined && { quota }) }, lane)
 }
 
-/** A request without a key writes a log line too, and must not fill the disk by its path. */
+/** The most characters of a path in the log: a caller without a key must not fill the disk. */
 const SHOWN_PATH = 200
 
 /** Sends the answer of a request, counts it, and writes its one log line. */
@@ -146,7 +145,7 @@ export function finish(deps: MiddlewareDeps, context: RequestContext, result: En
   const { requestId, path, route, tenant, quota, request, refusedBytes, span } = context
   const { method = '' } = request
   const status = send(deps, context, result)
-  // A refused text costs as much to read and to parse as one that is accepted.
+  // A refused text is charged, because reading and parsing it costs as much as an accepted one.
   if (refusedBytes > 0 && quota !== undefined && (status === 'gone' || status < 500))
     enqueuer.charge({ tenant, quota }, Math.ceil(refusedBytes / 1024))
   const durationMs = Math.round((performance.now() - context.startedAt) * 10) / 10
@@ -159,7 +158,7 @@ export function finish(deps: MiddlewareDeps, context: RequestContext, result: En
   log[Number(status) >= 500 ? 'warn' : 'info'](fields, 'request.answered')
 }
 
-/** Sends an answer. */
+/** Sends an answer. Returns its status, or `gone` if the caller can't get it. */
 function send(deps: MiddlewareDeps, context: RequestContext, result: Ending): number | 'gone' {
   const { request, response } = context
   if (result === STREAMED) return response.statusCode
@@ -195,8 +194,8 @@ export function writeHead(
 
 /**
  * The headers of draft-ietf-httpapi-ratelimit-headers-11, on the answers to POSTs that were accepted or refused for
- * their quota. A bucket that is refilled has no window; as its window counts the time in which it is refilled. Quotes
- * are no registered unit of the draft, so the unit has a parameter with a prefix.
+ * their quota. The draft wants a window. A token bucket has none, so `w` is the time to refill an empty one. Quotes are
+ * no registered unit of the draft, so the unit has a parameter with a prefix.
  */
 function quotaHeaders(
   { quotaLeft }: Pick<ApiDeps['enqueuer'], 'quotaLeft'>,

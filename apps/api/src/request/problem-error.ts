@@ -18,7 +18,7 @@ type Headers = Readonly<Record<string, string>>
 
 const after = (seconds: number): Headers => ({ 'retry-after': String(seconds) })
 
-/** The headers of problems that have the same ones each time. */
+/** The headers of problems whose headers never vary. */
 const HEADERS: Partial<Record<ProblemCode, Headers>> = {
   expectation_unknown: { connection: 'close' },
   transfer_coding_unsupported: { connection: 'close' },
@@ -31,7 +31,7 @@ const HEADERS: Partial<Record<ProblemCode, Headers>> = {
   stopping: after(1),
 }
 
-/** A request ends with this problem. Its `detail` is that of its kind unless `members` has one. */
+/** The problem that a request is answered with. `members.detail` replaces the detail of its kind. */
 export class ProblemError extends Error {
   readonly code: ProblemCode
   readonly members: Omit<ProblemMembers, 'instance' | 'requestId'>
@@ -46,7 +46,7 @@ export class ProblemError extends Error {
   }
 }
 
-/** The caller hung up, or does not read its answer: nobody reads an answer any more. */
+/** The caller hung up, or does not read its answer, so it gets no problem. */
 export class CallerGoneError extends Error {}
 
 /** The problem that an error means to the caller. Undefined if the error is a fault of our own. */
@@ -66,7 +66,7 @@ export function asProblem(error: unknown): ProblemError | undefined {
   return undefined
 }
 
-/** Redis answers it while it can't write to its disk, and names the cause, such as `No space left on device`. */
+/** The error of a Redis that can't write to its disk. It names the cause, such as `No space left on device`. */
 const CANNOT_PERSIST = /^MISCONF (.*?)(?: script: .*)?$/
 
 function refusedWrites({ cause }: QueueUnavailableError): ProblemError['members'] {
@@ -83,10 +83,10 @@ export function problemBody({ code, members }: ProblemError, instance: string | 
 const HOST = /^(?:[\w.~!$&'()*+,;=%-]*|\[[\da-f:.v]+\])(?::\d*)?$/i
 
 /**
- * The problem of a head that HTTP does not allow, that has a coding of transfer besides chunks (RFC 9112, section 6.1),
- * or that expects what we do not know (RFC 9110, section 10.1.1).
+ * The problem of a head that HTTP does not allow, that has a transfer coding other than `chunked` (RFC 9112, section
+ * 6.1), or that expects anything but `100-continue` (RFC 9110, section 10.1.1).
  *
- * @param hosts how many headers Host it has.
+ * @param hosts the number of its Host headers.
  */
 export function headInvalid({ headers, httpVersion }: IncomingMessage, hosts: number): ProblemError | undefined {
   if (httpVersion !== '1.1' && httpVersion !== '1.0')
@@ -113,7 +113,7 @@ export function keyRefused(
     const fault = key === '' ? 'The header x-api-key is empty.' : 'The key in x-api-key is not valid.'
     return new ProblemError('api_key_invalid', { detail: fault })
   }
-  // Many APIs expect a bearer token. The key itself is never repeated.
+  // Many APIs expect a bearer token, so callers may send the key there. The answer never repeats the key.
   const where = /\bslc_/.test(authorization) ? ' Send the key in x-api-key, not in Authorization.' : ''
   return new ProblemError('api_key_invalid', { detail: `The header x-api-key is missing.${where}` })
 }
@@ -189,7 +189,7 @@ function rateLimited({ quota, retryAfter }: RateLimitedError): ProblemError {
   return new ProblemError('rate_limited', members, after(retryAfter))
 }
 
-/** The job goes on, or nobody knows whether it was accepted. Its caller can look it up. */
+/** The job goes on, or nobody knows whether it was accepted. The caller can look up the job. */
 export function jobUndecided(code: 'job_pending' | 'acceptance_unknown', jobId: string): ProblemError {
   return new ProblemError(code, { jobId }, { location: `/jobs/${jobId}` })
 }

@@ -1,4 +1,4 @@
-// A body that is not there yet, or not read, when its request is handled or answered: asks for it, or drains it.
+// Asks for a body that the caller has not sent yet, and drains a body that the handler has not read.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { finished } from 'node:stream/promises'
 import type { RequestContext } from './request-context.ts'

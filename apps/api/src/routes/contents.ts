@@ -95,7 +95,7 @@ export const FOUND_SOURCES = json(contract.LookupAnswerSchema, { sources: [read]
 const done = { id: EXAMPLE_ID, state: 'completed', changedAt: MOMENT, attempts: 1, result: stored }
 export const JOB = json(contract.JobAnswerSchema, done)
 
-/** What a problem looks like. */
+/** An example of a problem. */
 export function problemExample(code: contract.ProblemCode) {
   const hasJob = code === 'job_failed' || code === 'job_pending' || code === 'acceptance_unknown'
   const faults = [{ pointer: '', code: 'not_json' as const, message: contract.PROBLEMS[code].title }]
@@ -207,7 +207,7 @@ export const FOUND = lines(
   'A hit, how much was searched, and the end',
 )
 
-/** Checked with a message of its own. */
+/** Only in the document: `parseOperationRequest` checks this itself, for a better message. */
 const ONE_FIELD = { minProperties: 1, maxProperties: 1 }
 const filter = { tenant: 'acme', reason: 'validation' }
 export const OPERATION_REQUEST = json(

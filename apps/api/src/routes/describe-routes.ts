@@ -16,7 +16,7 @@ interface DescribedAnswer {
   content: Content
 }
 
-/** The problems that any request can meet before its route is known to it, by the access of the route. */
+/** The problems that a request to any route can meet. */
 const ANY: readonly ProblemCode[] = [
   'body_unreadable',
   'idempotency_key_invalid',
@@ -28,10 +28,11 @@ const ANY: readonly ProblemCode[] = [
   'overloaded',
 ]
 const KEYED: readonly ProblemCode[] = ['api_key_invalid', 'keys_unavailable', ...ANY]
+/** The problems of any route, by its access. */
 const ACCESS_PROBLEMS = {
   open: ANY,
   importer: ['importer_only', ...KEYED],
-  // All that operators look up is in Redis.
+  // All routes of operators need Redis.
   operator: ['operator_only', ...KEYED, 'queue_unavailable'],
 } as const satisfies Record<Route['access'], readonly ProblemCode[]>
 
@@ -165,8 +166,8 @@ function headerRefs(names: readonly HeaderName[]): Record<string, object> {
 }
 
 /**
- * Copies a part of the document, and names the size of its numbers. The schemas that have a title move into `schemas`, so
- * that each stands there once and has a name. Schemas of one title must be the same, as those of requests and answers are.
+ * Copies a part of the document, and gives numbers the format `double`. Moves each schema with a title into `schemas`,
+ * where its title becomes its name. Schemas with the same title must be equal, as those of requests and answers are.
  */
 function withNamedSchemas(value: unknown, schemas: Record<string, object>): unknown {
   if (Array.isArray(value)) return value.map((element) => withNamedSchemas(element, schemas))
@@ -174,12 +175,12 @@ function withNamedSchemas(value: unknown, schemas: Record<string, object>): unkn
   const copy: Record<string, unknown> = {}
   for (const [name, part] of Object.entries(value))
     copy[name] = EXAMPLES.has(name) ? part : withNamedSchemas(part, schemas)
-  // Generated clients in Go would read numbers as floats of 32 bits.
+  // Without a format, generated clients in Go would read numbers as floats of 32 bits.
   if (copy.type === 'number' || (Array.isArray(copy.type) && copy.type.includes('number'))) copy.format = 'double'
   if (typeof copy.title !== 'string' || typeof copy.type !== 'string') return copy
   schemas[copy.title] = copy
   return { $ref: `#/components/schemas/${copy.title}` }
 }
 
-/** What stands in examples is data: a source has a title too. */
+/** The values of these names are data, no schemas: an example of a source has a title too. */
 const EXAMPLES = new Set(['example', 'examples', 'const', 'enum'])

@@ -11,8 +11,8 @@ export interface Route {
   /** As OpenAPI writes it: `/jobs/{id}`. */
   path: string
   /**
-   * Open routes need no key, the others one of this role; a viewer may read what operators read. Routes of one path have
-   * the same access.
+   * Open routes need no key, other routes need a key of this role. A viewer may read what operators read. Routes of one
+   * path have the same access.
    */
   access: Access
   handler: (deps: ApiDeps) => Handler
@@ -20,19 +20,19 @@ export interface Route {
   id: string
   summary: string
   description?: string
-  /** Requests with an Idempotency-Key are refused where it is no parameter, as a caller that sends it relies on it. */
+  /** A route without the parameter Idempotency-Key refuses requests that have one: their callers would rely on it. */
   parameters?: readonly Parameter[]
   body?: Content
-  /** A POST that adds nothing to the queue, and so is not bound by it. */
+  /** A POST that adds nothing to the queue, so the queue's bounds do not apply. */
   onlyReads?: true
   /** The answers that are no problems, by status. */
   answers: Readonly<Record<number, readonly [description: string, content: Content, headers?: readonly HeaderName[]]>>
   problems?: readonly ProblemCode[]
-  /** Further headers of any of its problems. */
+  /** Headers that any of these problems may have besides its usual ones. */
   problemHeaders?: readonly HeaderName[]
 }
 
-/** Whether a route adds to the queue. Operators must be able to handle failed jobs while nothing is accepted. */
+/** Whether a route adds to the queue. Routes of operators do not: they must work while the queue accepts nothing. */
 export function enqueues({ method, access, onlyReads }: Pick<Route, 'method' | 'access' | 'onlyReads'>): boolean {
   return method === 'post' && access === 'importer' && !onlyReads
 }
@@ -47,7 +47,7 @@ export interface MediaType {
   examples: Readonly<Record<string, { summary: string; value: unknown } | { $ref: string }>>
 }
 
-/** A parameter of a path, a query or a head. The example is in the schema: forms fill in that of a parameter. */
+/** A parameter of a path, query or head. Its example is in `schema`: an example beside it would fill forms. */
 export interface Parameter {
   name: string
   in: 'path' | 'query' | 'header'
@@ -77,7 +77,7 @@ export function idOf(
   return { name: 'id', in: 'path', required: true, description: `The id of ${what}.`, schema }
 }
 
-/** The parameters of a query, of the schema that checks it. The examples are valid together. */
+/** The parameters of a query, from the schema that checks it. The examples are valid together. */
 export function queryParameters(
   {
     properties,
@@ -120,7 +120,7 @@ export const PREFER_WAIT = header('Prefer', '`wait=N` waits at most N seconds fo
   'wait=5',
 ])
 
-/** A header of answers. `always`: every answer that names it has it. */
+/** A header of answers. `always`: each answer whose description lists the header has it. */
 const optional = (description: string, example: string, more: object = {}) => ({
   description,
   schema: { type: 'string', ...more, examples: [example] },

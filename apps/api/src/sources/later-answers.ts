@@ -8,7 +8,7 @@ import type { Answer, RequestContext } from '../request/request-context.ts'
 /** A thread as its caller posted it. */
 export type Posted = Extract<ParsedText, { ok: true }>
 
-/** 202 with the job's id. @throws {ProblemError} 504 for a caller that waits without a bound of its own. */
+/** 202 with the job's id. @throws {ProblemError} 504 if the caller waits and its request names no `wait`. */
 export function unfinishedAnswer({ prefer }: RequestContext, { thread, warnings }: Posted, jobId: string): Answer {
   if (prefer.waits && prefer.wait === undefined) throw jobUndecided('job_pending', jobId)
   const applied = [
@@ -24,8 +24,8 @@ export function unfinishedAnswer({ prefer }: RequestContext, { thread, warnings 
 export const STRICT = 'handling=strict'
 
 /**
- * An Idempotency-Key (draft-ietf-httpapi-idempotency-key-header-07): a string of RFC 8941, section 3.3.3, or its content alone,
- * as most clients send a bare UUID. A header that is sent twice arrives joined by a comma.
+ * An Idempotency-Key (draft-ietf-httpapi-idempotency-key-header-07): a string of RFC 8941, section 3.3.3, or its
+ * content alone, because most clients send a bare UUID. A header that was sent twice has a comma, and does not match.
  */
 export const KEY_FORM = /^(?:"((?:[ !#-[\]-~]|\\["\\]){1,255})"|([!#-+\--:<-[\]-~]{1,255}))$/
 
@@ -40,8 +40,8 @@ export function claimOf(tenant: string, header: string | string[]): { claim: str
 }
 
 /**
- * Waits for the job of an earlier request with the same key. The result of a job that is done comes from its claim,
- * which stays longer than other results. Resolves with undefined if the job is not done in time, or if `signal` aborts.
+ * Waits for the job of an earlier request with the same key. The claim of a job that is done has its result, and
+ * outlives other results. Resolves with undefined if the job is not done in time, or if `signal` aborts.
  */
 export async function joinJob(
   { findClaimed, replyListener }: Pick<ApiDeps, 'findClaimed' | 'replyListener'>,

@@ -11,14 +11,14 @@ import { threadAnswer } from './post-source.ts'
 
 type ReadDeps = Pick<ApiDeps, 'readSource' | 'readSpace' | 'bodyMemory'>
 
-/** GET /sources/{id}: the id is that of an answer to a POST. */
+/** GET /sources/{id}: the id comes from an answer to a POST. */
 export function getSource(deps: ReadDeps): Handler {
   return async (context, params) => {
     return readAnswer(deps, context, String(params.id), parseQuery(context, parsePageQuery))
   }
 }
 
-/** GET /sources: the source is named as its caller names it in a POST. Without a name, lists the tenant's sources. */
+/** GET /sources: finds a source by `service` and `externalId`. Without `externalId`, lists the tenant's sources. */
 export function getSources(deps: ReadDeps & Pick<ApiDeps, 'listSources' | 'limits'>): Handler {
   const parseSources = createSourcesParser(deps.limits)
   return async (context) => {
@@ -73,7 +73,7 @@ export function lookUpSources(deps: Pick<ApiDeps, 'readSources' | 'readSpace' | 
   }
 }
 
-/** Each read may scan a large source, and occupies a connection to MongoDB. */
+/** Limits concurrent reads: each may scan a large source, and occupies a connection to MongoDB. */
 async function reading<Found>(
   { readSpace }: Pick<ReadDeps, 'readSpace'>,
   { tenant, signal }: RequestContext,

@@ -1,6 +1,6 @@
 // What a check of a server found, and how it reads: faults first, each with the command that fixes it.
 
-/** `FAULT`: to repair. `note`: what can't be asked, or what an operator may want so. */
+/** `FAULT`: must be repaired. `note`: could not be asked, or may be what the operator wants. */
 export interface Check {
   state: 'FAULT' | 'note' | 'ok'
   text: string
@@ -23,14 +23,14 @@ export function checkLines(title: string, checks: readonly Check[]): string[] {
   return [title, ...ordered.flatMap(linesOf)]
 }
 
-/** Returns by how many ms a server's clock, which is read during the round trip, differs from this machine's at least. */
+/** Returns by how many ms, at least, a server's clock is ahead of this machine's (negative: behind). */
 export async function readClock(read: () => Promise<number>): Promise<number> {
   const before = Date.now()
   const at = await read()
   return Math.max(at - Date.now(), 0) + Math.min(at - before, 0)
 }
 
-/** NTP keeps clocks within milliseconds. */
+/** Clocks that differ by this much are a fault: NTP keeps them within milliseconds. */
 const MOST_APART_MS = 1_000
 
 /** Compares clocks, by their hosts. Of three, the one that the other two contradict is wrong. */

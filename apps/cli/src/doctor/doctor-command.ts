@@ -1,4 +1,4 @@
-// The command `sluice doctor`: checks Redis, MongoDB and clocks, that sources agree with their quotes, and repairs them.
+// The command `sluice doctor`: checks Redis, MongoDB, clocks and sources, and repairs sources.
 import { hostname } from 'node:os'
 import { agreedSettings, type Environment, processSettings, readSettings, redisReplicasSetting } from '@sluice/ops'
 import type { QueueKeys, Redis } from '@sluice/queue'
@@ -37,7 +37,7 @@ export interface DoctorDeps {
 // Loaded only if the command runs: Redis's client takes 0.1 s.
 const loadRedisChecks = () => import('./redis-checks.ts')
 
-/** `sluice doctor`: checks servers, and compares each source with its quotes. Safe while all runs. */
+/** `sluice doctor`: checks servers, and compares each source with its quotes. Safe while APIs and workers run. */
 export function doctorCommand(deps: DoctorDeps): Command {
   return new Command('doctor')
     .description(

@@ -25,7 +25,7 @@ const shell = (script: string) => `mongosh "$MONGODB_URL" --eval '${script}'`
 /** Checks MongoDB and reads its clock (ms ahead of this machine). @throws the driver's error if it can't be reached. */
 export async function checkMongodb({ database, probe, ...deps }: MongodbDeps) {
   const checks: Check[] = []
-  /** Adds what the reply shows, or why there is none. */
+  /** Adds the checks of the reply or, if the server refuses the command, a note. */
   async function ask(what: string, of: string, command: Document, checksOf: ChecksOf): Promise<void> {
     try {
       checks.push(...checksOf(await deps.ask(of, command)))
@@ -52,12 +52,12 @@ export async function checkMongodb({ database, probe, ...deps }: MongodbDeps) {
   let hello: Document = {}
   const aheadMs = await readClock(async () => {
     hello = await deps.ask('admin', { hello: 1 })
-    // Most servers say it as a date, and some as a 64-bit number of ms.
+    // Most servers return the time as a date, and some as a 64-bit number of ms.
     return Number(hello.localTime)
   })
   const { msg, setName, hosts = [] } = hello
   let isSharded = msg === 'isdbgrid'
-  // Gateways of engines that shard nothing introduce themselves as a router, too. A router knows at least one shard.
+  // Gateways of engines that shard nothing call themselves a router too. A real router knows at least one shard.
   if (isSharded)
     await ask('the shards', 'config', { find: 'shards', limit: 1 }, ({ cursor }) => {
       isSharded = cursor.firstBatch.length > 0

@@ -1,5 +1,6 @@
-// Checks Redis: whether it keeps what it accepts, its replicas, its layout, the processes that use it, and the load of the
-// queue. `--after-restore` removes from it what would answer for threads that are gone.
+// Checks Redis: whether it keeps what it accepts, its replicas, its layout, the processes that use it, and the load of
+// the queue. `--after-restore` deletes digests, results, idempotency keys and imports, which may refer to threads that
+// the restored MongoDB no longer has.
 import type { SeenProcess } from '@sluice/contract'
 import {
   ALIVE_MS,
@@ -34,14 +35,14 @@ export function pingCommands(redisUrl: string): string {
     .join('; ')
 }
 
-/** Checks Redis and reads its clock (ms ahead of this machine). Corrects the load alone. @param minMemory in bytes. */
+/** Checks Redis and reads its clock (ms ahead of this machine). Corrects the load only. @param minMemory in bytes. */
 export async function checkRedis(redis: Redis, keys: QueueKeys, minMemory: number, confirming: number) {
   const info = await redis.info()
   const { remoteAddress, remotePort } = redis.stream
   const cli = `redis-cli -h ${remoteAddress} -p ${remotePort}`
   const set = (setting: string) => `${cli} config set ${setting}  # and in its redis.conf`
   const numberOf = (name: string) => Number(infoField(info, name) ?? 0)
-  // A managed Redis, and the least rights that Sluice needs, have no CONFIG.
+  // A managed Redis refuses CONFIG, and a user with the least rights that Sluice needs may not send it.
   const ask = async (name: string) => String(await redis.config('GET', name).catch(() => '')).split(',')[1]
   const [fsync, minReplicas] = [await ask('appendfsync'), await ask('min-replicas-to-write')]
   const layout = Number(await redis.get(`${keys.base}layout`))
@@ -78,7 +79,7 @@ export async function checkRedis(redis: Redis, keys: QueueKeys, minMemory: numbe
   return { host: `Redis at ${remoteAddress}:${remotePort}`, checks, aheadMs }
 }
 
-/** Two releases run during an upgrade. Afterwards, this finds a process that was forgotten. */
+/** During an upgrade, two releases run. Afterwards, this finds a process of the old release that was forgotten. */
 function checkVersions(alive: readonly SeenProcess[]): Check {
   if (alive.length === 0) return note('processes: none is alive')
   const newest = alive.toSorted((one, other) => one.startedAt.localeCompare(other.startedAt)).at(-1)?.version
@@ -102,17 +103,17 @@ async function checkLoad(redis: Redis, keys: QueueKeys): Promise<Check> {
       if (outcome !== undefined) return LOAD[outcome]
     }
   } catch (error) {
-    // As of a Redis that has too few replicas to accept writes.
+    // For example, Redis has too few replicas to accept writes.
     return note(`load of the queue: not compared: ${error}`)
   }
 }
 
 /**
- * After MongoDB was restored to an earlier moment: removes digests, idempotency keys, results and imports, and says what it
- * removed. An API or a worker that ran meanwhile could answer by what is still there, and such an answer can't be taken
- * back: so none may be alive.
+ * After MongoDB was restored to an earlier moment: removes digests, idempotency keys, results and imports, and returns
+ * what it removed. No API or worker may run meanwhile: it could answer from what is not removed yet, and such an answer
+ * can't be taken back.
  *
- * @throws {UserError} if one is. Then nothing was removed.
+ * @throws {UserError} if an API or a worker runs. Then removes nothing.
  */
 export async function afterRestore(redis: Redis, keys: QueueKeys, commands: StoreCommands): Promise<string> {
   const alive = (await readAlive(redis, keys)).filter(({ kind }) => kind !== 'dashboard')

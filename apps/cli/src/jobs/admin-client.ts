@@ -38,7 +38,7 @@ export interface AdminDeps {
   print: (line: string) => void
 }
 
-/** Looks again and again, until the process is interrupted. Only the first look may fail: a later one shows why. */
+/** Looks again and again until the process is interrupted. Throws if the first look fails; shows later failures. */
 export async function watch(look: () => Promise<void>, everyMs: number, show: (line: string) => void): Promise<never> {
   await look()
   for (let shown = ''; ; ) {
@@ -50,7 +50,7 @@ export async function watch(look: () => Promise<void>, everyMs: number, show: (l
   }
 }
 
-/** A search reads what is stored of all tenants. */
+/** A search may take this long: it reads what is stored of all tenants. */
 const SEARCH_MS = 600_000
 
 const checks = {

@@ -1,5 +1,5 @@
-// The commands that print hits as they arrive: `sluice find` searches jobs, and what is stored, and `sluice tail` prints
-// jobs as they complete or fail, until it is interrupted.
+// The commands that print hits as they arrive: `sluice find` searches jobs, and what is stored, and `sluice tail`
+// prints jobs as they complete or fail, until it is interrupted.
 import type { FailedJobPage, FindQuery, Hit, Searched } from '@sluice/contract'
 import { FindQuerySchema, FOUND_STATES } from '@sluice/contract'
 import { Command, Option } from 'commander'
@@ -39,7 +39,7 @@ async function find(deps: AdminDeps, q: string, options: FindOptions): Promise<v
   }
 }
 
-// A reason may quote a document. An externalId is never cut: `sluice get` needs it.
+// Reasons are cut, because they may quote a document. An externalId is never cut: `sluice get` needs it.
 const SHOWN_REASON = 100
 
 function hitLines({ kind, id, tenant, state, name, quote, place, reason, ...hit }: Hit): string[] {
@@ -88,7 +88,7 @@ export function tailCommand(deps: TailDeps): Command {
 }
 
 const EVERY_MS = 1_000
-/** Failed jobs of the first look, and most of each further one: more go to `sluice jobs list`. */
+/** The most failed jobs that one look prints. `sluice jobs list` lists more. */
 const FAILED_SHOWN = 100
 
 async function tail(deps: TailDeps, options: TailOptions): Promise<void> {

@@ -105,7 +105,7 @@ function requestOf(ids: string[], options: MoveOptions): OperationRequest {
   return ids.length > 0 ? { ids } : { filter }
 }
 
-/** One job needs no question. */
+/** Asks before several jobs are discarded. One job needs no question. */
 async function isConfirmed({ confirm }: JobsDeps, client: AdminClient, request: OperationRequest): Promise<boolean> {
   const count = 'ids' in request ? request.ids.length : (await listJobs(client, request.filter, JOBS_PER_PAGE)).length
   if (count <= 1) return true

@@ -1,5 +1,5 @@
-// The commands of the queue as a whole: `sluice status` shows the queue, the processes and what happened lately, once or
-// again and again; `sluice pause` and `sluice resume` say whether workers fetch the jobs of a lane.
+// The commands of the queue as a whole: `sluice status` shows the queue, the processes and what happened lately, once
+// or again and again; `sluice pause` and `sluice resume` say whether workers fetch the jobs of a lane.
 import type { HistoryPoint, LaneOperationKind, Status } from '@sluice/contract'
 import { Argument, Command } from 'commander'
 import { type ApiOptions, apiOptions } from '../find-api.ts'

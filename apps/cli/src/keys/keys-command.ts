@@ -152,7 +152,7 @@ function cells(record: KeyRecord & { state: string }): string[] {
   return [shortKeyId(id), role, tenant || '-', name, state, ...counts, ...moments]
 }
 
-/** The lines that say all of a key but the key itself. */
+/** The lines that describe a key, without the key itself. */
 function keyDetails({ id, role, tenant, name, expiresAt, limits }: KeyRecord): string[] {
   const rows = [
     ['  id', shortKeyId(id)],
@@ -165,7 +165,7 @@ function keyDetails({ id, role, tenant, name, expiresAt, limits }: KeyRecord): s
   return tableLines(rows)
 }
 
-/** Which key it is, for a sentence. */
+/** Names a key, for a sentence. */
 function describeKey({ id, role, tenant, name }: KeyRecord): string {
   return `${shortKeyId(id)} of ${tenant === '' ? `the role ${role}` : `tenant ${tenant}`}, named ${name}`
 }

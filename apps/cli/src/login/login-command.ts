@@ -1,5 +1,5 @@
-// The command `sluice login`: prints a link that logs in to the dashboard once. It needs Redis only, because people look
-// at the queue when MongoDB is away.
+// The command `sluice login`: prints a link that logs in to the dashboard once. It needs Redis only, because people
+// look at the queue when MongoDB is away.
 import { dashboardUrlSetting, type Environment, processSettings, readSettings } from '@sluice/ops'
 import type { QueueAddress } from '@sluice/queue'
 import { Command, Option } from 'commander'
@@ -17,7 +17,7 @@ interface LoginDeps {
   print: (line: string) => void
 }
 
-/** Its Redis and its dashboard are those of the environment, else of the `start` in the folder, else the usual ones. */
+/** Uses the Redis and the dashboard of the environment, else of the `start` in the folder, else the default ones. */
 export function loginCommand({ folder, env, createLink, print }: LoginDeps): Command {
   const role = new Option('--role <role>', 'what the session may do: operator everything, viewer only look')
   return new Command('login')
@@ -32,7 +32,7 @@ export function loginCommand({ folder, env, createLink, print }: LoginDeps): Com
 }
 
 /**
- * The queue of the environment, else of the `start` in the folder, else the usual one.
+ * The queue of the environment, else of the `start` in the folder, else the default one.
  *
  * @throws {SettingsError} if the environment names a queue that can't be used.
  */

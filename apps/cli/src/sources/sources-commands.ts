@@ -126,7 +126,7 @@ async function openClient(deps: SourcesDeps, options: ApiOptions) {
 const checkList = createAnswerCheck<SourceList>(SourceListSchema)
 const checkPage = createAnswerCheck<SourcePage>(SourcePageSchema)
 
-/** A page that has nothing, but a next one, may have one for ever. @throws {UserError} */
+/** Refuses an empty page that names a next one: such pages could follow for ever. @throws {UserError} */
 function unlessEndless<Items extends string, Page extends { [Name in Items]: readonly unknown[] } & { next?: string }>(
   page: Page,
   items: Items,
@@ -135,7 +135,7 @@ function unlessEndless<Items extends string, Page extends { [Name in Items]: rea
   throw new UserError('The API answers an empty page that is not the last one.')
 }
 
-/** Reads a stored source page by page. No page if it is not stored. */
+/** Reads a stored source page by page. Yields nothing if the source is not stored. */
 export async function* pagesOf(
   client: Pick<Client, 'getSource'>,
   name: SourceName,

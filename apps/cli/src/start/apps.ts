@@ -14,7 +14,7 @@ export const DASHBOARD_HOST = '127.0.0.1'
 export interface Ports {
   readonly api: number
   readonly dashboard: number
-  /** For metrics and health, of each process: one worker runs per port. */
+  /** The ports for metrics and health, one for each process: as many workers run as there are ports. */
   readonly apiAdmin: number
   readonly dashboardAdmin: number
   readonly workerAdmin: readonly number[]
@@ -38,7 +38,7 @@ function mainOf(app: string): string {
 
 const usualDashboardPort = 3001
 
-/** The API's port as configured, the dashboard's usual one if that is free, else any free ones. Throws UserError. */
+/** Chooses ports: the API's as configured, the dashboard's usual one if free, else free ones. Throws UserError. */
 export async function choosePorts(api: number, host: string, workers: number): Promise<Ports> {
   if (!(await isPortFree(api, host))) {
     throw new UserError(

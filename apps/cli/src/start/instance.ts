@@ -31,9 +31,9 @@ export interface RunningInstance {
   readonly dashboardUrl?: string
 }
 
-/** The `start` that a file records, where its process lives. */
+/** The `start` that a file records, if its process lives. */
 export async function readRunning(file: string): Promise<RunningInstance | undefined> {
-  // A record that a crash cut short is no JSON, and nothing runs.
+  // If a crash cut the record short, it is no JSON, and nothing runs.
   const recorded: RunningInstance | undefined = await readFile(file, 'utf8')
     .then(JSON.parse)
     .catch(() => undefined)

@@ -11,7 +11,7 @@ import { type App, appsOf, choosePorts, DASHBOARD_HOST, type Mains, type Ports }
 import { claimFolder, type InstancePaths, instancePaths } from './instance.ts'
 
 export interface StartOptions {
-  /** All its files are in `.sluice/` of this folder. */
+  /** All files of the instance are in `.sluice/` of this folder. */
   readonly folder: string
   readonly env: NodeJS.ProcessEnv
   readonly host: string
@@ -27,9 +27,9 @@ export interface StartOptions {
   /** Makes the link by which people log in to the dashboard. */
   readonly createLink: CreateLink
   readonly say: (line: string) => void
-  /** Stops it in order. */
+  /** Aborts to stop in order. */
   readonly stopping: AbortSignal
-  /** Stops it at once. */
+  /** Aborts to stop at once. */
   readonly hurry: AbortSignal
 }
 
@@ -74,8 +74,8 @@ export async function start(options: StartOptions): Promise<void> {
 }
 
 /**
- * Starts all apps at once, and each again whenever it dies. `resources` stops the started ones, also if another fails.
- * Returns the pids by names. Throws DidNotStart, or the reason of `stopping`.
+ * Starts all apps at once, and starts an app again whenever it dies. `resources` stops them, also if one fails to
+ * start. Returns the pids by names. Throws DidNotStart, or the reason of `stopping`.
  */
 async function keepApps(
   groups: readonly (readonly App[])[],
@@ -140,7 +140,7 @@ async function prepareKeys(files: InstancePaths, store: StoreConnection): Promis
     return key
   }
   try {
-    // Several folders can use one database, and each may lose its file.
+    // The date keeps names unique: several folders can use one database, and each may lose its file.
     const at = new Date().toISOString()
     const key = await localKey(files.key, () => createKey(store.db, { tenant: 'local', name: `first key, ${at}` }))
     const operator = { role: 'operator', name: `operator of start, ${at}` } as const

@@ -23,12 +23,12 @@ export interface LoginDeps {
 type Sent = Pick<Request, 'headers'>
 
 /**
- * How often one address may try in this time. Keys and links can't be guessed; the bound spares Redis and MongoDB. A key
- * or a link of another form asks neither, so it doesn't count: others behind the same address can still log in.
+ * One address may try this often in `WINDOW_MS`. Keys and links can't be guessed; the bound spares Redis and MongoDB. A
+ * malformed key or link reaches neither, so it does not count: others behind the same address can still log in.
  */
 const TRIES = 10
 const WINDOW_MS = 60_000
-/** Beyond it, a new address waits for the next window. */
+/** Beyond this number of addresses, a new one waits for the next window. */
 const MAX_ADDRESSES = 10_000
 
 /** Makes a function that counts a try, and returns whether the address may try. */
@@ -47,7 +47,7 @@ export function createAttempts(): (address: string) => boolean {
   }
 }
 
-/** The page of the login, and what it sends. */
+/** The routes of the login: its page, its form, and the login by an identity provider. */
 export function loginRoutes(deps: LoginDeps): Router {
   const { oidc } = deps
   const mayTry = createAttempts()
@@ -100,14 +100,14 @@ async function refuse(response: Response, refused: Refused, deps: LoginDeps, to?
 
 interface Found {
   visitor: Visitor
-  /** The person's name at the identity provider, which never changes. */
+  /** The id of the person at the identity provider, which never changes. */
   subject?: string
 }
 
-/** Opens a session, and goes to a page. */
+/** Opens a session, and redirects to the page `to`. */
 async function logIn(request: Request, response: Response, found: Found, deps: LoginDeps, to: unknown): Promise<void> {
   const { visitor, subject } = found
-  // A session that the browser had before ends, so nobody can log a person in under an id that is known.
+  // Ends an earlier session of the browser: a login must never continue a session whose token somebody else may know.
   const before = tokenIn(request, deps)
   if (before !== undefined) await deps.sessions.close(before)
   const token = await deps.sessions.open(visitor)
@@ -119,7 +119,6 @@ async function logIn(request: Request, response: Response, found: Found, deps: L
   response.redirect(303, ownPath(to))
 }
 
-/** Ends a session. */
 export async function logOut(request: Request, response: Response, deps: LoginDeps): Promise<void> {
   const token = tokenIn(request, deps)
   if (token !== undefined) await deps.sessions.close(token)
@@ -128,17 +127,17 @@ export async function logOut(request: Request, response: Response, deps: LoginDe
 }
 
 /**
- * Finds the session of a request. A session ends when its key is revoked or expires, which is seen within five seconds; while
- * MongoDB is away, once it is back.
+ * Finds the session of a request. A session ends within five seconds after its key was revoked or has expired. While
+ * MongoDB is away, the session goes on.
  */
 export async function findSession(request: Sent, deps: LoginDeps): Promise<Session | undefined> {
   const token = tokenIn(request, deps)
   if (token === undefined) return undefined
-  // Other requests are sent by pages that refresh themselves.
+  // Only a navigation is a visit: pages that refresh themselves send the other requests.
   const isVisit = (request.headers['sec-fetch-mode'] ?? 'navigate') === 'navigate'
   const visitor = await deps.sessions.find(token, isVisit)
   if (visitor === undefined) return undefined
-  // The token against forged requests reveals nothing of the session's token.
+  // A hash, because the token against forged requests must not reveal the session's token.
   const session = { visitor, csrf: hash('sha256', `csrf ${token}`) }
   if (visitor.keyId === undefined) return session
   const { outcome } = await deps.keyring.findById(visitor.keyId)
@@ -187,7 +186,7 @@ function keyForm({ oidc }: Pick<LoginDeps, 'oidc'>, to: unknown): Html {
 </form>`
 }
 
-/** A program that looks at a link, such as a chat, must not use it up: only the button does. */
+/** Only the button uses up the link: a program that previews links, such as a chat, must not. */
 function linkForm(link: string, to: unknown): Html {
   return html`<form class="panel" method="post" action="/login">
 <input type="hidden" name="to" value="${ownPath(to)}"><input type="hidden" name="link" value="${link}">
@@ -196,14 +195,14 @@ function linkForm(link: string, to: unknown): Html {
 </form>`
 }
 
-/** Where to go after the login: a path of the dashboard, so that a link of another site leads nowhere else. */
+/** Where to go after the login: always a path of the dashboard, even if another site made the link to the login. */
 function ownPath(to: unknown): string {
   const path = typeof to === 'string' ? to : ''
   const { origin, pathname, search } = URL.parse(path, 'http://here') ?? new URL('http://here')
   return path.startsWith('/') && origin === 'http://here' ? pathname.replace(/^\/+/, '/') + search : '/'
 }
 
-/** A name with this prefix can't be set by another host or over http (RFC 6265bis, section 4.1.3.2). */
+/** A cookie named `__Host-…` can't be set by another host or over http (RFC 6265bis, section 4.1.3.2). */
 function cookieOf({ isSecure }: Pick<LoginDeps, 'isSecure'>, name = 'sluice') {
   const attributes = { httpOnly: true, sameSite: 'lax', secure: isSecure, path: '/' } as const
   return { name: isSecure ? `__Host-${name}` : name, attributes }

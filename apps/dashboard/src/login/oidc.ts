@@ -19,12 +19,12 @@ const TIMEOUT_SECONDS = 5
 const MAX_PATH = 2_000
 
 /**
- * Opens the login by the identity provider, if the settings name one. Sends it nothing before somebody logs in, so that it
- * may be away.
+ * Opens the login by the identity provider, if the settings name one. Sends the provider nothing before somebody logs
+ * in, so that the dashboard starts while the provider is away.
  *
- * A login on its way is in a cookie of the browser, and nowhere else: any replica finishes it, and visitors without an
- * account fill no memory. State, nonce and verifier are hashes of that cookie, so none of them is of use in another
- * browser, and nobody can change the cookie's time or path.
+ * A login in progress is stored in a cookie of the browser, and nowhere else: any replica can finish the login, and
+ * visitors without an account fill no memory. State, nonce and verifier are hashes of that cookie: they are of no use
+ * in another browser, and with another time or path in the cookie they do not match.
  */
 export async function openOidc(settings: Settings<typeof oidcSettings>) {
   const { url, oidcIssuer, oidcClientId, oidcClientSecret, oidcRoles, oidcScope, oidcClaim } = settings
@@ -41,13 +41,13 @@ export async function openOidc(settings: Settings<typeof oidcSettings>) {
     return (offersPost ? post : basic)(server, ...rest)
   }
 
-  /** Reads the provider's metadata anew for each step, which shows whether it is there. */
+  /** Reads the provider's metadata again for each step, to learn whether the provider can be reached. */
   async function discover() {
     const execute = [client.enableNonRepudiationChecks]
     if (issuer.protocol === 'http:') execute.push(client.allowInsecureRequests)
     const options = { execute, timeout: TIMEOUT_SECONDS }
     const config = await client.discovery(issuer, oidcClientId ?? '', undefined, authenticate, options)
-    // openid-client accepts Microsoft's issuer of all tenants. There, administrators of any tenant give roles.
+    // openid-client accepts Microsoft's issuer of all tenants, where administrators of any tenant could give roles.
     const { issuer: found } = config.serverMetadata()
     if (new URL(found).href !== issuer.href) throw new Error(`the issuer is ${found}`)
     return config
@@ -113,14 +113,14 @@ function secretsOf(cookie: string): Record<'state' | 'nonce' | 'verifier', strin
   return { state: secret('state'), nonce: secret('nonce'), verifier: secret('verifier') }
 }
 
-/** Reads pairs such as `a=operator, b=viewer`. A value may have equals signs. */
+/** Reads pairs such as `a=operator, b=viewer`. A value may contain equals signs. */
 function parseRoles(text: string): Map<unknown, string> {
   return new Map(text.split(/ *, */).map((pair) => [pair.replace(/=\w+$/, ''), pair.replace(/^.*=/, '')]))
 }
 
 type Claims = Readonly<Record<string, unknown>> & { sub: string }
 
-/** A person is named by the e-mail address, which people can choose unless it was verified, else by the subject. */
+/** Names a person by a verified e-mail address, else by the subject: anybody can choose an unverified address. */
 function visitorOf(claims: Claims, claim: string, roles: ReadonlyMap<unknown, string>): Visitor | undefined {
   const { email, email_verified, sub } = claims
   const address = email_verified === true && typeof email === 'string' ? email : undefined

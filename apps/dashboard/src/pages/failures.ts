@@ -51,7 +51,7 @@ const GONE: Page = {
   status: 404,
 }
 
-/** A reason may be longer than an address may be. */
+/** A hash, because a reason may be longer than an address may be. */
 function nameOf(reasonGroup: string): string {
   return hash('sha256', reasonGroup).slice(0, 16)
 }
@@ -66,7 +66,7 @@ function jobCells({ id, name, tenant, threads, attempts, failedAt }: FailedJobPa
 }
 
 function actsOf(visit: Visit, group: Group): Html {
-  // Selects the jobs that the page counts, and none that fail later.
+  // The fields select the jobs that the page counts, and none that fail later.
   const fields = html`<input type="hidden" name="reasonGroup" value="${group.reasonGroup}"><input type="hidden" name="until" value="${group.newestAt}">`
   const retry = html`${fields}<button>Retry ${count(group.jobs, 'job')}</button>`
   return html`<div class="acts">${actForm(visit, '/failures/retry', retry)}

@@ -62,7 +62,7 @@ export const findPage: Show = async (visit, deps) => {
   return { title: 'Find', body: html`${form}<p class="problem" role="alert">${why}</p>`, status: 400 }
 }
 
-/** Of the jobs that ended last. */
+/** The number of jobs on the page of recent jobs. */
 const SHOWN = 50
 
 /** Shows the jobs that completed or failed last. */
@@ -84,7 +84,7 @@ const endOf = ({ endedAt = '' }: Hit) => Date.parse(endedAt)
 
 const HEADS = ['What', 'State', 'Tenant', 'When', 'Reason or outcome']
 
-/** A hit as a row of a table with these heads. */
+/** A hit as a row of a table with the heads `HEADS`. */
 export function hitCells(hit: Hit, traceUrl: string | null): Cell[] {
   const { kind, id, name, quote, state, tenant, acceptedAt, endedAt, reason, outcomes } = hit
   const text = quote === undefined ? (name ?? id) : `${name} · ${quote}`

@@ -52,7 +52,7 @@ ${rows.length > 0 && failures}
 }
 
 function problemCells({ index, line, externalId, refused, jobId }: ImportProblem, visit: Visit): Cell[] {
-  // A detail may quote a value.
+  // A detail may quote a value, which viewers must not see.
   const detail = isOperator(visit)
     ? [refused?.detail, ...(refused?.errors ?? []).map(({ message }) => message)].join(' ')
     : ''

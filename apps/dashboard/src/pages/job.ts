@@ -1,4 +1,4 @@
-// The page of a failed job: its tries, its failed threads, the problem that its caller got and, when asked, its payload.
+// The page of a failed job: its tries, its failed threads, the problem for its caller and, when asked, its payload.
 import { inspect } from 'node:util'
 import { type FailedJob, PROBLEMS } from '@sluice/contract'
 import { traceIdOf } from '@sluice/ops'
@@ -7,7 +7,7 @@ import { html } from 'hono/html'
 import { actForm, type Cell, count, discardForm, facts, moment, table, threadLink, traceLink } from './layout.ts'
 import { type Html, isOperator, type PagesDeps, type Show, type Visit } from './page.ts'
 
-/** Shows a failed job. A job in another state is searched. @param isRevealed with its payload. */
+/** Shows a failed job. For any other id, leads to a search for it. @param isRevealed with its payload. */
 export async function jobPage(visit: Visit, deps: PagesDeps, isRevealed = false): ReturnType<Show> {
   const found = await orUnavailable(deps.failedJobs.find(String(visit.params.id)))
   if (found === undefined) return `/find?q=${encodeURIComponent(String(visit.params.id))}`
@@ -56,7 +56,7 @@ function failedThreads({ tenant, failedThreads: threads, failedThreadCount }: Fa
 ${failedThreadCount > threads.length && html`<p class="note">${failedThreadCount - threads.length} more are not listed.</p>`}`
 }
 
-/** Of a payload, what suffices to recognise its threads. Deeper levels belong to no payload of ours. */
+/** How much of a payload is shown: enough to recognise its threads. No payload of ours has deeper levels. */
 const SHOWN = { depth: 6, maxArrayLength: 10, maxStringLength: 300, compact: false }
 
 const quoted = (reason: string) => html`<span class="reason">${reason}</span>`

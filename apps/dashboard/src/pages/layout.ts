@@ -1,4 +1,4 @@
-// The frame of every page, and what pages say in the same way: moments, numbers, links and tables.
+// The frame of every page, and the parts that pages share: moments, numbers, links and tables.
 import { html, raw } from 'hono/html'
 import { type Html, isOperator, type Page, type Session } from './page.ts'
 
@@ -50,7 +50,7 @@ function navigation(session: Session, path: string): Html {
 ${actForm(session, '/logout', html`<span class="who">${role} ${by}</span> <button class="quiet">Log out</button>`)}`
 }
 
-/** A form that acts. */
+/** A form that changes something. It carries the token against forged requests. */
 export function actForm({ csrf }: Session, action: string, content: Html): Html {
   return html`<form method="post" action="${action}"><input type="hidden" name="csrf" value="${csrf}">${content}</form>`
 }
@@ -77,7 +77,7 @@ export function moment(iso: string): Html {
 
 const UNITS = Object.entries({ d: 86_400_000, h: 3_600_000, min: 60_000, s: 1_000 })
 
-/** A duration in its largest unit of which it has two: `90 s`, `3 h`. */
+/** A duration in the largest unit of which it has at least two: `90 s`, `3 h`. */
 export function duration(ms: number): string {
   const [unit, length] = UNITS.find(([, least]) => ms >= 2 * least) ?? ['s', 1_000]
   return `${Math.max(Math.floor(ms / length), 0)} ${unit}`
@@ -95,7 +95,7 @@ export function threadLink(tenant: string, name: string, text = name): Html {
   return html`<a href="/thread?${query}">${text}</a>`
 }
 
-/** Links to a trace. @param traceUrl its address, with `{traceId}`, if traces have one. */
+/** Links to a trace. @param traceUrl the address of a trace, with `{traceId}`; null if traces have none. */
 export function traceLink(traceUrl: string | null, traceId: string | undefined): Html | '' {
   return traceUrl && traceId ? html`<a href="${traceUrl.replace('{traceId}', traceId)}">Trace</a>` : ''
 }
@@ -116,7 +116,7 @@ export function progress(label: string, done: number, total = 1): Html {
 export type Cell = Html | readonly Html[] | string | number | false | undefined
 
 /**
- * A table that scrolls sideways by itself, also by the keyboard. Heads that begin with # are those of numbers.
+ * A table that scrolls sideways on its own, also by the keyboard. A head that begins with # marks a column of numbers.
  *
  * @param ifEmpty stands in place of a table without rows.
  */

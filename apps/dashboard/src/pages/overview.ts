@@ -63,7 +63,7 @@ function rateCells(point: HistoryPoint): Cell[] {
   return [name, rate(point.accepted), rate(stored(point)), point.failed, point.refused, inQueue, inStore]
 }
 
-/** @param now the last point is not over yet. */
+/** @param now the end of the last point so far: its minutes are not over yet. */
 function charts(points: readonly HistoryPoint[], now: string): Html {
   const rate = (threads: number, { at, minutes }: HistoryPoint) =>
     threads / Math.max(Math.min(minutes * 60, (Date.parse(now) - Date.parse(at)) / 1_000), 1)
@@ -78,7 +78,7 @@ ${chart('Failures and refusals', shown, points, ({ failed, refused }) => ({ thre
 ${chart('Oldest waiting job', seconds, points, ({ oldestSeconds }) => oldestSeconds)}`
 }
 
-/** The names of tenants that were refused may be cut. */
+/** Heartbeats cut the long name of a refused tenant, so such a tenant may have two rows. */
 function tenants({ tenants: loaded }: Overview, [lastHour]: readonly HistoryPoint[]): Html {
   const refused = lastHour?.refusedByTenant ?? {}
   const loads = new Map(loaded.map(({ tenant, threads }) => [tenant, threads]))
@@ -113,7 +113,7 @@ const [WIDTH, HEIGHT, TOP, BOTTOM] = [480, 150, 18, 18]
 /**
  * Draws a chart of at most two lines, the second one dashed. An undefined value is a gap.
  *
- * @param points of which the last one is that of now
+ * @param points oldest first
  * @param valuesOf returns the values of a point by the names of their lines
  */
 function chart(
@@ -143,7 +143,7 @@ function pathOf(values: readonly (number | undefined)[], most: number): string {
     .map((value, at) => {
       if (value === undefined) return ''
       const place = `${(at * step).toFixed(1)} ${(HEIGHT - BOTTOM - (value / (most || 1)) * height).toFixed(1)}`
-      // The line of no length shows a value between two gaps.
+      // `h0`, a line of no length, shows a value between two gaps.
       return values[at - 1] === undefined ? `M${place}h0` : `L${place}`
     })
     .join('')

@@ -1,11 +1,11 @@
-// What a page or an act gets, and what it returns.
+// The input of pages and acts, and what they return. An act is a POST that changes or reveals something.
 import type { FailedJobGroups } from '@sluice/contract'
 import type { Logger } from '@sluice/ops'
 import type { OperatorAccess, Visitor } from '@sluice/queue'
 import type { ReadThread } from '@sluice/store/find'
 import type { html } from 'hono/html'
 
-/** What pages read from, and what acts act by. */
+/** The dependencies of pages and acts. */
 export interface PagesDeps extends OperatorAccess {
   readThread: ReadThread
   /** Groups all failed jobs by their reason. */
@@ -18,7 +18,7 @@ export interface PagesDeps extends OperatorAccess {
 /** A person who is logged in. */
 export interface Session {
   visitor: Visitor
-  /** Goes with every form that acts: no other site knows it. */
+  /** Every form that changes something sends this token, which no other site knows. */
   csrf: string
 }
 
@@ -31,7 +31,7 @@ export interface Visit extends Session {
   gone: AbortSignal
 }
 
-/** A piece of a page. Everything else that stands in one is escaped. */
+/** A piece of a page. Any other value in a template is escaped. */
 export type Html = ReturnType<typeof html>
 
 export interface Page {

@@ -9,7 +9,7 @@ import { historyOf } from './job.ts'
 import { actForm, beginOf, type Cell, count, facts, moment, table } from './layout.ts'
 import { type Html, isOperator, type PagesDeps, type Show, type Visit } from './page.ts'
 
-/** Failed jobs whose tries the page has. It links to the others. */
+/** The most failed jobs whose tries the page shows. The page only links to the others. */
 const HISTORIES = 5
 
 /** Shows the thread that the query names. @param isRevealed with all of its texts. */

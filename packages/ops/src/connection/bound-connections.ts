@@ -1,5 +1,5 @@
-// Opens and closes the connections of a server, within bounds, and passes on their requests. It bounds the pipelined ones:
-// those that are sent before the answer to the one before.
+// Bounds the connections of a server, and passes on their requests. Also bounds pipelined requests: those that a caller
+// sends before it has the previous answer.
 import type { RequestListener } from 'node:http'
 import type { Socket } from 'node:net'
 import { type ConnectionBounds, createUnreadCutter, cutAfter, SWEEP_MS } from './cut-connections.ts'
@@ -9,28 +9,28 @@ import { createTurns } from './turns.ts'
 interface Connection {
   socket: Socket
   feed: Feed
-  /** The requests that were answered without a pause of the caller between them. */
+  /** The number of requests since the connection was last idle. */
   pipelined: number
-  /** When it became idle, or its head began to arrive, in monotonic ms. */
+  /** When the connection became idle, or its next head began to arrive, in monotonic ms. */
   since: number
-  /** What it sent that is no request or body yet, in bytes. */
+  /** The received bytes that are not part of a parsed request or body yet. */
   pending: number
 }
 
-/** The connections beyond the bound that get a 503. All others are cut at once. */
+/** This many connections beyond `maxConnections` get a 503. Further ones are cut at once. */
 const SURPLUS = 1_000
 /** How long a caller may read after it has ended its side. Most callers that half-close have hung up. */
 const LAST_READ_MS = 1_000
-/** How long a caller may still send, unread, after we have ended a connection. */
+/** How long a caller may still send after we have ended a connection. What it sends is discarded. */
 const LAST_SENT_MS = 5_000
-/** The last of this number of pipelined requests closes its connection. */
+/** After this many pipelined requests, the connection closes. */
 const PIPELINED = 16
 
 /** The most headers of a request. Node may drop the others silently, so a request with more is refused. */
 export const MAX_HEADERS = 100
 
 /**
- * Keeps the open connections.
+ * Keeps track of the open connections.
  *
  * @param listener gets the requests, one at a time of each connection.
  * @param refuse answers with a problem, and closes the connection.
@@ -41,7 +41,7 @@ export function boundConnections(
   { maxConnections, leastIdleMs, maxUnreadBytes, maxPendingBytes }: ConnectionBounds,
 ) {
   const open = new Map<Socket, Connection>()
-  /** Connections that have sent nothing since their last answer, and those whose head is arriving, the longest first. */
+  /** Connections that have sent nothing since their last answer, and those whose head is arriving; oldest first. */
   const idle = new Set<Connection>()
   const arriving = new Set<Connection>()
   const later = createTurns()
@@ -62,7 +62,7 @@ export function boundConnections(
     idle.add(connection)
   }
 
-  /** Ends a connection, but does not close it at once: a reset would destroy answers on their way. */
+  /** Ends our side of a connection, but does not close it at once: a reset would destroy answers on their way. */
   function closeSoon(socket: Socket): void {
     const connection = open.get(socket)
     if (connection === undefined) return void socket.destroy()
@@ -85,7 +85,7 @@ export function boundConnections(
     connection.socket.destroy()
   }
 
-  /** Cuts the connection that idles or sends its head longest, unless that is not long. Returns whether one was cut. */
+  /** Cuts the connection that has idled or sent its head longest, if for `leastIdleMs`. Returns whether it cut one. */
   function cutLongest(): boolean {
     const [idles] = idle
     const [arrives] = arriving
@@ -114,7 +114,7 @@ export function boundConnections(
   const serve: RequestListener = (request, response) => {
     const { socket } = request
     const connection = open.get(socket)
-    // The parser never gets a request while another one is in progress, if it agrees where that one ends.
+    // A feed passes on no request while another is in progress, unless Node's parser disagrees on where that one ends.
     if (connection === undefined || connection.feed.responseInProgress()) return void socket.destroy()
     lastRequestAt = performance.now()
     connection.feed.begin(response, () => onAnswered(connection))
@@ -141,14 +141,14 @@ export function boundConnections(
       const connection = { socket, feed, pipelined: 0, since: 0, pending: 0 }
       open.set(socket, connection)
       becomeIdle(connection)
-      // Node calls it after the last answer. If more was sent, closing would reset the connection, and with it answers
-      // on their way.
+      // Node calls `destroySoon` after the last answer. If the caller has sent more, closing would reset the connection
+      // and destroy answers on their way.
       socket.destroySoon = () => closeSoon(socket)
       socket.on('end', () => feed.responseInProgress() && cutAfter(socket, LAST_READ_MS))
       socket.once('close', () => forget(connection))
       if (isSurplus) refuse(socket, 'overloaded')
     },
-    /** From now on a connection is closed when it has no request: Node closes idle ones only as the server closes. */
+    /** From now on, closes each connection once it has no request: Node closes only those that are idle right now. */
     close(): void {
       isClosing = true
       clearInterval(sweeps)

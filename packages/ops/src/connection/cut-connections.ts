@@ -6,7 +6,7 @@ import type { Socket } from 'node:net'
 export const BOUNDS = {
   /**
    * Beyond this number, the connection that waits longest for the rest of a head, or idles longest, is closed for a new
-   * one. If none does so for `leastIdleMs`, the new one gets one answer, a 503, and is closed.
+   * one. If no connection has done so for `leastIdleMs`, the new one gets one answer, a 503, and is closed.
    */
   maxConnections: 10_000,
   /** A connection that idles for less is not closed for a new one, in ms: its caller may use it right now. */
@@ -39,8 +39,8 @@ export function cutIfIdle(socket: Socket, response: ServerResponse | undefined):
 }
 
 /**
- * How often the callers that have something to read are looked at. One is stalled that reads less in that time than
- * `READ_BYTES`, and less than it could.
+ * How often callers with unread bytes are checked. A caller is stalled if it has read neither `READ_BYTES` nor all its
+ * bytes since the last check.
  */
 export const SWEEP_MS = 2_000
 const READ_BYTES = 64 * 1024

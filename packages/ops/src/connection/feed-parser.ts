@@ -9,24 +9,24 @@ const NOTHING: Buffer = Buffer.alloc(0)
 const CUT_END = /\r(\n\r?)?$/
 /** A chunk costs some 2 µs, however small it is, so a piece of a body in chunks is small. */
 const CHUNKED_PIECE_BYTES = 1024
-/** How much of what arrives after the end of a connection is discarded, before the connection is cut. */
+/** After we have ended a connection, at most this many further bytes are discarded. Then the connection is cut. */
 const DISCARDED_BYTES = 64 * 1024 * 1024
-/** Pieces may be nothing but line ends, or tiny chunks. After this time, in ms, others come first. */
+/** After this time, other connections get a turn: pieces may be nothing but line ends, or tiny chunks. */
 const PIECES_MS = 1
 
 export type Feed = ReturnType<typeof feedParser>
 
 /**
- * Comes between a socket and Node's parser. Nothing stops the parser within a read, not even `socket.destroy()`: it
- * would make up to 3,600 requests and responses of the read, or 10,000 chunks.
+ * Comes between a socket and Node's parser. Nothing stops the parser within a read, not even `socket.destroy()`: from
+ * one read, it would make up to 3,600 requests and responses, or 10,000 chunks.
  *
- * @param later runs a function after what others sent.
- * @param onPending receives the size of what was received and is no request or body yet, in bytes, whenever that changes:
- *   an unfinished head, trailers, or requests that wait for the answer to the one before.
+ * @param later runs a function after other connections had a turn.
+ * @param onPending receives the number of bytes that are not part of a parsed request or body yet, whenever that number
+ *   changes: an unfinished head, trailers, or requests that wait for the previous answer.
  */
 export function feedParser(socket: Socket, later: (run: () => void) => void, onPending: (bytes: number) => void) {
   const [parse] = socket.listeners('data')
-  // Node removes its listeners that stop reading when another one receives the data.
+  // Node's listeners stop and start reading. Node removes them when another listener receives the data, so keep them.
   const [stop, start] = [...socket.listeners('pause'), ...socket.listeners('resume')]
   let rest = NOTHING
   let isOver = false
@@ -46,7 +46,7 @@ export function feedParser(socket: Socket, later: (run: () => void) => void, onP
   function feed(isTurn = false): void {
     const began = performance.now()
     while (rest.length > 0 && !isOver && socket.writable) {
-      // No request is parsed before the end of the response to the one before.
+      // No request is parsed before the previous response has ended.
       if (responseInProgress()?.req.complete) return void socket.pause()
       const isBody = response?.req.complete === false
       const end = isBody && !isChunked ? Math.min(bodyLeft, rest.length) : nextEnd(isBody)
@@ -54,7 +54,7 @@ export function feedParser(socket: Socket, later: (run: () => void) => void, onP
       if (end === 0 || socket.isPaused()) return
       if (isBody && isChunked && !isTurn) return void defer()
       const piece = rest.subarray(0, end)
-      // An empty piece of what was read would keep the memory of all of it.
+      // An empty subarray would keep the memory of the whole read.
       rest = end === rest.length ? NOTHING : rest.subarray(end)
       bodyLeft = Math.max(0, bodyLeft - end)
       const unread = response?.req.readableLength
@@ -65,7 +65,7 @@ export function feedParser(socket: Socket, later: (run: () => void) => void, onP
     }
   }
 
-  /** Where the next piece of heads or chunks ends: with the message, if not before. */
+  /** Returns where the next piece of a head or of a body in chunks ends: at the end of the message at the latest. */
   function nextEnd(isBody: boolean): number {
     const most = isBody ? Math.min(CHUNKED_PIECE_BYTES, rest.length) : rest.length
     const at = rest.subarray(0, most + MESSAGE_END.length - 1).indexOf(MESSAGE_END)
@@ -74,7 +74,7 @@ export function feedParser(socket: Socket, later: (run: () => void) => void, onP
     return Math.min(most, rest.length - (CUT_END.exec(tail)?.[0].length ?? 0))
   }
 
-  /** Goes on after others had their turn. */
+  /** Pauses the socket, and goes on after other connections had a turn. */
   function defer(): void {
     isDeferred = true
     socket.pause()
@@ -101,16 +101,16 @@ export function feedParser(socket: Socket, later: (run: () => void) => void, onP
     if (pending !== before) onPending(pending)
   }
 
-  // A stream would read 64 KiB ahead while it is paused. The listeners of 'pause' and 'resume' stop and start reading.
+  // A paused stream would read 64 KiB ahead. Here only the listeners of 'pause' and 'resume' stop and start reading.
   socket._read = () => {}
   socket.removeAllListeners('data').on('data', (bytes) => {
     if (isOver && socket.bytesRead - stoppedAt > DISCARDED_BYTES) socket.destroy()
     if (!isOver && socket.writable) rest = rest.length === 0 ? bytes : Buffer.concat([rest, bytes])
-    // Until the collector runs, reads that are not kept would take more than 100 MiB.
+    // Frees the memory of the read at once: until the collector runs, such reads would take more than 100 MiB.
     if (rest !== bytes) (bytes.buffer as ArrayBuffer).transfer(0)
     feed()
     notePending()
-    // Requests without a body that were cut with their connection.
+    // Also frees a read whose requests have no body and were cut with their connection.
     if (
       socket.destroyed &&
       response?.req.headers['content-length'] === undefined &&
@@ -130,7 +130,7 @@ export function feedParser(socket: Socket, later: (run: () => void) => void, onP
   })
   return {
     responseInProgress,
-    /** Goes on with a request whose head was parsed. */
+    /** Registers the request whose head was parsed. Calls `onAnswered` at its end, unless the caller has sent more. */
     begin(opened: ServerResponse, onAnswered: () => void): void {
       response = opened
       opened.once('close', () => {

@@ -11,7 +11,7 @@ import { BOUNDS, type ConnectionBounds, cutIfIdle } from './cut-connections.ts'
 /** The time for a request's head to arrive, and for a connection to idle while the caller should send or read. */
 const HEAD_MS = 20_000
 const IDLE_MS = 120_000
-/** An item of an import waits for its job to be enqueued, for its result, and for one more look at the result. */
+/** A connection may idle for this many `waitSeconds`: to enqueue an import's job, for its result, and a last look. */
 const IDLE_WAITS = 3
 /** How many connections wait to be accepted while the event loop is busy. Beyond it, callers are reset. */
 const BACKLOG = 4_096
@@ -43,11 +43,11 @@ export async function listen(listener: RequestListener, { port, host, ...options
     connectionsCheckingInterval: headMs / 10,
     // Node's own time-out for a whole request would cut a large import that moves.
     requestTimeout: 0,
-    // Node would answer without a problem and without X-Request-Id. The middleware checks it.
+    // The middleware checks Host: Node would answer without a problem and without X-Request-Id.
     requireHostHeader: false,
   })
   server.timeout = idleMs
-  // One more, so that it is seen.
+  // One more than allowed, so that `serve` sees the excess.
   server.maxHeadersCount = MAX_HEADERS + 1
   // A caller that has sent everything may close its side before it reads the answer.
   Object.assign(server, { httpAllowHalfOpen: true })
@@ -88,18 +88,19 @@ export async function listen(listener: RequestListener, { port, host, ...options
     port: typeof address === 'object' && address !== null ? address.port : port,
     connections: connections.size,
     /**
-     * Serves on for this long, so that callers with an idle connection and balancers learn that the process stops before
-     * they are refused. Resolves at once if nobody called lately.
+     * Serves on for `ms`, so that callers with an idle connection and balancers learn that the process stops before
+     * they are refused. Resolves at once if no connection is open and no request came lately.
      */
     async linger(ms: number): Promise<void> {
       const isQuiet = performance.now() - connections.lastRequestAt() > QUIET_MS
       if (isQuiet && connections.size() === 0) return
       await setTimeout(ms)
-      // A process that was not scheduled meanwhile runs its timers before it reads. Read the requests that have arrived.
+      // If the process was not scheduled meanwhile, its timers run before it reads. Read the requests that have
+      // arrived.
       await setImmediate()
     },
     close,
-    /** Cuts all open connections: those of callers that neither finish what they send nor hang up. */
+    /** Cuts all open connections, such as those of callers that neither finish what they send nor hang up. */
     cut,
     /** Closes and cuts at once. */
     end: async () => void (await Promise.all([close(), cut()])),

@@ -1,4 +1,4 @@
-/** The time that deferred work may take in one turn of the event loop, in ms, before new connections and others get theirs. */
+/** The time for deferred work in one turn of the event loop. Then new connections and other callers get their turn. */
 const TURN_MS = 1
 
 /**
