@@ -55,7 +55,10 @@ export async function findMongodb(folder: string, env: { MONGODB_URL?: string | 
 
 /** Claims the folder for this process. Throws UserError if another `start` runs in it. */
 export async function claimFolder({ root, running }: InstancePaths, apiUrl: string) {
-  await mkdir(root, { recursive: true, mode: 0o700 })
+  // Not `recursive`: Node would then say of a read-only file system that the folder does not exist.
+  await mkdir(root, { mode: 0o700 }).catch((error) => {
+    if (error.code !== 'EEXIST') throw error
+  })
   const facts = await processFacts(process.pid)
   const self: RunningInstance = { pid: process.pid, command: facts?.command ?? '', apiUrl }
   const draft = `${running}.${process.pid}`
