@@ -17,7 +17,7 @@ export interface IngestRequest extends StoreRequest, BatchSize {
    * at most this many in all. A batch that fails halves the number: a thousand threads need not each be tried alone.
    */
   apart?: number
-  /** Only batches of large requests may mix lanes. */
+  /** Lanes share no batch. */
   lane: Lane
   /** The span of its job. */
   trace?: string

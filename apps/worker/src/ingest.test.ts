@@ -141,6 +141,24 @@ describe('a batch that cannot be stored', () => {
   })
 })
 
+test('a large request of a waiting caller is stored while one of an import is', { timeout: 5_000 }, async () => {
+  const imported = Promise.withResolvers<void>()
+  const { ingest } = createIngest({
+    async storeBatch(requests) {
+      if (requests.some(({ id }) => id === 'of an import')) await imported.promise
+      return new Map(requests.map(({ id }) => [id, { id } as never]))
+    },
+    probeStore: async () => {},
+    bounds,
+    metrics,
+  })
+  const characters = bounds.characters
+  const importing = ingest({ ...request('of an import'), characters })
+  assert.ok('answer' in (await ingest({ ...request('of a caller'), characters, lane: 'interactive' })))
+  imported.resolve()
+  await importing
+})
+
 describe('the pause after a batch', () => {
   /** Stores batches that take some ms. Returns whether the worker is ready at once, and how many ms after the last write. */
   async function readyAfter(ids: string[], tookMs: number) {

@@ -131,15 +131,15 @@ export function createIngest({ storeBatch, bounds, probeStore, metrics }: Ingest
       pauseEnds[lane] = batch.length > 1 ? now + Math.min(took * PAUSE_SHARE, MAX_PAUSE_MS) : 0
       batch.forEach(noteWritten)
     })
-  const storeLarge = createBatches(() => {})
+  const createOthers = () => ({ interactive: createBatches(() => {}), bulk: createBatches(() => {}) })
+  const [storeLarge, storeApart] = [createOthers(), createOthers()]
   const storeSmall = { interactive: createSmall('interactive'), bulk: createSmall('bulk') }
-  const storeApart = { interactive: createBatches(() => {}), bulk: createBatches(() => {}) }
 
   function store(request: IngestRequest): Promise<Tried> {
     const { documents, characters, lane, id, apart } = request
     if (apart !== undefined) return storeApart[lane](request)
     const isLarge = documents > bounds.documents * LARGE_SHARE || characters > bounds.characters * LARGE_SHARE
-    if (isLarge) return storeLarge(request)
+    if (isLarge) return storeLarge[lane](request)
     unwritten[lane].add(id)
     return storeSmall[lane](request).finally(() => noteWritten(request))
   }
