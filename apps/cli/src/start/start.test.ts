@@ -152,7 +152,9 @@ test('the SIGKILL of start leaves no process behind, not even one that ignores s
 })
 
 test('it stops in order when the package manager above its parent is killed', async (t) => {
-  const asNpx = ['bash', '-c', `bash -c '"$@" & wait' pnpm "$@" & wait`, 'npx']
+  // pnpm runs a script by a shell that keeps running, and whose command names no package manager.
+  const script = 'sh -c "trap : INT; \\"\\$0\\" \\"\\$@\\"; :" "$@"'
+  const asNpx = ['bash', '-c', `bash -c '${script} & wait' pnpm "$@" & wait`, 'npx']
   const { child, folder, line } = await startIn(t, { by: asNpx })
   await line(/^Ready/)
   const running = JSON.parse(await readFile(join(folder, '.sluice', 'running.json'), 'utf8'))

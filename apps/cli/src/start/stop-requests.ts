@@ -47,8 +47,8 @@ export function stopRequests({ outlivesTerminal = false } = {}) {
   }
 }
 
-/** The package managers that run a command, and their shells: `npx` runs `sh -c`, which runs `pnpm`. */
-const RUNNER = /(?:^|[\s/])p?np[mx]\b/
+/** The package managers that run a command, and the shells between them: pnpm's keeps running, with a `trap`. */
+const RUNNER = /(?:^|[\s/])(?:p?np[mx]\b|sh -c )/
 
 /** Returns the package managers from this process upwards, nearest first. */
 async function runnersFrom(pid: number): Promise<readonly number[]> {
