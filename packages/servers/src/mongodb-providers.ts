@@ -57,7 +57,7 @@ async function fromWheels(wheels: Wheels) {
   }
 }
 
-/** SecantusDB grew to 21 GB under load, whatever the size of its cache. Trying Sluice out needs less. */
+/** The most memory of SecantusDB. Without this bound it grew to 21 GB under load, although its cache is bounded. */
 const SECANTUS_BYTES = 4 * 1024 ** 3
 
 /** Without `--standalone` drivers number their writes, and SecantusDB then scans all earlier writes at each one. */

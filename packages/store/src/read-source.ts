@@ -105,7 +105,7 @@ function optionsOf(limit: number, signal: AbortSignal) {
 
 type QuotePage = Omit<SourcePage, 'source'>
 
-/** Reads a page of quotes. The first page finds out how the quotes are sorted; `after` tells the others. */
+/** Reads a page of quotes. The first page finds out how the quotes are sorted; for later pages, `after` contains it. */
 async function readQuotes(
   quotes: Collection<QuoteDocument>,
   sourceId: string,

@@ -56,7 +56,7 @@ function transferable({ buffer, byteLength }: Uint8Array): ArrayBuffer[] {
   return buffer instanceof ArrayBuffer && buffer.byteLength <= 2 * byteLength ? [buffer] : []
 }
 
-/** The key in `workerData` that tells this file that it runs as the parsing thread: other threads may load it too. */
+/** This key is in the `workerData` of the parsing thread only. Other threads may load this file, too. */
 const OF_THREAD = 'limitsOfParsingThread'
 
 const limitsOfThread: Limits | undefined = workerData?.[OF_THREAD]

@@ -79,13 +79,19 @@ describe('beyond the bound of connections', () => {
     assert.match(await (await caller()).get(), /503 [\s\S]*"code":"overloaded"/)
   })
 
-  test('a head that arrives for longer than another connection idles is cut', async (t) => {
+  /** Opens two connections that were served. A head has begun to arrive on `sending`, the older one. */
+  async function openWithHead(t: TestContext) {
     const { caller, served } = await open(t, 0)
     const [sending, idle] = [await caller(), await caller()]
     for (const one of [sending, idle]) assert.match(await one.get(), /served/)
     const before = served[0]?.bytesRead ?? 0
     sending.write(HEAD)
     await until(() => (served[0]?.bytesRead ?? 0) > before)
+    return { caller, sending, idle }
+  }
+
+  test('a head that arrives for longer than another connection idles is cut', async (t) => {
+    const { caller, sending, idle } = await openWithHead(t)
     assert.match(await idle.get(), /served/)
     assert.match(await (await caller()).get(), /served/)
     assert.equal(await sending.closed, 'closed')
@@ -93,12 +99,7 @@ describe('beyond the bound of connections', () => {
   })
 
   test('a head that began a moment ago is not cut, however long its connection had idled', async (t) => {
-    const { caller, served } = await open(t, 0)
-    const [sending, idle] = [await caller(), await caller()]
-    for (const one of [sending, idle]) assert.match(await one.get(), /served/)
-    const before = served[0]?.bytesRead ?? 0
-    sending.write(HEAD)
-    await until(() => (served[0]?.bytesRead ?? 0) > before)
+    const { caller, sending, idle } = await openWithHead(t)
     assert.match(await (await caller()).get(), /served/)
     assert.equal(await idle.closed, 'closed')
     assert.match(await sending.get('\r\n'), /served/)
