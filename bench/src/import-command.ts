@@ -78,7 +78,7 @@ export async function runImportCommand(
     const args = [MAIN, 'import', '--url', url, '--json', '--no-checkpoint', ...options, file]
     const { stdout } = await run(process.execPath, args, { env: { PATH: process.env.PATH, SLUICE_API_KEY: key } })
     const { seconds } = JSON.parse(stdout.trimEnd().split('\n').at(-1) ?? '')
-    return { rate: threads / seconds, p50: seconds * 1_000, p99: seconds * 1_000, failed: 0 }
+    return { threads, rate: threads / seconds, p50: seconds * 1_000, p99: seconds * 1_000, failed: 0 }
   } finally {
     await rm(own, { recursive: true })
   }

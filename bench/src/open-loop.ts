@@ -53,7 +53,12 @@ export function runOf(samples: readonly Sample[]): Run {
   const ends = samples.map(({ due, took }) => due + took)
   const seconds = (latest(ends) - (samples[0]?.due ?? 0)) / 1000
   const failed = samples.filter((sample) => sample.failed).length
-  return { rate: samples.length / seconds, ...percentiles(samples.map(({ took }) => took)), failed }
+  return {
+    threads: samples.length,
+    rate: samples.length / seconds,
+    ...percentiles(samples.map(({ took }) => took)),
+    failed,
+  }
 }
 
 function latest(times: readonly number[]): number {

@@ -25,7 +25,8 @@ export function openRawInserts(bench: Bench): Contender {
         times.push(performance.now() - began)
       }
       const seconds = times.reduce((sum, time) => sum + time, 0) / 1000
-      return { rate: new Set(threads).size / seconds, ...percentiles(times), failed: 0 }
+      const inserted = new Set(threads).size
+      return { threads: inserted, rate: inserted / seconds, ...percentiles(times), failed: 0 }
     },
     async [Symbol.asyncDispose]() {
       await client.close()

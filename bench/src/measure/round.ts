@@ -17,17 +17,17 @@ export interface Round extends Run {
   rssMb: Record<string, number>
 }
 
-/** Runs a load and records its cost in these processes. */
+/** Runs a load of threads with so many documents each, and records its cost in these processes. */
 export async function measureRound(
   processes: readonly NamedProcess[],
-  { threads, documents }: { threads: number; documents: number },
+  documentsPerThread: number,
   load: () => Promise<Run>,
 ): Promise<Round> {
   const before = await usages(processes)
   const run = await load()
   const after = await usages(processes)
-  const documentsPerSecond = (run.rate * documents) / threads
-  const cpuUs = spread(after, (name) => ((of(after, name).cpuMs - of(before, name).cpuMs) * 1000) / threads)
+  const documentsPerSecond = run.rate * documentsPerThread
+  const cpuUs = spread(after, (name) => ((of(after, name).cpuMs - of(before, name).cpuMs) * 1000) / run.threads)
   return { ...run, documentsPerSecond, cpuUs, rssMb: spread(after, (name) => of(after, name).rssBytes / 1024 ** 2) }
 }
 
@@ -38,6 +38,7 @@ export function medianRound(rounds: readonly Round[]): Round {
   const each = (figures: (round: Round) => Record<string, number>) =>
     Object.fromEntries(names.map((name) => [name, middle((round) => figures(round)[name] ?? 0)]))
   return {
+    threads: middle(({ threads }) => threads),
     rate: middle(({ rate }) => rate),
     p50: middle(({ p50 }) => p50),
     p99: middle(({ p99 }) => p99),

@@ -111,7 +111,7 @@ async function runImport({ urls: [url = ''], key }: Sluice, threads: readonly Ma
   const began = performance.now()
   await postImports(url, key, bodies)
   const took = performance.now() - began
-  return { rate: (threads.length / took) * 1000, p50: took, p99: took, failed: 0 }
+  return { threads: threads.length, rate: (threads.length / took) * 1000, p50: took, p99: took, failed: 0 }
 }
 
 const GROWING_SOURCES = 500

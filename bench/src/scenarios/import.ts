@@ -35,7 +35,7 @@ export function byImport(sluice: Sluice): Pick<Contender, 'processes' | 'run'> {
       const began = performance.now()
       await postImports(sluice.urls[0] ?? '', sluice.key, bodies)
       const took = performance.now() - began
-      return { rate: (threads.length / took) * 1000, p50: took, p99: took, failed: 0 }
+      return { threads: threads.length, rate: (threads.length / took) * 1000, p50: took, p99: took, failed: 0 }
     },
   }
 }

@@ -6,7 +6,7 @@ import { measureRound, type Round } from '../measure/round.ts'
 import { openLoop as postAtRate, runOf } from '../open-loop.ts'
 import { makeThreads } from '../threads.ts'
 import { interleave } from './interleave.ts'
-import { documentsIn, warmUp } from './post-round.ts'
+import { documentsPerThread, warmUp } from './post-round.ts'
 import type { Scenario } from './scenario.ts'
 
 const CALLERS = 64
@@ -54,9 +54,5 @@ function postRoundAtRate(
   const { urls, key } = contender
   const signal = new AbortController().signal
   const post = async () => runOf(await postAtRate({ urls, key, threads, rate, signal }))
-  return measureRound(
-    [...contender.processes, ...surroundings],
-    { threads: threads.length, documents: documentsIn(threads) },
-    post,
-  )
+  return measureRound([...contender.processes, ...surroundings], documentsPerThread(threads), post)
 }

@@ -11,9 +11,7 @@ export function postRound(
   callers: number,
 ): Promise<Round> {
   const processes = [...contender.processes, ...bench.surroundings]
-  return measureRound(processes, { threads: threads.length, documents: documentsIn(threads) }, () =>
-    contender.run(threads, callers),
-  )
+  return measureRound(processes, documentsPerThread(threads), () => contender.run(threads, callers))
 }
 
 /**
@@ -30,7 +28,7 @@ export async function warmUp(
   await contender.run(makeThreads(`warm-up-${callers}`, scale.warmUp * replicas, 1_000), callers)
 }
 
-/** Sources and quotes in some threads, reposts included. */
-export function documentsIn(threads: readonly MadeThread[]): number {
-  return threads.reduce((sum, { quotes }) => sum + 1 + quotes, 0)
+/** Sources and quotes in a thread on average, reposts included. */
+export function documentsPerThread(threads: readonly MadeThread[]): number {
+  return threads.reduce((sum, { quotes }) => sum + 1 + quotes, 0) / threads.length
 }
