@@ -1,11 +1,11 @@
-// Imports go one way: apps → packages → contract. The comment of each rule says what to do instead.
+// Imports go one way: apps → packages, and the packages in one order. The comment of each rule says what to do instead.
 
 const tests = '\\.test\\.ts$|\\.test-support\\.ts$|\\.program\\.ts$|^test/|^bench/'
 
 /** The folders of a place, from top to bottom: each imports from itself, from those below it, from the shared files, and nothing else of that place. */
 const oneWay = (place, folders, shared = []) =>
   folders.map((folder, at) => ({
-    name: `one-way-${place.split('/')[1]}-${folder}`,
+    name: `one-way-${place.split('/').at(1) ?? place}-${folder}`,
     severity: 'error',
     comment: `The folders of ${place} import downwards, in this order: ${folders.join(', ')}. Move the shared part down.`,
     from: { path: `^${place}/${folder}/`, pathNot: tests },
@@ -33,6 +33,17 @@ module.exports = {
       from: {},
       to: { circular: true },
     },
+    ...oneWay('packages', [
+      'importer',
+      'terminal',
+      'operations',
+      'credentials',
+      'queue',
+      'store',
+      'process',
+      'client',
+      'contract',
+    ]),
     {
       name: 'packages-know-no-apps',
       severity: 'error',
@@ -45,24 +56,16 @@ module.exports = {
       name: 'apps-are-strangers',
       severity: 'error',
       comment:
-        'Apps meet in Redis, in MongoDB and in packages only: move what both need into a package. Only the command `start` knows the apps, because it runs them and checks their settings.',
-      from: { path: '^apps/([^/]+)/', pathNot: [tests, '^apps/cli/src/start/start-command\\.ts$'] },
+        'Apps meet in Redis, in MongoDB and in packages only: move what both need into a package. Only `apps/local` knows the others, because it runs them and checks their settings.',
+      from: { path: '^apps/([^/]+)/', pathNot: [tests, '^apps/local/'] },
       to: { path: '^apps/', pathNot: '^apps/$1/' },
     },
     {
-      name: 'packages-know-the-contract-alone',
+      name: 'queue-and-store-are-strangers',
       severity: 'error',
-      comment:
-        'Queue and store are independent, and a package imports no other package but the contract: declare the narrow interface that you need, and let an app pass in an implementation.',
-      from: { path: '^packages/([^/]+)/', pathNot: tests },
-      to: { path: '^packages/', pathNot: ['^packages/$1/', '^packages/contract/'] },
-    },
-    {
-      name: 'contract-knows-nobody',
-      severity: 'error',
-      comment: 'Callers and all other packages rely on the contract: it imports no other package of ours.',
-      from: { path: '^packages/contract/' },
-      to: { path: '^(apps|packages|test)/', pathNot: '^packages/contract/' },
+      comment: 'Jobs and documents are independent: an app, or a package above both, connects them.',
+      from: { path: '^packages/queue/', pathNot: tests },
+      to: { path: '^packages/store/' },
     },
     {
       name: 'runs-without-dev-dependencies',
@@ -96,11 +99,11 @@ module.exports = {
       name: 'api-writes-no-documents',
       severity: 'error',
       comment:
-        'The API computes ids, connects, looks up keys and reads sources: of the store it imports @sluice/store/ids, /connect, /keys, /read and /find. Sources and quotes are written by workers: enqueue a job.',
+        'The API computes ids, connects and reads sources: of the store it imports @sluice/store/ids, /connect and /read. Sources and quotes are written by workers: enqueue a job.',
       from: { path: '^apps/api/', pathNot: tests },
       to: {
         path: '^packages/store/',
-        pathNot: '^packages/store/src/(ids|mongodb/connect-store|keys/manage-keys|read-source|find-stored)\\.ts$',
+        pathNot: '^packages/store/src/(ids|mongodb/connect-store|read-source)\\.ts$',
       },
     },
     {
@@ -131,27 +134,29 @@ module.exports = {
       'consume',
       'enqueue',
       'failed',
-      'find',
       'replies',
-      'sessions',
       'imports',
       'load',
       'bullmq-layout',
       'job',
-      'redis',
     ]),
+    ...oneWay('packages/operations/src', ['overview', 'find', 'failed']),
     ...oneWay(
       'apps/api/src',
       ['routes', 'admin', 'imports', 'sources', 'docs', 'body', 'request'],
       ['api-deps\\.ts', 'settings\\.ts'],
     ),
-    ...oneWay('apps/cli/src/import', ['show', 'send', 'shape', 'gather', 'input', 'account']),
+    ...oneWay('packages/importer/src', ['show', 'send', 'shape', 'gather', 'input', 'account', 'formats']),
+    ...oneWay('apps/local/src', ['start', 'servers']),
     {
       name: 'formats-are-strangers',
       severity: 'error',
       comment: 'A format imports no other format: move what both need into `read` or `values`.',
-      from: { path: '^packages/formats/src/([^/]+)/', pathNot: tests },
-      to: { path: '^packages/formats/src/[^/]+/', pathNot: ['^packages/formats/src/($1|read|values)/'] },
+      from: { path: '^packages/importer/src/formats/([^/]+)/', pathNot: tests },
+      to: {
+        path: '^packages/importer/src/formats/[^/]+/',
+        pathNot: ['^packages/importer/src/formats/($1|read|values)/'],
+      },
     },
     {
       name: 'product-knows-no-tests',

@@ -1,7 +1,9 @@
 // Attacks on the dashboard through an operator's browser: other sites, foreign hosts, frames, and HTML in every field.
 import assert from 'node:assert/strict'
 import { request } from 'node:http'
-import { connectRetrying, createSessions, type IngestJob, openQueue, queueKeys } from '@sluice/queue'
+import { createSessions } from '@sluice/credentials/sessions'
+import { connectRetrying } from '@sluice/process/redis'
+import { type IngestJob, openQueue, queueKeys } from '@sluice/queue'
 import { beforeSuite, startProcess } from '@sluice/test-support'
 import type { Queue } from 'bullmq'
 import { describe, test } from 'vitest'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
-import { createKey } from '@sluice/store/keys'
+import { createKey } from '@sluice/credentials/keys'
 import { beforeSuite } from '@sluice/test-support'
 import { describe, test } from 'vitest'
 import { type Caller, createCaller } from '../e2e/support/caller.ts'

@@ -1,6 +1,6 @@
 // Fuzzes every endpoint with requests that are derived from the contract, beside a caller whose answers are timed.
 import assert from 'node:assert/strict'
-import { createKey } from '@sluice/store/keys'
+import { createKey } from '@sluice/credentials/keys'
 import { beforeSuite } from '@sluice/test-support'
 import { describe, test } from 'vitest'
 import { type Caller, createCaller } from '../e2e/support/caller.ts'

@@ -2,7 +2,7 @@
 // done.
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import { createKey, revokeKey, rotateKey } from '@sluice/store/keys'
+import { createKey, revokeKey, rotateKey } from '@sluice/credentials/keys'
 import { beforeSuite, requiredUrl, testDatabase } from '@sluice/test-support'
 import { describe, test } from 'vitest'
 import { type Caller, createCaller, type Reply, type Sent } from '../e2e/support/caller.ts'

@@ -1,6 +1,6 @@
 // Attacks by one tenant on another: ids of jobs and imports that were guessed or overheard.
 import assert from 'node:assert/strict'
-import { createKey } from '@sluice/store/keys'
+import { createKey } from '@sluice/credentials/keys'
 import { beforeSuite } from '@sluice/test-support'
 import { describe, test } from 'vitest'
 import { type Caller, createCaller, type Reply } from '../e2e/support/caller.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
-import { NODE_FLAGS } from '@sluice/servers'
+import { NODE_FLAGS } from '@sluice/local'
 import { test } from 'vitest'
 import { documents, fillTables, tablesIn } from './fill-tables.ts'
 import { tables } from './tables.ts'

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { SECRETS } from '@sluice/ops'
+import { SECRETS } from '@sluice/process'
 
 // Finds the names in a document that do not exist: file paths, links, settings, metrics, log events, codes and Redis
 // keys.

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { apiSettings } from '@sluice/api/settings'
 import { dashboardSettings } from '@sluice/dashboard/settings'
-import { metric, SECRETS, setting } from '@sluice/ops'
+import { metric, SECRETS, setting } from '@sluice/process'
 import { workerSettings } from '@sluice/worker/settings'
 import { test } from 'vitest'
 import { metrics, settings } from './tables.ts'

@@ -3,8 +3,14 @@ import { apiMetrics } from '@sluice/api/metrics'
 import { apiSettings, IMPORT_ITEMS } from '@sluice/api/settings'
 import { FAULT_CODES, LIMIT_DETAILS, type LimitName, PROBLEMS, SERVICES } from '@sluice/contract'
 import { dashboardSettings } from '@sluice/dashboard/settings'
-import { formats } from '@sluice/formats'
-import { type Declarations, type MetricDeclarations, mongoMetrics, processMetrics, processSettings } from '@sluice/ops'
+import { formats } from '@sluice/importer'
+import {
+  type Declarations,
+  type MetricDeclarations,
+  mongoMetrics,
+  processMetrics,
+  processSettings,
+} from '@sluice/process'
 import { workerMetrics } from '@sluice/worker/metrics'
 import { workerSettings } from '@sluice/worker/settings'
 import { readResults } from '../../bench/src/report/results.ts'

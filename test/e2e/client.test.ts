@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { fileURLToPath } from 'node:url'
 import { createClient, type ItemResult, SluiceProblem, type ThreadRequest } from '@sluice/client'
-import { freePort } from '@sluice/servers'
+import { freePort } from '@sluice/local'
 import { beforeSuite } from '@sluice/test-support'
 import { describe, test } from 'vitest'
 import { type SharedSluice, shareSluice } from '../support/shared-sluice.ts'

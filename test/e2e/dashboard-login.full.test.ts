@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
-import { connectFailFast, createSessions, queueKeys, type Sessions } from '@sluice/queue'
-import { freePort } from '@sluice/servers'
-import { createKey, revokeKey } from '@sluice/store/keys'
+import { createKey, revokeKey } from '@sluice/credentials/keys'
+import { createSessions, type Sessions } from '@sluice/credentials/sessions'
+import { freePort } from '@sluice/local'
+import { connectFailFast } from '@sluice/process/redis'
+import { queueKeys } from '@sluice/queue'
 import {
   beforeSuite,
   requiredUrl,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
+import { createKey, shortKeyId } from '@sluice/credentials/keys'
 import { sourceIdOf } from '@sluice/store/ids'
-import { createKey, shortKeyId } from '@sluice/store/keys'
 import { beforeSuite, type StartedProcess, startProcess } from '@sluice/test-support'
 import { type Browser, chromium } from 'playwright-core'
 import { describe, test } from 'vitest'

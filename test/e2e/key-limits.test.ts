@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { createKey, limitKey } from '@sluice/store/keys'
+import { createKey, limitKey } from '@sluice/credentials/keys'
 import { test } from 'vitest'
 import { shareSluice } from '../support/shared-sluice.ts'
 import { startSluice } from '../support/start-sluice.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { SourceList, ThreadAnswer } from '@sluice/contract'
+import { createKey } from '@sluice/credentials/keys'
 import type { SourceDocument } from '@sluice/store'
-import { createKey } from '@sluice/store/keys'
 import { beforeSuite } from '@sluice/test-support'
 import { describe, test } from 'vitest'
 import { mongodbCan } from '../support/mongodb-can.ts'

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { createKey } from '@sluice/store/keys'
+import { createKey } from '@sluice/credentials/keys'
 import { beforeSuite } from '@sluice/test-support'
 import { describe, type TestContext, test } from 'vitest'
 import { openQueue } from '../support/open-queue.ts'

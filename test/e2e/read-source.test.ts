@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { SourcePage, ThreadAnswer } from '@sluice/contract'
+import { createKey } from '@sluice/credentials/keys'
 import type { QuoteDocument } from '@sluice/store'
-import { createKey } from '@sluice/store/keys'
 import { beforeSuite } from '@sluice/test-support'
 import { describe, test } from 'vitest'
 import { type SharedSluice, shareSluice } from '../support/shared-sluice.ts'

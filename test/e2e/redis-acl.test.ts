@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
+import { createKey } from '@sluice/credentials/keys'
 import { queueKeys } from '@sluice/queue'
-import { createKey } from '@sluice/store/keys'
 import { requiredUrl, startProcess, testQueueName } from '@sluice/test-support'
 import { Redis } from 'ioredis'
 import { test } from 'vitest'

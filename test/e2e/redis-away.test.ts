@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { connectRetrying, queueKeys } from '@sluice/queue'
+import { connectRetrying } from '@sluice/process/redis'
+import { queueKeys } from '@sluice/queue'
 import { beforeSuite, requiredUrl } from '@sluice/test-support'
 import { beforeAll, describe, test } from 'vitest'
 import { startSluice } from '../support/start-sluice.ts'

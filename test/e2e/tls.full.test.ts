@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { freePort } from '@sluice/servers'
+import { freePort } from '@sluice/local'
 import { requiredUrl, type TestScope } from '@sluice/test-support'
 import { describe, test } from 'vitest'
 import { createStartNode, redisProgram } from '../faults/redis-topology.ts'

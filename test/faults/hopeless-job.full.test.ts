@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
+import { createKey } from '@sluice/credentials/keys'
 import { sourceIdOf } from '@sluice/store/ids'
-import { createKey } from '@sluice/store/keys'
 import type { StartedProcess } from '@sluice/test-support'
 import { type TestContext, test } from 'vitest'
 import { assertStored } from '../support/assert-stored.ts'

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { createKey } from '@sluice/store/keys'
+import { createKey } from '@sluice/credentials/keys'
 import { requiredUrl } from '@sluice/test-support'
 import { afterAll, beforeAll, test } from 'vitest'
 import { assertStored } from '../support/assert-stored.ts'

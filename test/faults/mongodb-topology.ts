@@ -1,5 +1,5 @@
 // Replica sets and sharded clusters of real MongoDB servers, in containers. Nothing else at hand can form them.
-import { freePort } from '@sluice/servers'
+import { freePort } from '@sluice/local'
 import type { TestScope } from '@sluice/test-support'
 import { type Document, MongoClient } from 'mongodb'
 import { GenericContainer, getContainerRuntimeClient, type StartedTestContainer } from 'testcontainers'

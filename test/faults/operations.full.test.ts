@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Operation } from '@sluice/contract'
+import { createKey } from '@sluice/credentials/keys'
 import { createEnqueuer, newJobId, openQueue, queueKeys } from '@sluice/queue'
-import { createKey } from '@sluice/store/keys'
 import { UNBOUNDED } from '@sluice/test-support'
 import { UnrecoverableError, Worker } from 'bullmq'
 import { Redis } from 'ioredis'

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { connectRetrying, queueKeys } from '@sluice/queue'
+import { connectRetrying } from '@sluice/process/redis'
+import { queueKeys } from '@sluice/queue'
 import { requiredUrl, type StartedProcess } from '@sluice/test-support'
 import { type TestContext, test } from 'vitest'
 import { assertStored } from '../support/assert-stored.ts'

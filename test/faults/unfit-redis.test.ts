@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { connectRetrying, type Redis } from '@sluice/queue'
+import { connectRetrying, type Redis } from '@sluice/process/redis'
 import { type LogLine, requiredUrl, startProcess, testQueueName } from '@sluice/test-support'
 import { afterAll, beforeAll, beforeEach, type TestContext, test } from 'vitest'
 import { openPrivateServer, type PrivateServer } from '../support/private-server.ts'

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { connectRetrying, createEnqueuer, newJobId, queueKeys } from '@sluice/queue'
+import { connectRetrying } from '@sluice/process/redis'
+import { createEnqueuer, newJobId, queueKeys } from '@sluice/queue'
 import { mongoCommands, type StoreRequest } from '@sluice/store'
 import { UNBOUNDED } from '@sluice/test-support'
 import { type TestContext, test } from 'vitest'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { setTimeout as pause } from 'node:timers/promises'
-import { createKey } from '@sluice/store/keys'
+import { createKey } from '@sluice/credentials/keys'
 import { test } from 'vitest'
 import { assertStored } from '../support/assert-stored.ts'
 import { openQueue } from '../support/open-queue.ts'

@@ -1,6 +1,6 @@
 // Samples memory and queue length over time, while a test puts Sluice under load.
 import { setTimeout as pause } from 'node:timers/promises'
-import { connectRetrying } from '@sluice/queue'
+import { connectRetrying } from '@sluice/process/redis'
 import type { QueueView } from '../support/open-queue.ts'
 import { residentBytes } from '../support/resident-bytes.ts'
 import type { TestSluice } from '../support/start-sluice.ts'

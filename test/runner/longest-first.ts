@@ -5,8 +5,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 const FOLDERS = [
   'test/soak',
   'test/faults',
-  'packages/servers',
-  'apps/cli/src/start',
+  'apps/local',
   'packages/queue',
   'test/e2e',
   'test/attacks',

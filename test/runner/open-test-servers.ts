@@ -1,4 +1,4 @@
-import { type OpenServers, openServers } from '@sluice/servers'
+import { type OpenServers, openServers } from '@sluice/local'
 
 // Chooses the servers that tests share: those that the environment names, else containers, else the servers that
 // `start` would choose.

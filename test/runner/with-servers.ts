@@ -1,13 +1,15 @@
 // Which test files need Redis and MongoDB, and whether this machine can have both.
-import { findProgram, findPython } from '@sluice/servers'
+import { findProgram, findPython } from '@sluice/local'
 
 /** The tests in these folders use servers. */
 export const WITH_SERVERS = [
   'apps/cli',
   'apps/dashboard',
+  'apps/local',
+  'packages/credentials',
+  'packages/operations',
+  'packages/process/src/redis',
   'packages/queue',
-  'packages/servers',
-  'packages/store/src/keys',
   'packages/store/src/read-source',
   ...['attacks', 'bench', 'e2e', 'faults', 'laws', 'overload', 'runner', 'soak', 'upgrade'].map(
     (kind) => `test/${kind}`,

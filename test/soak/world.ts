@@ -2,7 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { openServers } from '@sluice/servers'
+import { openServers } from '@sluice/local'
 import type { StartedProcess, TestScope } from '@sluice/test-support'
 import { type Backend, type Balancer, startBalancer } from '../support/balancer.ts'
 import { openPrivateServer, type PrivateServer } from '../support/private-server.ts'

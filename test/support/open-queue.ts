@@ -1,4 +1,5 @@
-import { connectRetrying, type IngestJob, openQueue as openLane, queueKeys } from '@sluice/queue'
+import { connectRetrying } from '@sluice/process/redis'
+import { type IngestJob, openQueue as openLane, queueKeys } from '@sluice/queue'
 import type { TestScope } from '@sluice/test-support'
 import type { Queue } from 'bullmq'
 import { until } from './until.ts'

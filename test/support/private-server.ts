@@ -2,7 +2,8 @@
 import { cp, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { freePort, openServers, processFacts, type ServerName, type Servers } from '@sluice/servers'
+import { freePort, openServers, type ServerName, type Servers } from '@sluice/local'
+import { processFacts } from '@sluice/terminal'
 import { createTcpProxy } from './tcp-proxy.ts'
 
 /** A Redis or MongoDB of a test file's own, which it may kill. */

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { createKey } from '@sluice/store/keys'
+import { createKey } from '@sluice/credentials/keys'
 import type { TestScope } from '@sluice/test-support'
 import { type Db, MongoClient } from 'mongodb'
 import { startSluice, untilKeyIsKnown } from './start-sluice.ts'

@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { freePort } from '@sluice/servers'
+import { freePort } from '@sluice/local'
 import type { StartedProcess, TestScope } from '@sluice/test-support'
 import { until } from './until.ts'
 

@@ -1,4 +1,4 @@
-import { createKey } from '@sluice/store/keys'
+import { createKey } from '@sluice/credentials/keys'
 import {
   requiredUrl,
   type StartedProcess,

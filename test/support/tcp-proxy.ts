@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { connect, createServer, type Server, type Socket } from 'node:net'
-import { freePort } from '@sluice/servers'
+import { freePort } from '@sluice/local'
 import type { TestScope } from '@sluice/test-support'
 
 /** Reads the chunks of one connection and returns the part that may pass. */

@@ -1,13 +1,15 @@
 // The dependencies that `main.ts` passes to the API's parts. Each part picks those that it needs.
-import type { Logger, Readiness } from '@sluice/ops'
+
+import type { Keyring } from '@sluice/credentials/keys'
+import type { OperatorAccess } from '@sluice/operations'
+import type { Logger, Readiness } from '@sluice/process'
 import type * as queue from '@sluice/queue'
-import type { Keyring } from '@sluice/store/keys'
 import type { SourceReads } from '@sluice/store/read'
 import type { BodyParser, Budget } from './body/read-body.ts'
 import type { ApiMetrics } from './metrics.ts'
 import type { ApiLimits } from './settings.ts'
 
-export interface ApiDeps extends SourceReads, queue.OperatorAccess {
+export interface ApiDeps extends SourceReads, OperatorAccess {
   log: Logger
   metrics: ApiMetrics
   /** Counts a problem that the API has answered. */

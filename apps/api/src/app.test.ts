@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { createLogger, listen, openMetrics } from '@sluice/ops'
+import { createLogger, listen, openMetrics } from '@sluice/process'
 import { QueueUnavailableError } from '@sluice/queue'
 import { describe, type TestContext, test } from 'vitest'
 import type { ApiDeps } from './api-deps.ts'

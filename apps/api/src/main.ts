@@ -1,5 +1,13 @@
 // The API process: reads its settings, connects, builds the app, listens, and stops in order.
 import { randomUUID } from 'node:crypto'
+import { createKeyring, keyAccess } from '@sluice/credentials/keys'
+import {
+  createFindStored,
+  createReadState,
+  openOperatorAccess,
+  runOperations,
+  startHeartbeats,
+} from '@sluice/operations'
 import {
   checkOf,
   createLogger,
@@ -13,11 +21,17 @@ import {
   shareFor,
   startAdminServer,
   VERSION,
-} from '@sluice/ops'
+} from '@sluice/process'
+import {
+  connectFailFast,
+  connectLike,
+  observeCommands,
+  pingRedis,
+  watchLayout,
+  watchRedis,
+} from '@sluice/process/redis'
 import * as queue from '@sluice/queue'
 import { connectStore, watchStoreLayout } from '@sluice/store/connect'
-import { createFindStored } from '@sluice/store/find'
-import { createKeyring, keyAccess } from '@sluice/store/keys'
 import { createSourceReads } from '@sluice/store/read'
 import type { ApiDeps } from './api-deps.ts'
 import { buildApp } from './app.ts'
@@ -62,13 +76,13 @@ await runUntilStopped({
     await watchStoreLayout(store.db, ({ message }) => stop(message))
     const keyring = createKeyring({ ...keyAccess(store.db), onError: (err) => log.warn({ err }, 'keys.not_reached') })
     release('keyring', () => keyring.close())
-    const redis = queue.connectFailFast(settings, onRedisError)
+    const redis = connectFailFast(settings, onRedisError)
     release('redis', () => redis.disconnect())
-    queue.observeCommands(redis, { times: metrics.redisTime, errors: metrics.redisErrors })
+    observeCommands(redis, { times: metrics.redisTime, errors: metrics.redisErrors })
     const keys = queue.queueKeys(settings.queue)
-    await queue.watchRedis(redis, settings, (fault) => log.warn({ fault }, 'redis.unfit'))
-    await queue.watchLayout(redis, keys.base, ({ message }) => stop(message))
-    const ping = pingWhenAsked(() => queue.pingRedis(redis))
+    await watchRedis(redis, settings, (fault) => log.warn({ fault }, 'redis.unfit'))
+    await watchLayout(redis, keys.base, ({ message }) => stop(message))
+    const ping = pingWhenAsked(() => pingRedis(redis))
     const results = queue.createResults(redis, keys)
     const replication = queue.openReplication(redis, keys, settings.redisReplicas, onRedisError)
     release('replication', () => replication.close())
@@ -77,7 +91,7 @@ await runUntilStopped({
     const noteAudit = (found?: queue.LoadAudit) => found === 'corrected' && log.warn('load.corrected')
     const audits = setInterval(() => auditLoad().then(noteAudit, () => {}), AUDIT_EVERY_MS)
     release('load audits', () => clearInterval(audits))
-    const replyReader = queue.connectLike(redis, onRedisError, queue.REPLY_SILENT_MS)
+    const replyReader = connectLike(redis, onRedisError, queue.REPLY_SILENT_MS)
     const replyListener = queue.openReplyListener(randomUUID(), keys, replyReader, results)
     release('reply listener', () => replyListener.close())
 
@@ -94,8 +108,8 @@ await runUntilStopped({
         replies: checkOf(replyListener.isListening(), 'the reply stream was not read for a moment'),
       })
     }
-    const operatorAccess = queue.openOperatorAccess(redis, keys, createFindStored(store.db))
-    const stopOperations = queue.runOperations({
+    const operatorAccess = openOperatorAccess(redis, keys, createFindStored(store.db))
+    const stopOperations = runOperations({
       ...operatorAccess,
       jobsPerSecond: settings.operationJobsPerSecond,
       onStep({ operation: { id, kind } }, { done, isLast }) {
@@ -106,7 +120,7 @@ await runUntilStopped({
       onError: (err) => redis.status === 'ready' && log.warn({ err: err.message }, 'operation.interrupted'),
     })
     release('operations', stopOperations)
-    const queueState = queue.createReadState(redis, keys)
+    const queueState = createReadState(redis, keys)
     const problems = countProblems(metrics)
     const graceOver = new AbortController()
     const deps: ApiDeps = {
@@ -148,7 +162,7 @@ await runUntilStopped({
     })
     const recentQueueState = shareFor(PEAKS_EVERY_MS, queueState)
     const read = () => readApi(metrics, problems.byTenant, recentQueueState)
-    release('heartbeats', queue.startHeartbeats(redis, keys, { kind: 'api', version: VERSION }, read))
+    release('heartbeats', startHeartbeats(redis, keys, { kind: 'api', version: VERSION }, read))
     release('http server', async () => {
       const graceMs = settings.shutdownGraceSeconds * 1000
       const timers = [

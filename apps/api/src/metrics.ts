@@ -1,6 +1,8 @@
 // Declares the metrics of the API, and samples those that are read when Prometheus asks.
-import { type MetricsOf, metric, mongoMetrics, type openMetrics, SECONDS, totalsOf } from '@sluice/ops'
-import { LANES, peaksOf, type QueueState, type Reading } from '@sluice/queue'
+
+import { peaksOf, type QueueState, type Reading } from '@sluice/operations'
+import { type MetricsOf, metric, mongoMetrics, type openMetrics, SECONDS, totalsOf } from '@sluice/process'
+import { LANES } from '@sluice/queue'
 
 /** The metrics of an API replica. */
 export const apiMetrics = {

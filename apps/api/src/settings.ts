@@ -1,7 +1,7 @@
 // The settings of the API, and those of them that callers see as limits.
 import { LIMIT_DETAILS, type LimitName, type LimitsAnswer } from '@sluice/contract'
-import type { Settings } from '@sluice/ops'
-import { agreedSettings, processSettings, redisReplicasSetting, setting } from '@sluice/ops'
+import type { Settings } from '@sluice/process'
+import { agreedSettings, processSettings, redisReplicasSetting, setting } from '@sluice/process'
 
 const limit = (env: string, name: LimitName, max?: number) =>
   setting.wholeNumber({

@@ -1,6 +1,6 @@
 // Bounds the answers of an API in time and size, and checks their form: the command line trusts no server.
 import { createParser } from '@sluice/contract'
-import { UserError } from './errors.ts'
+import { UserError } from '@sluice/terminal'
 
 /** A page with a large filter may take a while. */
 const ANSWER_MS = 30_000

@@ -1,6 +1,7 @@
 // Builds the dashboard: the login, its own pages behind it, and Bull Board under `/board`.
 
-import { OperationsFullError, QueueUnavailableError } from '@sluice/queue'
+import { OperationsFullError } from '@sluice/operations'
+import { QueueUnavailableError } from '@sluice/queue'
 import express, { type ErrorRequestHandler, type Express, type RequestHandler, type Response } from 'express'
 import { html } from 'hono/html'
 import { type BoardDeps, buildBoard } from './board.ts'

@@ -1,4 +1,8 @@
 // Starts the dashboard as a process.
+
+import { createKeyring, keyAccess } from '@sluice/credentials/keys'
+import { createSessions } from '@sluice/credentials/sessions'
+import { createFindStored, createReadThread, openOperatorAccess, startHeartbeats } from '@sluice/operations'
 import {
   checkOf,
   createLogger,
@@ -11,11 +15,10 @@ import {
   shareFor,
   startAdminServer,
   VERSION,
-} from '@sluice/ops'
+} from '@sluice/process'
+import { connectFailFast, observeCommands, watchLayout } from '@sluice/process/redis'
 import * as queue from '@sluice/queue'
 import { connectStore } from '@sluice/store/connect'
-import { createFindStored, createReadThread } from '@sluice/store/find'
-import { createKeyring, keyAccess } from '@sluice/store/keys'
 import { buildDashboard } from './dashboard.ts'
 import { openOidc } from './login/oidc.ts'
 import { allowedHosts } from './policy.ts'
@@ -31,20 +34,20 @@ await runUntilStopped({
   graceSeconds: settings.shutdownGraceSeconds,
   log,
   async start({ release, stopping, stop }) {
-    const redis = queue.connectFailFast(settings, (err) => log.warn({ err: err.message }, 'redis.error'))
+    const redis = connectFailFast(settings, (err) => log.warn({ err: err.message }, 'redis.error'))
     release('redis', () => redis.disconnect())
     const opened = openMetrics('dashboard', mongoMetrics)
     const { metrics } = opened
-    queue.observeCommands(redis, { times: metrics.redisTime, errors: metrics.redisErrors })
+    observeCommands(redis, { times: metrics.redisTime, errors: metrics.redisErrors })
     const keys = queue.queueKeys(settings.queue)
-    await queue.watchLayout(redis, keys.base, ({ message }) => stop(message))
-    const stopHeartbeats = queue.startHeartbeats(redis, keys, { kind: 'dashboard', version: VERSION }, async () => ({}))
+    await watchLayout(redis, keys.base, ({ message }) => stop(message))
+    const stopHeartbeats = startHeartbeats(redis, keys, { kind: 'dashboard', version: VERSION }, async () => ({}))
     release('heartbeats', stopHeartbeats)
     const store = connectStore(settings.mongodbUrl, { times: metrics.mongoTime, errors: metrics.mongoErrors })
     release('store', () => store.close())
     const keyring = createKeyring({ ...keyAccess(store.db), onError: (err) => log.warn({ err }, 'keys.not_reached') })
     release('keyring', () => keyring.close())
-    const operatorAccess = queue.openOperatorAccess(redis, keys, createFindStored(store.db))
+    const operatorAccess = openOperatorAccess(redis, keys, createFindStored(store.db))
 
     const readiness = () =>
       readinessOf({
@@ -61,7 +64,7 @@ await runUntilStopped({
         isReady: () => readiness().ready,
         isSecure: settings.url?.startsWith('https:') ?? false,
         log,
-        sessions: queue.createSessions(redis, keys),
+        sessions: createSessions(redis, keys),
         keyring,
         oidc: await openOidc(settings),
         ...operatorAccess,

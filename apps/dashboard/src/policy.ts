@@ -1,6 +1,6 @@
 // The hosts and sites from which the dashboard accepts requests, and what its pages may load.
 import { isIPv6 } from 'node:net'
-import type { Settings } from '@sluice/ops'
+import type { Settings } from '@sluice/process'
 import type { RequestHandler, Response } from 'express'
 import type { dashboardSettings } from './settings.ts'
 

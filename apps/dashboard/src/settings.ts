@@ -1,5 +1,5 @@
 // Declares the dashboard's settings.
-import { dashboardUrlSetting, processSettings, setting } from '@sluice/ops'
+import { dashboardUrlSetting, processSettings, setting } from '@sluice/process'
 
 // The dashboard does not check Redis: the processes that carry requests do.
 const { redisChecks: _checks, minRedisMemory: _memory, ...common } = processSettings

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { setTimeout as delay } from 'node:timers/promises'
-import { openMetrics } from '@sluice/ops'
+import { openMetrics } from '@sluice/process'
 import { RefusedWriteError, StoreAwayError, type StoreRequest } from '@sluice/store'
 import { sourceIdOf } from '@sluice/store/ids'
 import { afterEach, beforeEach, describe, test, vi } from 'vitest'

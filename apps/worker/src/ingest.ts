@@ -1,7 +1,7 @@
 // Stores requests in batches. A request that may be at fault for a failure is kept apart from the batches of others.
 import { setTimeout as delay } from 'node:timers/promises'
-import { inSpan } from '@sluice/ops'
-import { type Away, asError, createGroupCommit, type Lane } from '@sluice/queue'
+import { createGroupCommit, inSpan } from '@sluice/process'
+import { type Away, asError, type Lane } from '@sluice/queue'
 import { type BatchStore, refusalOf, StoreAwayError, type StoredAnswer } from '@sluice/store'
 import { type BatchSize, chooseBatch, type IngestRequest } from './choose-batch.ts'
 import type { WorkerMetrics } from './metrics.ts'

@@ -1,6 +1,7 @@
 // Starts a worker process.
 import { hostname } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
+import { startHeartbeats } from '@sluice/operations'
 import {
   checkOf,
   createLogger,
@@ -12,7 +13,8 @@ import {
   settingsOrExit,
   startAdminServer,
   VERSION,
-} from '@sluice/ops'
+} from '@sluice/process'
+import { connectRetrying, observeCommands, pingRedis, watchLayout, watchRedis } from '@sluice/process/redis'
 import * as queue from '@sluice/queue'
 import { connectStore, createBatchStore, mongoCommands, PROBE_MS, probeStore, watchStoreLayout } from '@sluice/store'
 import { createBeforeFinalFailure } from './final-failure.ts'
@@ -46,10 +48,10 @@ await runUntilStopped({
     const store = connectStore(settings.mongodbUrl)
     release('store', () => store.close())
     await watchStoreLayout(store.db, ({ message }) => stop(message))
-    const redis = queue.connectRetrying(settings, (err) => log.warn({ err: err.message }, 'redis.error'))
+    const redis = connectRetrying(settings, (err) => log.warn({ err: err.message }, 'redis.error'))
     release('redis', async () => redis.disconnect())
-    queue.observeCommands(redis, { times: metrics.redisTime, errors: metrics.redisErrors })
-    const checkRedis = pingWhenAsked(() => queue.pingRedis(redis))
+    observeCommands(redis, { times: metrics.redisTime, errors: metrics.redisErrors })
+    const checkRedis = pingWhenAsked(() => pingRedis(redis))
     const commandMetrics = { times: metrics.mongoTime, errors: metrics.mongoErrors }
     const options = { listsSources: settings.listSources === 'on', metrics: commandMetrics }
     const batchStore = createBatchStore(mongoCommands(store.db, options))
@@ -85,8 +87,8 @@ await runUntilStopped({
     })
     release('admin server', admin.close)
     const keys = queue.queueKeys(settings.queue)
-    await queue.watchRedis(redis, settings, (fault) => log.warn({ fault }, 'redis.unfit'))
-    await queue.watchLayout(redis, keys.base, ({ message }) => stop(message))
+    await watchRedis(redis, settings, (fault) => log.warn({ fault }, 'redis.unfit'))
+    await watchLayout(redis, keys.base, ({ message }) => stop(message))
 
     release('batch store', async () => {
       // Nothing is lost if this fails or exceeds its time: the tokens of the last batches become stale, and other
@@ -121,7 +123,7 @@ await runUntilStopped({
       const slowJobs = consumer.lockedFor(SLOW_MS).slice(0, SLOW_SHOWN)
       return readWorker(metrics, { storeAwayMs: putBackAny.awayMs(), slowJobs })
     }
-    release('heartbeats', queue.startHeartbeats(redis, keys, { kind: 'worker', version: VERSION }, read))
+    release('heartbeats', startHeartbeats(redis, keys, { kind: 'worker', version: VERSION }, read))
     release('consumer', () => consumer.close((settings.shutdownGraceSeconds - 0.5) * 1000))
 
     log.info({ adminPort: admin.port }, 'worker.listening')

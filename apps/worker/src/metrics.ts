@@ -1,6 +1,7 @@
 // Declares the metrics of a worker process.
-import { type MetricsOf, metric, mongoMetrics, SECONDS, totalsOf } from '@sluice/ops'
-import type { Reading } from '@sluice/queue'
+
+import type { Reading } from '@sluice/operations'
+import { type MetricsOf, metric, mongoMetrics, SECONDS, totalsOf } from '@sluice/process'
 
 /** Buckets for times in which jobs may wait for long. */
 const LONG_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800] as const

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { PassThrough } from 'node:stream'
-import { createLogger, openMetrics } from '@sluice/ops'
+import { createLogger, openMetrics } from '@sluice/process'
 import { type FetchedJob, PartlyStoredError } from '@sluice/queue'
 import { test } from 'vitest'
 import { workerMetrics } from './metrics.ts'

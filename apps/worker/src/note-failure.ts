@@ -1,5 +1,5 @@
 // Counts and logs the failed tries of jobs.
-import type { Logger } from '@sluice/ops'
+import type { Logger } from '@sluice/process'
 import { type FetchedJob, PartlyStoredError } from '@sluice/queue'
 import type { WorkerMetrics } from './metrics.ts'
 import { describeJob } from './worker.ts'

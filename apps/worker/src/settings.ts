@@ -1,5 +1,5 @@
 // The settings of a worker process.
-import { agreedSettings, dashboardUrlSetting, processSettings, setting } from '@sluice/ops'
+import { agreedSettings, dashboardUrlSetting, processSettings, setting } from '@sluice/process'
 
 /** A worker's settings: those of every process, and its own. */
 export const workerSettings = {

@@ -1,6 +1,6 @@
 // Decides whether a failure means that the store is away. If so, pauses the consumer until it commits writes again.
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Logger } from '@sluice/ops'
+import type { Logger } from '@sluice/process'
 import { type Away, asError, type Consumer } from '@sluice/queue'
 import { StoreAwayError } from '@sluice/store'
 import type { WorkerMetrics } from './metrics.ts'

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { createLogger, openMetrics } from '@sluice/ops'
+import { createLogger, openMetrics } from '@sluice/process'
 import { PartlyStoredError } from '@sluice/queue'
 import type { StoreRequest } from '@sluice/store'
 import { test } from 'vitest'

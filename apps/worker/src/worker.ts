@@ -1,5 +1,5 @@
 // Stores the threads of fetched jobs, and returns their receipts.
-import { inSpan, type Logger, SpanKind, traceIdOf } from '@sluice/ops'
+import { inSpan, type Logger, SpanKind, traceIdOf } from '@sluice/process'
 import { type Away, type FetchedJob, makeReceipt, PartlyStoredError, type Receipt, type Worked } from '@sluice/queue'
 import type { IngestRequest } from './choose-batch.ts'
 import type { createIngest, Ingested } from './ingest.ts'

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { type LaunchedProcess, launchNode } from '@sluice/servers'
+import { type LaunchedProcess, launchNode } from '@sluice/local'
 
 export interface Contender {
   main: string

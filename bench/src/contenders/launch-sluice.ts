@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { freePort } from '@sluice/servers'
+import { freePort } from '@sluice/local'
 import { launchContender } from './launch-contender.ts'
 
 /** Starts one process of Sluice from the checkout `root`; `url` is the URL of an API. */

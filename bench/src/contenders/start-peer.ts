@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url'
-import { freePort, type LaunchedProcess } from '@sluice/servers'
+import { freePort, type LaunchedProcess } from '@sluice/local'
 import type { Bench } from '../bench.ts'
 import { closedLoop } from '../closed-loop.ts'
 import type { HttpContender } from './contender.ts'

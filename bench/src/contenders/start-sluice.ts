@@ -1,6 +1,6 @@
 import { join } from 'node:path'
-import { freePort } from '@sluice/servers'
-import { createKey } from '@sluice/store/keys'
+import { createKey } from '@sluice/credentials/keys'
+import { freePort } from '@sluice/local'
 import { MongoClient } from 'mongodb'
 import type { Bench } from '../bench.ts'
 import { closedLoop } from '../closed-loop.ts'

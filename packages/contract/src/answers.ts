@@ -9,7 +9,7 @@ import { WarningsSchema } from './warnings.ts'
 export const MESSAGE = 'New source received successfully.'
 
 /** The one state of a stored source. */
-export const STORED_STATUS = 'TRANSCRIBED'
+export const STORED_STATUS = 'TRANSCRIBED' as const
 
 const OUTCOMES = ['created', 'updated', 'unchanged'] as const
 const JOB_STATES = ['waiting', 'active', 'completed', 'failed'] as const

@@ -18,6 +18,15 @@ export function hasAtMost(limit: number): (text: string) => boolean {
   }
 }
 
+interface QuoteContent extends Partial<Record<'speaker' | 'createdAt' | 'replyingTo', string | null | undefined>> {
+  text: string
+}
+
+/** What identifies a quote without an externalId, together with the number of equal quotes before it in its request. */
+export function contentOf({ speaker, createdAt, replyingTo, text }: QuoteContent): string {
+  return JSON.stringify([speaker, createdAt, replyingTo, text])
+}
+
 /** The votes of a source or a quote. */
 export type Votes = Partial<Record<'upVotes' | 'downVotes' | 'score', number | undefined>>
 

@@ -2,7 +2,7 @@
 export * from './answers.ts'
 export * from './failed-job-schemas.ts'
 export { FAULT_CODES, type Fault, type FaultCode, FaultSchema, type Parsed, refuseField } from './faults.ts'
-export { effectiveScore, isRecord, parseIsoDate, type Votes } from './field-values.ts'
+export { contentOf, effectiveScore, isRecord, parseIsoDate, type Votes } from './field-values.ts'
 export * from './find-schemas.ts'
 export * from './overview-schemas.ts'
 export {

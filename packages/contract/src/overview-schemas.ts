@@ -99,3 +99,6 @@ export type Overview = Omit<Status, 'lastMinutes' | 'lastHour'>
 export type HistoryPoint = Static<typeof HistoryPointSchema>
 export type QueuedJobs = Static<typeof QueuedJobsSchema>
 export type SeenProcess = Static<typeof ProcessSchema>
+
+/** A process without a sign of life for this time does not count as alive. */
+export const ALIVE_MS = 15_000

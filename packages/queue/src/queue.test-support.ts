@@ -8,6 +8,7 @@ import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { asList } from '@sluice/process/redis'
 import { UNBOUNDED } from '@sluice/test-support'
 import type { Redis } from 'ioredis'
 import { afterAll } from 'vitest'
@@ -16,7 +17,6 @@ import { type ConsumerOptions, createConsumer } from './consume/consume.ts'
 import { createComplete } from './consume/fetch-and-complete.ts'
 import { createEnqueuer, type JobInput, nameJob } from './enqueue/enqueue.ts'
 import type { CompletedJob, Failure, IngestJob, Lane } from './job/job.ts'
-import { asList } from './redis/script.ts'
 import type { ResultBounds } from './replies/results.ts'
 
 /** Makes a function that adds a job and returns its first stamp. */
@@ -129,3 +129,10 @@ export function createReadLoad(redis: Redis, { base }: QueueKeys) {
     }
   }
 }
+
+export { openWorker } from './consume/bullmq-worker.ts'
+export { putBack } from './consume/fail-job.ts'
+export { createRecordFailure } from './failed/failed-set.ts'
+export { createRecordTry } from './failed/tries.ts'
+export { TRIES } from './job/job.ts'
+export type { JobInput }

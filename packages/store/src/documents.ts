@@ -1,5 +1,13 @@
 // The documents in MongoDB, by collection, and the stages of a thread on its way there: request, draft, plan, round.
-import type { Outcome, QuoteAnswer, QuoteFields, SourceAnswer, SourceFields, Thread } from '@sluice/contract'
+import type {
+  Outcome,
+  QuoteAnswer,
+  QuoteFields,
+  SourceAnswer,
+  SourceFields,
+  STORED_STATUS,
+  Thread,
+} from '@sluice/contract'
 import type { Document, ObjectId } from 'mongodb'
 
 type WithDates<Fields> = { [Name in keyof Fields]: Name extends 'createdAt' ? Date : Fields[Name] }
@@ -60,7 +68,7 @@ export interface SourceDocument extends SourceValues {
   createdAt: Date
   /** The earliest moment at which a request for this source was accepted. */
   acceptedAt: Date
-  status: 'TRANSCRIBED'
+  status: typeof STORED_STATUS
   /** The words of all stored quotes, and their number. Exact while no token is open. */
   wordCount: number
   quoteCount: number

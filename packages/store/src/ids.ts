@@ -1,6 +1,6 @@
 // Computes the ids of sources and quotes from the names that callers give them.
 import { hash } from 'node:crypto'
-import type { QuoteFields, SourceFields } from '@sluice/contract'
+import { contentOf, type QuoteFields, type SourceFields } from '@sluice/contract'
 
 /** 144 bits: two names do not collide by chance, and base64url needs no padding. */
 const ID_LENGTH = 24
@@ -63,8 +63,7 @@ export function quoteIdsOf(sourceId: string, quotes: readonly QuoteFields[]): st
   const equalsBefore = new Map<string, number>()
   return quotes.map((quote) => {
     if (quote.externalId !== undefined) return sourceId + hashTuple('externalId', quote.externalId)
-    const { speaker, createdAt, replyingTo, text } = quote
-    const content = JSON.stringify([speaker, createdAt, replyingTo, text])
+    const content = contentOf(quote)
     const before = equalsBefore.get(content) ?? 0
     equalsBefore.set(content, before + 1)
     return sourceId + hashTuple('content', content, before)

@@ -9,7 +9,8 @@ import { hashTuple, listPlaceOf, listPrefixOf, quotesOf } from './ids.ts'
 import { IDS_PER_QUERY } from './mongodb/commands.ts'
 import { asStoreAway, StoreAwayError } from './mongodb/store-errors.ts'
 
-export { StoreAwayError }
+export type { QuoteDocument, SourceDocument }
+export { chunksOf, IDS_PER_QUERY, StoreAwayError }
 
 export type SourceReads = ReturnType<typeof createSourceReads>
 

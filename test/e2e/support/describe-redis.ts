@@ -1,5 +1,5 @@
 // Describes the form of what a queue keeps in Redis: one line for each kind of key, field or element, without its values.
-import type { Redis } from '@sluice/queue'
+import type { Redis } from '@sluice/process/redis'
 
 /** Their elements are packed by Lua's cmsgpack, apart from some that are texts. */
 const PACKED = /^(load|load:jobs)$/

@@ -2,7 +2,8 @@
 // the operations that carry this out.
 import type { LaneOperationKind, OperationKind, OperationRequest, Params, Parsed } from '@sluice/contract'
 import { parseFailedJobFilter, parseFailedJobQuery, parseOperationRequest } from '@sluice/contract'
-import { asViewersSee, type FailedJobs, isJobId, LANES, type Operations, orUnavailable } from '@sluice/queue'
+import { asViewersSee, type FailedJobs, type Operations } from '@sluice/operations'
+import { isJobId, LANES, orUnavailable } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
 import { type BodyDeps, readBody } from '../body/read-body.ts'
 import { ProblemError, requestInvalid } from '../request/problem-error.ts'

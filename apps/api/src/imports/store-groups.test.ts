@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { openMetrics } from '@sluice/ops'
+import { openMetrics } from '@sluice/process'
 import { test } from 'vitest'
 import { apiMetrics } from '../metrics.ts'
 import type { ImportGroup } from './group-items.ts'

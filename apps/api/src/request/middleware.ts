@@ -3,8 +3,8 @@ import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { NO_PREFERENCES, PROBLEM_MEDIA_TYPE, parsePrefer } from '@sluice/contract'
-import { redactKeys, SpanKind, startSpan, traceIdOf, traceparentOf } from '@sluice/ops'
-import type { KeyRole } from '@sluice/store/keys'
+import type { KeyRole } from '@sluice/credentials/keys'
+import { redactKeys, SpanKind, startSpan, traceIdOf, traceparentOf } from '@sluice/process'
 import type { RequestHandler } from 'express'
 import type { ApiDeps, MiddlewareDeps } from '../api-deps.ts'
 import { CallerGoneError, headInvalid, keyRefused, overloaded, ProblemError, QUOTA_POLICY } from './problem-error.ts'
@@ -152,7 +152,8 @@ export function finish(deps: MiddlewareDeps, context: RequestContext, result: En
   metrics.requests.inc({ route, method, status: String(status) })
   metrics.requestTime.observe({ route }, durationMs / 1000)
   if (typeof context.log.code === 'string') deps.noteProblem(context.log.code, tenant)
-  const ids = { requestId, traceId: span && traceIdOf(traceparentOf(span)) }
+  const trace = traceparentOf(span)
+  const ids = { requestId, traceId: trace && traceIdOf(trace) }
   const fields = { ...ids, method, path: path.slice(0, SHOWN_PATH), status, tenant, ...context.log, durationMs }
   span?.setAttribute('http.response.status_code', Number(status) || 499).end()
   log[Number(status) >= 500 ? 'warn' : 'info'](fields, 'request.answered')

@@ -3,14 +3,13 @@ import { randomInt } from 'node:crypto'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { Fault, FaultCode, Problem, ProblemCode, ProblemMembers, Warning } from '@sluice/contract'
 import { createProblem, NEWLINES } from '@sluice/contract'
+import { OperationsFullError, SearchesFullError } from '@sluice/operations'
 import {
   AcceptanceUnknownError,
   IdempotencyKeyReusedError,
-  OperationsFullError,
   QueueFullError,
   QueueUnavailableError,
   RateLimitedError,
-  SearchesFullError,
 } from '@sluice/queue'
 import { StoreAwayError } from '@sluice/store/read'
 

@@ -2,9 +2,9 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Params, Parsed, Preferences } from '@sluice/contract'
-import { redactKeys, type Span } from '@sluice/ops'
+import type { KnownKey } from '@sluice/credentials/keys'
+import { redactKeys, type Span } from '@sluice/process'
 import type { Quota } from '@sluice/queue'
-import type { KnownKey } from '@sluice/store/keys'
 import { requestInvalid } from './problem-error.ts'
 
 /** One HTTP request and what the API knows of it. */

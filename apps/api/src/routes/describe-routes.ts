@@ -1,7 +1,7 @@
 // Builds the OpenAPI 3.1 document of the API from its route table, and so from the schemas that validate.
 
 import { PROBLEM_MEDIA_TYPE, PROBLEMS, type ProblemCode, problemType } from '@sluice/contract'
-import type { KeyRole } from '@sluice/store/keys'
+import type { KeyRole } from '@sluice/credentials/keys'
 import { opens } from '../request/middleware.ts'
 import { problemExample } from './contents.ts'
 import type { Content, HeaderName, Parameter, Route } from './route.ts'

@@ -1,6 +1,6 @@
 // POST /sources: accepts a thread and, unless the caller prefers otherwise, waits until it is stored.
 import type { Thread, ThreadAnswer } from '@sluice/contract'
-import { inSpan, SpanKind, traceparentOf } from '@sluice/ops'
+import { inSpan, SpanKind, traceparentOf } from '@sluice/process'
 import type { IngestJob, JobResult, Lane, Receipt } from '@sluice/queue'
 import { AcceptanceUnknownError, newJobId, readReceipt } from '@sluice/queue'
 import { quoteIdsOf, sourceIdOf } from '@sluice/store/ids'

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { connectRetrying, queueKeys } from '@sluice/queue'
+import { connectRetrying } from '@sluice/process/redis'
+import { queueKeys } from '@sluice/queue'
 import { createBatchStore, mongoCommands, type SourceDocument } from '@sluice/store'
+import { createPrinter, RedisAwayError } from '@sluice/terminal'
 import { requiredUrl, testDatabase, testQueueName } from '@sluice/test-support'
 import { ObjectId } from 'mongodb'
 import { type TestContext, test } from 'vitest'
-import { RedisAwayError } from '../errors.ts'
-import { createPrinter } from '../terminal.ts'
 import { type DoctorDeps, doctorCommand } from './doctor-command.ts'
 
 /** Runs `sluice doctor …` on a database of the test's own with two stored threads of two quotes, of two words each. */

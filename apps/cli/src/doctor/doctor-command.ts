@@ -1,7 +1,8 @@
 // The command `sluice doctor`: checks Redis, MongoDB, clocks and sources, and repairs sources.
 import { hostname } from 'node:os'
-import { agreedSettings, type Environment, processSettings, readSettings, redisReplicasSetting } from '@sluice/ops'
-import type { QueueKeys, Redis } from '@sluice/queue'
+import { agreedSettings, type Environment, processSettings, readSettings, redisReplicasSetting } from '@sluice/process'
+import type { Redis } from '@sluice/process/redis'
+import type { QueueKeys } from '@sluice/queue'
 import {
   checkLayout,
   type Finding,
@@ -12,10 +13,9 @@ import {
   type SourceDocument,
   StoreLayoutError,
 } from '@sluice/store'
+import { count, counted, RedisAwayError } from '@sluice/terminal'
 import { Command } from 'commander'
 import { type Db, type Document, MongoServerError } from 'mongodb'
-import { RedisAwayError } from '../errors.ts'
-import { count, counted } from '../terminal.ts'
 import { type Check, check, checkClocks, checkLines, note } from './check.ts'
 import { checkMongodb } from './mongodb-checks.ts'
 

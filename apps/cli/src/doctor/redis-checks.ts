@@ -2,22 +2,12 @@
 // the queue. `--after-restore` deletes digests, results, idempotency keys and imports, which may refer to threads that
 // the restored MongoDB no longer has.
 import type { SeenProcess } from '@sluice/contract'
-import {
-  ALIVE_MS,
-  createLoadAudit,
-  createReadOverview,
-  forgetAnswers,
-  infoField,
-  LAYOUT,
-  type LoadAudit,
-  type QueueKeys,
-  type Redis,
-  readRedisUrl,
-  redisFaults,
-} from '@sluice/queue'
+import { ALIVE_MS } from '@sluice/contract'
+import { createReadOverview } from '@sluice/operations'
+import { infoField, LAYOUT, type Redis, readRedisUrl, redisFaults } from '@sluice/process/redis'
+import { createLoadAudit, forgetAnswers, type LoadAudit, type QueueKeys } from '@sluice/queue'
 import { forgetDigests, type StoreCommands } from '@sluice/store'
-import { UserError } from '../errors.ts'
-import { counted } from '../terminal.ts'
+import { counted, UserError } from '@sluice/terminal'
 import { type Check, check, note, readClock } from './check.ts'
 
 /** Beyond this part of its memory, a burst may fill Redis. */

@@ -25,9 +25,8 @@ import {
   type Status,
   StatusSchema,
 } from '@sluice/contract'
+import { type ApiOptions, type FindApiDeps, findApi, UserError } from '@sluice/terminal'
 import { createAnswerCheck, createBoundedFetch } from '../answers.ts'
-import { UserError } from '../errors.ts'
-import { type ApiOptions, type FindApiDeps, findApi } from '../find-api.ts'
 
 /** The API as operators use it. Every function throws UserError if the API refuses, or can't be reached. */
 export type AdminClient = Awaited<ReturnType<typeof openAdminClient>>

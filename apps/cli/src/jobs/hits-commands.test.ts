@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Hit } from '@sluice/contract'
+import { UserError } from '@sluice/terminal'
 import { test } from 'vitest'
-import { UserError } from '../errors.ts'
 import type { AdminClient } from './admin-client.ts'
 import { tailCommand } from './hits-commands.ts'
 

@@ -2,10 +2,18 @@
 // prints jobs as they complete or fail, until it is interrupted.
 import type { FailedJobPage, FindQuery, Hit, Searched } from '@sluice/contract'
 import { FindQuerySchema, FOUND_STATES } from '@sluice/contract'
+import {
+  type ApiOptions,
+  apiOptions,
+  count,
+  counted,
+  jsonText,
+  moment,
+  pickFields,
+  shortened,
+  UserError,
+} from '@sluice/terminal'
 import { Command, Option } from 'commander'
-import { UserError } from '../errors.ts'
-import { type ApiOptions, apiOptions } from '../find-api.ts'
-import { count, counted, jsonText, moment, pickFields, shortened } from '../terminal.ts'
 import { type AdminDeps, watch } from './admin-client.ts'
 
 type FindOptions = ApiOptions & Omit<FindQuery, 'q'> & { json?: true }

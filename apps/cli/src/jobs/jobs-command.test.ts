@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
 import type { FailedJobFilter, FailedJobPage, Operation, OperationRequest } from '@sluice/contract'
+import { createPrinter, messageForPeople, UserError } from '@sluice/terminal'
 import type { Command } from 'commander'
 import { test } from 'vitest'
-import { messageForPeople, UserError } from '../errors.ts'
-import { createPrinter } from '../terminal.ts'
 import type { AdminClient } from './admin-client.ts'
 import { jobsCommand } from './jobs-command.ts'
 

@@ -11,10 +11,20 @@ import {
   type OperationKind,
   type OperationRequest,
 } from '@sluice/contract'
+import {
+  type ApiOptions,
+  apiOptions,
+  count,
+  moment,
+  parseCount,
+  parsePast,
+  pickFields,
+  printAnswer,
+  shortened,
+  tableLines,
+  UserError,
+} from '@sluice/terminal'
 import { Command } from 'commander'
-import { UserError } from '../errors.ts'
-import { type ApiOptions, apiOptions } from '../find-api.ts'
-import { count, moment, parseCount, parsePast, pickFields, printAnswer, shortened, tableLines } from '../terminal.ts'
 import type { AdminClient, AdminDeps } from './admin-client.ts'
 
 interface JobsDeps extends AdminDeps {

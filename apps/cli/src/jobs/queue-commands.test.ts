@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Status } from '@sluice/contract'
+import { createPrinter } from '@sluice/terminal'
 import { test } from 'vitest'
-import { createPrinter } from '../terminal.ts'
 import type { AdminClient } from './admin-client.ts'
 import { statusCommand } from './queue-commands.ts'
 

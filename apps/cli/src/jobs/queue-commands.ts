@@ -1,9 +1,17 @@
 // The commands of the queue as a whole: `sluice status` shows the queue, the processes and what happened lately, once
 // or again and again; `sluice pause` and `sluice resume` say whether workers fetch the jobs of a lane.
-import type { HistoryPoint, LaneOperationKind, Status } from '@sluice/contract'
+import { ALIVE_MS, type HistoryPoint, type LaneOperationKind, type Status } from '@sluice/contract'
+import {
+  type ApiOptions,
+  apiOptions,
+  count,
+  counted,
+  describeSeconds,
+  jsonText,
+  shortened,
+  tableLines,
+} from '@sluice/terminal'
 import { Argument, Command } from 'commander'
-import { type ApiOptions, apiOptions } from '../find-api.ts'
-import { count, counted, describeSeconds, jsonText, shortened, tableLines } from '../terminal.ts'
 import { type AdminClient, type AdminDeps, watch } from './admin-client.ts'
 
 interface StatusDeps {
@@ -18,8 +26,6 @@ interface StatusOptions extends ApiOptions {
 }
 
 const EVERY_MS = 5_000
-/** A process without a heartbeat for this time does not count as alive. */
-const ALIVE_MS = 15_000
 
 /** `sluice status`. */
 export function statusCommand(deps: StatusDeps): Command {

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { listKeys } from '@sluice/store/keys'
+import { listKeys } from '@sluice/credentials/keys'
+import { messageForPeople } from '@sluice/terminal'
 import { testDatabase } from '@sluice/test-support'
 import { type Command, CommanderError } from 'commander'
 import { type TestContext, test } from 'vitest'
-import { messageForPeople } from '../errors.ts'
 import { keysCommand } from './keys-command.ts'
 
 /** Runs `sluice keys …` on a database of the test's own; returns its output, or throws its error. */

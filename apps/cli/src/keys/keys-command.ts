@@ -1,5 +1,5 @@
 // The commands `sluice keys create|list|limit|rotate|revoke`, and how they describe keys.
-import type { KeyLimits, KeyRecord, KeyRole, NewKey } from '@sluice/store/keys'
+import type { KeyLimits, KeyRecord, KeyRole, NewKey } from '@sluice/credentials/keys'
 import {
   createKey,
   KEY_ROLES,
@@ -9,11 +9,19 @@ import {
   revokeKey,
   rotateKey,
   shortKeyId,
-} from '@sluice/store/keys'
+} from '@sluice/credentials/keys'
+import {
+  describeSeconds,
+  moment,
+  parseCount,
+  parseDuration,
+  parseEnd,
+  printAnswer,
+  tableLines,
+  UserError,
+} from '@sluice/terminal'
 import { Command, Option } from 'commander'
 import type { Db } from 'mongodb'
-import { UserError } from '../errors.ts'
-import { describeSeconds, moment, parseCount, parseDuration, parseEnd, printAnswer, tableLines } from '../terminal.ts'
 
 /** The commands close the database that they open. */
 export interface KeysDeps {

@@ -1,9 +1,11 @@
 // The command `sluice login`: prints a link that logs in to the dashboard once. It needs Redis only, because people
 // look at the queue when MongoDB is away.
-import { dashboardUrlSetting, type Environment, processSettings, readSettings } from '@sluice/ops'
-import type { QueueAddress } from '@sluice/queue'
+
+import { loginLink } from '@sluice/credentials/sessions'
+import { dashboardUrlSetting, type Environment, processSettings, readSettings } from '@sluice/process'
+import type { QueueAddress } from '@sluice/process/redis'
+import { instancePaths, type RunningInstance, readRunning } from '@sluice/terminal'
 import { Command, Option } from 'commander'
-import { instancePaths, type RunningInstance, readRunning } from '../start/instance.ts'
 
 export type LoginRole = 'operator' | 'viewer'
 
@@ -39,9 +41,4 @@ export function loginCommand({ folder, env, createLink, print }: LoginDeps): Com
 export function findQueue(env: Environment, running: RunningInstance | undefined): QueueAddress {
   const { redisUrl, queue } = processSettings
   return readSettings({ redisUrl, queue }, { ...env, REDIS_URL: env.REDIS_URL || running?.redisUrl })
-}
-
-/** The address of a link's page. */
-export function loginLink(dashboardUrl: string, token: string): string {
-  return `${dashboardUrl.replace(/\/$/, '')}/login?link=${token}`
 }

@@ -1,6 +1,5 @@
 // The commands `sluice list` and `sluice get`: they show stored threads as people read them, or as JSON.
 import type {
-  Client,
   ListedSource,
   ListOptions as ListOfSources,
   PageOptions,
@@ -11,13 +10,24 @@ import type {
   StoredQuote,
   StoredSource,
 } from '@sluice/client'
-import { createClient } from '@sluice/client'
+import { createClient, pagesOf } from '@sluice/client'
 import { SourceListSchema, SourcePageSchema } from '@sluice/contract'
+import {
+  type ApiOptions,
+  apiOptions,
+  counted,
+  type FindApiDeps,
+  findApi,
+  moment,
+  parseCount,
+  parsePast,
+  printAnswer,
+  shortened,
+  tableLines,
+  UserError,
+} from '@sluice/terminal'
 import { Command } from 'commander'
 import { createAnswerCheck, createBoundedFetch } from '../answers.ts'
-import { UserError } from '../errors.ts'
-import { type ApiOptions, apiOptions, type FindApiDeps, findApi } from '../find-api.ts'
-import { counted, moment, parseCount, parsePast, printAnswer, shortened, tableLines } from '../terminal.ts'
 
 export interface SourcesDeps extends FindApiDeps {
   print: (line: string) => void
@@ -133,17 +143,4 @@ function unlessEndless<Items extends string, Page extends { [Name in Items]: rea
 ): Page {
   if (page[items].length > 0 || page.next === undefined) return page
   throw new UserError('The API answers an empty page that is not the last one.')
-}
-
-/** Reads a stored source page by page. Yields nothing if the source is not stored. */
-export async function* pagesOf(
-  client: Pick<Client, 'getSource'>,
-  name: SourceName,
-  signal?: AbortSignal,
-): AsyncGenerator<SourcePage> {
-  let page: SourcePage | undefined
-  do {
-    page = await client.getSource(name, { limit: MOST_OF_PAGE, after: page?.next, signal })
-    if (page !== undefined) yield page
-  } while (page?.next !== undefined)
 }

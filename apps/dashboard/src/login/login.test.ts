@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
-import type { KeyCheck } from '@sluice/store/keys'
+import type { KeyCheck } from '@sluice/credentials/keys'
 import express from 'express'
 import { test, vi } from 'vitest'
 import { createAttempts, findSession, type LoginDeps } from './login.ts'

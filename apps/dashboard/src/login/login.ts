@@ -1,8 +1,8 @@
 // The login: by a key, by a link that works once, or by an identity provider. Every page behind it needs a session.
 import { hash } from 'node:crypto'
-import type { Logger } from '@sluice/ops'
-import { isWellFormedLink, SESSION_MS, type Sessions, type Visitor } from '@sluice/queue'
-import { isWellFormedKey, type Keyring, keyHash } from '@sluice/store/keys'
+import { isWellFormedKey, type Keyring, keyHash } from '@sluice/credentials/keys'
+import { isWellFormedLink, SESSION_MS, type Sessions, type Visitor } from '@sluice/credentials/sessions'
+import type { Logger } from '@sluice/process'
 import { type Request, type Response, Router } from 'express'
 import { html } from 'hono/html'
 import { parse } from 'hono/utils/cookie'

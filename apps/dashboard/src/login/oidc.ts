@@ -1,7 +1,7 @@
 // The login by an identity provider that speaks OpenID Connect: an authorization code with PKCE, state and nonce.
 import { hash, randomBytes } from 'node:crypto'
-import type { Settings } from '@sluice/ops'
-import type { Visitor } from '@sluice/queue'
+import type { Visitor } from '@sluice/credentials/sessions'
+import type { Settings } from '@sluice/process'
 import type { ClientAuth } from 'openid-client'
 import type { oidcSettings } from '../settings.ts'
 

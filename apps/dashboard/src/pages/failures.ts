@@ -2,7 +2,8 @@
 // operations: what was retried, discarded, paused and resumed, by whom, and how far it is.
 import { hash } from 'node:crypto'
 import type { FailedJobGroups, FailedJobPage, Operation } from '@sluice/contract'
-import { asViewersSee, orUnavailable } from '@sluice/queue'
+import { asViewersSee } from '@sluice/operations'
+import { orUnavailable } from '@sluice/queue'
 import { html } from 'hono/html'
 import { actForm, type Cell, count, discardForm, facts, moment, progress, shown, table } from './layout.ts'
 import { type Html, isOperator, type Page, type PagesDeps, type Show, type Visit } from './page.ts'

@@ -1,7 +1,8 @@
 // The search box, the page of its hits, and the page of the jobs that completed or failed last.
 import type { FailedJobPage, FindQuery, Hit, Searched } from '@sluice/contract'
 import { FOUND_STATES, parseFindQuery, SERVICES } from '@sluice/contract'
-import { asViewersSee, orUnavailable, QueueUnavailableError, SearchesFullError } from '@sluice/queue'
+import { asViewersSee, SearchesFullError } from '@sluice/operations'
+import { orUnavailable, QueueUnavailableError } from '@sluice/queue'
 import { html } from 'hono/html'
 import type { Cell } from './layout.ts'
 import { count, moment, shown, TABLE_END, table, tableBegin, tableRow, threadLink, traceLink } from './layout.ts'

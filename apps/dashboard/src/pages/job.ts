@@ -1,8 +1,9 @@
 // The page of a failed job: its tries, its failed threads, the problem for its caller and, when asked, its payload.
 import { inspect } from 'node:util'
 import { type FailedJob, PROBLEMS } from '@sluice/contract'
-import { traceIdOf } from '@sluice/ops'
-import { asViewersSee, orUnavailable } from '@sluice/queue'
+import { asViewersSee } from '@sluice/operations'
+import { traceIdOf } from '@sluice/process'
+import { orUnavailable } from '@sluice/queue'
 import { html } from 'hono/html'
 import { actForm, type Cell, count, discardForm, facts, moment, table, threadLink, traceLink } from './layout.ts'
 import { type Html, isOperator, type PagesDeps, type Show, type Visit } from './page.ts'
@@ -12,6 +13,7 @@ export async function jobPage(visit: Visit, deps: PagesDeps, isRevealed = false)
   const found = await orUnavailable(deps.failedJobs.find(String(visit.params.id)))
   if (found === undefined) return `/find?q=${encodeURIComponent(String(visit.params.id))}`
   const job = isOperator(visit) ? found : asViewersSee.job(found)
+  const { trace } = Object(found.payload)
   const about = {
     Thread: job.threads === 1 ? threadLink(job.tenant, job.name) : job.name,
     Job: job.id,
@@ -21,7 +23,7 @@ export async function jobPage(visit: Visit, deps: PagesDeps, isRevealed = false)
     Tries: job.attempts,
     Accepted: moment(job.enqueuedAt),
     'Failed for good': moment(job.failedAt),
-    Trace: traceLink(deps.traceUrl, traceIdOf(Object(found.payload).trace)),
+    Trace: traceLink(deps.traceUrl, trace && traceIdOf(trace)),
   }
   const body = html`${facts(about)}
 <p class="problem reason">${job.reason}</p>

@@ -1,6 +1,7 @@
 // The overview: what waits, how fast it is stored, who fills the queue, and whether all processes live.
 import type { HistoryPoint, Overview, SeenProcess } from '@sluice/contract'
-import { ALIVE_MS, LANES, type Lane, orUnavailable } from '@sluice/queue'
+import { ALIVE_MS } from '@sluice/contract'
+import { LANES, type Lane, orUnavailable } from '@sluice/queue'
 import { html } from 'hono/html'
 import { actForm, type Cell, count, duration, moment, shown, table } from './layout.ts'
 import { type Html, isOperator, type Show, type Visit } from './page.ts'

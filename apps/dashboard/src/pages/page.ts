@@ -1,8 +1,8 @@
 // The input of pages and acts, and what they return. An act is a POST that changes or reveals something.
 import type { FailedJobGroups } from '@sluice/contract'
-import type { Logger } from '@sluice/ops'
-import type { OperatorAccess, Visitor } from '@sluice/queue'
-import type { ReadThread } from '@sluice/store/find'
+import type { Visitor } from '@sluice/credentials/sessions'
+import type { OperatorAccess, ReadThread } from '@sluice/operations'
+import type { Logger } from '@sluice/process'
 import type { html } from 'hono/html'
 
 /** The dependencies of pages and acts. */

@@ -1,8 +1,9 @@
 // The page of a thread: what is stored of it, the jobs that wrote it, and its jobs in the queue with their tries.
 import { parseFindQuery, parsePageQuery, type SourcePage } from '@sluice/contract'
-import { asViewersSee, orUnavailable } from '@sluice/queue'
-import { StoreAwayError, type Writing } from '@sluice/store/find'
+import { asViewersSee, type Writing } from '@sluice/operations'
+import { orUnavailable } from '@sluice/queue'
 import { sourceIdOf } from '@sluice/store/ids'
+import { StoreAwayError } from '@sluice/store/read'
 import { html } from 'hono/html'
 import { search } from './find.ts'
 import { historyOf } from './job.ts'

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import type { Thread } from '@sluice/contract'
+import { connectRetrying, openScript } from '@sluice/process/redis'
 import { requiredUrl, testQueueName } from '@sluice/test-support'
 import type { Job } from 'bullmq'
 import type { Redis } from 'ioredis'
@@ -10,10 +11,8 @@ import { it, type TestContext } from 'vitest'
 import { createLocks, fetchedByBullMQ } from '../consume/bullmq-worker.ts'
 import { createFetchJobs } from '../consume/fetch-and-complete.ts'
 import { nameJob } from '../enqueue/enqueue.ts'
-import { createOperations } from '../failed/operations.ts'
 import { type IngestJob, JOB_OPTIONS, type LockedJob } from '../job/job.ts'
 import { completed, createCompleteJobs, createJobAdder, loadBullMQ } from '../queue.test-support.ts'
-import { connectRetrying } from '../redis/redis-connections.ts'
 import { type QueueKeys, queueKeys } from './queue-keys.ts'
 
 const bullmq = await loadBullMQ()
@@ -312,13 +311,16 @@ it('renews locks as BullMQ does, but none of another worker', async (t) => {
 
 it('pauses and resumes a lane as BullMQ does', async (t) => {
   const { steps, left, queue, redis, ours: keys } = setUp(t)
-  const { operateLane } = createOperations(redis, keys)
-  await Promise.all([queue.pause(), operateLane('pause', 'interactive', 'ada')])
+  // Operators pause a lane by this script of `operations`.
+  const script = openScript(redis, new URL('../../../operations/src/failed/operations.lua#lane', import.meta.url))
+  const operate = (kind: 'pause' | 'resume') =>
+    script(keys.base, kind, 'interactive', keys.jobs.interactive, '{}', 1_000, 1, kind, '{}')
+  await Promise.all([queue.pause(), operate('pause')])
   await steps.add()
   const paused = await left()
   assert.deepEqual(paused.ours, paused.theirs)
   assert.deepEqual(await steps.fetch(), { ours: undefined, needsBullMQ: false, theirs: undefined })
-  await Promise.all([queue.resume(), operateLane('resume', 'interactive', 'ada')])
+  await Promise.all([queue.resume(), operate('resume')])
   const { ours, theirs } = await steps.fetch()
   assertSameJob(ours, theirs)
   assert.equal(ours?.id, ID)

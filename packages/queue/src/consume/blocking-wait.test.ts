@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect, createServer } from 'node:net'
+import { connectRetrying } from '@sluice/process/redis'
 import { requiredUrl, testQueueName } from '@sluice/test-support'
 import { it, type TestContext } from 'vitest'
-import { connectRetrying } from '../redis/redis-connections.ts'
 import { createBlockingWait } from './fetch-and-complete.ts'
 
 const LATER = Number.POSITIVE_INFINITY

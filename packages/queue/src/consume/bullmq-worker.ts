@@ -1,9 +1,10 @@
 // BullMQ's own worker of a lane, which handles the rare cases: delays, retries and stalled jobs.
+
+import { openScript } from '@sluice/process/redis'
 import { Job, type MinimalJob, Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import { type IngestJob, type Lane, type LockedJob, triesMade } from '../job/job.ts'
-import { openScript } from '../redis/script.ts'
 import { lockedJob } from './fetch-and-complete.ts'
 
 /** How often each worker looks for jobs whose lock has expired. */

@@ -22,7 +22,7 @@
 --include ../replies/results.lua
 --include ../replies/results.lua#change
 --include ../replies/results.lua#reply
---include ../find/recent.lua#append
+--include recent.lua
 local EVICTED_AT_ONCE = 500 -- A call must not block Redis for more than about a millisecond.
 local ENTRY_BYTES = 8192 -- An entry with more bytes gets no further reply.
 local REPLY_BYTES = 4096 -- An entry has no larger result, only the job's id: the replica looks the result up.

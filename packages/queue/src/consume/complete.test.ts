@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
+import { connectRetrying } from '@sluice/process/redis'
 import { requiredUrl, testQueueName } from '@sluice/test-support'
 import { it, type TestContext, vi } from 'vitest'
 import { queueKeys } from '../bullmq-layout/queue-keys.ts'
-import { createFailedJobs, createRecordFailure } from '../failed/failed-set.ts'
+import { createMoveFailed, createRecordFailure } from '../failed/failed-set.ts'
 import type { CompletedJob } from '../job/job.ts'
 import { BOUNDS, completed as completedJob, createCompleteJobs, failedAt } from '../queue.test-support.ts'
-import { connectRetrying } from '../redis/redis-connections.ts'
 import { createResults, type ResultBounds } from '../replies/results.ts'
 
 const receipts = [
@@ -265,7 +265,7 @@ it('retains the result of a failed job that was retried, because its caller got 
   await addJob('f', '{}')
   await count('f')
   await fail('f', 5_000)
-  await createFailedJobs(redis, keys).move('retry', ['f'])
+  await createMoveFailed(redis, keys)('retry', ['f'])
   await complete([completed('f')], BOUNDS)
   assert.deepEqual((await results.findRetained('f'))?.result, { receipts })
   assert.equal(await redis.exists(`${base}failures`), 0)

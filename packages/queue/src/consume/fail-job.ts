@@ -1,10 +1,10 @@
 // Handles tries that failed or may crash their worker: the job is tried again, put back, or fails for good. Records
 // final failures that a worker did not live to record.
 import type { FailedThread } from '@sluice/contract'
+import { asList, openScript } from '@sluice/process/redis'
 import { UnrecoverableError } from 'bullmq'
 import type { JobProgress, Lane, LockedJob, Receipt } from '../job/job.ts'
 import { jobProgressOf, TRIES, triesShown } from '../job/job.ts'
-import { asList, openScript } from '../redis/script.ts'
 import { countStored } from './fetch-and-complete.ts'
 import type { Away, FailedTry, LaneDeps, Worked } from './lane-deps.ts'
 

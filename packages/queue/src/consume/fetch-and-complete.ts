@@ -2,17 +2,17 @@
 // results, sends them to the replicas that wait, and removes the jobs from the queue.
 import { hash } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
+import { createGroupCommit } from '@sluice/process'
+import { asList, connectLike, openScript } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
-import { recentLine } from '../find/recent.ts'
 import { createImports } from '../imports/imports.ts'
 import type { CompletedJob, JobHistory, JobResult, Lane, LockedJob } from '../job/job.ts'
 import { jobProgressOf, readHistory, triesMade } from '../job/job.ts'
-import { connectLike } from '../redis/redis-connections.ts'
-import { asList, createGroupCommit, openScript } from '../redis/script.ts'
 import { createRecordClaims } from '../replies/claims.ts'
 import type { ResultBounds } from '../replies/results.ts'
 import type { Capacity, LaneOptions } from './lane-deps.ts'
+import { recentLine } from './recent.ts'
 
 /**
  * A fetch ends at this number of bytes. A larger fetch would block Redis, and make interactive jobs wait until all of

@@ -1,9 +1,9 @@
 // A consumer whose only job fails for good, and which kills its own process before the next command. Arguments: queue,
 // URL of Redis.
 
+import { connectRetrying } from '@sluice/process/redis'
 import { queueKeys } from '../bullmq-layout/queue-keys.ts'
 import { consume } from '../queue.test-support.ts'
-import { connectRetrying } from '../redis/redis-connections.ts'
 import { PartlyStoredError } from './fail-job.ts'
 
 const [queue = '', url = ''] = process.argv.slice(2)

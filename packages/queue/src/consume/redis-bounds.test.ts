@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { connectRetrying } from '@sluice/process/redis'
 import { requiredUrl, testQueueName } from '@sluice/test-support'
 import { it, type TestContext } from 'vitest'
 import { queueKeys } from '../bullmq-layout/queue-keys.ts'
@@ -6,7 +7,6 @@ import { createImports } from '../imports/imports.ts'
 import type { CompletedJob } from '../job/job.ts'
 import { createLoadAudit } from '../load/queue-load.ts'
 import { BOUNDS, completed, createCompleteJobs, createJobAdder } from '../queue.test-support.ts'
-import { connectRetrying } from '../redis/redis-connections.ts'
 import { createResults } from '../replies/results.ts'
 
 const BYTES = 500_000

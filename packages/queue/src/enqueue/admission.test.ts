@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { connectFailFast, connectRetrying } from '@sluice/process/redis'
 import { requiredUrl, testQueueName, UNBOUNDED } from '@sluice/test-support'
 import { UnrecoverableError } from 'bullmq'
 import type { Redis } from 'ioredis'
@@ -6,13 +7,12 @@ import { describe, it, type TestContext, vi } from 'vitest'
 import { type QueueKeys, queueKeys } from '../bullmq-layout/queue-keys.ts'
 import { createFetchJobs } from '../consume/fetch-and-complete.ts'
 import type { Capacity } from '../consume/lane-deps.ts'
-import { createFailedJobs, createRecordFailure } from '../failed/failed-set.ts'
+import { createMoveFailed, createRecordFailure } from '../failed/failed-set.ts'
 import { type Lane, newJobId } from '../job/job.ts'
 import { createLoadCopy } from '../load/load-copy.ts'
 import { createLoadAudit, type QueueBounds, type Quota } from '../load/queue-load.ts'
 import { QueueFullError, RateLimitedError } from '../load/refusals.ts'
 import { completed, createCompleteJobs, createReadLoad, failedAt, tenantThreads } from '../queue.test-support.ts'
-import { connectFailFast, connectRetrying } from '../redis/redis-connections.ts'
 import { createEnqueuer } from './enqueue.ts'
 
 const capacity = (jobs: number): Capacity => ({ jobs, bytes: 1_000_000, isEmpty: true })
@@ -157,7 +157,7 @@ describe('the bounds of the queue', () => {
     await failed?.moveToFailed(new UnrecoverableError('no'), 'token')
     await createRecordFailure(redis, keys, 1_000_000, () => {})(failedAt(failed?.finishedOn, id, { lane: 'bulk' }))
     assert.equal((await load()).threads, 0)
-    assert.equal(await createFailedJobs(redis, keys).move('retry', [id]), 1)
+    assert.equal(await createMoveFailed(redis, keys)('retry', [id]), 1)
     await fetchJobs('bulk', 'other', capacity(1), Date.now())
     assert.deepEqual(await load(), { ...full, drained: 3 })
     assert.equal(await redis.hexists(`${keys.jobs.bulk}${id}`, 'load'), 0)

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import type { Thread } from '@sluice/contract'
+import { connectFailFast } from '@sluice/process/redis'
 import { requiredUrl, testQueueName } from '@sluice/test-support'
 import { it, type TestContext } from 'vitest'
 import { queueKeys } from '../bullmq-layout/queue-keys.ts'
 import { newJobId } from '../job/job.ts'
 import { createJobAdder } from '../queue.test-support.ts'
-import { connectFailFast } from '../redis/redis-connections.ts'
 
 const THREAD: Thread = { source: { service: 'custom', externalId: 'a', title: 'A' }, quotes: [] }
 /** Sets the last stamp of a load without jobs. */

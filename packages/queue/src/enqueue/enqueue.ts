@@ -1,15 +1,14 @@
 // Adds jobs with accepted threads to the queue, before a deadline and within bounds. Jobs that arrive during a round
 // trip share the next one.
 import type { Thread } from '@sluice/contract'
+import { type ChooseGroup, createGroupCommit } from '@sluice/process'
+import { asList, createSilence, openScript, serverOf } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
 import { openQueue, type QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import { type IngestJob, JOB_OPTIONS, type Lane } from '../job/job.ts'
 import { createLoadCopy } from '../load/load-copy.ts'
 import type { Caller, QueueBounds, Quota } from '../load/queue-load.ts'
 import { AcceptanceUnknownError, QueueFullError, QueueUnavailableError, refusalByRedis } from '../load/refusals.ts'
-import { serverOf } from '../redis/primary.ts'
-import { createSilence } from '../redis/redis-connections.ts'
-import { asList, type ChooseGroup, createGroupCommit, openScript } from '../redis/script.ts'
 import { type Claim, claimOf, claimsOf } from '../replies/claims.ts'
 
 /** A job's payload before it has its stamp. */

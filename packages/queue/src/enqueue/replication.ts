@@ -1,9 +1,10 @@
 // Waits until Redis's replicas have a confirmed job, so that a failover does not lose it.
+
+import { createGroupCommit } from '@sluice/process'
+import { serverOf } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import { AcceptanceUnknownError } from '../load/refusals.ts'
-import { serverOf } from '../redis/primary.ts'
-import { createGroupCommit } from '../redis/script.ts'
 
 export type Replication = ReturnType<typeof openReplication>
 

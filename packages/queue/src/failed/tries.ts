@@ -1,9 +1,9 @@
 // Records each failed try of a job, and the threads that failed last, beside BullMQ's last reason and stacks.
 import type { FailedThread, RecordedTry } from '@sluice/contract'
+import { openScript } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import type { JobProgress, LockedJob } from '../job/job.ts'
-import { openScript } from '../redis/script.ts'
 
 /** The most characters of a reason here. BullMQ keeps the reason of the last try whole. */
 const REASON_CHARACTERS = 300

@@ -21,11 +21,6 @@ export interface IngestJob {
   threads: Thread[]
 }
 
-/** Returns the trace's id, a part of a `traceparent`. */
-export function traceIdOf(traceparent: string): string {
-  return traceparent.slice(3, 35)
-}
-
 /** Makes a job's id, which sorts by time (UUIDv7, RFC 9562) and can't be guessed. */
 export { randomUUIDv7 as newJobId } from 'node:crypto'
 

@@ -1,6 +1,6 @@
 // The result of a job as it crosses Redis: a receipt for each thread. Receipt and request together make the answer.
 import type { Outcome, QuoteAnswer, Thread, ThreadAnswer, Votes } from '@sluice/contract'
-import { effectiveScore, MESSAGE } from '@sluice/contract'
+import { effectiveScore, MESSAGE, STORED_STATUS } from '@sluice/contract'
 import type { Receipt } from './job.ts'
 
 const LETTERS = { created: 'c', updated: 'u', unchanged: '=' } as const
@@ -34,7 +34,7 @@ export function readReceipt(
   const { title, description, ...source } = scored({ ...sentSource(thread.source), ...sourceDiffers })
   return {
     message: MESSAGE,
-    source: { id: ids.source, title, description, ...source, ...stored, status: 'TRANSCRIBED' },
+    source: { id: ids.source, title, description, ...source, ...stored, status: STORED_STATUS },
     quotes: thread.quotes.map((quote, index) => ({
       id: ids.quotes[index] ?? '',
       ...scored({ ...quote, ...quotesDiffer?.[index] }),

@@ -1,8 +1,9 @@
 // Types of a queue's load, of its bounds, and of the callers that add to it. Audits the load, because BullMQ's own
 // tools may remove jobs behind Sluice's back.
+
+import { asList, openScript } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
-import { asList, openScript } from '../redis/script.ts'
 
 /** The bounds of the jobs that are accepted, and neither completed nor failed for good, over both lanes. */
 export interface QueueBounds {

@@ -1,10 +1,10 @@
 // Claims of idempotency keys: the job that a key of a tenant stands for, and that job's result. enqueue.lua makes them.
 import { hash } from 'node:crypto'
 import type { Thread } from '@sluice/contract'
+import { openScript } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import type { CompletedJob, Lane } from '../job/job.ts'
-import { openScript } from '../redis/script.ts'
 
 /** How long a claim stays, unless it is evicted: meanwhile its key stands for one request. */
 export const CLAIM_MS = 24 * 60 * 60 * 1000

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
+import { connectRetrying } from '@sluice/process/redis'
 import { requiredUrl, testQueueName } from '@sluice/test-support'
 import { type TestContext, test, vi } from 'vitest'
 import { queueKeys } from '../bullmq-layout/queue-keys.ts'
 import type { JobResult } from '../job/job.ts'
 import { AcceptanceUnknownError } from '../load/refusals.ts'
-import { connectRetrying } from '../redis/redis-connections.ts'
 import { openReplyListener } from './reply-listener.ts'
 
 const RESULT: JobResult = { receipts: [null] }

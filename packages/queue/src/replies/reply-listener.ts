@@ -1,10 +1,10 @@
 // Lets the callers of one API replica wait for the results of their jobs.
 import { setTimeout as delay, setImmediate } from 'node:timers/promises'
+import { serverOf } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import type { JobResult } from '../job/job.ts'
 import { AcceptanceUnknownError } from '../load/refusals.ts'
-import { serverOf } from '../redis/primary.ts'
 import type { Results } from './results.ts'
 
 export type ReplyListener = ReturnType<typeof openReplyListener>

@@ -1,8 +1,9 @@
 // Looks up results, retains those whose job id a caller has (even of an unconfirmed job), and forgets all answers.
+
+import { asList, openScript } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import type { IngestJob, JobResult } from '../job/job.ts'
-import { asList, openScript } from '../redis/script.ts'
 
 /** How long results stay, and how many bytes of Redis they may use. */
 export interface ResultBounds {

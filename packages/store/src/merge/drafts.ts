@@ -1,6 +1,6 @@
 // Makes the drafts of new documents from accepted requests, and the digests that show whether a text changed.
 import { hash } from 'node:crypto'
-import { effectiveScore, type Votes } from '@sluice/contract'
+import { effectiveScore, STORED_STATUS, type Votes } from '@sluice/contract'
 import { ObjectId } from 'mongodb'
 import type { InputQuote, InputThread, QuoteDraft, SourceDraft, SourceValues, StoreRequest } from '../documents.ts'
 import { listKeyOf, quoteIdsOf, sourceIdOf } from '../ids.ts'
@@ -39,7 +39,7 @@ export function newSource({ id: insertedBy, names, source, stamp, digest }: Inpu
     ...names,
     ...values,
     acceptedAt,
-    status: 'TRANSCRIBED' as const,
+    status: STORED_STATUS,
     wordCount: 0,
     quoteCount: 0,
     meta: { version: UNWRITTEN, listKey, stamp, ...derived, insertedBy, ...(digest !== undefined && { digest }) },

@@ -1,0 +1,77 @@
+// The processes of one instance, and the ports that they listen on.
+import { fileURLToPath } from 'node:url'
+import { UserError } from '@sluice/terminal'
+import { freePort, isPortFree } from '../servers/machine.ts'
+
+/** The file that each process runs. */
+export type Mains = typeof workspaceMains
+
+export const workspaceMains = { api: mainOf('api'), worker: mainOf('worker'), dashboard: mainOf('dashboard') }
+
+/** The dashboard speaks plain HTTP: `HOST` opens the API to other machines, never the dashboard. */
+export const DASHBOARD_HOST = '127.0.0.1'
+
+export interface Ports {
+  readonly api: number
+  readonly dashboard: number
+  /** The ports for metrics and health, one for each process: as many workers run as there are ports. */
+  readonly apiAdmin: number
+  readonly dashboardAdmin: number
+  readonly workerAdmin: readonly number[]
+}
+
+/** The processes of one instance, in groups: each group stops as a whole, the last group first. */
+export function appsOf(mains: Mains, env: NodeJS.ProcessEnv, host: string, ports: Ports): readonly (readonly App[])[] {
+  const app = (name: string, main: string, adminPort: number, own: NodeJS.ProcessEnv = {}): App => {
+    return { name, main, env: { ...env, ...own, ADMIN_PORT: String(adminPort) } }
+  }
+  return [
+    [app('dashboard', mains.dashboard, ports.dashboardAdmin, { HOST: DASHBOARD_HOST, PORT: String(ports.dashboard) })],
+    ports.workerAdmin.map((port, index) => app(`worker-${index + 1}`, mains.worker, port)),
+    [app('api', mains.api, ports.apiAdmin, { HOST: host, PORT: String(ports.api) })],
+  ]
+}
+
+function mainOf(app: string): string {
+  return fileURLToPath(import.meta.resolve(`../../../${app}/src/main.ts`))
+}
+
+const usualDashboardPort = 3001
+
+/** Chooses ports: the API's as configured, the dashboard's usual one if free, else free ones. Throws UserError. */
+export async function choosePorts(api: number, host: string, workers: number): Promise<Ports> {
+  if (!(await isPortFree(api, host))) {
+    throw new UserError(
+      `Port ${api} is taken on ${host}. Choose another: PORT=${await freeAfter(api, host)} before the command.`,
+    )
+  }
+  const isUsualFree = api !== usualDashboardPort && (await isPortFree(usualDashboardPort, DASHBOARD_HOST))
+  const taken = new Set([api])
+  const another = async () => {
+    let port = await freePort()
+    while (taken.has(port)) port = await freePort()
+    taken.add(port)
+    return port
+  }
+  const [dashboard, apiAdmin, dashboardAdmin] = [await another(), await another(), await another()]
+  const workerAdmin: number[] = []
+  while (workerAdmin.length < workers) workerAdmin.push(await another())
+  return { api, dashboard: isUsualFree ? usualDashboardPort : dashboard, apiAdmin, dashboardAdmin, workerAdmin }
+}
+
+/** Returns the next port on which a server could listen. */
+async function freeAfter(port: number, host: string): Promise<number> {
+  const next = port < HIGHEST_PORT ? port + 1 : freePort()
+  const candidate = await next
+  return (await isPortFree(candidate, host)) ? candidate : freeAfter(candidate, host)
+}
+
+const HIGHEST_PORT = 65_535
+
+/** One of Sluice's own processes. */
+export interface App {
+  /** Also the name of its log. */
+  readonly name: string
+  readonly main: string
+  readonly env: NodeJS.ProcessEnv
+}

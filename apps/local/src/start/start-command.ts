@@ -1,0 +1,52 @@
+// The command `sluice start`: checks the settings of every process before it starts anything.
+import { apiSettings } from '@sluice/api/settings'
+import { dashboardSettings } from '@sluice/dashboard/settings'
+import { readSettings, setting } from '@sluice/process'
+import { parseCount, stopRequests } from '@sluice/terminal'
+import { workerSettings } from '@sluice/worker/settings'
+import { Command, InvalidArgumentError } from 'commander'
+import { workspaceMains } from './apps.ts'
+import { type StartOptions, start } from './start.ts'
+
+type StartDeps = Pick<StartOptions, 'folder' | 'env' | 'connectStore' | 'createLink' | 'checkRedis' | 'say'>
+
+// The settings of all processes that `start` runs, so that all faults are reported at once. `start` chooses every admin
+// port and the dashboard's address, so `ADMIN_PORT` is ignored, and `PORT` and `HOST` are the API's.
+const { adminPort: _ignored, ...processes } = { ...dashboardSettings, ...workerSettings, ...apiSettings }
+const settings = {
+  ...processes,
+  port: setting.wholeNumber({ env: 'PORT', description: 'The port of the API.', default: 3000, min: 1, max: 65_535 }),
+}
+
+/** An app ends itself when its grace time is over; `start` kills it this much later. */
+const marginMs = 3_000
+
+/** `sluice start`: runs everything on this machine until Ctrl-C. */
+export function startCommand(deps: StartDeps): Command {
+  return new Command('start')
+    .description('Runs servers, API, workers and dashboard on this machine until Ctrl-C')
+    .option('--workers <number>', 'how many worker processes', parseWorkers, 2)
+    .action(({ workers }: { workers: number }) => runStart(deps, workers))
+}
+
+/** More than any machine has use for; each takes some 100 MB. */
+const MOST_WORKERS = 64
+
+function parseWorkers(text: string): number {
+  const workers = parseCount(text)
+  if (workers > MOST_WORKERS) throw new InvalidArgumentError(`At most ${MOST_WORKERS} workers.`)
+  return workers
+}
+
+async function runStart(deps: StartDeps, workers: number): Promise<void> {
+  const { stopping, hurry, release } = stopRequests()
+  try {
+    const { port, host, shutdownGraceSeconds } = readSettings(settings, deps.env)
+    const graceMs = shutdownGraceSeconds * 1_000 + marginMs
+    await start({ ...deps, host, port, workers, graceMs, mains: workspaceMains, stopping, hurry })
+  } catch (error) {
+    if (error !== stopping.reason) throw error
+  } finally {
+    release()
+  }
+}

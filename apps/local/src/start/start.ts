@@ -1,0 +1,173 @@
+// Runs all of Sluice on this machine, and prepares keys and a first request.
+import { once } from 'node:events'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { createKey, createKeyring, keyAccess, type NewKey } from '@sluice/credentials/keys'
+import { loginLink } from '@sluice/credentials/sessions'
+import { processSettings } from '@sluice/process'
+import type { StoreConnection } from '@sluice/store'
+import type { QueueAddress } from '@sluice/terminal'
+import { claimFolder, type InstancePaths, instancePaths } from '@sluice/terminal'
+import { type Kept, keepRunning } from '../servers/keep-running.ts'
+import type { LaunchedProcess } from '../servers/launch-process.ts'
+import { launchNode } from '../servers/launch-ready.ts'
+import { openServers } from '../servers/open-servers.ts'
+import { type App, appsOf, choosePorts, DASHBOARD_HOST, type Mains, type Ports } from './apps.ts'
+
+export interface StartOptions {
+  /** All files of the instance are in `.sluice/` of this folder. */
+  readonly folder: string
+  readonly env: NodeJS.ProcessEnv
+  readonly host: string
+  readonly port: number
+  /** How many worker processes. */
+  readonly workers: number
+  /** How long an app may take to stop, in milliseconds. */
+  readonly graceMs: number
+  readonly mains: Mains
+  readonly connectStore: (mongodbUrl: string) => StoreConnection
+  /** Rejects with the reason if the Redis of a URL can't be used. The URL may name Sentinels or nodes of a cluster. */
+  readonly checkRedis: (redisUrl: string) => Promise<void>
+  /** Stores a link by which an operator logs in to the dashboard, and returns its token. */
+  readonly createLink: (server: QueueAddress) => Promise<string>
+  readonly say: (line: string) => void
+  /** Aborts to stop in order. */
+  readonly stopping: AbortSignal
+  /** Aborts to stop at once. */
+  readonly hurry: AbortSignal
+}
+
+/**
+ * Runs all of Sluice on this machine until `stopping` aborts: servers, dashboard, workers, API, stopped in the opposite
+ * order. Throws UserError, DidNotStart, and what `openServers` throws; leaves nothing running.
+ */
+export async function start(options: StartOptions): Promise<void> {
+  const { folder, env, host, port, checkRedis, say, stopping, hurry } = options
+  const paths = instancePaths(folder)
+  const apiUrl = urlOf(host, port)
+  await using resources = new AsyncDisposableStack()
+
+  const claim = await claimFolder(paths, apiUrl)
+  resources.defer(claim.release)
+  const ports = await choosePorts(port, host, options.workers)
+  const servers = await openServers({ dataDir: paths.data, durable: true, env, checkRedis, say, signal: stopping })
+  resources.defer(() => servers.stop(hurry))
+  const dashboardUrl = env.DASHBOARD_URL || urlOf(DASHBOARD_HOST, ports.dashboard)
+  const { redisUrl, mongodbUrl } = servers
+  await claim.recordServers({ redisUrl, mongodbUrl, dashboardUrl })
+  const key = await prepareKeys(paths, options.connectStore(mongodbUrl))
+
+  const ownUrls = { REDIS_URL: redisUrl, MONGODB_URL: mongodbUrl, DASHBOARD_URL: dashboardUrl }
+  // People who try Sluice out want to see what was stored.
+  const serverEnv = { ...env, ...ownUrls, LIST_SOURCES: env.LIST_SOURCES || 'on' }
+  const apps = appsOf(options.mains, serverEnv, host, ports)
+  const running = await keepApps(apps, paths.logs, options, resources)
+  for (const line of summary(running, ports, host, paths.logs)) say(line)
+  say(`Key: ${key} (stored in ${paths.key})`)
+  say('Try it:')
+  say(`  ${pasteableCurl(apiUrl, key)}`)
+  say(`Stop: Ctrl-C, or kill ${process.pid}`)
+  say(`Ready: ${apiUrl}`)
+  say(`Docs: ${apiUrl}/docs`)
+  const token = await options.createLink({ redisUrl, queue: env.QUEUE || processSettings.queue.fallback })
+  say(`Dashboard: ${loginLink(dashboardUrl, token)} (process ${running.get('dashboard')})`)
+  say('This link logs in once, within ten minutes; `./sluice login` prints another one.')
+
+  if (!stopping.aborted) await once(stopping, 'abort')
+  say(`Stopping (${stopping.reason.message}); press Ctrl-C again to stop at once`)
+}
+
+/**
+ * Starts all apps at once, and starts an app again whenever it dies. `resources` stops them, also if one fails to
+ * start. Returns the pids by names. Throws DidNotStart, or the reason of `stopping`.
+ */
+async function keepApps(
+  groups: readonly (readonly App[])[],
+  logs: string,
+  { graceMs, say, stopping, hurry }: StartOptions,
+  resources: AsyncDisposableStack,
+): Promise<ReadonlyMap<string, number>> {
+  const ending = new AbortController()
+  const signal = AbortSignal.any([stopping, ending.signal])
+  const adviceAfter = () => 'If the reason stays, stop with Ctrl-C and fix it.'
+  const starting = groups.map((apps) => {
+    const kept = apps.map(({ name, main, env }) => {
+      const log = join(logs, `${name}.log`)
+      const launch = (until: AbortSignal) => launchNode(name, { main, env, log, graceMs }, until)
+      return keepRunning({ launch, name, log, say, adviceAfter, signal })
+    })
+    resources.defer(() => stopAll(kept, hurry))
+    return apps.map(async ({ name }, index) => [name, (await kept[index])?.current().pid ?? 0] as const)
+  })
+  resources.defer(() => ending.abort())
+  return new Map(await Promise.all(starting.flat()))
+}
+
+async function stopAll(starting: readonly Promise<Kept<LaunchedProcess>>[], hurry: AbortSignal): Promise<void> {
+  const started = await Promise.allSettled(starting)
+  await Promise.all(started.map((result) => result.status === 'fulfilled' && result.value.stop(hurry)))
+}
+
+function summary(pids: ReadonlyMap<string, number>, ports: Ports, host: string, logs: string): readonly string[] {
+  const workers = ports.workerAdmin.map(
+    (admin, index) => `process ${pids.get(`worker-${index + 1}`)} (${metricsOf(admin)})`,
+  )
+  return [
+    `API: ${urlOf(host, ports.api)}, process ${pids.get('api')} (${metricsOf(ports.apiAdmin)})`,
+    `Workers: ${workers.join(', ')}`,
+    `Logs: ${logs}`,
+  ]
+}
+
+function metricsOf(adminPort: number): string {
+  return `metrics: http://127.0.0.1:${adminPort}/metrics`
+}
+
+/** A wildcard address is reached on this machine through the loopback address. */
+function urlOf(host: string, port: number): string {
+  const reachable = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host
+  return `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`
+}
+
+/**
+ * Writes the keys of this folder into files that only their owner can read: at the first start, and again if the
+ * database does not know a key (another database, or a revoked key). Closes the connection. Returns the importer's key.
+ */
+async function prepareKeys(files: InstancePaths, store: StoreConnection): Promise<string> {
+  const keyring = createKeyring(keyAccess(store.db))
+  async function localKey(file: string, create: () => Promise<NewKey>): Promise<string> {
+    const stored = await readFile(file, 'utf8').catch(() => '')
+    const { outcome } = await keyring.find(stored.trim())
+    if (outcome === 'known') return stored.trim()
+    const { key } = await create()
+    await writeFile(file, `${key}\n`, { mode: 0o600 })
+    return key
+  }
+  try {
+    // The date keeps names unique: several folders can use one database, and each may lose its file.
+    const at = new Date().toISOString()
+    const key = await localKey(files.key, () => createKey(store.db, { tenant: 'local', name: `first key, ${at}` }))
+    const operator = { role: 'operator', name: `operator of start, ${at}` } as const
+    await localKey(files.operatorKey, () => createKey(store.db, operator))
+    return key
+  } finally {
+    await keyring.close()
+    await store.close()
+  }
+}
+
+const thread = {
+  title: 'Dark mode, please',
+  externalId: 'thread-1',
+  service: 'slack',
+  quotes: [
+    { externalId: 'message-1', speaker: 'Ada', text: 'Could the editor have a dark mode?' },
+    { externalId: 'message-2', speaker: 'Grace', text: 'It would help at night.', replyingTo: 'message-1' },
+  ],
+}
+
+/** A command that posts a small thread, to paste into a shell. */
+function pasteableCurl(apiUrl: string, key: string): string {
+  const headers = [`x-api-key: ${key}`, 'content-type: application/json'].map((header) => `-H '${header}'`)
+  return `curl -sS ${apiUrl}/sources ${headers.join(' ')} -d '${JSON.stringify(thread)}'`
+}

@@ -1,0 +1,187 @@
+// The door `@sluice/credentials/keys`: creates, lists, limits, rotates and revokes keys, and exports the keyring.
+import type { Db } from 'mongodb'
+import type { KeyLimits, KeyRecord, KeyRole } from './key.ts'
+import { isLive, keyCollection, newKeyText, shortKeyId, toRecord } from './key.ts'
+import { keyHash } from './keyring.ts'
+
+export type { KeyAccess, KeyCheck, KeyLimits, KeyRecord, KeyRole, KnownKey } from './key.ts'
+export { isWellFormedKey, KEY_ROLES, keyAccess, keyCollection, shortKeyId } from './key.ts'
+export { createKeyring, type Keyring, keyHash } from './keyring.ts'
+
+export interface NewKey {
+  /** Stored nowhere. */
+  readonly key: string
+  readonly record: KeyRecord
+}
+
+/** Only an importer may have limits: the others post nothing. */
+export interface NewKeyDetails extends Pick<KeyRecord, 'name' | 'limits' | 'expiresAt'> {
+  /** Default: importer. */
+  readonly role?: KeyRole
+  /** Required for an importer, refused for the others. */
+  readonly tenant?: string | undefined
+}
+
+/** A key's details or its reference are refused. The message says what to change. */
+export class KeyRefusedError extends Error {
+  override readonly name = 'KeyRefusedError'
+}
+
+const NAME_LENGTH = 200
+const HIGHEST_LIMIT = 1_000_000_000
+const LONGEST_OVERLAP_SECONDS = 366 * 24 * 3_600
+// The server's time limit for one command.
+const COMMAND_MS = 10_000
+// A reference with fewer digits could be meant as a name.
+const ID_PREFIX = /^[0-9a-f]{6,64}$/
+
+/**
+ * Creates a key and stores its hash. Only the return value contains the key itself. Two calls of one name at the same
+ * moment may both succeed.
+ *
+ * @throws {KeyRefusedError} if the tenant or name is blank, too long or not plain text, a detail does not fit the role,
+ *   a limit is out of range, `expiresAt` has passed, or a key that works has this name: one of the same tenant or, for
+ *   a key without a tenant, another one without.
+ */
+export async function createKey(db: Db, details: NewKeyDetails): Promise<NewKey> {
+  checkDetails(details)
+  const { tenant = '', name } = details
+  const sameName = (await listKeys(db, tenant)).find((record) => record.name === name && isLive(record, Date.now()))
+  if (sameName !== undefined) {
+    const owner = tenant === '' ? `Another ${sameName.role}` : `The tenant ${tenant}`
+    const named = `${owner} has a key named ${JSON.stringify(name)} that works (${shortKeyId(sameName.id)})`
+    throw new KeyRefusedError(`${named}. Choose another name, or rotate that key.`)
+  }
+  return insertKey(db, details)
+}
+
+function refuseIf(isWrong: boolean, message: string): void {
+  if (isWrong) throw new KeyRefusedError(message)
+}
+
+function checkDetails({ role = 'importer', tenant, name, limits, expiresAt }: NewKeyDetails): void {
+  refuseIf(role === 'importer' && tenant === undefined, 'The key of an importer needs a tenant.')
+  const ofAll = 'An operator or viewer is concerned with all tenants, so the key has no tenant.'
+  refuseIf(role !== 'importer' && tenant !== undefined, ofAll)
+  refuseIf(role !== 'importer' && limits !== undefined, NO_LIMITS)
+  if (tenant !== undefined) checkName('tenant', tenant)
+  checkName('name', name)
+  if (limits !== undefined) checkLimits(limits)
+  const isLate = expiresAt !== undefined && !(expiresAt > new Date())
+  refuseIf(isLate, 'The key would have expired already, or its expiry is not a date.')
+}
+
+async function insertKey(db: Db, details: NewKeyDetails): Promise<NewKey> {
+  const { role = 'importer', tenant = '', name, ...others } = details
+  const key = newKeyText()
+  const stored = { role, tenant, name, createdAt: new Date(), ...others }
+  const record: KeyRecord = { id: keyHash(key), ...stored }
+  await keyCollection(db).insertOne({ _id: record.id, ...stored }, { maxTimeMS: COMMAND_MS, ignoreUndefined: true })
+  return { key, record }
+}
+
+/** Lists all keys, or those of one tenant, oldest first. The list includes revoked and expired keys. */
+export async function listKeys(db: Db, tenant?: string): Promise<KeyRecord[]> {
+  const documents = await keyCollection(db)
+    .find(tenant === undefined ? {} : { tenant }, { signal: AbortSignal.timeout(COMMAND_MS) })
+    .toArray()
+  // Sorted here: keys are few, and the query stays within the CRUD subset of MongoDB that Sluice needs.
+  return documents.map(toRecord).sort((a, b) => a.createdAt.getTime() - b.createdAt.getTime() || (a.id < b.id ? -1 : 1))
+}
+
+/**
+ * Creates a new key with the details of the live key that `reference` names (by its name or the beginning of its id).
+ * `expiresAt` replaces the expiry. The old key works until the overlap ends, or until its own expiry if that is
+ * earlier. A name refers to the key that is not replaced yet.
+ *
+ * @throws {KeyRefusedError} also for an overlap or an expiry out of range.
+ */
+export async function rotateKey(
+  db: Db,
+  reference: string,
+  { overlapSeconds, expiresAt: newExpiry }: { overlapSeconds: number; expiresAt?: Date | undefined },
+): Promise<NewKey & { readonly replaced: KeyRecord }> {
+  const isInRange = overlapSeconds >= 0 && overlapSeconds <= LONGEST_OVERLAP_SECONDS
+  refuseIf(!isInRange, 'The overlap is not between 0 seconds and 366 days.')
+  const now = Date.now()
+  const current = (await listKeys(db)).filter(({ replacedBy }) => replacedBy === undefined)
+  const old = pickKey(current, reference, now)
+  const { id, role, tenant, name, limits } = old
+  const details = { role, name, tenant: tenant || undefined, limits, expiresAt: newExpiry ?? old.expiresAt }
+  checkDetails(details)
+
+  // The new key is stored first: after a crash between the two writes, the old key still works.
+  const created = await insertKey(db, details)
+  const overlapEnd = new Date(now + overlapSeconds * 1_000)
+  // $min keeps an earlier expiry, even if another process set that expiry after the read.
+  const update = { $min: { expiresAt: overlapEnd }, $set: { replacedBy: created.record.id } }
+  await keyCollection(db).updateOne({ _id: id }, update, { maxTimeMS: COMMAND_MS })
+  const end = old.expiresAt !== undefined && old.expiresAt < overlapEnd ? old.expiresAt : overlapEnd
+  return { ...created, replaced: { ...old, expiresAt: end, replacedBy: created.record.id } }
+}
+
+/**
+ * Revokes the live key that `reference` names, for good. After 5 s no replica accepts the key. Throws a
+ * `KeyRefusedError` also during an overlap: two live keys have one name, and only the operator knows which to revoke.
+ */
+export async function revokeKey(db: Db, reference: string): Promise<KeyRecord> {
+  const revokedAt = new Date()
+  const record = pickKey(await listKeys(db), reference, revokedAt.getTime())
+  // $min keeps the time of the first of two concurrent revocations.
+  await keyCollection(db).updateOne({ _id: record.id }, { $min: { revokedAt } }, { maxTimeMS: COMMAND_MS })
+  return { ...record, revokedAt }
+}
+
+/** Replaces or removes the limits of the live key that `reference` names. Every replica applies them within 5 s. */
+export async function limitKey(db: Db, reference: string, limits: KeyLimits | undefined): Promise<KeyRecord> {
+  const { limits: _, ...record } = pickKey(await listKeys(db), reference, Date.now())
+  refuseIf(record.role !== 'importer', NO_LIMITS)
+  if (limits !== undefined) checkLimits(limits)
+  const update = limits === undefined ? { $unset: { limits: 1 as const } } : { $set: { limits } }
+  await keyCollection(db).updateOne({ _id: record.id }, update, { maxTimeMS: COMMAND_MS })
+  return { ...record, limits }
+}
+
+const NO_LIMITS = 'Only an importer posts, so the key has no limits.'
+
+function checkLimits(limits: KeyLimits): void {
+  for (const quotes of [limits.quotesPerSecond, limits.burstQuotes]) {
+    const isInRange = quotes >= 1 && quotes <= HIGHEST_LIMIT && Number.isInteger(quotes)
+    refuseIf(!isInRange, `A limit is not a whole number from 1 to ${HIGHEST_LIMIT}.`)
+  }
+}
+
+function checkName(field: 'tenant' | 'name', text: string): void {
+  refuseIf(text.trim() === '', `The ${field} is blank.`)
+  refuseIf([...text].length > NAME_LENGTH, `The ${field} has over ${NAME_LENGTH} characters.`)
+  // Two different tenants could look the same on a screen, and control characters could steer the operator's terminal.
+  const isHidden = text !== text.trim() || /\p{C}/u.test(text)
+  refuseIf(isHidden, `The ${field} has control characters, or white space around it.`)
+}
+
+/** Picks the one live key with this name or, if no key has this name, with this beginning of an id. */
+function pickKey(records: readonly KeyRecord[], reference: string, now: number): KeyRecord {
+  const live = records.filter((record) => isLive(record, now))
+  const named = live.filter(({ name }) => name === reference)
+  const withId = ID_PREFIX.test(reference) ? live.filter(({ id }) => id.startsWith(reference)) : []
+  const candidates = named.length > 0 ? named : withId
+  const [first, ...others] = candidates
+  if (first === undefined) throw new KeyRefusedError(`No live key has the name or id ${JSON.stringify(reference)}.`)
+  if (others.length === 0) return first
+  const lines = candidates.map((key) => `\n  ${describeCandidate(key, now)}`)
+  throw new KeyRefusedError(`Several keys go by ${JSON.stringify(reference)}; name one by its id:${lines.join('')}`)
+}
+
+function describeCandidate(key: KeyRecord, now: number): string {
+  const { id, role, tenant, name, createdAt, expiresAt } = key
+  const end = expiresAt === undefined ? '' : `, until ${expiresAt.toISOString()}`
+  const state = `${keyState(key, now)}${end}, created ${createdAt.toISOString()}`
+  return [shortKeyId(id), tenant || role, name, state].join('  ')
+}
+
+/** Returns the state of a key at `now` (ms since 1970). `replaced` works until the overlap of its rotation ends. */
+export function keyState(record: KeyRecord, now: number): 'live' | 'replaced' | 'expired' | 'revoked' {
+  if (record.revokedAt !== undefined) return 'revoked'
+  if (!isLive(record, now)) return 'expired'
+  return record.replacedBy === undefined ? 'live' : 'replaced'
+}

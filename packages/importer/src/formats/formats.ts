@@ -1,0 +1,32 @@
+// All formats of export files.
+import { discordFormat } from './chats/discord.ts'
+import { telegramFormat } from './chats/telegram.ts'
+import { csvFormat } from './csv/csv-format.ts'
+import type { Format } from './format.ts'
+import { githubFormat } from './forums/github.ts'
+import { redditFormat } from './forums/reddit.ts'
+import { mailFormat } from './mail/mail-format.ts'
+import { appStoreFormat } from './reviews/app-store.ts'
+import { playFormat } from './reviews/play.ts'
+import { slackFormat } from './slack/slack-format.ts'
+import { createRejectedFormat } from './sluice/rejected-format.ts'
+import { jsonFormat, ndjsonFormat } from './sluice/sluice-formats.ts'
+import { zendeskFormat } from './zendesk/zendesk.ts'
+
+/** In the order in which they are asked whether they recognise files: those that look for less come later. */
+const ofExports: readonly Format[] = [
+  slackFormat,
+  discordFormat,
+  telegramFormat,
+  zendeskFormat,
+  githubFormat,
+  appStoreFormat,
+  redditFormat,
+  mailFormat,
+  playFormat,
+  ndjsonFormat,
+  jsonFormat,
+  csvFormat,
+]
+
+export const formats: readonly Format[] = [...ofExports, createRejectedFormat(ofExports)]

@@ -1,0 +1,154 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'vitest'
+import type { Format, FormatOptions } from '../format.ts'
+import { formats } from '../formats.ts'
+import { inputFile, readAll, recognises } from '../read-all.test-support.ts'
+import { createRejectedFormat } from './rejected-format.ts'
+
+const rejectedFormat = createRejectedFormat(formats)
+const thread = { service: 'slack', externalId: 'C1', title: 'A thread', quotes: [{ text: 'a' }] }
+const line = (record: unknown) => JSON.stringify({ reason: 'It was wrong.', path: 'export.zip', line: 7, record })
+
+const slackFiles = (message: object) => [
+  inputFile('x/channels.json', [{ id: 'C1', name: 'general' }]),
+  inputFile('x/users.json', [{ id: 'U1', name: 'ada' }]),
+  inputFile('x/general/2024-05-01.json', [message]),
+]
+const discordFile = (message: object) =>
+  inputFile('c.json', { guild: { id: '7' }, channel: { id: '8', name: 'general' }, messages: [message] })
+const telegramFile = (message: object) =>
+  inputFile('result.json', { name: 'Ada', type: 'personal_chat', id: 9, messages: [message] })
+const textFile = (text: string) => [inputFile('a.csv', text)]
+const play = 'Package Name,Star Rating,Review Text,Review Submit Millis Since Epoch'
+const mail = 'From: ada@example.org\nSubject: Hi\nMessage-ID: <1@example.org>\n\nHello\n'
+
+/** A record that is rejected, the same record after it was corrected, and the files that either is in. */
+const CORRECTIONS: [format: string, wrong: unknown, right: unknown, files: (record: never) => object[]][] = [
+  [
+    'slack',
+    { user: 'U1', text: 'Hi <@U1>' },
+    { user: 'U1', text: 'Hi <@U1>', ts: '1714556000.000100', thread_ts: '1714550000.000100' },
+    slackFiles,
+  ],
+  [
+    'discord',
+    { content: 'Hi', timestamp: '2024-05-01T09:30:00Z' },
+    { id: '1', content: 'Hi', timestamp: '2024-05-01T09:30:00Z' },
+    (message) => [discordFile(message)],
+  ],
+  [
+    'telegram',
+    { id: 1, type: 'message', text: 'Hi' },
+    { id: 1, type: 'message', text: 'Hi', date_unixtime: '1714556000' },
+    (message) => [telegramFile(message)],
+  ],
+  [
+    'reddit',
+    { link_id: 't3_1', body: 'Hi' },
+    { id: 'k1', link_id: 't3_1', body: 'Hi' },
+    (comment) => [inputFile('RC', JSON.stringify(comment))],
+  ],
+  [
+    'github',
+    { title: 'T', body: 'Hi', html_url: 'x' },
+    { title: 'T', body: 'Hi', html_url: 'https://github.com/a/b/issues/1' },
+    (issue) => [inputFile('a.json', [issue])],
+  ],
+  [
+    'zendesk',
+    { subject: 'T', status: 'open', requester_id: 1 },
+    { id: 1, subject: 'T', status: 'open', requester_id: 1 },
+    (ticket) => [inputFile('a.json', { tickets: [ticket] })],
+  ],
+  ['play', `${play}\norg.example,5,Good,`, `${play}\norg.example,5,Good,1714556000000`, textFile],
+  ['csv', 'externalId,service,text\n1,custom,Hi,more', 'externalId,service,text\n1,custom,Hi', textFile],
+  ['csv', 'externalId,service,text,score\n1,custom,Hi,x', 'externalId,service,text,score\n1,custom,Hi,2', textFile],
+  ['mail', 'X-Some: thing\n\nHello\n', mail, textFile],
+  ['ndjson', '{"service":', JSON.stringify(thread), textFile],
+]
+
+function formatNamed(name: string): Format {
+  return formats.find((format) => format.name === name) ?? assert.fail(name)
+}
+
+async function piecesIn(format: Format, files: object[], options: Partial<FormatOptions> = {}) {
+  const { pieces, rejected } = await readAll(format, files as never, options)
+  return { rejected, pieces: pieces.map(({ place: _, ...piece }) => piece) }
+}
+
+describe('a file of rejected records', () => {
+  for (const [at, [name, wrong, right, filesWith]] of CORRECTIONS.entries()) {
+    it(`reads a corrected record of ${name} (${at}) as if it had stood corrected in its export`, async () => {
+      const { rejected } = await readAll(formatNamed(name), filesWith(wrong as never) as never)
+      const [{ reason, place, context, record } = assert.fail('nothing was rejected')] = rejected
+      assert.deepEqual(record, wrong)
+      const lineOf = (one: unknown) => JSON.stringify({ reason, format: name, ...place, context, record: one })
+      const again = await piecesIn(rejectedFormat, [inputFile('a.rejected.ndjson', lineOf(wrong))])
+      assert.deepEqual(again.rejected, [
+        {
+          kind: 'rejected',
+          reason,
+          place: { path: 'a.rejected.ndjson', line: 1, pointer: again.rejected[0]?.place.pointer },
+          record: wrong,
+          format: name,
+          ...(context && { context }),
+        },
+      ])
+      const corrected = await piecesIn(rejectedFormat, [inputFile('a.rejected.ndjson', lineOf(right))])
+      assert.deepEqual(corrected.rejected, [])
+      assert.deepEqual(corrected.pieces, (await piecesIn(formatNamed(name), filesWith(right as never))).pieces)
+      assert.equal(corrected.pieces.length, 1)
+    })
+  }
+
+  it('puts the prefix of the import before the ids of records that never became threads', async () => {
+    const answer = mail.replace('<1@example.org>', '<2@example.org>\nIn-Reply-To: <1@example.org>')
+    const lines = [
+      { format: 'ndjson', idPrefix: 'x/', record: thread },
+      { record: thread },
+      { format: 'mail', idPrefix: 'x/', record: answer },
+    ].map((more) => JSON.stringify({ reason: 'r', path: 'a', ...more }))
+    const { pieces } = await readAll(rejectedFormat, [inputFile('a.rejected.ndjson', lines.join('\n'))])
+    assert.deepEqual(
+      pieces.map(({ externalId, references }) => [externalId, references]),
+      [
+        ['x/C1', undefined],
+        ['C1', undefined],
+        ['x/2@example.org', ['x/1@example.org']],
+      ],
+    )
+  })
+
+  it('gives records that are threads, or the text of one', async () => {
+    const records = [thread, JSON.stringify({ ...thread, externalId: 'C2' })]
+    const { pieces } = await readAll(rejectedFormat, [inputFile('a.rejected.ndjson', records.map(line).join('\n'))])
+    assert.deepEqual(
+      pieces.map(({ externalId, place }) => [externalId, place]),
+      [
+        ['C1', { path: 'a.rejected.ndjson', line: 1, pointer: '/record' }],
+        ['C2', { path: 'a.rejected.ndjson', line: 2, pointer: '/record' }],
+      ],
+    )
+  })
+
+  it('rejects again what is still wrong, as the record that it was', async () => {
+    const records = [{ ...thread, service: 7 }, '{"service":', 'null']
+    const lines = [...records.map(line), '{"reason":"none"}', 'nothing']
+    const { rejected } = await readAll(rejectedFormat, [inputFile('a.rejected.ndjson', lines.join('\n'))])
+    assert.deepEqual(
+      rejected.map(({ place, record }) => [place.line, place.pointer, record]),
+      [
+        [1, '/record/service', records[0]],
+        [2, '/record', '{"service":'],
+        [3, '/record', 'null'],
+        [4, '/record', undefined],
+        [5, undefined, 'nothing'],
+      ],
+    )
+  })
+
+  it('is recognised by its members', async () => {
+    assert.ok(await recognises(rejectedFormat, [inputFile('a', line(thread))]))
+    assert.ok(!(await recognises(rejectedFormat, [inputFile('a', JSON.stringify(thread))])))
+  })
+})

@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict'
+import { tmpdir } from 'node:os'
+import { test } from 'vitest'
+import type { Format, Found, Piece } from '../formats/format.ts'
+import { createExternalSort } from './external-sort.ts'
+import { type ImportEvent, readThreads } from './gather-threads.ts'
+
+const options = { map: new Map(), set: new Map() }
+const place = { path: 'file' }
+
+function piece(externalId: string, order: string, given: Partial<Piece> = {}): Piece {
+  const quotes = [{ text: `${externalId} ${order}` }]
+  return { kind: 'piece', service: 'slack', externalId, order, fields: {}, quotes, place, ...given }
+}
+
+async function readAll(found: readonly Found[], hasWholeThreads = false) {
+  const format: Format = {
+    name: 'test',
+    description: 'test',
+    hasWholeThreads,
+    recognises: async () => true,
+    async *read() {
+      for (const one of found) yield [one]
+    },
+  }
+  const sorted = { total: 0, done: 0 }
+  const openSort = () => createExternalSort({ folder: tmpdir(), signal: new AbortController().signal })
+  const events: ImportEvent[] = []
+  for await (const list of readThreads(format, [], options, { openSort, sorted })) {
+    const large = list.filter((event) => event.kind === 'piece' && event.isContinued)
+    assert.ok(large.length <= 1, 'memory has one thread of a large source at a time')
+    events.push(...list)
+  }
+  assert.equal(sorted.done, sorted.total)
+  return events
+}
+
+/** The sources come in an order of the sort's own. */
+const threadsOf = (events: readonly ImportEvent[]) =>
+  events.flatMap((event) =>
+    event.kind === 'piece' ? [[event.externalId, event.quotes.map(({ text }) => text), event.fields]] : [],
+  )
+
+test('the pieces of a source become one thread in their order, equal ones as they came', async () => {
+  const pieces = [
+    piece('b', '2'),
+    piece('a', '3'),
+    piece('b', '1'),
+    piece('a', '1'),
+    piece('a', '1', { quotes: [{ text: 'later' }] }),
+  ]
+  assert.deepEqual(threadsOf(await readAll(pieces)).sort(), [
+    ['a', ['a 1', 'later', 'a 3'], {}],
+    ['b', ['b 1', 'b 2'], {}],
+  ])
+})
+
+test('a field of a later piece replaces that of an earlier one', async () => {
+  const pieces = [
+    piece('a', '2', { fields: { title: 'new', url: 'u' } }),
+    piece('a', '1', { fields: { title: 'old', channelName: 'c' } }),
+    piece('a', '3', { fields: { channelName: 'c' } }),
+  ]
+  const [thread] = threadsOf(await readAll(pieces))
+  assert.deepEqual(thread?.[2], { title: 'new', url: 'u', channelName: 'c' })
+})
+
+test('a source that memory does not hold goes on in the next thread, with all fields from the first on', async () => {
+  const long = 'x'.repeat(1.5 * 1024 * 1024)
+  const pieces = Array.from({ length: 8 }, (_, at) => piece('a', String(at), { quotes: [{ text: `${at}${long}` }] }))
+  const last = piece('a', '9', { fields: { title: 'T' } })
+  const events = await readAll([...pieces, last, piece('b', '1')])
+  assert.deepEqual(
+    events.flatMap((event) =>
+      event.kind === 'piece' && event.externalId === 'a' ? [[event.fields.title, event.isContinued]] : [],
+    ),
+    [
+      ['T', true],
+      ['T', true],
+      ['T', false],
+    ],
+  )
+  assert.equal(events.flatMap((event) => (event.kind === 'piece' ? event.quotes : [])).length, 10)
+})
+
+test('a format whose pieces are whole threads keeps the order of the input', async () => {
+  const rejected: Found = { kind: 'rejected', reason: 'r', place, record: 1 }
+  const events = await readAll([piece('b', ''), rejected, piece('a', '')], true)
+  assert.deepEqual(
+    events.map((event) => (event.kind === 'piece' ? event.externalId : event.kind)),
+    ['b', 'rejected', 'a'],
+  )
+})

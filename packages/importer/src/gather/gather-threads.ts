@@ -1,0 +1,127 @@
+// Reads the files of a format as threads: the pieces of one source are put together.
+import type { Format, FormatOptions, Found, InputFile, Noted, Piece, QuoteInput, Rejected } from '../formats/format.ts'
+import type { Done } from '../input/read-counted.ts'
+import type { ConversationIds } from './conversations.ts'
+import type { ExternalSort, SortedRecord, SortRecord } from './external-sort.ts'
+
+/** A thread as it was read: one piece, or the pieces of a source put together. */
+export interface ThreadInput extends Omit<Piece, 'order' | 'references'> {
+  /** Whether the next thread has more quotes of the same source, because the source is too large for memory. */
+  isContinued?: boolean
+  /** Of a conversation of mails: all of its ids, those of missing mails too. All of its threads have the same list. */
+  ids?: readonly string[]
+}
+
+/** What an import consists of, in an order that the input alone determines. */
+export type ImportEvent = ThreadInput | Rejected | Noted
+
+/** A source is put together up to this size, in code units of its JSON: memory, and the event loop is blocked. */
+const SOURCE_UNITS = 4 * 1024 * 1024
+
+/**
+ * Yields lists of events. Rejected records and notes come before the threads if these have to be sorted.
+ *
+ * @param openSort opens the sort on disk for a format whose pieces lie apart.
+ * @param sorted counts the pieces that have to be sorted, and those that are put together.
+ */
+export async function* readThreads(
+  format: Format,
+  files: readonly InputFile[],
+  options: FormatOptions,
+  { openSort, sorted }: { openSort: () => ExternalSort; sorted: Done },
+): AsyncGenerator<readonly ImportEvent[]> {
+  const found = format.read(files, options)
+  if (format.hasWholeThreads) return yield* found
+  await using sort = openSort()
+  yield* sortPieces(found, sort, sorted)
+  yield* putTogether(sort.sorted(), sorted)
+}
+
+async function* sortPieces(
+  found: AsyncIterable<readonly Found[]>,
+  sort: ExternalSort,
+  sorted: Done,
+): AsyncGenerator<readonly ImportEvent[]> {
+  for await (const list of found) {
+    const others: ImportEvent[] = []
+    for (const one of list) {
+      if (one.kind !== 'piece') {
+        others.push(one)
+        continue
+      }
+      sorted.total += 1
+      for (const record of recordsOf(one)) await sort.add(record)
+    }
+    if (others.length > 0) yield others
+  }
+}
+
+/** `mail`: the fields are those of the source if this is the key of its conversation. */
+type FieldsRecord = Pick<Piece, 'fields'> & { mail?: string }
+type QuotesRecord = Pick<Piece, 'quotes' | 'place'>
+
+/** The fields of a source come before its quotes, so that every part of a large source has the same fields. */
+function recordsOf({ service, externalId, references, order, fields, quotes, place }: Piece): SortRecord[] {
+  const keyOf = (id: string) => `${service}\0${id}`.toWellFormed()
+  const key = keyOf(externalId)
+  const record = (part: 0 | 1, content: FieldsRecord | QuotesRecord, before?: readonly string[]): SortRecord => ({
+    key,
+    order: `${part}${order}`.toWellFormed(),
+    text: JSON.stringify(content),
+    ...(before && { references: before.map(keyOf) }),
+  })
+  const ofFields = record(0, { fields, ...(references && { mail: key }) }, references)
+  return [ofFields, record(1, { quotes, place }, references && [])]
+}
+
+async function* putTogether(
+  records: AsyncIterable<readonly SortedRecord[]>,
+  sorted: Done,
+): AsyncGenerator<readonly ImportEvent[]> {
+  let open: OpenSource | undefined
+  for await (const list of records) {
+    const threads: ThreadInput[] = []
+    for (const { key, text } of list) {
+      if (open !== undefined && (open.key !== key || open.units > SOURCE_UNITS)) {
+        threads.push(threadOf(open, open.key === key))
+        open = open.key === key ? { ...open, quotes: [], units: 0 } : undefined
+      }
+      open ??= { key, fields: {}, ids: [], quotes: [], place: { path: '' }, units: 0 }
+      addRecord(open, text, sorted)
+    }
+    if (threads.length > 0) yield threads
+  }
+  if (open !== undefined) yield [threadOf(open, false)]
+}
+
+interface OpenSource extends Pick<Piece, 'fields' | 'place'> {
+  key: string
+  ids: string[]
+  quotes: QuoteInput[]
+  units: number
+}
+
+function addRecord(open: OpenSource, text: string, sorted: Done): void {
+  const record: FieldsRecord | QuotesRecord | ConversationIds = JSON.parse(text)
+  if ('ids' in record) for (const id of record.ids) open.ids.push(idIn(id))
+  else if ('fields' in record) {
+    const isOfSource = record.mail === undefined || record.mail === open.key
+    Object.assign(open.fields, isOfSource ? record.fields : { placeholderTitle: record.fields.placeholderTitle })
+  } else {
+    if (open.place.path === '') open.place = record.place
+    for (const quote of record.quotes) open.quotes.push(quote)
+    open.units += text.length
+    sorted.done += 1
+  }
+}
+
+function threadOf({ key, fields, ids, quotes, place }: OpenSource, isContinued: boolean): ThreadInput {
+  // `recordsOf` made the key of a piece's service.
+  const service = key.slice(0, key.indexOf('\0')) as Piece['service']
+  const thread = { service, externalId: idIn(key), fields, quotes, place, isContinued }
+  return { kind: 'piece', ...thread, ...(ids.length > 0 && { ids }) }
+}
+
+function idIn(key: string): string {
+  return key.slice(key.indexOf('\0') + 1)
+}

@@ -1,0 +1,109 @@
+import assert from 'node:assert/strict'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type TestContext, test } from 'vitest'
+import { runImport } from './importer.test-support.ts'
+
+async function folderWith(t: TestContext, files: Readonly<Record<string, string>>): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-import-test-'))
+  t.onTestFinished(() => rm(folder, { recursive: true, force: true }))
+  for (const [name, content] of Object.entries(files)) await writeFile(join(folder, name), content)
+  return folder
+}
+
+/** Runs `sluice import …` in a folder where no Sluice runs. Returns its exit code, and all that it prints. */
+async function run(folder: string, args: readonly string[]) {
+  const { code, stdout, stderr } = await runImport({ folder, env: {} }, args)
+  return { code, output: (stdout + stderr).trimEnd() }
+}
+
+const thread = { service: 'slack', externalId: '1', title: 'T', quotes: [{ text: 'a' }] }
+
+test('options, files and targets that cannot be used end with exit code 3, and say what to do', async (t) => {
+  const files = { 'good.ndjson': JSON.stringify(thread), 'prose.txt': 'no export', key: 'slc_1' }
+  const folder = await folderWith(t, files)
+  const good = join(folder, 'good.ndjson')
+  for (const [args, message] of [
+    [['--max-errors', 'few', good], /Write a whole number/],
+    [['--api-key', 'slc_1', good], /unknown option '--api-key'/],
+    [[], /missing required argument/],
+    [['--map', 'title', good], /Write a name, =, and a value/],
+    [[join(folder, 'gone.ndjson')], /gone.ndjson cannot be read: it does not exist/],
+    [[join(folder, 'prose.txt')], /not recognised. These were tried: slack, .*--format/],
+    [['--encoding', 'morse', good], /Write the name of an encoding, such as windows-1252/],
+    [['--set', 'service=teams', '--dry-run', good], /--set service=teams: the service must be one of/],
+    [['--format', 'morse', good], /--format must be one of slack/],
+    [[good], /No Sluice runs in .*--url/],
+    [['--url', 'http://127.0.0.1:9', good], /put an importer's key into SLUICE_API_KEY/],
+    [['--url', 'ftp://example.com', '--key-file', join(folder, 'key'), good], /--url must begin with http/],
+  ] as const) {
+    const { code, output } = await run(folder, args)
+    assert.equal(code, 3, output)
+    assert.match(output, message)
+    assert.doesNotMatch(output, /done/i)
+  }
+})
+
+test('a dry run ends with 0, 1 or 2, by its rejected records', async (t) => {
+  const bad = JSON.stringify({ ...thread, title: ' ' })
+  const folder = await folderWith(t, {
+    'good.ndjson': JSON.stringify(thread),
+    'bad.ndjson': [JSON.stringify(thread), bad, bad].join('\n'),
+  })
+  const outputs = await Promise.all([
+    run(folder, ['--dry-run', join(folder, 'good.ndjson')]),
+    run(folder, ['--dry-run', join(folder, 'bad.ndjson')]),
+    run(folder, ['--dry-run', '--max-errors', '1', join(folder, 'bad.ndjson')]),
+  ])
+  assert.deepEqual(
+    outputs.map(({ code }) => code),
+    [0, 1, 2],
+  )
+  assert.match(
+    outputs[1]?.output ?? '',
+    /1 valid thread with 1 quote, 2 rejected.*bad.ndjson:2 \/title: title is required/s,
+  )
+})
+
+test('an input whose records all were skipped, or whose mails are all empty, is no success', async (t) => {
+  const folder = await folderWith(t, {
+    'rows.csv': 'externalId,service,text\n1,custom, \n',
+    'none.csv': 'externalId,service,text\n',
+    'a.eml': 'From: ada@example.org\nSubject: Hi\nMessage-ID: <1@example.org>\n\n',
+    'some.ndjson': JSON.stringify(thread),
+  })
+  for (const [name, code, message] of [
+    ['rows.csv', 1, /no record became a thread: .* skipped \(1\): rows without text/s],
+    ['a.eml', 1, /no record became a thread: .* skipped \(1\): mails with neither text nor files/s],
+    ['none.csv', 0, /nothing was sent: 0 valid threads/],
+    ['some.ndjson', 0, /1 valid thread/],
+  ] as const) {
+    const { code: ended, output } = await run(folder, ['--dry-run', join(folder, name)])
+    assert.match(output, message)
+    assert.equal(ended, code, output)
+  }
+})
+
+test('an archive beside readable files is counted as not opened', async (t) => {
+  const files = { 'a.ndjson': JSON.stringify(thread), 'more.zip': 'PK\x03\x04', 'more.tgz': '\x1f\x8b' }
+  const folder = await folderWith(t, files)
+  const { code, output } = await run(folder, ['--dry-run', '--json', folder])
+  const { valid, skipped } = JSON.parse(output.split('\n').at(-1) ?? '')
+  assert.deepEqual([code, valid.threads], [0, 1])
+  assert.deepEqual(skipped, { 'archives that were not opened (unpack each, and import it by itself)': 2 })
+})
+
+test('a dry run counts the copies of a message as one quote, as the service stores them', async (t) => {
+  const mail = 'From a@b Mon May  3 10:00:00 2010\nFrom: a@b\nMessage-ID: <1@b>\nSubject: Hi\n\nHello\n\n'
+  const folder = await folderWith(t, { 'a.mbox': mail + mail })
+  const { output } = await run(folder, ['--dry-run', join(folder, 'a.mbox')])
+  assert.match(output, /1 valid thread with 1 quote, 0 rejected/)
+})
+
+test('help lists formats and exit codes, and is no failure', async (t) => {
+  const { code, output } = await run(await folderWith(t, {}), ['--help'])
+  assert.equal(code, 0)
+  assert.match(output, /slack {2,}Slack export.*5 crashed/s)
+  assert.match(output.replaceAll(/\s+/g, ' '), /SLUICE_API_KEY; without --url, else that of the same Sluice/)
+})

@@ -1,0 +1,184 @@
+// Opens what the user names (files, folders, archives, standard input) as sets of files that formats can read.
+import { createReadStream } from 'node:fs'
+import { readdir, stat } from 'node:fs/promises'
+import { basename, join, resolve } from 'node:path'
+import { Readable } from 'node:stream'
+import { UserError } from '@sluice/terminal'
+import { REJECTED_NAME } from '../account/rejected-file.ts'
+import { type InputFile, type Noted, skipped } from '../formats/format.ts'
+import type { Done, RawFile, Reading } from './read-counted.ts'
+import { COMPRESSIONS, readCounted, unreadable } from './read-counted.ts'
+import { openZip } from './zip.ts'
+
+/** Stands for standard input. */
+export const STDIN = '-'
+const STDIN_NAME = 'stdin'
+
+export type Input = Awaited<ReturnType<typeof openInput>>
+
+export interface InputSet {
+  /** As the user named it. */
+  name: string
+  files: InputFile[]
+}
+
+/**
+ * A folder and an archive are a set each. All files that are named one by one are one set. `fingerprint` changes whenever
+ * a file of the input changes; standard input, which can't be read twice, has none.
+ *
+ * @throws {UserError} if something can't be opened, or has no file.
+ */
+export async function openInput(
+  names: readonly string[],
+  { stdin, ...how }: Omit<Reading, 'progress'> & { stdin: Readable },
+) {
+  using opened = new DisposableStack()
+  // A pipe that is open on its other side would keep a failed import from ending.
+  if (names.includes(STDIN)) opened.defer(() => void stdin.destroy())
+  const progress: Done = { total: 0, done: 0 }
+  const reading: Reading = { progress, ...how }
+  const single: InputSet = { name: names.find((name) => name !== STDIN) ?? STDIN_NAME, files: [] }
+  const sets: InputSet[] = []
+  const notOpened: Noted[] = []
+  const fingerprint: unknown[] = []
+
+  function asInput(raw: RawFile): InputFile {
+    const compression = COMPRESSIONS.find(({ extension }) => extension.test(raw.path))
+    progress.total += raw.bytes ?? 0
+    const isOurs = REJECTED_NAME.test(raw.path)
+    const open = readCounted(raw, isOurs ? { ...reading, encoding: undefined } : reading, compression)
+    const path = compression === undefined ? raw.path : raw.path.replace(compression.extension, '')
+    return { path, isEmpty: raw.bytes === 0, open }
+  }
+
+  /** A set of a folder or an archive: without the archives in it, unless it has nothing else. */
+  function addSet(name: string, raw: readonly RawFile[]): void {
+    if (raw.length === 0) throw new UserError(`${name} holds no file.`)
+    const readable = raw.filter(({ path }) => !ARCHIVE.test(path))
+    if (readable.length > 0)
+      for (const { path } of raw) if (ARCHIVE.test(path)) notOpened.push(skipped(ARCHIVES, { path }))
+    sets.push({ name, files: (readable.length > 0 ? readable : raw).map(asInput) })
+  }
+
+  async function openOne(name: string): Promise<void> {
+    if (name === STDIN) return void single.files.push(await openStdin(stdin, reading))
+    const facts = await stat(name)
+    fingerprint.push([resolve(name), facts.size, facts.mtimeMs])
+    if (facts.isDirectory()) {
+      const { files, others } = await filesIn(name)
+      fingerprint.push(
+        files.map(({ path, bytes, changedAt }) => [path, bytes, changedAt]),
+        others,
+      )
+      notOpened.push(...others.map((path) => skipped(IRREGULAR, { path })))
+      addSet(name, files)
+    } else if (!facts.isFile()) {
+      throw new UserError(`${name} is no regular file. Pipe it to standard input, and name - instead.`)
+    } else if (/\.zip$/i.test(name)) {
+      const zip = await openZip(name)
+      opened.defer(zip.close)
+      const raw = zip.files.filter(({ path }) => isWanted(path))
+      addSet(name, raw)
+    } else {
+      const open = () => createReadStream(name)
+      single.files.push(asInput({ path: basename(name), bytes: facts.size, open }))
+    }
+  }
+
+  for (const name of names) await openOne(name).catch((error) => Promise.reject(unreadable(name, error)))
+  if (single.files.length > 0) sets.push(single)
+  const kept = opened.move()
+  return {
+    sets,
+    /** What folders and archives have beside files that can be read. */
+    notOpened,
+    progress,
+    fingerprint: names.includes(STDIN) ? undefined : fingerprint,
+    [Symbol.dispose]: () => kept.dispose(),
+  }
+}
+
+const ARCHIVES = 'archives that were not opened (unpack each, and import it by itself)'
+/** Opening a pipe waits for its writer, and nothing can end that wait; some devices have no end. */
+const IRREGULAR = 'pipes, devices, sockets and links to folders, which are not read'
+
+const ARCHIVE = /\.(zip|tgz|tar|tar\.gz|tar\.zst)$/i
+
+/** Files of the operating system, of editors, and of earlier imports are no part of an export. */
+const UNWANTED = /^\.|^__MACOSX$|\.sluice-checkpoint(\.new)?$/
+
+function isWanted(path: string): boolean {
+  return !path.split('/').some((name) => UNWANTED.test(name) || REJECTED_NAME.test(name))
+}
+
+type FolderFile = RawFile & { changedAt: number }
+
+/** Finds the regular files in a folder, and the paths of what is neither a regular file nor a folder. */
+async function filesIn(folder: string, parent = ''): Promise<{ files: FolderFile[]; others: string[] }> {
+  const entries = await readdir(join(folder, parent), { withFileTypes: true })
+  const found = { files: [] as FolderFile[], others: [] as string[] }
+  // A resumed import relies on an order that is the same on each machine.
+  for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
+    const path = parent === '' ? entry.name : `${parent}/${entry.name}`
+    if (!isWanted(path)) continue
+    if (entry.isDirectory()) {
+      const { files, others } = await filesIn(folder, path)
+      found.files.push(...files)
+      found.others.push(...others)
+      continue
+    }
+    const file = join(folder, path)
+    const facts = await stat(file)
+    if (!facts.isFile()) found.others.push(path)
+    else found.files.push({ path, bytes: facts.size, changedAt: facts.mtimeMs, open: () => createReadStream(file) })
+  }
+  return found
+}
+
+/** The longest magic number of a compressed file. */
+const MAGIC_BYTES = 4
+
+async function openStdin(stdin: Readable, reading: Reading): Promise<InputFile> {
+  // Nothing may come for hours, and an interrupted import must end.
+  reading.stopping.addEventListener('abort', () => stdin.destroy())
+  const chunks: AsyncIterableIterator<Buffer> = stdin[Symbol.asyncIterator]()
+  let beginning = Buffer.alloc(0)
+  while (beginning.length < MAGIC_BYTES) {
+    const { value, done } = await chunks.next()
+    if (done) break
+    beginning = Buffer.concat([beginning, value])
+  }
+  if (beginning.length === 0) throw new UserError('Standard input is empty.')
+  const whole = async function* () {
+    yield beginning
+    yield* chunks
+  }
+  const raw = { path: STDIN_NAME, open: () => Readable.from(whole(), { objectMode: false }) }
+  const compression = COMPRESSIONS.find(({ magic }) => beginning.subarray(0, magic.length).equals(magic))
+  return replayable(STDIN_NAME, readCounted(raw, reading, compression))
+}
+
+/** How much of standard input may be looked at before it is read to its end. */
+const REPLAYED_BYTES = 1024 * 1024
+
+/** A file that can be read once, after its beginning was read several times. */
+function replayable(path: string, openOnce: () => AsyncIterable<Buffer>): InputFile {
+  const kept: Buffer[] = []
+  let source: AsyncIterator<Buffer> | undefined
+  let bytes = 0
+  return {
+    path,
+    async *open() {
+      source ??= openOnce()[Symbol.asyncIterator]()
+      if (bytes > REPLAYED_BYTES) throw new UserError(`${path} can be read only once. Save it to a file.`)
+      yield* kept
+      // A loop over the source would end it when its reader gives up.
+      for (let next = await source.next(); !next.done; next = await source.next()) {
+        bytes += next.value.length
+        if (bytes > REPLAYED_BYTES) kept.length = 0
+        else kept.push(next.value)
+        yield next.value
+      }
+    },
+  }
+}

@@ -1,0 +1,91 @@
+// Opens files so that the bytes read are counted, what is compressed is inflated, and an error names its file.
+import { addAbortSignal, pipeline, type Readable } from 'node:stream'
+import { constants, createGunzip, createZstdDecompress } from 'node:zlib'
+import { UserError } from '@sluice/terminal'
+
+/** How much of something is done. `total` is 0 if unknown. */
+export interface Done {
+  total: number
+  done: number
+}
+
+/** Where the bytes are counted, and what ends reading. */
+export interface Reading {
+  /** In bytes: those of zip archives inflated, other compressed files as they are. */
+  progress: Done
+  stopping: AbortSignal
+  /** The encoding of the files, if it is no Unicode. */
+  encoding?: string | undefined
+}
+
+/** Dumps such as Reddit's are compressed with a window of 2^31 bytes, which inflating needs as memory. */
+const WINDOW_LOG_MAX = 31
+
+type Compression = (typeof COMPRESSIONS)[number]
+
+/** Of files, known by their names, and of standard input, which has none, by its first bytes. */
+export const COMPRESSIONS = [
+  { extension: /\.gz$/i, magic: Buffer.from([0x1f, 0x8b]), createInflate: () => createGunzip() },
+  {
+    extension: /\.zst$/i,
+    magic: Buffer.from([0x28, 0xb5, 0x2f, 0xfd]),
+    createInflate: () => createZstdDecompress({ params: { [constants.ZSTD_d_windowLogMax]: WINDOW_LOG_MAX } }),
+  },
+]
+
+/** The error of a file that can't be read, which says why. */
+export function unreadable(path: string, error: unknown): UserError {
+  if (error instanceof UserError) return error
+  return new UserError(`${path} cannot be read: ${reasonOf(error)}`, { cause: error })
+}
+
+function reasonOf(error: unknown): string {
+  const { code, message } = Object(error)
+  if (code === 'ENOENT') return 'it does not exist.'
+  if (code === 'EACCES' || code === 'EPERM') return 'this user may not read it.'
+  return typeof message === 'string' ? message : String(error)
+}
+
+/** A file on the disk or of an archive, which may still be compressed with gzip or Zstandard. */
+export interface RawFile {
+  path: string
+  bytes?: number
+  open: () => Promise<Readable> | Readable
+}
+
+/** Returns a function that opens the file. Opened several times, the file counts once. */
+export function readCounted(
+  { path, open }: RawFile,
+  { progress, stopping, encoding }: Reading,
+  compression?: Compression,
+): () => AsyncIterable<Buffer> {
+  let counted = 0
+  async function* count(): AsyncGenerator<Buffer> {
+    let here = 0
+    // The next chunk may never come: of a pipe, or of a disk on the network.
+    for await (const chunk of addAbortSignal(stopping, await open())) {
+      here += chunk.length
+      progress.done += Math.max(0, here - counted)
+      counted = Math.max(counted, here)
+      yield chunk
+    }
+  }
+  async function* read(): AsyncGenerator<Buffer> {
+    try {
+      // An error of either stream ends both.
+      const bytes = compression === undefined ? count() : pipeline(count(), compression.createInflate(), () => {})
+      yield* encoding === undefined ? bytes : toUtf8(bytes, encoding)
+    } catch (error) {
+      stopping.throwIfAborted()
+      throw unreadable(path, error)
+    }
+  }
+  return read
+}
+
+/** Throws a TypeError at bytes that mean nothing in the encoding. */
+async function* toUtf8(chunks: AsyncIterable<Buffer>, encoding: string): AsyncGenerator<Buffer> {
+  const decoder = new TextDecoder(encoding, { fatal: true })
+  for await (const chunk of chunks) yield Buffer.from(decoder.decode(chunk, { stream: true }))
+  yield Buffer.from(decoder.decode())
+}

@@ -1,0 +1,109 @@
+// Sends requests in batches, several at a time, and records what became of each.
+import { type Client, type ItemResult, isFinal, type Retry } from '@sluice/client'
+import { UserError } from '@sluice/terminal'
+import type { Ledger, Outgoing, Sink, UntitledRequest } from '../account/ledger.ts'
+import { type CompleteRequest, completeRequests, type InFlight } from './complete-requests.ts'
+
+/** A batch has at most BATCH_THREADS, and about BATCH_UNITS code units of text unless a single thread has more. */
+const BATCH_THREADS = 500
+const BATCH_UNITS = 1024 * 1024
+/** A batch that does not fill up, because the input is slow, is sent after this time. */
+const LINGER_MS = 200
+
+interface SendDeps {
+  client: Pick<Client, 'postBatch' | 'lookUpSources' | 'getSource'>
+  /** The most batches in flight. Those that wait before they are sent again count. */
+  concurrency: number
+  ledger: Ledger
+  /** Nothing new is sent once this is aborted. */
+  stopping: AbortSignal
+  /** Ends what is in flight. */
+  hurry: AbortSignal
+  /** Is called before a batch is sent again. */
+  onRetry: (retry: Retry) => void
+  /** Ends the import: what is in flight settles, nothing new is sent. */
+  fail: (error: unknown) => void
+}
+
+/** The client never has two requests of one source in flight: it sends them in the order in which it gets them. */
+export function createSender({ client, concurrency, ledger, stopping, hurry, onRetry, fail }: SendDeps): Sink {
+  const inFlight: InFlight = new Map()
+  let batch: Outgoing[] = []
+  let units = 0
+  let linger: NodeJS.Timeout | undefined
+  /** Batches are completed and begin in the order of the input. */
+  let begun = Promise.resolve()
+
+  function dispatch(): Promise<void> {
+    clearTimeout(linger)
+    const outgoing = batch
+    batch = []
+    units = 0
+    begun = begun.then(() => begin(outgoing))
+    // Nobody may await this batch for hours: the input can be a silent pipe.
+    begun.catch(fail)
+    return begun
+  }
+
+  async function begin(outgoing: readonly Outgoing[]): Promise<void> {
+    while (inFlight.size >= concurrency) await Promise.race(inFlight.keys())
+    stopping.throwIfAborted()
+    const requests = await completeRequests(outgoing, inFlight, { client, signal: hurry })
+    const sending = send(requests).finally(() => inFlight.delete(sending))
+    inFlight.set(sending, requests)
+  }
+
+  async function send(requests: readonly CompleteRequest[]): Promise<void> {
+    try {
+      const threads = requests.map(({ request }) => request)
+      const results = await client.postBatch(threads, { signal: hurry, onRetry })
+      for (const [index, one] of requests.entries()) recordResult(one, results[index], ledger)
+    } catch (error) {
+      fail(error)
+    }
+  }
+
+  return {
+    add(outgoing) {
+      stopping.throwIfAborted()
+      batch.push(outgoing)
+      units += unitsOf(outgoing.request)
+      if (batch.length >= BATCH_THREADS || units >= BATCH_UNITS) return dispatch()
+      if (batch.length === 1) linger = setTimeout(dispatch, LINGER_MS)
+      return undefined
+    },
+    async flush() {
+      if (batch.length > 0 && !stopping.aborted) dispatch()
+      clearTimeout(linger)
+      // A failure has aborted `stopping`, whose reason the run reports.
+      await begun.catch(() => {})
+      await Promise.all(inFlight.keys())
+    },
+  }
+}
+
+function recordResult({ request, place, entry }: CompleteRequest, result: ItemResult | undefined, ledger: Ledger) {
+  if (result === undefined) throw new Error('The client gave no result for a thread.')
+  if (result.problem === undefined) {
+    entry.outcomes.push(result)
+  } else if (isFinal(result)) {
+    entry.rejected.push({ reason: reasonOf(result), place, record: request })
+  } else {
+    // The client tried again as long as its bounds allow.
+    throw new UserError(`The service could not take a thread in time: ${result.problem.detail}`)
+  }
+  ledger.close(entry)
+}
+
+function reasonOf({ problem }: ItemResult): string {
+  const faults = problem?.errors?.map(({ pointer, message }) => `${pointer}: ${message}`) ?? []
+  const job = problem?.jobId === undefined ? [] : [`Its job is ${problem.jobId}.`]
+  return [...(faults.length > 0 ? faults : [problem?.detail]), ...job].join(' ')
+}
+
+/** About the code units of its text. */
+function unitsOf({ quotes }: UntitledRequest): number {
+  let units = 200
+  for (const { text } of quotes) units += text.length + 200
+  return units
+}

@@ -1,0 +1,109 @@
+// Shapes a thread as it was read into requests that fit the bounds of the API.
+import type { Limits, QuoteRequest } from '@sluice/contract'
+import type { Note, Outgoing, UntitledRequest } from '../account/ledger.ts'
+import type { QuoteInput } from '../formats/format.ts'
+import type { ThreadInput } from '../gather/gather-threads.ts'
+import { createSplitter } from './split-quotes.ts'
+import { boundedId, cut, fits, split } from './texts.ts'
+
+export type ShapeThread = ReturnType<typeof createShaper>
+
+/**
+ * Returns a function that shapes threads, in the order in which they were read. It remembers the parts of a thread that
+ * comes in pieces: see `createSplitter`.
+ *
+ * @param idPrefix stands before the externalId of each source.
+ */
+export function createShaper({ limits, idPrefix }: { limits: Limits; idPrefix: string }) {
+  const splitQuotes = createSplitter(limits)
+  let ids: ThreadInput['ids']
+  let conversation: Outgoing['conversation']
+  return (thread: ThreadInput, note: Note) => {
+    const { placeholderTitle, ...fields } = thread.fields
+    const externalId = shapeId(idPrefix + thread.externalId, note)
+    const source = { service: thread.service, externalId, ...shapeFields(fields, limits, note) }
+    const quotes: QuoteRequest[] = []
+    for (const quote of thread.quotes) shapeQuote(quote, limits, note, quotes)
+    noteCopies(quotes, note)
+    const parts = splitQuotes(source, quotes, thread.isContinued === true, note)
+    const requests = parts.map((part): UntitledRequest => ({ ...source, quotes: part }))
+    // The threads of a large conversation have one list.
+    if (thread.ids !== ids) {
+      ids = thread.ids
+      conversation = ids && { ids: ids.map((id) => boundedId((idPrefix + id).toWellFormed())) }
+    }
+    return {
+      requests,
+      placeholderTitle: placeholderTitle && cut(placeholderTitle.toWellFormed(), limits.title),
+      conversation,
+    }
+  }
+}
+
+/** Quotes of one id become one quote. */
+function noteCopies(quotes: readonly QuoteRequest[], note: Note): void {
+  const known = new Set<string>()
+  for (const { externalId } of quotes) {
+    if (!externalId) continue
+    if (known.has(externalId)) note('skipped', 'copies of messages')
+    known.add(externalId)
+  }
+}
+
+/** The fields that have a value, within their bounds. */
+function shapeFields<T extends object>(fields: T, limits: Limits, note: Note): Partial<T> {
+  const shaped = Object.entries(fields).flatMap(([name, value]) => {
+    const kept = typeof value === 'string' ? shapeField(name, value, limits, note) : value
+    return kept === undefined || kept === null ? [] : [[name, kept]]
+  })
+  return Object.fromEntries(shaped)
+}
+
+function shapeField(name: string, value: string, limits: Limits, note: Note): string | undefined {
+  if (value.trim() === '') return undefined
+  if (name === 'externalId' || name === 'replyingTo') return shapeId(value, note)
+  const text = wellFormed(value, note)
+  const limit = name === 'title' || name === 'description' || name === 'url' ? limits[name] : limits.string
+  if (fits(text, limit)) return text
+  // A URL that is cut leads elsewhere.
+  if (name === 'url') return void note('skipped', `URLs of more than ${limit} characters`)
+  note('cut', `texts of the field ${name}, to ${limit} characters`)
+  return cut(text, limit)
+}
+
+function shapeQuote(quote: QuoteInput, limits: Limits, note: Note, quotes: QuoteRequest[]): void {
+  const { attachments, text, ...fields } = quote
+  const shown = text.trim() === '' ? namesOfFiles(attachments, note) : wellFormed(text, note)
+  if (text.trim() !== '') for (const _ of attachments ?? []) note('skipped', 'names of files beside a text')
+  if (shown === undefined) return
+  const [first = '', ...rest] = split(shown, limits.text)
+  const shaped = shapeFields(fields, limits, note)
+  quotes.push({ text: first, ...shaped })
+  if (rest.length === 0) return
+  note('cut', `texts of more than ${limits.text} characters, which go on in further quotes`)
+  // Votes belong to the whole message, so its first quote has them.
+  const { externalId, upVotes, downVotes, score, ...common } = shaped
+  for (const [index, part] of rest.entries()) {
+    const id = externalId && { externalId: shapeId(`${quote.externalId}~${index + 2}`, note) }
+    quotes.push({ text: part, ...id, ...common })
+  }
+}
+
+function namesOfFiles(attachments: readonly string[] = [], note: Note): string | undefined {
+  const names = attachments.filter((name) => name.trim() !== '')
+  if (names.length === 0) return void note('skipped', 'messages with neither text nor files')
+  note('replaced', 'messages without text, by the names of their files')
+  return names.map((name) => `[file: ${name.toWellFormed()}]`).join('\n')
+}
+
+function shapeId(id: string, note: Note): string {
+  const bounded = boundedId(wellFormed(id, note))
+  if (bounded.length < id.length) note('cut', 'ids of more than 512 characters, which end in a digest')
+  return bounded
+}
+
+function wellFormed(text: string, note: Note): string {
+  if (text.isWellFormed()) return text
+  note('replaced', 'lone surrogates, by U+FFFD')
+  return text.toWellFormed()
+}

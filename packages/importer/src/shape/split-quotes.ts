@@ -1,0 +1,83 @@
+// Splits the quotes of a thread into parts that each fit into one request.
+import { hash } from 'node:crypto'
+import { contentOf, type Limits, parseIsoDate, type QuoteRequest } from '@sluice/contract'
+import type { Note, UntitledRequest } from '../account/ledger.ts'
+
+/** The text between the quotes and around them is far shorter. */
+const MARGIN_BYTES = 1_024
+
+/**
+ * A quote without an externalId is identified by its content and by the number of equal quotes before it in its
+ * request. So a part repeats the equal quotes of earlier parts, without their votes: those stay as they are stored.
+ * `isContinued`: the next call brings more quotes of the same source.
+ */
+export function createSplitter({ quotes: maxQuotes, bodyBytes }: Pick<Limits, 'quotes' | 'bodyBytes'>) {
+  /** The numbers of equal quotes without an externalId that the source has so far, by their content. */
+  let equalBefore = new Map<string, number>()
+  return (source: Omit<UntitledRequest, 'quotes'>, quotes: QuoteRequest[], isContinued: boolean, note: Note) => {
+    const maxBytes = bodyBytes - MARGIN_BYTES - Buffer.byteLength(JSON.stringify(source))
+    const isOnePart = quotes.length <= maxQuotes && bytesOf(quotes) <= maxBytes
+    if (isOnePart && !isContinued && equalBefore.size === 0) return [quotes]
+    const parts = splitQuotes(quotes, { maxQuotes, maxBytes, equalBefore, note })
+    if (!isContinued) equalBefore = new Map()
+    return parts
+  }
+}
+
+interface SplitState {
+  maxQuotes: number
+  maxBytes: number
+  equalBefore: Map<string, number>
+  note: Note
+}
+
+function splitQuotes(quotes: readonly QuoteRequest[], state: SplitState): QuoteRequest[][] {
+  const parts: Part[] = [emptyPart()]
+  for (const quote of quotes) {
+    const key = quote.externalId ? undefined : contentKey(quote)
+    const last = parts.at(-1)
+    if (last !== undefined && add(quote, key, last, state)) continue
+    const next = emptyPart()
+    if (add(quote, key, next, state)) parts.push(next)
+    else state.note('skipped', 'equal messages without ids, more than one request can hold')
+  }
+  return parts.map((part) => part.quotes)
+}
+
+type Part = ReturnType<typeof emptyPart>
+
+const emptyPart = () => ({ quotes: [] as QuoteRequest[], bytes: 0, equal: new Map<string, number>() })
+
+/** Adds a quote, and the equal ones of earlier parts before it. False if the part has no room for them. */
+function add(quote: QuoteRequest, key: string | undefined, part: Part, state: SplitState): boolean {
+  const before = key === undefined ? 0 : (state.equalBefore.get(key) ?? 0)
+  const missing = key === undefined ? 0 : before - (part.equal.get(key) ?? 0)
+  const bytes = (1 + missing) * bytesOf(quote)
+  // A part has at least one quote: the API explains why a single quote is too large.
+  const isAlone = part.quotes.length === 0 && missing === 0
+  const hasRoom = part.quotes.length + missing < state.maxQuotes && part.bytes + bytes <= state.maxBytes
+  if (!hasRoom && !isAlone) return false
+  if (missing > 0) part.quotes.push(...Array<QuoteRequest>(missing).fill(withoutVotes(quote)))
+  part.quotes.push(quote)
+  part.bytes += bytes
+  if (key !== undefined) {
+    part.equal.set(key, before + 1)
+    state.equalBefore.set(key, before + 1)
+  }
+  return true
+}
+
+/** By the fields that identify a quote without an externalId in the store. */
+function contentKey({ text, speaker, username, createdAt, replyingTo }: QuoteRequest): string {
+  const date = typeof createdAt === 'string' ? (parseIsoDate(createdAt) ?? createdAt) : createdAt
+  return hash('sha256', contentOf({ text, speaker: speaker ?? username, createdAt: date, replyingTo }), 'base64')
+}
+
+function withoutVotes({ upVotes, downVotes, score, ...quote }: QuoteRequest): QuoteRequest {
+  return quote
+}
+
+/** In JSON, with a comma. */
+function bytesOf(value: unknown): number {
+  return Buffer.byteLength(JSON.stringify(value)) + 1
+}

@@ -1,0 +1,107 @@
+// Shows how far an import is: a bar on a terminal, else a line every few seconds, or JSON lines.
+import { count, describeSeconds, printable } from '@sluice/terminal'
+import { type Tally, threadsIn } from '../account/ledger.ts'
+import type { Done } from '../input/read-counted.ts'
+
+/** What the display is drawn from. It is read at each tick. */
+export interface ProgressState {
+  bytes: Done
+  /** Pieces that were put together; 0 of 0 for a format that needs no sort. */
+  sorted: Done
+  tally: Tally
+}
+
+export type ProgressStyle = 'bar' | 'lines' | 'json' | 'none'
+
+export type ProgressDisplay = ReturnType<typeof showProgress>
+
+interface ProgressOptions {
+  style: ProgressStyle
+  state: () => ProgressState
+  /** For people: a terminal, or another stream, which has no columns. */
+  stderr: { write(text: string): void; readonly columns?: number }
+  /** Writes for programs. */
+  print: (line: string) => void
+}
+
+const TICK_MS = { bar: 200, lines: 5_000, json: 2_000, none: 0 }
+const DEFAULT_COLUMNS = 80
+const CLEAR_LINE = '\r\x1b[K'
+
+/** Shows progress until it is disposed of. */
+export function showProgress({ style, state, stderr, print }: ProgressOptions) {
+  const began = performance.now()
+  let begin = pointOf(state(), 0)
+  const draw = () => {
+    const point = pointOf(state(), (performance.now() - began) / 1_000)
+    if (point.phase !== begin.phase) begin = point
+    const view = viewOf(state(), point, begin)
+    if (style === 'bar') stderr.write(`${CLEAR_LINE}${barLine(view, (stderr.columns ?? DEFAULT_COLUMNS) - 1)}`)
+    else if (style === 'lines') stderr.write(`${plainLine(view)}\n`)
+    else print(JSON.stringify({ kind: 'progress', ...view }))
+  }
+  const timer = style === 'none' ? undefined : setInterval(draw, TICK_MS[style])
+  return {
+    /** Prints a line for people without disturbing the bar. */
+    say(line: string) {
+      stderr.write(`${style === 'bar' ? CLEAR_LINE : ''}${printable(line)}\n`)
+    },
+    [Symbol.dispose]() {
+      clearInterval(timer)
+      if (style === 'bar') stderr.write(CLEAR_LINE)
+    },
+  }
+}
+
+type Point = ReturnType<typeof pointOf>
+
+/**
+ * Threads that lie apart are read and sorted first, and sent after that. `share` of the phase, from 0 to 1; `settled`
+ * threads are stored, rejected or checked.
+ */
+function pointOf({ bytes, sorted, tally }: ProgressState, seconds: number) {
+  const phase = sorted.total === 0 ? 'reading' : sorted.done === 0 ? 'sorting' : 'sending'
+  const share = phase === 'sending' ? sorted.done / sorted.total : bytes.total === 0 ? 0 : bytes.done / bytes.total
+  return { phase, share: Math.min(1, share), seconds, settled: threadsIn(tally) }
+}
+
+type View = ReturnType<typeof viewOf>
+
+/** The rate of the phase so far, and the time that is left of it at this rate. */
+function viewOf({ bytes, tally }: ProgressState, { settled, ...point }: Point, begin: Point) {
+  const seconds = point.seconds - begin.seconds
+  const done = point.share - begin.share
+  return {
+    ...point,
+    bytes: bytes.done,
+    totalBytes: bytes.total,
+    threads: tally.threads,
+    threadsPerSecond: seconds > 0 ? (settled - begin.settled) / seconds : 0,
+    ...(done > 0 && point.share < 1 && { secondsLeft: (seconds * (1 - point.share)) / done }),
+  }
+}
+
+const [LEAST_CELLS, MOST_CELLS] = [5, 20]
+
+/** The bar has what is left of the line. On a narrow terminal, the line has no bar, and is cut. */
+function barLine(view: View, width: number): string {
+  const line = plainLine(view)
+  const cells = Math.min(MOST_CELLS, width - line.length - '[] '.length)
+  if (view.totalBytes === 0 || cells < LEAST_CELLS) return line.slice(0, width)
+  const full = Math.round(view.share * cells)
+  return `[${'#'.repeat(full)}${'-'.repeat(cells - full)}] ${line}`
+}
+
+/** What went wrong comes before what went well: the end of the line may be cut. */
+const COUNTED = ['rejected', 'created', 'updated', 'unchanged'] as const
+
+function plainLine({ phase, share, bytes, totalBytes, threads, threadsPerSecond, secondsLeft }: View): string {
+  const read = totalBytes === 0 ? mebibytes(bytes) : `${Math.floor(share * 100)} %, ${mebibytes(totalBytes)}`
+  const counts = COUNTED.filter((name) => threads[name] > 0).map((name) => `, ${count(threads[name])} ${name}`)
+  const left = secondsLeft === undefined ? '' : `, ${describeSeconds(secondsLeft)} left`
+  return `${phase} ${read}${left}, ${count(Math.round(threadsPerSecond))} threads/s${counts.join('')}`
+}
+
+function mebibytes(bytes: number): string {
+  return `${(bytes / 1024 ** 2).toFixed(1)} MiB`
+}

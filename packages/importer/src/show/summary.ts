@@ -1,0 +1,116 @@
+// The end of an import: its exit code, and the summary for people and for programs.
+import { count, counted, describeSeconds } from '@sluice/terminal'
+import type { Tally } from '../account/ledger.ts'
+
+/** How an import ended. The exit codes are those of dsbulk. */
+export const EXIT_CODES = {
+  completed: 0,
+  completed_with_rejected: 1,
+  completed_without_threads: 1,
+  gave_up: 2,
+  failed: 3,
+  interrupted: 4,
+  crashed: 5,
+} as const
+
+export type State = keyof typeof EXIT_CODES
+
+export interface Summary {
+  state: State
+  /** Nothing was sent. */
+  isDryRun: boolean
+  tally: Tally
+  seconds: number
+  /** Bytes of the input that were read. */
+  bytes: number
+  /** Why it did not complete. */
+  problem?: string | undefined
+  /** The file of rejected records, if this import has one. */
+  rejectedFile?: string | undefined
+  /** The threads of the tally that earlier runs of this import stored or rejected. */
+  threadsBefore?: number | undefined
+  /** The checkpoint from which the same command goes on. */
+  checkpoint?: string | undefined
+  /** The address of the dashboard, if it is known. */
+  dashboard?: string | undefined
+}
+
+/** The summary as one JSON object. */
+export function summaryObject({ tally, isDryRun, ...summary }: Summary): object {
+  const { threads, quotes, checked, notes, reasons } = tally
+  return {
+    kind: 'summary',
+    ...summary,
+    exitCode: EXIT_CODES[summary.state],
+    ...(isDryRun ? { dryRun: true, valid: checked, rejected: threads.rejected } : { threads, quotes }),
+    rejectedReasons: reasons,
+    ...notes,
+  }
+}
+
+/** The summary for people. The word "done" stands in it only if everything is stored. */
+export function summaryLines(summary: Summary): string[] {
+  const { tally, problem, rejectedFile, threadsBefore, checkpoint, dashboard } = summary
+  const lines = [
+    problem !== undefined && `${headline(summary)} ${problem}`,
+    ...countLines(summary),
+    // The time is that of this run alone, and the counts are not.
+    threadsBefore !== undefined &&
+      `Went on from a checkpoint: earlier runs stored or rejected ${count(threadsBefore)} of these threads.`,
+    rejectedFile !== undefined && `Rejected records: ${rejectedFile} (fix them there, and import that file)`,
+    ...warningLines(tally.notes.warning),
+    ...noteLines('rejected', tally.reasons),
+    ...(['skipped', 'cut', 'replaced'] as const).flatMap((kind) => noteLines(kind, tally.notes[kind])),
+    checkpoint !== undefined && `Run the same command again to go on from here (${checkpoint}).`,
+    dashboard !== undefined && `Dashboard: ${dashboard}/${summary.state === 'completed' ? 'recent' : 'failures'}`,
+  ]
+  return lines.filter((line) => line !== false)
+}
+
+const HEADLINES: Readonly<Record<State, string>> = {
+  completed: 'Done:',
+  completed_with_rejected: 'Completed, but some records were rejected:',
+  completed_without_threads: 'Completed, but no record became a thread:',
+  gave_up: 'Gave up:',
+  interrupted: 'Interrupted:',
+  failed: 'Failed:',
+  crashed: 'Crashed:',
+}
+
+const DRY_HEADLINES: Readonly<Partial<Record<State, string>>> = {
+  completed: 'Dry run, nothing was sent:',
+  completed_with_rejected: 'Dry run, nothing was sent; some records were rejected:',
+}
+
+function headline({ state, isDryRun }: Summary): string {
+  return (isDryRun && DRY_HEADLINES[state]) || HEADLINES[state]
+}
+
+/** An import that failed before it stored or rejected anything has nothing to count. */
+function countLines(summary: Summary): string[] {
+  const counts = `${countsOf(summary)} in ${describeSeconds(summary.seconds)}.`
+  if (summary.problem === undefined) return [`${headline(summary)} ${counts}`]
+  return summary.tally.events === 0 ? [] : [counts]
+}
+
+function countsOf({ isDryRun, tally: { threads, quotes, checked } }: Summary): string {
+  if (isDryRun) {
+    return `${counted(checked.threads, 'valid thread')} with ${counted(checked.quotes, 'quote')}, ${count(threads.rejected)} rejected`
+  }
+  const { created, updated, unchanged, rejected } = threads
+  const ofThreads = `${counted(created, 'thread')} created, ${count(updated)} updated, ${count(unchanged)} unchanged, ${count(rejected)} rejected`
+  const ofQuotes = `${counted(quotes.created, 'quote')} created, ${count(quotes.updated)} updated, ${count(quotes.unchanged)} unchanged`
+  return `${ofThreads}; ${ofQuotes},`
+}
+
+/** A warning counts once for each file. */
+function warningLines(reasons: Record<string, number>): string[] {
+  return Object.entries(reasons).map(
+    ([reason, files]) => `  warning: ${reason}${files === 1 ? '' : ` (in ${count(files)} files)`}`,
+  )
+}
+
+function noteLines(kind: string, reasons: Record<string, number>): string[] {
+  const byNumber = Object.entries(reasons).sort(([, a], [, b]) => b - a)
+  return byNumber.map(([reason, number]) => `  ${kind} (${count(number)}): ${reason}`)
+}

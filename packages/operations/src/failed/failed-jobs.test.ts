@@ -1,0 +1,475 @@
+import assert from 'node:assert/strict'
+import { setImmediate } from 'node:timers/promises'
+import type { FailedJobFilter, Service } from '@sluice/contract'
+import { connectRetrying } from '@sluice/process/redis'
+import {
+  createFetchJobs,
+  createImports,
+  createResults,
+  type Lane,
+  newJobId,
+  openQueue,
+  PartlyStoredError,
+  queueKeys,
+} from '@sluice/queue'
+import {
+  completed,
+  consume,
+  createCompleteJobs,
+  createJobAdder,
+  createReadLoad,
+  createRecordFailure,
+  createRecordTry,
+  failedAt,
+  openWorker,
+  TRIES,
+  tenantThreads,
+} from '@sluice/queue/test-support'
+import { requiredUrl, testQueueName } from '@sluice/test-support'
+import { Job, UnrecoverableError } from 'bullmq'
+import { type TestContext, test, vi } from 'vitest'
+import { createFailedJobs } from './failed-jobs.ts'
+
+/** A busy machine may need longer than the second that Vitest waits by itself. */
+const HANG_MS = 60_000
+
+interface Failing {
+  lane?: Lane
+  tenant?: string
+  service?: Service
+  externalIds?: string[]
+  reason?: string
+  /** False: the worker dies before it has recorded the failure. */
+  isRecorded?: boolean
+}
+
+async function open(t: TestContext) {
+  const redis = connectRetrying({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, () => {})
+  const keys = queueKeys(testQueueName())
+  const queues = { interactive: openQueue(keys, 'interactive', redis), bulk: openQueue(keys, 'bulk', redis) }
+  const workers = {
+    interactive: openWorker(keys, 'interactive', redis, 5_000).on('error', () => {}),
+    bulk: openWorker(keys, 'bulk', redis, 5_000).on('error', () => {}),
+  }
+  t.onTestFinished(async () => {
+    await Promise.all(Object.values(workers).map((worker) => worker.close(true)))
+    redis.disconnect()
+  })
+  const enqueue = createJobAdder(redis, keys)
+  const record = createRecordFailure(redis, keys, 1_000_000_000, () => {})
+  return {
+    redis,
+    record,
+    complete: createCompleteJobs(redis, keys),
+    find: (id: string) => queues.interactive.getJob(id),
+    async failFetched(lane: Lane, id: string, reason: string) {
+      await (await Job.fromId(workers[lane], id))?.moveToFailed(new UnrecoverableError(reason), 'token')
+      await record(failedAt((await queues[lane].getJob(id))?.finishedOn, id, { lane }))
+    },
+    keys,
+    queues,
+    failedJobs: createFailedJobs(redis, keys),
+    fetch: createFetchJobs(redis, keys, 'a-worker', 5_000),
+    /** Enqueues a job and has it fail for good, as a worker does. The next job fails in a later millisecond. */
+    async fail({
+      lane = 'interactive',
+      tenant = 'acme',
+      service = 'slack',
+      externalIds = ['a'],
+      reason = 'no',
+      isRecorded = true,
+    }: Failing) {
+      const id = newJobId()
+      const threads = externalIds.map((externalId) => ({ source: { service, externalId, title: 'T' }, quotes: [] }))
+      await enqueue({ id, lane, job: { tenant, requestId: 'r', retained: false, threads } })
+      const job = await workers[lane].getNextJob('token', { block: false })
+      assert.equal(job?.id, id)
+      await job?.moveToFailed(new UnrecoverableError(reason), 'token')
+      if (isRecorded) await record(failedAt(job?.finishedOn, id, { lane }))
+      const failedBy = Date.now()
+      while (Date.now() === failedBy) await setImmediate()
+      return id
+    },
+  }
+}
+
+test('failed jobs of both lanes are found by tenant, service, externalId, reason and time, newest first', async (t) => {
+  const { failedJobs, fail } = await open(t)
+  const first = await fail({ externalIds: ['a"\u00e9\\'], reason: 'Title is REFUSED' })
+  const second = await fail({ lane: 'bulk', externalIds: ['b', 'c'], service: 'zendesk' })
+  const third = await fail({ tenant: 'globex', externalIds: ['a'] })
+  const found = async (filter: FailedJobFilter) =>
+    (await failedJobs.list({ filter, limit: 10 })).jobs.map(({ id }) => id)
+
+  assert.deepEqual(await found({}), [third, second, first])
+  assert.deepEqual(await found({ tenant: 'acme' }), [second, first])
+  assert.deepEqual(await found({ service: 'slack' }), [third, first])
+  assert.deepEqual(await found({ externalId: 'a"\u00e9\\' }), [first])
+  assert.deepEqual(await found({ externalId: 'c', service: 'zendesk' }), [second])
+  assert.deepEqual(await found({ externalId: 'c', service: 'slack' }), [])
+  assert.deepEqual(await found({ reason: 'title is refused' }), [first])
+  assert.deepEqual(await found({ reason: '.*' }), [])
+  const { jobs } = await failedJobs.list({ filter: {}, limit: 10 })
+  assert.deepEqual(await found({ since: jobs[0]?.failedAt ?? '' }), [third])
+  assert.deepEqual(await found({ until: jobs[1]?.failedAt ?? '', tenant: 'globex' }), [])
+  assert.deepEqual([jobs[1]?.name, jobs[1]?.threads, jobs[1]?.lane], ['zendesk/b … zendesk/c (2)', 2, 'bulk'])
+})
+
+test('failures of one cause have one reasonGroup, by which they are found together', async (t) => {
+  const { fail, failedJobs } = await open(t)
+  const reasonOf = (id: string) => `threads[${id.length}] "a\\"${id}": E11000 of ${id}:27017 can't be, isn't '${id}'`
+  const alone = reasonOf('b1').replace(/^.*?: /, '')
+  const ids = [await fail({ reason: alone }), await fail({ reason: reasonOf('2024-05-01T00:00Z') })]
+  await fail({ reason: reasonOf('b1').replace('E11000', 'E11001') })
+  const job = await failedJobs.find(ids[0] ?? '')
+  assert(job !== undefined)
+  const { reasonGroup } = job
+  assert.equal(reasonGroup, "E11000 of … can't be, isn't …")
+  const { jobs } = await failedJobs.list({ filter: { reasonGroup }, limit: 10 })
+  assert.deepEqual(
+    jobs.map(({ id }) => id),
+    ids.toReversed(),
+  )
+  await fail({ reason: 'timed out', externalIds: ['a', 'b', 'c'], tenant: 'other' })
+  const { groups, isComplete } = await failedJobs.groups({})
+  assert.deepEqual(
+    groups.map(({ jobs, threads, reasonGroup }) => [jobs, threads, reasonGroup]),
+    [
+      [1, 3, 'timed out'],
+      [2, 2, reasonGroup],
+      [1, 1, reasonGroup.replace('E11000', 'E11001')],
+    ],
+  )
+  assert.deepEqual([groups[1]?.jobId, isComplete], [ids[1], true])
+  assert.deepEqual((await failedJobs.groups({ tenant: 'other' })).groups[0]?.threads, 3)
+  assert.equal((await failedJobs.groups({ tenant: 'other' })).groups.length, 1)
+  const cut = await fail({ reason: `refused: "${'x'.repeat(3_000)}"` })
+  assert.equal((await failedJobs.find(cut))?.reasonGroup, 'refused: …')
+})
+
+test('a reason group has the names in the rule that MongoDB refused by, and no value', async (t) => {
+  const { fail, failedJobs } = await open(t)
+  const reasonOf = (propertyName: string, text: string) =>
+    `refused (errInfo ${JSON.stringify({ operatorName: '$not', propertyName, reason: 'no', consideredValue: { text } })})`
+  const hostile = ',"secret":"propertyName":"secret" {"secret":'
+  const groups = []
+  for (const [field, text] of [
+    ['text', 'fine'],
+    ['text', hostile],
+    ['text', `${hostile}\\`],
+    ['speaker', 'fine'],
+  ] as const) {
+    groups.push((await failedJobs.find(await fail({ reason: reasonOf(field, text) })))?.reasonGroup)
+  }
+  const group =
+    'refused (errInfo {"operatorName":"$not","propertyName":"text","reason":…,"consideredValue":{"text":…}})'
+  assert.deepEqual(groups, [group, group, group, group.replace('"text",', '"speaker",')])
+  const { jobs } = await failedJobs.list({ filter: { reasonGroup: group }, limit: 10 })
+  assert.equal(jobs.length, 3)
+})
+
+test('a reason that is longer than what lists show has one reasonGroup everywhere', async (t) => {
+  const { fail, failedJobs } = await open(t)
+  const id = await fail({ reason: `threads[0] "slack/a": ${'refused '.repeat(300)}` })
+  const { jobs } = await failedJobs.list({ filter: {}, limit: 1 })
+  assert.equal(jobs[0]?.reason.length, 2_000)
+  assert.equal(jobs[0]?.reasonGroup, (await failedJobs.find(id))?.reasonGroup)
+})
+
+test('groups read no payload, but that of a job whose failure was not recorded', async (t) => {
+  const { fail, failedJobs, redis, keys } = await open(t)
+  await redis.hset(keys.jobs.interactive + (await fail({})), 'data', 'not read')
+  await fail({ isRecorded: false, externalIds: ['a', 'b'] })
+  assert.deepEqual(
+    (await failedJobs.groups({})).groups.map(({ jobs, threads }) => [jobs, threads]),
+    [[2, 3]],
+  )
+})
+
+test('pages neither repeat nor leave out a job, also of those that failed in one millisecond', async (t) => {
+  const { failedJobs, fail, redis, keys } = await open(t)
+  const ids: string[] = []
+  for (let at = 0; at < 25; at++) ids.push(await fail({ lane: at % 3 === 0 ? 'bulk' : 'interactive' }))
+  for (const [at, id] of ids.entries()) {
+    const lane = at % 3 === 0 ? keys.jobs.bulk : keys.jobs.interactive
+    await redis.zadd(`${lane}failed`, at < 20 ? 1_000 : 2_000, id)
+  }
+  const seen: string[] = []
+  let after: { at: number; id: string } | undefined
+  do {
+    const page = await failedJobs.scan({ filter: {}, limit: 4, ...(after && { after }) })
+    assert.ok(page.jobs.length <= 4)
+    seen.push(...page.jobs.map(({ id }) => id))
+    after = page.next
+  } while (after !== undefined)
+  const byIdDescending = (some: string[]) => some.sort().reverse()
+  assert.deepEqual(seen, [...byIdDescending(ids.slice(20)), ...byIdDescending(ids.slice(0, 20))])
+})
+
+test('a failed job is shown with its stack and its payload', async (t) => {
+  const { failedJobs, fail } = await open(t)
+  const id = await fail({ externalIds: ['a', 'b'], reason: 'refused' })
+  const job = await failedJobs.find(id)
+  assert.deepEqual([job?.id, job?.reason, job?.attempts], [id, 'refused', 1])
+  assert.match(job?.stack[0] ?? '', /refused\n\s+at /)
+  assert.equal(Object(job?.payload).threads.length, 2)
+  for (const other of [newJobId(), 'failed', 'meta', '']) assert.equal(await failedJobs.find(other), undefined, other)
+})
+
+test('a retried job waits with its data as it was and has all its tries again', async (t) => {
+  const { failedJobs, fail, queues, fetch, redis, keys } = await open(t)
+  const id = await fail({})
+  // As if it had used up all tries: four that failed and one crash.
+  await redis.hset(keys.jobs.interactive + id, { atm: 4, stc: 3, progress: JSON.stringify({ tries: 5, crashes: 1 }) })
+  const before = await redis.hget(keys.jobs.interactive + id, 'data')
+  assert.equal(await failedJobs.move('retry', [id, newJobId()]), 1)
+  assert.equal(await queues.interactive.getFailedCount(), 0)
+  assert.equal(await redis.hget(keys.jobs.interactive + id, 'data'), before)
+  const job = await queues.interactive.getJob(id)
+  assert.deepEqual([await job?.getState(), job?.finishedOn, job?.failedReason], ['waiting', undefined, undefined])
+  const { jobs } = await fetch('interactive', 'token', { jobs: 1, bytes: 1_000_000, isEmpty: true })
+  assert.deepEqual([jobs[0]?.id, jobs[0]?.attempt], [id, 1])
+  assert.equal(await failedJobs.move('retry', [id]), 0)
+})
+
+test('a retried job has lost the result of its failure, so a caller waits for the next one', async (t) => {
+  const { failedJobs, fail, redis, keys } = await open(t)
+  const id = await fail({})
+  const results = createResults(redis, keys)
+  assert.deepEqual((await results.find([id])).get(id), { receipts: [null], failure: 'no' })
+  assert.equal((await results.retainResult(id))?.failure, 'no')
+  await failedJobs.move('retry', [id])
+  assert.deepEqual([...(await results.find([id]))], [[id, undefined]])
+  assert.equal(await results.retainResult(id), undefined)
+})
+
+test('a job that is retried before its worker has recorded the failure gets no result of that failure', async (t) => {
+  const { failedJobs, redis, keys } = await open(t)
+  const imports = createImports(redis, keys)
+  const results = createResults(redis, keys)
+  const id = newJobId()
+  await imports.open('i', { tenant: 't', received: 1, jobs: 1, failed: 0, refused: [] })
+  const threads = [{ source: { service: 'slack' as const, externalId: 'a', title: 'a' }, quotes: [] }]
+  const job = { tenant: 't', requestId: 'r', retained: false, import: { id: 'i', places: [0] }, threads }
+  await createJobAdder(redis, keys)({ id, lane: 'bulk', job })
+  await redis.hset(keys.jobs.bulk + id, 'atm', TRIES - 1)
+  // Commands of one connection keep their order only if ioredis need not send the script first.
+  await failedJobs.move('retry', [newJobId()])
+  const source = { outcome: 'created' as const, wordCount: 1, createdAt: '2024-05-01T00:00:00.000Z' }
+  const receipts = [{ source, outcomes: '' }]
+  const seen = Promise.withResolvers<unknown[]>()
+  const finish = Promise.withResolvers<void>()
+  let tries = 0
+  const consumer = consume(keys, redis, {
+    async work() {
+      if (++tries === 1) throw new Error('the last try fails')
+      seen.resolve([(await results.find([id])).get(id), (await imports.find('i'))?.done])
+      await finish.promise
+      return { receipts }
+    },
+    onFailed: () => void failedJobs.move('retry', [id]),
+  })
+  t.onTestFinished(() => consumer.close(1_000))
+  assert.deepEqual(await seen.promise, [undefined, false])
+  finish.resolve()
+  await vi.waitFor(async () => assert.deepEqual((await results.find([id])).get(id), { receipts }), HANG_MS)
+  const { done, counts } = (await imports.find('i')) ?? {}
+  assert.deepEqual([done, counts?.created, counts?.failed], [true, 1, 0])
+})
+
+test('a job keeps its failed tries and threads, and each stored thread counts once, by a retry as well', async (t) => {
+  const { failedJobs, redis, keys } = await open(t)
+  const id = newJobId()
+  const threads = ['a', 'b', 'c'].map((externalId) => ({
+    source: { service: 'slack' as const, externalId, title: 'T' },
+    quotes: [],
+  }))
+  await createJobAdder(
+    redis,
+    keys,
+  )({ id, lane: 'bulk', job: { tenant: 't', requestId: 'r', retained: false, threads } })
+  await redis.hset(keys.jobs.bulk + id, 'atm', TRIES - 2)
+  const receipt = (outcome: 'created' | 'unchanged') => ({
+    source: { outcome, wordCount: 1, createdAt: '2024-05-01T00:00:00.000Z' },
+    outcomes: '',
+  })
+  const cause = new TypeError('b is broken')
+  const failedThreads = [{ place: 1, service: 'slack', externalId: 'b', reason: 'x'.repeat(1_000) }]
+  const counted: string[] = []
+  let isMended = false
+  const consumer = consume(keys, redis, {
+    async work() {
+      if (isMended) return { receipts: threads.map(() => receipt('unchanged')) }
+      const receipts = [receipt('created'), null, receipt('created')]
+      throw new PartlyStoredError('b failed', failedThreads, receipts, cause)
+    },
+    stored: { inc: ({ outcome }) => void counted.push(outcome) },
+  })
+  t.onTestFinished(() => consumer.close(1_000))
+  const job = await vi.waitFor(async () => {
+    const found = await failedJobs.find(id)
+    assert(found !== undefined && counted.length === 2)
+    return found
+  }, HANG_MS)
+  assert.deepEqual(
+    job.tries.map(({ worker, reason }) => [worker, reason]),
+    [1, 2].map(() => ['here:1', 'b failed']),
+  )
+  assert.ok((job.tries[0]?.at ?? '') < (job.tries[1]?.at ?? ''))
+  assert.deepEqual(job.failedThreads, [{ ...failedThreads[0], reason: `${'x'.repeat(300)}…` }])
+  assert.equal(job.failedThreadCount, 1)
+  assert.match(job.stack.at(-1) ?? '', /^TypeError: b is broken\n/)
+  isMended = true
+  await failedJobs.move('retry', [id])
+  await vi.waitFor(() => assert.equal(counted.length, 3), HANG_MS)
+  assert.deepEqual(counted, ['created', 'created', 'unchanged'])
+})
+
+test('a thread that has counted does not count again, whichever threads fail after a retry', async (t) => {
+  const { failedJobs, redis, keys } = await open(t)
+  const id = newJobId()
+  const threads = ['a', 'b'].map((externalId) => ({
+    source: { service: 'slack' as const, externalId, title: 'T' },
+    quotes: [],
+  }))
+  const job = { tenant: 't', requestId: 'r', retained: false, threads }
+  await createJobAdder(redis, keys)({ id, lane: 'bulk', job })
+  /** Runs the job's last try, and returns which threads count. */
+  async function countedBy(stored: readonly boolean[]): Promise<string[]> {
+    const { earlier = 0 } = JSON.parse((await redis.hget(keys.jobs.bulk + id, 'progress')) ?? '{}')
+    await redis.hset(keys.jobs.bulk + id, 'atm', earlier + TRIES - 1)
+    const receipts = stored.map((isStored, at) => {
+      const outcome = at === 0 ? 'created' : 'updated'
+      const source = { outcome, wordCount: 1, createdAt: '2024-05-01T00:00:00.000Z' } as const
+      return isStored ? { source, outcomes: '' } : null
+    })
+    const counted: string[] = []
+    const begun = Promise.withResolvers<void>()
+    const consumer = consume(keys, redis, {
+      async work() {
+        begun.resolve()
+        if (stored.includes(false)) throw new PartlyStoredError('no', [], receipts, undefined)
+        return { receipts: receipts.flatMap((receipt) => receipt ?? []) }
+      },
+      stored: { inc: ({ outcome }) => void counted.push(outcome === 'created' ? 'a' : 'b') },
+    })
+    await begun.promise
+    await consumer.close(10_000)
+    await failedJobs.move('retry', [id])
+    return counted
+  }
+  assert.deepEqual(await countedBy([true, false]), ['a'])
+  assert.deepEqual(await countedBy([false, false]), [])
+  assert.deepEqual(await countedBy([false, true]), ['b'])
+  assert.deepEqual(await countedBy([true, true]), [])
+})
+
+test('the failed tries and threads of a job have a bound in bytes', async (t) => {
+  const { failedJobs, fail, redis, keys } = await open(t)
+  const id = await fail({})
+  const token = 'token'
+  await redis.set(`${keys.jobs.interactive}${id}:lock`, token)
+  const locked = { ...completed(id), token, digests: [], redelivered: false, suspect: false }
+  const job = { ...locked, enqueuedAt: 0, bytes: 0, progress: {} }
+  const recordTry = createRecordTry(redis, keys, 'here:1')
+  const failed = Array.from({ length: 50 }, (_, place) => ({
+    place,
+    service: 'slack',
+    externalId: `${place}${'ä'.repeat(200)}`,
+    reason: 'no',
+  }))
+  for (let at = 0; at < 30; at++) await recordTry(job, new Error(`${at} ${'x'.repeat(400)}`), failed)
+  await recordTry({ ...job, token: 'of another worker' }, new Error('late'), [])
+  const fields = await redis.hmget(keys.jobs.interactive + id, 'tries', 'failedThreads')
+  assert.ok(fields.every((text) => text !== null && Buffer.byteLength(text) <= 4_200))
+  const { tries = [], failedThreads = [], failedThreadCount } = (await failedJobs.find(id)) ?? {}
+  assert.match(tries.at(-1)?.reason ?? '', /^29 /)
+  assert.ok(tries.length >= 8 && tries.length <= 12, `${tries.length}`)
+  assert.ok(failedThreads.length > 5 && failedThreads.length < 20, `${failedThreads.length}`)
+  assert.equal(failedThreadCount, 50)
+})
+
+for (const then of ['waits', 'has completed', 'has failed again'] as const) {
+  test(`a failure that is recorded after its job was retried and ${then} changes nothing`, async (t) => {
+    const { failedJobs, fail, complete, find, record, fetch, failFetched, redis, keys } = await open(t)
+    const imports = createImports(redis, keys)
+    await imports.open('i', { tenant: 'acme', received: 1, jobs: 1, failed: 0, refused: [] })
+    const id = await fail({ isRecorded: false })
+    const data = { tenant: 'acme', import: { id: 'i', places: [0] }, replyTo: 'replica' }
+    const late = failedAt((await find(id))?.finishedOn, id, { data, result: { receipts: [null], failure: 'late' } })
+    assert.equal(await failedJobs.move('retry', [id]), 1)
+    if (then !== 'waits') await fetch('interactive', 'token', { jobs: 1, bytes: 1_000_000, isEmpty: true })
+    if (then === 'has completed') await complete([completed(id, { data, token: 'token' })])
+    if (then === 'has failed again') await failFetched('interactive', id, 'again')
+    const seen = async () => [
+      await createResults(redis, keys).find([id]),
+      await createReadLoad(redis, keys)(),
+      await imports.find('i'),
+      await redis.zrange(`${keys.base}failures:bytes`, '0', '-1', 'WITHSCORES'),
+      await redis.xlen(`${keys.base}replies:replica`),
+    ]
+    const before = await seen()
+    await record(late)
+    assert.deepEqual(await seen(), before)
+  })
+}
+
+test('a job whose failure was not recorded is not discarded, because its import would never end', async (t) => {
+  const { failedJobs, fail, find, record, redis, keys } = await open(t)
+  const imports = createImports(redis, keys)
+  await imports.open('i', { tenant: 'acme', received: 1, jobs: 1, failed: 0, refused: [] })
+  const id = await fail({ isRecorded: false })
+  assert.equal(await failedJobs.move('discard', [id]), 0)
+  await record(failedAt((await find(id))?.finishedOn, id, { data: { import: { id: 'i', places: [0] } } }))
+  assert.equal(await failedJobs.move('discard', [id]), 1)
+  assert.equal((await imports.find('i'))?.done, true)
+})
+
+test('a retried job counts as load as soon as it waits, and once', async (t) => {
+  const { failedJobs, fail, fetch, redis, keys } = await open(t)
+  const readLoad = createReadLoad(redis, keys)
+  const recorded = await fail({ externalIds: ['a', 'b'] })
+  const unrecorded = await fail({ isRecorded: false })
+  assert.equal((await readLoad()).threads, 1)
+  assert.equal(await failedJobs.move('retry', [recorded, unrecorded]), 2)
+  assert.equal((await readLoad()).threads, 3)
+  assert.deepEqual((await redis.hkeys(`${keys.base}load:jobs`)).sort(), [recorded, unrecorded].sort())
+  assert.equal(await tenantThreads(redis, keys, 'acme'), 3)
+  await fetch('interactive', 'token', { jobs: 2, bytes: 1_000_000, isEmpty: true })
+  assert.equal((await readLoad()).threads, 3)
+})
+
+test('a retry wakes an idle worker, and leaves a paused lane alone', async (t) => {
+  const { failedJobs, fail, queues, redis, keys } = await open(t)
+  const [one, other] = [await fail({}), await fail({})]
+  await redis.del(keys.markers.interactive)
+  await queues.interactive.pause()
+  await failedJobs.move('retry', [one])
+  assert.equal(await redis.exists(keys.markers.interactive), 0)
+  await queues.interactive.resume()
+  await redis.del(keys.markers.interactive)
+  await failedJobs.move('retry', [other])
+  assert.equal(await redis.exists(keys.markers.interactive), 1)
+})
+
+test('a discarded job leaves nothing behind', async (t) => {
+  const { failedJobs, fail, redis, keys } = await open(t)
+  const id = await fail({ lane: 'bulk' })
+  const kept = await fail({})
+  assert.equal(await failedJobs.move('discard', [id]), 1)
+  const left = await redis.keys(`${keys.prefix.replace('{', '\\{')}*${id}*`)
+  assert.deepEqual(left, [])
+  assert.deepEqual(await redis.zrange(`${keys.base}failures:age`, '0', '-1'), [kept])
+  assert.deepEqual(await redis.hkeys(`${keys.base}load:jobs`), [])
+  const sizes = await redis.zrange(`${keys.base}failures:bytes`, '0', '-1', 'WITHSCORES')
+  assert.deepEqual(sizes, [kept, await redis.get(`${keys.base}failures`)])
+  assert.equal(await failedJobs.move('discard', [id]), 0)
+})
+
+test('a job that waits or is active is neither retried nor discarded', async (t) => {
+  const { failedJobs, fail, queues } = await open(t)
+  const id = await fail({})
+  await failedJobs.move('retry', [id])
+  assert.equal(await failedJobs.move('discard', [id]), 0)
+  assert.equal(await queues.interactive.getWaitingCount(), 1)
+})

@@ -1,0 +1,193 @@
+// Finds failed jobs for operators, and retries or discards them.
+import {
+  type FailedJob,
+  type FailedJobFilter,
+  type FailedJobGroups,
+  type FailedJobPage,
+  type FailedJobPlace,
+  type FailedJobQuery,
+  GROUPS_LISTED,
+  parseIsoDate,
+  placeText,
+} from '@sluice/contract'
+import { asList, openScript } from '@sluice/process/redis'
+import type { IngestJob, Lane, QueueKeys } from '@sluice/queue'
+import { createMoveFailed, isJobId, LANES, readHistory, readTries, triesShown } from '@sluice/queue'
+import type { Redis } from 'ioredis'
+import { longestPieceOf, reasonGroupOf, SHOWN_REASON } from './reasons.ts'
+
+type Summary = FailedJobPage['jobs'][number]
+
+/** Some failed jobs, newest first. `next`: the last job that was examined, after which the scan continues. */
+export interface ScannedJobs {
+  jobs: Summary[]
+  /** Undefined if no failed job is left. */
+  next: FailedJobPlace | undefined
+}
+
+export type FailedJobs = ReturnType<typeof createFailedJobs>
+
+/** Grouping ends after this time. 100,000 failed jobs take a second or two. */
+const GROUPS_MS = 10_000
+const GROUPED_AT_ONCE = 250
+
+/** A page is returned after this time, even if it is not full. */
+const PAGE_MS = 2_000
+
+/** Opens the failed jobs of a queue. */
+export function createFailedJobs(redis: Redis, keys: QueueKeys) {
+  const { jobs: laneKeys, failed } = keys
+  const scanLane = openScript(redis, new URL('#scan', import.meta.resolve('@sluice/queue/bullmq-layout/jobs.lua')))
+
+  /** Examines the next jobs and returns those that match, at most `limit`. */
+  async function scan({ filter, limit, after }: FailedJobQuery): Promise<ScannedJobs> {
+    const [latest, earliest] = timesOf(filter)
+    const reason = filter.reason ?? longestPieceOf(filter.reasonGroup ?? '')
+    const from = [after?.at ?? latest, earliest, after?.at ?? '', after?.id ?? '']
+    const lanes = await Promise.all(
+      LANES.map(async (lane) => {
+        const reply = await scanLane(laneKeys[lane], ...from, limit, reason, filter.tenant ?? '', ...needlesOf(filter))
+        return readScan(lane, filter, reply)
+      }),
+    )
+    return mergeLanes(lanes, limit)
+  }
+
+  return {
+    scan,
+    /** Returns a page. It may have fewer jobs than `limit`, because it is returned within `PAGE_MS`. */
+    async list({ limit, ...query }: FailedJobQuery): Promise<FailedJobPage> {
+      const jobs: Summary[] = []
+      const end = performance.now() + PAGE_MS
+      let next = query.after
+      while (jobs.length < limit && performance.now() < end) {
+        const part = await scan({ ...query, limit: limit - jobs.length, ...(next && { after: next }) })
+        jobs.push(...part.jobs)
+        next = part.next
+        if (next === undefined) break
+      }
+      return next === undefined ? { jobs } : { jobs, next: placeText(next) }
+    },
+    /**
+     * Groups the matching failed jobs by reason, the groups with the most threads first. Examines jobs, the newest
+     * first, for at most `GROUPS_MS`.
+     */
+    async groups(filter: FailedJobFilter): Promise<FailedJobGroups> {
+      const groups = new Map<string, FailedJobGroups['groups'][number]>()
+      const end = performance.now() + GROUPS_MS
+      let after: FailedJobPlace | undefined
+      do {
+        const { jobs, next } = await scan({ filter, limit: GROUPED_AT_ONCE, ...(after && { after }) })
+        for (const { id, reason, reasonGroup, threads, failedAt } of jobs) {
+          const group = groups.get(reasonGroup)
+          const sample = group ?? { reasonGroup, jobs: 0, threads: 0, jobId: id, reason, newestAt: failedAt }
+          const numbers = { jobs: sample.jobs + 1, threads: sample.threads + threads, oldestAt: failedAt }
+          groups.set(reasonGroup, { ...sample, ...numbers })
+        }
+        after = next
+      } while (after !== undefined && performance.now() < end)
+      const sorted = [...groups.values()].sort((one, other) => other.threads - one.threads)
+      return {
+        groups: sorted.slice(0, GROUPS_LISTED),
+        isComplete: after === undefined && sorted.length <= GROUPS_LISTED,
+      }
+    },
+    /** Counts the failed jobs in the time range of a filter, also those that do not match its other fields. */
+    async count(filter: FailedJobFilter): Promise<number> {
+      const [latest, earliest] = timesOf(filter)
+      const counts = await Promise.all(LANES.map((lane) => redis.zcount(failed[lane], earliest, latest)))
+      return counts.reduce((sum, count) => sum + count, 0)
+    },
+    async find(id: string): Promise<FailedJob | undefined> {
+      if (!isJobId(id)) return undefined
+      for (const lane of LANES) {
+        const key = laneKeys[lane] + id
+        const failedAt = await redis.zscore(failed[lane], id)
+        const [data, stack, ...fields] = await redis.hmget(key, 'data', 'stacktrace', ...SUMMARY)
+        if (failedAt === null || !data) continue
+        const payload: IngestJob = JSON.parse(data)
+        const about = { id, lane, tenant: payload.tenant, threads: payload.threads.length }
+        const summary = summaryOf(about, failedAt, fields)
+        return { ...summary, ...(await readTries(redis, key)), stack: JSON.parse(stack ?? '[]'), payload }
+      }
+      return undefined
+    },
+    move: createMoveFailed(redis, keys),
+  }
+}
+
+/** Returns the time range of a filter as bounds of a sorted set. */
+function timesOf({ since, until }: FailedJobFilter): [latest: string, earliest: string] {
+  const ms = (date: string) => String(Date.parse(parseIsoDate(date) ?? date))
+  return [until === undefined ? '+inf' : ms(until), since === undefined ? '-inf' : ms(since)]
+}
+
+/** Returns texts that the data of every matching job contains, because `JSON.stringify` wrote the data. */
+function needlesOf({ service, externalId }: FailedJobFilter): string[] {
+  return Object.entries({ service, externalId }).flatMap(([name, value]) =>
+    value === undefined ? [] : [`"${name}":${JSON.stringify(value)}`],
+  )
+}
+
+function readScan(lane: Lane, filter: FailedJobFilter, reply: unknown): ScannedJobs {
+  const [at, id, ...jobs] = asList(reply)
+  const next = id === '' ? undefined : { at: Number(at), id: String(id) }
+  return { jobs: jobs.flatMap((fields) => readJob(lane, filter, asList(fields))), next }
+}
+
+function readJob(lane: Lane, filter: FailedJobFilter, fields: readonly unknown[]): Summary[] {
+  const [id, failedAt, tenant, threads, text, ...summary] = fields
+  const data: IngestJob | undefined = text === '' ? undefined : JSON.parse(String(text))
+  if (data !== undefined && !matches(data, filter)) return []
+  const of = { tenant: data?.tenant ?? String(tenant), threads: data?.threads.length ?? Number(threads) }
+  const job = summaryOf({ id: String(id), lane, ...of }, failedAt, summary)
+  if (filter.reasonGroup !== undefined && filter.reasonGroup !== job.reasonGroup) return []
+  return [{ ...job, reason: job.reason.slice(0, SHOWN_REASON) }]
+}
+
+/** The fields of BullMQ's job that a summary needs. The scan returns the same fields in this order. */
+const SUMMARY = ['name', 'failedReason', 'timestamp', 'atm', 'stc', 'progress']
+
+type About = Pick<Summary, 'id' | 'lane' | 'tenant' | 'threads'>
+
+function summaryOf(about: About, failedAt: unknown, fields: readonly unknown[]): Summary {
+  const [name, failedReason, timestamp, atm, stc, progress] = fields
+  const times = { enqueuedAt: isoOf(timestamp), failedAt: isoOf(failedAt) }
+  const reason = String(failedReason ?? '')
+  const attempts = triesShown(readHistory(atm, stc, progress))
+  return { ...about, name: String(name), ...times, attempts, reason, reasonGroup: reasonGroupOf(reason) }
+}
+
+const isoOf = (ms: unknown) => new Date(Number(ms)).toISOString()
+
+function matches({ tenant, threads }: IngestJob, filter: FailedJobFilter): boolean {
+  if (filter.tenant !== undefined && filter.tenant !== tenant) return false
+  return threads.some(
+    ({ source }) =>
+      (filter.service === undefined || filter.service === source.service) &&
+      (filter.externalId === undefined || filter.externalId === source.externalId),
+  )
+}
+
+/**
+ * Merges the jobs found in each lane, newest first. A scan that stopped before the end of its lane says nothing about
+ * older jobs, so the result ends at the newest job at which a scan stopped.
+ */
+function mergeLanes(lanes: readonly ScannedJobs[], limit: number): ScannedJobs {
+  const [end] = lanes.flatMap(({ next }) => next ?? []).sort(newestFirst)
+  const jobs = lanes
+    .flatMap((lane) => lane.jobs)
+    .sort((one, other) => newestFirst(placeOf(one), placeOf(other)))
+    .filter((job) => end === undefined || newestFirst(placeOf(job), end) <= 0)
+  const last = jobs[limit - 1]
+  if (jobs.length > limit && last !== undefined) return { jobs: jobs.slice(0, limit), next: placeOf(last) }
+  return { jobs, next: end }
+}
+
+function placeOf({ failedAt, id }: Summary): FailedJobPlace {
+  return { at: Date.parse(failedAt), id }
+}
+
+function newestFirst(one: FailedJobPlace, other: FailedJobPlace): number {
+  return other.at - one.at || (one.id < other.id ? 1 : one.id > other.id ? -1 : 0)
+}

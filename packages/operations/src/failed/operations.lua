@@ -1,0 +1,85 @@
+-- Operations on lanes and on failed jobs. One process opens an operation on failed jobs; the process that has the lease
+-- carries it out. `operation:ID` is a hash with the operation, its request, and the place after which it continues.
+-- `operations` lists the ids of open ones, and `newest-operations` those of the newest ones, open or completed.
+local function addOperation(base, id, operation, keptMs, most)
+  redis.call('HSET', base .. 'operation:' .. id, 'operation', operation)
+  redis.call('PEXPIRE', base .. 'operation:' .. id, keptMs)
+  redis.call('LPUSH', base .. 'newest-operations', id)
+  redis.call('LTRIM', base .. 'newest-operations', 0, most - 1)
+end
+--part open
+#!lua flags=allow-oom
+-- Adds an operation to the open ones.
+-- ARGV  1  most open operations
+--       2  ms to keep an operation that is never finished
+--       3  id
+--       4  operation
+--       5  its request
+-- Returns 0 if too many are open, else 1.
+--include operations.lua
+local base, most, keptMs, id = KEYS[1], tonumber(ARGV[1]), ARGV[2], ARGV[3]
+if redis.call('LLEN', base .. 'operations') >= most then return 0 end
+addOperation(base, id, ARGV[4], keptMs, most)
+redis.call('HSET', base .. 'operation:' .. id, 'request', ARGV[5])
+redis.call('RPUSH', base .. 'operations', id)
+return 1
+--part lane
+#!lua flags=allow-oom
+-- Pauses or resumes a lane, and records that as an operation.
+-- ARGV  1  pause or resume
+--       2  the lane
+--       3  beginning of its keys
+--       4  who pauses it
+--       5  ms to keep the operation
+--       6  most operations to list
+--       7  id of the operation
+--       8  operation
+--include @sluice/queue/bullmq-layout/jobs.lua#pause
+--include operations.lua
+local base, kind, lane = KEYS[1], ARGV[1], ARGV[2]
+if kind == 'resume' then
+  redis.call('HDEL', base .. 'paused', lane)
+  resumeLane(ARGV[3])
+elseif not isPaused(ARGV[3]) then
+  redis.call('HSET', base .. 'paused', lane, ARGV[4])
+  pauseLane(ARGV[3])
+end
+addOperation(base, ARGV[7], ARGV[8], ARGV[5], ARGV[6])
+return 1
+--part claim
+#!lua flags=allow-oom
+-- Gets the lease on all operations for a process, or renews it.
+-- ARGV  1  the lease's value
+--       2  ms of the lease
+-- Returns the oldest open operation, its request and place; nothing if none is open or another process has the lease.
+local base = KEYS[1]
+local id = redis.call('LINDEX', base .. 'operations', 0)
+if not id then return {} end
+local holder = redis.call('GET', base .. 'operations-lease')
+if holder and holder ~= ARGV[1] then return {} end
+redis.call('SET', base .. 'operations-lease', ARGV[1], 'PX', ARGV[2])
+local open = redis.call('HMGET', base .. 'operation:' .. id, 'operation', 'request', 'after')
+-- Its hash has expired: the operation was not finished within a month.
+if not open[1] then redis.call('LPOP', base .. 'operations') end
+return open
+--part record
+#!lua flags=allow-oom
+-- Records the progress of an operation, and renews the lease.
+-- ARGV  1  the lease's value
+--       2  ms of the lease
+--       3  ms to keep the operation
+--       4  id of the operation
+--       5  its state
+--       6  operation
+--       7  its place
+-- Returns 0 if another process has the lease, else 1.
+local base, id, key = KEYS[1], ARGV[4], KEYS[1] .. 'operation:' .. ARGV[4]
+if redis.call('GET', base .. 'operations-lease') ~= ARGV[1] then return 0 end
+redis.call('PEXPIRE', base .. 'operations-lease', ARGV[2])
+redis.call('HSET', key, 'operation', ARGV[6], 'after', ARGV[7])
+redis.call('PEXPIRE', key, ARGV[3])
+if ARGV[5] == 'completed' then
+  redis.call('HDEL', key, 'request', 'after')
+  redis.call('LREM', base .. 'operations', 1, id)
+end
+return 1

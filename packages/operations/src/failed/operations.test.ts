@@ -1,0 +1,135 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { connectRetrying } from '@sluice/process/redis'
+import { queueKeys } from '@sluice/queue'
+import { requiredUrl, testQueueName } from '@sluice/test-support'
+import { type TestContext, test } from 'vitest'
+import type { FailedJobs } from './failed-jobs.ts'
+import {
+  createOperations,
+  type OpenOperation,
+  OperationsFullError,
+  runOperations,
+  type StepDone,
+} from './operations.ts'
+
+function open(t: TestContext) {
+  const redis = connectRetrying({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, () => {})
+  const keys = queueKeys(testQueueName())
+  t.onTestFinished(async () => {
+    const left = await redis.keys(`${keys.prefix.replace('{', '\\{')}*`)
+    if (left.length > 0) await redis.del(left)
+    redis.disconnect()
+  })
+  return { redis, keys, operations: createOperations(redis, keys) }
+}
+
+/** Failed jobs that notes what is moved, and when, in ms. */
+function noting() {
+  const moved: { kind: string; ids: readonly string[]; at: number }[] = []
+  const failedJobs: FailedJobs = {
+    list: () => assert.fail(),
+    groups: () => assert.fail(),
+    scan: () => assert.fail(),
+    count: () => assert.fail(),
+    find: () => assert.fail(),
+    async move(kind, ids) {
+      moved.push({ kind, ids, at: performance.now() })
+      return ids.length
+    },
+  }
+  return { moved, failedJobs }
+}
+
+/** Runs operations until a step is the last of its operation. */
+function run(
+  t: TestContext,
+  operations: ReturnType<typeof open>['operations'],
+  failedJobs: FailedJobs,
+  jobsPerSecond: number,
+) {
+  const finished = Promise.withResolvers<void>()
+  const onStep = (_: OpenOperation, { isLast }: StepDone) => isLast && finished.resolve()
+  const stop = runOperations({ failedJobs, operations, jobsPerSecond, onStep, onError: assert.fail })
+  t.onTestFinished(stop)
+  return { stop, finished: finished.promise }
+}
+
+const ids = Array.from({ length: 25 }, () => randomUUID())
+
+test('an operation is carried out in steps, no faster than its rate, and its progress is recorded', async (t) => {
+  const { operations } = open(t)
+  const { id, state } = await operations.open('retry', { ids }, ids.length, 'k')
+  assert.equal(state, 'waiting')
+  const { moved, failedJobs } = noting()
+  const { finished } = run(t, operations, failedJobs, 20)
+  await finished
+  assert.deepEqual(
+    moved.flatMap((step) => step.ids),
+    ids,
+  )
+  assert.ok(Number(moved[1]?.at) - Number(moved[0]?.at) > 950, 'twenty jobs take a second')
+  const operation = await operations.find(id)
+  assert.deepEqual([operation?.state, operation?.examined, operation?.done], ['completed', 25, 25])
+})
+
+test('one process at a time works, and another goes on where the first one stopped', async (t) => {
+  const { operations, redis, keys } = open(t)
+  const { id } = await operations.open('discard', { ids }, ids.length, 'k')
+  const first = await operations.claim('first')
+  assert.equal(first?.operation.id, id)
+  assert.equal(await operations.claim('second'), undefined)
+  const step = { examined: 10, done: 9, isLast: false, after: { at: 0, id: ids[9] ?? '' } }
+  assert.equal(await operations.record('first', first as OpenOperation, step), true)
+  // As if the first process had ended and its lease had expired.
+  await redis.del(`${keys.base}operations-lease`)
+  const second = await operations.claim('second')
+  assert.deepEqual([second?.operation.examined, second?.operation.state, second?.after], [10, 'active', step.after])
+  assert.equal(await operations.record('first', first as OpenOperation, step), false)
+  const { operation } = second as OpenOperation
+  assert.equal(operation.done, 9)
+})
+
+test('operations are carried out in the order in which they were opened', async (t) => {
+  const { operations } = open(t)
+  const { moved, failedJobs } = noting()
+  await operations.open('retry', { ids: ids.slice(0, 2) }, 2, 'k')
+  await operations.open('discard', { ids: ids.slice(2, 4) }, 2, 'k')
+  const { id } = await operations.open('retry', { ids: [] }, 0, 'k')
+  const completed = Promise.withResolvers<void>()
+  const onStep = ({ operation }: OpenOperation) => operation.id === id && completed.resolve()
+  t.onTestFinished(runOperations({ failedJobs, operations, jobsPerSecond: 1_000, onStep, onError: assert.fail }))
+  await completed.promise
+  assert.deepEqual(
+    moved.map(({ kind }) => kind),
+    ['retry', 'discard', 'retry'],
+  )
+})
+
+test('the newest operations are listed with who opened them, open or completed, and all open ones', async (t) => {
+  const { operations } = open(t)
+  const filter = { reason: 'refused' }
+  const completed = await operations.open('retry', { ids: ids.slice(0, 2) }, 2, 'ada')
+  const { finished, stop } = run(t, operations, noting().failedJobs, 1_000)
+  await finished
+  await stop()
+  assert.deepEqual(
+    (await operations.list()).map(({ id, by, state, done, filter }) => ({ id, by, state, done, filter })),
+    [{ id: completed.id, by: 'ada', state: 'completed', done: 2, filter: undefined }],
+  )
+  const opened = []
+  for (let at = 0; at < 100; at++) opened.push(await operations.open('discard', { filter }, 0, 'grace'))
+  assert.deepEqual(await operations.list(), opened.reverse())
+  assert.deepEqual(opened[0]?.filter, filter)
+  assert.equal((await operations.find(completed.id))?.done, 2)
+  const paused = await operations.operateLane('pause', 'bulk', 'ada')
+  const listed = await operations.list()
+  assert.deepEqual([listed[0], listed.length], [paused, 101])
+  assert.deepEqual(listed.slice(1), opened)
+})
+
+test('too many open operations are refused', async (t) => {
+  const { operations } = open(t)
+  await Promise.all(Array.from({ length: 100 }, () => operations.open('retry', { ids: [] }, 0, 'k')))
+  await assert.rejects(operations.open('retry', { ids: [] }, 0, 'k'), OperationsFullError)
+})

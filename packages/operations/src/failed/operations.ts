@@ -1,0 +1,190 @@
+// Operations on failed jobs: one process opens each and stores it in Redis. The process that has the lease carries it
+// out in the background, step by step and at a bounded rate.
+import { randomUUID } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import {
+  type FailedJobPlace,
+  type LaneOperationKind,
+  OPERATIONS_LISTED,
+  type Operation,
+  type OperationKind,
+  type OperationRequest,
+  type Overview,
+} from '@sluice/contract'
+import { asList, openScript } from '@sluice/process/redis'
+import type { QueueKeys } from '@sluice/queue'
+import { type Lane, newJobId, orUnavailable } from '@sluice/queue'
+import type { Redis } from 'ioredis'
+import type { FailedJobs } from './failed-jobs.ts'
+
+/** Too many operations are open. */
+export class OperationsFullError extends Error {
+  override name = 'OperationsFullError'
+}
+
+/** An operation with its request, as Redis keeps it. */
+export interface OpenOperation {
+  operation: Operation & { kind: OperationKind }
+  request: OperationRequest
+  /** The last job that the filter's scan examined: the next step continues after it. */
+  after?: FailedJobPlace | undefined
+}
+
+export interface StepDone {
+  examined: number
+  done: number
+  isLast: boolean
+  /** The last job that this step's scan examined. */
+  after?: FailedJobPlace | undefined
+}
+
+export type Operations = ReturnType<typeof createOperations>
+
+/** After this time without a step, another process continues. It must exceed the time between two steps. */
+const LEASE_MS = 5_000
+const DAY_MS = 24 * 60 * 60 * 1_000
+const UNFINISHED_KEPT_MS = 31 * DAY_MS
+const FINISHED_KEPT_MS = 7 * DAY_MS
+
+/** Keeps the operations of a queue in Redis. */
+export function createOperations(redis: Redis, { base, jobs }: QueueKeys) {
+  const openOperation = openScript(redis, new URL('./operations.lua#open', import.meta.url))
+  const claimOldest = openScript(redis, new URL('./operations.lua#claim', import.meta.url))
+  const recordStep = openScript(redis, new URL('./operations.lua#record', import.meta.url))
+  const operateLane = openScript(redis, new URL('./operations.lua#lane', import.meta.url))
+  const readOperation = (text: string): Operation => JSON.parse(text)
+
+  function newOperation(facts: Pick<Operation, 'kind' | 'state' | 'by' | 'filter' | 'lane' | 'total'>): Operation {
+    const now = new Date().toISOString()
+    return { id: newJobId(), ...facts, createdAt: now, changedAt: now, examined: 0, done: 0 }
+  }
+
+  return {
+    /**
+     * Opens an operation on `total` jobs.
+     *
+     * @param by the id of the operator's key.
+     * @throws {OperationsFullError | QueueUnavailableError}
+     */
+    async open(kind: OperationKind, request: OperationRequest, total: number, by: string): Promise<Operation> {
+      const filter = 'filter' in request ? { filter: request.filter } : {}
+      const operation = newOperation({ kind, state: 'waiting', by, ...filter, total })
+      const texts = [operation.id, JSON.stringify(operation), JSON.stringify(request)]
+      const opened = await orUnavailable(openOperation(base, OPERATIONS_LISTED, UNFINISHED_KEPT_MS, ...texts))
+      if (opened === 0) throw new OperationsFullError()
+      return operation
+    },
+    /**
+     * Pauses or resumes a lane for all workers. A paused lane still accepts jobs, up to the bounds of the queue.
+     *
+     * @throws {QueueUnavailableError}
+     */
+    async operateLane(kind: LaneOperationKind, lane: Lane, by: string): Promise<Operation> {
+      const operation = newOperation({ kind, state: 'completed', by, lane, total: 0 })
+      const pause: Overview['paused'][Lane] = { by, since: operation.createdAt }
+      const kept = [FINISHED_KEPT_MS, OPERATIONS_LISTED, operation.id, JSON.stringify(operation)]
+      await orUnavailable(operateLane(base, kind, lane, jobs[lane], JSON.stringify(pause), ...kept))
+      return operation
+    },
+    async find(id: string): Promise<Operation | undefined> {
+      const text = await redis.hget(`${base}operation:${id}`, 'operation')
+      return text === null ? undefined : readOperation(text)
+    },
+    /** Returns the newest operations, the newest first: at most `OPERATIONS_LISTED`, and older ones that are open. */
+    async list(): Promise<Operation[]> {
+      const [newest, open] = await Promise.all([
+        redis.lrange(`${base}newest-operations`, 0, -1),
+        redis.lrange(`${base}operations`, 0, -1),
+      ])
+      const ids = new Set([...newest, ...open.reverse()])
+      const found = await Promise.all(Array.from(ids, (id) => redis.hget(`${base}operation:${id}`, 'operation')))
+      return found.flatMap((text) => (text === null ? [] : readOperation(text)))
+    },
+    /** Gets or keeps the lease on all operations. Returns the oldest open one, if this process has the lease. */
+    async claim(token: string): Promise<OpenOperation | undefined> {
+      const [operation, request, after] = asList(await claimOldest(base, token, LEASE_MS))
+      if (!operation) return undefined
+      const open = { operation: JSON.parse(String(operation)), request: JSON.parse(String(request)) }
+      return after ? { ...open, after: JSON.parse(String(after)) } : open
+    },
+    /** Records a step and renews the lease. Returns false if another process has the lease: then this one must stop. */
+    async record(token: string, { operation }: OpenOperation, step: StepDone): Promise<boolean> {
+      const { id } = operation
+      const [examined, done] = [operation.examined + step.examined, operation.done + step.done]
+      const state = step.isLast ? 'completed' : 'active'
+      const changed = { ...operation, state, changedAt: new Date().toISOString(), examined, done }
+      const keptMs = step.isLast ? FINISHED_KEPT_MS : UNFINISHED_KEPT_MS
+      const after = step.after ? JSON.stringify(step.after) : ''
+      return (await recordStep(base, token, LEASE_MS, keptMs, id, state, JSON.stringify(changed), after)) === 1
+    },
+  }
+}
+
+interface RunOptions {
+  failedJobs: Pick<FailedJobs, 'scan' | 'move' | 'count'>
+  operations: Operations
+  /** The most jobs a second, over all operations and processes: the lease lets one process at a time work. */
+  jobsPerSecond: number
+  onStep: (operation: OpenOperation, step: StepDone) => void
+  onError: (error: Error) => void
+}
+
+/** The pause after which a process looks for operations again. */
+const LOOK_MS = 1_000
+/** The least pause between two steps: Redis must serve others meanwhile. */
+const REST_MS = 5
+/** The most jobs of one step, which is one script. */
+const JOBS_PER_STEP = 100
+
+/**
+ * Carries out operations until the returned function is called. If the process ends amid an operation, another one
+ * continues after the last recorded step. It may repeat one step: jobs that were moved already stay as they are.
+ */
+export function runOperations({ failedJobs, operations, jobsPerSecond, onStep, onError }: RunOptions) {
+  const token = randomUUID()
+  const closing = new AbortController()
+  const limit = Math.min(JOBS_PER_STEP, jobsPerSecond)
+
+  /** Takes a step of the oldest open operation. Returns the pause before the next step, in ms. */
+  async function runNext(): Promise<number> {
+    const open = await operations.claim(token)
+    if (open === undefined) return LOOK_MS
+    const step = await takeStep(failedJobs, open, limit)
+    if (!(await operations.record(token, open, step))) return LOOK_MS
+    onStep(open, step)
+    return Math.max((step.done / jobsPerSecond) * 1_000, REST_MS)
+  }
+
+  async function keepRunning(): Promise<void> {
+    while (!closing.signal.aborted) {
+      const pauseMs = await runNext().catch((error) => {
+        onError(error)
+        return LOOK_MS
+      })
+      await delay(pauseMs, undefined, { signal: closing.signal }).catch(() => {})
+    }
+  }
+
+  const running = keepRunning()
+  return (): Promise<void> => {
+    closing.abort()
+    return running
+  }
+}
+
+async function takeStep(failedJobs: RunOptions['failedJobs'], open: OpenOperation, limit: number): Promise<StepDone> {
+  const { operation, request, after } = open
+  const { kind, total, examined } = operation
+  if ('ids' in request) {
+    const ids = request.ids.slice(examined, examined + limit)
+    const done = await failedJobs.move(kind, ids)
+    return { examined: ids.length, done, isLast: examined + ids.length >= request.ids.length }
+  }
+  const { filter } = request
+  // The scan goes from the newest failure to the oldest, so a job that fails again meanwhile is not retried twice.
+  const { jobs, next } = await failedJobs.scan({ filter, limit, ...(after && { after }) })
+  const ids = jobs.map(({ id }) => id)
+  const done = await failedJobs.move(kind, ids)
+  const left = next === undefined ? 0 : await failedJobs.count({ ...filter, until: new Date(next.at).toISOString() })
+  return { examined: Math.max(total - left - examined, 0), done, isLast: next === undefined, after: next }
+}

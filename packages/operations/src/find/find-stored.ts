@@ -1,0 +1,160 @@
+// Looks up stored sources and quotes for operators, over all tenants. Never writes.
+import type { FindQuery, Hit, PageQuery, SourcePage } from '@sluice/contract'
+import { HITS_PER_SEARCH, SERVICES, wantedOf } from '@sluice/contract'
+import { keyCollection } from '@sluice/credentials/keys'
+import { quotesOf, sourceIdIn, sourceIdOf } from '@sluice/store/ids'
+import {
+  chunksOf,
+  createSourceReads,
+  IDS_PER_QUERY,
+  type QuoteDocument,
+  type SourceDocument,
+  StoreAwayError,
+  withinTime,
+} from '@sluice/store/read'
+import type { Db } from 'mongodb'
+
+type FoundSource = Pick<SourceDocument, '_id' | 'tenant' | 'service' | 'externalId' | 'acceptedAt' | 'meta'>
+type FoundQuote = Pick<QuoteDocument, '_id' | 'sourceId' | 'externalId' | 'meta'>
+
+const META = { 'meta.insertedBy': 1, 'meta.changedBy': 1 } as const
+const SOURCE_FIELDS = { tenant: 1, service: 1, externalId: 1, acceptedAt: 1, ...META } as const
+const QUOTE_FIELDS = { sourceId: 1, externalId: 1, ...META } as const
+
+const SOURCE_ID = /^[\w-]{24}$/
+const QUOTE_ID = /^[\w-]{48}$/
+
+const LEFT_OUT = 'Stored sources are found by id or whole externalId, stored quotes by id.'
+
+/**
+ * Makes the search of what is stored. It needs no index of names: the id of a source follows from tenant, service and
+ * externalId, so it is computed for every tenant and service.
+ */
+export function createFindStored(db: Db) {
+  const options = { readPreference: 'primary', readConcern: { level: 'majority' } } as const
+  const sources = db.collection<SourceDocument>('sources', options)
+  const quotes = db.collection<QuoteDocument>('quotes', options)
+
+  async function search({ tenant, service, ...query }: FindQuery, signal: AbortSignal): Promise<Hit[]> {
+    const { text, isPrefix } = wantedOf(query)
+    if (isPrefix) return []
+    const ofWhom = { ...(tenant !== undefined && { tenant }), ...(service !== undefined && { service }) }
+
+    async function byIds(ids: readonly string[]): Promise<FoundSource[]> {
+      const found: FoundSource[] = []
+      const options = { projection: SOURCE_FIELDS, limit: HITS_PER_SEARCH, signal }
+      // One query at a time: a search occupies one connection.
+      for (const some of chunksOf(ids, IDS_PER_QUERY))
+        if (found.length < HITS_PER_SEARCH)
+          found.push(...(await sources.find<FoundSource>({ _id: { $in: some }, ...ofWhom }, options).toArray()))
+      return found
+    }
+
+    /** Returns the ids that a source of this externalId would have, for every tenant and service that is searched. */
+    async function idsOfName(): Promise<string[]> {
+      const tenants = new Set(tenant === undefined ? [] : [tenant])
+      const keys = keyCollection(db).find({ role: 'importer' }, { projection: { tenant: 1 }, signal })
+      if (tenant === undefined) for await (const key of keys) tenants.add(key.tenant)
+      const services = service === undefined ? SERVICES : [service]
+      return [...tenants].flatMap((owner) =>
+        services.map((one) => sourceIdOf(owner, { service: one, externalId: text })),
+      )
+    }
+
+    const ids = await idsOfName()
+    const found = await byIds(SOURCE_ID.test(text) ? [...ids, text] : ids)
+    const hits = found.map(sourceHit)
+    if (!QUOTE_ID.test(text)) return hits
+    const quote = { _id: text, sourceId: sourceIdIn(text) }
+    const foundQuote = await quotes.findOne<FoundQuote>(quote, { projection: QUOTE_FIELDS, signal })
+    if (foundQuote === null) return hits
+    const [source] = await byIds([foundQuote.sourceId])
+    return source === undefined ? hits : [...hits, quoteHit(foundQuote, source)]
+  }
+
+  /** Does not throw while MongoDB is away: the rest of the search goes on, and the note says what was not searched. */
+  return async (query: FindQuery, gone: AbortSignal): Promise<{ hits: Hit[]; note?: string }> => {
+    try {
+      const hits = await withinTime(gone, (signal) => search(query, signal))
+      return hits.length > 0 ? { hits } : { hits, note: LEFT_OUT }
+    } catch (error) {
+      if (gone.aborted || !(error instanceof StoreAwayError)) throw error
+      return { hits: [], note: 'MongoDB is away or too slow: what is stored was not searched.' }
+    }
+  }
+}
+
+function sourceHit(source: FoundSource): Hit {
+  return { kind: 'source', ...hitOf(source, source), acceptedAt: source.acceptedAt.toISOString() }
+}
+
+function quoteHit(quote: FoundQuote, source: FoundSource): Hit {
+  const { sourceId, externalId } = quote
+  return { kind: 'quote', ...hitOf(quote, source), sourceId, ...(externalId !== undefined && { quote: externalId }) }
+}
+
+/** Describes a hit. A request is named by its job or, in a job with several threads, by job and place: `ID.PLACE`. */
+function hitOf({ _id, meta }: FoundSource | FoundQuote, { tenant, service, externalId }: FoundSource) {
+  const { insertedBy, changedBy } = meta
+  const name = `${service}/${externalId}`
+  return { id: _id, tenant, state: 'stored' as const, name, insertedBy, ...(changedBy !== undefined && { changedBy }) }
+}
+
+/** The effect of one request on the quotes of a source: those that it inserted, and those that it changed last. */
+export interface Writing {
+  /** The job, or `ID.PLACE` of a job with several threads. */
+  request: string
+  inserted: number
+  changed: number
+  /** The last effect on the source itself. */
+  source?: 'created' | 'changed'
+}
+
+export type ReadThread = ReturnType<typeof createReadThread>
+
+/** The most pairs of inserting and changing request that are read: those with the newest inserting requests. */
+const PAIRS = 1_000
+
+/** Makes a function that reads a page of a stored thread, with the requests that wrote it, the newest first. */
+export function createReadThread(db: Db) {
+  const { readSource } = createSourceReads(db)
+
+  async function readWritings(id: string, signal: AbortSignal): Promise<Writing[]> {
+    const writings = new Map<string, Writing>()
+    const of = (request: string) => {
+      const writing = writings.get(request) ?? { request, inserted: 0, changed: 0 }
+      writings.set(request, writing)
+      return writing
+    }
+    const pairs = db
+      .collection('quotes')
+      .aggregate<{ _id: { by: string; changedBy?: string }; quotes: number }>(
+        [
+          { $match: quotesOf(id) },
+          { $group: { _id: { by: '$meta.insertedBy', changedBy: '$meta.changedBy' }, quotes: { $sum: 1 } } },
+          { $sort: { _id: -1 } },
+          { $limit: PAIRS },
+        ],
+        { signal, allowDiskUse: true },
+      )
+    for await (const { _id, quotes } of pairs) {
+      of(_id.by).inserted += quotes
+      if (_id.changedBy != null) of(_id.changedBy).changed += quotes
+    }
+    const source = await db.collection<SourceDocument>('sources').findOne({ _id: id }, { projection: META, signal })
+    if (source?.meta.changedBy !== undefined) of(source.meta.changedBy).source = 'changed'
+    if (source !== null) of(source.meta.insertedBy).source = 'created'
+    return [...writings.values()].sort((one, other) => (one.request < other.request ? 1 : -1))
+  }
+
+  /** Undefined if the thread is not stored. @throws {StoreAwayError} */
+  return async (
+    tenant: string,
+    id: string,
+    query: PageQuery,
+    gone: AbortSignal,
+  ): Promise<(SourcePage & { writings: Writing[] }) | undefined> => {
+    const page = await readSource(tenant, id, query, gone)
+    return page && { ...page, writings: await withinTime(gone, (signal) => readWritings(id, signal)) }
+  }
+}

@@ -1,0 +1,78 @@
+// The heartbeat of a process: its state, and what it has counted since its last heartbeat.
+import { randomUUID } from 'node:crypto'
+import { hostname } from 'node:os'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { SeenProcess } from '@sluice/contract'
+import { openScript } from '@sluice/process/redis'
+import type { QueueKeys } from '@sluice/queue'
+import type { Redis } from 'ioredis'
+
+type OfKind = Pick<SeenProcess, 'kind' | 'version'>
+
+/** What a process reports: totals since its start, of which each heartbeat sends the rise, and peaks. */
+export interface Reading {
+  totals?: Readonly<Record<string, number>>
+  /** Totals of which only the ten with the largest rise are sent. */
+  manyTotals?: Readonly<Record<string, number>>
+  /** Redis keeps the largest value of each in a minute. */
+  peaks?: Readonly<Record<string, number>>
+  storeAwayMs?: number | undefined
+  slowJobs?: SeenProcess['slowJobs']
+}
+
+/** Short, because people look at the status right after a post, and must find the post in it. */
+const EVERY_MS = 1_000
+const LARGEST = 10
+/** A process that stops waits no longer than this for a Redis that is away. */
+const STOP_MS = 300
+
+/**
+ * Sends a heartbeat now and every second. The returned function ends this with a last heartbeat, which removes the
+ * process from the list: it stops in order, so nobody needs to look for it. While Redis is away, counts gather. The
+ * counts of a heartbeat without a reply are sent again with the next one, so they may count twice.
+ */
+export function startHeartbeats(redis: Redis, { base }: QueueKeys, ofKind: OfKind, read: () => Promise<Reading>) {
+  const send = openScript(redis, new URL('./heartbeat.lua', import.meta.url))
+  const [id, pid, host, startedAt] = [randomUUID(), process.pid, hostname(), new Date().toISOString()]
+  let sent: Readonly<Record<string, number>> = {}
+  let sending: Promise<void> | undefined
+  let last = { at: performance.now(), cpu: process.cpuUsage() }
+
+  function cpuSinceLast(): number {
+    const { user, system } = process.cpuUsage(last.cpu)
+    const ms = Math.max(performance.now() - last.at, 1)
+    last = { at: performance.now(), cpu: process.cpuUsage() }
+    return Math.round((user + system) / ms) / 1000
+  }
+
+  const risesOf = (totals: Readonly<Record<string, number>>) =>
+    Object.entries(totals).map(([name, total]) => [name, total - (sent[name] ?? 0)] as const)
+
+  async function beat(isLast: boolean): Promise<void> {
+    const { totals = {}, manyTotals = {}, peaks = {}, ...state } = await read()
+    const risen = risesOf(manyTotals).filter(([, rise]) => rise > 0)
+    const largest = risen.sort(([, one], [, other]) => other - one).slice(0, LARGEST)
+    const counts = [...risesOf(totals), ...largest].flat()
+    const usage = { cpu: cpuSinceLast(), memoryBytes: process.memoryUsage.rss() }
+    const about: Omit<SeenProcess, 'id' | 'seenMsAgo'> = { ...ofKind, host, pid, startedAt, ...usage }
+    const description = isLast ? '' : JSON.stringify({ ...about, ...state })
+    await send(base, id, description, counts.length / 2, ...counts, ...Object.entries(peaks).flat())
+    sent = { ...totals, ...manyTotals }
+  }
+
+  function beatUnlessSending(): void {
+    // While Redis is away, its connection's own listener logs it.
+    const end = () => {
+      sending = undefined
+    }
+    sending ??= beat(false).then(end, end)
+  }
+
+  beatUnlessSending()
+  const timer = setInterval(beatUnlessSending, EVERY_MS)
+  return async (): Promise<void> => {
+    clearInterval(timer)
+    const last = Promise.resolve(sending).then(() => beat(true))
+    await Promise.race([last.catch(() => {}), delay(STOP_MS, undefined, { ref: false })])
+  }
+}

@@ -1,0 +1,95 @@
+// The state of the whole at a moment, for people: the queue, the tenants that fill it, the processes, and Redis.
+import { ALIVE_MS, type Overview, QUEUED_STATES, type SeenProcess } from '@sluice/contract'
+import { asList, infoField, openScript } from '@sluice/process/redis'
+import type { QueueKeys } from '@sluice/queue'
+import { LANES } from '@sluice/queue'
+import type { Redis } from 'ioredis'
+
+const TENANTS = 10
+/** The tenants that one step looks at, and the most steps: 20,000 tenants in some 20 ms. */
+const STEP = 500
+const STEPS = 40
+
+/** Makes a function that reads the overview, in a few milliseconds. */
+export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise<Overview> {
+  const { base } = keys
+  const readState = createReadState(redis, keys)
+  const scanTenants = openScript(redis, new URL('#tenants', import.meta.resolve('@sluice/queue/load/load.lua')))
+
+  async function readTenants(): Promise<Overview['tenants']> {
+    const found = new Map<string, number>()
+    let cursor = '0'
+    for (let step = 0; step < STEPS && (step === 0 || cursor !== '0'); step++) {
+      const [next, tenants] = asList(await scanTenants(base, cursor, STEP))
+      for (const [tenant, threads] of asList(tenants).map(asList)) found.set(String(tenant), Number(threads))
+      cursor = String(next)
+    }
+    const loads = Array.from(found, ([tenant, threads]) => ({ tenant, threads }))
+    return loads.sort((one, other) => other.threads - one.threads).slice(0, TENANTS)
+  }
+
+  async function readProcesses(now: number): Promise<SeenProcess[]> {
+    const seen = await redis.zrange(`${base}processes`, '0', '-1', 'WITHSCORES')
+    const descriptions = await redis.hgetall(`${base}processes:about`)
+    const processes = Object.entries(descriptions).flatMap(([id, description]): SeenProcess | [] => {
+      const at = seen.indexOf(id)
+      // A heartbeat may arrive after `now`, or its time may come from a Redis whose clock was ahead.
+      const seenMsAgo = Math.max(now - Number(seen[at + 1]), 0)
+      return at === -1 ? [] : { ...JSON.parse(description), id, seenMsAgo }
+    })
+    return processes.sort(
+      (one, other) => one.kind.localeCompare(other.kind) || one.startedAt.localeCompare(other.startedAt),
+    )
+  }
+
+  return async () => {
+    const [seconds, microseconds] = await redis.time()
+    const at = Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000)
+    const [{ queued, paused }, tenants, processes, info] = await Promise.all([
+      readState(),
+      readTenants(),
+      readProcesses(at),
+      redis.info('memory'),
+    ])
+    const memory = (name: string) => Number(infoField(info, name) ?? 0)
+    const away = processes.flatMap(({ storeAwayMs, seenMsAgo }) =>
+      storeAwayMs !== undefined && seenMsAgo < ALIVE_MS ? storeAwayMs + seenMsAgo : [],
+    )
+    return {
+      at: new Date(at).toISOString(),
+      queued,
+      paused,
+      tenants,
+      processes,
+      redis: { usedBytes: memory('used_memory'), maxBytes: memory('maxmemory') },
+      ...(away.length > 0 && { storeAwayMs: Math.max(...away) }),
+    }
+  }
+}
+
+/** `bytes`: of all jobs in the load, in Redis. */
+export type QueueState = Pick<Overview, 'queued' | 'paused'> & { bytes: number }
+
+/**
+ * Makes a function that reads the state of a queue, in about 0.1 ms of Redis's time for each lane (2 ms at most). If a
+ * lane has more than 300 active or delayed jobs, their threads are estimated by 300 of them, and the oldest may be
+ * missed. The age of a job that waits for another try counts only once fewer than 300 jobs of its lane are before it.
+ */
+export function createReadState(redis: Redis, { base, jobs }: QueueKeys): () => Promise<QueueState> {
+  const read = openScript(redis, new URL('./queue-state.lua', import.meta.url))
+  return async () => {
+    const state: QueueState = { queued: [], paused: {}, bytes: 0 }
+    const replies = await Promise.all(LANES.map((lane) => read(base, jobs[lane], jobs.interactive, lane)))
+    for (const [index, lane] of LANES.entries()) {
+      const [paused, bytes, ...counts] = asList(replies[index])
+      state.bytes = Number(bytes)
+      const numbers = counts.map(Number)
+      if (paused) state.paused[lane] = JSON.parse(String(paused))
+      for (const [at, of] of QUEUED_STATES.entries()) {
+        const [jobs = 0, threads = 0, oldestMs = 0] = numbers.slice(3 * at)
+        state.queued.push({ lane, state: of, jobs, threads, oldestMs })
+      }
+    }
+    return state
+  }
+}

@@ -1,0 +1,171 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import type { QueuedJobs } from '@sluice/contract'
+import { connectRetrying } from '@sluice/process/redis'
+import { createEnqueuer, createFetchJobs, type Lane, newJobId, queueKeys } from '@sluice/queue'
+import { createRecordFailure, failedAt, openWorker, putBack } from '@sluice/queue/test-support'
+import { requiredUrl, testQueueName, UNBOUNDED } from '@sluice/test-support'
+import { Job, UnrecoverableError } from 'bullmq'
+import { type TestContext, test, vi } from 'vitest'
+import { createFailedJobs } from '../failed/failed-jobs.ts'
+import { createOperations } from '../failed/operations.ts'
+import { createReadState } from './overview.ts'
+
+async function open(t: TestContext) {
+  const redis = connectRetrying({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, () => {})
+  await once(redis, 'ready')
+  const keys = queueKeys(testQueueName())
+  const enqueuer = createEnqueuer(keys, redis, UNBOUNDED)
+  const lanes = { interactive: openLane('interactive'), bulk: openLane('bulk') }
+  const readState = createReadState(redis, keys)
+  t.onTestFinished(async () => {
+    await Promise.all(Object.values(lanes).map(({ worker }) => worker.close(true)))
+    redis.disconnect()
+  })
+
+  function openLane(lane: Lane) {
+    const worker = openWorker(keys, lane, redis, 60_000).on('error', () => {})
+    return { worker, find: (id: string) => Job.fromId(worker, id) }
+  }
+
+  async function fetch(lane: Lane, jobs: number) {
+    const fetchJobs = createFetchJobs(redis, keys, 'a-worker', 60_000)
+    return (await fetchJobs(lane, 'token', { jobs, bytes: 1_000_000, isEmpty: true }, Date.now())).jobs
+  }
+
+  return {
+    redis,
+    keys,
+    fetch,
+    enqueuer,
+    failedJobs: createFailedJobs(redis, keys),
+    putBack: (job: Awaited<ReturnType<typeof fetch>>[number]) => putBack(job, lanes[job.lane]),
+    /** Adds a job of this age that has a number of threads. */
+    async add(lane: Lane, ageSeconds: number, { threads = 1, tenant = 'acme' } = {}): Promise<string> {
+      const source = { service: 'slack', externalId: 'a', title: 'T' } as const
+      // Ids of one millisecond have no order, and the oldest job is the one with the smallest id.
+      const since = Date.now() - ageSeconds * 1000
+      const hex = since.toString(16).padStart(12, '0')
+      const id = `${hex.slice(0, 8)}-${hex.slice(8)}${newJobId().slice(13)}`
+      const all = Array.from({ length: threads }, () => ({ source, quotes: [] }))
+      await enqueuer.enqueue(id, lane, { tenant, requestId: 'r', retained: false, threads: all })
+      await redis.hset(keys.jobs[lane] + id, 'timestamp', since)
+      return id
+    },
+    /** Ends a try of each job that the lane can fetch now, for good or not. */
+    async failNext(lane: Lane, { final = true, failedBytes = 1_000_000_000 } = {}): Promise<void> {
+      for (const { id, token } of await fetch(lane, 100)) {
+        const job = await lanes[lane].find(id)
+        assert(job)
+        await job.moveToFailed(final ? new UnrecoverableError('no') : new Error('no'), token)
+        const record = createRecordFailure(redis, keys, failedBytes, () => {})
+        if (final) await record(failedAt(job.finishedOn, id, { lane }))
+      }
+    },
+    /** Reads jobs, threads and the oldest job's age in tens of seconds: the test itself may take some. */
+    async stateOf(lane: Lane, state: QueuedJobs['state']) {
+      const found = (await readState()).queued.find((one) => one.lane === lane && one.state === state)
+      return found && [found.jobs, found.threads, Math.floor(found.oldestMs / 10_000) * 10]
+    },
+    operations: createOperations(redis, keys),
+    paused: async () => (await readState()).paused,
+  }
+}
+
+test('an empty queue has no jobs, no threads and no age', async (t) => {
+  const { stateOf, paused } = await open(t)
+  for (const lane of ['interactive', 'bulk'] as const)
+    for (const state of ['waiting', 'delayed', 'active', 'failed'] as const)
+      assert.deepEqual(await stateOf(lane, state), [0, 0, 0])
+  assert.deepEqual(await paused(), {})
+})
+
+test('the age of a job does not depend on the clock of the replica that accepted it', async (t) => {
+  const { enqueuer, stateOf } = await open(t)
+  vi.useFakeTimers({ toFake: ['Date'] })
+  t.onTestFinished(() => void vi.useRealTimers())
+  vi.setSystemTime(Date.now() - 300_000)
+  await enqueuer.enqueue(newJobId(), 'bulk', { tenant: 'acme', requestId: 'r', retained: false, threads: [] })
+  assert.deepEqual(await stateOf('bulk', 'waiting'), [1, 0, 0])
+})
+
+test('jobs, threads and the age of the oldest job are counted by lane and state, and paused lanes are named', async (t) => {
+  const { add, failNext, fetch, stateOf, enqueuer, paused, operations } = await open(t)
+  await add('bulk', 50, { threads: 7 })
+  await failNext('bulk')
+  await add('bulk', 40, { threads: 6 })
+  await failNext('bulk', { final: false })
+  await add('bulk', 30, { threads: 5 })
+  await add('bulk', 20, { threads: 4 })
+  await fetch('bulk', 1)
+  await add('bulk', 10, { threads: 3 })
+  await add('interactive', 10)
+  // The age of a failed job begins with its failure.
+  assert.deepEqual(await stateOf('bulk', 'failed'), [1, 7, 0])
+  assert.deepEqual(await stateOf('bulk', 'delayed'), [1, 6, 40])
+  assert.deepEqual(await stateOf('bulk', 'active'), [1, 5, 30])
+  assert.deepEqual(await stateOf('bulk', 'waiting'), [2, 7, 20])
+  assert.deepEqual(await stateOf('interactive', 'waiting'), [1, 1, 10])
+  await enqueuer.queues.interactive.pause()
+  const { createdAt } = await operations.operateLane('pause', 'bulk', 'ada')
+  await operations.operateLane('pause', 'bulk', 'grace')
+  assert.deepEqual(await paused(), { interactive: {}, bulk: { by: 'ada', since: createdAt } })
+  await operations.operateLane('resume', 'bulk', 'ada')
+  await enqueuer.queues.bulk.pause()
+  assert.deepEqual(await paused(), { interactive: {}, bulk: {} })
+})
+
+test('the oldest waiting job is found although a newer one of another tenant overtook most', async (t) => {
+  const { add, stateOf, fetch } = await open(t)
+  const oldest = await add('interactive', 60)
+  for (let age = 59; age > 10; age--) await add('interactive', age)
+  const first = await add('interactive', 2, { tenant: 'calm' })
+  assert.deepEqual(await stateOf('interactive', 'waiting'), [51, 51, 60])
+  assert.deepEqual(
+    (await fetch('interactive', 2)).map(({ id }) => id),
+    [oldest, first],
+  )
+})
+
+test('the oldest waiting job is found among and behind jobs that were put back', async (t) => {
+  const { add, stateOf, fetch, putBack } = await open(t)
+  for (let age = 600; age > 500; age -= 10) await add('bulk', age)
+  const [oldest, second, third, ...others] = await fetch('bulk', 5)
+  assert(oldest && second && third)
+  for (const job of [oldest, third, second]) await putBack(job)
+  assert.deepEqual(await stateOf('bulk', 'waiting'), [8, 8, 600])
+  for (const job of others) await putBack(job)
+  await fetch('bulk', 5)
+  assert.deepEqual(await stateOf('bulk', 'waiting'), [5, 5, 550])
+})
+
+test('a job that was retried by hand is as old as its retry, also after it was put back', async (t) => {
+  const { add, stateOf, failNext, failedJobs, fetch, putBack } = await open(t)
+  const id = await add('bulk', 3_600, { threads: 2 })
+  await failNext('bulk')
+  await add('bulk', 20)
+  await failedJobs.move('retry', [id])
+  assert.deepEqual(await stateOf('bulk', 'waiting'), [2, 3, 20])
+  await fetch('bulk', 1)
+  assert.deepEqual(await stateOf('bulk', 'waiting'), [1, 2, 0])
+  const [retried] = await fetch('bulk', 1)
+  assert(retried)
+  await putBack(retried)
+  assert.deepEqual(await stateOf('bulk', 'waiting'), [1, 2, 0])
+})
+
+test('the threads of failed jobs are those that are kept: not retried, discarded or evicted', async (t) => {
+  const { add, stateOf, failNext, failedJobs } = await open(t)
+  const ids = []
+  for (const threads of [1, 2, 4, 8, 16]) ids.push(await add('bulk', 0, { threads }))
+  await failNext('bulk')
+  assert.deepEqual((await stateOf('bulk', 'failed'))?.slice(0, 2), [5, 31])
+  const [retried = '', discarded = ''] = ids
+  await failedJobs.move('retry', [retried])
+  await failedJobs.move('discard', [discarded])
+  assert.deepEqual((await stateOf('bulk', 'failed'))?.slice(0, 2), [3, 28])
+  await failNext('bulk', { failedBytes: 1 })
+  await add('bulk', 0, { threads: 32 })
+  await failNext('bulk')
+  assert.deepEqual((await stateOf('bulk', 'failed'))?.slice(0, 2), [1, 32])
+})

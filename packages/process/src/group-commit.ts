@@ -1,0 +1,47 @@
+// Gathers single items into groups that run together.
+
+/** Returns the indexes of the gathered items that form the next group, at least one. */
+export type ChooseGroup<Item> = (gathered: readonly Item[]) => readonly number[]
+
+/**
+ * Runs items in groups without a timer: a single item runs at once, and a burst runs in large groups, which `choose`
+ * may bound. `run` returns one result for each item, in their order. If it throws, each of its items fails with that
+ * error. (Group commit: DeWitt et al. 1984, "Implementation techniques for main memory database systems".)
+ */
+export function createGroupCommit<Item, Result>(
+  run: (items: Item[]) => Promise<readonly Result[]>,
+  choose: ChooseGroup<Item> = (gathered) => [...gathered.keys()],
+): (item: Item) => Promise<Result> {
+  let gathered: (PromiseWithResolvers<Result> & { item: Item })[] = []
+  let running = false
+
+  async function runAll(): Promise<void> {
+    while (gathered.length > 0) {
+      const chosen = new Set(choose(gathered.map(({ item }) => item)))
+      const group = gathered.filter((_, index) => chosen.has(index))
+      gathered = gathered.filter((_, index) => !chosen.has(index))
+      try {
+        const results = await run(group.map(({ item }) => item))
+        for (const [at, { resolve, reject }] of group.entries()) {
+          const result = results[at]
+          if (result === undefined) reject(new Error('a group commit has no result for an item'))
+          else resolve(result)
+        }
+      } catch (error) {
+        for (const { reject } of group) reject(error)
+      }
+    }
+    running = false
+  }
+
+  return (item) => {
+    const next = { item, ...Promise.withResolvers<Result>() }
+    gathered.push(next)
+    if (!running) {
+      running = true
+      // Items of the same turn of the event loop join the first run.
+      setImmediate(runAll)
+    }
+    return next.promise
+  }
+}

@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { requiredUrl } from '@sluice/test-support'
+import { it } from 'vitest'
+import { createGroupCommit } from '../group-commit.ts'
+import { connectRetrying } from './redis-connections.ts'
+import { observeCommands, openScript } from './script.ts'
+
+function gated() {
+  const groups: number[][] = []
+  const gates: (() => void)[] = []
+  const run = async (items: number[]) => {
+    groups.push(items)
+    await new Promise<void>((resolve) => gates.push(resolve))
+    return items.map((item) => item * 10)
+  }
+  return { groups, run, open: () => gates.shift()?.() }
+}
+
+const nextTurn = () => new Promise((resolve) => setImmediate(resolve))
+
+it('runs a single item at once, and gathers the items that arrive while it runs', async () => {
+  const { groups, run, open } = gated()
+  const commit = createGroupCommit(run)
+  const first = commit(1)
+  await nextTurn()
+  const rest = [commit(2), commit(3)]
+  await nextTurn()
+  assert.deepEqual(groups, [[1]])
+  open()
+  assert.equal(await first, 10)
+  await nextTurn()
+  assert.deepEqual(groups, [[1], [2, 3]])
+  open()
+  assert.deepEqual(await Promise.all(rest), [20, 30])
+})
+
+it('runs the items that are chosen, and leaves the others in their order', async () => {
+  const groups: number[][] = []
+  const commit = createGroupCommit(
+    async (items: number[]) => {
+      groups.push(items)
+      return items
+    },
+    (gathered) => (gathered.includes(9) ? [gathered.indexOf(9)] : [0, 1]),
+  )
+  await Promise.all([1, 2, 9, 3, 9].map(commit))
+  assert.deepEqual(groups, [[9], [9], [1, 2], [3]])
+})
+
+it('fails only the items of the run that failed', async () => {
+  const commit = createGroupCommit(
+    async (items: number[]) => {
+      if (items.includes(2)) throw new Error('two')
+      return items
+    },
+    () => [0],
+  )
+  const settled = await Promise.allSettled([1, 2, 3].map(commit))
+  assert.deepEqual(
+    settled.map(({ status }) => status),
+    ['fulfilled', 'rejected', 'fulfilled'],
+  )
+})
+
+it('fails an item that its run gave no result for', async () => {
+  const commit = createGroupCommit(async (items: number[]) => items.slice(1))
+  await assert.rejects(commit(1), /no result/)
+})
+
+it('reports commands, scripts by their names, and the codes of errors, each once although it waited for Redis', async (t) => {
+  const redis = connectRetrying({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, () => {})
+  t.onTestFinished(() => redis.disconnect())
+  const reported: string[][] = []
+  observeCommands(redis, {
+    times: {
+      observe({ command }, seconds) {
+        assert(seconds > 0 && seconds < 10)
+        reported.push([command])
+      },
+    },
+    errors: { inc: ({ code }) => reported.at(-1)?.push(code) },
+  })
+  const read = openScript(redis, new URL('./layout.lua', import.meta.url))
+  const early = [redis.get('key'), read('{a queue of its own}:', 1)]
+  assert.notEqual(redis.status, 'ready')
+  await once(redis, 'ready')
+  await Promise.all(early)
+  await read('{a queue of its own}:', 1)
+  await assert.rejects(redis.setbit('key', -1, 1))
+  // Those of connecting are in no order.
+  const own = reported.filter(([name]) => !['hello', 'info', 'client'].includes(name ?? ''))
+  assert.deepEqual(own, [['get'], ['layout'], ['layout'], ['setbit', 'ERR']])
+})

@@ -1,0 +1,96 @@
+// Runs Lua scripts from .lua files, which have parts and includes.
+import { hash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { pathToFileURL } from 'node:url'
+import type { Redis } from 'ioredis'
+
+/** Runs a script. `key` is the beginning of the keys that it uses: the queue's base, or that of a lane's keys. */
+export type Script = (key: string, ...args: (string | number)[]) => Promise<unknown>
+
+/** Returns a script's reply if it is a list, else an empty list. */
+export function asList(reply: unknown): readonly unknown[] {
+  return Array.isArray(reply) ? reply : []
+}
+
+/** The name of each of our scripts, by the hash with which connections run it. */
+const scriptNames = new Map<string, string>()
+
+/** Opens a script, or the part of a file that the address names after `#`, as a command of a connection. */
+export function openScript(redis: Redis, address: URL): Script {
+  const name = address.href.split('/').at(-1)?.replace('.lua', '') ?? ''
+  const command = `sluice:${name}`
+  const lua = readScript(address)
+  // ioredis sends the script whole once for each connection, and then its hash.
+  const define = (text: string) => {
+    scriptNames.set(hash('sha1', text), name)
+    redis.defineCommand(command, { lua: text, numberOfKeys: 1 })
+  }
+  const run: Script = (...args) => Reflect.get(redis, command).apply(redis, args)
+  define(lua)
+  return (...args) =>
+    run(...args).catch((error) => {
+      // An old Redis refuses the script. Other calls sent at the same time learn only that the script is not there.
+      if (!error.message.startsWith('NOSCRIPT')) define(forOldRedis(lua, error))
+      return run(...args)
+    })
+}
+
+/** Reads a part of a file (from `--part NAME`), or what precedes its parts, with its `--include`s. */
+function readScript(address: URL): string {
+  const [head, ...parts] = readFileSync(address, 'utf8').split(/^--part /m)
+  const begin = `${address.hash.slice(1)}\n`
+  const text = address.hash === '' ? head : parts.find((part) => part.startsWith(begin))?.slice(begin.length)
+  if (text === undefined) throw new Error(`no script at ${address}`)
+  return text.replaceAll(/^--include (\S+)$/gm, (_, included: string) => readScript(includedBy(address, included)))
+}
+
+/** Resolves an include: a path from the file, or `@sluice/PACKAGE/PATH`, which the package must export. */
+function includedBy(address: URL, included: string): URL {
+  if (!included.startsWith('@')) return new URL(included, address)
+  const [file = '', part = ''] = included.split('#')
+  return Object.assign(pathToFileURL(createRequire(address).resolve(file)), { hash: part })
+}
+
+/** Begins a script that may run although Redis is full. Redis 6.2 has no flags: there it is a syntax error. */
+const FLAGS = /^#!.*/
+const FLAGS_UNKNOWN = /unexpected symbol near '#'/
+/** A full Redis 6.2 refuses only a script's first write, if that command may need memory. This one needs none. */
+const HARMLESS_WRITE = "redis.call('DEL', KEYS[1] .. 'never')"
+
+/** Returns the script as Redis 6.2 runs it. Throws the error if it has another cause than the script's flags. */
+function forOldRedis(lua: string, error: Error): string {
+  if (!FLAGS_UNKNOWN.test(error.message)) throw error
+  return lua.replace(FLAGS, HARMLESS_WRITE)
+}
+
+/** Metrics of commands: their times, and their errors by code. */
+interface CommandMetrics {
+  times: { observe(labels: { command: string }, seconds: number): void }
+  errors: { inc(labels: { code: string }): void }
+}
+
+/** Observes each command of a connection. A script is observed by its name; all of BullMQ's scripts are `bullmq`. */
+export function observeCommands(redis: Redis, { times, errors }: CommandMetrics): void {
+  const send = redis.sendCommand.bind(redis)
+  // ioredis sends a command again that has waited for a connection.
+  const sent = new WeakSet<object>()
+  redis.sendCommand = (sending, stream) => {
+    if (sent.has(sending)) return send(sending, stream)
+    sent.add(sending)
+    const began = performance.now()
+    const { name, args, promise } = sending
+    const command = name === 'evalsha' ? (scriptNames.get(String(args[0])) ?? 'bullmq') : name
+    const observe = () => times.observe({ command }, (performance.now() - began) / 1000)
+    promise.then(observe, (error) => {
+      observe()
+      errors.inc({ code: errorCodeOf(error) })
+    })
+    return send(sending, stream)
+  }
+}
+
+function errorCodeOf(error: unknown): string {
+  const isOfRedis = error instanceof Error && error.name === 'ReplyError'
+  return (isOfRedis && /^[A-Z]+/.exec(error.message)?.[0]) || 'connection'
+}

@@ -1,0 +1,114 @@
+// Spans, made by hand with OpenTelemetry's API, which does nothing until `openTracing` sends them to a collector. The
+// SDK is loaded only if the settings name a collector.
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Attributes, Link, Span } from '@opentelemetry/api'
+import { isSpanContextValid, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
+import { setting } from './settings.ts'
+
+export { type Span, SpanKind }
+
+const TRACEPARENT = /^00-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})$/
+
+interface SpanOptions {
+  kind?: SpanKind
+  attributes?: Attributes
+  /** The spans that this one serves, as `traceparent`. */
+  links?: readonly string[]
+}
+
+/** Begins a span. @param parent a `traceparent` (W3C Trace Context, version 00); another text counts as none. */
+export function startSpan(name: string, parent: string | undefined, { links = [], ...options }: SpanOptions): Span {
+  const contexts = links.flatMap((link): Link[] => {
+    const context = spanContextOf(link)
+    return context === undefined ? [] : [{ context }]
+  })
+  const from = spanContextOf(parent)
+  const context = from === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, from)
+  return trace.getTracer('sluice').startSpan(name, { ...options, links: contexts }, context)
+}
+
+function spanContextOf(traceparent = '') {
+  const [, traceId = '', spanId = '', flags = ''] = TRACEPARENT.exec(traceparent) ?? []
+  const context = { traceId, spanId, traceFlags: Number.parseInt(flags, 16), isRemote: true }
+  return isSpanContextValid(context) ? context : undefined
+}
+
+/** Returns the `traceparent` by which children name a span, or undefined if nothing is traced. */
+export function traceparentOf(span: Span | undefined): string | undefined {
+  const context = span?.spanContext()
+  if (context === undefined || !isSpanContextValid(context)) return undefined
+  return `00-${context.traceId}-${context.spanId}-${context.traceFlags.toString(16).padStart(2, '0')}`
+}
+
+/** Returns the trace's id, a part of a `traceparent` that `traceparentOf` returned. */
+export function traceIdOf(traceparent: string): string {
+  return traceparent.slice(3, 35)
+}
+
+/** Runs `work` in a span, which records whether it failed. `work` gets the span's `traceparent`. */
+export async function inSpan<Result>(
+  name: string,
+  parent: string | undefined,
+  options: SpanOptions,
+  work: (traceparent: string | undefined) => Promise<Result>,
+): Promise<Result> {
+  const span = startSpan(name, parent, options)
+  try {
+    return await work(traceparentOf(span))
+  } catch (error) {
+    span.recordException(error instanceof Error ? error : String(error))
+    span.setStatus({ code: SpanStatusCode.ERROR })
+    throw error
+  } finally {
+    span.end()
+  }
+}
+
+/** The settings of traces. The exporter reads the endpoint, and OTEL_EXPORTER_OTLP_HEADERS, from the environment. */
+export const tracingSettings = {
+  otlpEndpoint: setting.text({
+    env: 'OTEL_EXPORTER_OTLP_ENDPOINT',
+    description:
+      'Where traces are sent, by OTLP over HTTP in JSON, such as http://127.0.0.1:4318. Without it nothing is traced; ids of the traces of callers are passed on all the same.',
+    default: null,
+    maxLength: 2_000,
+    pattern: /^https?:\/\/\S+$/,
+    bound: 'a URL that begins with http:// or https://',
+  }),
+  traceRatio: setting.number({
+    env: 'OTEL_TRACES_SAMPLER_ARG',
+    description: 'The share of traces that are recorded, of those that begin here. A caller decides for its own.',
+    default: 1,
+    max: 1,
+  }),
+}
+
+/** A collector that is away must not hold up the end of a process. */
+const LAST_SPANS_MS = 1_000
+
+/**
+ * Sends the spans of this process to the endpoint, if there is one.
+ *
+ * @returns a function that sends the last spans, within `LAST_SPANS_MS`. It never throws.
+ */
+export async function openTracing(
+  process: string,
+  { otlpEndpoint, traceRatio }: { otlpEndpoint: string | null; traceRatio: number },
+): Promise<() => Promise<void>> {
+  if (otlpEndpoint === null) return async () => {}
+  const [{ OTLPTraceExporter }, { resourceFromAttributes }, sdk] = await Promise.all([
+    import('@opentelemetry/exporter-trace-otlp-http'),
+    import('@opentelemetry/resources'),
+    import('@opentelemetry/sdk-trace'),
+  ])
+  const provider = new sdk.TracerProvider({
+    resource: resourceFromAttributes({ 'service.name': `sluice-${process}` }),
+    sampler: new sdk.ParentBasedSampler({ root: new sdk.TraceIdRatioBasedSampler(traceRatio) }),
+    spanProcessors: [new sdk.BatchSpanProcessor({ exporter: new OTLPTraceExporter() })],
+  })
+  trace.setGlobalTracerProvider(provider)
+  return async () => {
+    const sent = provider.shutdown().catch(() => {})
+    await Promise.race([sent, delay(LAST_SPANS_MS, undefined, { ref: false })])
+  }
+}

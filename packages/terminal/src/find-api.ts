@@ -1,0 +1,96 @@
+// Finds the API that a command uses, and the key for it.
+import { readFile } from 'node:fs/promises'
+import type { Command } from 'commander'
+import { UserError } from './errors.ts'
+import { instancePaths, readRunning } from './instance.ts'
+
+const KEY_VARIABLE = 'SLUICE_API_KEY'
+
+export interface FindApiDeps {
+  readonly folder: string
+  readonly env: { readonly [KEY_VARIABLE]?: string | undefined; readonly DASHBOARD_URL?: string | undefined }
+}
+
+export interface ApiOptions {
+  url?: string | undefined
+  keyFile?: string | undefined
+}
+
+export interface Target {
+  url: string
+  apiKey: string
+}
+
+/** Whose key the API needs. */
+export type KeyHolder = 'importer' | 'operator'
+
+/** Adds the options that name an API and a key. */
+export function apiOptions(command: Command, holder: KeyHolder): Command {
+  return command
+    .option(
+      '--url <url>',
+      'the API (default: that of the Sluice that `start` runs in this folder, or in that of the program)',
+    )
+    .option(
+      '--key-file <path>',
+      `a file with an ${holder}'s key (default: SLUICE_API_KEY; without --url, else that of the same Sluice)`,
+    )
+}
+
+/**
+ * Finds the API and the key that the options name, else those of the Sluice that runs in the folder. A key never comes
+ * from the command line, where other users of the machine could read it. Throws UserError.
+ */
+export async function findApi(
+  { folder, env }: FindApiDeps,
+  { url, keyFile }: ApiOptions,
+  holder: KeyHolder,
+): Promise<Target> {
+  const paths = instancePaths(folder)
+  const named = keyFile === undefined ? env[KEY_VARIABLE] : await readKey(keyFile, holder)
+  if (url !== undefined) {
+    return { url: baseOf(url), apiKey: usable(named || missingKey(holder)) }
+  }
+  const running = await readRunning(paths.running)
+  if (running === undefined)
+    throw new UserError(`No Sluice runs in ${folder}. Run \`start\` there, or name an API with --url.`)
+  // The key of this folder goes to the API of this folder only.
+  return {
+    url: running.apiUrl,
+    apiKey: usable(named || (await readKey(holder === 'operator' ? paths.operatorKey : paths.key, holder))),
+  }
+}
+
+/** Returns the URL of an API, which may have a path, with a slash at its end: the paths of requests are relative. */
+function baseOf(url: string): string {
+  const base = URL.parse(url)
+  if (base === null || !/^https?:$/.test(base.protocol))
+    throw new UserError('--url must begin with http:// or https://.')
+  if (base.username !== '' || base.password !== '') throw new UserError('--url must not have a user or a password.')
+  if (base.pathname.endsWith('/')) return url
+  base.pathname += '/'
+  return base.href
+}
+
+/** Refuses a key with other characters: the error that `fetch` throws for them would contain the key. */
+function usable(key: string): string {
+  if (/^[\x21-\x7e]+$/.test(key)) return key
+  throw new UserError('The key has characters that no key of Sluice has.')
+}
+
+/** The dashboard of `DASHBOARD_URL`, else of the Sluice that runs in the folder, if its API is used. */
+export async function findDashboard({ folder, env }: FindApiDeps, { url }: ApiOptions): Promise<string | undefined> {
+  const running = url === undefined ? await readRunning(instancePaths(folder).running) : undefined
+  return (env.DASHBOARD_URL || running?.dashboardUrl)?.replace(/\/$/, '')
+}
+
+function missingKey(holder: KeyHolder): never {
+  throw new UserError(`No key is known: put an ${holder}'s key into ${KEY_VARIABLE}, or name a file with --key-file.`)
+}
+
+async function readKey(file: string, holder: KeyHolder): Promise<string> {
+  const key = await readFile(file, 'utf8').catch((error) => {
+    throw new UserError(`The key cannot be read: ${error instanceof Error ? error.message : error}`)
+  })
+  return key.trim() || missingKey(holder)
+}

@@ -1,0 +1,100 @@
+// Claims a folder for one instance, and finds the instance that runs in a folder, with the servers that it uses.
+import { link, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { UserError } from './errors.ts'
+import { processFacts } from './process-facts.ts'
+
+export type InstancePaths = ReturnType<typeof instancePaths>
+
+/** The paths of an instance under `.sluice/` of a folder. */
+export function instancePaths(folder: string) {
+  const root = join(folder, '.sluice')
+  return {
+    root,
+    data: join(root, 'data'),
+    logs: join(root, 'logs'),
+    key: join(root, 'key'),
+    operatorKey: join(root, 'operator-key'),
+    running: join(root, 'running.json'),
+  }
+}
+
+/** The record of `start` about itself for other commands in the same folder. */
+export interface RunningInstance {
+  readonly pid: number
+  /** Its command line: another program may have the process id by now. */
+  readonly command: string
+  readonly apiUrl: string
+  /** Its servers and its dashboard, as soon as the servers run. */
+  readonly mongodbUrl?: string
+  readonly redisUrl?: string
+  readonly dashboardUrl?: string
+}
+
+/** The `start` that a file records, if its process lives. */
+export async function readRunning(file: string): Promise<RunningInstance | undefined> {
+  // If a crash cut the record short, it is no JSON, and nothing runs.
+  const recorded: RunningInstance | undefined = await readFile(file, 'utf8')
+    .then(JSON.parse)
+    .catch(() => undefined)
+  if (recorded?.pid === undefined) return undefined
+  const facts = await processFacts(recorded.pid)
+  return facts?.command === recorded.command ? recorded : undefined
+}
+
+/** The MongoDB that the environment names, else that of the `start` in this folder. Throws UserError. */
+export async function findMongodb(folder: string, env: { MONGODB_URL?: string | undefined }): Promise<string> {
+  if (env.MONGODB_URL) return env.MONGODB_URL
+  const running = await readRunning(instancePaths(folder).running)
+  if (running?.mongodbUrl !== undefined) return running.mongodbUrl
+  if (running !== undefined) {
+    throw new UserError(`Sluice is still starting in ${folder} (process ${running.pid}): try again in a moment.`)
+  }
+  throw new UserError(`No Sluice runs in ${folder}. Run \`start\` there first, or name the server with MONGODB_URL.`)
+}
+
+/** Claims the folder for this process. Throws UserError if another `start` runs in it. */
+export async function claimFolder({ root, running }: InstancePaths, apiUrl: string) {
+  // Not `recursive`: Node would then say of a read-only file system that the folder does not exist.
+  await mkdir(root, { mode: 0o700 }).catch((error) => {
+    if (error.code !== 'EEXIST') throw error
+  })
+  const facts = await processFacts(process.pid)
+  const self: RunningInstance = { pid: process.pid, command: facts?.command ?? '', apiUrl }
+  const draft = `${running}.${process.pid}`
+  try {
+    await writeRecord(draft, self)
+    await claim(draft, running)
+  } finally {
+    await rm(draft, { force: true })
+  }
+  return {
+    /** Records servers and dashboard, for other commands. */
+    async recordServers(servers: Required<Pick<RunningInstance, 'mongodbUrl' | 'redisUrl' | 'dashboardUrl'>>) {
+      await writeRecord(draft, { ...self, ...servers })
+      await rename(draft, running)
+    },
+    release: () => rm(running, { force: true }),
+  }
+}
+
+/** `link` is atomic and fails where the file exists: of two processes that start together, one wins. */
+async function claim(draft: string, running: string): Promise<void> {
+  for (let left = 2; ; left--) {
+    try {
+      return await link(draft, running)
+    } catch (error) {
+      const other = await readRunning(running)
+      if (other !== undefined)
+        throw new UserError(
+          `Sluice runs in this folder already: ${other.apiUrl} (process ${other.pid}). Stop it with Ctrl-C there, or with \`kill ${other.pid}\`.`,
+        )
+      if (left === 0) throw error
+      await rm(running, { force: true })
+    }
+  }
+}
+
+function writeRecord(file: string, record: RunningInstance): Promise<void> {
+  return writeFile(file, JSON.stringify(record), { mode: 0o600 })
+}

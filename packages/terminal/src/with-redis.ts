@@ -1,0 +1,30 @@
+// Uses the Redis of a queue for as long as a piece of work lasts.
+import { once } from 'node:events'
+import type { QueueAddress, Redis } from '@sluice/process/redis'
+import { RedisAwayError, UserError } from './errors.ts'
+
+export type { QueueAddress }
+
+/** The time for a connection to be ready: a Redis that loads its data, or a proxy that closes it, causes no error. */
+const READY_MS = 5_000
+
+/** Connects to the Redis of a queue until `work` is done. @throws {RedisAwayError} */
+export async function withRedis<Result>(
+  address: QueueAddress,
+  work: (redis: Redis) => Promise<Result>,
+): Promise<Result> {
+  // Loaded here, because most commands need no Redis.
+  const { connectFailFast } = await import('@sluice/process/redis')
+  const redis = connectFailFast(address, () => {})
+  try {
+    const late = new Error(`it was not ready within ${READY_MS / 1_000} s, as while it loads its data`)
+    const timer = setTimeout(() => redis.emit('error', late), READY_MS)
+    await once(redis, 'ready').finally(() => clearTimeout(timer))
+    return await work(redis)
+  } catch (error) {
+    if (error instanceof UserError) throw error
+    throw new RedisAwayError(`Redis cannot be reached: ${error instanceof Error ? error.message : error}`)
+  } finally {
+    redis.disconnect()
+  }
+}
