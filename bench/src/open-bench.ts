@@ -20,6 +20,7 @@ export async function openBench(
   parts.defer(() => servers.stop())
   return {
     ...servers,
+    isMongodbOwn: !process.env.MONGODB_URL,
     scale,
     folder,
     run: `bench-${randomBytes(4).toString('hex')}`,

@@ -1,4 +1,5 @@
 import { MongoClient } from 'mongodb'
+import type { Bench } from '../bench.ts'
 
 /** The URL of another database on the same server; the authentication database stays the same. */
 export function databaseUrl(url: string, name: string): string {
@@ -8,8 +9,9 @@ export function databaseUrl(url: string, name: string): string {
   return `${server}/${name}?${options}`
 }
 
-/** Drops a database of the benchmark. */
-export async function dropDatabase(url: string): Promise<void> {
+/** Drops a database of the benchmark, unless it ends with the run. */
+export async function dropDatabase({ isMongodbOwn }: Pick<Bench, 'isMongodbOwn'>, url: string): Promise<void> {
+  if (isMongodbOwn) return
   const client = new MongoClient(url)
   await client.db().dropDatabase()
   await client.close()

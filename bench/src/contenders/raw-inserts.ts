@@ -30,7 +30,7 @@ export function openRawInserts(bench: Bench): Contender {
     },
     async [Symbol.asyncDispose]() {
       await client.close()
-      await dropDatabase(url)
+      await dropDatabase(bench, url)
     },
   }
 }

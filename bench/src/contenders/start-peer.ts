@@ -28,7 +28,7 @@ export async function startPeer(bench: Bench, name: PeerName): Promise<HttpConte
   const programs = Object.entries(PEERS[name])
   await using started = new AsyncDisposableStack()
   started.defer(() => forgetQueue(bench.redisUrl, queue))
-  started.defer(() => dropDatabase(mongodbUrl))
+  started.defer(() => dropDatabase(bench, mongodbUrl))
   const processes = []
   for (const [role, program] of programs) {
     const main = fileURLToPath(import.meta.resolve(`../peers/${program}.program.ts`))

@@ -66,7 +66,7 @@ async function startParts(
   const queue = `${bench.run}-${name}`
   const mongodbUrl = databaseUrl(bench.mongodbUrl, queue)
   parts.defer(() => forgetQueue(bench.redisUrl, queue))
-  parts.defer(() => dropDatabase(mongodbUrl))
+  parts.defer(() => dropDatabase(bench, mongodbUrl))
   const key = await createBenchKey(mongodbUrl)
   const env = { REDIS_URL: bench.redisUrl, MONGODB_URL: mongodbUrl, QUEUE: queue, ...BOUNDS, ...settings }
   const launch = async (app: 'api' | 'worker') => {
