@@ -13,14 +13,14 @@ import { freePort } from '../servers/machine.ts'
 import { choosePorts } from './apps.ts'
 import { startCommand } from './start-command.ts'
 
-const main = fileURLToPath(new URL('../../../cli/src/main.ts', import.meta.url))
+const main = fileURLToPath(new URL('../main.ts', import.meta.url))
 
 test('the faults in the settings of all processes are reported at once, before anything is started', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-settings-'))
   t.onTestFinished(() => rm(folder, { recursive: true, force: true }))
   const faulty = { PORT: '0', REDIS_URL: 'http://a', LOG_LEVEL: 'loud', MAX_QUOTES: '0', CONCURRENCY: 'many' }
   const env = { ...runtimeEnv(), HOME: process.env.HOME, ...faulty }
-  const child = spawn(process.execPath, [main, 'start'], { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(process.execPath, [main], { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] })
   const [output, errors, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')])
   assert.equal(code, 1)
   assert.equal(output, '')

@@ -1,4 +1,4 @@
-// The command `sluice start`: checks the settings of every process before it starts anything.
+// The command `start`: checks the settings of every process before it starts anything.
 import { apiSettings } from '@sluice/api/settings'
 import { dashboardSettings } from '@sluice/dashboard/settings'
 import { readSettings, setting } from '@sluice/process'
@@ -21,7 +21,7 @@ const settings = {
 /** An app ends itself when its grace time is over; `start` kills it this much later. */
 const marginMs = 3_000
 
-/** `sluice start`: runs everything on this machine until Ctrl-C. */
+/** `start`: runs everything on this machine until Ctrl-C. */
 export function startCommand(deps: StartDeps): Command {
   return new Command('start')
     .description('Runs servers, API, workers and dashboard on this machine until Ctrl-C')
