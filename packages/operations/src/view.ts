@@ -40,24 +40,33 @@ export function openViews(redis: Redis, keys: QueueKeys, db: Db) {
 /** Pages that refresh themselves share one grouping for this time: grouping 100,000 jobs takes a second or two. */
 const GROUPS_SHARED_MS = 2_000
 
-/** Opens all that a view reads, unmasked. */
+/** Opens all that views read, unmasked. */
 function openQueue(redis: Redis, keys: QueueKeys, db: Db) {
   const failedJobs = createFailedJobs(redis, keys)
   const operations = createOperations(redis, keys)
   const imports = createImports(redis, keys)
   const readOverview = createReadOverview(redis, keys)
   const readHistory = createReadHistory(redis, keys)
+  const readThread = createReadThread(db)
   return {
     failedJobs,
     operations,
     find: createFind(redis, keys, createFindStored(db)),
     listRecent: createListRecent(redis, keys),
     listImports: imports.list,
-    readThread: createReadThread(db),
     readHistory,
+    readThread,
     readGroups: shareFor(GROUPS_SHARED_MS, () => failedJobs.groups({})),
     findOperation: async (id: string) => (isJobId(id) ? operations.find(id) : undefined),
     findImport: async (id: string) => (isJobId(id) ? imports.find(id) : undefined),
+    async findOutline(id: string) {
+      const found = await failedJobs.find(id)
+      return found && { ...found, job: masks.withoutPayload(found.job) }
+    },
+    async readOutline(...query: Parameters<typeof readThread>) {
+      const found = await readThread(...query)
+      return found && withoutTexts(found)
+    },
     async readStatus(): Promise<contract.Status> {
       const reads = [readOverview(), readHistory(5), readHistory(60)] as const
       const [overview, [lastMinutes], [lastHour]] = await Promise.all(reads)
@@ -67,9 +76,9 @@ function openQueue(redis: Redis, keys: QueueKeys, db: Db) {
   }
 }
 
-/** Every read throws a `QueueUnavailableError` while Redis is away. */
+/** Makes the view of a person. Every read throws a `QueueUnavailableError` while Redis is away. */
 function viewOf(queue: Queue, { role, by }: Person) {
-  const { failedJobs, operations, readThread } = queue
+  const { failedJobs, operations } = queue
   const isOperator = role === 'operator'
   function read<Args extends unknown[], Found>(find: (...args: Args) => Promise<Found>, toViewers: masks.Mask<Found>) {
     return async (...args: Args): Promise<Found> => {
@@ -84,16 +93,13 @@ function viewOf(queue: Queue, { role, by }: Person) {
   }
   const list = ({ filter, ...page }: contract.FailedJobQuery) => failedJobs.list({ filter: permitted(filter), ...page })
   const group = (filter: contract.FailedJobFilter) => failedJobs.groups(permitted(filter))
-  async function outline(id: string) {
-    const found = await failedJobs.find(id)
-    return found && { ...found, job: masks.withoutPayload(found.job) }
-  }
   return {
     listFailed: read(list, (page) => ({ ...page, jobs: page.jobs.map(masks.masked) })),
     groupFailed: read(group, masks.maskGroups),
     /** Groups all failed jobs, as they were at most `GROUPS_SHARED_MS` ago. */
     readGroups: read(queue.readGroups, masks.maskGroups),
-    findJob: read(outline, (found) => found && { ...found, job: masks.maskJob(found.job) }),
+    /** Finds a failed job, without its stacks and its payload. */
+    findJob: read(queue.findOutline, (found) => found && { ...found, job: masks.maskJob(found.job) }),
     listOperations: read(operations.list, (found) => found.map(masks.maskOperation)),
     findOperation: read(queue.findOperation, (found) => found && masks.maskOperation(found)),
     listImports: read(queue.listImports, (found) => found),
@@ -107,11 +113,9 @@ function viewOf(queue: Queue, { role, by }: Person) {
       if (isOperator) yield* lines
       else for await (const line of lines) yield masks.maskLine(line)
     },
-    /** @throws {StoreAwayError} */
-    async readThread(...query: Parameters<typeof readThread>) {
-      const found = await readThread(...query)
-      return found && withoutTexts(found)
-    },
+    /** Reads a page of a stored thread, without its texts. @throws {StoreAwayError} */
+    readThread: queue.readOutline,
+    /** Undefined for everybody but operators. */
     acts: isOperator ? openActs(queue, by) : undefined,
   }
 }
