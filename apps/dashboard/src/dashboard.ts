@@ -69,7 +69,7 @@ const REDIS_AWAY: Page = {
 }
 const OPERATOR_ONLY: Page = {
   title: 'For operators only',
-  body: html`<p>A viewer reads ids and reasons, searches no reasons, and changes nothing.</p>`,
+  body: html`<p>A viewer reads ids and reasons, and changes nothing.</p>`,
   status: 403,
 }
 const TOO_MANY: Page = {

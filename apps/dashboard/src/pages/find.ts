@@ -1,7 +1,7 @@
 // The search box, the page of its hits, and the page of the jobs that completed or failed last.
 import type { FailedJobPage, FindQuery, Hit, Searched } from '@sluice/contract'
 import { FOUND_STATES, parseFindQuery, SERVICES } from '@sluice/contract'
-import { OperatorOnlyError, SearchesFullError } from '@sluice/operations'
+import { SearchesFullError } from '@sluice/operations'
 import { QueueUnavailableError } from '@sluice/queue'
 import { html } from 'hono/html'
 import type { Cell } from './layout.ts'
@@ -20,8 +20,8 @@ export async function* search(
   { view, gone, traceUrl }: Visit,
   isWanted = (_: Hit) => true,
 ): AsyncGenerator<Html> {
-  const late = AbortSignal.timeout(SEARCH_MS)
   const places = new Map<Searched['in'], Searched>()
+  const late = AbortSignal.timeout(SEARCH_MS)
   let hits = 0
   const progress = (end = '') => {
     const searched = Array.from(places.values(), ({ in: place, examined }) => `${place} ${shown(examined)}`)
@@ -43,7 +43,6 @@ export async function* search(
     if (gone.aborted) return
     if (late.aborted) yield progress(`The search ended after ${SEARCH_MS / 1_000} s.`)
     else if (error instanceof SearchesFullError) yield progress('Other searches run: try again in a moment.')
-    else if (error instanceof OperatorOnlyError) yield progress('A viewer searches no reasons.')
     else if (error instanceof QueueUnavailableError) yield progress('Redis cannot be reached.')
     else throw error
   }
@@ -55,9 +54,11 @@ export const findPage: Show = async (visit) => {
   const given = Object.fromEntries([...visit.query].filter(([, value]) => value.trim() !== ''))
   const parsed = parseFindQuery(Object.entries(given))
   const form = findForm(visit, given)
-  if (parsed.ok) return { title: 'Find', body: form, rest: search(parsed.value, visit) }
-  const faults = parsed.errors.map(({ pointer, message }) => `${pointer.slice(1)} ${message}`)
-  return { title: 'Find', body: html`${form}<p class="problem" role="alert">${faults.join(' ')}</p>`, status: 400 }
+  if (parsed.ok && (parsed.value.reason === undefined || isOperator(visit)))
+    return { title: 'Find', body: form, rest: search(parsed.value, visit) }
+  const faults = parsed.ok ? [] : parsed.errors.map(({ pointer, message }) => `${pointer.slice(1)} ${message}`)
+  const why = faults.join(' ') || 'A viewer searches no reasons.'
+  return { title: 'Find', body: html`${form}<p class="problem" role="alert">${why}</p>`, status: 400 }
 }
 
 /** The number of jobs on the page of recent jobs. */
