@@ -1,7 +1,7 @@
 // The dependencies that `main.ts` passes to the API's parts. Each part picks those that it needs.
 
 import type { Keyring } from '@sluice/credentials/keys'
-import type { OperatorAccess } from '@sluice/operations'
+import type { ViewFor } from '@sluice/operations'
 import type { Logger, Readiness } from '@sluice/process'
 import type * as queue from '@sluice/queue'
 import type { SourceReads } from '@sluice/store/read'
@@ -9,7 +9,7 @@ import type { BodyParser, Budget } from './body/read-body.ts'
 import type { ApiMetrics } from './metrics.ts'
 import type { ApiLimits } from './settings.ts'
 
-export interface ApiDeps extends SourceReads, OperatorAccess {
+export interface ApiDeps extends SourceReads {
   log: Logger
   metrics: ApiMetrics
   /** Counts a problem that the API has answered. */
@@ -30,6 +30,8 @@ export interface ApiDeps extends SourceReads, OperatorAccess {
   retainLater: ReturnType<typeof queue.createRetainLater>
   /** @throws {QueueUnavailableError} */
   findJob: (jobId: string) => Promise<queue.FoundJob | undefined>
+  imports: ReturnType<typeof queue.createImports>
+  viewFor: ViewFor
   /** Limits concurrent reads of sources (a Budget used as a semaphore: each read takes 1). */
   readSpace: Budget
   parser: Pick<BodyParser, 'thread' | 'array'>

@@ -1,13 +1,7 @@
 // The API process: reads its settings, connects, builds the app, listens, and stops in order.
 import { randomUUID } from 'node:crypto'
 import { createKeyring, keyAccess } from '@sluice/credentials/keys'
-import {
-  createFindStored,
-  createReadState,
-  openOperatorAccess,
-  runOperations,
-  startHeartbeats,
-} from '@sluice/operations'
+import { createReadState, openViews, startHeartbeats } from '@sluice/operations'
 import {
   checkOf,
   createLogger,
@@ -108,9 +102,8 @@ await runUntilStopped({
         replies: checkOf(replyListener.isListening(), 'the reply stream was not read for a moment'),
       })
     }
-    const operatorAccess = openOperatorAccess(redis, keys, createFindStored(store.db))
+    const { viewFor, runOperations } = openViews(redis, keys, store.db)
     const stopOperations = runOperations({
-      ...operatorAccess,
       jobsPerSecond: settings.operationJobsPerSecond,
       onStep({ operation: { id, kind } }, { done, isLast }) {
         metrics.failedJobsMoved.inc({ kind }, done)
@@ -138,7 +131,8 @@ await runUntilStopped({
       findJob: (id) => queue.orUnavailable(queue.findJob(enqueuer.queues, results, id)),
       ...createSourceReads(store.db),
       readSpace: createBudget({ maxBytes: READS_AT_ONCE, tenantShare }),
-      ...operatorAccess,
+      imports: queue.createImports(redis, keys),
+      viewFor,
       parser,
       bodyMemory,
       openSpace: createBudget({ maxBytes: OPEN_BYTES, tenantShare: 1 }),

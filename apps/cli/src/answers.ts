@@ -1,5 +1,5 @@
 // Bounds the answers of an API in time and size, and checks their form: the command line trusts no server.
-import { createParser } from '@sluice/contract'
+import { createParser, type Static } from '@sluice/contract'
 import { UserError } from '@sluice/terminal'
 
 /** A page with a large filter may take a while. */
@@ -30,9 +30,9 @@ async function open(...args: Parameters<typeof fetch>) {
 }
 
 /** Makes a check of answers by a schema of the contract. It throws UserError. */
-export function createAnswerCheck<Answer>(schema: Parameters<typeof createParser>[0]): (answer: unknown) => Answer {
-  const parse = createParser<Answer>(schema)
-  return (answer) => {
+export function createAnswerCheck<Schema extends Parameters<typeof createParser>[0]>(schema: Schema) {
+  const parse = createParser<Static<Schema>>(schema)
+  return (answer: unknown): Static<Schema> => {
     const parsed = parse(answer)
     if (parsed.ok) return parsed.value
     throw new UserError(`The answer is not one of this version of Sluice: see its "${parsed.errors[0]?.pointer}".`)

@@ -3,10 +3,11 @@ import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { request } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
+import { createProblem } from '@sluice/contract'
 import { createKey } from '@sluice/credentials/keys'
 import { createSessions } from '@sluice/credentials/sessions'
 import { connectFailFast } from '@sluice/process/redis'
-import { createEnqueuer, newJobId, queueKeys } from '@sluice/queue'
+import { createEnqueuer, createImports, newJobId, queueKeys } from '@sluice/queue'
 import { requiredUrl, startProcess, testDatabase, testQueueName, UNBOUNDED } from '@sluice/test-support'
 import { type TestContext, test } from 'vitest'
 
@@ -54,6 +55,9 @@ const thread = {
   source: { service: 'slack', externalId: 'thread-1', title: 'A thread' },
   quotes: Array.from({ length: 50 }, (_, at) => ({ externalId: `message-${at}`, text: 'word '.repeat(1_000) })),
 } as const
+
+/** What a thread says. */
+const VALUE = 'Ada-said-it'
 
 test('Bull Board lists a job by service and externalId, without its payload, and changes nothing', async (t) => {
   const { enqueuer, listing, url, name, cookie } = await open(t)
@@ -201,6 +205,47 @@ test('no other site may frame a page', async (t) => {
   const { headers } = await fetch(url)
   assert.equal(headers.get('x-frame-options'), 'DENY')
   assert.match(headers.get('content-security-policy') ?? '', /frame-ancestors 'none'/)
+})
+
+test('a viewer sees no value of a thread on any page, and neither searches reasons nor acts', async (t) => {
+  const { enqueuer, redis, name, url, cookie } = await open(t)
+  const keys = queueKeys(name)
+  const [id, importId] = [newJobId(), newJobId()]
+  const reason = `text "${VALUE}" is refused`
+  const job = { tenant: 'acme', requestId: 'r', retained: false }
+  await enqueuer.enqueue(id, 'bulk', { ...job, threads: [{ ...thread, quotes: [{ text: VALUE }] }] })
+  await redis.lrem(`${keys.jobs.bulk}wait`, 1, id)
+  await redis.zadd(keys.failed.bulk, Date.now(), id)
+  const tried = { at: new Date().toISOString(), worker: 'here:1', reason }
+  await redis.hset(keys.jobs.bulk + id, { failedReason: reason, tries: JSON.stringify(tried) })
+  const refused = createProblem('request_invalid', { detail: reason, requestId: 'r' })
+  const ofImport = { tenant: 'acme', received: 1, jobs: 0, failed: 1, refused: [{ index: 0, refused }] }
+  await createImports(redis, keys).open(importId, ofImport)
+  const viewer = `sluice=${await createSessions(redis, keys).open({ role: 'viewer', by: 'bob@here' })}`
+  const textOf = async (path: string, as: string) => (await fetch(url + path, { headers: { cookie: as } })).text()
+  const [group = ''] = /\/failures\/\w{16}/.exec(await textOf('/failures', viewer)) ?? []
+  const threadPath = '/thread?tenant=acme&service=slack&externalId=thread-1'
+  for (const path of [group, `/jobs/${id}`, '/recent', `/find?q=${id}`, threadPath, `/imports/${importId}`]) {
+    assert.match(await textOf(path, cookie), new RegExp(VALUE), path)
+    const shown = await textOf(path, viewer)
+    assert.match(shown, /is refused|request_invalid/, path)
+    assert.doesNotMatch(shown, new RegExp(VALUE), path)
+  }
+  const byReason = await fetch(`${url}/find?q=${id}&reason=${VALUE}`, { headers: { cookie: viewer } })
+  assert.equal(byReason.status, 400)
+  assert.match(await byReason.text(), /A viewer searches no reasons\./)
+  const csrf = /name="csrf" value="(\w+)"/.exec(await textOf('/', viewer))?.[1] ?? ''
+  for (const path of [
+    `/jobs/${id}/reveal`,
+    `/jobs/${id}/discard`,
+    threadPath.replace('?', '/reveal?'),
+    '/lanes/bulk/pause',
+  ]) {
+    const init = { method: 'POST', headers: { cookie: viewer, origin: url }, body: new URLSearchParams({ csrf }) }
+    const answer = await fetch(url + path, init)
+    assert.equal(answer.status, 403, path)
+    assert.doesNotMatch(await answer.text(), new RegExp(VALUE), path)
+  }
 })
 
 test('hits are shown as they are found, while the search goes on', async (t) => {

@@ -1,17 +1,18 @@
 // Builds the dashboard: the login, its own pages behind it, and Bull Board under `/board`.
 
-import { OperationsFullError } from '@sluice/operations'
+import { OperationsFullError, OperatorOnlyError, type ViewFor } from '@sluice/operations'
 import { QueueUnavailableError } from '@sluice/queue'
 import express, { type ErrorRequestHandler, type Express, type RequestHandler, type Response } from 'express'
 import { html } from 'hono/html'
 import { type BoardDeps, buildBoard } from './board.ts'
 import { findSession, type LoginDeps, loginRoutes, logOut } from './login/login.ts'
 import { renderPage } from './pages/layout.ts'
-import { isOperator, type Page, type PagesDeps, type Session, type Show } from './pages/page.ts'
+import { isOperator, type Page, type Session, type Show, type Visit } from './pages/page.ts'
 import { acts, pages } from './pages/pages.ts'
 import { contentSecurityPolicy, refuseOtherHosts, refuseOtherSites } from './policy.ts'
 
-export interface DashboardDeps extends LoginDeps, BoardDeps, PagesDeps {
+export interface DashboardDeps extends LoginDeps, BoardDeps, Pick<Visit, 'traceUrl'> {
+  viewFor: ViewFor
   /** The host names by which browsers may reach the dashboard. */
   hosts: readonly string[]
   isReady: () => boolean
@@ -49,7 +50,7 @@ export function buildDashboard(deps: DashboardDeps): Express {
   app.post('/logout', (request, response) => logOut(request, response, deps))
   app.use('/board', refuseViewers, buildBoard(deps))
   for (const [path, show] of Object.entries(pages)) app.get(path, showPage(show, deps))
-  for (const [path, act] of Object.entries(acts)) app.post(path, refuseViewers, showPage(act, deps))
+  for (const [path, act] of Object.entries(acts)) app.post(path, showPage(act, deps))
   app.use((request, response) => sendPage(request, response, NOT_FOUND))
   app.use(answerError(deps))
   return app
@@ -66,6 +67,11 @@ const REDIS_AWAY: Page = {
   body: html`<p class="problem" id="redis-away" data-refresh>Redis has the queue and the sessions. This page works again as soon as Redis does.</p>`,
   status: 503,
 }
+const OPERATOR_ONLY: Page = {
+  title: 'For operators only',
+  body: html`<p>A viewer reads ids and reasons, and changes nothing.</p>`,
+  status: 403,
+}
 const TOO_MANY: Page = {
   title: 'Too many operations are open',
   body: html`<p>Wait until some of the <a href="/operations">open ones</a> are completed.</p>`,
@@ -73,13 +79,16 @@ const TOO_MANY: Page = {
 }
 
 /** Sends what `show` returns: a page, a redirect to another page, or NOT_FOUND. */
-function showPage(show: Show, deps: PagesDeps): Middleware {
+function showPage(show: Show, deps: Pick<DashboardDeps, 'viewFor' | 'traceUrl' | 'log'>): Middleware {
+  const { viewFor, traceUrl, log } = deps
   return async (request, response) => {
     const { params, body, originalUrl } = request
     const { searchParams: query } = new URL(originalUrl, 'http://dashboard')
     const left = new AbortController()
     response.once('close', () => left.abort())
-    const page = await show({ ...response.locals.session, params, query, body, gone: left.signal }, deps)
+    const { session } = response.locals
+    const asked = { ...session, params, query, body, gone: left.signal }
+    const page = await show({ ...asked, view: viewFor(session.visitor), traceUrl, log })
     if (typeof page === 'string') return response.redirect(303, page)
     await sendPage(request, response, page ?? NOT_FOUND)
   }
@@ -119,10 +128,8 @@ const refuseForgedForms: Middleware = async (request, response, next) => {
   await sendPage(request, response, FORGED)
 }
 
-const refuseViewers: Middleware = async (request, response, next) => {
-  if (isOperator(response.locals.session)) return next()
-  const body = html`<p>A viewer reads ids and reasons, and changes nothing.</p>`
-  await sendPage(request, response, { title: 'For operators only', body, status: 403 })
+const refuseViewers: Middleware = (_request, response, next) => {
+  next(isOperator(response.locals.session) ? undefined : new OperatorOnlyError())
 }
 
 /** Express recognises an error handler by its four parameters. The error may quote a payload, so it is not sent. */
@@ -130,6 +137,7 @@ function answerError({ log }: Pick<DashboardDeps, 'log'>): ErrorRequestHandler {
   return async (error, request, response, _next) => {
     if (response.headersSent) return void response.destroy()
     if (error instanceof QueueUnavailableError) return sendPage(request, response, REDIS_AWAY)
+    if (error instanceof OperatorOnlyError) return sendPage(request, response, OPERATOR_ONLY)
     if (error instanceof OperationsFullError) return sendPage(request, response, TOO_MANY)
     const status = Number(error?.status) < 500 ? Number(error.status) : 500
     if (status === 500) log.info({ err: error, path: request.path.slice(0, 200) }, 'page.failed')

@@ -2,7 +2,7 @@
 
 import { createKeyring, keyAccess } from '@sluice/credentials/keys'
 import { createSessions } from '@sluice/credentials/sessions'
-import { createFindStored, createReadThread, openOperatorAccess, startHeartbeats } from '@sluice/operations'
+import { openViews, startHeartbeats } from '@sluice/operations'
 import {
   checkOf,
   createLogger,
@@ -12,7 +12,6 @@ import {
   readinessOf,
   runUntilStopped,
   settingsOrExit,
-  shareFor,
   startAdminServer,
   VERSION,
 } from '@sluice/process'
@@ -26,9 +25,6 @@ import { dashboardSettings } from './settings.ts'
 
 const settings = settingsOrExit(dashboardSettings)
 const log = createLogger('dashboard', settings.logLevel)
-
-/** Pages that refresh themselves share one grouping for this time: grouping 100,000 jobs takes a second or two. */
-const GROUPS_SHARED_MS = 2_000
 
 await runUntilStopped({
   graceSeconds: settings.shutdownGraceSeconds,
@@ -47,7 +43,6 @@ await runUntilStopped({
     release('store', () => store.close())
     const keyring = createKeyring({ ...keyAccess(store.db), onError: (err) => log.warn({ err }, 'keys.not_reached') })
     release('keyring', () => keyring.close())
-    const operatorAccess = openOperatorAccess(redis, keys, createFindStored(store.db))
 
     const readiness = () =>
       readinessOf({
@@ -67,10 +62,8 @@ await runUntilStopped({
         sessions: createSessions(redis, keys),
         keyring,
         oidc: await openOidc(settings),
-        ...operatorAccess,
-        readGroups: shareFor(GROUPS_SHARED_MS, () => operatorAccess.failedJobs.groups({})),
+        viewFor: openViews(redis, keys, store.db).viewFor,
         traceUrl: settings.traceUrl,
-        readThread: createReadThread(store.db),
       }),
       { port: settings.port, host: settings.host },
     )

@@ -162,7 +162,6 @@ export type FailedJob = Static<typeof FailedJobSchema>
 export type RecordedTry = Static<typeof RecordedTrySchema>
 export type FailedThread = Static<typeof FailedThreadSchema>
 export type Operation = Static<typeof OperationSchema>
-export type OperationList = Static<typeof OperationListSchema>
 export type LaneOperationKind = 'pause' | 'resume'
 export type OperationKind = Exclude<Operation['kind'], LaneOperationKind>
 /** A cursor in the order of failed jobs, newest first: when the job failed, in ms since 1970, and its id. */

@@ -1,4 +1,5 @@
 // The front door of the contract: what callers of the API rely on.
+export type { Static } from 'typebox'
 export * from './answers.ts'
 export * from './failed-job-schemas.ts'
 export { FAULT_CODES, type Fault, type FaultCode, FaultSchema, type Parsed, refuseField } from './faults.ts'

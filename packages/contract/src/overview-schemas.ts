@@ -102,3 +102,32 @@ export type SeenProcess = Static<typeof ProcessSchema>
 
 /** A process without a sign of life for this time does not count as alive. */
 export const ALIVE_MS = 15_000
+
+/** What people read first in a status. @param describe returns a duration, given in ms, for people. */
+export function summarize(status: Status, describe: (ms: number) => string) {
+  const { queued, processes, storeAwayMs, tenants, lastHour } = status
+  const liveWorkers = processes.filter(({ kind, seenMsAgo }) => kind === 'worker' && seenMsAgo < ALIVE_MS).length
+  const waiting = queued.reduce((sum, { state, jobs }) => sum + (state === 'waiting' ? jobs : 0), 0)
+  const wait = `${waiting.toLocaleString('en')} ${waiting === 1 ? 'job waits' : 'jobs wait'}.`
+  const storeIsAway = storeAwayMs !== undefined && `MongoDB has been away for ${describe(storeAwayMs)}; ${wait}`
+  const noWorker = liveWorkers === 0 && `No worker has shown a sign of life for ${describe(ALIVE_MS)}; ${wait}`
+  const inQueue = new Map(tenants.map(({ tenant, threads }) => [tenant, threads]))
+  const names = new Set([...inQueue.keys(), ...Object.keys(lastHour.refusedByTenant)])
+  return {
+    liveWorkers,
+    /** Why jobs wait, the worst cause first. */
+    problems: [storeIsAway, noWorker].filter((problem) => problem !== false),
+    slowJobs: processes.flatMap(({ host, pid, slowJobs = [] }) =>
+      slowJobs.map((job) => ({ ...job, worker: `${host}:${pid}` })),
+    ),
+    /** Heartbeats cut the long name of a refused tenant, so such a tenant may be listed twice. */
+    tenants: Array.from(names, (tenant) => {
+      return { tenant, threads: inQueue.get(tenant) ?? 0, refused: lastHour.refusedByTenant[tenant] ?? 0 }
+    }),
+  }
+}
+
+/** Counts the threads that were stored in a span. */
+export function storedOf({ stored: { created, updated, unchanged } }: HistoryPoint): number {
+  return created + updated + unchanged
+}

@@ -45,15 +45,10 @@ export function safeRequestId(input: string | string[]): string {
   return isSafe ? input : randomUUID()
 }
 
-/** The parameters of a request's query. */
-export function queryOf({ request }: Pick<RequestContext, 'request'>): URLSearchParams {
-  const [, query] = (request.url ?? '').split('?', 2)
-  return new URLSearchParams(query)
-}
-
 /** Parses the query of a request. @throws {ProblemError} 400. */
-export function parseQuery<Query>(context: RequestContext, parse: (params: Params) => Parsed<Query>): Query {
-  const query = parse(queryOf(context))
+export function parseQuery<Query>({ request }: RequestContext, parse: (params: Params) => Parsed<Query>): Query {
+  const [, text] = (request.url ?? '').split('?', 2)
+  const query = parse(new URLSearchParams(text))
   if (!query.ok) throw requestInvalid(query)
   return query.value
 }

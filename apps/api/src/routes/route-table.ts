@@ -1,8 +1,7 @@
 // The route table of the API. The router, the allowed methods and the OpenAPI document derive from it.
 import * as contract from '@sluice/contract'
 import { LANES } from '@sluice/queue'
-import * as admin from '../admin/admin-jobs.ts'
-import { findEverything, getOverview, listRecentJobs } from '../admin/find.ts'
+import * as admin from '../admin/admin.ts'
 import { ASSETS, getAsset, getDescription, getDocs, getProblemsPage, leadTo } from '../docs/pages.ts'
 import { getImport } from '../imports/async-import.ts'
 import { postImport } from '../imports/post-import.ts'
@@ -131,19 +130,19 @@ const OPERATE_LANE = {
 } as const satisfies Partial<Route>
 
 const OPERATOR_ROUTES: readonly Route[] = [
-  get('find', '/admin/find', 'operator', findEverything, {
+  get('find', '/admin/find', 'operator', admin.findEverything, {
     summary: 'Searches jobs, and what is stored, of all tenants',
     description: `Hits appear as they are found, with how much was searched, and at last the end; at most ${contract.HITS_PER_SEARCH} hits. One search at a time scans Redis.`,
     parameters: queryParameters(contract.FindQuerySchema, content.FIND_EXAMPLES),
     answers: { 200: ['The lines of the search.', content.FOUND] },
     problems: ['stopping'],
   }),
-  get('getOverview', '/admin/overview', 'operator', getOverview, {
+  get('getOverview', '/admin/overview', 'operator', admin.getOverview, {
     summary: 'Returns the state of the queue, the processes and Redis, and what happened lately',
     description: 'From heartbeats, which each process writes every second: it needs no Prometheus.',
     answers: { 200: ['The state.', content.STATUS] },
   }),
-  get('listRecentJobs', '/admin/recent', 'operator', listRecentJobs, {
+  get('listRecentJobs', '/admin/recent', 'operator', admin.listRecentJobs, {
     summary: 'Lists the jobs that completed last',
     description: 'Without `after` the newest ones, with it those that completed since; oldest first.',
     parameters: queryParameters(contract.RecentJobsQuerySchema, { after: '1714555831000-0' }),

@@ -2,29 +2,7 @@
 import { createInterface } from 'node:readline/promises'
 import { Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
-import {
-  type FailedJob,
-  type FailedJobFilter,
-  type FailedJobGroups,
-  FailedJobGroupsSchema,
-  type FailedJobPage,
-  FailedJobPageSchema,
-  FailedJobSchema,
-  type FindLine,
-  FindLineSchema,
-  type FindQuery,
-  type LaneOperationKind,
-  type Operation,
-  type OperationKind,
-  type OperationList,
-  OperationListSchema,
-  type OperationRequest,
-  OperationSchema,
-  type RecentJobs,
-  RecentJobsSchema,
-  type Status,
-  StatusSchema,
-} from '@sluice/contract'
+import * as contract from '@sluice/contract'
 import { type ApiOptions, type FindApiDeps, findApi, UserError } from '@sluice/terminal'
 import { createAnswerCheck, createBoundedFetch } from '../answers.ts'
 
@@ -53,14 +31,14 @@ export async function watch(look: () => Promise<void>, everyMs: number, show: (l
 const SEARCH_MS = 600_000
 
 const checks = {
-  list: createAnswerCheck<FailedJobPage>(FailedJobPageSchema),
-  groups: createAnswerCheck<FailedJobGroups>(FailedJobGroupsSchema),
-  show: createAnswerCheck<FailedJob>(FailedJobSchema),
-  operation: createAnswerCheck<Operation>(OperationSchema),
-  operations: createAnswerCheck<OperationList>(OperationListSchema),
-  line: createAnswerCheck<FindLine>(FindLineSchema),
-  recent: createAnswerCheck<RecentJobs>(RecentJobsSchema),
-  status: createAnswerCheck<Status>(StatusSchema),
+  list: createAnswerCheck(contract.FailedJobPageSchema),
+  groups: createAnswerCheck(contract.FailedJobGroupsSchema),
+  show: createAnswerCheck(contract.FailedJobSchema),
+  operation: createAnswerCheck(contract.OperationSchema),
+  operations: createAnswerCheck(contract.OperationListSchema),
+  line: createAnswerCheck(contract.FindLineSchema),
+  recent: createAnswerCheck(contract.RecentJobsSchema),
+  status: createAnswerCheck(contract.StatusSchema),
 }
 
 /** Opens a client of the API that the options name, else of this folder's. Throws UserError. */
@@ -84,7 +62,7 @@ export async function openAdminClient(deps: FindApiDeps, options: ApiOptions) {
   }
 
   /** Yields the lines of a search as they arrive. */
-  async function* find(query: FindQuery): AsyncGenerator<FindLine> {
+  async function* find(query: contract.FindQuery): AsyncGenerator<contract.FindLine> {
     const { body } = await request(`/admin/find?${new URLSearchParams(query)}`, {}, SEARCH_MS)
     if (body === null) return
     try {
@@ -101,14 +79,17 @@ export async function openAdminClient(deps: FindApiDeps, options: ApiOptions) {
   }
 
   return {
-    list: (filter: FailedJobFilter, { limit, after }: { limit: number; after?: string }) => {
+    list: (filter: contract.FailedJobFilter, { limit, after }: { limit: number; after?: string }) => {
       const query = new URLSearchParams({ ...filter, limit: String(limit), ...(after !== undefined && { after }) })
       return ask(checks.list, `/admin/jobs?${query}`)
     },
-    groups: (filter: FailedJobFilter) => ask(checks.groups, `/admin/job-groups?${new URLSearchParams(filter)}`),
+    groups: (filter: contract.FailedJobFilter) =>
+      ask(checks.groups, `/admin/job-groups?${new URLSearchParams(filter)}`),
     show: (id: string) => ask(checks.show, `/admin/jobs/${encodeURIComponent(id)}`),
-    open: (kind: OperationKind, request: OperationRequest) => ask(checks.operation, `/admin/jobs:${kind}`, request),
-    operateLane: (kind: LaneOperationKind, lane: string) => ask(checks.operation, `/admin/lanes/${lane}:${kind}`, {}),
+    open: (kind: contract.OperationKind, request: contract.OperationRequest) =>
+      ask(checks.operation, `/admin/jobs:${kind}`, request),
+    operateLane: (kind: contract.LaneOperationKind, lane: string) =>
+      ask(checks.operation, `/admin/lanes/${lane}:${kind}`, {}),
     operation: (id: string) => ask(checks.operation, `/admin/operations/${encodeURIComponent(id)}`),
     operations: () => ask(checks.operations, '/admin/operations'),
     find,

@@ -1,16 +1,7 @@
 // The commands of the queue as a whole: `sluice status` shows the queue, the processes and what happened lately, once
 // or again and again; `sluice pause` and `sluice resume` say whether workers fetch the jobs of a lane.
-import { ALIVE_MS, type HistoryPoint, type LaneOperationKind, type Status } from '@sluice/contract'
-import {
-  type ApiOptions,
-  apiOptions,
-  count,
-  counted,
-  describeSeconds,
-  jsonText,
-  shortened,
-  tableLines,
-} from '@sluice/terminal'
+import { type HistoryPoint, type LaneOperationKind, type Status, storedOf, summarize } from '@sluice/contract'
+import { type ApiOptions, apiOptions, count, describeSeconds, jsonText, shortened, tableLines } from '@sluice/terminal'
 import { Argument, Command } from 'commander'
 import { type AdminClient, type AdminDeps, watch } from './admin-client.ts'
 
@@ -44,25 +35,23 @@ export function statusCommand(deps: StatusDeps): Command {
 }
 
 function statusLines(status: Status): string[] {
-  const { at, queued, paused, processes, redis, storeAwayMs, lastMinutes, lastHour } = status
-  const waiting = queued.reduce((sum, { state, jobs }) => sum + (state === 'waiting' ? jobs : 0), 0)
-  const wait = `${counted(waiting, 'job')} ${waiting === 1 ? 'waits' : 'wait'}.`
-  const slow = processes.flatMap(({ host, pid, slowJobs = [] }) => slowJobs.map((job) => ({ ...job, host, pid })))
-  const rows = tenantRows(status)
-  const lines = [
+  const { at, queued, paused, processes, redis, lastMinutes, lastHour } = status
+  const { problems, slowJobs, ...summary } = summarize(status, describeMs)
+  const tenants = summary.tenants.map(({ tenant, threads, refused }) => {
+    return [shortened(tenant, SHOWN_NAME), count(threads), count(refused)]
+  })
+  return [
     at,
     ...tableLines([
       ['LANE', 'STATE', 'JOBS', 'THREADS', 'OLDEST'],
       ...queued.map(({ lane, state, jobs, threads, oldestMs }) => {
-        return [lane, state, count(jobs), count(threads), jobs > 0 ? describeSeconds(oldestMs / 1000) : '-']
+        return [lane, state, count(jobs), count(threads), jobs > 0 ? describeMs(oldestMs) : '-']
       }),
     ]),
     ...Object.entries(paused).map(([lane, { by, since }]) => {
       return `The ${lane} lane is paused${by === undefined ? '' : ` by ${by} since ${since}`}.`
     }),
-    storeAwayMs !== undefined && `MongoDB has been away for ${describeSeconds(storeAwayMs / 1000)}; ${wait}`,
-    !processes.some(({ kind, seenMsAgo }) => kind === 'worker' && seenMsAgo < ALIVE_MS) &&
-      `No worker has shown a sign of life for ${describeSeconds(ALIVE_MS / 1000)}; ${wait}`,
+    ...problems,
     `Redis uses ${megabytes(redis.usedBytes)}${redis.maxBytes > 0 ? ` of ${megabytes(redis.maxBytes)}` : ''}.`,
     '',
     ...tableLines([
@@ -72,39 +61,31 @@ function statusLines(status: Status): string[] {
     ]),
     '',
     ...tableLines([['PROCESS', 'HOST', 'VERSION', 'STARTED', 'SEEN', 'CPU', 'MEMORY'], ...processes.map(processCells)]),
-    ...slow.map(({ id, name, activeMs, host, pid }) => {
-      return `${`${host}:${pid}`} has had ${id} for ${describeSeconds(activeMs / 1000)}: ${shortened(name, SHOWN_NAME)}`
+    ...slowJobs.map(({ id, name, activeMs, worker }) => {
+      return `${worker} has had ${id} for ${describeMs(activeMs)}: ${shortened(name, SHOWN_NAME)}`
     }),
-    ...(rows.length === 0 ? [] : ['', ...tableLines([['TENANT', 'THREADS', 'REFUSED 1h'], ...rows])]),
+    ...(tenants.length === 0 ? [] : ['', ...tableLines([['TENANT', 'THREADS', 'REFUSED 1h'], ...tenants])]),
   ]
-  return lines.filter((line) => line !== false)
 }
 
 const SHOWN_NAME = 60
 
-/** The tenants that fill the queue, and those that were refused. */
-function tenantRows({ tenants, lastHour: { refusedByTenant } }: Status): string[][] {
-  const threads = new Map(tenants.map((of) => [of.tenant, of.threads]))
-  return Array.from(new Set([...threads.keys(), ...Object.keys(refusedByTenant)]), (tenant) => {
-    return [shortened(tenant, SHOWN_NAME), count(threads.get(tenant) ?? 0), count(refusedByTenant[tenant] ?? 0)]
-  })
-}
-
-function pointCells(name: string, { minutes, accepted, stored, failed, refused, ...times }: HistoryPoint): string[] {
+function pointCells(name: string, point: HistoryPoint): string[] {
+  const { minutes, accepted, failed, refused, queueTime, storeTime } = point
   const perSecond = (threads: number) => `${count(threads)} (${(threads / minutes / 60).toFixed(1)}/s)`
-  const { created, updated, unchanged } = stored
-  const shown = [times.queueTime, times.storeTime].map((quantiles) =>
+  const times = [queueTime, storeTime].map((quantiles) =>
     quantiles === undefined ? '-' : `${milliseconds(quantiles.p50)}, ${milliseconds(quantiles.p99)}`,
   )
-  return [name, perSecond(accepted), perSecond(created + updated + unchanged), count(failed), count(refused), ...shown]
+  return [name, perSecond(accepted), perSecond(storedOf(point)), count(failed), count(refused), ...times]
 }
 
 function processCells({ kind, host, pid, version, ...process }: Status['processes'][number]): string[] {
   const { startedAt, seenMsAgo, cpu, memoryBytes } = process
-  const now = [`${describeSeconds(seenMsAgo / 1000)} ago`, `${Math.round(cpu * 100)}%`, megabytes(memoryBytes)]
+  const now = [`${describeMs(seenMsAgo)} ago`, `${Math.round(cpu * 100)}%`, megabytes(memoryBytes)]
   return [kind, `${host}:${pid}`, version, startedAt, ...now]
 }
 
+const describeMs = (ms: number) => describeSeconds(ms / 1000)
 const milliseconds = (seconds: number) => `${count(Math.round(seconds * 1000))} ms`
 const megabytes = (bytes: number) => `${count(Math.round(bytes / 1e6))} MB`
 

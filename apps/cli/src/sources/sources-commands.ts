@@ -4,7 +4,6 @@ import type {
   ListOptions as ListOfSources,
   PageOptions,
   Service,
-  SourceList,
   SourceName,
   SourcePage,
   StoredQuote,
@@ -133,8 +132,8 @@ async function openClient(deps: SourcesDeps, options: ApiOptions) {
   }
 }
 
-const checkList = createAnswerCheck<SourceList>(SourceListSchema)
-const checkPage = createAnswerCheck<SourcePage>(SourcePageSchema)
+const checkList = createAnswerCheck(SourceListSchema)
+const checkPage = createAnswerCheck(SourcePageSchema)
 
 /** Refuses an empty page that names a next one: such pages could follow for ever. @throws {UserError} */
 function unlessEndless<Items extends string, Page extends { [Name in Items]: readonly unknown[] } & { next?: string }>(

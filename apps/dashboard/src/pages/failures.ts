@@ -2,24 +2,17 @@
 // operations: what was retried, discarded, paused and resumed, by whom, and how far it is.
 import { hash } from 'node:crypto'
 import type { FailedJobGroups, FailedJobPage, Operation } from '@sluice/contract'
-import { asViewersSee } from '@sluice/operations'
-import { orUnavailable } from '@sluice/queue'
 import { html } from 'hono/html'
 import { actForm, type Cell, count, discardForm, facts, moment, progress, shown, table } from './layout.ts'
-import { type Html, isOperator, type Page, type PagesDeps, type Show, type Visit } from './page.ts'
+import { type Html, isOperator, type Page, type Show, type Visit } from './page.ts'
 
 type Group = FailedJobGroups['groups'][number]
 
 const JOBS_SHOWN = 50
 
-async function groupsFor(visit: Visit, { readGroups }: PagesDeps): Promise<FailedJobGroups> {
-  const groups = await orUnavailable(readGroups())
-  return isOperator(visit) ? groups : asViewersSee.groups(groups)
-}
-
 /** Shows the groups, those with the most threads first. */
-export const groupsPage: Show = async (visit, deps) => {
-  const { groups, isComplete } = await groupsFor(visit, deps)
+export const groupsPage: Show = async ({ view }) => {
+  const { groups, isComplete } = await view.readGroups()
   const heads = ['Reason', '#Jobs', '#Threads', 'Newest', 'Oldest']
   const body = html`<div id="groups" data-refresh>
 ${!isComplete && html`<p class="note">There are more: these are the largest of the newest failures.</p>`}
@@ -29,13 +22,12 @@ ${table('Failed jobs by reason', heads, groups.map(groupCells), 'No failed job.'
 }
 
 /** Shows the group that the path names, with its newest jobs. */
-export const groupPage: Show = async (visit, deps) => {
-  const { groups } = await groupsFor(visit, deps)
+export const groupPage: Show = async (visit) => {
+  const { groups } = await visit.view.readGroups()
   const group = groups.find(({ reasonGroup }) => nameOf(reasonGroup) === visit.params.group)
   if (group === undefined) return GONE
   const { reasonGroup, jobs, threads, newestAt, oldestAt, reason } = group
-  const page = await orUnavailable(deps.failedJobs.list({ filter: { reasonGroup }, limit: JOBS_SHOWN }))
-  const { jobs: newest } = isOperator(visit) ? page : asViewersSee.page(page)
+  const { jobs: newest } = await visit.view.listFailed({ filter: { reasonGroup }, limit: JOBS_SHOWN })
   const about = { Jobs: jobs, Threads: threads, Newest: moment(newestAt), Oldest: moment(oldestAt) }
   const heads = ['Job', 'Tenant', '#Threads', '#Tries', 'Failed']
   const body = html`<p class="reason">${reasonGroup}</p>
@@ -77,9 +69,8 @@ ${discardForm(visit, '/failures/discard', group, fields)}</div>`
 const HEADS = ['Asked for', 'What', 'By', 'What of', 'Progress']
 
 /** Shows the newest operations. */
-export const operationsPage: Show = async (visit, { operations }) => {
-  const listed = await orUnavailable(operations.list())
-  const rows = (isOperator(visit) ? listed : listed.map(asViewersSee.operation)).map(operationCells)
+export const operationsPage: Show = async ({ view }) => {
+  const rows = (await view.listOperations()).map(operationCells)
   const list = table('Operations', HEADS, rows, 'Nothing was retried, discarded, paused or resumed.')
   return { title: 'Operations', body: html`<div id="operations" data-refresh>${list}</div>` }
 }

@@ -1,12 +1,12 @@
 // The search box, the page of its hits, and the page of the jobs that completed or failed last.
 import type { FailedJobPage, FindQuery, Hit, Searched } from '@sluice/contract'
 import { FOUND_STATES, parseFindQuery, SERVICES } from '@sluice/contract'
-import { asViewersSee, SearchesFullError } from '@sluice/operations'
-import { orUnavailable, QueueUnavailableError } from '@sluice/queue'
+import { SearchesFullError } from '@sluice/operations'
+import { QueueUnavailableError } from '@sluice/queue'
 import { html } from 'hono/html'
 import type { Cell } from './layout.ts'
 import { count, moment, shown, TABLE_END, table, tableBegin, tableRow, threadLink, traceLink } from './layout.ts'
-import { type Html, isOperator, type PagesDeps, type Show, type Visit } from './page.ts'
+import { type Html, isOperator, type Show, type Visit } from './page.ts'
 
 /** A search ends after this time, and the page shows what was found. A million jobs take some four seconds. */
 const SEARCH_MS = 20_000
@@ -17,9 +17,8 @@ export const findBox: Show = async (visit) => ({ title: 'Find', body: findForm(v
 /** Searches, and yields the pieces of a table of hits as they are found. @param isWanted which hits the table has */
 export async function* search(
   query: FindQuery,
-  visit: Visit,
-  { find, traceUrl }: Pick<PagesDeps, 'find' | 'traceUrl'>,
-  isWanted: (hit: Hit) => boolean,
+  { view, gone, traceUrl }: Visit,
+  isWanted = (_: Hit) => true,
 ): AsyncGenerator<Html> {
   const places = new Map<Searched['in'], Searched>()
   const late = AbortSignal.timeout(SEARCH_MS)
@@ -31,18 +30,17 @@ export async function* search(
   }
   try {
     yield tableBegin('Hits', HEADS)
-    for await (const line of find(query, AbortSignal.any([visit.gone, late]))) {
+    for await (const line of view.find(query, AbortSignal.any([gone, late]))) {
       if ('hit' in line && isWanted(line.hit)) {
         hits += 1
-        const hit = isOperator(visit) ? line.hit : asViewersSee.hit(line.hit)
-        yield html`<tbody>${tableRow(HEADS, hitCells(hit, traceUrl))}</tbody>`
+        yield html`<tbody>${tableRow(HEADS, hitCells(line.hit, traceUrl))}</tbody>`
       } else if ('searched' in line) {
         places.set(line.searched.in, line.searched)
         yield progress()
       } else if ('end' in line && line.end.more) yield progress('The search ended at its bound of hits.')
     }
   } catch (error) {
-    if (visit.gone.aborted) return
+    if (gone.aborted) return
     if (late.aborted) yield progress(`The search ended after ${SEARCH_MS / 1_000} s.`)
     else if (error instanceof SearchesFullError) yield progress('Other searches run: try again in a moment.')
     else if (error instanceof QueueUnavailableError) yield progress('Redis cannot be reached.')
@@ -52,12 +50,12 @@ export async function* search(
 }
 
 /** Shows the search box with the hits of its query. */
-export const findPage: Show = async (visit, deps) => {
+export const findPage: Show = async (visit) => {
   const given = Object.fromEntries([...visit.query].filter(([, value]) => value.trim() !== ''))
   const parsed = parseFindQuery(Object.entries(given))
   const form = findForm(visit, given)
   if (parsed.ok && (parsed.value.reason === undefined || isOperator(visit)))
-    return { title: 'Find', body: form, rest: search(parsed.value, visit, deps, () => true) }
+    return { title: 'Find', body: form, rest: search(parsed.value, visit) }
   const faults = parsed.ok ? [] : parsed.errors.map(({ pointer, message }) => `${pointer.slice(1)} ${message}`)
   const why = faults.join(' ') || 'A viewer searches no reasons.'
   return { title: 'Find', body: html`${form}<p class="problem" role="alert">${why}</p>`, status: 400 }
@@ -67,11 +65,9 @@ export const findPage: Show = async (visit, deps) => {
 const SHOWN = 50
 
 /** Shows the jobs that completed or failed last. */
-export const recentPage: Show = async (visit, { listRecent, failedJobs, traceUrl }) => {
-  const reads = Promise.all([listRecent({}), failedJobs.list({ filter: {}, limit: SHOWN })])
-  const [completed, failed] = await orUnavailable(reads)
-  const { jobs } = isOperator(visit) ? failed : asViewersSee.page(failed)
-  const ended = [...completed.jobs, ...jobs.map(failedHit)].sort((one, other) => endOf(other) - endOf(one))
+export const recentPage: Show = async ({ view, traceUrl }) => {
+  const [completed, failed] = await Promise.all([view.listRecent({}), view.listFailed({ filter: {}, limit: SHOWN })])
+  const ended = [...completed.jobs, ...failed.jobs.map(failedHit)].sort((one, other) => endOf(other) - endOf(one))
   const rows = ended.slice(0, SHOWN).map((hit) => hitCells(hit, traceUrl))
   const body = html`<div id="recent" data-refresh>${table('Recent jobs', HEADS, rows, 'No job has ended.')}</div>`
   return { title: 'Recent jobs', body }

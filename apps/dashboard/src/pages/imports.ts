@@ -1,13 +1,13 @@
 // The pages of imports whose callers do not wait: a list with their progress, and one with its failed items.
 import { PROBLEMS, PROBLEMS_KEPT } from '@sluice/contract'
-import { type ImportProblem, isJobId, type ListedImport, orUnavailable } from '@sluice/queue'
+import type { ImportProblem, ListedImport } from '@sluice/queue'
 import { html } from 'hono/html'
 import { beginOf, type Cell, facts, moment, progress, table } from './layout.ts'
-import { isOperator, type Show, type Visit } from './page.ts'
+import type { Show } from './page.ts'
 
 /** Lists the imports, unfinished ones first. */
-export const importsPage: Show = async (_visit, { imports }) => {
-  const rows = (await orUnavailable(imports.list())).map(importCells)
+export const importsPage: Show = async ({ view }) => {
+  const rows = (await view.listImports()).map(importCells)
   const list = table('Imports', ['Import', 'Begun', 'Tenant', 'Items', 'Jobs done'], rows, 'No import.')
   const body = html`<p class="note">Imports whose callers do not wait. A finished one is listed for an hour.</p>
 <div id="imports" data-refresh>${list}</div>`
@@ -22,9 +22,9 @@ function importCells({ id, tenant, received, jobs, jobsDone }: ListedImport): Ce
 }
 
 /** Shows an import with its failed items. */
-export const importPage: Show = async (visit, { imports }) => {
-  const id = String(visit.params.id)
-  const found = isJobId(id) ? await orUnavailable(imports.find(id)) : undefined
+export const importPage: Show = async ({ view, params }) => {
+  const id = String(params.id)
+  const found = await view.findImport(id)
   if (found === undefined) return undefined
   const { tenant, done, received, counts, problems } = found
   const { created, updated, unchanged, failed } = counts
@@ -39,7 +39,7 @@ export const importPage: Show = async (visit, { imports }) => {
     Unchanged: unchanged,
     Failed: failed,
   }
-  const rows = problems.map((problem) => problemCells(problem, visit))
+  const rows = problems.map(problemCells)
   const failures = html`<h2>Failed items</h2>
 ${problems.length === PROBLEMS_KEPT && html`<p class="note">The first ${PROBLEMS_KEPT}.</p>`}
 ${table('Failed items', ['Item', 'Thread', 'Problem'], rows)}`
@@ -51,11 +51,8 @@ ${rows.length > 0 && failures}
   return { title: 'Import', body }
 }
 
-function problemCells({ index, line, externalId, refused, jobId }: ImportProblem, visit: Visit): Cell[] {
-  // A detail may quote a value, which viewers must not see.
-  const detail = isOperator(visit)
-    ? [refused?.detail, ...(refused?.errors ?? []).map(({ message }) => message)].join(' ')
-    : ''
+function problemCells({ index, line, externalId, refused, jobId }: ImportProblem): Cell[] {
+  const detail = [refused?.detail, ...(refused?.errors ?? []).map(({ message }) => message)].join(' ')
   const problem =
     refused === undefined
       ? html`<a href="/jobs/${jobId}">${PROBLEMS.job_failed.title}</a>`

@@ -1,19 +1,18 @@
 // The page of a failed job: its tries, its failed threads, the problem for its caller and, when asked, its payload.
 import { inspect } from 'node:util'
 import { type FailedJob, PROBLEMS } from '@sluice/contract'
-import { asViewersSee } from '@sluice/operations'
-import { traceIdOf } from '@sluice/process'
-import { orUnavailable } from '@sluice/queue'
+import type { Acts } from '@sluice/operations'
 import { html } from 'hono/html'
 import { actForm, type Cell, count, discardForm, facts, moment, table, threadLink, traceLink } from './layout.ts'
-import { type Html, isOperator, type PagesDeps, type Show, type Visit } from './page.ts'
+import { type Html, isOperator, type Show, type Visit } from './page.ts'
 
-/** Shows a failed job. For any other id, leads to a search for it. @param isRevealed with its payload. */
-export async function jobPage(visit: Visit, deps: PagesDeps, isRevealed = false): ReturnType<Show> {
-  const found = await orUnavailable(deps.failedJobs.find(String(visit.params.id)))
-  if (found === undefined) return `/find?q=${encodeURIComponent(String(visit.params.id))}`
-  const job = isOperator(visit) ? found : asViewersSee.job(found)
-  const { trace } = Object(found.payload)
+/** Shows a failed job. For any other id, leads to a search for it. @param acts reveal its payload. */
+export async function jobPage(visit: Visit, acts?: Acts): ReturnType<Show> {
+  const id = String(visit.params.id)
+  const found = await (acts?.revealJob ?? visit.view.findJob)(id)
+  if (found === undefined) return `/find?q=${encodeURIComponent(id)}`
+  const { job, traceId } = found
+  const isRevealed = acts !== undefined
   const about = {
     Thread: job.threads === 1 ? threadLink(job.tenant, job.name) : job.name,
     Job: job.id,
@@ -23,7 +22,7 @@ export async function jobPage(visit: Visit, deps: PagesDeps, isRevealed = false)
     Tries: job.attempts,
     Accepted: moment(job.enqueuedAt),
     'Failed for good': moment(job.failedAt),
-    Trace: traceLink(deps.traceUrl, trace && traceIdOf(trace)),
+    Trace: traceLink(visit.traceUrl, traceId),
   }
   const body = html`${facts(about)}
 <p class="problem reason">${job.reason}</p>

@@ -1,19 +1,8 @@
 // The input of pages and acts, and what they return. An act is a POST that changes or reveals something.
-import type { FailedJobGroups } from '@sluice/contract'
 import type { Visitor } from '@sluice/credentials/sessions'
-import type { OperatorAccess, ReadThread } from '@sluice/operations'
+import type { View } from '@sluice/operations'
 import type { Logger } from '@sluice/process'
 import type { html } from 'hono/html'
-
-/** The dependencies of pages and acts. */
-export interface PagesDeps extends OperatorAccess {
-  readThread: ReadThread
-  /** Groups all failed jobs by their reason. */
-  readGroups: () => Promise<FailedJobGroups>
-  /** The address of a trace, with `{traceId}`. */
-  traceUrl: string | null
-  log: Pick<Logger, 'info'>
-}
 
 /** A person who is logged in. */
 export interface Session {
@@ -27,6 +16,11 @@ export interface Visit extends Session {
   params: Readonly<Record<string, string>>
   query: URLSearchParams
   body: unknown
+  /** All that the person sees and does. */
+  view: View
+  /** The address of a trace, with `{traceId}`. */
+  traceUrl: string | null
+  log: Pick<Logger, 'info'>
   /** Aborts when nobody waits for the page any more. */
   gone: AbortSignal
 }
@@ -43,7 +37,7 @@ export interface Page {
 }
 
 /** Returns a page, the path of another one, or nothing if the address has none. */
-export type Show = (visit: Visit, deps: PagesDeps) => Promise<Page | string | undefined>
+export type Show = (visit: Visit) => Promise<Page | string | undefined>
 
 export function isOperator({ visitor }: Session): boolean {
   return visitor.role === 'operator'

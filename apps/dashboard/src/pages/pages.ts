@@ -1,7 +1,7 @@
 // The pages and the acts of the dashboard, by their paths. Each act is logged with its operator.
 import type { LaneOperationKind, OperationKind, OperationRequest } from '@sluice/contract'
 import { parseFailedJobFilter } from '@sluice/contract'
-import { LANES, orUnavailable } from '@sluice/queue'
+import { requireActs } from '@sluice/operations'
 import { groupPage, groupsPage, operationsPage } from './failures.ts'
 import { findBox, findPage, recentPage } from './find.ts'
 import { importPage, importsPage } from './imports.ts'
@@ -27,22 +27,21 @@ export const pages: Record<string, Show> = {
 
 /** Opens an operation on failed jobs, which an API carries out. */
 function operate(kind: OperationKind, requestOf: (visit: Visit) => OperationRequest | undefined): Show {
-  return async (visit, { failedJobs, operations, log }) => {
+  return async (visit) => {
+    const acts = requireActs(visit.view)
     const request = requestOf(visit)
     if (request === undefined) return undefined
-    const { by } = visit.visitor
-    const total = 'ids' in request ? request.ids.length : await orUnavailable(failedJobs.count(request.filter))
-    const { id: operationId } = await operations.open(kind, request, total, by)
-    log.info({ operator: by, kind, operationId }, 'operation.opened')
+    const { id: operationId } = await acts.operate(kind, request)
+    visit.log.info({ operator: visit.visitor.by, kind, operationId }, 'operation.opened')
     return '/operations'
   }
 }
 
 function operateLane(kind: LaneOperationKind): Show {
-  return async ({ params, visitor }, { operations, log }) => {
-    const lane = LANES.find((name) => name === params.lane)
-    if (lane === undefined) return undefined
-    const { id: operationId } = await operations.operateLane(kind, lane, visitor.by)
+  return async ({ params, visitor, view, log }) => {
+    const operation = await requireActs(view).operateLane(kind, params.lane)
+    if (operation === undefined) return undefined
+    const { id: operationId, lane } = operation
     log.info({ operator: visitor.by, kind, lane, operationId }, 'operation.opened')
     return '/overview'
   }
@@ -68,13 +67,15 @@ export const acts: Record<string, Show> = {
   '/jobs/:id/discard': operate('discard', named),
   '/lanes/:lane/pause': operateLane('pause'),
   '/lanes/:lane/resume': operateLane('resume'),
-  '/thread/reveal': async (visit, deps) => {
+  '/thread/reveal': async (visit) => {
+    const acts = requireActs(visit.view)
     const { tenant, service, externalId } = Object.fromEntries(visit.query)
-    deps.log.info({ operator: visit.visitor.by, tenant, service, externalId }, 'payload.revealed')
-    return threadPage(visit, deps, true)
+    visit.log.info({ operator: visit.visitor.by, tenant, service, externalId }, 'payload.revealed')
+    return threadPage(visit, acts)
   },
-  '/jobs/:id/reveal': async (visit, deps) => {
-    deps.log.info({ operator: visit.visitor.by, jobId: visit.params.id }, 'payload.revealed')
-    return jobPage(visit, deps, true)
+  '/jobs/:id/reveal': async (visit) => {
+    const acts = requireActs(visit.view)
+    visit.log.info({ operator: visit.visitor.by, jobId: visit.params.id }, 'payload.revealed')
+    return jobPage(visit, acts)
   },
 }

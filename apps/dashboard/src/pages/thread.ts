@@ -1,20 +1,20 @@
 // The page of a thread: what is stored of it, the jobs that wrote it, and its jobs in the queue with their tries.
-import { parseFindQuery, parsePageQuery, type SourcePage } from '@sluice/contract'
-import { asViewersSee, type Writing } from '@sluice/operations'
-import { orUnavailable } from '@sluice/queue'
+import { parseFindQuery, parsePageQuery } from '@sluice/contract'
+import type { Acts, StoredThread, ThreadOutline, Writing } from '@sluice/operations'
 import { sourceIdOf } from '@sluice/store/ids'
 import { StoreAwayError } from '@sluice/store/read'
 import { html } from 'hono/html'
 import { search } from './find.ts'
 import { historyOf } from './job.ts'
 import { actForm, beginOf, type Cell, count, facts, moment, table } from './layout.ts'
-import { type Html, isOperator, type PagesDeps, type Show, type Visit } from './page.ts'
+import { type Html, isOperator, type Show, type Visit } from './page.ts'
 
 /** The most failed jobs whose tries the page shows. The page only links to the others. */
 const HISTORIES = 5
 
-/** Shows the thread that the query names. @param isRevealed with all of its texts. */
-export async function threadPage(visit: Visit, deps: PagesDeps, isRevealed = false): ReturnType<Show> {
+/** Shows the thread that the query names. @param acts reveal its texts. */
+export async function threadPage(visit: Visit, acts?: Acts): ReturnType<Show> {
+  const { view, gone } = visit
   const { tenant = '', service = '', externalId = '', ...more } = Object.fromEntries(visit.query)
   const jobs = parseFindQuery(Object.entries({ q: externalId, tenant, service }))
   const query = parsePageQuery(Object.entries(more))
@@ -25,14 +25,14 @@ export async function threadPage(visit: Visit, deps: PagesDeps, isRevealed = fal
   async function* rest(): AsyncGenerator<Html> {
     if (!jobs.ok) return
     yield html`<h2>Waiting, active, failed and recent jobs</h2>`
-    yield* search(jobs.value, visit, deps, ({ kind, quote, state, id: jobId }) => {
+    yield* search(jobs.value, visit, ({ kind, quote, state, id: jobId }) => {
       if (kind !== 'job' || quote !== undefined) return false
       if (state === 'failed') failed.push(jobId)
       return true
     })
     for (const jobId of failed.slice(0, HISTORIES)) {
-      const job = await orUnavailable(deps.failedJobs.find(jobId))
-      const history = job && historyOf(isOperator(visit) ? job : asViewersSee.job(job))
+      const found = await view.findJob(jobId)
+      const history = found && historyOf(found.job)
       if (history)
         yield html`<section aria-label="Job ${jobId}"><h2>Failed: <a href="/jobs/${jobId}">job ${jobId}</a></h2>${history}</section>`
     }
@@ -41,8 +41,8 @@ export async function threadPage(visit: Visit, deps: PagesDeps, isRevealed = fal
   const about = facts({ Thread: `${service}/${externalId}`, Tenant: tenant, Id: id })
   let stored = html`<p>It is not stored.</p>`
   try {
-    const found = await deps.readThread(tenant, id, query.value, visit.gone)
-    if (found !== undefined) stored = storedThread(found, visit, isRevealed)
+    const found = await (acts?.revealThread ?? view.readThread)(tenant, id, query.value, gone)
+    if (found !== undefined) stored = storedThread(found, visit, acts !== undefined)
   } catch (error) {
     if (!(error instanceof StoreAwayError)) throw error
     stored = html`<p class="problem">MongoDB is away or too slow: what is stored can’t be shown.</p>`
@@ -50,11 +50,9 @@ export async function threadPage(visit: Visit, deps: PagesDeps, isRevealed = fal
   return { title: 'Thread', body: html`${about}${stored}`, rest: rest() }
 }
 
-function storedThread(
-  { source, quotes, next, writings }: SourcePage & { writings: Writing[] },
-  visit: Visit,
-  isRevealed: boolean,
-): Html {
+/** @param isRevealed the thread has its texts. */
+function storedThread(thread: ThreadOutline | StoredThread, visit: Visit, isRevealed: boolean): Html {
+  const { source, quotes, next, writings } = thread
   const { status, wordCount, createdAt, id: _, service: __, externalId: ___, ...texts } = source
   const query = new URLSearchParams(visit.query)
   const reveal = actForm(visit, `/thread/reveal?${query}`, html`<button class="quiet">Reveal the texts</button>`)

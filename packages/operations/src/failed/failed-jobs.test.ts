@@ -121,7 +121,7 @@ test('failures of one cause have one reasonGroup, by which they are found togeth
   const alone = reasonOf('b1').replace(/^.*?: /, '')
   const ids = [await fail({ reason: alone }), await fail({ reason: reasonOf('2024-05-01T00:00Z') })]
   await fail({ reason: reasonOf('b1').replace('E11000', 'E11001') })
-  const job = await failedJobs.find(ids[0] ?? '')
+  const job = (await failedJobs.find(ids[0] ?? ''))?.job
   assert(job !== undefined)
   const { reasonGroup } = job
   assert.equal(reasonGroup, "E11000 of … can't be, isn't …")
@@ -144,7 +144,7 @@ test('failures of one cause have one reasonGroup, by which they are found togeth
   assert.deepEqual((await failedJobs.groups({ tenant: 'other' })).groups[0]?.threads, 3)
   assert.equal((await failedJobs.groups({ tenant: 'other' })).groups.length, 1)
   const cut = await fail({ reason: `refused: "${'x'.repeat(3_000)}"` })
-  assert.equal((await failedJobs.find(cut))?.reasonGroup, 'refused: …')
+  assert.equal((await failedJobs.find(cut))?.job.reasonGroup, 'refused: …')
 })
 
 test('a reason group has the names in the rule that MongoDB refused by, and no value', async (t) => {
@@ -159,7 +159,7 @@ test('a reason group has the names in the rule that MongoDB refused by, and no v
     ['text', `${hostile}\\`],
     ['speaker', 'fine'],
   ] as const) {
-    groups.push((await failedJobs.find(await fail({ reason: reasonOf(field, text) })))?.reasonGroup)
+    groups.push((await failedJobs.find(await fail({ reason: reasonOf(field, text) })))?.job.reasonGroup)
   }
   const group =
     'refused (errInfo {"operatorName":"$not","propertyName":"text","reason":…,"consideredValue":{"text":…}})'
@@ -173,7 +173,7 @@ test('a reason that is longer than what lists show has one reasonGroup everywher
   const id = await fail({ reason: `threads[0] "slack/a": ${'refused '.repeat(300)}` })
   const { jobs } = await failedJobs.list({ filter: {}, limit: 1 })
   assert.equal(jobs[0]?.reason.length, 2_000)
-  assert.equal(jobs[0]?.reasonGroup, (await failedJobs.find(id))?.reasonGroup)
+  assert.equal(jobs[0]?.reasonGroup, (await failedJobs.find(id))?.job.reasonGroup)
 })
 
 test('groups read no payload, but that of a job whose failure was not recorded', async (t) => {
@@ -209,7 +209,7 @@ test('pages neither repeat nor leave out a job, also of those that failed in one
 test('a failed job is shown with its stack and its payload', async (t) => {
   const { failedJobs, fail } = await open(t)
   const id = await fail({ externalIds: ['a', 'b'], reason: 'refused' })
-  const job = await failedJobs.find(id)
+  const job = (await failedJobs.find(id))?.job
   assert.deepEqual([job?.id, job?.reason, job?.attempts], [id, 'refused', 1])
   assert.match(job?.stack[0] ?? '', /refused\n\s+at /)
   assert.equal(Object(job?.payload).threads.length, 2)
@@ -309,7 +309,7 @@ test('a job keeps its failed tries and threads, and each stored thread counts on
   const job = await vi.waitFor(async () => {
     const found = await failedJobs.find(id)
     assert(found !== undefined && counted.length === 2)
-    return found
+    return found.job
   }, HANG_MS)
   assert.deepEqual(
     job.tries.map(({ worker, reason }) => [worker, reason]),
@@ -382,7 +382,7 @@ test('the failed tries and threads of a job have a bound in bytes', async (t) =>
   await recordTry({ ...job, token: 'of another worker' }, new Error('late'), [])
   const fields = await redis.hmget(keys.jobs.interactive + id, 'tries', 'failedThreads')
   assert.ok(fields.every((text) => text !== null && Buffer.byteLength(text) <= 4_200))
-  const { tries = [], failedThreads = [], failedThreadCount } = (await failedJobs.find(id)) ?? {}
+  const { tries = [], failedThreads = [], failedThreadCount } = (await failedJobs.find(id))?.job ?? {}
   assert.match(tries.at(-1)?.reason ?? '', /^29 /)
   assert.ok(tries.length >= 8 && tries.length <= 12, `${tries.length}`)
   assert.ok(failedThreads.length > 5 && failedThreads.length < 20, `${failedThreads.length}`)

@@ -10,6 +10,7 @@ import {
   parseIsoDate,
   placeText,
 } from '@sluice/contract'
+import { traceIdOf } from '@sluice/process'
 import { asList, openScript } from '@sluice/process/redis'
 import type { IngestJob, Lane, QueueKeys } from '@sluice/queue'
 import { createMoveFailed, isJobId, LANES, readHistory, readTries, triesShown } from '@sluice/queue'
@@ -98,7 +99,8 @@ export function createFailedJobs(redis: Redis, keys: QueueKeys) {
       const counts = await Promise.all(LANES.map((lane) => redis.zcount(failed[lane], earliest, latest)))
       return counts.reduce((sum, count) => sum + count, 0)
     },
-    async find(id: string): Promise<FailedJob | undefined> {
+    /** Finds a failed job, and the trace of its request. */
+    async find(id: string): Promise<{ job: FailedJob; traceId: string | undefined } | undefined> {
       if (!isJobId(id)) return undefined
       for (const lane of LANES) {
         const key = laneKeys[lane] + id
@@ -108,7 +110,8 @@ export function createFailedJobs(redis: Redis, keys: QueueKeys) {
         const payload: IngestJob = JSON.parse(data)
         const about = { id, lane, tenant: payload.tenant, threads: payload.threads.length }
         const summary = summaryOf(about, failedAt, fields)
-        return { ...summary, ...(await readTries(redis, key)), stack: JSON.parse(stack ?? '[]'), payload }
+        const job = { ...summary, ...(await readTries(redis, key)), stack: JSON.parse(stack ?? '[]'), payload }
+        return { job, traceId: payload.trace && traceIdOf(payload.trace) }
       }
       return undefined
     },

@@ -120,7 +120,7 @@ export function createOperations(redis: Redis, { base, jobs }: QueueKeys) {
   }
 }
 
-interface RunOptions {
+export interface RunOptions {
   failedJobs: Pick<FailedJobs, 'scan' | 'move' | 'count'>
   operations: Operations
   /** The most jobs a second, over all operations and processes: the lease lets one process at a time work. */

@@ -1,10 +1,27 @@
 // Removes quoted values from the reason of a failure: to group failures, and for viewers.
-import type { FailedJob, FailedJobGroups, FailedJobPage, Hit, Operation } from '@sluice/contract'
+import type { FailedJob, FailedJobGroups, FindLine, Operation } from '@sluice/contract'
+import type { FoundImport } from '@sluice/queue'
+
+/** A reason without values. Only this file makes one. */
+type MaskedReason = string & { readonly isMasked: true }
+
+/** What viewers see of each field that can quote values, wherever a result has the field. */
+interface Hidden {
+  reason: MaskedReason
+  payload: null
+  stack: never[]
+  detail: ''
+  errors: never[]
+  warnings: never[]
+}
+
+/** A result without values. If a mask leaves one of the fields of `Hidden` as it is, the mask does not compile. */
+type Masked<Found> = { [Name in keyof Found]: Name extends keyof Hidden ? Hidden[Name] : Masked<Found[Name]> }
 
 /** The most characters of a reason that is shown: a reason may quote a whole document. */
 export const SHOWN_REASON = 2_000
 
-const VARIES = '…'
+const VARIES = '…' as MaskedReason
 /** Matches names in JSON and MongoDB's rules (captured), quoted texts (also cut ones), and words with parts of ids. */
 const QUOTED_OR_WORD =
   /((?<=[{,])"[$\w.]+"(?=:)|(?<="(?:operator|property)Name":)"[$\w.]+")|"(?:[^"\\]|\\[\s\S])*(?:"|\\?$)|(?<!\w)'[^']*(?:'|$)|`[^`]*(?:`|$)|[\w.:/-]+/g
@@ -14,14 +31,15 @@ const THREAD = /^threads\[\d+\] "(?:[^"\\]|\\[\s\S])*": /
 const ERROR_CODE = /^[A-Z]{1,3}\d{1,6}$/
 
 /** Returns a reason without its thread's name, quoted texts, numbers and ids: equal for failures of one cause. */
-export function reasonGroupOf(reason: string): string {
-  return reason
+export function reasonGroupOf(reason: string): MaskedReason {
+  const group = reason
     .replace(THREAD, '')
     .slice(0, SHOWN_REASON)
     .replace(QUOTED_OR_WORD, (found, name?: string) => {
       const isSame = /^[\w.:/-]/.test(found) && (!/\d/.test(found) || ERROR_CODE.test(found))
       return name || isSame ? found : VARIES
     })
+  return group as MaskedReason
 }
 
 /** Returns the longest text that every reason of the group contains. */
@@ -29,25 +47,41 @@ export function longestPieceOf(group: string): string {
   return group.split(VARIES).reduce((longest, piece) => (piece.length > longest.length ? piece : longest))
 }
 
-const masked = <Found extends { reason: string }>(found: Found): Found => ({
-  ...found,
-  reason: reasonGroupOf(found.reason),
+/** Reduces what operators see to what viewers see. */
+export type Mask<Found> = (found: Found) => Found & Masked<Found>
+
+/** Masks the reason of a job, a group, a try, a thread or a hit. */
+export function masked<Found extends { reason?: string }>(found: Found) {
+  return { ...found, ...(found.reason !== undefined && { reason: reasonGroupOf(found.reason) }) }
+}
+
+export const maskGroups: Mask<FailedJobGroups> = (found) => ({ ...found, groups: found.groups.map(masked) })
+
+export const maskLine: Mask<FindLine> = (line) => ('hit' in line ? { hit: masked(line.hit) } : line)
+
+const NO_PAYLOAD: Pick<Hidden, 'stack' | 'payload'> = { stack: [], payload: null }
+
+/** Shows neither the stacks nor the payload of a failed job. */
+export const withoutPayload = (job: FailedJob) => ({ ...job, ...NO_PAYLOAD })
+
+export const maskJob: Mask<ReturnType<typeof withoutPayload>> = (job) => ({
+  ...masked(job),
+  tries: job.tries.map(masked),
+  failedThreads: job.failedThreads.map(masked),
 })
 
-/** Reduces what operators see to what viewers see: ids, and reasons without values. Payloads and stacks may quote. */
-export const asViewersSee = {
-  page: (page: FailedJobPage): FailedJobPage => ({ ...page, jobs: page.jobs.map(masked) }),
-  groups: ({ groups, isComplete }: FailedJobGroups): FailedJobGroups => ({ groups: groups.map(masked), isComplete }),
-  job: (job: FailedJob): FailedJob => ({
-    ...masked(job),
-    tries: job.tries.map(masked),
-    failedThreads: job.failedThreads.map(masked),
-    stack: [],
-    payload: null,
-  }),
-  hit: (hit: Hit): Hit => (hit.reason === undefined ? hit : { ...hit, reason: reasonGroupOf(hit.reason) }),
-  operation: (operation: Operation): Operation =>
-    operation.filter?.reason === undefined
-      ? operation
-      : { ...operation, filter: { ...operation.filter, reason: VARIES } },
+/** A person wrote the reason of a filter, so all of it is masked. */
+export const maskOperation: Mask<Operation> = ({ filter, ...operation }) => {
+  if (filter === undefined) return operation
+  const { reason, ...fields } = filter
+  return { ...operation, filter: { ...fields, ...(reason !== undefined && { reason: VARIES }) } }
 }
+
+const NO_DETAILS: Pick<Hidden, 'detail' | 'errors' | 'warnings'> = { detail: '', errors: [], warnings: [] }
+
+export const maskImport: Mask<FoundImport> = ({ problems, ...found }) => ({
+  ...found,
+  problems: problems.map(({ refused, ...item }) =>
+    refused ? { ...item, refused: { ...refused, ...NO_DETAILS } } : item,
+  ),
+})

@@ -110,7 +110,10 @@ export interface Writing {
   source?: 'created' | 'changed'
 }
 
-export type ReadThread = ReturnType<typeof createReadThread>
+/** A page of a stored thread, and the requests that wrote the thread, the newest first. */
+export interface StoredThread extends SourcePage {
+  writings: Writing[]
+}
 
 /** The most pairs of inserting and changing request that are read: those with the newest inserting requests. */
 const PAIRS = 1_000
@@ -148,12 +151,7 @@ export function createReadThread(db: Db) {
   }
 
   /** Undefined if the thread is not stored. @throws {StoreAwayError} */
-  return async (
-    tenant: string,
-    id: string,
-    query: PageQuery,
-    gone: AbortSignal,
-  ): Promise<(SourcePage & { writings: Writing[] }) | undefined> => {
+  return async (tenant: string, id: string, query: PageQuery, gone: AbortSignal): Promise<StoredThread | undefined> => {
     const page = await readSource(tenant, id, query, gone)
     return page && { ...page, writings: await withinTime(gone, (signal) => readWritings(id, signal)) }
   }

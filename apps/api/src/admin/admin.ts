@@ -1,0 +1,120 @@
+// The routes under `/admin`, over all tenants. The view of the caller's role says what the caller sees and does.
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import * as contract from '@sluice/contract'
+import { requireActs, type View } from '@sluice/operations'
+import type { ApiDeps } from '../api-deps.ts'
+import { type BodyDeps, readBody } from '../body/read-body.ts'
+import { writeHead } from '../request/middleware.ts'
+import { asProblem, ProblemError, requestInvalid } from '../request/problem-error.ts'
+import type { Handler, PathParams, RequestContext } from '../request/request-context.ts'
+import { parseQuery, STREAMED } from '../request/request-context.ts'
+
+type AdminDeps = Pick<ApiDeps, 'viewFor'>
+
+const viewOf = ({ viewFor }: AdminDeps, { key }: RequestContext) => viewFor({ role: key?.role, by: key?.keyId ?? '' })
+
+/** Makes a handler that answers what `look` returns. */
+function show(look: (view: View, context: RequestContext, params: PathParams) => Promise<unknown>) {
+  return (deps: AdminDeps): Handler =>
+    async (context, params) => ({ status: 200, body: await look(viewOf(deps, context), context, params) })
+}
+
+/** GET /admin/jobs: a page of failed jobs, newest first. */
+export const listFailedJobs = show((view, context) =>
+  view.listFailed(parseQuery(context, contract.parseFailedJobQuery)),
+)
+
+/** GET /admin/job-groups: the failed jobs by their reason. */
+export const groupFailedJobs = show((view, context) =>
+  view.groupFailed(parseQuery(context, contract.parseFailedJobFilter)),
+)
+
+/** GET /admin/jobs/{id}: a failed job, for operators with its stacks and its payload. */
+export const getFailedJob = show(async ({ acts, findJob }, { log }, params) => {
+  const id = String(params.id)
+  log.jobId = id
+  const found = await (acts?.revealJob ?? findJob)(id)
+  if (found === undefined) throw new ProblemError('job_unknown')
+  return found.job
+})
+
+/** GET /admin/operations: the newest operations, and who opened them. */
+export const listOperations = show(async (view) => ({ operations: await view.listOperations() }))
+
+/** GET /admin/operations/{id}: the progress of an operation. */
+export const getOperation = show(async (view, _context, params) => {
+  const operation = await view.findOperation(String(params.id))
+  if (operation === undefined) throw new ProblemError('operation_unknown')
+  return operation
+})
+
+/** GET /admin/recent: the jobs that completed last. */
+export const listRecentJobs = show((view, context) =>
+  view.listRecent(parseQuery(context, contract.parseRecentJobsQuery)),
+)
+
+/** GET /admin/overview: the current state, and what happened lately. */
+export const getOverview = show((view) => view.readStatus())
+
+/** POST /admin/jobs:retry and :discard: opens an operation. Any API replica may carry it out. */
+export function openOperation(
+  deps: AdminDeps & BodyDeps & Pick<ApiDeps, 'limits'>,
+  kind: contract.OperationKind,
+): Handler {
+  return async (context) => {
+    const parsed = contract.parseOperationRequest(await readBody(context, deps), deps.limits)
+    if (!parsed.ok) throw requestInvalid(parsed)
+    const operation = await requireActs(viewOf(deps, context)).operate(kind, parsed.value)
+    context.log.operationId = operation.id
+    return { status: 202, body: operation, headers: { location: `/admin/operations/${operation.id}` } }
+  }
+}
+
+/** POST /admin/lanes/{lane}:pause and :resume. */
+export function operateLane(deps: AdminDeps, kind: contract.LaneOperationKind): Handler {
+  return async (context, { lane }) => {
+    const operation = await requireActs(viewOf(deps, context)).operateLane(kind, lane)
+    if (operation === undefined) throw new ProblemError('route_unknown')
+    context.log.operationId = operation.id
+    return { status: 200, body: operation }
+  }
+}
+
+/**
+ * GET /admin/find: searches the queue and the store, and streams the hits.
+ *
+ * @throws {ProblemError} if the search fails before its first line. If it fails later, its last line says why.
+ */
+export function findEverything(deps: AdminDeps & Pick<ApiDeps, 'stopping' | 'enqueuer'>): Handler {
+  return async (context) => {
+    const { response, signal, log } = context
+    const query = parseQuery(context, contract.parseFindQuery)
+    try {
+      const lines = viewOf(deps, context).find(query, signal)
+      const first = await lines.next()
+      writeHead(deps, context, { status: 200, headers: { 'content-type': contract.NDJSON } })
+      await pipeline(Readable.from(texts(first, lines)), response)
+    } catch (error) {
+      throw signal.aborted ? signal.reason : error
+    }
+    return STREAMED
+
+    async function* texts(
+      first: IteratorResult<contract.FindLine>,
+      rest: AsyncGenerator<contract.FindLine>,
+    ): AsyncGenerator<string> {
+      try {
+        if (!first.done) yield textOf(first.value)
+        for await (const line of rest) yield textOf(line)
+      } catch (error) {
+        const problem = asProblem(error)
+        if (problem === undefined) throw error
+        log.code = problem.code
+        yield textOf({ problem: problem.message })
+      }
+    }
+  }
+}
+
+const textOf = (line: contract.FindLine) => `${JSON.stringify(line)}\n`

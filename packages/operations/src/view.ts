@@ -1,0 +1,156 @@
+// What people see of a queue and do with it, by their role. Viewers see ids, and reasons without values: payloads,
+// stacks, faults and stored texts quote what threads say.
+import type * as contract from '@sluice/contract'
+import type { KeyRole } from '@sluice/credentials/keys'
+import { shareFor } from '@sluice/process'
+import { createImports, isJobId, LANES, orUnavailable, type QueueKeys } from '@sluice/queue'
+import type { Redis } from 'ioredis'
+import type { Db } from 'mongodb'
+import { createFailedJobs } from './failed/failed-jobs.ts'
+import { createOperations, type RunOptions, runOperations } from './failed/operations.ts'
+import * as masks from './failed/reasons.ts'
+import { createFind } from './find/find.ts'
+import { createFindStored, createReadThread, type StoredThread } from './find/find-stored.ts'
+import { createListRecent } from './find/list-recent.ts'
+import { createReadHistory } from './overview/history.ts'
+import { createReadOverview } from './overview/overview.ts'
+
+/** Somebody else than an operator acts, or searches by reason and so could guess the values that reasons quote. */
+export class OperatorOnlyError extends Error {
+  override name = 'OperatorOnlyError'
+}
+
+/** Everybody but an operator sees what viewers see. `by` names the operator in the operations that it opens. */
+type Person = { role: KeyRole | undefined; by: string }
+type Queue = ReturnType<typeof openQueue>
+export type ViewFor = ReturnType<typeof openViews>['viewFor']
+export type View = ReturnType<typeof viewOf>
+export type Acts = ReturnType<typeof openActs>
+export type ThreadOutline = ReturnType<typeof withoutTexts>
+
+/** Opens a queue, and what is stored, for people: `viewFor` shows it, `runOperations` does what operators asked for. */
+export function openViews(redis: Redis, keys: QueueKeys, db: Db) {
+  const queue = openQueue(redis, keys, db)
+  return {
+    viewFor: (person: Person) => viewOf(queue, person),
+    runOperations: (options: Omit<RunOptions, keyof Queue>) => runOperations({ ...queue, ...options }),
+  }
+}
+
+/** Pages that refresh themselves share one grouping for this time: grouping 100,000 jobs takes a second or two. */
+const GROUPS_SHARED_MS = 2_000
+
+/** Opens all that views read, unmasked. */
+function openQueue(redis: Redis, keys: QueueKeys, db: Db) {
+  const failedJobs = createFailedJobs(redis, keys)
+  const operations = createOperations(redis, keys)
+  const imports = createImports(redis, keys)
+  const readOverview = createReadOverview(redis, keys)
+  const readHistory = createReadHistory(redis, keys)
+  const readThread = createReadThread(db)
+  return {
+    failedJobs,
+    operations,
+    find: createFind(redis, keys, createFindStored(db)),
+    listRecent: createListRecent(redis, keys),
+    listImports: imports.list,
+    readHistory,
+    readThread,
+    readGroups: shareFor(GROUPS_SHARED_MS, () => failedJobs.groups({})),
+    findOperation: async (id: string) => (isJobId(id) ? operations.find(id) : undefined),
+    findImport: async (id: string) => (isJobId(id) ? imports.find(id) : undefined),
+    async findOutline(id: string) {
+      const found = await failedJobs.find(id)
+      return found && { ...found, job: masks.withoutPayload(found.job) }
+    },
+    async readOutline(...query: Parameters<typeof readThread>) {
+      const found = await readThread(...query)
+      return found && withoutTexts(found)
+    },
+    async readStatus(): Promise<contract.Status> {
+      const reads = [readOverview(), readHistory(5), readHistory(60)] as const
+      const [overview, [lastMinutes], [lastHour]] = await Promise.all(reads)
+      if (lastMinutes === undefined || lastHour === undefined) throw new Error('a span without a point')
+      return { ...overview, lastMinutes, lastHour }
+    },
+  }
+}
+
+/** Makes the view of a person. Every read throws a `QueueUnavailableError` while Redis is away. */
+function viewOf(queue: Queue, { role, by }: Person) {
+  const { failedJobs, operations } = queue
+  const isOperator = role === 'operator'
+  function read<Args extends unknown[], Found>(find: (...args: Args) => Promise<Found>, toViewers: masks.Mask<Found>) {
+    return async (...args: Args): Promise<Found> => {
+      const found = await orUnavailable(find(...args))
+      return isOperator ? found : toViewers(found)
+    }
+  }
+  /** @throws {OperatorOnlyError} */
+  function permitted<Filter extends { reason?: string }>(filter: Filter): Filter {
+    if (!isOperator && filter.reason !== undefined) throw new OperatorOnlyError()
+    return filter
+  }
+  const list = ({ filter, ...page }: contract.FailedJobQuery) => failedJobs.list({ filter: permitted(filter), ...page })
+  const group = (filter: contract.FailedJobFilter) => failedJobs.groups(permitted(filter))
+  return {
+    listFailed: read(list, (page) => ({ ...page, jobs: page.jobs.map(masks.masked) })),
+    groupFailed: read(group, masks.maskGroups),
+    /** Groups all failed jobs, as they were at most `GROUPS_SHARED_MS` ago. */
+    readGroups: read(queue.readGroups, masks.maskGroups),
+    /** Finds a failed job, without its stacks and its payload. */
+    findJob: read(queue.findOutline, (found) => found && { ...found, job: masks.maskJob(found.job) }),
+    listOperations: read(operations.list, (found) => found.map(masks.maskOperation)),
+    findOperation: read(queue.findOperation, (found) => found && masks.maskOperation(found)),
+    listImports: read(queue.listImports, (found) => found),
+    findImport: read(queue.findImport, (found) => found && masks.maskImport(found)),
+    listRecent: read(queue.listRecent, ({ jobs, next }) => ({ jobs: jobs.map(masks.masked), next })),
+    readStatus: read(queue.readStatus, (status) => status),
+    readHistory: read(queue.readHistory, (points) => points),
+    /** Searches: see `createFind`. @throws {OperatorOnlyError} */
+    async *find(query: contract.FindQuery, signal: AbortSignal): AsyncGenerator<contract.FindLine> {
+      const lines = queue.find(permitted(query), signal)
+      if (isOperator) yield* lines
+      else for await (const line of lines) yield masks.maskLine(line)
+    },
+    /** Reads a page of a stored thread, without its texts. @throws {StoreAwayError} */
+    readThread: queue.readOutline,
+    /** Undefined for everybody but operators. */
+    acts: isOperator ? openActs(queue, by) : undefined,
+  }
+}
+
+function withoutTexts({ source, quotes, ...page }: StoredThread) {
+  const { id, service, externalId, status, wordCount, createdAt } = source
+  const names = quotes.map((quote) => {
+    return { id: quote.id, externalId: quote.externalId, createdAt: quote.createdAt, position: quote.position }
+  })
+  return { source: { id, service, externalId, status, wordCount, createdAt }, quotes: names, ...page }
+}
+
+/** Returns the acts of a view. @throws {OperatorOnlyError} */
+export function requireActs({ acts }: View): Acts {
+  if (acts === undefined) throw new OperatorOnlyError()
+  return acts
+}
+
+function openActs({ failedJobs, operations, readThread }: Queue, by: string) {
+  return {
+    /** Opens an operation on failed jobs, which an API carries out. @throws {OperationsFullError} */
+    async operate(kind: contract.OperationKind, request: contract.OperationRequest): Promise<contract.Operation> {
+      if ('ids' in request) return operations.open(kind, request, request.ids.length, by)
+      // A job that fails again after its retry is not retried again.
+      const filter = { ...request.filter, until: request.filter.until ?? new Date().toISOString() }
+      return operations.open(kind, { filter }, await orUnavailable(failedJobs.count(filter)), by)
+    },
+    /** Pauses or resumes a lane for all workers. Undefined if no lane has this name. */
+    async operateLane(kind: contract.LaneOperationKind, name: unknown): Promise<contract.Operation | undefined> {
+      const lane = LANES.find((one) => one === name)
+      return lane && operations.operateLane(kind, lane, by)
+    },
+    /** Finds a failed job with its stacks and its payload. */
+    revealJob: (id: string) => orUnavailable(failedJobs.find(id)),
+    /** Reads a page of a stored thread with its texts. @throws {StoreAwayError} */
+    revealThread: readThread,
+  }
+}
