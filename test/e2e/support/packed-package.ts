@@ -32,6 +32,7 @@ export async function installPacked(t: TestScope, name: 'client' | 'importer'): 
   const inFolder = (command: string, args: string[]) => execute(command, args, { cwd: folder })
   const write = (file: string, text: string) => writeFile(join(folder, file), text)
   await execute('npx', ['-y', 'pnpm@12', 'pack', '--pack-destination', folder], { cwd: join(root, 'packages', name) })
+  await rm(join(root, 'packages', name, 'dist'), { recursive: true, force: true })
   const tarballs = (await readdir(folder)).map((name) => `./${name}`)
   await write('package.json', '{ "name": "example", "private": true, "type": "module" }')
   await inFolder('npm', ['install', '--offline', '--no-audit', '--no-fund', '--ignore-scripts', ...tarballs])

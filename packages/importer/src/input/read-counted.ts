@@ -32,9 +32,7 @@ export const COMPRESSIONS = [
     createInflate() {
       if ('createZstdDecompress' in zlib)
         return zlib.createZstdDecompress({ params: { [zlib.constants.ZSTD_d_windowLogMax]: WINDOW_LOG_MAX } })
-      throw new Error(
-        `Node ${process.versions.node} inflates no .zst. Use Node 22.15 or later, or inflate it yourself.`,
-      )
+      throw new Error('this Node inflates no Zstandard. Use Node 22.15 or later, or inflate the file first (unzstd).')
     },
   },
 ]
