@@ -12,7 +12,7 @@ async function someFolder(t: TestContext): Promise<string> {
   return folder
 }
 
-/** Records in an order of their own, many of them equal but for their text. */
+/** Records that are not sorted. Many of them differ only in their texts. */
 function someRecords(count: number): SortRecord[] {
   return Array.from({ length: count }, (_, at) => ({
     key: `key ${(at * 7_919) % 101}`,
