@@ -48,6 +48,7 @@ export function createConversations(createSpool: SpoolFile['createSpool'], pause
     if (above[child] === child && top !== child) above[child] = top
   }
 
+  /** Lets the event loop do other work before each block. */
   async function* slowly<T>({ blocks }: Spool<T>): AsyncGenerator<readonly T[]> {
     for (const block of blocks()) {
       await pause()
@@ -79,8 +80,8 @@ export function createConversations(createSpool: SpoolFile['createSpool'], pause
       records.add({ number, order, text })
     },
     /**
-     * Ends adding. Yields a row for each id of a conversation (`ConversationIds`), and the records. The key is the number
-     * of the topmost id, so conversations stay in the order of the input. No mail of the input may have this id.
+     * Ends adding. Yields a row for each id of a conversation (`ConversationIds`), and the records. The key is the
+     * number of the topmost id, so conversations stay in the order of the input. The topmost mail may be missing there.
      */
     async *rows(): AsyncGenerator<Row[]> {
       const tops = await linkReferences()
@@ -105,5 +106,5 @@ function keyOf(top: number): string {
   return String(top).padStart(10, '0')
 }
 
-/** Two ids with the same digest would be one. */
+/** Two ids with the same digest would count as one. With 12 bytes, that does not happen. */
 const DIGEST_BYTES = 12
