@@ -6,7 +6,7 @@ import { beforeSuite } from '@sluice/test-support'
 import { describe, test } from 'vitest'
 import { type SharedSluice, shareSluice } from '../support/shared-sluice.ts'
 import { startSluice } from '../support/start-sluice.ts'
-import { installPackedClient, readmeExample } from './support/packed-client.ts'
+import { installPacked, readmeExample } from './support/packed-package.ts'
 
 function aThread(externalId: string, fields: Partial<ThreadRequest> = {}): ThreadRequest {
   const quotes = [{ externalId: 'm1', speaker: 'Ada', text: 'A split one.' }, { text: 'Which layout?' }]
@@ -100,7 +100,7 @@ describe('the client', () => {
 
   // It runs pnpm, npm and the compiler.
   test("packed and installed in an empty project, it type-checks and runs the README's example", async (t) => {
-    const project = await installPackedClient(t)
+    const project = await installPacked(t, 'client')
     assert.deepEqual(project.installed, ['@sluice/client'])
     await project.write('example.ts', await readmeExample())
     await project.write('wrong.ts', WRONG)

@@ -14,6 +14,7 @@ import { openQueue } from '../support/open-queue.ts'
 import { scale } from '../support/scale.ts'
 import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 import { until } from '../support/until.ts'
+import { slackExport } from './support/slack-export.ts'
 import { someThread } from './support/some-thread.ts'
 
 /** Of an import that meets the bounds of queue and key: as many batches as are in flight, or twice as many. */
@@ -59,32 +60,6 @@ async function writeThreads(folder: string, name: string, threads: readonly obje
   const file = join(folder, name)
   await writeFile(file, threads.map((thread) => `${JSON.stringify(thread)}\n`).join(''))
   return file
-}
-
-/** A Slack export of threads whose replies lie in the file of the next day. */
-function slackExport(threads: number): Buffer {
-  const days: Record<string, object[]> = { '2024-05-01': [], '2024-05-02': [] }
-  for (let at = 0; at < threads; at++) {
-    const root = `${1_714_556_000 + at}.000100`
-    const reply = `${1_714_642_400 + at}.000200`
-    days['2024-05-01']?.push({
-      type: 'message',
-      ts: root,
-      thread_ts: root,
-      user: 'U1',
-      text: `Question ${at}`,
-      reply_count: 1,
-    })
-    days['2024-05-02']?.push({ type: 'message', ts: reply, thread_ts: root, user: 'U2', text: `Answer ${at}` })
-  }
-  return makeZip({
-    'channels.json': JSON.stringify([{ id: 'C1', name: 'general' }]),
-    'users.json': JSON.stringify([
-      { id: 'U1', name: 'ada' },
-      { id: 'U2', name: 'grace' },
-    ]),
-    ...Object.fromEntries(Object.entries(days).map(([day, list]) => [`general/${day}.json`, JSON.stringify(list)])),
-  })
 }
 
 /** Mails of May 2010, each with a day, headers and a text. */

@@ -6,7 +6,7 @@ export interface CallOptions {
   signal?: AbortSignal | undefined
 }
 
-/** A signal that is aborted when any of these is. Undefined if each of them is undefined. */
+/** Returns a signal that is aborted as soon as any of these signals is; undefined if all of them are undefined. */
 export function anySignal(...signals: (AbortSignal | undefined)[]): AbortSignal | undefined {
   const present = signals.filter((signal) => signal !== undefined)
   return present.length > 1 ? AbortSignal.any(present) : present[0]
@@ -28,6 +28,7 @@ export async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal 
   }
 }
 
+/** Waits for a time, at most until the signal is aborted. */
 export async function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
   await delay(ms, undefined, signal && { signal }).catch((error) => {
     signal?.throwIfAborted()

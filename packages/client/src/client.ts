@@ -10,9 +10,9 @@ import { createSourceLocks, sourceOf } from './source-locks.ts'
 import { createTransport, type HttpRequest, readJson, type TransportOptions } from './transport.ts'
 
 export interface ClientOptions extends TransportOptions {
-  /** Tries after the first one without progress. Default: 8. 0 never sends anything again. */
+  /** How often a request is sent again without progress in between. Default: 8. With 0, nothing is sent again. */
   maxRetries?: number | undefined
-  /** No retry begins later than this after the last progress. Default: five minutes. */
+  /** No retry begins later than this time after the last progress. Default: five minutes. */
   maxRetryMs?: number | undefined
   /** Ends everything that this client does. */
   signal?: AbortSignal | undefined
@@ -49,6 +49,8 @@ export type ServiceLimits = Record<LimitName | 'importItems' | 'waitSeconds', nu
 export type Client = ReturnType<typeof createClient>
 
 /**
+ * Creates a client of one API, with one key.
+ *
  * @throws {TypeError} if the URL or the key can't be used.
  * @throws {RangeError} if a bound of retries is negative.
  */
@@ -72,8 +74,9 @@ export function createClient({ maxRetries = 8, maxRetryMs = 300_000, signal, ...
 
   return {
     /**
-     * Posts one thread, and again after a 429, 502, 503, `acceptance_unknown` or a broken connection. If another process
-     * may post something newer for the same source meanwhile, use an `idempotencyKey`. A `job_pending` has a `jobId`.
+     * Posts one thread, and again after a 429, 502, 503, `acceptance_unknown` or a broken connection. If another
+     * process may post something newer for the same source meanwhile, use an `idempotencyKey`. After `job_pending`, the
+     * thread is accepted: pass the `jobId` of the error to `waitForJob`.
      */
     async post(thread: ThreadRequest, options: PostOptions = {}): Promise<PostResult> {
       const ofCall = { ...options, signal: joined(options.signal) }
@@ -82,20 +85,21 @@ export function createClient({ maxRetries = 8, maxRetryMs = 300_000, signal, ...
     },
     /**
      * Posts any number of threads in bounded chunks, and yields the results in their order. Threads of one source are
-     * never in flight together. A consumer that pauses stops the input; one that leaves the loop aborts all in flight.
+     * never in flight together. While the consumer pauses, the input is not read on. If the consumer leaves the loop,
+     * all chunks in flight are aborted.
      */
     postMany(threads: Threads, options: PostManyOptions = {}): AsyncGenerator<ItemResult, void, undefined> {
       const importBytes = async (ofCall: AbortSignal) => (await limits({ signal: ofCall })).importBytes
       return postChunks({ ...batchDeps, importBytes }, threads, { ...options, signal: joined(options.signal) })
     },
     /**
-     * Posts a chunk that fits `importBytes`, and returns the results in the order of the threads. Threads without a final
-     * result are posted again: this client never has two requests for one source in flight.
+     * Posts a chunk that fits `importBytes`, and returns the results in the order of the threads. Threads without a
+     * final result are posted again. That is safe: this client never has two requests for one source in flight.
      */
     async postBatch(threads: readonly ThreadRequest[], options: RetryOptions = {}): Promise<ItemResult[]> {
       return postItems(batchDeps, threads.map(itemOf), { ...options, signal: joined(options.signal) })
     },
-    /** Waits until a job is `completed` or `failed`. After `timeoutMs` rejects with a TimeoutError; the job goes on. */
+    /** Waits until a job is `completed` or `failed`. Rejects with a TimeoutError after `timeoutMs`; the job goes on. */
     async waitForJob(id: string, options: WaitOptions = {}): Promise<JobAnswer> {
       const timeout = options.timeoutMs === undefined ? undefined : AbortSignal.timeout(options.timeoutMs)
       const ofCall = anySignal(joined(options.signal), timeout)
@@ -111,12 +115,12 @@ export function createClient({ maxRetries = 8, maxRetryMs = 300_000, signal, ...
         throw error
       }
     },
-    /** Lists the sources of the key's tenant in pages, those first whose first request was accepted last. */
+    /** Lists the sources of the key's tenant in pages. The source whose first request was accepted last comes first. */
     async listSources({ service, since, limit, after, signal: ofCall }: ListOptions = {}): Promise<SourceList> {
       const query = queryOf({ service, since: since?.toISOString(), limit, after })
       return (await get(`sources${query}`, joined(ofCall))) as SourceList
     },
-    /** Returns those of these sources that are stored, without their quotes. Any number: it sends several requests. */
+    /** Looks up any number of sources, by several requests. Returns the stored ones, without their quotes. */
     async lookUpSources(
       service: Service,
       externalIds: readonly string[],
@@ -135,7 +139,7 @@ export function createClient({ maxRetries = 8, maxRetryMs = 300_000, signal, ...
   }
 }
 
-/** The most that the service looks up at once. */
+/** The service looks up at most this number of sources in one request. */
 const LOOKUP_SOURCES = 1_000
 const JSON_BODY = { 'content-type': 'application/json' }
 

@@ -2,7 +2,7 @@
 import type { Client, SourceName } from './client.ts'
 import type { SourcePage } from './contract.ts'
 
-/** The API's own bound. */
+/** The API returns at most this number of quotes in one page. */
 const MOST_OF_PAGE = 1_000
 
 /** Yields the pages of a stored source, or nothing if it is not stored. */

@@ -97,7 +97,7 @@ test('only threads whose problem may pass are posted again', async (t) => {
     results.map(({ status }) => status),
     [200, 400, 200, 200],
   )
-  // Its line in one of the requests means nothing to the caller.
+  // The line within one of the requests would mean nothing to the caller.
   assert.ok(!('line' in (results[1] ?? assert.fail())))
   assert.deepEqual(
     results.map(({ index }) => index),

@@ -1,4 +1,4 @@
-// Posts threads with one POST /sources:batch, and again those whose result did not arrive or may change at another try.
+// Posts threads with one POST /sources:batch. Posts those again that got no result, or one that another try may change.
 import type * as contract from './contract.ts'
 import { SluiceProblem, SluiceUnreachable } from './request-errors.ts'
 import { isPassing, isRetryable, type Retries, type RetryBounds, type RetryOptions, startRetries } from './retries.ts'
@@ -14,7 +14,7 @@ export interface PostBatchDeps {
 export interface BatchItem {
   source: string
   externalId: unknown
-  /** Its JSON, without a newline. */
+  /** The thread as JSON, without a newline. */
   line: string
 }
 
@@ -32,8 +32,10 @@ export type ItemResult = StoredItem | FailedItem
 
 const NDJSON = { 'content-type': 'application/x-ndjson' }
 
+/** Prepares a thread to be posted. */
 export function itemOf(thread: contract.ThreadRequest): BatchItem {
-  // A value that JSON does not have becomes null: a blank line would be skipped, and results would move up.
+  // JSON can't express some values, such as undefined. They are sent as null, because the service would skip a blank
+  // line, and the results of all later threads would be those of their neighbours.
   return { source: sourceOf(thread), externalId: Object(thread).externalId, line: JSON.stringify(thread) ?? 'null' }
 }
 
@@ -57,7 +59,10 @@ export function postItems(
   })
 }
 
-/** The service counts items within one request, and may not have been able to read the externalId. */
+/**
+ * Replaces the index, which the service counts within one request, by that within all threads. Adds the externalId,
+ * which the service may have been unable to read.
+ */
 function placed(result: ItemResult & { line?: number }, index: number, item: BatchItem | undefined): ItemResult {
   const { line: _, ...kept } = result
   return { ...kept, index, ...(typeof item?.externalId === 'string' && { externalId: item.externalId }) }
@@ -115,7 +120,10 @@ function firstProblem(results: ReadonlyMap<BatchItem, ItemResult>, open: readonl
   return new SluiceProblem(problem?.status ?? 503, problem)
 }
 
-/** Posts threads once, and notes each result as it arrives. Returns why some have none. */
+/**
+ * Posts threads once, and notes each result as it arrives. Returns the error because of which some threads have no
+ * result, or undefined if all have one.
+ */
 async function postOnce(
   send: Send,
   items: readonly BatchItem[],
@@ -155,12 +163,15 @@ async function* readResults(response: Response): AsyncGenerator<readonly ItemRes
   }
 }
 
-/** The body could not be read to its end. The result has the index of the first thread that was not read. */
+/**
+ * Whether the service could not read the body to its end. Such a result has the index of the first thread that the
+ * service did not read, and says nothing about this thread.
+ */
 function isOfBody({ problem }: ItemResult): boolean {
   return problem?.code === 'body_unreadable' || problem?.code === 'request_timeout'
 }
 
-/** The body has more bytes than an import may have. */
+/** Whether the body has more bytes than an import may have. */
 function isTooLarge(error: unknown): error is SluiceProblem & { problem: contract.Problem } {
   return error instanceof SluiceProblem && error.status === 413 && error.problem !== undefined
 }

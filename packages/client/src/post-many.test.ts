@@ -8,7 +8,7 @@ import { type Answer, aThread, breakOff, refuse, scriptApi, store, threadsIn } f
 
 const LIMITS = { limits: { importBytes: { value: 1_000_000 } }, waitSeconds: { value: 30 } }
 
-/** Answers `GET /limits`, and imports by this. */
+/** Answers `GET /limits` itself, and imports by `answer`. */
 function withLimits(answer: Answer, importBytes = 1_000_000): Answer {
   const limits = { ...LIMITS, limits: { importBytes: { value: importBytes } } }
   return (response, request) =>

@@ -15,7 +15,7 @@ export interface PostManyOptions extends RetryOptions {
 }
 
 interface PostManyDeps extends PostBatchDeps {
-  /** The most bytes that the service accepts at once. */
+  /** Returns how many bytes the service accepts in one import. */
   importBytes(signal: AbortSignal): Promise<number>
 }
 
@@ -27,8 +27,9 @@ const CHUNK_BYTES = 4 * 1024 * 1024
 const CONCURRENCY = 4
 
 /**
- * Reads ahead only the chunks in flight and one more. When the consumer leaves, or a chunk fails, all chunks in flight
- * are aborted and the input is closed. A fault of the input is thrown after the results of all threads before it.
+ * Posts threads in chunks. Reads ahead only the chunks in flight and one more. When the consumer leaves, or a chunk
+ * fails, all chunks in flight are aborted and the input is closed. A fault of the input is thrown after the results of
+ * all threads before it.
  */
 export async function* postChunks(
   { importBytes, ...deps }: PostManyDeps,
@@ -47,7 +48,7 @@ export async function* postChunks(
       for (const result of results) yield { ...result, index: yielded++ }
   } finally {
     leaving.abort()
-    // An input that never answers must not keep its consumer.
+    // Not awaited: an input that never yields its next thread must not keep the consumer from leaving.
     handled(chunks.return())
   }
 }
@@ -101,7 +102,7 @@ async function* chunksOf(threads: Threads, maxThreads: number, maxBytes: number)
       if (chunk.length === maxThreads) yield* flush()
     }
   } catch (error) {
-    // The threads before the fault count.
+    // The threads before the fault are posted.
     yield* flush()
     throw error
   }

@@ -7,7 +7,7 @@ import { readJson, type Send } from './transport.ts'
 export interface PostOptions extends CallOptions {
   /** For 24 hours, the same thread gets the same answer without another job. At most 255 visible characters. */
   idempotencyKey?: string | undefined
-  /** Waits at most this many seconds until the thread is stored. Then the result is `accepted`. */
+  /** Waits at most this number of seconds until the thread is stored. After that, the result is `accepted`. */
   wait?: number | undefined
   /** Does not wait until the thread is stored: the result is `accepted` as soon as the service has it. */
   respondAsync?: boolean | undefined
@@ -18,6 +18,7 @@ export type PostResult =
   | { kind: 'stored'; answer: ThreadAnswer }
   | { kind: 'accepted'; jobId: string; answer: AcceptedAnswer }
 
+/** Posts one thread, once. */
 export async function postThread(
   send: Send,
   thread: ThreadRequest,
@@ -26,7 +27,7 @@ export async function postThread(
   const body = JSON.stringify(thread) ?? 'null'
   const response = await send({ path: 'sources', headers: headersOf(options), body, signal })
   const answer = await readJson(response, signal)
-  // The contract's schemas describe these answers.
+  // The service answers by the schemas of the contract, from which these types are generated.
   if (response.status === 200) return { kind: 'stored', answer: answer as ThreadAnswer }
   return { kind: 'accepted', jobId: jobIdOf(response), answer: answer as AcceptedAnswer }
 }
@@ -41,7 +42,7 @@ function headersOf({ idempotencyKey, wait, respondAsync = false }: PostOptions):
   }
 }
 
-/** A string of RFC 9651. */
+/** Quotes a text as RFC 9651 defines strings in headers. */
 function quotedString(text: string): string {
   if (!/^[ -~]*$/.test(text)) throw new TypeError('idempotencyKey must have only visible ASCII characters.')
   return `"${text.replaceAll(/["\\]/g, '\\$&')}"`
@@ -58,6 +59,7 @@ const WAIT_SECONDS = 25
 /** The pause between two requests that the service answered without waiting. */
 const POLL_MS = 1_000
 
+/** Asks for a job until it is completed or failed. */
 export async function followJob(
   get: (path: string, headers: Record<string, string>) => Promise<unknown>,
   id: string,

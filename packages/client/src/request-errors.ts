@@ -1,7 +1,7 @@
 // The two ways in which a request fails: the service answers with a problem, or no usable answer comes.
 import type { Fault, Problem, ProblemCode } from './contract.ts'
 
-/** The message names this many faults; `errors` has them all. */
+/** A message names at most this number of faults; `errors` has all of them. */
 const NAMED_FAULTS = 3
 
 /** The service, or a proxy before it, refused a request. The message is for people. */
@@ -48,6 +48,7 @@ function describe(status: number, problem: Problem | undefined): string {
   return [`${problem.detail} (${status} ${problem.code})`, ...faults].join(' ')
 }
 
+/** Reads the error of an answer whose status is not 200 to 299. */
 export async function problemOf(response: Response): Promise<SluiceProblem> {
   const headers = { requestId: response.headers.get('x-request-id'), retryAfter: retryAfterOf(response.headers) }
   const body = await response.json().catch(() => undefined)
@@ -60,7 +61,10 @@ function isProblem(body: unknown): body is Problem {
   return typeof code === 'string' && typeof detail === 'string' && areFaults
 }
 
-/** Reads Retry-After (RFC 9110): seconds, or a date, which counts from the answer's own: clocks may differ. */
+/**
+ * Returns the seconds of Retry-After (RFC 9110). If it is a date, they count from the date of the answer, because the
+ * clock of this machine may differ.
+ */
 function retryAfterOf(headers: Headers): number | undefined {
   const text = headers.get('retry-after') ?? ''
   if (/^\d+$/.test(text)) return Number(text)

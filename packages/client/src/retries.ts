@@ -19,6 +19,7 @@ export type Retries = ReturnType<typeof startRetries>
 const FIRST_PAUSE_MS = 200
 const LONGEST_PAUSE_MS = 30_000
 
+/** Counts the tries of one request, and the time since the first one. */
 export function startRetries({ maxRetries, maxRetryMs }: RetryBounds, { signal, onRetry }: RetryOptions) {
   let tries = 0
   let since = performance.now()
@@ -53,12 +54,14 @@ export async function withRetries<T>(bounds: RetryBounds, options: CallOptions, 
   }
 }
 
-/** Whether a request may be sent again. If it was accepted, that is safe: nothing newer of its source is in flight. */
+/**
+ * Whether a request may be sent again. If it was accepted, that is safe too: nothing newer of its source is in flight.
+ */
 export function isRetryable(cause: unknown): cause is SluiceProblem | SluiceUnreachable {
   return cause instanceof SluiceUnreachable || (cause instanceof SluiceProblem && isPassing(cause))
 }
 
-/** Whether the problem may be gone at the next try. `job_pending` stays: the request is accepted. */
+/** Whether the problem may be gone at the next try. That of `job_pending` is not: the request is accepted. */
 export function isPassing({ status, code }: { status: number; code: string | undefined }): boolean {
   if (status === 504) return code === undefined || code === 'acceptance_unknown'
   return status === 429 || status === 502 || status === 503

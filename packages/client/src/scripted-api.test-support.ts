@@ -1,4 +1,4 @@
-// An API whose answers a test scripts: each request by the next function, all others by the last.
+// An API whose answers a test scripts. Each request is answered by the next function, and all further ones by the last.
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -51,7 +51,7 @@ export function aProblem(status: number, code: Problem['code'], more: Partial<Pr
   return { type: 'about:blank', title: 'A problem', status, detail: 'It went wrong.', code, requestId: 'r1', ...more }
 }
 
-/** Refuses a whole request. */
+/** Answers a whole request with a problem. */
 export function refuse(status: number, code: Problem['code'], headers: Record<string, string> = {}): Answer {
   return (response) =>
     response

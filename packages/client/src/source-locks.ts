@@ -1,4 +1,4 @@
-// Keeps two requests for one source from being in flight at a time: a request that is sent again never passes a newer.
+// Never lets two requests for one source be in flight together, so that a retry never arrives after a newer request.
 import { unlessAborted } from './abort.ts'
 import type { ThreadRequest } from './contract.ts'
 
@@ -9,8 +9,9 @@ export type LockSources = <T>(
   run: () => Promise<T>,
 ) => Promise<T>
 
+/** Creates the locks of one client. */
 export function createSourceLocks(): LockSources {
-  /** The end of the last work on each source that is in flight. */
+  /** When the last work on a source ends, for each source with work that has not ended. */
   const lastWork = new Map<string, Promise<unknown>>()
 
   return (sources, signal, run) => {
@@ -28,7 +29,7 @@ export function createSourceLocks(): LockSources {
   }
 }
 
-/** What identifies a thread's source. The thread need not be valid: the service refuses it then. */
+/** Returns a text that identifies the source of a thread. The thread may be invalid: then the service refuses it. */
 export function sourceOf(thread: ThreadRequest): string {
   const { service, externalId } = Object(thread)
   return JSON.stringify([service, externalId])

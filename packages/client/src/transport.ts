@@ -26,10 +26,14 @@ export interface HttpRequest extends CallOptions {
  */
 export type Send = (request: HttpRequest) => Promise<Response>
 
-/** Visible ASCII. The error that `fetch` throws for other characters would contain the key. */
+/** Visible ASCII. If the key had other characters, `fetch` would throw an error that contains the key. */
 const VISIBLE = /^[\x21-\x7e]+$/
 
-/** @throws {TypeError} if the URL or the key can't be used. */
+/**
+ * Creates the function by which a client sends all requests.
+ *
+ * @throws {TypeError} if the URL or the key can't be used.
+ */
 export function createTransport({ url, apiKey, fetch = globalThis.fetch }: TransportOptions): Send {
   const base = baseOf(url)
   if (!VISIBLE.test(apiKey)) throw new TypeError('apiKey must be a key of Sluice, without white space.')
@@ -49,11 +53,16 @@ export function createTransport({ url, apiKey, fetch = globalThis.fetch }: Trans
   }
 }
 
+/** Reads the body of an answer. */
 export function readJson(response: Response, signal: AbortSignal | undefined): Promise<unknown> {
   return readUnlessAborted(signal, () => response.json())
 }
 
-/** @throws {SluiceUnreachable} if reading failed, and the signal's reason if it was aborted. */
+/**
+ * Reads an answer.
+ *
+ * @throws {SluiceUnreachable} if reading failed, and the signal's reason if the signal was aborted.
+ */
 export async function readUnlessAborted<T>(signal: AbortSignal | undefined, read: () => Promise<T>): Promise<T> {
   try {
     return await read()

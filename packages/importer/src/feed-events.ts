@@ -1,28 +1,25 @@
-// Feeds the events of the input into the ledger, and the requests of its threads into a sink.
+// Opens an entry of the ledger for each event of the input, and passes the requests of each thread to a sink.
 import type { Ledger, Note, Sink } from './account/ledger.ts'
-import type { ImportEvent, ThreadInput } from './gather/gather-threads.ts'
+import type { Events, ImportEvent, ThreadInput } from './gather/gather-threads.ts'
 import type { ShapeThread } from './shape/shape-thread.ts'
 
 interface FeedDeps {
-  /** Its tally has the events that an earlier run has settled. */
+  /** Its tally counts the events that an earlier run settled. These are not fed again. */
   ledger: Ledger
   shape: ShapeThread
   sink: Sink
   stopping: AbortSignal
 }
 
-/** The most events that wait for an earlier one, such as a thread that is sent again. */
+/** At most this number of events wait for an earlier one that is not settled, such as a thread that is sent again. */
 const WAITING_EVENTS = 20_000
 
-/** Resolves when everything is settled. Throws the reason of `stopping`. */
-export async function feedEvents(
-  events: AsyncIterable<readonly ImportEvent[]>,
-  { ledger, shape, sink, stopping }: FeedDeps,
-): Promise<void> {
+/** Feeds all events, and resolves when all of them are settled. Throws the reason of `stopping`. */
+export async function feedEvents(events: Events, { ledger, shape, sink, stopping }: FeedDeps): Promise<void> {
   const settled = ledger.tally.events
   async function feedThread(thread: ThreadInput): Promise<void> {
     const entry = ledger.open()
-    // All mails of this conversation were empty.
+    // A conversation of empty mails is no thread.
     if (thread.service === 'email' && thread.quotes.length === 0) return ledger.close(entry)
     const note: Note = (kind, reason) => void entry.notes.push([kind, reason])
     const { requests, ...shaped } = shape(thread, note)
@@ -40,7 +37,7 @@ export async function feedEvents(
     for (const event of list) {
       number += 1
       if (number <= settled) {
-        // The parts of a source that come later depend on these quotes.
+        // The shaper has to see these quotes: later parts of the source repeat some of them.
         if (event.kind === 'piece' && event.isContinued) shape(event, () => {})
       } else if (event.kind === 'piece') await feedThread(event)
       else feedOther(event, ledger)

@@ -38,7 +38,7 @@ const DEFAULTS = { map: new Map<string, string>(), set: new Map<string, string>(
 const DEFAULT_MAX_ERRORS = 100
 const DEFAULT_CONCURRENCY = 4
 
-/** `sluice import`. It sets the exit code, also for options that can't be used. */
+/** Creates the command `import`. It sets the exit code itself, also if an option can't be used. */
 export function importCommand(deps: ImportCommandDeps): Command {
   const command = new Command('import')
     .description('Imports the threads of export files, and goes on where an interrupted import stopped')
@@ -130,7 +130,7 @@ function styleOf({ json, quiet }: Output, isTerminal: boolean): ProgressStyle {
   return isTerminal ? 'bar' : 'lines'
 }
 
-/** A dry run shows the faults of this many records. */
+/** A dry run shows the faults of at most this number of records. */
 const SHOWN_FAULTS = 20
 
 function createFaultList(print: (line: string) => void): (record: RejectedRecord) => void {
@@ -143,7 +143,7 @@ function createFaultList(print: (line: string) => void): (record: RejectedRecord
   }
 }
 
-/** On standard output, because it is the result. With `--quiet`, only problems are printed, as errors. */
+/** Prints on standard output, because the summary is the result. `--quiet` prints problems only, as errors. */
 function printSummary(summary: Summary, { json, quiet }: Output, { say, process }: ImportCommandDeps): void {
   const lines = summaryLines(summary).flatMap((line) => line.split('\n'))
   if (json) say(jsonText(summaryObject(summary)))

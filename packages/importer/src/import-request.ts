@@ -1,4 +1,4 @@
-// An import's request, its dependencies, its progress, what ends it, and what the user can do then.
+// What an import is given, what stops it, and how its failures are explained to the user.
 import type { Readable } from 'node:stream'
 import { SluiceProblem, SluiceUnreachable } from '@sluice/client'
 import type { Target } from '@sluice/terminal'
@@ -17,33 +17,30 @@ export interface ImportRequest extends FormatOptions {
   encoding?: string
   idPrefix: string
   dryRun?: true
-  /** Whether to keep a checkpoint beside the input. */
   checkpoint: boolean
-  /** The file of rejected records, if it has a name of its own. */
+  /** The path of the file of rejected records, if the user names one. */
   rejected?: string
-  /** Where the checkpoint and the file of rejected records lie, if not beside the input. */
+  /** The folder of the checkpoint and of the file of rejected records, if it is not that of the input. */
   stateDir?: string
-  /** More rejected records than this end the import. */
+  /** The import gives up after more rejected records than this. */
   maxErrors: number
-  /** The most batches in flight. */
   concurrency: number
   tempDir: string
 }
 
 export interface ImportDeps {
   stdin: Readable
-  /** Throws UserError if the target is not known. */
+  /** Finds the API and the key. Throws UserError if one of them is not known. */
   findTarget: () => Promise<Target>
   /** Aborted with Interrupted when the user ends the import. */
   interrupted: AbortSignal
-  /** Aborted when what is in flight must end, too. */
+  /** Aborted when requests in flight have to end, too. */
   hurry: AbortSignal
   show: (state: () => ProgressState) => ProgressDisplay
-  /** Is called for the first rejected records of a dry run. */
   showRejected: (record: RejectedRecord) => void
 }
 
-/** The facts of the summary, as far as the import got. */
+/** The facts of the summary. Those that the import did not reach are missing. */
 export interface RunState extends ProgressState {
   rejectedPath?: string
   checkpoint?: Checkpoint
@@ -56,6 +53,7 @@ const GRACE_MS = { stopped: 10_000, failed: 2_000 }
 
 export type Stops = ReturnType<typeof createStops>
 
+/** Combines all that stops an import: the user, a failure, and too many rejected records. */
 export function createStops({ interrupted, hurry }: ImportDeps) {
   const failed = new AbortController()
   const late = new AbortController()
@@ -68,7 +66,7 @@ export function createStops({ interrupted, hurry }: ImportDeps) {
     stopping,
     hurry: AbortSignal.any([hurry, late.signal]),
     fail: (error: unknown) => failed.abort(error),
-    /** Stops once too many records were rejected. The tally counts the last one only after this. */
+    /** Stops the import if the next rejected record is one too many. Called before the tally counts this record. */
     afterErrors({ threads }: Tally, most: number) {
       if (threads.rejected < most) return
       const problem = `More records than ${count(most)} were rejected. Allow more with --max-errors.`
@@ -81,11 +79,14 @@ export class Interrupted extends Error {}
 
 class TooManyErrors extends Error {}
 
-/** An error that none of these explains is a fault of this program. */
+/** Explains the error that ended an import. An error of no known class is a fault of this program. */
 export function failureOf(error: unknown): { state: State; problem?: string } {
   if (error instanceof Interrupted) return { state: 'interrupted' }
   if (error instanceof TooManyErrors) return { state: 'gave_up', problem: error.message }
-  if (error instanceof SluiceProblem) return { state: 'failed', problem: problemOf(error) }
+  if (error instanceof SluiceProblem) {
+    const advice = error.status === 403 ? ` ${KEY_ADVICE}` : ''
+    return { state: 'failed', problem: `The service refused: ${error.message}${advice}` }
+  }
   if (error instanceof SluiceUnreachable)
     return { state: 'failed', problem: `${error.message} Check --url, and that the service runs.` }
   if (error instanceof UserError || error instanceof FormatError) return { state: 'failed', problem: error.message }
@@ -95,26 +96,18 @@ export function failureOf(error: unknown): { state: State; problem?: string } {
     : { state: 'failed', problem: ofSystem }
 }
 
-function problemOf(error: SluiceProblem): string {
-  const advice =
-    error.status === 403 ? ' Check the key (SLUICE_API_KEY, --key-file): it must be one of an importer.' : ''
-  return `The service refused: ${error.message}${advice}`
-}
+const KEY_ADVICE = 'Check the key (SLUICE_API_KEY, --key-file): it must be one of an importer.'
 
-/** What the operating system refused, such as room on the disk. */
+const FULL = new Set(['ENOSPC', 'EDQUOT'])
+const UNWRITABLE = new Set(['EACCES', 'EPERM', 'EROFS', 'ENOENT'])
+
+/** Explains an error of the operating system, such as a full disk. Undefined for any other error. */
 function systemProblem(error: unknown): string | undefined {
   const { code, path, message } = Object(error)
   const place = typeof path === 'string' ? ` (${path})` : ''
-  switch (code) {
-    case 'ENOSPC':
-    case 'EDQUOT':
-      return `The disk is full${place}. Free some space, or name a folder of another disk with --state-dir (checkpoint and rejected file) or --temp-dir (sorting), and run the same command again.`
-    case 'EACCES':
-    case 'EPERM':
-    case 'EROFS':
-    case 'ENOENT':
-      return `A file can't be written${place}: ${message}. Name a folder that can be written with --state-dir (checkpoint and rejected file) or --temp-dir (sorting).`
-    default:
-      return typeof code === 'string' && /^E[A-Z]+$/.test(code) ? message : undefined
-  }
+  if (FULL.has(code))
+    return `The disk is full${place}. Free some space, or name a folder of another disk with --state-dir (checkpoint and rejected file) or --temp-dir (sorting), and run the same command again.`
+  if (UNWRITABLE.has(code))
+    return `A file can't be written${place}: ${message}. Name a folder that can be written with --state-dir (checkpoint and rejected file) or --temp-dir (sorting).`
+  return typeof code === 'string' && /^E[A-Z]+$/.test(code) ? message : undefined
 }

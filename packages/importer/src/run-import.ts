@@ -1,29 +1,31 @@
-// Runs an import, or a check of one, from its files to its summary.
+// Runs an import, or a dry run of one, from its files to its summary.
 import { existsSync } from 'node:fs'
+import { basename, resolve } from 'node:path'
+import { createClient, type Retry } from '@sluice/client'
 import { createThreadParser, DEFAULT_LIMITS } from '@sluice/contract'
+import { describeSeconds, type Target, UserError } from '@sluice/terminal'
+import { type Checkpoint, createCheckpoint, saveProgress } from './account/checkpoint.ts'
 import { createLedger, emptyTally, type Ledger, type Sink, type Tally, threadsIn } from './account/ledger.ts'
+import { createRejectedFile, rejectedPathOf, touchesInput } from './account/rejected-file.ts'
 import { feedEvents } from './feed-events.ts'
 import { formats } from './formats/formats.ts'
+import { digestOf } from './formats/values/digest.ts'
 import { createExternalSort } from './gather/external-sort.ts'
-import { type ImportEvent, readThreads } from './gather/gather-threads.ts'
+import { type Events, readThreads } from './gather/gather-threads.ts'
 import type { ImportDeps, ImportRequest, RunState, Stops } from './import-request.ts'
 import { createStops, failureOf } from './import-request.ts'
 import { detectFormats, type FormattedFiles } from './input/detect-format.ts'
-import { type Input, openInput } from './input/input.ts'
-import type { Done } from './input/read-counted.ts'
-import { sendImport } from './send-import.ts'
+import { type Input, openInput, STDIN } from './input/input.ts'
+import { createSender } from './send/send-threads.ts'
 import { createShaper } from './shape/shape-thread.ts'
 import type { State, Summary } from './show/summary.ts'
 
-/** Never throws: the summary says how the import ended. */
+/** Runs an import. Never throws: the summary says how the import ended. */
 export async function runImport(request: ImportRequest, deps: ImportDeps): Promise<Summary> {
   const began = performance.now()
-  const state: RunState = {
-    tally: emptyTally(),
-    bytes: { total: 0, done: 0 },
-    sorted: { total: 0, done: 0 },
-  }
-  const failure = await importAll(request, deps, state).then(() => undefined, failureOf)
+  const state: RunState = { tally: emptyTally(), bytes: { total: 0, done: 0 }, sorted: { total: 0, done: 0 } }
+  const run = { request, deps, state, stops: createStops(deps) }
+  const failure = await importAll(run).then(() => undefined, failureOf)
   const { tally } = state
   const path = state.checkpoint?.path ?? ''
   return {
@@ -39,7 +41,7 @@ export async function runImport(request: ImportRequest, deps: ImportDeps): Promi
   }
 }
 
-/** An unchanged import has threads, and an input without any record has nothing that was skipped. */
+/** Returns how an import ended that did not fail. An input without any record is complete, too. */
 function completedState(tally: Tally): State {
   if (tally.threads.rejected > 0) return 'completed_with_rejected'
   return threadsIn(tally) > 0 || Object.keys(tally.notes.skipped).length === 0
@@ -47,56 +49,49 @@ function completedState(tally: Tally): State {
     : 'completed_without_threads'
 }
 
-async function importAll(request: ImportRequest, deps: ImportDeps, state: RunState): Promise<void> {
-  const stops = createStops(deps)
+/** What the steps of one import share. */
+interface Run {
+  request: ImportRequest
+  deps: ImportDeps
+  state: RunState
+  stops: Stops
+}
+
+async function importAll(run: Run): Promise<void> {
+  const { request, deps, state, stops } = run
   const { encoding } = request
   using input = await openInput(request.names, { stdin: deps.stdin, stopping: stops.stopping, encoding })
   state.bytes = input.progress
-  const files = await detectFormats(input.sets, formats, request.format)
-  const events = readAll(input, files, request, state.sorted, stops.stopping)
-  if (request.dryRun) await checkImport(events, request, deps, state, stops)
-  else await sendImport(events, request, deps, state, stops, input)
+  const events = readAll(input, await detectFormats(input.sets, formats, request.format), run)
+  if (request.dryRun) await checkImport(events, run)
+  else await sendImport(events, input, run)
 }
 
-async function* readAll(
-  { notOpened }: Input,
-  files: readonly FormattedFiles[],
-  request: ImportRequest,
-  sorted: Done,
-  signal: AbortSignal,
-): AsyncGenerator<readonly ImportEvent[]> {
-  const openSort = () => createExternalSort({ folder: request.tempDir, signal })
+async function* readAll(input: Input, files: readonly FormattedFiles[], { request, state, stops }: Run): Events {
+  const openSort = () => createExternalSort({ folder: request.tempDir, signal: stops.stopping })
   const { idPrefix } = request
-  yield notOpened
+  yield input.notOpened
   for (const { format, files: some } of files) {
     const ofRecord = { format: format.name, ...(idPrefix && { idPrefix }) }
-    for await (const list of readThreads(format, some, request, { openSort, sorted }))
+    for await (const list of readThreads(format, some, request, { openSort, sorted: state.sorted }))
       yield list.map((event) => (event.kind === 'rejected' ? { ...ofRecord, ...event } : event))
   }
 }
 
 /** What `--dry-run` does instead of sending: checks what was read with the parser of the API, without a service. */
-async function checkImport(
-  events: AsyncIterable<readonly ImportEvent[]>,
-  { idPrefix, maxErrors }: ImportRequest,
-  deps: ImportDeps,
-  state: RunState,
-  { stopping, afterErrors }: Stops,
-): Promise<void> {
-  const { tally } = state
-  const ledger = createLedger(tally, (record) => {
+async function checkImport(events: Events, { request, deps, state, stops }: Run): Promise<void> {
+  const ledger = createLedger(state.tally, (record) => {
     deps.showRejected(record)
-    afterErrors(tally, maxErrors)
+    stops.afterErrors(state.tally, request.maxErrors)
   })
   using _display = deps.show(() => state)
-  const shape = createShaper({ limits: DEFAULT_LIMITS, idPrefix })
-  await feedEvents(events, { ledger, sink: createCheck(ledger), shape, stopping })
+  const shape = createShaper({ limits: DEFAULT_LIMITS, idPrefix: request.idPrefix })
+  await feedEvents(events, { ledger, sink: createCheck(ledger), shape, stopping: stops.stopping })
 }
 
-/** A thread whose title only the service may know is checked with this one. */
+/** Stands for a title that the input lacks, because the service may have one stored. */
 const SOME_TITLE = 'Untitled'
 
-/** A sink that sends nothing. */
 function createCheck(ledger: Ledger): Sink {
   const parse = createThreadParser(DEFAULT_LIMITS)
   return {
@@ -115,5 +110,81 @@ function createCheck(ledger: Ledger): Sink {
       return undefined
     },
     flush: async () => {},
+  }
+}
+
+/** Sends all threads, and resolves when each is stored or rejected. */
+async function sendImport(events: Events, input: Input, { request, deps, state, stops }: Run): Promise<void> {
+  const { stopping, hurry, fail, afterErrors } = stops
+  const target = await deps.findTarget()
+  // A wrong URL must not look like a service that is away for a while.
+  const limits = await createClient({ ...target, maxRetries: FIRST_RETRIES }).limits({ signal: hurry })
+  // Only time bounds the tries, because batches compete for room in a full queue, and one may lose many times.
+  const client = createClient({ ...target, maxRetries: Number.POSITIVE_INFINITY })
+  // This request fails if the key is not known: now, and not after an hour of sorting.
+  await client.getSource({ service: 'custom', externalId: 'none' }, { limit: 1, signal: hurry })
+  const checkpoint = checkpointOf(request, target, input)
+  const loaded = await checkpoint?.load()
+  const { tally, rejectedBytes } = loaded?.progress ?? { tally: emptyTally(), rejectedBytes: 0 }
+  const settled = tally.events
+  const rejected = createRejectedFile(rejectedPath(request), rejectedBytes)
+  const ledger = createLedger(tally, (record) => {
+    rejected.add(record)
+    afterErrors(tally, request.maxErrors)
+  })
+  state.tally = tally
+  if (checkpoint !== undefined) state.checkpoint = checkpoint
+  state.rejectedPath = rejected.path
+  if (settled > 0) state.threadsBefore = threadsIn(tally)
+  const saver = saveProgress({ ledger, rejected, checkpoint, fail })
+  using display = deps.show(() => state)
+  const onRetry = createRetryNotes(display.say)
+  const sink = createSender({ client, concurrency: request.concurrency, ledger, stopping, hurry, onRetry, fail })
+  if (settled > 0) display.say(`Going on where an earlier run of this import stopped (${checkpoint?.path}).`)
+  if (loaded?.isOther)
+    display.say(`${checkpoint?.path} is of another input, target or options: this import begins anew.`)
+  try {
+    const shape = createShaper({ limits, idPrefix: request.idPrefix })
+    await saver.save()
+    await feedEvents(events, { ledger, sink, shape, stopping })
+  } finally {
+    await sink.flush().finally(saver.end)
+  }
+  await checkpoint?.remove()
+}
+
+function checkpointOf(request: ImportRequest, { url, apiKey }: Target, { fingerprint }: Input): Checkpoint | undefined {
+  const { names, checkpoint, rejected, stateDir, maxErrors, concurrency, tempDir, map, set, ...options } = request
+  if (!checkpoint || fingerprint === undefined) return undefined
+  const key = digestOf(apiKey)
+  const meaning = [fingerprint, options, [...map], [...set], url, key]
+  return createCheckpoint(`${besideInput(request)}.sluice-checkpoint`, meaning)
+}
+
+/** The files of an import are named after the first part of its input. */
+function besideInput({ names, stateDir }: ImportRequest): string {
+  const first = names.find((name) => name !== STDIN) ?? 'stdin'
+  return stateDir === undefined ? resolve(first) : resolve(stateDir, basename(first))
+}
+
+function rejectedPath(request: ImportRequest): string {
+  const inputs = new Set(request.names.filter((name) => name !== STDIN).map((name) => resolve(name)))
+  if (request.rejected === undefined) return rejectedPathOf(besideInput(request), inputs)
+  if (!touchesInput(resolve(request.rejected), inputs)) return request.rejected
+  throw new UserError('--rejected names a file that is imported. Name another file.')
+}
+
+/** How often the first request is sent again. Later requests are sent again for minutes. */
+const FIRST_RETRIES = 2
+
+/** The least time between two notes that the service is busy. */
+const RETRY_NOTE_MS = 5_000
+
+function createRetryNotes(say: (line: string) => void): (retry: Retry) => void {
+  let lastAt = Number.NEGATIVE_INFINITY
+  return ({ cause, delayMs }) => {
+    if (performance.now() - lastAt < RETRY_NOTE_MS) return
+    lastAt = performance.now()
+    say(`${cause.message} Trying again in ${describeSeconds(delayMs / 1_000)}.`)
   }
 }

@@ -63,8 +63,8 @@ export async function findApi(
 
 /** Returns the URL of an API, which may have a path, with a slash at its end: the paths of requests are relative. */
 function baseOf(url: string): string {
-  const base = URL.parse(url)
-  if (base === null || !/^https?:$/.test(base.protocol))
+  const base = URL.canParse(url) ? new URL(url) : undefined
+  if (base === undefined || !/^https?:$/.test(base.protocol))
     throw new UserError('--url must begin with http:// or https://.')
   if (base.username !== '' || base.password !== '') throw new UserError('--url must not have a user or a password.')
   if (base.pathname.endsWith('/')) return url

@@ -1,8 +1,8 @@
-// The checkpoint of an import: how far it got, in a file beside its input, so that it goes on there after any end.
-// It is saved after the file of rejected records, for which it vouches.
-import { hash } from 'node:crypto'
+// The checkpoint of an import says how far the import got, so that another run goes on from there. It is saved after
+// the file of rejected records, because it contains the length of that file.
 import { open, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { digestOf } from '../formats/values/digest.ts'
 import type { Ledger, Tally } from './ledger.ts'
 import { type RejectedFile, unlessMissing } from './rejected-file.ts'
 
@@ -14,20 +14,23 @@ interface Progress {
 
 export type Checkpoint = ReturnType<typeof createCheckpoint>
 
-/** Changes whenever an event of the input may get another number, and with the fields of the tally. */
-const VERSION = 6
+/** Raise it if an event of the same input may get another number, or if the tally gets other fields. */
+const VERSION = 7
 
-/** @param fingerprint of all on which the order and the meaning of events depend: input, options, and target. */
+/** Opens the checkpoint file. `fingerprint` has all that the order and the meaning of events depend on. */
 export function createCheckpoint(path: string, fingerprint: unknown) {
-  const digest = hash('sha256', JSON.stringify([VERSION, fingerprint]), 'base64url')
+  const digest = digestOf(JSON.stringify([VERSION, fingerprint]))
   return {
     path,
-    /** `isOther`: the file is of another import. */
+    /** Reads the progress. `isOther`: the file belongs to another input, target or options. */
     async load(): Promise<{ progress?: Progress; isOther: boolean }> {
       const text = await readFile(path, 'utf8').catch(unlessMissing)
-      const saved = text === undefined ? undefined : parse(text)
-      if (saved?.fingerprint === digest) return { progress: saved.progress, isOther: false }
-      return { isOther: text !== undefined }
+      if (text === undefined) return { isOther: false }
+      // A file that someone wrote by hand may be no JSON.
+      const saved = await Promise.resolve(text)
+        .then(JSON.parse)
+        .catch(() => undefined)
+      return saved?.fingerprint === digest ? { progress: saved.progress, isOther: false } : { isOther: true }
     },
     async save(progress: Progress) {
       await writeWhole(path, `${JSON.stringify({ fingerprint: digest, progress }, null, 2)}\n`)
@@ -38,7 +41,7 @@ export function createCheckpoint(path: string, fingerprint: unknown) {
   }
 }
 
-/** A reader sees the old file or the new one, and after a loss of power too. */
+/** Replaces a file in one step: a reader sees the old content or the new one, also after a loss of power. */
 async function writeWhole(path: string, text: string): Promise<void> {
   const draft = `${path}.new`
   await writeFile(draft, text, { flush: true })
@@ -46,20 +49,11 @@ async function writeWhole(path: string, text: string): Promise<void> {
   await syncFolder(dirname(path))
 }
 
-/** Some systems can't sync a folder; they rename durably by other means. */
+/** Makes a rename durable. Systems that can't sync a folder do so by other means. */
 async function syncFolder(folder: string): Promise<void> {
   const handle = await open(folder, 'r').catch(() => undefined)
   await handle?.sync().catch(() => {})
   await handle?.close()
-}
-
-/** Undefined if the text is no JSON: the file was written by hand. */
-function parse(text: string): { fingerprint?: unknown; progress: Progress } | null | undefined {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 /** After a crash, everything since the last save is posted again, which changes nothing. */
@@ -72,14 +66,14 @@ interface SaveDeps {
   fail: (error: unknown) => void
 }
 
-/** Saves every SAVE_MS if the tally has changed, and never again after a save that failed. */
+/** Saves the progress every SAVE_MS, if the tally has changed. After a save that failed, it never saves again. */
 export function saveProgress({ ledger, rejected, checkpoint, fail }: SaveDeps) {
   let savedEvents = 0
   let last = Promise.resolve()
 
   async function write(): Promise<void> {
     const tally = structuredClone(ledger.tally)
-    // Contains the records of exactly these events: nothing else runs in between.
+    // The file then has the records of exactly the events in `tally`: no other code runs between these two lines.
     const rejectedBytes = await rejected.flush()
     if (checkpoint === undefined || tally.events === savedEvents) return
     await checkpoint.save({ tally, rejectedBytes })
@@ -90,7 +84,6 @@ export function saveProgress({ ledger, rejected, checkpoint, fail }: SaveDeps) {
   const timer = setInterval(() => void save().catch(fail), SAVE_MS)
   return {
     save,
-    /** Saves for the last time. */
     end() {
       clearInterval(timer)
       return save()

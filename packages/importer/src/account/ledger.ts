@@ -1,22 +1,21 @@
-// Keeps account of an import: its events count in the order of the input, so that a checkpoint covers all before it.
+// Keeps account of an import. Events count in the order of the input, so that a checkpoint covers all events before it.
 import { EventEmitter, once } from 'node:events'
 import type { ThreadRequest } from '@sluice/contract'
 import type { Noted, Place, Rejected } from '../formats/format.ts'
 
-/** The first one that a part of a thread has is the outcome of the thread. */
+/** The parts of a thread may have several outcomes. The first one of this list becomes the outcome of the thread. */
 const OUTCOMES = ['created', 'updated', 'unchanged'] as const
 type Outcome = (typeof OUTCOMES)[number]
 
 export interface Tally {
-  /** Events that are settled, and before which all are. */
+  /** How many events are settled, from the first one on without a gap. */
   events: number
   threads: Record<Outcome | 'rejected', number>
   quotes: Record<Outcome, number>
-  /** Valid in a dry run. */
+  /** What is valid in a dry run. */
   checked: { threads: number; quotes: number }
-  /** Everything skipped, cut or replaced, and warnings, by reason. */
+  /** How often something was skipped, cut, replaced or warned of, by reason. */
   notes: Record<Noted['kind'], Record<string, number>>
-  /** Rejected records by reason. */
   reasons: Record<string, number>
 }
 
@@ -41,9 +40,9 @@ export function threadsIn({ threads, checked }: Tally): number {
 
 /** One event of the input, until all of its requests are settled. */
 export interface Entry {
-  /** Requests without a result, and one more until the event is read. */
+  /** How many requests have no result yet, and one more while the event is being read. */
   open: number
-  /** The quotes of a valid thread that is not sent. */
+  /** In a dry run, the number of quotes of a valid thread. */
   checkedQuotes?: number
   outcomes: { outcome: Outcome; quotes: Record<Outcome, number> }[]
   notes: [kind: Noted['kind'], reason: string][]
@@ -53,14 +52,14 @@ export interface Entry {
 /** Counts a value that was left out, cut or replaced. */
 export type Note = (kind: Noted['kind'], reason: string) => void
 
-/** A request whose title is perhaps not known yet. */
+/** A request whose title may be unknown until the stored sources are looked up. */
 export type UntitledRequest = Omit<ThreadRequest, 'title'> & { title?: string }
 
 export interface Outgoing {
   request: UntitledRequest
   /** The title, if the request has none and none is stored. */
   placeholderTitle?: string | undefined
-  /** The ids of a conversation's mails. Once looked up, those that are stored sources: its requests share the object. */
+  /** The ids of a conversation's mails; after the look-up, of those that are stored sources. Shared by its requests. */
   conversation?: { ids: readonly string[] } | undefined
   place: Place
   entry: Entry
@@ -70,19 +69,18 @@ export interface Outgoing {
 export interface Sink {
   /** Returns a promise if the caller has to wait before it adds more. */
   add(outgoing: Outgoing): Promise<void> | undefined
-  /** Resolves when everything that was added is settled. */
   flush(): Promise<void>
 }
 
 export type Ledger = ReturnType<typeof createLedger>
 
-/** Reasons are counted one by one up to this number. */
+/** At most this number of reasons are counted apart, because a reason may contain data. */
 const NAMED_REASONS = 200
 const OTHER_REASONS = 'for other reasons'
 
 /**
- * @param tally of the run that this one continues.
- * @param onRejected is called for each rejected record in the order of the input.
+ * Creates a ledger that continues the tally of an earlier run. Rejected records are passed on in the order of the
+ * input.
  */
 export function createLedger(tally: Tally, onRejected: (rejected: RejectedRecord) => void) {
   const entries: Entry[] = []
@@ -120,7 +118,7 @@ export function createLedger(tally: Tally, onRejected: (rejected: RejectedRecord
       entries.push(entry)
       return entry
     },
-    /** One request of the entry, or its reading, is settled. */
+    /** Notes that a request of the entry is settled, or that the event is read. */
     close(entry: Entry) {
       entry.open -= 1
       if (entry === entries[0] && entry.open === 0) advance()
@@ -134,7 +132,7 @@ export function createLedger(tally: Tally, onRejected: (rejected: RejectedRecord
   }
 }
 
-/** A reason without what belongs to one record: the pointer before it, the value behind its last colon, and the job. */
+/** Removes what belongs to one record from a reason: the pointer before it, all behind its first colon, and the job. */
 function generalReason(reason: string): string {
   const [text = ''] = reason.replace(/^\/\S*: /, '').split(/: | Its job is /)
   return text

@@ -4,7 +4,7 @@ import { rename, stat, truncate } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
 import type { RejectedRecord } from './ledger.ts'
 
-/** `NAME.rejected.ndjson`, an older file of that name, and `NAME.rejected-2.ndjson` of the next import. */
+/** Matches `NAME.rejected.ndjson`, `NAME.rejected.old.ndjson`, and `NAME.rejected-2.ndjson` of the next import. */
 export const REJECTED_NAME = /\.rejected(?:-(\d{1,9}))?(?:\.old)?\.ndjson$/
 
 /**
@@ -32,9 +32,8 @@ function olderPath(path: string): string {
 export type RejectedFile = ReturnType<typeof createRejectedFile>
 
 /**
- * Makes the file with its first record. Keeps an older file of that name: its records may have been fixed by hand.
- *
- * @param keptBytes of the file for which the checkpoint of an interrupted run vouches. The rest is cut off.
+ * Creates the file once a record is rejected. The checkpoint vouches for `keptBytes` of an earlier run's file; an older
+ * file is renamed, because its records may have been fixed by hand.
  */
 export function createRejectedFile(path: string, keptBytes: number) {
   let records: RejectedRecord[] = []
@@ -56,12 +55,12 @@ export function createRejectedFile(path: string, keptBytes: number) {
     },
     /** Writes what was added. Returns the size of the file. */
     async flush() {
-      const added = records.reverse()
+      const added = records
       records = []
       if (added.length === 0) return bytes
       if (!isPrepared) await prepare()
       isPrepared = true
-      // The checkpoint that counts these records must not outlive them.
+      // Flushed, because a checkpoint that counts these records must not outlive them.
       const file = createWriteStream(path, { flags: 'a', flush: true })
       await pipeline(linesOf(added), file)
       bytes += file.bytesWritten
@@ -70,21 +69,15 @@ export function createRejectedFile(path: string, keptBytes: number) {
   }
 }
 
-/**
- * Yields the lines of records, the last record first, and releases each: records of one file share its header or its
- * channel in memory, and their lines do not.
- */
-function* linesOf(records: RejectedRecord[]): Generator<string> {
-  for (let record = records.pop(); record !== undefined; record = records.pop()) yield lineOf(record)
+/** One line at a time: records of a file share its header or channel in memory, and their lines do not. */
+function* linesOf(records: readonly RejectedRecord[]): Generator<string> {
+  for (const record of records) yield lineOf(record)
 }
 
-/** Each rejected record of a file repeats the context, so its length multiplies. */
+/** A longer context is left out, because each rejected record of its file repeats it. */
 const LONGEST_CONTEXT = 64 * 1024
 
-/**
- * A record that nests too deep to be written, or whose context is longer than the bound, is left out: its place says
- * where the record is.
- */
+/** A record that nests too deep to be written is left out, as is a long context: the place says where it is. */
 function lineOf({ reason, place, format, context, idPrefix, record }: RejectedRecord): string {
   try {
     const isTooLong = (JSON.stringify(context)?.length ?? 0) > LONGEST_CONTEXT
@@ -95,6 +88,7 @@ function lineOf({ reason, place, format, context, idPrefix, record }: RejectedRe
   return `${JSON.stringify({ reason, ...place })}\n`
 }
 
+/** Handles the error of a file that may be missing. */
 export function unlessMissing(error: unknown): undefined {
   if (Object(error).code !== 'ENOENT') throw error
   return undefined

@@ -13,7 +13,7 @@ import { createRejectedFormat } from './sluice/rejected-format.ts'
 import { jsonFormat, ndjsonFormat } from './sluice/sluice-formats.ts'
 import { zendeskFormat } from './zendesk/zendesk.ts'
 
-/** In the order in which they are asked whether they recognise files: those that look for less come later. */
+/** Formats are asked in this order whether they recognise files: those that demand less come later. */
 const ofExports: readonly Format[] = [
   slackFormat,
   discordFormat,

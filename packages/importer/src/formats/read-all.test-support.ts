@@ -3,7 +3,10 @@ import { Readable } from 'node:stream'
 import type { Format, FormatOptions, Found, InputFile, Noted, Piece, QuoteInput, Rejected } from './format.ts'
 import { readBeginning } from './read/utf8-chunks.ts'
 
-/** A file of text, of bytes, or of any other value as JSON, first in chunks of three bytes: rules hold across them. */
+/**
+ * Makes a file of a text, of bytes, or of another value as JSON. Its first chunks have three bytes, because formats
+ * must read across the ends of chunks.
+ */
 export function inputFile(path: string, content: unknown): InputFile {
   const isBytes = typeof content === 'string' || Buffer.isBuffer(content)
   const bytes = Buffer.from(isBytes ? content : JSON.stringify(content, null, 2))
@@ -23,7 +26,7 @@ export interface Contents {
   pieces: Piece[]
   rejected: Rejected[]
   notes: Noted[]
-  /** How often each reason was noted, after its kind. */
+  /** How often each reason was noted, by `KIND: REASON`. */
   noted: Record<string, number>
   /** All quotes of a source, in its order. */
   quotes(externalId: string): QuoteInput[]

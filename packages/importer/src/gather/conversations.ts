@@ -1,33 +1,35 @@
-// Finds the conversations of mails by their references, as the algorithm REFERENCES of RFC 5256 does, without its last
-// step, which merges by subject. The ids lie on disk; memory: eight bytes for each of them.
-import type { DatabaseSync } from 'node:sqlite'
-import type { SortRecord } from './external-sort.ts'
+// Finds the conversations of mails by their references, as the algorithm REFERENCES of RFC 5256 does, but without its
+// last step, which merges by subject. Memory: some 80 bytes for each id, however long it is.
+import { createHash } from 'node:crypto'
+import type { Row } from './sort-rows.ts'
+import type { Spool, SpoolFile } from './spool.ts'
 
-/** The text of a record with an id of its conversation. */
+/** The text of a row with an id of its conversation. */
 export interface ConversationIds {
   ids: string[]
 }
 
+/** The order of the rows of a conversation. */
+const [TOP_ID, OTHER_ID, RECORD] = ['0', '1', '2']
+
 /**
- * Each id is linked to one parent at most. The mail's own last reference counts before what other mails say of it, so
- * the order of the mails does not matter. An id of no mail in the input is part of the conversation too.
- *
- * @see https://www.rfc-editor.org/rfc/rfc5256#section-3
+ * Links each id to one parent at most. The last reference of a mail is its parent, whatever other mails say of it, so
+ * the order of mails does not matter. An id of no mail in the input belongs to a conversation, too.
  */
-export function createConversations(db: DatabaseSync) {
-  db.exec(`
-    CREATE TABLE ids (number INTEGER PRIMARY KEY, id TEXT UNIQUE);
-    CREATE TABLE records (mail INTEGER, number INTEGER, place TEXT, refs TEXT);
-  `)
-  const insertId = db.prepare('INSERT INTO ids VALUES (?, ?) ON CONFLICT (id) DO NOTHING')
-  const selectNumber = db.prepare('SELECT number FROM ids WHERE id = ?')
-  const selectId = db.prepare('SELECT id FROM ids WHERE number = ?')
-  const insertRecord = db.prepare('INSERT INTO records VALUES (?, ?, ?, ?)')
+export function createConversations(createSpool: SpoolFile['createSpool'], pause: () => Promise<void>) {
+  const ids = createSpool<string>()
+  const links = createSpool<{ number: number; references: number[] }>()
+  const records = createSpool<Pick<Row, 'order' | 'text'> & { number: number }>()
+  const numbers = new Map<string, number>()
   /** An ancestor of each id by their numbers, and the id itself if it has no parent. */
   const above: number[] = []
 
   function numberOf(id: string): number {
-    if (insertId.run(above.length, id).changes === 0) return Number(selectNumber.get(id)?.number)
+    const digest = createHash('sha256').update(id).digest().toString('latin1', 0, DIGEST_BYTES)
+    const known = numbers.get(digest)
+    if (known !== undefined) return known
+    ids.add(id)
+    numbers.set(digest, above.length)
     return above.push(above.length) - 1
   }
 
@@ -46,52 +48,63 @@ export function createConversations(db: DatabaseSync) {
     if (above[child] === child && top !== child) above[child] = top
   }
 
-  /**
-   * Links the references of each mail to each other, then those to the mail that belong to no mail's conversation.
-   * Returns 1 for each topmost id of mails, by its number.
-   */
-  function linkReferences(): Uint8Array {
-    const all = db.prepare('SELECT number, refs FROM records')
-    for (const { refs } of all.iterate()) {
-      const numbers: number[] = JSON.parse(String(refs))
-      for (const [at, number] of numbers.entries()) if (at > 0) link(number, numbers[at - 1] ?? number)
+  /** Lets the event loop do other work before each block. */
+  async function* slowly<T>({ blocks }: Spool<T>): AsyncGenerator<readonly T[]> {
+    for (const block of blocks()) {
+      await pause()
+      yield block
     }
+  }
+
+  /** Links the references of each mail, then conversations without mails. Returns 1 for each topmost id of mails. */
+  async function linkReferences(): Promise<Uint8Array> {
+    for await (const block of slowly(links))
+      for (const { references } of block)
+        for (const [at, number] of references.entries()) if (at > 0) link(number, references[at - 1] ?? number)
     const tops = new Uint8Array(above.length)
-    for (const { number } of all.iterate()) tops[topOf(Number(number))] = 1
-    for (const { number, refs } of all.iterate()) {
-      const numbers: number[] = JSON.parse(String(refs))
-      for (const each of numbers) if (tops[topOf(each)] === 0) above[topOf(each)] = topOf(Number(number))
-    }
+    for await (const block of slowly(links)) for (const { number } of block) tops[topOf(number)] = 1
+    for await (const block of slowly(links))
+      for (const { number, references } of block)
+        for (const each of references) if (tops[topOf(each)] === 0) above[topOf(each)] = topOf(number)
     return tops
   }
 
   return {
-    /** @param mail the number of the record. */
-    add({ key, references = [], order }: SortRecord, mail: number): void {
+    /** Adds the record of the mail with the Message-ID `key`, and the ids before it, its parent last. */
+    add({ key, order, text }: Row, before: readonly string[]): void {
       const number = numberOf(key)
-      const numbers = references.map(numberOf)
-      const parent = numbers.at(-1)
+      const references = before.map(numberOf)
+      const parent = references.at(-1)
       if (parent !== undefined) link(number, parent)
-      insertRecord.run(mail, number, order, JSON.stringify(numbers))
+      links.add({ number, references })
+      records.add({ number, order, text })
     },
     /**
-     * Ends adding. Yields the records of mails, and the ids of conversations, which have a text (`ConversationIds`) and no
-     * mail. `key`: the topmost id, which may be that of no mail in the input. `share`: how far from the beginning of the
-     * input the conversation was first named, from 0 to below 1.
+     * Ends adding. Yields a row for each id of a conversation (`ConversationIds`), and the records. The key is the
+     * number of the topmost id, so conversations stay in the order of the input. The topmost mail may be missing there.
      */
-    *records() {
-      const tops = linkReferences()
-      const at = (number: unknown) => {
-        const top = topOf(Number(number))
-        return { key: String(selectId.get(top)?.id), share: top / above.length }
+    async *rows(): AsyncGenerator<Row[]> {
+      const tops = await linkReferences()
+      numbers.clear()
+      let number = -1
+      const rowsOf = (id: string): Row[] => {
+        number += 1
+        const top = topOf(number)
+        if (tops[top] === 0) return []
+        const text: ConversationIds = { ids: [id] }
+        const row = { key: keyOf(top), order: OTHER_ID, text: JSON.stringify(text) }
+        return [top === number ? { ...row, order: TOP_ID, topId: id } : row]
       }
-      for (const { number, id } of db.prepare('SELECT number, id FROM ids').iterate()) {
-        const text: ConversationIds = { ids: [String(id)] }
-        if (tops[topOf(Number(number))] === 1)
-          yield { ...at(number), place: '', text: JSON.stringify(text), mail: null }
-      }
-      for (const { mail, number, place } of db.prepare('SELECT mail, number, place FROM records').iterate())
-        yield { ...at(number), place: String(place), text: null, mail: Number(mail) }
+      for await (const block of slowly(ids)) yield block.flatMap(rowsOf)
+      for await (const block of slowly(records))
+        yield block.map(({ number, order, text }) => ({ key: keyOf(topOf(number)), order: `${RECORD}${order}`, text }))
     },
   }
 }
+
+function keyOf(top: number): string {
+  return String(top).padStart(10, '0')
+}
+
+/** Two ids with the same digest would count as one. With 12 bytes, that does not happen. */
+const DIGEST_BYTES = 12

@@ -12,7 +12,7 @@ async function someFolder(t: TestContext): Promise<string> {
   return folder
 }
 
-/** Records in an order of their own, many of them equal but for their text. */
+/** Records that are not sorted. Many of them differ only in their texts. */
 function someRecords(count: number): SortRecord[] {
   return Array.from({ length: count }, (_, at) => ({
     key: `key ${(at * 7_919) % 101}`,
@@ -55,6 +55,12 @@ test('records of a key follow each other in their order, equal ones as they came
 
 const sortedByKey = (groups: ReadonlyMap<string, string[]>) => [...groups].toSorted(([a], [b]) => compare(a, b))
 
+test('records that are sorted in several parts are merged in their order, equal ones as they came', async (t) => {
+  const folder = await someFolder(t)
+  const records = someRecords(600).map((record) => ({ ...record, text: `${record.text}${'x'.repeat(50_000)}` }))
+  assert.deepEqual(sortedByKey(await sortAll(records, folder)), sortedByKey(grouped(records)))
+})
+
 test('the order is the same each time, which a checkpoint relies on', async (t) => {
   const folder = await someFolder(t)
   const records = someRecords(1_000)
@@ -70,7 +76,7 @@ test('a record may be longer than all memory of the sort, and contain any charac
   assert.deepEqual(sortedByKey(await sortAll(records, folder)), sortedByKey(grouped(records)))
 })
 
-test('a list of large records is short, because its copy blocks the event loop', async (t) => {
+test('a list of large records is short, because the event loop waits for it', async (t) => {
   await using sort = createExternalSort({ folder: await someFolder(t), signal: new AbortController().signal })
   for (let at = 0; at < 300; at++) await sort.add({ key: `${at}`, order: '', text: 'x'.repeat(100_000) })
   const counts: number[] = []

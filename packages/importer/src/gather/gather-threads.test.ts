@@ -35,7 +35,7 @@ async function readAll(found: readonly Found[], hasWholeThreads = false) {
   return events
 }
 
-/** The sources come in an order of the sort's own. */
+/** Sources come in the order of the sort. */
 const threadsOf = (events: readonly ImportEvent[]) =>
   events.flatMap((event) =>
     event.kind === 'piece' ? [[event.externalId, event.quotes.map(({ text }) => text), event.fields]] : [],

@@ -6,42 +6,38 @@ import type { ExternalSort, SortedRecord, SortRecord } from './external-sort.ts'
 
 /** A thread as it was read: one piece, or the pieces of a source put together. */
 export interface ThreadInput extends Omit<Piece, 'order' | 'references'> {
-  /** Whether the next thread has more quotes of the same source, because the source is too large for memory. */
+  /** Whether the next thread has more quotes of the same source, because the source is too large to be put together. */
   isContinued?: boolean
-  /** Of a conversation of mails: all of its ids, those of missing mails too. All of its threads have the same list. */
+  /** All ids of a conversation of mails. Its threads share the array, by which `createShaper` recognises them. */
   ids?: readonly string[]
 }
 
-/** What an import consists of, in an order that the input alone determines. */
+/** What an import consists of. Only the input determines the order of events. */
 export type ImportEvent = ThreadInput | Rejected | Noted
 
-/** A source is put together up to this size, in code units of its JSON: memory, and the event loop is blocked. */
+export type Events = AsyncGenerator<readonly ImportEvent[]>
+
+/** A source is put together up to this size in code units of its JSON, which bounds memory and blocking. */
 const SOURCE_UNITS = 4 * 1024 * 1024
 
 /**
- * Yields lists of events. Rejected records and notes come before the threads if these have to be sorted.
- *
- * @param openSort opens the sort on disk for a format whose pieces lie apart.
- * @param sorted counts the pieces that have to be sorted, and those that are put together.
+ * Yields lists of events. If pieces have to be sorted, rejected records and notes come before all threads. `sorted`
+ * counts the pieces that have to be sorted, and those that are put together.
  */
 export async function* readThreads(
   format: Format,
   files: readonly InputFile[],
   options: FormatOptions,
   { openSort, sorted }: { openSort: () => ExternalSort; sorted: Done },
-): AsyncGenerator<readonly ImportEvent[]> {
+): Events {
   const found = format.read(files, options)
   if (format.hasWholeThreads) return yield* found
-  await using sort = openSort()
+  using sort = openSort()
   yield* sortPieces(found, sort, sorted)
   yield* putTogether(sort.sorted(), sorted)
 }
 
-async function* sortPieces(
-  found: AsyncIterable<readonly Found[]>,
-  sort: ExternalSort,
-  sorted: Done,
-): AsyncGenerator<readonly ImportEvent[]> {
+async function* sortPieces(found: AsyncIterable<readonly Found[]>, sort: ExternalSort, sorted: Done): Events {
   for await (const list of found) {
     const others: ImportEvent[] = []
     for (const one of list) {
@@ -50,17 +46,17 @@ async function* sortPieces(
         continue
       }
       sorted.total += 1
-      for (const record of recordsOf(one)) await sort.add(record)
+      for (const record of recordsOf(one)) sort.add(record)
     }
     if (others.length > 0) yield others
   }
 }
 
-/** `mail`: the fields are those of the source if this is the key of its conversation. */
+/** `mail`: the key of the mail. Its fields are those of the source if the conversation has the same key. */
 type FieldsRecord = Pick<Piece, 'fields'> & { mail?: string }
 type QuotesRecord = Pick<Piece, 'quotes' | 'place'>
 
-/** The fields of a source come before its quotes, so that every part of a large source has the same fields. */
+/** Records with fields sort before those with quotes, so that every part of a large source has the same fields. */
 function recordsOf({ service, externalId, references, order, fields, quotes, place }: Piece): SortRecord[] {
   const keyOf = (id: string) => `${service}\0${id}`.toWellFormed()
   const key = keyOf(externalId)
@@ -74,10 +70,7 @@ function recordsOf({ service, externalId, references, order, fields, quotes, pla
   return [ofFields, record(1, { quotes, place }, references && [])]
 }
 
-async function* putTogether(
-  records: AsyncIterable<readonly SortedRecord[]>,
-  sorted: Done,
-): AsyncGenerator<readonly ImportEvent[]> {
+async function* putTogether(records: AsyncIterable<readonly SortedRecord[]>, sorted: Done): Events {
   let open: OpenSource | undefined
   for await (const list of records) {
     const threads: ThreadInput[] = []
@@ -116,7 +109,7 @@ function addRecord(open: OpenSource, text: string, sorted: Done): void {
 }
 
 function threadOf({ key, fields, ids, quotes, place }: OpenSource, isContinued: boolean): ThreadInput {
-  // `recordsOf` made the key of a piece's service.
+  // `recordsOf` made the key, which begins with the service of a piece.
   const service = key.slice(0, key.indexOf('\0')) as Piece['service']
   const thread = { service, externalId: idIn(key), fields, quotes, place, isContinued }
   return { kind: 'piece', ...thread, ...(ids.length > 0 && { ids }) }

@@ -11,15 +11,12 @@ export interface FormattedFiles {
 }
 
 /**
- * Files that were named one by one may be of several formats, unless one format recognises them together.
+ * Finds the format of each set. Only if no format recognises all files that were named one by one, each is recognised
+ * alone.
  *
  * @throws {UserError} if no format recognises a file, or `--format` names none.
  */
-export async function detectFormats(
-  sets: readonly InputSet[],
-  formats: readonly Format[],
-  named: string | undefined,
-): Promise<FormattedFiles[]> {
+export async function detectFormats(sets: readonly InputSet[], formats: readonly Format[], named?: string) {
   for (const { name, files } of sets)
     if (files.every(({ isEmpty }) => isEmpty)) throw new UserError(`${name} is empty.`)
   if (named === undefined) return (await Promise.all(sets.map((set) => formatsOf(set, formats)))).flat()
@@ -66,7 +63,6 @@ const GZIP = Buffer.from([0x1f, 0x8b])
 const TAR = Buffer.from('ustar')
 const TAR_AT = 257
 
-/** Returns what the user can do about a file that no format recognises. */
 function adviceOn(path: string, beginning: Buffer, formats: readonly Format[]): string {
   const has = (magic: Buffer, at = 0) => beginning.subarray(at, at + magic.length).equals(magic)
   if (beginning.length === 0) return 'It is empty.'

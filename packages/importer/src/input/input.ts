@@ -17,24 +17,23 @@ const STDIN_NAME = 'stdin'
 export type Input = Awaited<ReturnType<typeof openInput>>
 
 export interface InputSet {
-  /** As the user named it. */
   name: string
   files: InputFile[]
 }
 
 /**
- * A folder and an archive are a set each. All files that are named one by one are one set. `fingerprint` changes whenever
- * a file of the input changes; standard input, which can't be read twice, has none.
- *
- * @throws {UserError} if something can't be opened, or has no file.
+ * Opens the input as sets: each folder, each archive, and all files that are named one by one. `fingerprint` changes
+ * with each file; standard input, which can't be read twice, has none. Throws UserError if something can't be opened.
  */
 export async function openInput(
   names: readonly string[],
   { stdin, ...how }: Omit<Reading, 'progress'> & { stdin: Readable },
 ) {
-  using opened = new DisposableStack()
-  // A pipe that is open on its other side would keep a failed import from ending.
-  if (names.includes(STDIN)) opened.defer(() => void stdin.destroy())
+  // Standard input is closed, because a pipe whose writer goes on would keep a failed import from ending.
+  const closers: (() => unknown)[] = names.includes(STDIN) ? [() => stdin.destroy()] : []
+  const close = () => {
+    for (const closeOne of closers) closeOne()
+  }
   const progress: Done = { total: 0, done: 0 }
   const reading: Reading = { progress, ...how }
   const single: InputSet = { name: names.find((name) => name !== STDIN) ?? STDIN_NAME, files: [] }
@@ -51,7 +50,7 @@ export async function openInput(
     return { path, isEmpty: raw.bytes === 0, open }
   }
 
-  /** A set of a folder or an archive: without the archives in it, unless it has nothing else. */
+  /** Adds the files of a folder or an archive as a set, without archives unless the set has nothing else. */
   function addSet(name: string, raw: readonly RawFile[]): void {
     if (raw.length === 0) throw new UserError(`${name} holds no file.`)
     const readable = raw.filter(({ path }) => !ARCHIVE.test(path))
@@ -66,17 +65,14 @@ export async function openInput(
     fingerprint.push([resolve(name), facts.size, facts.mtimeMs])
     if (facts.isDirectory()) {
       const { files, others } = await filesIn(name)
-      fingerprint.push(
-        files.map(({ path, bytes, changedAt }) => [path, bytes, changedAt]),
-        others,
-      )
+      fingerprint.push(others, ...files.map(({ path, bytes, changedAt }) => [path, bytes, changedAt]))
       notOpened.push(...others.map((path) => skipped(IRREGULAR, { path })))
       addSet(name, files)
     } else if (!facts.isFile()) {
       throw new UserError(`${name} is no regular file. Pipe it to standard input, and name - instead.`)
     } else if (/\.zip$/i.test(name)) {
       const zip = await openZip(name)
-      opened.defer(zip.close)
+      closers.push(zip.close)
       const raw = zip.files.filter(({ path }) => isWanted(path))
       addSet(name, raw)
     } else {
@@ -85,21 +81,24 @@ export async function openInput(
     }
   }
 
-  for (const name of names) await openOne(name).catch((error) => Promise.reject(unreadable(name, error)))
+  for (const name of names)
+    await openOne(name).catch((error) => {
+      close()
+      throw unreadable(name, error)
+    })
   if (single.files.length > 0) sets.push(single)
-  const kept = opened.move()
   return {
     sets,
-    /** What folders and archives have beside files that can be read. */
+    /** Notes on what is in folders and archives and was not opened. */
     notOpened,
     progress,
     fingerprint: names.includes(STDIN) ? undefined : fingerprint,
-    [Symbol.dispose]: () => kept.dispose(),
+    [Symbol.dispose]: close,
   }
 }
 
 const ARCHIVES = 'archives that were not opened (unpack each, and import it by itself)'
-/** Opening a pipe waits for its writer, and nothing can end that wait; some devices have no end. */
+/** Not opened, because nothing ends the wait for the writer of a pipe, and some devices have no end. */
 const IRREGULAR = 'pipes, devices, sockets and links to folders, which are not read'
 
 const ARCHIVE = /\.(zip|tgz|tar|tar\.gz|tar\.zst)$/i
@@ -113,7 +112,6 @@ function isWanted(path: string): boolean {
 
 type FolderFile = RawFile & { changedAt: number }
 
-/** Finds the regular files in a folder, and the paths of what is neither a regular file nor a folder. */
 async function filesIn(folder: string, parent = ''): Promise<{ files: FolderFile[]; others: string[] }> {
   const entries = await readdir(join(folder, parent), { withFileTypes: true })
   const found = { files: [] as FolderFile[], others: [] as string[] }
@@ -139,7 +137,7 @@ async function filesIn(folder: string, parent = ''): Promise<{ files: FolderFile
 const MAGIC_BYTES = 4
 
 async function openStdin(stdin: Readable, reading: Reading): Promise<InputFile> {
-  // Nothing may come for hours, and an interrupted import must end.
+  // Standard input may be silent for hours, and an interrupted import has to end.
   reading.stopping.addEventListener('abort', () => stdin.destroy())
   const chunks: AsyncIterableIterator<Buffer> = stdin[Symbol.asyncIterator]()
   let beginning = Buffer.alloc(0)
@@ -158,10 +156,10 @@ async function openStdin(stdin: Readable, reading: Reading): Promise<InputFile> 
   return replayable(STDIN_NAME, readCounted(raw, reading, compression))
 }
 
-/** How much of standard input may be looked at before it is read to its end. */
+/** Formats may look at this much of standard input, several times, before it is read to its end. */
 const REPLAYED_BYTES = 1024 * 1024
 
-/** A file that can be read once, after its beginning was read several times. */
+/** Creates a file whose beginning can be read several times, and whose rest can be read once. */
 function replayable(path: string, openOnce: () => AsyncIterable<Buffer>): InputFile {
   const kept: Buffer[] = []
   let source: AsyncIterator<Buffer> | undefined
@@ -172,7 +170,7 @@ function replayable(path: string, openOnce: () => AsyncIterable<Buffer>): InputF
       source ??= openOnce()[Symbol.asyncIterator]()
       if (bytes > REPLAYED_BYTES) throw new UserError(`${path} can be read only once. Save it to a file.`)
       yield* kept
-      // A loop over the source would end it when its reader gives up.
+      // Not by `for await`, which would end the source when a reader of its beginning stops.
       for (let next = await source.next(); !next.done; next = await source.next()) {
         bytes += next.value.length
         if (bytes > REPLAYED_BYTES) kept.length = 0

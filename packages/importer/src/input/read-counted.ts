@@ -1,6 +1,6 @@
-// Opens files so that the bytes read are counted, what is compressed is inflated, and an error names its file.
+// Opens files. Counts the bytes that are read, inflates what is compressed, and names the file in errors.
 import { addAbortSignal, pipeline, type Readable } from 'node:stream'
-import { constants, createGunzip, createZstdDecompress } from 'node:zlib'
+import * as zlib from 'node:zlib'
 import { UserError } from '@sluice/terminal'
 
 /** How much of something is done. `total` is 0 if unknown. */
@@ -11,25 +11,29 @@ export interface Done {
 
 /** Where the bytes are counted, and what ends reading. */
 export interface Reading {
-  /** In bytes: those of zip archives inflated, other compressed files as they are. */
+  /** In bytes: of files in zip archives inflated, of other compressed files as they are. */
   progress: Done
   stopping: AbortSignal
   /** The encoding of the files, if it is no Unicode. */
   encoding?: string | undefined
 }
 
-/** Dumps such as Reddit's are compressed with a window of 2^31 bytes, which inflating needs as memory. */
+/** Dumps such as Reddit's have a window of 2^31 bytes. Inflating them needs as much memory. */
 const WINDOW_LOG_MAX = 31
 
 type Compression = (typeof COMPRESSIONS)[number]
 
-/** Of files, known by their names, and of standard input, which has none, by its first bytes. */
+/** A file is recognised by its name, and standard input, which has none, by its first bytes. */
 export const COMPRESSIONS = [
-  { extension: /\.gz$/i, magic: Buffer.from([0x1f, 0x8b]), createInflate: () => createGunzip() },
+  { extension: /\.gz$/i, magic: Buffer.from([0x1f, 0x8b]), createInflate: () => zlib.createGunzip() },
   {
     extension: /\.zst$/i,
     magic: Buffer.from([0x28, 0xb5, 0x2f, 0xfd]),
-    createInflate: () => createZstdDecompress({ params: { [constants.ZSTD_d_windowLogMax]: WINDOW_LOG_MAX } }),
+    createInflate() {
+      if ('createZstdDecompress' in zlib)
+        return zlib.createZstdDecompress({ params: { [zlib.constants.ZSTD_d_windowLogMax]: WINDOW_LOG_MAX } })
+      throw new Error('this Node inflates no Zstandard. Use Node 22.15 or later, or inflate the file first (unzstd).')
+    },
   },
 ]
 
@@ -53,16 +57,13 @@ export interface RawFile {
   open: () => Promise<Readable> | Readable
 }
 
-/** Returns a function that opens the file. Opened several times, the file counts once. */
-export function readCounted(
-  { path, open }: RawFile,
-  { progress, stopping, encoding }: Reading,
-  compression?: Compression,
-): () => AsyncIterable<Buffer> {
+/** Returns a function that opens the file. However often it is called, each byte counts once. */
+export function readCounted({ path, open }: RawFile, reading: Reading, compression?: Compression) {
+  const { progress, stopping, encoding } = reading
   let counted = 0
   async function* count(): AsyncGenerator<Buffer> {
     let here = 0
-    // The next chunk may never come: of a pipe, or of a disk on the network.
+    // The signal ends the wait for the next chunk, which may never come from a pipe or a disk on the network.
     for await (const chunk of addAbortSignal(stopping, await open())) {
       here += chunk.length
       progress.done += Math.max(0, here - counted)

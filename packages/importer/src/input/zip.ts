@@ -5,10 +5,7 @@ import type { Readable } from 'node:stream'
 import { fromRandomAccessReaderPromise, RandomAccessReader } from 'yauzl'
 import type { RawFile } from './read-counted.ts'
 
-/**
- * Opens an archive until `close` is called. Nothing of it is written to the disk, so its paths can do no harm.
- * Memory: some hundred bytes a file.
- */
+/** Opens an archive until `close` is called. Writes nothing to the disk. Memory: some hundred bytes a file. */
 export async function openZip(path: string): Promise<{ files: RawFile[]; close: () => void }> {
   const { size } = await stat(path)
   const zip = await fromRandomAccessReaderPromise(new FileReader(path), size, { lazyEntries: true, autoClose: false })
@@ -24,7 +21,7 @@ export async function openZip(path: string): Promise<{ files: RawFile[]; close: 
   return { files, close: () => zip.close() }
 }
 
-/** yauzl's own reader throws outside every caller if a stream is given up while its next read waits for another one. */
+/** yauzl's own reader throws where nobody can catch it, if a stream is given up while its next read is queued. */
 class FileReader extends RandomAccessReader {
   readonly #path: string
   readonly #fd: number
@@ -35,7 +32,7 @@ class FileReader extends RandomAccessReader {
     this.#fd = openSync(path, 'r')
   }
 
-  // Such a stream closes its descriptor, so each has one of its own.
+  // A stream that is given up closes its descriptor, so each stream has one of its own.
   override _readStreamForRange(start: number, end: number): Readable {
     return createReadStream(this.#path, { start, end: end - 1 })
   }

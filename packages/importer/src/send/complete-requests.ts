@@ -1,22 +1,19 @@
-// Completes requests by what is stored: titles and dates of threads whose root is not in the input, and the sources that
-// a conversation of mails already has.
+// Completes requests by what is stored: titles, dates, and the sources that a conversation of mails is stored as.
 
 import { type Client, pagesOf } from '@sluice/client'
 import { parseIsoDate, type QuoteRequest, type ThreadRequest } from '@sluice/contract'
 import type { Outgoing, UntitledRequest } from '../account/ledger.ts'
 
-/** A request that has all that it needs. A conversation that is stored as several sources becomes several requests. */
+/** A request that can be posted. A conversation that is stored as several sources becomes several requests. */
 export interface CompleteRequest extends Outgoing {
   request: ThreadRequest
 }
 
-/** Batches in flight, and what they send: it may not be stored yet. */
+/** The batches in flight with their requests, whose threads may not be stored yet. */
 export type InFlight = Map<Promise<void>, readonly CompleteRequest[]>
 
-interface StoredFields {
-  title: string
-  createdAt?: string | null | undefined
-}
+/** By service and externalId. */
+type Stored = Map<string, { title: string; createdAt?: string | null | undefined }>
 
 interface CompleteDeps {
   client: Pick<Client, 'lookUpSources' | 'getSource'>
@@ -26,7 +23,7 @@ interface CompleteDeps {
 /** Stands for a title that neither input nor store has. The API refuses it, and names the field. */
 const NO_TITLE = ''
 
-/** Returns the requests of a batch in their order. */
+/** Completes the requests of a batch. Waits for batches in flight that have requests for the same sources. */
 export async function completeRequests(
   batch: readonly Outgoing[],
   inFlight: InFlight,
@@ -59,61 +56,44 @@ function nameOf({ service, externalId }: Pick<UntitledRequest, 'service' | 'exte
   return `${service}/${id}`
 }
 
-async function lookUp(
-  incomplete: readonly Outgoing[],
-  { client, signal }: CompleteDeps,
-): Promise<Map<string, StoredFields>> {
-  const stored = new Map<string, StoredFields>()
-  for (const [service, some] of Map.groupBy(incomplete, ({ request }) => request.service)) {
-    const ids = new Set(some.flatMap(idsOf))
+async function lookUp(incomplete: readonly Outgoing[], { client, signal }: CompleteDeps): Promise<Stored> {
+  const stored: Stored = new Map()
+  for (const service of new Set(incomplete.map(({ request }) => request.service))) {
+    const ids = new Set(incomplete.filter(({ request }) => request.service === service).flatMap(idsOf))
     for (const source of await client.lookUpSources(service, [...ids], { signal })) stored.set(nameOf(source), source)
   }
   return stored
 }
 
-/**
- * A conversation stays the source that it is stored as, whichever of its mails were there then. If it is stored as
- * several sources, their mails stay, and new ones join the earliest.
- */
-async function placeMails(
-  { request, conversation, entry }: Outgoing,
-  stored: ReadonlyMap<string, StoredFields>,
-  { client, signal }: CompleteDeps,
-): Promise<UntitledRequest[]> {
+/** Mails that are stored stay in their sources. New ones join the earliest source of their conversation. */
+async function placeMails(outgoing: Outgoing, stored: Stored, deps: CompleteDeps): Promise<UntitledRequest[]> {
+  const { request, conversation, entry } = outgoing
   const { service, quotes } = request
   const dateOf = (id: string) => stored.get(nameOf(request, id))?.createdAt ?? ''
   const sources = (conversation?.ids ?? [])
     .filter((id) => stored.has(nameOf(request, id)))
     .toSorted((one, other) => (dateOf(one) < dateOf(other) ? -1 : 1))
-  // Later requests of the conversation need no look-up of the others.
+  // Later requests of the conversation look up these ids only.
   if (conversation !== undefined) conversation.ids = sources
   const [earliest = request.externalId, ...others] = sources
-  let placed = new Map<string, QuoteRequest[]>([[earliest, quotes]])
-  if (others.length > 0) {
-    if (entry.notes.every(([, reason]) => reason !== SEVERAL)) entry.notes.push(['skipped', SEVERAL])
-    const sourceOf = new Map<string, string>()
-    for (const externalId of sources.toReversed())
-      for await (const page of pagesOf(client, { service, externalId }, signal))
-        for (const quote of page.quotes) if (quote.externalId !== undefined) sourceOf.set(quote.externalId, externalId)
-    placed = Map.groupBy(quotes, ({ externalId }) => sourceOf.get(externalId ?? '') ?? earliest)
-  }
-  return Array.from(placed, ([externalId, quotes]) =>
-    // The fields are those of the topmost mail.
-    externalId === request.externalId ? { ...request, quotes } : { service, externalId, quotes },
-  )
+  // The fields are those of the topmost mail, whose id is that of the request.
+  const requestFor = (externalId: string, quotes: QuoteRequest[]) =>
+    externalId === request.externalId ? { ...request, quotes } : { service, externalId, quotes }
+  if (others.length === 0) return [requestFor(earliest, quotes)]
+  if (entry.notes.every(([, reason]) => reason !== SEVERAL)) entry.notes.push(['skipped', SEVERAL])
+  const sourceOf = new Map<string | undefined, string>()
+  for (const externalId of sources.toReversed())
+    for await (const page of pagesOf(deps.client, { service, externalId }, deps.signal))
+      for (const quote of page.quotes) if (quote.externalId !== undefined) sourceOf.set(quote.externalId, externalId)
+  const quotesIn = (id: string) =>
+    quotes.filter(({ externalId }) => (sourceOf.get(externalId ?? undefined) ?? earliest) === id)
+  return sources.map((id) => requestFor(id, quotesIn(id))).filter((request) => request.quotes.length > 0)
 }
 
 const SEVERAL = 'merges of sources that are one conversation'
 
-/**
- * Without a title, the stored one stays. Without a date, the earliest one of the quotes counts if nothing, or something
- * later, is stored. `stored` gets the result, for later requests of the batch.
- */
-function fillFields(
-  request: UntitledRequest,
-  placeholderTitle: string | undefined,
-  stored: Map<string, StoredFields>,
-): ThreadRequest {
+/** A stored title stays, unless the input has one. Without a date, the earliest of quotes and stored source counts. */
+function fillFields(request: UntitledRequest, placeholderTitle: string | undefined, stored: Stored): ThreadRequest {
   const known = stored.get(nameOf(request))
   const title = request.title ?? known?.title ?? placeholderTitle ?? NO_TITLE
   const earliest = placeholderTitle === undefined ? undefined : earliestOf(request.quotes)

@@ -12,26 +12,25 @@ const LINGER_MS = 200
 
 interface SendDeps {
   client: Pick<Client, 'postBatch' | 'lookUpSources' | 'getSource'>
-  /** The most batches in flight. Those that wait before they are sent again count. */
+  /** At most this number of batches are in flight, with those that wait before they are sent again. */
   concurrency: number
   ledger: Ledger
   /** Nothing new is sent once this is aborted. */
   stopping: AbortSignal
   /** Ends what is in flight. */
   hurry: AbortSignal
-  /** Is called before a batch is sent again. */
   onRetry: (retry: Retry) => void
   /** Ends the import: what is in flight settles, nothing new is sent. */
   fail: (error: unknown) => void
 }
 
-/** The client never has two requests of one source in flight: it sends them in the order in which it gets them. */
+/** Creates a sink that posts batches. The client keeps requests of one source in their order. */
 export function createSender({ client, concurrency, ledger, stopping, hurry, onRetry, fail }: SendDeps): Sink {
   const inFlight: InFlight = new Map()
   let batch: Outgoing[] = []
   let units = 0
   let linger: NodeJS.Timeout | undefined
-  /** Batches are completed and begin in the order of the input. */
+  /** Ends when the last batch has begun. Batches are completed and begin in the order of the input. */
   let begun = Promise.resolve()
 
   function dispatch(): Promise<void> {
@@ -40,7 +39,7 @@ export function createSender({ client, concurrency, ledger, stopping, hurry, onR
     batch = []
     units = 0
     begun = begun.then(() => begin(outgoing))
-    // Nobody may await this batch for hours: the input can be a silent pipe.
+    // The failure is handled here: nothing awaits this batch while the input, such as a pipe, is silent.
     begun.catch(fail)
     return begun
   }
@@ -101,9 +100,6 @@ function reasonOf({ problem }: ItemResult): string {
   return [...(faults.length > 0 ? faults : [problem?.detail]), ...job].join(' ')
 }
 
-/** About the code units of its text. */
 function unitsOf({ quotes }: UntitledRequest): number {
-  let units = 200
-  for (const { text } of quotes) units += text.length + 200
-  return units
+  return quotes.reduce((units, { text }) => units + text.length + 200, 200)
 }

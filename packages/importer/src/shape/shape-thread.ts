@@ -8,12 +8,7 @@ import { boundedId, cut, fits, split } from './texts.ts'
 
 export type ShapeThread = ReturnType<typeof createShaper>
 
-/**
- * Returns a function that shapes threads, in the order in which they were read. It remembers the parts of a thread that
- * comes in pieces: see `createSplitter`.
- *
- * @param idPrefix stands before the externalId of each source.
- */
+/** Returns a function that shapes threads in their order. `idPrefix` stands before the externalId of each source. */
 export function createShaper({ limits, idPrefix }: { limits: Limits; idPrefix: string }) {
   const splitQuotes = createSplitter(limits)
   let ids: ThreadInput['ids']
@@ -27,7 +22,7 @@ export function createShaper({ limits, idPrefix }: { limits: Limits; idPrefix: s
     noteCopies(quotes, note)
     const parts = splitQuotes(source, quotes, thread.isContinued === true, note)
     const requests = parts.map((part): UntitledRequest => ({ ...source, quotes: part }))
-    // The threads of a large conversation have one list.
+    // The parts of a large conversation share one list of ids, and so one object.
     if (thread.ids !== ids) {
       ids = thread.ids
       conversation = ids && { ids: ids.map((id) => boundedId((idPrefix + id).toWellFormed())) }
@@ -40,7 +35,7 @@ export function createShaper({ limits, idPrefix }: { limits: Limits; idPrefix: s
   }
 }
 
-/** Quotes of one id become one quote. */
+/** Counts the quotes whose id an earlier quote has: the API makes one quote of them. */
 function noteCopies(quotes: readonly QuoteRequest[], note: Note): void {
   const known = new Set<string>()
   for (const { externalId } of quotes) {
@@ -50,7 +45,6 @@ function noteCopies(quotes: readonly QuoteRequest[], note: Note): void {
   }
 }
 
-/** The fields that have a value, within their bounds. */
 function shapeFields<T extends object>(fields: T, limits: Limits, note: Note): Partial<T> {
   const shaped = Object.entries(fields).flatMap(([name, value]) => {
     const kept = typeof value === 'string' ? shapeField(name, value, limits, note) : value

@@ -1,18 +1,18 @@
 // Splits the quotes of a thread into parts that each fit into one request.
-import { hash } from 'node:crypto'
 import { contentOf, type Limits, parseIsoDate, type QuoteRequest } from '@sluice/contract'
 import type { Note, UntitledRequest } from '../account/ledger.ts'
+import { digestOf } from '../formats/values/digest.ts'
 
-/** The text between the quotes and around them is far shorter. */
+/** Room for the text around the quotes and between them, which is far shorter. */
 const MARGIN_BYTES = 1_024
 
 /**
- * A quote without an externalId is identified by its content and by the number of equal quotes before it in its
- * request. So a part repeats the equal quotes of earlier parts, without their votes: those stay as they are stored.
- * `isContinued`: the next call brings more quotes of the same source.
+ * Creates a function that splits the quotes of a source into parts. The store identifies a quote without an externalId
+ * by its content and the number of equal quotes before it in its request. So a part repeats those of earlier parts,
+ * without votes, which leaves the stored votes as they are. `isContinued`: the next call has more quotes of the source.
  */
 export function createSplitter({ quotes: maxQuotes, bodyBytes }: Pick<Limits, 'quotes' | 'bodyBytes'>) {
-  /** The numbers of equal quotes without an externalId that the source has so far, by their content. */
+  /** How many equal quotes without an externalId the source has so far, by their content. */
   let equalBefore = new Map<string, number>()
   return (source: Omit<UntitledRequest, 'quotes'>, quotes: QuoteRequest[], isContinued: boolean, note: Note) => {
     const maxBytes = bodyBytes - MARGIN_BYTES - Buffer.byteLength(JSON.stringify(source))
@@ -53,7 +53,7 @@ function add(quote: QuoteRequest, key: string | undefined, part: Part, state: Sp
   const before = key === undefined ? 0 : (state.equalBefore.get(key) ?? 0)
   const missing = key === undefined ? 0 : before - (part.equal.get(key) ?? 0)
   const bytes = (1 + missing) * bytesOf(quote)
-  // A part has at least one quote: the API explains why a single quote is too large.
+  // A quote that is too large for any part is sent alone: the answer of the API explains its bound.
   const isAlone = part.quotes.length === 0 && missing === 0
   const hasRoom = part.quotes.length + missing < state.maxQuotes && part.bytes + bytes <= state.maxBytes
   if (!hasRoom && !isAlone) return false
@@ -67,17 +67,17 @@ function add(quote: QuoteRequest, key: string | undefined, part: Part, state: Sp
   return true
 }
 
-/** By the fields that identify a quote without an externalId in the store. */
+/** Returns a key of the fields by which the store identifies a quote without an externalId. */
 function contentKey({ text, speaker, username, createdAt, replyingTo }: QuoteRequest): string {
   const date = typeof createdAt === 'string' ? (parseIsoDate(createdAt) ?? createdAt) : createdAt
-  return hash('sha256', contentOf({ text, speaker: speaker ?? username, createdAt: date, replyingTo }), 'base64')
+  return digestOf(contentOf({ text, speaker: speaker ?? username, createdAt: date, replyingTo }))
 }
 
 function withoutVotes({ upVotes, downVotes, score, ...quote }: QuoteRequest): QuoteRequest {
   return quote
 }
 
-/** In JSON, with a comma. */
+/** The bytes of a value in JSON, with a comma. */
 function bytesOf(value: unknown): number {
   return Buffer.byteLength(JSON.stringify(value)) + 1
 }

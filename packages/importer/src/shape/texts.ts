@@ -1,5 +1,5 @@
 // Fits texts into the bounds of the API: well-formed, cut, split, and ids of bounded length.
-import { hash } from 'node:crypto'
+import { digestOf } from '../formats/values/digest.ts'
 
 /** Whether a text has at most `limit` code points. */
 export function fits(text: string, limit: number): boolean {
@@ -48,5 +48,5 @@ const KEPT_OF_ID = 440
  */
 export function boundedId(id: string): string {
   if (fits(id, LONGEST_ID)) return id
-  return `${id.slice(0, endOf(id, KEPT_OF_ID))}~${hash('sha256', id, 'base64url')}`
+  return `${id.slice(0, endOf(id, KEPT_OF_ID))}~${digestOf(id)}`
 }

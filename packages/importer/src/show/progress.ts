@@ -18,7 +18,7 @@ export type ProgressDisplay = ReturnType<typeof showProgress>
 interface ProgressOptions {
   style: ProgressStyle
   state: () => ProgressState
-  /** For people: a terminal, or another stream, which has no columns. */
+  /** Shows text to people. Only a terminal has columns. */
   stderr: { write(text: string): void; readonly columns?: number }
   /** Writes for programs. */
   print: (line: string) => void
@@ -42,7 +42,6 @@ export function showProgress({ style, state, stderr, print }: ProgressOptions) {
   }
   const timer = style === 'none' ? undefined : setInterval(draw, TICK_MS[style])
   return {
-    /** Prints a line for people without disturbing the bar. */
     say(line: string) {
       stderr.write(`${style === 'bar' ? CLEAR_LINE : ''}${printable(line)}\n`)
     },
@@ -55,10 +54,7 @@ export function showProgress({ style, state, stderr, print }: ProgressOptions) {
 
 type Point = ReturnType<typeof pointOf>
 
-/**
- * Threads that lie apart are read and sorted first, and sent after that. `share` of the phase, from 0 to 1; `settled`
- * threads are stored, rejected or checked.
- */
+/** The `share` of the phase that is done, from 0 to 1. `settled` threads are stored, rejected or checked. */
 function pointOf({ bytes, sorted, tally }: ProgressState, seconds: number) {
   const phase = sorted.total === 0 ? 'reading' : sorted.done === 0 ? 'sorting' : 'sending'
   const share = phase === 'sending' ? sorted.done / sorted.total : bytes.total === 0 ? 0 : bytes.done / bytes.total

@@ -17,21 +17,16 @@ export type State = keyof typeof EXIT_CODES
 
 export interface Summary {
   state: State
-  /** Nothing was sent. */
   isDryRun: boolean
   tally: Tally
   seconds: number
-  /** Bytes of the input that were read. */
   bytes: number
-  /** Why it did not complete. */
   problem?: string | undefined
-  /** The file of rejected records, if this import has one. */
   rejectedFile?: string | undefined
   /** The threads of the tally that earlier runs of this import stored or rejected. */
   threadsBefore?: number | undefined
   /** The checkpoint from which the same command goes on. */
   checkpoint?: string | undefined
-  /** The address of the dashboard, if it is known. */
   dashboard?: string | undefined
 }
 
@@ -54,7 +49,7 @@ export function summaryLines(summary: Summary): string[] {
   const lines = [
     problem !== undefined && `${headline(summary)} ${problem}`,
     ...countLines(summary),
-    // The time is that of this run alone, and the counts are not.
+    // The counts include those of earlier runs, and the time does not.
     threadsBefore !== undefined &&
       `Went on from a checkpoint: earlier runs stored or rejected ${count(threadsBefore)} of these threads.`,
     rejectedFile !== undefined && `Rejected records: ${rejectedFile} (fix them there, and import that file)`,

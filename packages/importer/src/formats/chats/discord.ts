@@ -6,9 +6,8 @@ import { DAY_CHARACTERS, isoDateIn } from '../values/iso-date.ts'
 import { asId, asObject, asObjects, asText, type JsonObject, present } from '../values/record-fields.ts'
 
 /**
- * A thread is a source. So is each UTC day of any other channel, which has no end. Memory: the largest message.
- *
- * @see https://github.com/Tyrrrz/DiscordChatExporter, whose JSON has no specification
+ * Reads each thread as a source, and each UTC day of any other channel, which has no end. Memory: the largest message.
+ * The JSON has no specification: see https://github.com/Tyrrrz/DiscordChatExporter.
  */
 export const discordFormat: Format = {
   name: 'discord',
@@ -26,11 +25,11 @@ export const discordFormat: Format = {
 
 const CHOSEN = ['/guild', '/channel', '/messages/*']
 
-/** Discord's own notices. Versions that did not know a kind of message wrote its number. */
+/** Kinds of messages that are Discord's own notices. Versions that did not know a kind wrote its number. */
 const NOTICES =
   /^(RecipientAdd|RecipientRemove|Call|ChannelNameChange|ChannelIconChange|ChannelPinnedMessage|GuildMemberJoin|ThreadCreated|[1-9]|1[0128])$/
 const THREAD = /thread$|^1[012]$/i
-/** Ids of Discord contain the milliseconds since this moment, above 22 other bits. */
+/** An id of Discord has the milliseconds since this moment, above 22 other bits. */
 const EPOCH_MS = 1_420_070_400_000n
 
 type Channel = NonNullable<ReturnType<typeof toChannel>>
@@ -75,16 +74,11 @@ function readMessage({ value, place }: JsonRecord, channel: Channel | undefined)
 
 function toPiece(quote: QuoteInput, channel: Channel, id: string, createdAt: string, place: Place): Piece {
   const day = createdAt.slice(0, DAY_CHARACTERS)
-  return {
-    kind: 'piece',
-    service: 'discord',
-    externalId: channel.isThread ? channel.id : `${channel.id}/${day}`,
-    // Ids ascend with time, as numbers of up to 20 digits.
-    order: id.padStart(20, '0'),
-    fields: toFields(channel, day),
-    quotes: [quote],
-    place,
-  }
+  const externalId = channel.isThread ? channel.id : `${channel.id}/${day}`
+  // Ids ascend with time, as numbers of up to 20 digits.
+  const order = id.padStart(20, '0')
+  const fields = toFields(channel, day)
+  return { kind: 'piece', service: 'discord', externalId, order, fields, quotes: [quote], place }
 }
 
 function toFields({ id, name, isThread, url }: Channel, day: string): SourceFields {
@@ -93,7 +87,6 @@ function toFields({ id, name, isThread, url }: Channel, day: string): SourceFiel
   return { title, channelName: name, channelId: id, url, ...(createdAt && { createdAt }) }
 }
 
-/** When Discord made this id. */
 function momentOf(id: string): string | undefined {
   if (!/^\d{1,20}$/.test(id)) return undefined
   return new Date(Number((BigInt(id) >> 22n) + EPOCH_MS)).toISOString()
@@ -116,7 +109,7 @@ function repliedTo(message: JsonObject): string | undefined {
   return isReply && reference?.type !== 'Forward' ? asId(reference?.messageId) : undefined
 }
 
-/** A bot's text often stands in embeds only. A link's preview is an embed too, but its message has a text. */
+/** The text of a bot often stands in embeds only. A link's preview is an embed, too, but its message has a text. */
 function textOf(message: JsonObject): string {
   return asText(message.content) ?? asObjects(message.embeds).flatMap(linesOfEmbed).join('\n')
 }

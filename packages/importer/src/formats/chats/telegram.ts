@@ -7,15 +7,13 @@ import { createZonedClock, DAY_CHARACTERS, isoDateIn, isoDateOf } from '../value
 import type { JsonObject } from '../values/record-fields.ts'
 import { asId, asList, asNumber, asObject, asObjects, asText, present } from '../values/record-fields.ts'
 
-/** Where chats stand: the root itself, or lists of an account's chats. */
+/** Where chats stand in a file: the root is a chat, or has lists of an account's chats. */
 const CHATS = ['', '/chats/list/*', '/left_chats/list/*']
 
 const CHOSEN = CHATS.flatMap((chat) => [`${chat}/id`, `${chat}/name`, `${chat}/type`, `${chat}/messages/*`])
 
 /**
- * Each UTC day of a chat is a source: a chat has no threads. Memory: the largest message.
- *
- * @see https://core.telegram.org/import-export
+ * Reads each UTC day of a chat as a source. Memory: the largest message. @see https://core.telegram.org/import-export
  */
 export const telegramFormat: Format = {
   name: 'telegram',
@@ -59,7 +57,6 @@ async function* readFile(file: InputFile, options: FormatOptions): AsyncGenerato
   yield* foundIn(readJson(file, CHOSEN), toFound, () => chat)
 }
 
-/** The pointer to the chat that has this message or field. */
 function chatOf(pointer: string, isMessage: boolean): string {
   const field = pointer.lastIndexOf('/')
   return pointer.slice(0, isMessage ? pointer.lastIndexOf('/', field - 1) : field)
@@ -82,19 +79,13 @@ function toPiece(quote: QuoteInput, chat: Chat & { id: string }, createdAt: stri
   const day = createdAt.slice(0, DAY_CHARACTERS)
   const channelId = idOfChat(chat)
   const name = chat.name ?? channelId
-  return {
-    kind: 'piece',
-    service: 'telegram',
-    externalId: `${channelId}/${day}`,
-    // Messages come in their order. Ids do not show it: those from before a group became a supergroup are negative.
-    order: createdAt,
-    fields: { title: `${name}, ${day}`, channelName: name, channelId, createdAt: `${day}T00:00:00.000Z` },
-    quotes: [quote],
-    place,
-  }
+  const fields = { title: `${name}, ${day}`, channelName: name, channelId, createdAt: `${day}T00:00:00.000Z` }
+  const externalId = `${channelId}/${day}`
+  // Equal dates stay in the order of the export. Ids do not show it: those older than a supergroup are negative.
+  return { kind: 'piece', service: 'telegram', externalId, order: createdAt, fields, quotes: [quote], place }
 }
 
-/** Users, groups and channels are numbered apart. An export writes a sender as `user1` and a chat as 1. */
+/** Users, groups and channels are numbered apart. Exports write `user1` for a sender, and 1 for a chat. */
 function idOfChat(chat: Chat & { id: string }): string {
   const type = chat.type ?? ''
   if (/supergroup|channel/.test(type)) return `channel${chat.id}`
@@ -103,14 +94,14 @@ function idOfChat(chat: Chat & { id: string }): string {
 
 function toQuote(message: JsonObject, id: string, createdAt: string, chat: Chat): QuoteInput {
   const speaker = asText(message.from) ?? asText(message.from_id) ?? asText(message.author) ?? chat.name
-  // A reply may refer to a message of another chat.
+  // A reply to a message of another chat has the id of that chat.
   const replyingTo = message.reply_to_peer_id === undefined ? asId(message.reply_to_message_id) : undefined
   const attachments = filesOf(message)
   const text = textOf(message.text) || textOfPoll(asObject(message.poll))
   return { externalId: id, text, createdAt, ...present({ speaker, replyingTo, attachments }) }
 }
 
-/** A text is a string, or a list of strings and of marked parts. Only a `text_link` hides what it links to. */
+/** A text is a string, or a list of strings and marked parts. Only a `text_link` has the address of its link apart. */
 function textOf(text: unknown): string {
   if (typeof text === 'string') return text
   return asList(text).map(textOfPart).join('')
@@ -129,7 +120,7 @@ function textOfPoll(poll: JsonObject | undefined): string {
   return [asText(poll?.question) ?? '', ...answers.map((answer) => `• ${answer}`)].join('\n').trim()
 }
 
-/** A file that was not exported still has its kind: `sticker 😀`, `voice_message`, `photo`. */
+/** A file that was not exported is named by its kind: `sticker 😀`, `voice_message`, `photo`. */
 function filesOf(message: JsonObject): string[] {
   const name = asText(message.file_name) ?? fileNameOf(message.file) ?? fileNameOf(message.photo)
   const sticker = asText(message.sticker_emoji)
@@ -139,13 +130,13 @@ function filesOf(message: JsonObject): string[] {
   return Object.keys(present({ photo, file, location, contact }))
 }
 
-/** In place of a path may stand a sentence in brackets that says why the file was not exported. */
+/** Instead of a path, an export may have a sentence in brackets that says why it lacks the file. */
 function fileNameOf(path: unknown): string | undefined {
   const text = asText(path)
   return text && !text.startsWith('(') ? basename(text) : undefined
 }
 
-/** Old exports have no `date_unixtime`, and their `date` is in the time zone of the computer that wrote it. */
+/** Old exports have no `date_unixtime`. Their `date` is in the time zone of the computer that wrote them. */
 function createDateReader(options: FormatOptions): ToDate {
   const clock = options.timezone === undefined ? undefined : createZonedClock(options.timezone)
   return (message) => {
@@ -153,7 +144,7 @@ function createDateReader(options: FormatOptions): ToDate {
     if (unix) return unix
     const date = asText(message.date)
     if (!date) return undefined
-    // Other programs that write this format name the offset.
+    // Other programs that write this format add the offset.
     if (/(Z|[+-]\d{2}:\d{2})$/.test(date)) return isoDateIn(date)
     if (clock) return clock(date)
     throw new FormatError(

@@ -1,16 +1,14 @@
-// CSV with a quote in each row, and the fields of its source beside it. A header that lacks columns is explained.
+// CSV with a quote in each row, and the fields of its source beside it. An error says how to name missing columns.
 import { meantField } from '@sluice/contract'
-import { type Format, FormatError, type FormatOptions, type Found, type InputFile, type Noted } from '../format.ts'
+import { type Format, FormatError, type Found, type InputFile, type Noted } from '../format.ts'
 import { csvColumns, readCsvRows } from '../read/csv-rows.ts'
 import { checkFields, mapOption, QUOTE_FIELDS, SOURCE_FIELDS, shellWord } from '../values/thread-fields.ts'
-import { FIELDS, readRow, SOURCE_ID } from './csv-threads.ts'
-
-type Mapping = Pick<FormatOptions, 'map' | 'set'>
+import { FIELDS, type Mapping, readRow, SOURCE_ID } from './csv-threads.ts'
 
 /**
- * Reads each row as a quote. `--group-by` names the column whose value identifies the source. Without it, each row is a
- * source of its own, and `externalId` identifies both. Columns are named after the fields, or by `--map field=column`;
- * `--set field=value` sets a field of all rows.
+ * Reads each row as a quote. `--group-by` names the column that identifies the source. Without it, each row is a source
+ * of its own, and `externalId` identifies both. Columns are named after fields, or by `--map`; `--set` sets a field of
+ * all rows.
  */
 export const csvFormat: Format = {
   name: 'csv',
@@ -39,17 +37,12 @@ async function* readFile(file: InputFile, mapping: Mapping): AsyncGenerator<Foun
 
 type Columns = ReturnType<typeof columnsOf>
 
-/** A column that the import needs, and the option that names it. */
 interface Need {
   missing: string
   option?: string
 }
 
-/**
- * Returns what the user should know: columns that are not read, and no column for titles or speakers.
- *
- * @throws {FormatError} if columns are missing without which no row can be read. It names all of them, with an example.
- */
+/** Returns warnings. Throws FormatError if columns are missing without which no row can be read, with an example. */
 function checkHeader(header: readonly string[], path: string, mapping: Mapping): Noted[] {
   const columns = columnsOf(header, mapping)
   const needs = needsOf(columns, mapping)
@@ -62,7 +55,7 @@ function columnsOf(header: readonly string[], { map, set }: Mapping) {
   const used = new Set([...FIELDS].map(columnOf))
   return {
     header,
-    /** Columns that are read as no field. */
+    /** The columns that have no field. */
     unread: header.filter((column) => !used.has(column)),
     has: (field: string) => set.has(field) || header.includes(columnOf(field)),
   }
@@ -115,7 +108,6 @@ function adviceOnUnread({ unread, has }: Columns): string {
 
 const PLACEHOLDER = 'COLUMN'
 
-/** The option for the column that most likely has this field. */
 function optionFor(field: string, { unread }: Columns): string {
   return mapOption(field, unread.find((column) => means(column, field)) ?? PLACEHOLDER)
 }
@@ -126,7 +118,7 @@ function means(column: string, field: string): boolean {
   return ofQuote === field || ofSource === field
 }
 
-/** A header can have thousands of columns, with names of any length. */
+/** Bounds of what a message names, because a header can have thousands of columns with names of any length. */
 const NAMED_COLUMNS = 30
 const NAMED_CHARACTERS = 100
 

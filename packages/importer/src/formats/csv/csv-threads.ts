@@ -8,21 +8,22 @@ import { asNumber, firstLine, present } from '../values/record-fields.ts'
 import { DATES, NUMBERS, QUOTE_FIELDS, SOURCE_FIELDS } from '../values/thread-fields.ts'
 
 const SHARED = [...SOURCE_FIELDS].filter((field) => QUOTE_FIELDS.has(field))
-/** Where a source and a quote have a field of the same name, the source's is called `source.createdAt` and so on. */
+/** The column of a field that quotes have too, such as `source.createdAt`. */
 const ofSource = (field: string) => `source.${field}`
-/** The column with a field of a source. */
 const columnOf = (field: string) => (SHARED.includes(field) ? ofSource(field) : field)
 
-/** The fields that columns can have. */
+/** The names that columns can have. */
 export const FIELDS: ReadonlySet<string> = new Set([...SOURCE_FIELDS, ...QUOTE_FIELDS, ...SHARED.map(ofSource)])
 export const SOURCE_ID = ofSource('externalId')
 
-/** The fields that are read as they are named: the others have rules of their own. */
+/** The fields that have no rules of their own. */
 const OF_SOURCE = [...SOURCE_FIELDS].filter((field) => field !== 'service' && field !== 'externalId')
 const OF_QUOTE = [...QUOTE_FIELDS].filter((field) => field !== 'username')
 
+export type Mapping = Pick<FormatOptions, 'map' | 'set'>
+
 export interface HeaderFacts {
-  /** The source is identified by a column of its own. */
+  /** Whether a column of its own identifies the source. */
   isGrouped: boolean
   hasText: boolean
 }
@@ -31,11 +32,8 @@ export interface HeaderFacts {
 type ValueIn = (field: string) => string | undefined
 
 /** Rejects a row whose ids, dates or numbers can't be read: else the API would reject its whole thread. */
-export function readRow(
-  { place, raw, values }: CsvRow,
-  { map, set }: Pick<FormatOptions, 'map' | 'set'>,
-  { isGrouped, hasText }: HeaderFacts,
-): Found[] {
+export function readRow(row: CsvRow, { map, set }: Mapping, { isGrouped, hasText }: HeaderFacts): Found[] {
+  const { place, raw, values } = row
   const valueIn: ValueIn = (field) => set.get(field) ?? values.get(map.get(field) ?? field)
   const service = SERVICES.find((each) => each === valueIn('service'))
   const externalId = valueIn(isGrouped ? SOURCE_ID : 'externalId')
@@ -50,7 +48,6 @@ export function readRow(
   return [{ kind: 'piece', service, externalId, order: '', fields, quotes, place }]
 }
 
-/** The values of the fields that have one, read from their texts. */
 function valuesOf(fields: readonly string[], valueIn: ValueIn): object {
   return present(Object.fromEntries(fields.map((field) => [field, readValue(field, valueIn(field))])))
 }
@@ -71,13 +68,13 @@ function quotesOf(valueIn: ValueIn): QuoteInput[] {
   return [{ ...valuesOf(OF_QUOTE, valueIn), text, ...present({ speaker }) }]
 }
 
-/** A source of one row has the date of its quote. */
+/** Without a column for the source's date, a source of one row gets the date of its quote. */
 function sourceFields(valueIn: ValueIn, isGrouped: boolean): SourceFields {
   const ofQuote = isGrouped ? undefined : dateIn(valueIn('createdAt'))
   return { ...present({ createdAt: ofQuote }), ...valuesOf(OF_SOURCE, (field) => valueIn(columnOf(field))) }
 }
 
-/** ISO 8601, with a space for the T too, or seconds or milliseconds since 1970. */
+/** Reads ISO 8601, also with a space for the T, or seconds or milliseconds since 1970. */
 function dateIn(text = ''): string | undefined {
   const value = text.trim()
   if (/^\d{10}$/.test(value)) return isoDateOf(Number(value))

@@ -8,13 +8,13 @@ import { asId, asObject, asObjects, asText, type JsonObject, present } from '../
 
 const RECORDS = recordsAndLists('issues', 'pulls', 'issue_comments', 'items')
 
-/** `https://github.com/OWNER/REPO/issues/N`, `https://api.github.com/repos/OWNER/REPO/issues/N`, also with `pull`. */
+/** Matches `https://github.com/OWNER/REPO/issues/N`, `https://api.github.com/repos/OWNER/REPO/issues/N`, and `pull`. */
 const ISSUE_URL = /\/([^/]+)\/([^/]+)\/(?:issues|pull|pulls)\/(\d+)(?:$|[/?#])/
 const COMMENT_URL = /#issuecomment-(\d+)$/
 
 /**
- * Reads each issue or pull request as a source `OWNER/REPO#N`, with its own text as the first quote. Comments stand in
- * the issue, or are records that name theirs. The id of a comment is the number in its URL: programs differ in `id`.
+ * Reads each issue or pull request as a source `OWNER/REPO#N`. Its own text is the first quote. Comments stand in their
+ * issue or name it. The number in a comment's URL is its id, because programs write different values into `id`.
  */
 export const githubFormat: Format = {
   name: 'github',
@@ -49,7 +49,7 @@ function readIssue(issue: JsonObject, externalId: string, place: Place): Found[]
   return [piece(externalId, createdAt ?? '', fields, quotes, place), ...comments, ...reviews]
 }
 
-/** The comments in an issue of `gh`, of GraphQL, or of python-github-backup. REST only counts them. */
+/** The REST API only counts comments. `gh`, GraphQL and python-github-backup write them. */
 function commentsIn({ comments, comment_data }: JsonObject): readonly JsonObject[] {
   return [comments, asObject(comments)?.nodes, comment_data].flatMap(asObjects)
 }

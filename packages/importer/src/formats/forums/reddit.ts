@@ -16,8 +16,8 @@ const GONE = /^\[ ?(?:deleted|removed)(?: by (?:user|moderators?|reddit(?: on ac
 const LONGEST_MARK = 200
 
 /**
- * Reads submissions as sources, with their own text as the first quote, and comments as quotes of the submission that
- * `link_id` names. Ids are Reddit's full names (`t3_…`, `t1_…`). Marks of deleted texts never replace a stored text.
+ * Reads submissions as sources, and comments as quotes of the submission that `link_id` names. Ids are Reddit's full
+ * names (`t3_…`, `t1_…`). Marks of deleted texts are left out, so that they never replace a stored text.
  */
 export const redditFormat: Format = {
   name: 'reddit',
@@ -58,7 +58,6 @@ function readSubmission(submission: JsonObject, externalId: string, place: Place
   return [piece(externalId, fields, quotes, place)]
 }
 
-/** The text of a submission. One without text is about its link. */
 function submissionText({ selftext, url }: JsonObject, permalink: string | undefined): string | undefined {
   const link = textIn(url)
   const isOwn = permalink !== undefined && link?.endsWith(permalink)
@@ -81,7 +80,7 @@ function piece(externalId: string, fields: SourceFields, quotes: QuoteInput[], p
   return { kind: 'piece', service: 'reddit', externalId, order, fields, quotes, place }
 }
 
-/** A quote of a comment or a submission. Votes are fuzzed and `ups` repeats `score`, so that only the score is read. */
+/** Makes a quote. Reads the score only, because Reddit blurs the votes, and `ups` repeats the score. */
 function toQuote(record: JsonObject, externalId: string, text: string): QuoteInput {
   const author = asText(record.author)
   const speaker = isGone(author) ? undefined : author
@@ -97,13 +96,13 @@ function dateOf({ created_utc }: JsonObject): string | undefined {
   return isoDateOf(asNumber(created_utc))
 }
 
-/** The title in a permalink: `/r/keyboards/comments/1abcde/which_keyboard_do_you_use/k2f/`. */
+/** Returns the title in a permalink, such as `/r/keyboards/comments/1abcde/which_keyboard_do_you_use/k2f/`. */
 function placeholder(permalink: string | undefined, externalId: string): string {
   const title = permalink?.split('/', 6)[5]
   return title?.replaceAll('_', ' ').trim() || externalId
 }
 
-/** Reddit writes `<`, `>` and `&` of all texts as entities. */
+/** Returns a text without entities: Reddit writes them for `<`, `>` and `&`. */
 function textIn(value: unknown): string | undefined {
   return asText(value)?.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&')
 }

@@ -7,17 +7,13 @@ import { readMail } from './mail-message.ts'
 import { isMbox, MAX_MAIL_BYTES, type RawMail, splitMbox } from './split-mbox.ts'
 
 const MAILS_PER_LIST = 100
-/** A first header, possibly behind a separator that a program copied from an mbox. */
+/** Matches the first header. A separator may stand before it, which a program copied from an mbox. */
 const HEADER = /^(From [^:\n]*\n)?\uFEFF?\s*[!-9;-~]+[ \t]*:/
 const KNOWN_HEADER = /^(return-path|received|delivered-to|from|to|date|subject|message-id|mime-version|x-[\w-]+):/im
-/** Maildir marks a mail that is to be deleted with the flag T. */
+/** Maildir marks a mail that is to be deleted by the flag T. */
 const TRASHED = /:2,[A-Z]*T[A-Z]*$/
 
-/**
- * A conversation is a source. Memory: the largest mail, several times over while it is parsed.
- *
- * @see https://www.rfc-editor.org/rfc/rfc5322#section-3.6.4
- */
+/** Reads mails, whose conversations become sources. Memory: the largest mail, several times while it is parsed. */
 export const mailFormat: Format = {
   name: 'mail',
   description: 'Mails (mbox files, folders of .eml files, Maildir)',

@@ -1,14 +1,14 @@
 // Turns one mail into a message of its thread.
-import { hash } from 'node:crypto'
 import PostalMime, { type Address, type Email } from 'postal-mime'
 import type { FormatOptions, Found, Noted, Place, QuoteInput, SourceFields } from '../format.ts'
 import { rejected, skipped } from '../format.ts'
+import { digestOf } from '../values/digest.ts'
 import { htmlToText } from '../values/html-text.ts'
 import { isoDateIn } from '../values/iso-date.ts'
 import { present } from '../values/record-fields.ts'
 import { MAX_MAIL_BYTES, type RawMail } from './split-mbox.ts'
 
-/** The prefixes of common programs, with counts such as `Re[2]:`, before or behind the tag of a list. */
+/** Matches the prefixes of common programs, with counts such as `Re[2]:`, also behind the tag of a mailing list. */
 const PREFIXES = /^(\s*\[[^\]]*\])?\s*((re|fwd?|aw|wg|antw|sv|回复|答复|转发)(\[\d+\]|\(\d+\))?\s*[:：]\s*)+/i
 
 const MULTIPART = /^content-type:\s*(multipart|message)\//im
@@ -25,21 +25,17 @@ export async function readMail(raw: RawMail, place: Place, options: FormatOption
   }
 }
 
-/**
- * Returns the mail with its body as one line of base64, if the body has one part and is not encoded. postal-mime makes
- * a Blob of all lines of such a body, and Node needs some 10 µs for each: most of the time of reading a mailing list.
- */
+/** Encodes a body of one part as one line of base64: postal-mime makes a Blob of each line, which takes 10 µs. */
 function encodeBody(mail: Buffer): Buffer {
   const end = endOfHeader(mail)
   const header = mail.toString('latin1', 0, end)
-  // RFC 2045 has such a mail as plain text, and postal-mime as empty. Of two headers, here and below, the first counts.
+  // RFC 2045 reads a multipart mail without boundary as text, postal-mime as empty. The first of two headers counts.
   if (/^content-type:\s*multipart\//im.test(header) && !/boundary/i.test(header))
     return Buffer.concat([Buffer.from('Content-Type: text/plain\n'), mail])
   if (end === -1 || MULTIPART.test(header) || ENCODED.test(header)) return mail
   return Buffer.from(`Content-Transfer-Encoding: base64\n${header}\n\n${mail.toString('base64', end)}`, 'latin1')
 }
 
-/** Returns where the blank line behind the header begins, or -1. */
 function endOfHeader(mail: Buffer): number {
   const ends = [mail.indexOf('\n\n'), mail.indexOf('\n\r\n')].filter((end) => end !== -1)
   return ends.length > 0 ? Math.min(...ends) + 1 : -1
@@ -63,7 +59,7 @@ function toFound(mail: Email, raw: RawMail, place: Place, options: FormatOptions
     references: referencesOf(mail).filter((id) => id !== quote.externalId),
     order: quote.createdAt ?? '',
     fields: toFields(mail, quote),
-    // An empty mail still connects the mails before and behind it.
+    // An empty mail still connects the mails before it with those after it.
     quotes: isEmpty ? [] : [quote],
     place,
   }
@@ -78,16 +74,16 @@ function notesOn(mail: Email, { createdAt }: QuoteInput, place: Place): Noted[] 
   return [{ kind: 'replaced', reason: `${reason}, by the date of the mbox`, place }]
 }
 
-/** `2024`, `1 May 24` or `5/1/24`, but not the zone `+0000`. */
+/** Matches `2024`, `1 May 24` and `5/1/24`, and not the zone `+0000`. */
 const YEAR = /(?<![\s\d][+-])\b\d{4}\b|\b\d{1,2}[ -][a-z]{3,}[ -]\d{2}\b(?!:)|\d\/\d{1,2}\/\d/i
 
-/** `+0200` or `EST` behind a time. */
+/** Matches `+0200` or `EST` behind a time. */
 const ZONE = /:\d\d.*(?:[+-]\d\d:?\d\d|\b(?![AP]M\b)[A-Z]{1,4}\b)/i
 
-/** A longer header is no date. The search for a zone takes the square of its length. */
+/** A longer header is no date. The time of the search for a zone grows with the square of its length. */
 const DATE_CHARACTERS = 200
 
-/** JavaScript reads a date without a year as one of 2001, and one without a zone as that of the machine: it is UTC. */
+/** A date without a year is none, although JavaScript would add one. A date without a zone is in UTC. */
 function dateOf(mail: Email): string | undefined {
   const date = headerOf(mail, 'date') ?? ''
   if (date.length > DATE_CHARACTERS || !YEAR.test(date)) return undefined
@@ -97,19 +93,19 @@ function dateOf(mail: Email): string | undefined {
 const ENVELOPE_DATE =
   / ([A-Z][a-z]{2}) +(\d{1,2}) +(\d{1,2}:\d{2}(?::\d{2})?) +(?:[A-Z]{1,5} +|([+-]\d{4}) +)?(\d{4})(?: +([+-]\d{4}))?/
 
-/** The date of a separator of an mbox. Without a zone, it counts as UTC, as RFC 4155 has it. */
+/** Returns the date in a separator of an mbox. Without a zone, it is in UTC (RFC 4155). */
 function envelopeDate(separator = ''): string | undefined {
   const [, month, day, time, zone, year, last] = ENVELOPE_DATE.exec(separator) ?? []
   return isoDateIn(month && `${day} ${month} ${year} ${time} ${zone ?? last ?? 'UTC'}`)
 }
 
-/** In-Reply-To counts only without References, and then its first id, as RFC 5256 has it. */
+/** Returns the ids before a mail. Without References, the first id of In-Reply-To counts (RFC 5256). */
 function referencesOf(mail: Email): string[] {
   const references = idsIn(mail.references)
   return references.length > 0 ? references : idsIn(mail.inReplyTo).slice(0, 1)
 }
 
-/** Mailboxes mark deleted mails until they are compacted: Mozilla with a flag, mutt and pine with a letter. */
+/** Until a mailbox is compacted, Mozilla marks a deleted mail by a flag, mutt and pine by a letter. */
 function isDeleted(mail: Email): boolean {
   const mozilla = Number.parseInt(headerOf(mail, 'x-mozilla-status') ?? '0', 16)
   return (mozilla & 0x0008) !== 0 || (headerOf(mail, 'x-status') ?? '').includes('D')
@@ -134,13 +130,13 @@ function toQuote(mail: Email, text: string, full: string, separator?: string): Q
   return { externalId, text, ...present({ createdAt, speaker, replyingTo, attachments }) }
 }
 
-/** A mail without a Message-ID is identified by what the reader sees of it. */
+/** Identifies a mail without a Message-ID by what its reader sees. */
 function idOfContent(mail: Email, text: string): string {
   const content = [mail.from?.address, headerOf(mail, 'date'), mail.subject, text].join('\0')
-  return `sha256-${hash('sha256', content, 'base64url')}`
+  return `sha256-${digestOf(content)}`
 }
 
-/** The ids in a header, without their brackets. In-Reply-To of old programs is a sentence with an id in it. */
+/** Returns the ids in a header, without brackets. Old programs wrote a sentence with an id into In-Reply-To. */
 function idsIn(header: string | undefined): string[] {
   return Array.from(header?.matchAll(/<([^<>]+)>/g) ?? [], ([, id]) => id?.replace(/\s/g, '') ?? '').filter(Boolean)
 }
@@ -154,7 +150,7 @@ function toFields(mail: Email, { createdAt }: QuoteInput): SourceFields {
   return { placeholderTitle: title || 'Mail without a subject', ...present({ title: title || undefined, createdAt }) }
 }
 
-/** Of a mail that is rejected. */
+/** The file of rejected records has at most this much of a mail. */
 const KEPT_BYTES = 1024 * 1024
 
 function reject(reason: string, raw: RawMail, place: Place): Found {
@@ -162,22 +158,19 @@ function reject(reason: string, raw: RawMail, place: Place): Found {
   return rejected(isCut ? `${reason} (its record is cut)` : reason, place, raw.bytes.toString('utf8', 0, KEPT_BYTES))
 }
 
-/** "On Monday, Ada wrote:", in the languages of common programs. It may go on for three lines. */
+/** Matches "On Monday, Ada wrote:" in the languages of common programs. */
 const ATTRIBUTION =
   /^.{0,300}(?<!\p{L})(wrote|writes|schrieb|écrit|escribió|escreveu|scritto|schreef|skrev|napisał\(a\)|napsal|написал)(?!\p{L}).{0,100}:\s*$/iu
 const ATTRIBUTION_LINES = 3
 const BEGINNING = /^\s*(on|am|le|el|em|il|op|den|dne)\b/i
-/** What Outlook puts above the whole of the mail that it answers. */
+/** Matches what Outlook writes between an answer and the whole mail that it answers. */
 const ORIGINAL =
   /^\s*-{2,} ?(original message|ursprüngliche nachricht|message d'origine|mensaje original|messaggio originale) ?-{2,}\s*$/i
 
-/**
- * Returns the text without lines that begin with `>`, without the line that introduces them, and without an original
- * below the text. A text that is nothing but quotes stays.
- */
+/** Removes lines that begin with `>`, their attribution, and an original at the end, unless nothing else remains. */
 function withoutQuotes(text: string): string {
   const kept: string[] = []
-  // Until the next line of the mail's own, no second look at the lines above: it would take the square of their number.
+  // Searched once for each quote. Once for each of its lines would take the square of their number.
   let isBehindQuote = false
   for (const line of text.split('\n')) {
     if (ORIGINAL.test(line)) break
@@ -193,7 +186,7 @@ function withoutQuotes(text: string): string {
   return rest.trim() || text
 }
 
-/** Removes the attribution that stands directly above a quote, blank lines aside. */
+/** Removes the attribution directly above a quote. Blank lines may stand between them. */
 function removeAttribution(lines: string[]) {
   const last = lines.findLastIndex((line) => line.trim() !== '')
   if (!lines[last]?.trimEnd().endsWith(':')) return

@@ -3,21 +3,19 @@ import { type Bounded, createBoundedBytes } from '../read/bounded-bytes.ts'
 
 /** A mail as it stands in its file. */
 export interface RawMail extends Bounded {
-  /** The line before it in an mbox. */
   separator?: string
-  /** The line of its first header, from 1. */
   line: number
 }
 
-/** A mail is read into memory as a whole. Providers let through 25 to 50 MiB. */
+/** A longer mail is rejected, because each is read into memory. Providers accept mails of 25 to 50 MiB. */
 export const MAX_MAIL_BYTES = 64 * 1024 * 1024
 
 /** A longer line is no separator. */
 const MAX_SEPARATOR_BYTES = 1000
-/** Lines of text begin with `From ` too. A separator also has a time and a year, of any program. */
+/** A separator has a time and a year, whichever program wrote it. Lines of text may begin with `From ` too. */
 const SEPARATOR = /^From .*\d{1,2}:\d{2}.*\b\d{4}\b/
 
-/** Returns whether a line is a separator of mails, or the first one of a file shows that the file is an mbox. */
+/** Whether the text begins with a separator of mails, as each mbox does. */
 export function isMbox(beginning: Buffer): boolean {
   return SEPARATOR.test(beginning.toString('latin1', 0, MAX_SEPARATOR_BYTES))
 }
@@ -26,9 +24,8 @@ const [NEWLINE, CARRIAGE_RETURN] = [0x0a, 0x0d]
 
 /**
  * A line `From …` separates mails only behind a blank line and with a date. A line of text that begins with `>From `,
- * or with more than one `>`, loses one `>` ("mboxrd"). A `Content-Length` is not believed. Memory: the largest mail.
- *
- * @see https://www.rfc-editor.org/rfc/rfc4155
+ * or with more than one `>`, loses one `>` ("mboxrd"). `Content-Length` is ignored, because it is often wrong. Memory:
+ * the largest mail. See https://www.rfc-editor.org/rfc/rfc4155.
  */
 export async function* splitMbox(stream: AsyncIterable<Buffer>): AsyncGenerator<RawMail> {
   const content = createBoundedBytes(MAX_MAIL_BYTES)
@@ -37,7 +34,7 @@ export async function* splitMbox(stream: AsyncIterable<Buffer>): AsyncGenerator<
     const { bytes, isTooLong } = content.take()
     return mail === undefined ? [] : [{ ...mail, bytes: unquote(bytes), isTooLong }]
   }
-  /** The beginning of the line that has not ended. */
+  /** The beginning of a line whose end has not come yet. */
   let rest: Buffer = Buffer.alloc(0)
   let isBehindBlank = true
   let line = 0
@@ -55,7 +52,7 @@ export async function* splitMbox(stream: AsyncIterable<Buffer>): AsyncGenerator<
       isBehindBlank = end === start || (end === start + 1 && data[start] === CARRIAGE_RETURN)
       start = end + 1
     }
-    // A line this long is no separator: only two of its bytes are held back, which show that it is not blank.
+    // A line this long is no separator. So all of it is passed on but two bytes, which show that the line is not blank.
     if (data.length - start > MAX_SEPARATOR_BYTES) {
       isBehindBlank = false
       start = data.length - 2

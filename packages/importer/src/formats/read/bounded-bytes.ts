@@ -1,20 +1,18 @@
-// Collects the bytes of values that span chunks, each up to a bound.
+// Collects the bytes of values that span chunks. Each value is kept up to a bound.
 
-/** A request has at most 10 MiB by default, and a longer thread is sent in parts. */
+/**
+ * A longer record is rejected. It may be longer than a request (10 MiB by default), because a thread is sent in parts.
+ */
 export const LONGEST_RECORD_BYTES = 32 * 1024 * 1024
 
 /** The bytes of a value. */
 export interface Bounded {
   bytes: Buffer
-  /** The value is longer than its bound: `bytes` is only its beginning. */
+  /** Whether the value is longer than its bound. `bytes` has only its beginning then. */
   isTooLong: boolean
 }
 
-/**
- * Collects one value after another. Memory: the pieces of a value of at most `longest` bytes, and the one after them.
- *
- * @param longest in bytes.
- */
+/** Collects one value after another. Memory: pieces of `longest` bytes, and one more. */
 export function createBoundedBytes(longest: number) {
   let pieces: Buffer[] = []
   let length = 0
@@ -24,7 +22,6 @@ export function createBoundedBytes(longest: number) {
       if (length <= longest) pieces.push(piece)
       length += piece.length
     },
-    /** Ends the value, and returns it. */
     take(): Bounded {
       const [only = Buffer.alloc(0)] = pieces
       const bytes = pieces.length > 1 ? Buffer.concat(pieces) : only

@@ -10,22 +10,20 @@ export interface CsvRow {
   /** The fields that are not blank, by the names of their columns. */
   values: ReadonlyMap<string, string>
   place: Place
-  /** The header and the row as they stand in the file: a file of their own. */
+  /** The header and the row as they stand in the file. Together they are a CSV file. */
   raw: string
 }
 
-/** `crlf`: line ends in quotes up to here that the parser counts twice. */
+/** `crlf`: the number of line ends within quotes, up to this row, that the parser counted twice. */
 type ParsedRow = { record: string[]; raw: string; info: Info; crlf: number }
 
 const DELIMITERS = [',', ';', '\t']
 const ROWS_TOGETHER = 500
 
 /**
- * Yields rows, with the names of all columns. Rejects a row with more or fewer fields than the header. Memory: at most
+ * Yields lists of rows with the names of all columns. Rejects a row that has another number of fields than the header.
+ * Throws FormatError if the file is neither UTF-8 nor UTF-16, or if a row or the header is too long. Memory: at most
  * 500 rows, which together exceed `LONGEST_RECORD_BYTES` by one row at most.
- *
- * @throws {FormatError} if the file is neither UTF-8 nor UTF-16, a row is longer than that, or the header longer than
- * the beginning by which the delimiter is found.
  */
 export async function* readCsvRows(file: InputFile) {
   let header: string[] | undefined
@@ -74,7 +72,7 @@ async function* parseRows(file: InputFile): AsyncGenerator<ParsedRow> {
   }
 }
 
-/** The file's bytes, once they are known to be UTF-8: the parser replaces what is not, and text must not change. */
+/** Yields the bytes once they are known to be UTF-8: the parser would replace others, and so change the text. */
 async function* checkedChunks(file: InputFile): AsyncGenerator<Buffer> {
   const decoder = new TextDecoder('utf-8', { fatal: true })
   for await (const chunk of utf8Chunks(file)) {
@@ -87,7 +85,7 @@ async function* checkedChunks(file: InputFile): AsyncGenerator<Buffer> {
   }
 }
 
-/** The header before a rejected row, which repeats it. @throws {FormatError} if the header is too long. */
+/** Returns the header, which each rejected row repeats. Throws FormatError if it is too long. */
 function headOf({ raw }: ParsedRow, path: string): string {
   const bytes = Buffer.byteLength(raw)
   if (bytes <= BEGINNING_BYTES) return `${raw.trim()}\n`
@@ -106,12 +104,8 @@ function delimiterOf(header: string): string {
   return DELIMITERS.reduce((best, each) => (count(each) > count(best) ? each : best))
 }
 
-function toRow(
-  header: readonly string[],
-  head: string,
-  { record, raw, info, crlf }: ParsedRow,
-  path: string,
-): CsvRow | Rejected {
+function toRow(header: readonly string[], head: string, row: ParsedRow, path: string): CsvRow | Rejected {
+  const { record, raw, info, crlf } = row
   const text = raw.trim()
   const place = { path, line: info.lines - crlf - (text.match(/\r\n?|\n/g)?.length ?? 0) }
   if (record.length !== header.length) {
@@ -125,7 +119,7 @@ function toRow(
   return { kind: 'row', values: new Map(fields), place, raw: head + text }
 }
 
-/** The row at which reading ended too soon: behind an open quote, the rest of the file belongs to the row. */
+/** Rejects the row at which the parser gave up. After an open quote, the rest of the file belongs to the row. */
 function lastRow(error: unknown, head: string, path: string): Rejected {
   if (!(error instanceof CsvError)) throw error
   const line = typeof error.lines === 'number' ? error.lines : undefined

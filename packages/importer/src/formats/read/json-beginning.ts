@@ -1,4 +1,4 @@
-// The shape of a JSON file, as far as its beginning shows it: how formats recognise their files.
+// Formats recognise their JSON files by the shape of the beginning.
 import type { Format } from '../format.ts'
 import { decodeBeginning } from './utf8-chunks.ts'
 
@@ -6,13 +6,13 @@ import { decodeBeginning } from './utf8-chunks.ts'
 export interface JsonShape {
   /** The file's first character that is not white space. */
   root: string
-  /** Whether the root ends on the first line, as in NDJSON, or that line is longer than the beginning. */
+  /** Whether the root ends on the first line, as in NDJSON, or no line ends within the beginning. */
   isOneLine: boolean
-  /** The paths of the members in the root: `title`, `quotes[].text`. Within a root array they start with `[].`. */
+  /** The paths of the members, such as `title` and `quotes[].text`. In a root array they start with `[].`. */
   members: ReadonlySet<string>
 }
 
-/** A string, possibly with the colon that makes it a name, or a bracket, or the end of a line. */
+/** A string, with the colon behind it if it is a name; or a bracket; or the end of a line. */
 const TOKEN = /"((?:[^"\\]|\\.)*)"(\s*:)?|[{}[\]\n]/gs
 
 /** Describes a file by its beginning, which may end anywhere. It never throws. */
@@ -42,7 +42,7 @@ function pathInside(parent: string, name: string, bracket: string): string {
   return parent === '' && name === '' ? '' : `${parent}${name}.`
 }
 
-/** The format of all files is that of the first few. */
+/** Files have the format of the first few of them. */
 const LOOKED_AT = 3
 
 /** Recognises files if the first few of them have the shape. */

@@ -4,7 +4,7 @@ import { inputFile } from '../read-all.test-support.ts'
 import { LONGEST_RECORD_BYTES } from './bounded-bytes.ts'
 import { readJsonLines } from './json-records.ts'
 
-/** The line, the reason and the text of each line. None of them is JSON. */
+/** Returns the number, the reason and the text of each line. No line is JSON. */
 async function linesOf(content: string | Buffer) {
   const found = []
   for await (const records of readJsonLines(inputFile('a', content))) found.push(...records)

@@ -1,6 +1,6 @@
-// Reads the records of a JSON file of any size: chosen values of its text, or each line as NDJSON.
+// Reads the records of a JSON file of any size: chosen values of its text, or its lines (NDJSON).
 import { isUtf8 } from 'node:buffer'
-import type { Format, Found, InputFile, Place, ReadFile, Rejected } from '../format.ts'
+import type { Format, Found, FoundLists, InputFile, Place, ReadFile, Rejected } from '../format.ts'
 import { eachFile, rejected, skipped } from '../format.ts'
 import { createBoundedBytes, LONGEST_RECORD_BYTES } from './bounded-bytes.ts'
 import { JsonScanner, type ScannedValue } from './json-scanner.ts'
@@ -8,18 +8,20 @@ import { utf8Chunks } from './utf8-chunks.ts'
 
 export interface JsonRecord {
   kind: 'record'
-  /** The path that chose the record. */
   path: string
   value: unknown
   place: Place
 }
 
-/** The paths of the elements of a root list, of those of these lists in a root object, and of any other root itself. */
+type Records = AsyncGenerator<(JsonRecord | Rejected)[]>
+type ToFound = (record: JsonRecord) => Found | readonly Found[]
+
+/** Paths for the elements of a root list, and of these lists in a root object, and for any other root itself. */
 export function recordsAndLists(...lists: readonly string[]): readonly string[] {
   return ['', '/*', ...lists.map((list) => `/${list}/*`)]
 }
 
-/** Reads the JSON files of an export, one after another. The others are counted. */
+/** Makes the `read` of a format that reads the JSON files of an export, and counts all other files. */
 export function eachJsonFile(read: ReadFile): Format['read'] {
   return eachFile(async function* (file, options) {
     if (file.path.endsWith('.json')) yield* read(file, options)
@@ -27,29 +29,16 @@ export function eachJsonFile(read: ReadFile): Format['read'] {
   })
 }
 
-/**
- * Makes findings of records. A record that could not be read stays rejected.
- *
- * @param contextOf what a rejected record needs from the rest of its file.
- */
-export async function* foundIn(
-  lists: AsyncIterable<readonly (JsonRecord | Rejected)[]>,
-  toFound: (record: JsonRecord) => Found | readonly Found[],
-  contextOf?: (record: unknown) => object,
-): AsyncGenerator<readonly Found[]> {
-  for await (const list of lists) {
-    const found = list.flatMap((record) => (record.kind === 'rejected' ? record : toFound(record)))
-    yield contextOf === undefined
-      ? found
-      : found.map((one) => (one.kind === 'rejected' ? { ...one, context: contextOf(one.record) } : one))
-  }
+/** Turns records into findings. `contextOf` returns what a rejected record needs from the rest of its file. */
+export async function* foundIn(lists: Records, toFound: ToFound, contextOf?: (record: unknown) => object): FoundLists {
+  const addContext = (one: Found) =>
+    contextOf !== undefined && one.kind === 'rejected' ? { ...one, context: contextOf(one.record) } : one
+  for await (const list of lists)
+    yield list.flatMap((record) => (record.kind === 'rejected' ? record : toFound(record))).map(addContext)
 }
 
-/**
- * Reads the values that the paths choose: see `JsonScanner`. Several roots may follow each other. A value that is no
- * JSON, or too long, is rejected, and the next one is read. Memory: a chunk and one value.
- */
-export async function* readJson(file: InputFile, paths: readonly string[]): AsyncGenerator<(JsonRecord | Rejected)[]> {
+/** Reads the values that the paths choose (see `JsonScanner`), and goes on behind a value that it rejects. */
+export async function* readJson(file: InputFile, paths: readonly string[]): Records {
   const scanner = new JsonScanner(paths)
   const toRecord = (scanned: ScannedValue) => parseValue(scanned, file.path)
   for await (const chunk of utf8Chunks(file)) yield scanner.push(chunk).map(toRecord)
@@ -60,11 +49,8 @@ export async function* readJson(file: InputFile, paths: readonly string[]): Asyn
 
 const [NEWLINE, SPACE] = [0x0a, 0x20]
 
-/**
- * Reads each line as a record: twice as fast as `readJson`, and a line that is no JSON harms no other. Blank lines are
- * skipped. Memory: a chunk and a line.
- */
-export async function* readJsonLines(file: InputFile): AsyncGenerator<(JsonRecord | Rejected)[]> {
+/** Reads lines that are not blank, twice as fast as `readJson`. A line that is no JSON harms no other. */
+export async function* readJsonLines(file: InputFile): Records {
   const content = createBoundedBytes(LONGEST_RECORD_BYTES)
   let line = 0
   const endLine = () => {
@@ -87,7 +73,7 @@ export async function* readJsonLines(file: InputFile): AsyncGenerator<(JsonRecor
   yield endLine()
 }
 
-/** The bytes that are shown of a record that is too long. */
+/** A record that is too long is shown up to this length. */
 const SHOWN_BYTES = 1_000
 
 function parseValue({ path, pointer, line, bytes, isTooLong }: ScannedValue, file: string): JsonRecord | Rejected {

@@ -2,18 +2,18 @@
 import { type Bounded, createBoundedBytes, LONGEST_RECORD_BYTES } from './bounded-bytes.ts'
 
 export interface ScannedValue extends Bounded {
-  /** The path that chose it. */
+  /** The path by which the value was chosen. */
   path: string
-  /** A JSON Pointer to it within its root. */
+  /** A JSON Pointer to the value within its root. */
   pointer: string
-  /** The line of its first byte, from 1. */
+  /** The line on which the value begins, from 1. */
   line: number
 }
 
 interface Choice {
   path: string
   isChosen: boolean
-  /** By the name of a member, or `*` for each element of a list. */
+  /** The choices within this value: by the name of a member, or by `*` for all elements of a list. */
   inside: Map<string, Choice>
 }
 
@@ -29,14 +29,14 @@ interface Container {
 const [QUOTE, BACKSLASH, COMMA, COLON, NEWLINE, SPACE] = [0x22, 0x5c, 0x2c, 0x3a, 0x0a, 0x20]
 const [OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d]
 
-/** A longer name is in no path. */
+/** A longer name is cut, because it is in no path. */
 const LONGEST_NAME = 100
 
 /**
- * Scans a text of one or more roots for the values that paths choose. A path is a JSON Pointer with `*` for elements
- * of a list: `/messages/*`. The path `''` chooses a root in which no other path finds a list. Libraries that parse JSON
- * as a stream cost ten times as much, and do not say the line of a value. Does not check JSON: the parser of each value
- * does. Memory: one value of at most `LONGEST_RECORD_BYTES`.
+ * Scans a text of one or more roots for the values that paths choose. A path is a JSON Pointer with `*` for all
+ * elements of a list, such as `/messages/*`. The path `''` chooses a root, unless another path finds a list in it. The
+ * parser of each value checks its JSON. Libraries that parse JSON as a stream cost ten times as much, and know no
+ * lines.
  */
 export class JsonScanner {
   readonly #root: Choice
@@ -47,16 +47,16 @@ export class JsonScanner {
   /** Whether the next string is the name of a member. */
   #isBeforeName = false
   #name = ''
-  /** The value that the bytes belong to: `nested` is a string, a list or an object. */
+  /** Whether the next byte is in a string, a list or an object (`nested`), in a number or word, or between values. */
   #inside: 'nested' | 'scalar' | undefined
-  /** Brackets that are open within the nested value. */
+  /** How many brackets are open within the nested value. */
   #depth = 0
   #isInString = false
   #isEscaped = false
-  /** The value that is kept. */
+  /** The chosen value that is being read. */
   #kept: Omit<ScannedValue, keyof Bounded> | undefined
   readonly #value = createBoundedBytes(LONGEST_RECORD_BYTES)
-  /** Where the kept value and the name go on in the chunk. */
+  /** Where the kept value, and the name, begin or go on in the chunk. */
   #start = 0
   #nameStart = 0
 
@@ -76,14 +76,14 @@ export class JsonScanner {
     return this.#found
   }
 
-  /** Ends the text. Returns the value that is not complete, except that a number at the end of the text is. */
+  /** Ends the text. Returns its last value if that is cut, or a number: only the end of the text ends a number. */
   end(): ScannedValue[] {
     this.#found = []
     this.#emit()
     return this.#found
   }
 
-  /** Whether the text ends behind a root. */
+  /** Whether the text has a root, and all of its roots have ended. */
   isComplete(): boolean {
     return this.#hasBegun && this.#containers.length === 0
   }
@@ -123,7 +123,7 @@ export class JsonScanner {
     else this.#endValue(chunk, end)
   }
 
-  /** Reads a byte between values, or of a number or word. */
+  /** Reads one byte that is between values, or in a number or word. */
   #readByte(chunk: Buffer, at: number): number {
     const byte = chunk[at] ?? 0
     if (byte > SPACE && byte !== COMMA && byte !== COLON && byte !== CLOSE_LIST && byte !== CLOSE_OBJECT)
@@ -139,7 +139,7 @@ export class JsonScanner {
     return at + 1
   }
 
-  /** Returns where to read on. */
+  /** Begins a name or a value. Returns where to read on. */
   #beginValue(byte: number, at: number): number {
     this.#hasBegun = true
     if (byte === QUOTE && this.#isBeforeName) {
@@ -158,12 +158,11 @@ export class JsonScanner {
     return at
   }
 
-  /** Enters an object or list that may have chosen values in it. */
   #enter(byte: number, choice: Choice, pointer: string): boolean {
     const isList = byte === OPEN_LIST
     const isEntered = isList ? choice.inside.has('*') : byte === OPEN_OBJECT && choice.inside.size > 0
     if (!isEntered) return false
-    // The values of the list are chosen instead of the root.
+    // The elements of the list are chosen, so the root itself is not.
     if (isList) this.#drop()
     this.#containers.push({ choice, isList, pointer, elements: 0 })
     this.#isBeforeName = !isList
@@ -197,7 +196,6 @@ export class JsonScanner {
     if (kept) this.#found.push({ ...kept, ...value })
   }
 
-  /** Returns the bytes of the value, which is no longer kept. */
   #drop(): Bounded {
     this.#kept = undefined
     return this.#value.take()

@@ -10,10 +10,7 @@ const LONGEST_MARK = 3
 
 type Convert = (chunk: Buffer) => Buffer
 
-/**
- * Reads a file without its byte order mark. UTF-16 with such a mark is converted: Google Play, PowerShell and Excel
- * write it. All other bytes count as UTF-8 and are not checked.
- */
+/** Reads a file without its byte order mark. UTF-16 needs one. All other bytes count as UTF-8 and are not checked. */
 export async function* utf8Chunks(file: InputFile): AsyncGenerator<Buffer> {
   let convert: Convert | undefined
   let beginning = Buffer.alloc(0)
@@ -31,10 +28,10 @@ export async function* utf8Chunks(file: InputFile): AsyncGenerator<Buffer> {
   if (!convert && beginning.length > 0) yield convertBeginning(beginning).converted
 }
 
-/** What formats see of a file before they read it. */
+/** Formats recognise a file by at most this much of it. */
 export const BEGINNING_BYTES = 64 * 1024
 
-/** Reads a file's first 64 KiB. The file must be one that can be opened again. */
+/** Reads the first 64 KiB of a file, which must be one that can be opened again. */
 export async function readBeginning(file: InputFile): Promise<Buffer> {
   const chunks: Buffer[] = []
   let bytes = 0

@@ -10,10 +10,10 @@ const RECORDS = recordsAndLists('data', 'included')
 const REVIEW = 'customerReviews'
 const RESPONSE = 'customerReviewResponses'
 
-/** The most replies that are awaited while a file is read: some 30 MB. */
+/** At most this number of reviews wait for their replies while a file is read: some 30 MB. */
 const AWAITED_REPLIES = 200_000
 
-/** The ids of reviews by those of their replies: a reply itself does not always name its review. */
+/** The ids of reviews by the ids of their replies, because a reply does not always name its review. */
 type AwaitedReplies = Map<string, string>
 
 /** Reads each review as a source. Several pages may follow each other in a file, or be in one list. */
@@ -33,7 +33,6 @@ export const appStoreFormat: Format = {
   }),
 }
 
-/** The resources of a page, or the record itself. */
 function resourcesIn(value: unknown): JsonObject[] {
   const { data, included } = asObject(value) ?? {}
   if (data === undefined) return [asObject(value) ?? {}]

@@ -6,7 +6,7 @@ import { isoDateOf } from '../values/iso-date.ts'
 import { asNumber, present } from '../values/record-fields.ts'
 import { type Review, replyQuote, reviewFields, reviewQuotes } from './reviews.ts'
 
-/** Reads each review as a source. A review is exported again when it changes: the last update orders its rows. */
+/** Reads each review as a source. A changed review is exported again: the date of its last update orders its rows. */
 export const playFormat: Format = {
   name: 'play',
   description: 'Google Play reviews, CSV',
@@ -42,7 +42,7 @@ function readRow({ values, place, raw }: CsvRow): Found {
   return { kind: 'piece', service: 'play_store', externalId, order, fields, quotes, place }
 }
 
-/** The id in the review's link. A rating without text has no link: package, moment and device identify it. */
+/** A rating without text has no link. Package, moment and device identify it. */
 function reviewId(values: CsvRow['values']): string | undefined {
   const id = /[?&#:]reviewid=([^&#]+)/i.exec(values.get('Review Link') ?? '')?.[1]
   if (id !== undefined) return decode(id)
@@ -51,7 +51,7 @@ function reviewId(values: CsvRow['values']): string | undefined {
   return name === undefined || millis === undefined ? undefined : `${name}:${millis}:${values.get('Device') ?? ''}`
 }
 
-/** A link may contain `gp%3AAOq…` for `gp:AOq…`. */
+/** Decodes a link, which may have `gp%3AAOq…` for `gp:AOq…`. */
 function decode(text: string): string {
   try {
     return decodeURIComponent(text)

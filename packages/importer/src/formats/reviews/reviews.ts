@@ -1,4 +1,4 @@
-// The common parts of app-store reviews: stars, a text, and the developer's reply.
+// What the reviews of both stores have in common: stars, a text, and the developer's reply.
 import type { QuoteInput, SourceFields } from '../format.ts'
 import { firstLine, present } from '../values/record-fields.ts'
 
@@ -12,7 +12,9 @@ export interface Review {
   createdAt: string | undefined
 }
 
-/** A source's fields: the stars are its description, or its title if the review has no words. */
+/**
+ * Returns the fields of a review's source. The stars become its description, or its title if the review has no words.
+ */
 export function reviewFields({ rating, title, text, createdAt }: Review): SourceFields {
   const full = rating === undefined ? undefined : Math.min(Math.max(Math.round(rating), 0), MOST_STARS)
   const stars = full === undefined ? undefined : '★'.repeat(full).padEnd(MOST_STARS, '☆')
@@ -20,12 +22,12 @@ export function reviewFields({ rating, title, text, createdAt }: Review): Source
   return present({ title: words ?? stars, description: words === undefined ? undefined : stars, createdAt })
 }
 
-/** The review's text, if it has one. It carries the source's id. */
+/** Returns the text of a review, if it has one, as a quote with the id of the source. */
 export function reviewQuotes({ externalId, text, createdAt }: Review, speaker?: string): QuoteInput[] {
   return text === undefined ? [] : [{ text, externalId, ...present({ speaker, createdAt }) }]
 }
 
-/** The developer's reply to a review. */
+/** Returns the developer's reply to a review. */
 export function replyQuote(replyingTo: string, externalId: string, text: string, createdAt?: string): QuoteInput {
   return { text, externalId, speaker: 'Developer', replyingTo, ...present({ createdAt }) }
 }

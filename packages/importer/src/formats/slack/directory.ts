@@ -1,4 +1,4 @@
-// The names of an export: its members by id, and its conversations by the folder of their messages.
+// The names in an export: of members by their ids, and of conversations by the folders of their messages.
 import { basename } from 'node:path/posix'
 import { type Found, type InputFile, skipped } from '../format.ts'
 import { foundIn, readJson } from '../read/json-records.ts'
@@ -11,21 +11,20 @@ export interface Conversation {
 }
 
 export interface Directory {
-  /** The names of members, bots and apps by their ids. */
   users: Map<string, string>
-  /** By their ids, and by the folders of their messages, if a list names them. */
+  /** Conversations by their ids and, if a list names them, by the folders of their messages. */
   conversations: Map<string, Conversation>
-  /** The names of apps and custom integrations by the second in which they were added. */
+  /** The names of apps and custom integrations, by the second of their installation. */
   added: Map<string, string>
 }
 
-/** Names are kept in memory, some 150 bytes each. Members beyond this many are named by their ids. */
+/** At most this number of names is kept in memory, some 150 bytes each. Members beyond it are named by their ids. */
 const MAX_NAMES = 1_000_000
 
-/** In the order in which they are read: conversations and apps are named after members. */
+/** The lists are read in this order, because direct messages are named after their members. */
 const LISTS = [
   { names: ['users.json', 'org_users.json'], add: addUser },
-  // Who installed which app. It names bots whose messages don't.
+  // The log of installed apps. It names bots whose messages have no name.
   { names: ['integration_logs.json'], add: addApp },
   { names: ['channels.json', 'groups.json', 'dms.json', 'mpims.json'], add: addConversation },
 ]
@@ -68,7 +67,7 @@ function addApp({ users, added }: Directory, entry: JsonObject): boolean {
   return true
 }
 
-/** The name that Slack shows: the display name where the member chose one. */
+/** Returns the name that Slack shows: the display name if the member chose one. */
 export function userNameOf(user: JsonObject): string | undefined {
   const profile = asObject(user.profile) ?? user
   return asText(profile.display_name) ?? asText(profile.real_name) ?? asText(user.real_name) ?? asText(user.name)
@@ -83,26 +82,26 @@ function addConversation({ users, conversations }: Directory, entry: JsonObject,
   return true
 }
 
-/** A direct message has no name of its own. */
+/** Returns a name for a direct message, which has none of its own. */
 function namesOfMembers(users: Directory['users'], entry: JsonObject): string | undefined {
   const members = asList(entry.members).map(String)
   return asText(members.map((id) => users.get(id) ?? id).join(', '))
 }
 
-/** The members and bots whose ids stand in a record. */
+/** Returns the members and bots that a record names by their ids. */
 export function usersIn(record: unknown, { users }: Directory) {
   const ids = new Set(JSON.stringify(record)?.match(/\b[A-Z0-9]{2,}\b/g))
   return [...ids].flatMap((id) => ({ id, name: users.get(id) ?? '' })).filter(({ name }) => name !== '')
 }
 
-/** Learns the name of a bot from the notice that it was added: the log of apps has the same second, and other ids. */
+/** Names a bot by the notice that it was added: the log of apps has another id for it, but the same second. */
 export function addBot({ users, added }: Directory, id: string, ts: string): void {
   const [second = ''] = ts.split('.')
   const name = added.get(second)
   if (name) users.set(id, name)
 }
 
-/** The path up to the last `/` and with it. */
+/** Returns the path up to its last `/`, with it. */
 export function folderOf(path: string): string {
   return path.slice(0, path.lastIndexOf('/') + 1)
 }

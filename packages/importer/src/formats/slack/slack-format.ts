@@ -1,6 +1,7 @@
 // Reads a Slack export: a folder for each conversation, with a file for each day.
 import { basename } from 'node:path/posix'
-import { type Format, FormatError, type FormatOptions, type Found, type InputFile, skipped } from '../format.ts'
+import type { Format, FormatOptions, FoundLists, InputFile } from '../format.ts'
+import { FormatError, skipped } from '../format.ts'
 import { foundIn, readJson } from '../read/json-records.ts'
 import { type Directory, folderOf, isList, readDirectory, usersIn } from './directory.ts'
 import { type MessageContext, readMessage } from './slack-message.ts'
@@ -8,10 +9,9 @@ import { type MessageContext, readMessage } from './slack-message.ts'
 const DAY_FILE = /^(.*\/)?\d{4}-\d{2}-\d{2}\.json$/
 
 /**
- * Slack's own exports, of a workspace or an organisation, and those of slackdump. A reply lies in the file of its own
- * day, so that threads span files. Memory: the names, and the largest message.
- *
- * @see https://slack.com/help/articles/220556107-How-to-read-Slack-data-exports
+ * Reads Slack's own exports and those of slackdump. Threads span files, because a reply lies in the file of its own
+ * day. Memory: the names, and the largest message. See
+ * https://slack.com/help/articles/220556107-How-to-read-Slack-data-exports.
  */
 export const slackFormat: Format = {
   name: 'slack',
@@ -32,13 +32,13 @@ function hasMessages(files: readonly InputFile[]): boolean {
   return files.some(({ path }) => DAY_FILE.test(path))
 }
 
-/** Whether its lists show an export, even without messages. Other programs write `users.json` too. */
+/** Whether the lists show an export, even without messages. Other programs write `users.json`, too. */
 function isExport(files: readonly InputFile[]): boolean {
   const names = new Set(files.map(({ path }) => basename(path)))
   return names.has('users.json') && names.has('channels.json')
 }
 
-async function* read(files: readonly InputFile[], options: FormatOptions): AsyncGenerator<readonly Found[]> {
+async function* read(files: readonly InputFile[], options: FormatOptions): FoundLists {
   if (!hasMessages(files))
     throw new FormatError(
       'This Slack export has no messages: the folders of its channels, with a file for each day, are missing.',
@@ -52,17 +52,13 @@ async function* read(files: readonly InputFile[], options: FormatOptions): Async
   }
 }
 
-async function* readDay(
-  file: InputFile,
-  directory: Directory,
-  options: FormatOptions,
-): AsyncGenerator<readonly Found[]> {
+async function* readDay(file: InputFile, directory: Directory, options: FormatOptions): FoundLists {
   const folder = file.path.slice(0, Math.max(0, file.path.lastIndexOf('/')))
   if (!folder) throw new FormatError(`${file.path} lies in no channel's folder: pass the whole export.`)
   const listed = directory.conversations.get(folder)
   const reason = 'files of channels that no list names: the folder is their id'
   if (!listed) yield [{ kind: 'replaced', reason, place: { path: file.path } }]
-  // The lists of a workspace may be missing. The folder of a direct message is its id.
+  // No list names the folder. That of a direct message is its id.
   const conversation = listed ?? { id: basename(folder), name: basename(folder) }
   const context: MessageContext = { directory, conversation, options, broadcasts: new Set() }
   yield* foundIn(

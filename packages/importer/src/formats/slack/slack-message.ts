@@ -1,4 +1,4 @@
-// Turns one record of a day file into a message of its thread, or says why it is none.
+// Turns one record of a day file into a message of its thread, or says why it is left out.
 import type { FormatOptions, Found, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
 import { rejected, skipped } from '../format.ts'
 import type { JsonRecord } from '../read/json-records.ts'
@@ -7,7 +7,7 @@ import { asId, asObject, asObjects, asText, type JsonObject, present } from '../
 import { addBot, type Conversation, type Directory, userNameOf } from './directory.ts'
 import { decodeText, textOfAttachments, textOfBlocks } from './text.ts'
 
-/** What Slack itself writes into a channel. Such a notice is a message only if someone replied to it. */
+/** Kinds of notices that Slack writes into a channel. A notice is read as a message only if someone replied to it. */
 const NOTICES =
   /^((channel|group)_(join|leave|topic|purpose|name|archive|unarchive|convert_to_private|convert_to_public|posting_permissions)|(pinned|unpinned)_item|bot_(add|remove|enable|disable)|reminder_add|huddle_thread|sh_room_created|sh_room_shared|app_conversation_join|joiner_notification|joiner_notification_for_inviter|assistant_app_thread)$/
 
@@ -15,11 +15,13 @@ export interface MessageContext {
   directory: Directory
   conversation: Conversation
   options: FormatOptions
-  /** Broadcasts of this day that were read. A bound: as many as one day of one channel has. */
+  /** The broadcasts of this day that were read. Memory: as many as one channel has on one day. */
   broadcasts: Set<string>
 }
 
-/** Reads one record. Its identity is Slack's own: the channel and the timestamps, which are unique within it. */
+/**
+ * Reads one record. Slack identifies a message by its channel and its timestamp, which is unique within the channel.
+ */
 export function readMessage({ value, place }: JsonRecord, context: MessageContext): Found {
   const outer = asObject(value)
   const message = outer?.subtype === 'message_changed' ? asObject(outer.message) : outer
@@ -46,20 +48,15 @@ function reasonToSkip(message: JsonObject, ts: string, context: MessageContext):
   return context.options.threadsOnly && isAlone ? 'messages that nobody answered' : undefined
 }
 
-function toPiece(message: JsonObject, ts: string, order: string, place: Place, context: MessageContext): Piece {
+function toPiece(message: JsonObject, ts: string, moment: string, place: Place, context: MessageContext): Piece {
   const { conversation } = context
   const root = asText(message.thread_ts) ?? ts
   const quote = toQuote(message, ts, root, context.directory)
-  return {
-    kind: 'piece',
-    service: 'slack',
-    externalId: `${conversation.id}/${root}`,
-    // Ten digits of seconds until the year 2286, then `.` and a fixed number of decimals.
-    order: order.padStart(17, '0'),
-    fields: toFields(quote, ts === root, root, context),
-    quotes: [quote],
-    place,
-  }
+  const externalId = `${conversation.id}/${root}`
+  const fields = toFields(quote, ts === root, root, context)
+  // Ten digits of seconds until the year 2286, `.`, and a fixed number of decimals: the texts sort by time.
+  const order = moment.padStart(17, '0')
+  return { kind: 'piece', service: 'slack', externalId, order, fields, quotes: [quote], place }
 }
 
 function toQuote(message: JsonObject, ts: string, root: string, directory: Directory): QuoteInput {
@@ -73,7 +70,7 @@ function toQuote(message: JsonObject, ts: string, root: string, directory: Direc
   return { externalId: ts, text, ...present({ createdAt, speaker, replyingTo, attachments }) }
 }
 
-/** A bot may post under any name. The profile of a member of another workspace stands in the message alone. */
+/** A bot may choose a name for each message. Only the message has the profile of a member of another workspace. */
 function speakerOf(message: JsonObject, directory: Directory): string | undefined {
   const user = asId(message.user) ?? asId(asObject(message.comment)?.user)
   const profile = asObject(message.user_profile)
@@ -101,7 +98,7 @@ function toFields(quote: QuoteInput, isRoot: boolean, root: string, context: Mes
   }
 }
 
-/** The first line of the root, or the name of its first file. */
+/** Returns the first line of the root message, or the name of its first file. */
 function titleOf(quote: QuoteInput): string | undefined {
   const [line] = quote.text.trimStart().split('\n', 1)
   const [file] = quote.attachments ?? []

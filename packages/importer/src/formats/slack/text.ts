@@ -1,20 +1,16 @@
-// The text that Slack's users saw: of markup (mentions, links, dates, emoji), and of blocks and attachments of apps.
+// Texts as Slack shows them: of its markup (mentions, links, dates, emoji), of blocks, and of attachments of apps.
 import emojiNames from 'emoji-name-map/lib/datasource.json' with { type: 'json' }
 import { asObject, asObjects, asText, type JsonObject } from '../values/record-fields.ts'
 import type { Directory } from './directory.ts'
 
-/** Slack writes `<`, `>` and `&` of the text itself as entities, so that brackets always enclose markup. */
+/** In texts, Slack writes `<`, `>` and `&` as entities, so brackets always enclose markup. */
 const MARKUP = /<([^<>]*)>|&(amp|lt|gt);|:([a-z0-9_+'-]+):(?::skin-tone-([2-6]):)?/g
 const EMOJI: Readonly<Record<string, string>> = emojiNames
 const ENTITIES: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>' }
-/** `:skin-tone-2:` to `:skin-tone-6:`, after Fitzpatrick types 1-2 to 6. */
+/** The characters of `:skin-tone-2:` to `:skin-tone-6:`. */
 const SKIN_TONES = ['🏻', '🏼', '🏽', '🏾', '🏿']
 
-/**
- * Decodes a message's text.
- *
- * @see https://docs.slack.dev/messaging/formatting-message-text
- */
+/** Decodes Slack's markup. @see https://docs.slack.dev/messaging/formatting-message-text */
 export function decodeText(text: string, directory: Directory): string {
   if (!/[<&:]/.test(text)) return text
   return text.replace(MARKUP, (markup, inside?: string, entity?: string, emoji?: string, tone?: string) => {
@@ -23,7 +19,7 @@ export function decodeText(text: string, directory: Directory): string {
   })
 }
 
-/** Custom emoji have no character: they stay as they are. */
+/** Returns the character of an emoji. A custom emoji has none and stays as it is. */
 function decodeEmoji(name: string, tone: string | undefined, markup: string): string {
   const emoji = Object.hasOwn(EMOJI, name) ? EMOJI[name] : undefined
   return emoji ? emoji + (tone ? (SKIN_TONES[Number(tone) - 2] ?? '') : '') : markup
@@ -40,14 +36,14 @@ function decodeBrackets(inside: string, directory: Directory): string {
   return decodeLink(decodeEntities(target), label)
 }
 
-/** `<!here>`, `<!subteam^S1|@team>`, `<!date^1700000000^{date}|yesterday>`. */
+/** Decodes `<!here>`, `<!subteam^S1|@team>` and `<!date^1700000000^{date}|yesterday>`. */
 function decodeCommand(command: string, label: string): string {
   if (label) return label
   const [name, argument] = command.split('^')
   return name === 'subteam' && argument ? `@${argument}` : `@${name}`
 }
 
-/** Slack adds a label where the user typed no `https://` or `mailto:`: the label is what the user typed. */
+/** If the user typed no `https://` or `mailto:`, Slack adds it, and what the user typed becomes the label. */
 function decodeLink(address: string, label: string): string {
   const plain = address.replace(/^(mailto|tel):/, '')
   if (label === '' || label === plain) return plain
@@ -58,11 +54,7 @@ function decodeEntities(text: string): string {
   return text.includes('&') ? text.replace(/&(amp|lt|gt);/g, (_, name: string) => ENTITIES[name] ?? '') : text
 }
 
-/**
- * Returns the text of Block Kit blocks, in Slack's markup. Of blocks of unknown types, their text counts.
- *
- * @see https://docs.slack.dev/reference/block-kit/blocks
- */
+/** Returns the text of Block Kit blocks, in Slack's markup. @see https://docs.slack.dev/reference/block-kit/blocks */
 export function textOfBlocks(blocks: unknown): string {
   return lines(asObjects(blocks).map(textOfBlock))
 }
@@ -78,14 +70,13 @@ function textOfBlock(block: JsonObject): string {
   return lines(parts.map(textOfObject))
 }
 
-/** A text object of Block Kit, an image by its description, or a button by its label. */
 function textOfObject(part: unknown): string {
   const object = asObject(part)
   if (!object) return asText(part) ?? ''
   return asText(object.text) ?? asText(asObject(object.text)?.text) ?? asText(object.alt_text) ?? ''
 }
 
-/** A section, a quote, preformatted text, or a list of sections. Lists do not nest: they are indented. */
+/** A section, a quote, preformatted text, or a list of sections. Slack indents lists instead of nesting them. */
 function textOfRichText(element: JsonObject): string {
   if (element.type !== 'rich_text_list') return textOfSection(element)
   return lines(asObjects(element.elements).map((item) => `• ${textOfSection(item)}`))
@@ -95,24 +86,20 @@ function textOfSection(section: JsonObject): string {
   return asObjects(section.elements).map(textOfInline).join('')
 }
 
+/** The elements of rich text that have markup of their own, by their types. */
+const INLINE: Readonly<Record<string, (element: JsonObject) => string>> = {
+  user: ({ user_id }) => `<@${user_id}>`,
+  channel: ({ channel_id }) => `<#${channel_id}>`,
+  usergroup: ({ usergroup_id }) => `<!subteam^${usergroup_id}>`,
+  broadcast: ({ range }) => `<!${range}>`,
+  emoji: ({ name }) => `:${name}:`,
+  link: ({ url, text }) => `<${escapeText(String(url))}${asText(text) ? `|${escapeText(String(text))}` : ''}>`,
+}
+
 function textOfInline(element: JsonObject): string {
-  const text = asText(element.text)
-  switch (element.type) {
-    case 'user':
-      return `<@${element.user_id}>`
-    case 'channel':
-      return `<#${element.channel_id}>`
-    case 'usergroup':
-      return `<!subteam^${element.usergroup_id}>`
-    case 'broadcast':
-      return `<!${element.range}>`
-    case 'emoji':
-      return `:${element.name}:`
-    case 'link':
-      return `<${escapeText(String(element.url))}${text ? `|${escapeText(text)}` : ''}>`
-    default:
-      return escapeText(typeof element.text === 'string' ? element.text : (asText(element.fallback) ?? ''))
-  }
+  const inline = typeof element.type === 'string' && Object.hasOwn(INLINE, element.type) && INLINE[element.type]
+  if (inline) return inline(element)
+  return escapeText(typeof element.text === 'string' ? element.text : (asText(element.fallback) ?? ''))
 }
 
 function textOfAttachment(attachment: JsonObject): string {
@@ -124,7 +111,7 @@ function textOfAttachment(attachment: JsonObject): string {
   return text || (asText(attachment.fallback) ?? '')
 }
 
-/** Rich text contains characters as they are; all other texts are in Slack's markup. */
+/** Rich text has its characters as they are. It is escaped, so that all texts are in Slack's markup. */
 function escapeText(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 }

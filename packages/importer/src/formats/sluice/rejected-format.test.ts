@@ -22,7 +22,7 @@ const textFile = (text: string) => [inputFile('a.csv', text)]
 const play = 'Package Name,Star Rating,Review Text,Review Submit Millis Since Epoch'
 const mail = 'From: ada@example.org\nSubject: Hi\nMessage-ID: <1@example.org>\n\nHello\n'
 
-/** A record that is rejected, the same record after it was corrected, and the files that either is in. */
+/** A record that is rejected, the same record after it was corrected, and the files that contain one of them. */
 const CORRECTIONS: [format: string, wrong: unknown, right: unknown, files: (record: never) => object[]][] = [
   [
     'slack',

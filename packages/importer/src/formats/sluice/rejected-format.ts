@@ -1,4 +1,4 @@
-// Records that an import rejected, and that were corrected: each is read in its own format.
+// Reads records that an import rejected and that the user corrected, each in its own format.
 import { Readable } from 'node:stream'
 import type { Format, FormatOptions, Found, InputFile, Piece } from '../format.ts'
 import { rejected } from '../format.ts'
@@ -7,18 +7,14 @@ import { type JsonRecord, readJsonLines } from '../read/json-records.ts'
 import { asObject, asText } from '../values/record-fields.ts'
 import { jsonFormat } from './sluice-formats.ts'
 
-/**
- * Lines of `{ reason, format, path, line, context, record }`. Without a format, the record is a thread as it was sent.
- *
- * @param formats of the records.
- */
+/** Reads lines of `{ reason, format, path, line, context, record }`. Without a format, a record is a thread as sent. */
 export function createRejectedFormat(formats: readonly Format[]): Format {
   return {
     name: 'rejected',
     description: 'NAME.rejected.ndjson of an earlier import, corrected',
     recognises: byShape(({ members }) => ['reason', 'path', 'record'].every((name) => members.has(name))),
     async *read(files, options) {
-      // Each record is a file of its own, and its warnings are those of all records.
+      // A warning comes once for all records, although each is read as a file of its own.
       const warnings = new Set<string>()
       const isNew = (one: Found) => one.kind !== 'warning' || warnings.size < warnings.add(one.reason).size
       for (const file of files)

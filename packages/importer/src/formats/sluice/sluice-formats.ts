@@ -4,10 +4,10 @@ import type { Format, FormatOptions, Found, Noted, Piece, Place, Rejected } from
 import { eachFile, rejected, skipped } from '../format.ts'
 import { byShape } from '../read/json-beginning.ts'
 import { foundIn, type JsonRecord, readJson, readJsonLines, recordsAndLists } from '../read/json-records.ts'
-import { asList, type JsonObject } from '../values/record-fields.ts'
+import { asList, asObjects, type JsonObject } from '../values/record-fields.ts'
 import { checkFields, fieldValue, mapOption, QUOTE_FIELDS, SOURCE_FIELDS } from '../values/thread-fields.ts'
 
-/** As POST /sources:batch reads them, but a line can be longer than a request, up to `LONGEST_RECORD_BYTES`. */
+/** Reads what POST /sources:batch reads. A line can be longer than a request, up to `LONGEST_RECORD_BYTES`. */
 export const ndjsonFormat: Format = {
   name: 'ndjson',
   description: 'NDJSON of Sluice threads, a thread a line',
@@ -25,17 +25,15 @@ export const jsonFormat: Format = {
   read: eachFile((file, options) => foundIn(readJson(file, recordsAndLists()), createThreadReader(options))),
 }
 
-/** Threads are not bounded here: the import cuts and splits them by the bounds of the service. */
+/** No bounds here: threads are later cut and split by those of the service. */
 const most = Number.MAX_SAFE_INTEGER
 const lengths = { externalId: most, title: most, text: most, url: most, description: most, string: most }
 const parse = createThreadParser({ ...DEFAULT_LIMITS, ...lengths, quotes: most })
 
 /**
- * Creates a reader for the records of one file. A quote without text is skipped, lone surrogates are replaced, and the
- * first record with an unknown field is noted. `--map` renames fields of sources and quotes, `--set` sets fields of all
- * sources.
- *
- * @throws {FormatError} if `--map` or `--set` names a field that a thread does not have.
+ * Creates a reader for one file. Skips quotes without text, replaces lone surrogates, warns of unknown fields. `--map`
+ * renames fields of sources and quotes, `--set` sets fields of all sources. Throws FormatError if either names an
+ * unknown field.
  */
 function createThreadReader(options: Pick<FormatOptions, 'map' | 'set'>): (record: JsonRecord) => Found | Found[] {
   const prepare = createPreparation(options)
@@ -51,7 +49,7 @@ function createThreadReader(options: Pick<FormatOptions, 'map' | 'set'>): (recor
   }
 }
 
-/** Reads an invalid thread without its empty quotes and lone surrogates. */
+/** Reads a thread that is invalid as it stands, without its empty quotes and lone surrogates. */
 function readRepaired({ quotes, ...source }: JsonObject, place: Place, original: unknown): Found[] {
   const all = asList(quotes)
   const kept = all.filter((quote) => !isRecord(quote) || !isBlank(quote.text))
@@ -84,7 +82,7 @@ function rejectFaults([first]: Fault[], total: number, place: Place, record: unk
   return rejected(`${first?.message}${more}`, { ...place, ...(pointer && { pointer }) }, record)
 }
 
-/** Applies `--map` and `--set`. Without them it returns the record itself. */
+/** Returns a function that applies `--map` and `--set` to a record. Without both, it returns the record itself. */
 function createPreparation(options: Pick<FormatOptions, 'map' | 'set'>): (record: JsonObject) => JsonObject {
   checkFields('--map', options.map, new Set([...SOURCE_FIELDS, ...QUOTE_FIELDS]))
   checkFields('--set', options.set, SOURCE_FIELDS)
@@ -110,29 +108,24 @@ function rename(record: JsonObject, names: readonly (readonly [field: string, na
   return renamed
 }
 
-/** The most unknown names that are noted: names can be data. */
+/** At most this number of unknown names are noted, because names can be data. */
 const NOTED_NAMES = 50
 
 function createUnknownFieldNotes(): (thread: JsonObject, place: Place) => Noted[] {
   const noted = new Set<string>()
-  const note = (record: JsonObject, of: Owner, place: Place, notes: Noted[]) => {
-    for (const name of Object.keys(record)) {
+  const notesOn = (record: JsonObject, of: Owner, place: Place): Noted[] =>
+    Object.keys(record).flatMap((name) => {
       const field = `${of}/${name}`
-      if (KNOWN[of].has(name) || noted.size === NOTED_NAMES || noted.has(field)) continue
+      if (KNOWN[of].has(name) || noted.size === NOTED_NAMES || noted.has(field)) return []
       noted.add(field)
-      notes.push({ kind: 'warning', reason: unknownField(record, name, of), place })
-    }
-  }
-  return (thread, place) => {
-    const notes: Noted[] = []
-    note(thread, 'source', place, notes)
-    if (!Array.isArray(thread.quotes)) return notes
-    for (const quote of thread.quotes) if (isRecord(quote)) note(quote, 'quote', place, notes)
-    return notes
-  }
+      return [{ kind: 'warning', reason: unknownField(record, name, of), place }]
+    })
+  return (thread, place) => [
+    ...notesOn(thread, 'source', place),
+    ...asObjects(thread.quotes).flatMap((quote) => notesOn(quote, 'quote', place)),
+  ]
 }
 
-/** The text of the API's warning, with the option that reads the field. */
 function unknownField(record: JsonObject, name: string, of: Owner): string {
   const fact = `${name.slice(0, 100)} is not a field of a ${of} and was ignored.`
   const meant = meantField(record, name, of, [...KNOWN[of]])

@@ -2,36 +2,31 @@
 import { compile } from 'html-to-text'
 import { Parser } from 'htmlparser2'
 
-const heading = { options: { uppercase: false } }
-
 const convert = compile({
   wordwrap: false,
   limits: { maxInputLength: Number.MAX_SAFE_INTEGER },
-  // The whole document: lists and scanners of mail write behind the end of the body.
+  // Not only the body: mailing lists and scanners of mail write behind its end.
   baseElements: { selectors: [] },
   selectors: [
     { selector: 'a', options: { hideLinkHrefIfSameAsText: true, linkBrackets: ['(', ')'] } },
     ...['head', 'img', 'script', 'style', 'title'].map((selector) => ({ selector, format: 'skip' })),
-    ...['h1', 'h2', 'h3', 'h4', 'h5', 'h6'].map((selector) => ({ selector, ...heading })),
+    ...['h1', 'h2', 'h3', 'h4', 'h5', 'h6'].map((selector) => ({ selector, options: { uppercase: false } })),
   ],
 })
 
-/** The converter walks elements recursively, and the parser's time grows with the square of their depth. */
+/** The converter is recursive, and its parser's time grows with the square of the depth. */
 const DEEPEST = 50
-/** For each of these elements around a text, the converter writes all lines of the text anew. */
+/** The converter writes all lines of a text anew for each of these elements around it. */
 const PREFIXING = new Set(['blockquote', 'ol', 'ul'])
-/** Characters and tags, each times the prefixing elements around it. The converter needs a second or two for these. */
+/** Characters and tags, counted once for each PREFIXING element around them. Converting this many takes 1 to 2 s. */
 const MOST_PREFIXED = 4_000_000
 
-/**
- * Writes links with their addresses in parentheses, and no images. HTML that nests too deep, or quotes too much, only
- * loses its tags.
- */
+/** Returns the text, without images. HTML that nests or quotes too much is not converted and only loses its tags. */
 export function htmlToText(html: string): string {
   return (isTooDear(html) ? html.replace(/<[^<>]*>/g, ' ') : convert(html)).trim()
 }
 
-/** Counts as the converter's own parser does: a close tag may end several elements, or none. */
+/** Counts by the converter's own parser: a close tag may end several elements, or none. */
 function isTooDear(html: string): boolean {
   let depth = 0
   let prefixes = 0

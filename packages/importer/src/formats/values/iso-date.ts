@@ -5,38 +5,34 @@ const FIRST_MOMENT = Date.parse('0001-01-01T00:00:00Z')
 const LAST_MOMENT = Date.parse('9999-12-31T23:59:59.999Z')
 
 /**
- * Writes a time as `2024-05-01T09:30:00.000Z`; decimals past the third are cut off. Undefined beyond the years that a
- * thread can have.
- *
- * @param seconds since 1970.
+ * Writes a time in seconds since 1970 as `2024-05-01T09:30:00.000Z`. Undefined beyond the years that a thread can have.
  */
 export function isoDateOf(seconds = Number.NaN): string | undefined {
-  // A double represents such a time to a quarter of a microsecond, so that .12 may come as .1199999.
+  // A double is accurate to a quarter of a microsecond for such a time: .12 may come as .1199999.
   const moment = Math.floor(seconds * 1_000 + 3e-4)
   return moment >= FIRST_MOMENT && moment <= LAST_MOMENT ? new Date(moment).toISOString() : undefined
 }
 
-/** Rewrites a date of any form that JavaScript reads. Undefined if it reads none. */
+/** Rewrites a date in any form that JavaScript reads. Returns undefined if it reads none. */
 export function isoDateIn(text: string | undefined): string | undefined {
   const date = new Date(text ?? Number.NaN)
   return Number.isNaN(date.getTime()) ? undefined : date.toISOString()
 }
 
-/** The UTC day of an ISO date in UTC: `2024-05-01`. */
+/** The length of the day in an ISO date. */
 export const DAY_CHARACTERS = '2024-05-01'.length
 
 const LOCAL_TIME = /^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2})?$/
 const DAY_MS = 86_400_000
 
 /**
- * Makes a function that turns `2024-05-01T09:30:00` into an ISO date in UTC; undefined for another text. If a zone has
- * a time twice, because its clocks go back, the first one counts; a skipped time counts by the offset before.
- *
- * @throws {FormatError} if the zone is no IANA name.
+ * Creates a function that turns a local time such as `2024-05-01T09:30:00` into an ISO date in UTC. If clocks go back,
+ * a time that the zone has twice counts as the first one. A time that the zone skips counts by the offset before.
+ * Throws FormatError if the zone is no IANA name.
  */
 export function createZonedClock(timezone: string): (local: string) => string | undefined {
   const format = createFormat(timezone)
-  /** The local time as a moment, by the offset that the zone has at another moment: `5/1/2024, GMT+02:00`. */
+  /** The moment of a local time, by the offset that the zone has at another moment (`5/1/2024, GMT+02:00`). */
   const momentBy = (local: string, at: number) =>
     Date.parse(`${local}${format.format(at).split('GMT')[1]?.slice(0, '+02:00'.length) || 'Z'}`)
   return (text) => {

@@ -1,4 +1,4 @@
-// Reads the fields of records that other programs wrote, where a field of another type counts as absent.
+// Reads the fields of records that other programs wrote. A field of the wrong type counts as missing.
 import { isRecord } from '@sluice/contract'
 
 export type JsonObject = Readonly<Record<string, unknown>>
@@ -23,12 +23,12 @@ export function asText(value: unknown): string | undefined {
   return typeof value === 'string' && value.trim() !== '' ? value : undefined
 }
 
-/** Returns an identifier, which some versions of a format write as a number, as a string. */
+/** Returns an identifier as a string. Some versions of a format write it as a number. */
 export function asId(value: unknown): string | undefined {
   return typeof value === 'number' && Number.isSafeInteger(value) ? String(value) : asText(value)
 }
 
-/** Returns a number, which some exports write as text, if it is finite. */
+/** Returns a number if it is finite. Some exports write it as text. */
 export function asNumber(value: unknown): number | undefined {
   const number = typeof value === 'string' && value.trim() !== '' ? Number(value) : value
   return typeof number === 'number' && Number.isFinite(number) ? number : undefined
@@ -36,7 +36,7 @@ export function asNumber(value: unknown): number | undefined {
 
 type Present<T> = { [K in keyof T]?: Exclude<T[K], undefined> }
 
-/** The fields that have a value, which an empty text or list is not. No later piece of a source may empty a field. */
+/** Returns the fields that have a value: an empty text or list must not replace one of an earlier piece. */
 export function present<T extends object>(fields: T): Present<T>
 export function present(fields: object): object {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined && value?.length !== 0))

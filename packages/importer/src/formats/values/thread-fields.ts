@@ -1,4 +1,4 @@
-// The fields that a thread and its quotes have, and what the user says about them with --map and --set.
+// The fields of a source and of a quote, and the options --map and --set about them.
 import { DEFAULT_LIMITS, ISO_DATE, SERVICES, ThreadRequestSchema } from '@sluice/contract'
 import { FormatError } from '../format.ts'
 import { asNumber } from './record-fields.ts'
@@ -16,17 +16,13 @@ function fieldsWith(has: (schema: { type?: unknown; format?: unknown }) => boole
   return new Set(Object.keys(schemas).filter((field) => has({ ...schemas[field] })))
 }
 
-/** A text that should be a number and is none stays a text, so that the API reports it. */
+/** Returns the value of a field. A text that should be a number stays a text, so that the API reports it. */
 export function fieldValue(field: string, text: string): string | number {
   return NUMBERS.has(field) ? (asNumber(text) ?? text) : text
 }
 
-/** @throws {FormatError} if the option names a field, or sets a service, that is not known. */
-export function checkFields(
-  option: '--map' | '--set',
-  fields: ReadonlyMap<string, string>,
-  known: ReadonlySet<string>,
-): void {
+/** Throws FormatError if the option names a field, or sets a service, that is not known. */
+export function checkFields(option: string, fields: ReadonlyMap<string, string>, known: ReadonlySet<string>): void {
   for (const field of fields.keys()) {
     if (!known.has(field))
       throw new FormatError(`${option} names the unknown field ${field}. Fields: ${[...known].join(', ')}.`)
@@ -36,12 +32,12 @@ export function checkFields(
     throw new FormatError(`--set service=${service}: the service must be one of ${SERVICES.join(', ')}.`)
 }
 
-/** The option that reads a field from this column or name, as the user types the option. */
+/** Returns the option that reads a field from this column or name, as the user has to type it. */
 export function mapOption(field: string, name: string): string {
   return `--map ${shellWord(`${field}=${name}`)}`
 }
 
-/** A word of a command for a POSIX shell. */
+/** Quotes a text as one word of a command, for a POSIX shell. */
 export function shellWord(text: string): string {
   const short = text.slice(0, 200)
   return /^[\w./=:@%+-]+$/.test(short) ? short : `'${short.replaceAll("'", `'\\''`)}'`

@@ -5,7 +5,7 @@ import { readJson, recordsAndLists } from '../read/json-records.ts'
 import { readBeginning } from '../read/utf8-chunks.ts'
 import { asId, asObject, asObjects, asText, type JsonObject } from '../values/record-fields.ts'
 
-/** A comment stands apart from its ticket and names it. */
+/** A record of an export. A `comment` is one that stands apart from its ticket. */
 export interface ZendeskRecord {
   kind: 'ticket' | 'event' | 'comment' | 'user' | 'other'
   value: JsonObject
@@ -16,7 +16,7 @@ const LISTS = ['tickets', 'ticket_events', 'audits', 'users']
 
 /** Reads the records of a file: pages of the API, lists, NDJSON, or `{ ticket, comments, users }` for each ticket. */
 export async function* readRecords(file: InputFile): AsyncGenerator<(ZendeskRecord | Rejected)[]> {
-  // The lists in a root `{ ticket, … }` belong to the ticket, so that the root is read as a whole.
+  // In a root `{ ticket, … }`, the lists belong to the ticket. Such a root is read as a whole.
   const hasOneTicket = jsonShape(await readBeginning(file)).members.has('ticket')
   for await (const records of readJson(file, recordsAndLists(...(hasOneTicket ? [] : LISTS))))
     yield records.flatMap<ZendeskRecord | Rejected>((record) =>
@@ -40,18 +40,17 @@ function kindOf(value: JsonObject): ZendeskRecord['kind'] {
   return value.name !== undefined && value.role !== undefined ? 'user' : 'other'
 }
 
-/** Names that are kept in memory, some 20 MB. The other authors are shown by their ids. */
+/** At most this number of names is kept in memory, some 20 MB. Authors beyond it are shown by their ids. */
 const MOST_NAMES = 200_000
 
 export type Survey = Awaited<ReturnType<typeof surveyExport>>
 
-/** Reads all files; twice if a ticket was deleted, because the record that restores the ticket may come first. */
+/** Reads all files; twice if a ticket was deleted, because the record that restores it may come before. */
 export async function surveyExport(files: readonly InputFile[]) {
-  /** The names of users by their ids. */
   const names = new Map<string, string>()
-  /** The ids of tickets whose latest state is deleted, and when: some 100 bytes each. */
+  /** When tickets were deleted whose latest state is deleted, by their ids. Memory: some 100 bytes each. */
   const deleted = new Map<string, string>()
-  /** Whether comments stand apart from their tickets. */
+  /** Whether any comment stands apart from its ticket. */
   let hasComments = false
   await forEachRecord(files, ({ kind, value }) => {
     const id = asId(value.id)

@@ -16,8 +16,9 @@ const NO_COMMENTS =
 const DESCRIPTION = 'descriptions of tickets without comments'
 
 /**
- * Reads each ticket as a source and its comments as quotes. Its `updated_at` orders the pieces of a ticket, their dates
- * comments that stand apart. The files are read more than once: the names of users and the deletions come first.
+ * Reads each ticket as a source, and its comments as quotes. The pieces of a ticket are ordered by its `updated_at`,
+ * and by the dates of comments that stand apart. A survey of all files comes first: it finds names of users and
+ * deletions.
  */
 export const zendeskFormat: Format = {
   name: 'zendesk',
@@ -54,7 +55,7 @@ function readRecord(record: ZendeskRecord, survey: Survey, options: FormatOption
   const { quotes, notes } = readComments(comments, place, survey, options)
   if (kind !== 'ticket') return [...notes, ...quotes.map((quote) => commentPiece(id, quote, place))]
   if (!Array.isArray(value.comments) && !survey.hasComments) notes.push(skipped(NO_COMMENTS, place))
-  // The first comment repeats the description.
+  // Counted only without comments, because the first comment repeats the description.
   if (comments.length === 0 && !survey.hasComments && asText(value.description)) notes.push(skipped(DESCRIPTION, place))
   return [...notes, ticketPiece(value, id, quotes, place)]
 }
@@ -85,7 +86,7 @@ function skipDeleted(kind: ZendeskRecord['kind'], comments: number, place: Place
   return Array.from({ length: comments }, () => skipped('comments of tickets that were deleted', place))
 }
 
-/** The page that agents see: `https://example.zendesk.com/api/v2/tickets/7.json` is the API's. */
+/** Returns the page that agents see, instead of the API's `https://example.zendesk.com/api/v2/tickets/7.json`. */
 function agentUrl(url: string | undefined): string | undefined {
   return url?.replace(/\/api\/v2\/tickets\/(\d+)(?:\.json)?$/, '/agent/tickets/$1')
 }
@@ -94,18 +95,12 @@ function placeholder(id: string): string {
   return `Ticket #${id}`
 }
 
-/** The quotes of comments, and notes of those that are not sent. */
-function readComments(
-  comments: readonly JsonObject[],
-  place: Place,
-  { names }: Survey,
-  { internalNotes }: FormatOptions,
-): { quotes: QuoteInput[]; notes: Noted[] } {
+function readComments(comments: readonly JsonObject[], place: Place, { names }: Survey, options: FormatOptions) {
   const quotes: QuoteInput[] = []
   const notes: Noted[] = []
   for (const comment of comments) {
     const quote = toQuote(comment, names)
-    if (comment.public === false && !internalNotes)
+    if (comment.public === false && !options.internalNotes)
       notes.push(skipped('internal notes (take them with --internal-notes)', place))
     else if (quote) quotes.push(quote)
     else notes.push(skipped('comments without text', place))
@@ -121,7 +116,7 @@ function toQuote(comment: JsonObject, names: Survey['names']): QuoteInput | unde
   return { text: text ?? '', ...present({ ...fields, attachments }) }
 }
 
-/** The comments of an event of `ticket_events`, or of a ticket's audit. The event has the fields that they lack. */
+/** Returns the comments of a `ticket_events` event or an audit. Fields that they lack are those of the event. */
 function commentsIn({ child_events, events, updater_id, ...event }: JsonObject): JsonObject[] {
   const { author_id, timestamp, created_at } = event
   return asObjects(child_events ?? events)

@@ -6,8 +6,9 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import type { TestScope } from '@sluice/test-support'
 
-/** A project of a user, outside of the workspace, with the client installed from its tarball and nothing else. */
+/** A project of a user, outside of the workspace, with one of our packages installed from its tarball and nothing else. */
 export interface UserProject {
+  folder: string
   /** The packages in its `node_modules`. */
   installed: string[]
   /**
@@ -21,22 +22,23 @@ export interface UserProject {
 
 const execute = promisify(execFile)
 const root = fileURLToPath(new URL('../../../', import.meta.url))
-const client = join(root, 'packages/client')
 const tsc = join(root, 'node_modules/.bin/tsc')
 const STRICT = ['--strict', '--exactOptionalPropertyTypes', '--skipLibCheck', 'false', '--target', 'es2022']
 
-/** Packs the client as for a registry, and installs it without one. */
-export async function installPackedClient(t: TestScope): Promise<UserProject> {
-  const folder = await mkdtemp(join(tmpdir(), 'sluice-client-'))
+/** Packs a package of this repository as for a registry, and installs it without one. */
+export async function installPacked(t: TestScope, name: 'client' | 'importer'): Promise<UserProject> {
+  const folder = await mkdtemp(join(tmpdir(), `sluice-${name}-`))
   t.onTestFinished(() => rm(folder, { recursive: true }))
   const inFolder = (command: string, args: string[]) => execute(command, args, { cwd: folder })
   const write = (file: string, text: string) => writeFile(join(folder, file), text)
-  await execute('npx', ['-y', 'pnpm@12', 'pack', '--pack-destination', folder], { cwd: client })
+  await execute('npx', ['-y', 'pnpm@12', 'pack', '--pack-destination', folder], { cwd: join(root, 'packages', name) })
+  await rm(join(root, 'packages', name, 'dist'), { recursive: true, force: true })
   const tarballs = (await readdir(folder)).map((name) => `./${name}`)
   await write('package.json', '{ "name": "example", "private": true, "type": "module" }')
   await inFolder('npm', ['install', '--offline', '--no-audit', '--no-fund', '--ignore-scripts', ...tarballs])
   const installed = await readdir(join(folder, 'node_modules'), { recursive: true })
   return {
+    folder,
     installed: installed.filter((path) => /^(@[^/]+\/)?[^@./][^/]*$/.test(path)),
     write,
     run: (file, ...args) => inFolder(process.execPath, [file, ...args]),
@@ -50,7 +52,7 @@ export async function installPackedClient(t: TestScope): Promise<UserProject> {
 
 /** The example in the client's README. */
 export async function readmeExample(): Promise<string> {
-  const readme = await readFile(join(client, 'README.md'), 'utf8')
+  const readme = await readFile(join(root, 'packages/client/README.md'), 'utf8')
   const [, example = ''] = /```ts\n(.*?)```/s.exec(readme) ?? []
   return example
 }

@@ -1,0 +1,82 @@
+// Sorts more rows than memory has room for: sorts parts of them in memory, and merges the sorted parts.
+import type { Spool, SpoolFile } from './spool.ts'
+
+export interface Row {
+  key: string
+  /** Where the row stands among those of its key. */
+  order: string
+  text: string
+  /** In the first row of a conversation: the key under which all of its rows are returned. */
+  topId?: string
+}
+
+/** A part that is sorted in memory has about this many code units. To sort and write one takes some 100 ms. */
+const PART_UNITS = 8 * 1024 * 1024
+const ROW_UNITS = 100
+
+/** The size of a row in memory, in code units. */
+export function unitsOf({ key, text }: Pick<Row, 'key' | 'text'>): number {
+  return key.length + text.length + ROW_UNITS
+}
+
+/** Sorts by key and order; equal rows stay as they were added. Memory: a part, or a block of each part. */
+export function createRowSort(createSpool: SpoolFile['createSpool']) {
+  const parts: Spool<Row>[] = []
+  let rows: Row[] = []
+  let units = 0
+
+  function endPart(): void {
+    const part = createSpool<Row>()
+    for (const row of rows.sort(compare)) part.add(row)
+    parts.push(part)
+    rows = []
+    units = 0
+  }
+
+  return {
+    add(row: Row): void {
+      rows.push(row)
+      units += unitsOf(row)
+      if (units >= PART_UNITS) endPart()
+    },
+    /** Ends adding. */
+    sorted(): Generator<Row, undefined> {
+      endPart()
+      return merge(parts)
+    },
+  }
+}
+
+/** Of equal rows, those of the earlier part come first. */
+function* merge(parts: readonly Spool<Row>[]): Generator<Row, undefined> {
+  const [part] = parts
+  if (parts.length < 2) {
+    for (const block of part?.blocks() ?? []) yield* block
+    return undefined
+  }
+  const middle = Math.ceil(parts.length / 2)
+  const [early, late] = [merge(parts.slice(0, middle)), merge(parts.slice(middle))]
+  let [one, other] = [early.next().value, late.next().value]
+  while (one && other) {
+    if (compare(one, other) <= 0) {
+      yield one
+      one = early.next().value
+    } else {
+      yield other
+      other = late.next().value
+    }
+  }
+  if (one) yield one
+  if (other) yield other
+  yield* early
+  return yield* late
+}
+
+/** By code units, so that the order is the same on each machine. */
+function compare(one: Row, other: Row): number {
+  return compareTexts(one.key, other.key) || compareTexts(one.order, other.order)
+}
+
+function compareTexts(one: string, other: string): number {
+  return one < other ? -1 : one > other ? 1 : 0
+}

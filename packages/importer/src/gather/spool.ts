@@ -1,0 +1,69 @@
+// Lists of values on the disk, for more than memory has room for.
+import { randomUUID } from 'node:crypto'
+import { closeSync, openSync, readSync, unlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { UserError } from '@sluice/terminal'
+
+/** A block is written and read at once. It has at least this many code units of JSON, except the last one of a list. */
+const BLOCK_UNITS = 32 * 1024
+
+export interface Spool<T> {
+  add(value: T): void
+  /** Yields the values in blocks, in the order in which they were added. Ends adding. */
+  blocks(): Generator<readonly T[], undefined>
+}
+
+export type SpoolFile = ReturnType<typeof openSpoolFile>
+
+/** Opens a file for any number of lists. It has no name, so the system removes it when this process ends. */
+export function openSpoolFile(folder: string) {
+  const onDisk = <T>(work: () => T): T => {
+    try {
+      return work()
+    } catch (cause) {
+      const advice = 'Free some space, or name another folder with --temp-dir, and run the same command again.'
+      throw new UserError(`The temporary file in ${folder} cannot be used: ${Object(cause).message}. ${advice}`, {
+        cause,
+      })
+    }
+  }
+  const path = join(folder, `sluice-${randomUUID()}`)
+  const file = onDisk(() => openSync(path, 'wx+', 0o600))
+  onDisk(() => unlinkSync(path))
+  let end = 0
+
+  function createSpool<T>(): Spool<T> {
+    const written: { at: number; bytes: number }[] = []
+    let open: string[] = []
+    let units = 0
+
+    function endBlock(): void {
+      const content = Buffer.from(`[${open.join()}]`)
+      onDisk(() => writeFileSync(file, content))
+      written.push({ at: end, bytes: content.length })
+      end += content.length
+      open = []
+      units = 0
+    }
+
+    return {
+      add(value) {
+        const json = JSON.stringify(value)
+        open.push(json)
+        units += json.length
+        if (units >= BLOCK_UNITS) endBlock()
+      },
+      *blocks() {
+        if (open.length > 0) endBlock()
+        for (const { at, bytes } of written) {
+          const content = Buffer.allocUnsafe(bytes)
+          onDisk(() => readSync(file, content, 0, bytes, at))
+          yield JSON.parse(content.toString())
+        }
+        return undefined
+      },
+    }
+  }
+
+  return { createSpool, close: () => closeSync(file) }
+}
