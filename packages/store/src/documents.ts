@@ -12,7 +12,7 @@ import type { Document, ObjectId } from 'mongodb'
 
 type WithDates<Fields> = { [Name in keyof Fields]: Name extends 'createdAt' ? Date : Fields[Name] }
 
-/** The stored fields of a source that requests contain, without its names, which never change. */
+/** The fields of a source that requests can change: all but `service` and `externalId`, which identify the source. */
 export type SourceValues = Omit<WithDates<SourceFields>, 'service' | 'externalId'>
 
 export type QuoteValues = WithDates<QuoteFields>
@@ -24,7 +24,10 @@ export interface Stamps {
 }
 
 interface Meta extends Stamps {
-  /** New with each write. A write takes effect only under the version that was read. */
+  /**
+   * New with each write, except the renewal of a reservation. An update takes effect only under the version that was
+   * read.
+   */
   version: ObjectId
   /** The names of fields that no request contained: a score from votes, a date from the acceptance. */
   derived?: string[]
@@ -33,7 +36,7 @@ interface Meta extends Stamps {
   changedBy?: string
 }
 
-/** The threads that one round of a writer process writes together. */
+/** The identity of a batch: its writer, and its number among the writer's batches. */
 export interface WriterBatch {
   writer: string
   /** Counted from 1. */
@@ -47,7 +50,7 @@ export interface WriterBatch {
 export interface WriterToken extends WriterBatch {
   request: string
   since: Date
-  /** Present if the writer sums the quotes, and others keep out. New with each renewal of the reservation. */
+  /** Present if the writer reserved the source for a sum: others then do not open the source. New with each renewal. */
   excludes?: ObjectId
   /** When the quotes were last summed, since the token became stale. */
   summed?: Date
@@ -69,13 +72,22 @@ export interface SourceDocument extends SourceValues {
   /** The earliest moment at which a request for this source was accepted. */
   acceptedAt: Date
   status: typeof STORED_STATUS
-  /** The words of all stored quotes, and their number. Exact while no token is open. */
+  /**
+   * `wordCount`: the words of all stored quotes. `quoteCount`: the number of these quotes. Exact while no token is
+   * open.
+   */
   wordCount: number
   quoteCount: number
   meta: Meta & {
-    /** The tenant's hash, `acceptedAt` and `_id` in one text, which is indexed: lists a tenant's sources by date. */
+    /**
+     * The tenant's hash, `acceptedAt` and `_id` in one text: sorts a tenant's sources by date. Indexed if
+     * `LIST_SOURCES` is on.
+     */
     listKey: string
-    /** Counts as the stamp of each field of the quotes with an older one, unless their own `meta.cover` is as high. */
+    /**
+     * A stamp for all quotes of the source. It counts for each field that has an older stamp, except in quotes whose
+     * own `meta.cover` is as high.
+     */
     cover?: number
     tokens?: WriterToken[]
     /** Set before each sum. A writer that opened the source before the sum finds another epoch, and recounts. */
@@ -88,13 +100,19 @@ export interface SourceDocument extends SourceValues {
 export interface QuoteDocument extends QuoteValues {
   _id: string
   sourceId: string
-  /** 16 digits of a request's stamp, `.`, 6 digits of the index in it: the smallest of all requests for the quote. */
+  /**
+   * A request's stamp (16 digits), `.`, and the quote's index in that request (6 digits). If several requests have the
+   * quote, the smallest position counts.
+   */
   position: string
   wordCount: number
   meta: Meta & {
-    /** The quote's own stamps include covers of the source up to this stamp. */
+    /** The highest cover of the source that the quote's own stamps include. Only a higher one counts for the quote. */
     cover?: number
-    /** Shows without a read of the text whether it is equal to another one. Absent if a tool changed the text. */
+    /**
+     * Shows whether a text equals the stored one, without a read of the stored one. A tool that changes the text must
+     * remove the digest.
+     */
     textDigest?: string
   }
 }
@@ -105,7 +123,10 @@ export interface StoreRequest {
   /** Unique to the request, and the same each time it is delivered. */
   id: string
   tenant: string
-  /** The request's place in the one order of acceptance, in µs since 1970; unique to the request. */
+  /**
+   * The request's place in the one order of acceptance, in µs since 1970. Requests of one job share it, unless they are
+   * for one source.
+   */
   stamp: number
   /** An earlier delivery may have written a part of the request. */
   redelivered: boolean
@@ -120,7 +141,7 @@ export interface InputQuote {
   values: QuoteValues
 }
 
-/** A request with ids and dates. */
+/** A request in the store's own terms: with the ids of its documents, and with dates in place of texts. */
 export interface InputThread extends Pick<StoreRequest, 'id' | 'stamp' | 'redelivered' | 'digest'> {
   names: Pick<SourceDocument, '_id' | 'tenant' | 'service' | 'externalId'>
   source: SourceValues
@@ -137,7 +158,7 @@ export interface GuardedWrite<Stored = SourceDocument | QuoteDocument> {
   u?: Document
 }
 
-/** A source or a quote as this batch will store it. */
+/** A source or a quote as this round will store it. */
 export interface Draft<Stored> extends GuardedWrite<Stored> {
   /** The document differs from the stored one in a field, or in the position. */
   changed: boolean
@@ -150,7 +171,10 @@ export interface Draft<Stored> extends GuardedWrite<Stored> {
 export type SourceDraft = Draft<SourceDocument>
 export type QuoteDraft = Draft<QuoteDocument>
 
-/** A thread as it was read: its source, and those of its quotes that the requests name. */
+/**
+ * A thread as it was read: its source, and the stored quotes that the requests name. The threads of a round may share
+ * one map of quotes, which lacks the quotes of repeats.
+ */
 export interface StoredThread {
   source?: SourceDocument | undefined
   quotes: ReadonlyMap<string, QuoteDocument>

@@ -5,7 +5,7 @@ import { contentOf, type QuoteFields, type SourceFields } from '@sluice/contract
 /** 144 bits: two names do not collide by chance, and base64url needs no padding. */
 const ID_LENGTH = 24
 
-/** Returns a hash of a tuple. Two tuples never have the same JSON. */
+/** Returns a hash of a tuple, by its JSON: the joined parts of two different tuples could be the same text. */
 export function hashTuple(...parts: unknown[]): string {
   return hash('sha256', JSON.stringify(parts), 'base64url').slice(0, ID_LENGTH)
 }
@@ -20,7 +20,6 @@ export function sourceIdIn(documentId: string): string {
   return documentId.slice(0, ID_LENGTH)
 }
 
-/** Orders documents by their ids. */
 export function compareIds(one: { _id: string }, other: { _id: string }): number {
   return one._id < other._id ? -1 : 1
 }
@@ -37,7 +36,10 @@ export function quotesOf(...sourceIds: string[]) {
   return { sourceId: { $in: sourceIds }, _id: { $gte: sorted[0] ?? '', $lt: sorted.at(-1) + AFTER_IDS } }
 }
 
-/** Milliseconds since 1970 have 13 digits until the year 2286; a stamp of the past has fewer. */
+/**
+ * Times in milliseconds are padded to this length, because list keys sort as text. Today's times have 13 digits; 15
+ * digits last for 30,000 years.
+ */
 const MS_DIGITS = 15
 
 /** Returns the text that all of a tenant's `listKey` begin with, and no other tenant's. */

@@ -27,9 +27,9 @@ function fieldsOf({ properties }: { properties: object }): Record<string, 1> {
 }
 
 /**
- * Reads from the primary with `majority`, so that an answer contains everything that was answered as stored. Each read
- * ends when `gone` aborts, because nobody waits for it any more, and throws a `StoreAwayError` if MongoDB can't be
- * reached or takes longer than ten seconds.
+ * Reads from the primary with `majority`, so that a read finds every thread whose caller got the answer that it is
+ * stored. A read ends when `gone` aborts, because nobody waits for it any more. It throws a `StoreAwayError` then, and
+ * also if MongoDB can't be reached or takes longer than ten seconds.
  */
 export function createSourceReads(db: Db) {
   const options = { readPreference: 'primary', readConcern: { level: 'majority' } } as const
@@ -43,7 +43,7 @@ export function createSourceReads(db: Db) {
         if (source?.tenant !== tenant) return undefined
         return { source: shownSource(source), ...(await readQuotes(quotes, id, query, signal)) }
       }),
-    /** Reads those of these sources of a tenant that are stored, in the order of the ids. */
+    /** Reads a tenant's sources by their ids, in the order of the ids. Omits ids of which the tenant has no source. */
     readSources: (tenant: string, ids: readonly string[], gone: AbortSignal): Promise<SourcePage['source'][]> =>
       withinTime(gone, async (signal) => {
         const found = new Map<string, StoredSource>()
@@ -99,7 +99,10 @@ async function pageOf<Found>(
   return { page }
 }
 
-/** One document more than the page shows whether more follow. The batch is larger: the first reply is the last. */
+/**
+ * Reads one document more than the page has, to find out whether more follow. The batch is larger still, so that the
+ * first reply is the last.
+ */
 function optionsOf(limit: number, signal: AbortSignal) {
   return { limit: limit + 1, batchSize: limit + 2, maxTimeMS: READ_MS, signal }
 }
@@ -151,7 +154,7 @@ function placeOf({ _id, createdAt, position }: StoredQuote, byDate: boolean): Qu
 type StoredEntry = StoredSource & Pick<SourceDocument, 'acceptedAt' | 'quoteCount'>
 
 const ENTRY_FIELDS = { ...SOURCE_FIELDS, acceptedAt: 1, quoteCount: 1 }
-/** The most sources that a page with a service reads, so that sources of other services can't make it slow. */
+/** The most sources that are read for a page of one service, so that sources of other services can't make it slow. */
 const EXAMINED = 5_000
 /** The first span of time that `newestIn` tries. */
 const FIRST_SPAN_MS = 1_000
@@ -161,7 +164,7 @@ const FIRST_ID = '-'.repeat(24)
 /** Sorts after all dates. */
 const END = ':'
 
-/** Reads a page by the index of `meta.listKey` alone. Undefined if `after` is no cursor of this list. */
+/** Reads a page. Its queries use only the index of `meta.listKey`. Undefined if `after` is no cursor of this list. */
 async function readList(
   sources: Collection<SourceDocument>,
   tenant: string,
@@ -184,7 +187,7 @@ async function readList(
     signal,
   )
   const sort = { 'meta.listKey': -1 } as const
-  // Finds where the page ends, before sources of other services make it slow.
+  // With a service, the page ends at the `EXAMINED`-th source of all services, or before. This query finds that source.
   const projection = { 'meta.listKey': 1 }
   const skipping = { sort, projection, skip: EXAMINED - 1, maxTimeMS: READ_MS, signal }
   const end = service === undefined ? null : await sources.findOne({ 'meta.listKey': range }, skipping)
@@ -203,8 +206,8 @@ interface ListRange {
 }
 
 /**
- * Returns the newest part of a range that has `wanted` sources, or the whole range. For each page, DocumentDB and the
- * development stand-in sort all sources of the range.
+ * Returns the newest part of a range that has at least `wanted` sources, or the whole range. A short range is fast: for
+ * each page, DocumentDB and the development stand-in sort all sources of the range.
  *
  * @param startOf returns the list key of the moment that is `ms` before the end of the range.
  */

@@ -5,8 +5,8 @@ import { newQuote } from './drafts.ts'
 import { mergeSource, stampOfField, unmerged } from './merge.ts'
 
 /**
- * Returns whether there is one request, and it repeats the source's last request, which contained all quotes: then only
- * stamps move, and no quotes are read. Never true while a token is in the source.
+ * Returns whether the only request repeats the source's last request, which contained all quotes. Then only stamps
+ * move, and no quotes are read. Never true while the source has a token.
  */
 export function isRepeat(source: SourceDocument, requests: readonly InputThread[]): boolean {
   const [request] = requests
@@ -16,7 +16,10 @@ export function isRepeat(source: SourceDocument, requests: readonly InputThread[
   return request.stamp > Math.max(stamp, cover)
 }
 
-/** Returns the plan that `planThread` would make if it read the quotes: one new cover. Undefined if no repeat. */
+/**
+ * Returns the plan that `mergeRequests` would make from the stored quotes: one new cover. Undefined if the request is
+ * no repeat.
+ */
 export function planRepeat(source: SourceDocument, requests: readonly InputThread[]): ThreadPlan | undefined {
   const [request] = requests
   if (request === undefined || !isRepeat(source, requests)) return undefined
@@ -92,7 +95,10 @@ function withDigest(stored: StoredThread, requests: readonly InputThread[], plan
   return { ...plan, source: { ...plan.source, document: { ...document, meta } } }
 }
 
-/** Returns the first request's digest, if it contains every field of every stored quote and nobody else writes. */
+/**
+ * Returns the first request's digest if that request contains every field of every stored quote, and no other process
+ * writes.
+ */
 function digestToKeep(
   { source: stored }: StoredThread,
   [request]: readonly InputThread[],

@@ -82,9 +82,9 @@ export interface StoreCommands {
   sumQuotes(sourceIds: readonly string[], areNeighbours?: 'areNeighbours'): Promise<(QuoteTotals & { _id: string })[]>
   /** Reads all sources, at most 25,000 at once. Not a snapshot. */
   scanSources(): AsyncIterable<SourceTotals[]>
-  /** Throws if the server refuses a document for another reason than a duplicate. */
+  /** Throws if the server refuses a document for another reason than a duplicate or a lock. */
   insert(name: CollectionName, documents: readonly Document[]): Promise<WriteReply>
-  /** Throws if the server refuses a statement. */
+  /** Throws if the server refuses a statement for another reason than a duplicate or a lock. */
   update(name: CollectionName, statements: readonly UpdateStatement[]): Promise<WriteReply>
   /** Prepares the database for the first batch: notes the layout, creates the indexes. @throws {StoreLayoutError} */
   prepare(): Promise<void>
@@ -93,7 +93,7 @@ export interface StoreCommands {
 export interface CommandOptions {
   /** The time limit of each command. */
   limitMs?: number
-  /** Observes each command. For the driver's own events, the driver would read each reply twice. */
+  /** Observes each command. The driver's own events would cost more: for them, the driver reads each reply twice. */
   metrics?: CommandMetrics
   /** Whether the workers create the index for lists of sources. */
   listsSources?: boolean

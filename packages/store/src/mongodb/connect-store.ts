@@ -52,7 +52,9 @@ const CLOSE_MS = 100
 /** The pause before the next try to connect. */
 const CONNECT_AGAIN_MS = 200
 
-/** Connects again until it succeeds: the driver gives up after its first failure, and reconnects after a success. */
+/**
+ * Connects again until it succeeds: the driver gives up if its first connection fails, and later reconnects by itself.
+ */
 async function connectFirst(client: MongoClient, closing: AbortSignal): Promise<void> {
   while (!closing.aborted) {
     try {
@@ -76,7 +78,7 @@ export const PROBE_MS = 5_000
  * Resolves when MongoDB has committed a majority write of this size (at most 8 MiB). Begins with a small write: while
  * MongoDB is away, probes cost little. Throws if MongoDB refuses, can't be reached, or is too slow.
  *
- * @param commands have the time limit `PROBE_MS`.
+ * @param commands bound the probe by their time limit: `PROBE_MS` where the probe decides whether MongoDB is back.
  */
 export async function probeStore(commands: Pick<StoreCommands, 'update' | 'insert'>, bytes: number): Promise<void> {
   const fill = async (size: number) => {

@@ -61,11 +61,11 @@ const FIRST_MS = 1_000
 const AGAIN_MS = 5_000
 
 /**
- * Checks the layout now and, if MongoDB is away, again until it has answered once. Waits for the first check only
- * `FIRST_MS`.
+ * Checks the layout now and, if MongoDB is away, again until MongoDB has answered once. Waits at most `FIRST_MS` for
+ * the first check.
  *
- * @param onOther is called when a later check fails: the process must stop.
- * @throws {StoreLayoutError} if the first check fails.
+ * @param onOther is called if a check finds another layout after this function has returned: the process must stop.
+ * @throws {StoreLayoutError} if the first check finds another layout within `FIRST_MS`.
  */
 export async function watchStoreLayout(db: Db, onOther: (error: StoreLayoutError) => void): Promise<void> {
   async function isKnown(): Promise<boolean> {

@@ -116,7 +116,7 @@ export function mongoCommands(db: Db, options: CommandOptions = {}): StoreComman
       ),
     update(name, statements) {
       const updates = name === 'quotes' ? statements.map(withSourceId) : statements
-      // MongoDB's error names none of the documents of a statement on many.
+      // MongoDB's error for a statement on many documents does not name the refused one.
       const ids = statements.map(({ q, multi }) => (multi ? '' : q._id))
       return write('update', name, { updates }, ids)
     },

@@ -9,7 +9,9 @@ import { IDS_PER_QUERY, PRIMARY } from './commands.ts'
 import { noteLayout } from './layout.ts'
 import { isTimeOut } from './store-errors.ts'
 
-/** A page of some 10 MB. For each page, the development stand-in for MongoDB walks through the collection. */
+/**
+ * A page is some 10 MB and not smaller, because the development stand-in walks through the collection for each page.
+ */
 const PAGE = { projection: { wordCount: 1, quoteCount: 1, meta: 1 }, sort: { _id: 1 }, limit: 25_000 } as const
 
 const QUERIES_AT_ONCE = 8
@@ -62,10 +64,10 @@ export async function findInQueries<Found>(
 }
 
 /**
- * Makes these commands.
+ * Creates the commands of `StoreCommands` that threads rarely need.
  *
  * @param within sends a command of this name with a signal, which ends the command when its time is over.
- * @param writtenAt returns when the last write of `db` took effect, if the server says it.
+ * @param writtenAt returns when this process's last write took effect. Undefined if the server does not say it.
  */
 export function rareCommands(
   db: Db,
@@ -79,7 +81,8 @@ export function rareCommands(
     sumQuotes(sourceIds, areNeighbours) {
       const sum = { _id: '$sourceId', wordCount: { $sum: '$wordCount' }, quoteCount: { $sum: 1 } }
       // With majority: a quote that is rolled back must not be in totals that stay. After `writtenAt`: a new primary
-      // may learn late what the last one confirmed, and the sum must contain all that was written before its epoch.
+      // may learn late what the former primary confirmed, and the sum must contain all quotes that were written before
+      // the sum's epoch.
       const afterClusterTime = writtenAt()
       const readConcern = { level: 'majority', ...(afterClusterTime && { afterClusterTime }) }
       const query = (some: readonly string[]) => {
@@ -92,8 +95,9 @@ export function rareCommands(
           return cursor.firstBatch
         })
       }
-      // Without an index of `sourceId`, distant sources are summed one by one: the query has one range of `_id` from
-      // the first source to the last, and for a range for each of 40 sources DocumentDB walks the collection.
+      // Without an index of `sourceId`, distant sources are summed one by one. One range of `_id` from the first source
+      // to the last would contain the quotes of other sources, and DocumentDB walks the collection for 40 ranges in one
+      // query.
       return findInQueries(sourceIds, query, areNeighbours || hasSourceIndex ? IDS_PER_QUERY : 1)
     },
     // In pages, because a cursor that is read slowly has no time limit.

@@ -16,7 +16,7 @@ import { StoreLayoutError } from './layout.ts'
  * alone may be too much for it: a probe decides. The error says nothing about a single document of the command.
  */
 export class StoreAwayError extends Error {
-  /** MongoDB is away although a probe may succeed. */
+  /** MongoDB is away, and no probe has to confirm that: a probe may succeed all the same. */
   readonly isCertain: boolean
 
   constructor(cause: unknown, isCertain: boolean) {
@@ -62,7 +62,10 @@ const CODE_NAMES: Readonly<Record<number, string>> = {
 
 /** The most characters of a write error's `errInfo`, which can quote a whole document. */
 const MAX_ERR_INFO = 1_024
-/** The most characters of a text in `errInfo`. JSON that is not cut has one reason group, for texts of any length. */
+/**
+ * The most characters of a text in `errInfo`. Keeps most JSON below `MAX_ERR_INFO`. Where longer JSON is cut depends on
+ * its texts, so equal failures get different reason groups.
+ */
 const MAX_ERR_TEXT = 100
 /** A replacer for `JSON.stringify`. Leaves the `_id` out, which the message has already. */
 const cutText = (name: string, value: unknown) =>
@@ -87,7 +90,8 @@ export class RefusedWriteError extends MongoServerError {
  * both locked a document.
  *
  * @param idsOf the `_id`s of all writes of the command.
- * @throws {RefusedWriteError} if writes were refused for other reasons: one error, whose `sources` has those of all.
+ * @throws {RefusedWriteError} if writes were refused for other reasons: one error, whose `sources` has an error for
+ *   each source with such a write.
  */
 export function refusedIn(errors: readonly WriteError[], collection: string, idsOf: readonly string[]): number[] {
   const others = errors.filter(({ code }) => code !== DUPLICATE_KEY && code !== WRITE_CONFLICT)
@@ -136,7 +140,10 @@ function isCertain(error: unknown): boolean {
   return CERTAIN_LABELS.some((label) => error.hasErrorLabel(label))
 }
 
-/** The driver throws a write concern error as a `MongoServerError`, even though the write may have taken effect. */
+/**
+ * Returns the server's code, or NaN for any other error. A write concern error has a code, too, although its write may
+ * have taken effect.
+ */
 function codeOf(error: unknown): number {
   return error instanceof MongoServerError ? Number(error.code) : Number.NaN
 }

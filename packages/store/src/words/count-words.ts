@@ -9,7 +9,8 @@ const UNDERSCORE = 4
 
 const ASCII = 128
 const KINDS = new Uint8Array(ASCII)
-// A character joins two neighbours into one word if both are of one of these kinds (WB6, WB7, WB11, WB12).
+// The kinds of neighbours that a character joins into one word. Both neighbours must be of the same kind (WB6, WB7,
+// WB11, WB12).
 const JOINS = new Uint8Array(ASCII)
 
 fill(KINDS, LETTER, 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz')
@@ -45,7 +46,8 @@ function fill(table: Uint8Array, value: number, characters: string): void {
   for (const character of characters) table[character.charCodeAt(0)] = value
 }
 
-// The clock is read once for this number of characters, some 20 µs of ASCII: it costs as much as counting a short text.
+// Reads of the clock are this number of characters apart (some 20 µs of ASCII), because a read costs as much as
+// counting a short text.
 const CHECK_EVERY = 5_000
 
 /** Counts the words of each text. Never blocks the event loop for more than 50 ms, also if many counts run at once. */

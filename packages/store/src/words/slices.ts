@@ -1,4 +1,4 @@
-// Counts words by the segmenter in slices, between two of which the event loop runs.
+// Counts words by the segmenter, in slices of time. The event loop runs between two slices.
 
 const segmenter = new Intl.Segmenter('en', { granularity: 'word' })
 

@@ -1,5 +1,5 @@
-// Finds sources that disagree with their quotes, and repairs them. Removes digests, which vouch for quotes that a
-// restored backup may lack.
+// Finds sources that disagree with their quotes, and repairs them. Removes digests after a restore, because the backup
+// may lack quotes that a digest's request contained.
 import { chunksOf } from '../chunks.ts'
 import type { WriterToken } from '../documents.ts'
 import type { QuoteTotals, SourceTotals, StoreCommands } from '../mongodb/commands.ts'
@@ -52,7 +52,8 @@ export async function repairSources(
   if (busy.length === 0) return findings
   const began = runtime.now()
   await runtime.delay(STALE_MS)
-  // By this machine's clock, which may differ from the writer's by a minute.
+  // `began` is by this machine's clock, `since` by the writer's, which may be a minute ahead: then an old token seems
+  // new, and its source is left alone.
   const isNew = (token: WriterToken) => !isStale(runtime, token) && token.since.getTime() > began
   for (const ids of chunksOf(busy, SOURCES_AT_ONCE)) {
     const some = await commands.find('sources', ids)
@@ -61,7 +62,10 @@ export async function repairSources(
   return findings
 }
 
-/** Adds to the findings, and returns the ids of the sources that are being written. */
+/**
+ * Compares these sources with their quotes, and adds to the findings. With `repair`, recounts the wrong sources.
+ * Returns the ids of the sources that are being written.
+ */
 async function checkSome(
   { commands, runtime, repair }: WriteDeps & { repair: boolean },
   some: readonly SourceTotals[],
@@ -111,8 +115,9 @@ function agrees({ stored, counted }: Finding): boolean {
 }
 
 /**
- * Removes the digest of each source, and returns how many had one: the next request for it then reads and compares all
- * of its quotes. Each source gets a new version, so that a worker that read its digest before can't rely on it.
+ * Removes the digest of each source, so that the next request for the source reads and compares quotes. Returns the
+ * number of digests that were removed. Each of these sources gets a new version: the write of a worker that read the
+ * digest before is refused.
  */
 export async function forgetDigests(commands: StoreCommands, runtime = processRuntime): Promise<number> {
   let removed = 0

@@ -1,5 +1,6 @@
-// The rounds of a batch after its first: for threads whose writes were refused, because another process wrote them
-// meanwhile, and for threads that the batch opened and that another process sums.
+// The rounds of a batch after its first. They are for threads whose writes were refused, because another process wrote
+// the threads meanwhile; for threads that the batch opened and another process sums; and for threads that need no
+// write, which are read again with majority.
 import type { OpenThread, ThreadRound, WriterToken } from '../documents.ts'
 import { type ReadDeps, type ReadThread, readThreads } from './read-stored.ts'
 import type { UnendedBatch } from './writer-state.ts'
@@ -47,6 +48,7 @@ export function noteRefused({ work, stored, plan }: ThreadRound, open: readonly 
   if (!isOpened && stored.source === undefined) return
   // A refused update may have taken effect and been overwritten since, so the requests count as delivered again.
   work.requests = work.requests.map((request) => ({ ...request, redelivered: true }))
-  // The next read shows whether a refused opening left a token.
+  // If a refused opening left a token, `dropUnopened` finds it after the next read. An opening without a token leaves
+  // no trace, so the thread may have changed.
   work.mayHaveChanged ||= isOpened || !(toSum || plan.quoteWrites.length > 0)
 }

@@ -35,8 +35,8 @@ export function needsNoWrite({ plan: { source, quoteWrites } }: ThreadRound): bo
 }
 
 /**
- * Plans to write the source as it was read, with these marks. A new version refuses writes of those that read it
- * before.
+ * Plans an update of the source that sets only these marks. With a new version, writes by processes that read the
+ * source before are refused.
  */
 export function planMarks(
   stored: SourceDocument,
@@ -47,8 +47,9 @@ export function planMarks(
 }
 
 /**
- * Sends updates, in the order of their ids, and returns the ids of the documents that do not have the new version
- * afterwards. A joined update is a command of its own, which locks its documents in the same order.
+ * Sends updates in the given order, which is that of their ids. Returns the ids of the documents that do not have the
+ * new version afterwards. A joined update is a command of its own, because its documents lie between those of the other
+ * updates, and every command must lock its documents in the order of their ids.
  */
 export async function sendUpdates(
   commands: StoreCommands,

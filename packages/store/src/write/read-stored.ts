@@ -1,4 +1,5 @@
-// Reads the threads of a batch with few texts: the memory of a worker must not depend on the length of stored texts.
+// Reads the threads of a batch, and as few stored texts as possible: the memory of a worker must not depend on the
+// length of stored texts.
 
 import { chunksOf } from '../chunks.ts'
 import type {
@@ -75,7 +76,7 @@ const LONGEST_TEXT = 100_000
 const TEXTS_PER_QUERY = 200
 const MAX_CHARACTERS = 32_000_000
 
-/** The text of a stored quote in a request. */
+/** A text that a request has for a stored quote, and the request's stamp. */
 interface GivenText {
   text: string
   stamp: number
@@ -83,8 +84,8 @@ interface GivenText {
 
 /**
  * Reads the quotes that the requests name. Reads a stored text only if it is newer than the texts of the requests and
- * differs from them. Else the quote has the text of a request, or `REPLACED`. Reads with majority: a quote that the
- * round does not write must not be rolled back after the answer.
+ * differs from them, or if the quote has no text digest. Else the quote has the text of a request, or `REPLACED`. Reads
+ * with majority: a quote that the round does not write must not be rolled back after the answer.
  *
  * Throws if the answers need more stored text than `MAX_CHARACTERS`.
  */

@@ -29,12 +29,12 @@ export function createBatchStore(commands: StoreCommands, runtime: Runtime = pro
   let wereNew = false
   return {
     /**
-     * Stores a batch, and returns the answers by request id when all is written with majority. A request gets no
-     * answer while another process sums its thread: store the request again soon. Storing a request again is safe, in
-     * any process and at any time.
+     * Stores a batch, and returns the answers by request id when all is written with majority. A request gets no answer
+     * while another process sums its thread: store the request again soon. Storing a request again is safe, in any
+     * process and at any time.
      *
-     * @param onLastWrite is called in each round when its last kind of write was sent: the first command with quotes
-     *   or, if sources were reserved, the commit. Never called for threads that are summed.
+     * @param onLastWrite is called in each round when the commits of reserved sources were sent or, without reserved
+     *   sources, the first command with quotes. Never called for threads that are summed.
      * @throws {StoreAwayError} if the outcome of the writes is not known: try again.
      */
     async store(requests: readonly StoreRequest[], onLastWrite = () => {}): Promise<Map<string, StoredAnswer>> {
@@ -67,7 +67,10 @@ interface Batch extends ReadDeps {
   onLastWrite: () => void
 }
 
-/** Stores a batch, in one round unless another process writes its threads. Returns whether all threads were new. */
+/**
+ * Stores a batch in one round, or in more if another process writes its threads, or if a thread that needs no write
+ * must be read again with majority. Returns whether all threads were new.
+ */
 async function storeBatch(batch: Batch, first: readonly ReadThread[]): Promise<boolean> {
   let read = first
   let areNew = true

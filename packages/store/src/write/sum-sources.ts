@@ -22,7 +22,7 @@ export const SOURCES_AT_ONCE = 100
 const BACK_OFF_MS = 50
 /** How often a reservation is renewed. Others ignore one that was not renewed for a second. */
 const RENEW_MS = 250
-/** A sum waits for others' tokens that are younger, and not for older ones: their writers may be dead. */
+/** A sum waits only for tokens of others that are younger than this: the writers of older ones may be dead. */
 const USUAL_BATCH_MS = 1_000
 /** The pause between two reads of watermarks. */
 const POLL_MS = 10
@@ -52,7 +52,7 @@ export async function recountRequests(deps: SumDeps, requests: readonly StoreReq
   await recount(deps, [...ids], isRemovable).catch((error) => Promise.reject(asStoreAway(error)))
 }
 
-/** Returns the sources whose recount was refused. */
+/** Recounts these sources once. Returns the ids of those that were refused, or that another process sums. */
 async function recountOnce(
   deps: SumDeps,
   ids: readonly string[],
@@ -179,8 +179,8 @@ function renew(
 }
 
 /**
- * Waits at most `USUAL_BATCH_MS` until the tokens of others are settled or that old: then fewer writers must recount.
- * The age bounds the wait as well, because many sums may meet the same token of a dead writer.
+ * Waits, at most `USUAL_BATCH_MS`, until the tokens of others are settled or older than that: then fewer writers must
+ * recount. Without the bound by age, each sum that meets the token of a dead writer would wait.
  */
 async function awaitWriters(
   { runtime, watermarks }: SumDeps,

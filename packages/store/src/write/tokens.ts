@@ -1,6 +1,6 @@
 // A token marks a source for a transaction: its writer may still write quotes. For safety: a token is open until a
-// watermark covers it or it expires, and a source with a token of the same request, or a stale one, is summed. For
-// progress alone: `excludes` keeps other processes out of a source that is summed.
+// watermark covers it, and a source with a stale or expired token, or one of the same request, is summed. For progress
+// alone: `excludes` keeps other processes out of a source that is summed.
 import type { ObjectId } from 'mongodb'
 import type { SourceDocument, ThreadWork, WriterBatch, WriterToken } from '../documents.ts'
 import type { Runtime, StoreCommands } from '../mongodb/commands.ts'
@@ -83,7 +83,7 @@ export function createIsExcluded(runtime: Runtime): IsExcluded {
 
 export type Watermarks = ReturnType<typeof createWatermarks>
 
-/** Creates watermarks that know no writer yet. */
+/** Creates a cache of watermarks. It is empty at first. */
 export function createWatermarks(commands: Pick<StoreCommands, 'find'>) {
   const known = new Map<string, number>()
   const covers = ({ writer, batch }: WriterBatch) => (known.get(writer) ?? 0) >= batch

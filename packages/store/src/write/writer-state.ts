@@ -2,7 +2,10 @@
 import type { SourceDocument, ThreadWork, WriterBatch } from '../documents.ts'
 import { recount, type SumDeps } from './sum-sources.ts'
 
-/** A source whose totals got a batch's quotes before the batch wrote them, and the source's epoch at that time. */
+/**
+ * A source that a batch opened: its totals counted the batch's quotes before they were written. `epoch`: the source's
+ * at that time.
+ */
 type OpenedSource = { id: string; epoch: SourceDocument['meta']['epoch'] }
 export type UncheckedSource = OpenedSource & { batch: number }
 
@@ -37,7 +40,10 @@ export interface UnendedBatch {
   left: readonly ThreadWork[]
 }
 
-/** Recounts these sources in the background, and removes the tokens of the writer's ended batches from them. */
+/**
+ * Recounts these sources in the background, and removes the tokens of the writer's ended batches from them. Does
+ * nothing while an earlier recount runs: `settleState` then advances again.
+ */
 export function recountMissed(deps: SumDeps, state: WriterState, upTo: number, ids: ReadonlySet<string>): void {
   async function recountAll(): Promise<void> {
     await recount(deps, [...ids], ({ writer, batch }) => writer === state.name && batch <= upTo)

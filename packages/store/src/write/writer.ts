@@ -34,7 +34,7 @@ export function createWriter(deps: SumDeps) {
     }
   }
 
-  /** Advances over all batches that have ended: an `advance` under way may have begun before the last one ended. */
+  /** Calls `advance` after the `advance` that is under way, which may have begun before the last batch ended. */
   function advanceOnce(state: WriterState): Promise<void> {
     state.advancing = state.advancing.catch(() => {}).then(() => advance(state))
     return state.advancing
@@ -85,7 +85,7 @@ export function createWriter(deps: SumDeps) {
       current.begun += 1
       return { state: current, batch: { writer: current.name, batch: current.begun }, opened: [], left }
     },
-    /** Call when all quotes of the batch are written. The watermark covers the batch soon after. */
+    /** Call when each thread of the batch is stored or has no token of it. The watermark covers the batch soon. */
     end({ state, batch: { batch }, opened }: UnendedBatch): void {
       for (const source of opened) state.unchecked.push({ ...source, batch })
       state.ended.add(batch)
