@@ -18,7 +18,7 @@ import {
 // Writes the types of the contract's schemas for the client, which must need no other package.
 
 /** The file of the client that holds its types of requests and answers. */
-export const CLIENT_TYPES = 'packages/client/src/contract.ts'
+export const CLIENT_TYPES = 'packages/client/src/contract.generated.ts'
 
 /** The part of JSON Schema that the contract uses. */
 interface Schema {

@@ -1,6 +1,14 @@
 // The client: everything that an importer can ask of Sluice.
 import { anySignal, type CallOptions } from './abort.ts'
-import type { JobAnswer, LimitName, Service, SourceList, SourcePage, StoredSource, ThreadRequest } from './contract.ts'
+import type {
+  JobAnswer,
+  LimitName,
+  Service,
+  SourceList,
+  SourcePage,
+  StoredSource,
+  ThreadRequest,
+} from './contract.generated.ts'
 import { type ItemResult, itemOf, postItems } from './post-batch.ts'
 import { type PostManyOptions, postChunks, type Threads } from './post-many.ts'
 import { followJob, type PostOptions, type PostResult, postThread } from './post-thread.ts'

@@ -10,7 +10,7 @@ export {
   type SourceName,
   type WaitOptions,
 } from './client.ts'
-export type * from './contract.ts'
+export type * from './contract.generated.ts'
 export { pagesOf } from './pages.ts'
 export { type FailedItem, type ItemResult, isFinal, type StoredItem } from './post-batch.ts'
 export type { PostManyOptions, Threads } from './post-many.ts'

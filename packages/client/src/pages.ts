@@ -1,6 +1,6 @@
 // Reads a stored source page by page.
 import type { Client, SourceName } from './client.ts'
-import type { SourcePage } from './contract.ts'
+import type { SourcePage } from './contract.generated.ts'
 
 /** The API returns at most this number of quotes in one page. */
 const MOST_OF_PAGE = 1_000

@@ -1,5 +1,5 @@
 // Posts threads with one POST /sources:batch. Posts those again that got no result, or one that another try may change.
-import type * as contract from './contract.ts'
+import type * as contract from './contract.generated.ts'
 import { SluiceProblem, SluiceUnreachable } from './request-errors.ts'
 import { isPassing, isRetryable, type Retries, type RetryBounds, type RetryOptions, startRetries } from './retries.ts'
 import { type LockSources, sourceOf } from './source-locks.ts'

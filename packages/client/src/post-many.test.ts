@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { setImmediate as turn } from 'node:timers/promises'
 import { test } from 'vitest'
-import type { ThreadRequest } from './contract.ts'
+import type { ThreadRequest } from './contract.generated.ts'
 import type { ItemResult } from './post-batch.ts'
 import { SluiceProblem } from './request-errors.ts'
 import { type Answer, aThread, breakOff, refuse, scriptApi, store, threadsIn } from './scripted-api.test-support.ts'

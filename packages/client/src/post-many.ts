@@ -1,7 +1,7 @@
 // Posts any number of threads in chunks, several at a time, and yields what became of each, in the order of the input.
 import { Readable } from 'node:stream'
 import { unlessAborted } from './abort.ts'
-import type { ThreadRequest } from './contract.ts'
+import type { ThreadRequest } from './contract.generated.ts'
 import { type BatchItem, type ItemResult, itemOf, type PostBatchDeps, postItems } from './post-batch.ts'
 import type { RetryOptions } from './retries.ts'
 

@@ -1,6 +1,6 @@
 // Posts one thread, and follows the job of a thread that nobody waited for.
 import { type CallOptions, pause } from './abort.ts'
-import type { AcceptedAnswer, JobAnswer, ThreadAnswer, ThreadRequest } from './contract.ts'
+import type { AcceptedAnswer, JobAnswer, ThreadAnswer, ThreadRequest } from './contract.generated.ts'
 import { SluiceUnreachable } from './request-errors.ts'
 import { readJson, type Send } from './transport.ts'
 

@@ -1,5 +1,5 @@
 // The two ways in which a request fails: the service answers with a problem, or no usable answer comes.
-import type { Fault, Problem, ProblemCode } from './contract.ts'
+import type { Fault, Problem, ProblemCode } from './contract.generated.ts'
 
 /** A message names at most this number of faults; `errors` has all of them. */
 const NAMED_FAULTS = 3

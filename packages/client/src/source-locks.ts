@@ -1,6 +1,6 @@
 // Never lets two requests for one source be in flight together, so that a retry never arrives after a newer request.
 import { unlessAborted } from './abort.ts'
-import type { ThreadRequest } from './contract.ts'
+import type { ThreadRequest } from './contract.generated.ts'
 
 /** Runs work on these sources after all earlier work on any of them has ended. */
 export type LockSources = <T>(
