@@ -67,13 +67,13 @@ export async function readWorker(
   { stored, threadsFailed, queueTime, storeTime }: WorkerMetrics,
   state: Pick<Reading, 'storeAwayMs' | 'slowJobs'>,
 ): Promise<Reading> {
-  const buckets = (name: string) => (labels: { le?: unknown }) =>
-    labels.le === undefined ? undefined : `${name}:${labels.le}`
-  const totals = await Promise.all([
-    totalsOf(stored, ({ outcome }) => `stored:${outcome}`),
+  const buckets = (name: 'queue' | 'store') => (labels: { le?: unknown }) =>
+    labels.le === undefined ? undefined : (`${name}:${labels.le}` as const)
+  const [outcomes, failed, queue, store] = await Promise.all([
+    totalsOf(stored, ({ outcome }) => `stored:${outcome}` as const),
     totalsOf(threadsFailed, () => 'failed'),
     totalsOf(queueTime, buckets('queue')),
     totalsOf(storeTime, buckets('store')),
   ])
-  return { totals: Object.assign({}, ...totals), ...state }
+  return { totals: { ...outcomes, ...failed, ...queue, ...store }, ...state }
 }

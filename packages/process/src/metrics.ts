@@ -150,11 +150,11 @@ interface ReadableMetric {
  * Sums the samples of a metric by the name that `nameOf` returns for their labels. Leaves out samples without a name. A
  * histogram has a sample with the label `le` for each bucket: the number of observations up to that bound.
  */
-export async function totalsOf(
+export async function totalsOf<Name extends string>(
   metric: ReadableMetric,
-  nameOf: (labels: Labels) => string | undefined,
-): Promise<Record<string, number>> {
-  const totals: Record<string, number> = {}
+  nameOf: (labels: Labels) => Name | undefined,
+): Promise<{ [name in Name]?: number }> {
+  const totals: { [name in Name]?: number } = {}
   for (const { labels, value } of (await metric.get()).values) {
     const name = nameOf(labels)
     if (name !== undefined) totals[name] = (totals[name] ?? 0) + value

@@ -9,9 +9,12 @@ import type { Redis } from 'ioredis'
 
 type OfKind = Pick<SeenProcess, 'kind' | 'version'>
 
+/** The names of what processes count: after `stored:` comes an outcome, after the others the bound of a histogram. */
+export type CountName = 'accepted' | 'failed' | 'refused' | `${'stored' | 'queue' | 'store'}:${string}`
+
 /** What a process reports: totals since its start, of which each heartbeat sends the rise, and peaks. */
 export interface Reading {
-  totals?: Readonly<Record<string, number>>
+  totals?: { readonly [name in CountName]?: number }
   /** Totals of which only the ten with the largest rise are sent. */
   manyTotals?: Readonly<Record<string, number>>
   /** Redis keeps the largest value of each in a minute. */
@@ -34,7 +37,7 @@ const STOP_MS = 300
 export function startHeartbeats(redis: Redis, { base }: QueueKeys, ofKind: OfKind, read: () => Promise<Reading>) {
   const send = openScript(redis, new URL('./heartbeat.lua', import.meta.url))
   const [id, pid, host, startedAt] = [randomUUID(), process.pid, hostname(), new Date().toISOString()]
-  let sent: Readonly<Record<string, number>> = {}
+  let sent: { readonly [name: string]: number | undefined } = {}
   let sending: Promise<void> | undefined
   let last = { at: performance.now(), cpu: process.cpuUsage() }
 
@@ -45,8 +48,8 @@ export function startHeartbeats(redis: Redis, { base }: QueueKeys, ofKind: OfKin
     return Math.round((user + system) / ms) / 1000
   }
 
-  const risesOf = (totals: Readonly<Record<string, number>>) =>
-    Object.entries(totals).map(([name, total]) => [name, total - (sent[name] ?? 0)] as const)
+  const risesOf = (totals: { readonly [name: string]: number | undefined }) =>
+    Object.entries(totals).map(([name, total = 0]) => [name, total - (sent[name] ?? 0)] as const)
 
   async function beat(isLast: boolean): Promise<void> {
     const { totals = {}, manyTotals = {}, peaks = {}, ...state } = await read()

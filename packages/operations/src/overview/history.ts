@@ -2,6 +2,7 @@
 import type { HistoryPoint, QueuedJobs } from '@sluice/contract'
 import type { QueueKeys } from '@sluice/queue'
 import type { Redis } from 'ioredis'
+import type { CountName } from './heartbeats.ts'
 
 type Quantiles = NonNullable<HistoryPoint['queueTime']>
 type Counts = Readonly<Record<string, number>>
@@ -50,13 +51,16 @@ export function createReadHistory(redis: Redis, { base }: QueueKeys) {
 const TENANTS = 10
 
 function pointOf(at: number, minutes: readonly Counts[]): HistoryPoint {
-  const sum = (name: string) => minutes.reduce((total, counts) => total + (counts[name] ?? 0), 0)
+  const sum = (name: CountName) => sumOf(name)
+  const sumOf = (name: string) => minutes.reduce((total, counts) => total + (counts[name] ?? 0), 0)
   const most = (name: string) => Math.max(...minutes.map((counts) => counts[name] ?? 0))
   const byLane = (name: string) => ({ interactive: most(`${name}:interactive`), bulk: most(`${name}:bulk`) })
   const names = new Set(minutes.flatMap((counts) => Object.keys(counts)))
   /** Sums the fields whose names begin with `prefix`, by the rest of their names. */
   const sums = (prefix: string) =>
-    [...names].filter((name) => name.startsWith(prefix)).map((name) => [name.slice(prefix.length), sum(name)] as const)
+    [...names]
+      .filter((name) => name.startsWith(prefix))
+      .map((name) => [name.slice(prefix.length), sumOf(name)] as const)
   const queueTime = quantilesOf(sums('queue:'))
   const storeTime = quantilesOf(sums('store:'))
   return {
