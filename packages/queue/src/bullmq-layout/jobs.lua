@@ -17,22 +17,31 @@ local function insertWaiting(lane, id, place)
   redis.call('LINSERT', lane .. 'wait', 'BEFORE', last, id)
 end
 --part fetch
--- Moves waiting jobs to the active ones and locks them.
-local HARMLESS = {version = true, ['opts.maxLenEvents'] = true}
--- Returns what keeps jobs from being fetched (`bullmq`, `paused` or nil), and when the next delayed job is due (ms, 0
--- for none). `bullmq`: only BullMQ can fetch the next job, because a delayed job is due, jobs have priorities, or the
--- lane's meta hash has an unknown field. `concurrency`, `max` and `duration` limit all workers; there may be others.
-local function obstacleOf(lane, now)
-  local due, needsBullMQ, obstacle = 0, false, nil
-  if redis.call('EXISTS', lane .. 'delayed', lane .. 'prioritized') > 0 then
-    local delayed = redis.call('ZRANGE', lane .. 'delayed', 0, 0, 'WITHSCORES')
-    due = delayed[2] and math.floor(delayed[2] / 0x1000) or 0
-    needsBullMQ = due > 0 and due <= now or redis.call('EXISTS', lane .. 'prioritized') == 1
+--include jobs.lua#pause
+-- Moves waiting jobs to the active ones and locks them. Limits of a queue (`concurrency`, `max` and `duration` in its
+-- meta hash) have no effect.
+--
+-- Lets jobs wait that BullMQ keeps elsewhere: delayed ones that are due and, if fewer than `most` jobs wait, the next ones
+-- by priority. Returns when the next delayed job is due (ms; 0 for none).
+local function letWait(lane, now, most)
+  local wait, delayed, prioritized, counter = lane .. 'wait', lane .. 'delayed', lane .. 'prioritized', lane .. 'pc'
+  if redis.call('EXISTS', delayed, prioritized) == 0 then return 0 end
+  -- A score of the delayed set is a time (ms) times 0x1000, plus a number.
+  local due = redis.call('ZRANGEBYSCORE', delayed, 0, (now + 1) * 0x1000 - 1, 'LIMIT', 0, 1000)
+  if #due > 0 then redis.call('ZREM', delayed, unpack(due)) end
+  for _, id in ipairs(due) do
+    local priority = tonumber(redis.call('HGET', lane .. id, 'priority') or 0)
+    redis.call('HSET', lane .. id, 'delay', 0)
+    if priority == 0 then
+      redis.call('LPUSH', wait, id)
+    else
+      redis.call('ZADD', prioritized, priority * 0x100000000 + redis.call('INCR', counter) % 0x100000000, id)
+    end
   end
-  for _, field in ipairs(redis.call('HKEYS', lane .. 'meta')) do
-    if field == 'paused' then obstacle = 'paused' elseif not HARMLESS[field] then needsBullMQ = true end
-  end
-  return needsBullMQ and 'bullmq' or obstacle, due
+  local next = redis.call('ZPOPMIN', prioritized, math.max(most - redis.call('LLEN', wait), 0))
+  for at = 1, #next, 2 do redis.call('LPUSH', wait, next[at]) end
+  local first = redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2]
+  return first and math.floor(first / 0x1000) or 0
 end
 local function countWaiting(lane)
   return redis.call('LLEN', lane .. 'wait')
@@ -61,7 +70,7 @@ local function putBack(lane, count)
 end
 -- Sets the marker, which wakes another worker, if more jobs wait.
 local function wakeIfJobsWait(lane)
-  if redis.call('EXISTS', lane .. 'wait') == 1 then redis.call('ZADD', lane .. 'marker', 0, '0') end
+  if redis.call('EXISTS', lane .. 'wait', lane .. 'prioritized') > 0 then redis.call('ZADD', lane .. 'marker', 0, '0') end
 end
 --part remove
 local function lockKey(lane, id)
@@ -78,8 +87,6 @@ local function removeActive(lane, ids, locks)
   end
   redis.call('SREM', lane .. 'stalled', unpack(ids))
   redis.call('DEL', unpack(keys))
-  -- If the number of active jobs is limited, a worker may fetch another job now.
-  if redis.call('HEXISTS', lane .. 'meta', 'concurrency') == 1 then redis.call('ZADD', lane .. 'marker', 0, '0') end
 end
 --part states
 local function jobExists(lane, id)

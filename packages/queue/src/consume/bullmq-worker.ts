@@ -1,11 +1,10 @@
-// BullMQ's own worker of a lane, which handles the rare cases: delays, retries and stalled jobs.
+// BullMQ's own worker of a lane, which handles the rare cases: failed tries, jobs that are put back, and stalled jobs.
 
 import { openScript } from '@sluice/process/redis'
 import { Job, type MinimalJob, Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import { type IngestJob, type Lane, type LockedJob, triesMade } from '../job/job.ts'
-import { lockedJob } from './fetch-and-complete.ts'
 
 /** How often each worker looks for jobs whose lock has expired. */
 const STALLED_CHECK_MS = 2_000
@@ -34,13 +33,6 @@ export function openWorker(keys: QueueKeys, lane: Lane, redis: Redis, lockMs: nu
 function delayBeforeNextTry(_attempts: number, _type?: string, _error?: Error, job?: MinimalJob): number {
   const failed = job instanceof Job ? triesMade(job) : 0
   return 500 * 2 ** failed * (0.5 + Math.random())
-}
-
-/** Describes a job that BullMQ's own script has fetched. */
-export function fetchedByBullMQ(job: Job<IngestJob>, lane: Lane, token: string): LockedJob {
-  const { id = '', name, data, timestamp: enqueuedAt } = job
-  const delivery = { id, name, lane, token, enqueuedAt, redelivered: job.attemptsStarted > 1 }
-  return lockedJob(JSON.stringify(data), delivery, job)
 }
 
 /** Makes functions that renew and shorten the locks on a lane's jobs. A lock lasts `lockMs`. */

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Job } from 'bullmq'
 import type { IngestJob, Lane, LockedJob } from '../job/job.ts'
-import { createLocks, fetchedByBullMQ, openWorker } from './bullmq-worker.ts'
+import { createLocks, openWorker } from './bullmq-worker.ts'
 import { asError, failJob, putBack, startSweeps, tryJob } from './fail-job.ts'
 import { countStored, createBlockingWait, createFetchJobs } from './fetch-and-complete.ts'
 import type { Capacity, LaneDeps } from './lane-deps.ts'
@@ -68,8 +68,7 @@ export function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find'>) {
       }
       found = await fetchNow()
     }
-    const other = found.needsBullMQ ? await worker.getNextJob(token, { block: false }) : undefined
-    const fetched = other === undefined ? found.jobs : [fetchedByBullMQ(other, lane, token)]
+    const fetched = found.jobs
     fetched.forEach(lock)
     try {
       // Jobs that were added together with these should be stored in the same batch.

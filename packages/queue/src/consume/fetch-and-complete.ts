@@ -7,7 +7,7 @@ import { asList, connectLike, openScript } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import { createImports } from '../imports/imports.ts'
-import type { CompletedJob, JobHistory, JobResult, Lane, LockedJob } from '../job/job.ts'
+import type { CompletedJob, JobResult, Lane, LockedJob } from '../job/job.ts'
 import { jobProgressOf, readHistory, triesMade } from '../job/job.ts'
 import { createRecordClaims } from '../replies/claims.ts'
 import type { ResultBounds } from '../replies/results.ts'
@@ -35,11 +35,9 @@ export function createFetchJobs(redis: Redis, { base, jobs: laneKeys }: QueueKey
     const bounds = [capacity.jobs, FETCH_BYTES[lane], capacity.bytes, Number(capacity.isEmpty)]
     const lease = [`${base}lease:${lane}`, worker, PLENTY[lane]]
     const reply = await fetchJobs(laneKeys[lane], base, token, lockMs, now ?? '', ...bounds, ...lease)
-    const [obstacle, due, misfit, jobs, lookAfterMs] = asList(reply)
+    const [due, misfit, jobs, lookAfterMs] = asList(reply)
     return {
       jobs: asList(jobs).map((fields) => readJob(lane, token, asList(fields))),
-      /** Only BullMQ can fetch the next job: see `obstacleOf` in jobs.lua. */
-      needsBullMQ: obstacle === 'bullmq',
       /** The bytes of the next job if it exceeded the capacity, else 0. */
       misfit: Number(misfit),
       /** When the next delayed job is due, in ms since 1970. */
@@ -50,19 +48,15 @@ export function createFetchJobs(redis: Redis, { base, jobs: laneKeys }: QueueKey
   }
 }
 
+/** Describes a job that was fetched and locked. */
 function readJob(lane: Lane, token: string, fields: readonly unknown[]): LockedJob {
   const [data, timestamp, started, made, stalled, progress, name, id] = fields
   const facts = { id: String(id), name: String(name), lane, token }
   const delivery = { ...facts, enqueuedAt: Number(timestamp), redelivered: Number(started) > 1 }
-  return lockedJob(String(data), delivery, readHistory(made, stalled, progress))
-}
-
-type Delivery = Pick<LockedJob, 'id' | 'name' | 'lane' | 'token' | 'enqueuedAt' | 'redelivered'>
-
-/** Describes a job that was fetched and locked. @param text the job's data, as Redis stores it. */
-export function lockedJob(text: string, delivery: Delivery, history: JobHistory): LockedJob {
-  const data: LockedJob['data'] = JSON.parse(text)
-  const content = { data, digests: digestsOf(data, text), bytes: Buffer.byteLength(text) }
+  const text = String(data)
+  const job: LockedJob['data'] = JSON.parse(text)
+  const content = { data: job, digests: digestsOf(job, text), bytes: Buffer.byteLength(text) }
+  const history = readHistory(made, stalled, progress)
   const suspect = history.stalledCounter > 0
   return { ...delivery, ...content, attempt: triesMade(history) + 1, suspect, progress: jobProgressOf(history) }
 }

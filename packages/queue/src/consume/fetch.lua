@@ -15,11 +15,10 @@
 --       10  the worker
 --       11  number of waiting jobs that any worker fetches
 -- Returns
---       1   what keeps jobs from being fetched: bullmq, paused, leased or ''
---       2   when the next delayed job is due (ms; 0 for none)
---       3   bytes of the next job if it did not fit, else 0
---       4   for each job: data, time of enqueueing, starts, failed tries, stalls, progress, name, id
---       5   if the lane is leased: after how many ms the worker must look again (0 if others do)
+--       1   when the next delayed job is due (ms; 0 for none)
+--       2   bytes of the next job if it did not fit, else 0
+--       3   for each job: data, time of enqueueing, starts, failed tries, stalls, progress, name, id
+--       4   if jobs are left to the worker with the lease: after how many ms this one must look again (0 if others do)
 --include ../bullmq-layout/jobs.lua#fetch
 
 -- A lane's lease lets jobs gather, because a small batch costs nearly as much as a large one. The worker whose fetch
@@ -47,12 +46,13 @@ if now == '' then
   local time = redis.call('TIME')
   now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
 end
-local obstacle, due = obstacleOf(lane, tonumber(now))
-if obstacle then return {obstacle, due, 0, {}} end
+local mayFetch = not isPaused(lane)
+local due = letWait(lane, tonumber(now), mayFetch and most or 0)
+if not mayFetch then return {due, 0, {}} end
 local holder = redis.call('GET', lease)
 if holder and holder ~= worker then
   local waiting = countWaiting(lane)
-  if waiting < plenty then return {'leased', due, 0, {}, waiting > 0 and whenToLook() or 0} end
+  if waiting < plenty then return {due, 0, {}, waiting > 0 and whenToLook() or 0} end
 end
 local ids = activateWaiting(lane, most)
 local jobs, misfit, bytes, at = {}, 0, 0, 1
@@ -81,4 +81,4 @@ elseif holder == worker then
   redis.call('DEL', lease)
 end
 if #ids == most or at <= #ids then wakeIfJobsWait(lane) end
-return {'', due, misfit, jobs}
+return {due, misfit, jobs}
