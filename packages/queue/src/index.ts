@@ -20,7 +20,6 @@ export {
   type Lane,
   newJobId,
   type Receipt,
-  readHistory,
   triesShown,
 } from './job/job.ts'
 export { makeReceipt, readReceipt } from './job/receipt.ts'

@@ -12,7 +12,7 @@ import {
 } from '@sluice/contract'
 import { asList, openScript } from '@sluice/process/redis'
 import type { IngestJob, Lane, QueueKeys } from '@sluice/queue'
-import { createMoveFailed, isJobId, LANES, readHistory, readTries, triesShown } from '@sluice/queue'
+import { createMoveFailed, isJobId, LANES, readTries, triesShown } from '@sluice/queue'
 import type { Redis } from 'ioredis'
 import { longestPieceOf, reasonGroupOf, SHOWN_REASON } from './reasons.ts'
 
@@ -146,15 +146,15 @@ function readJob(lane: Lane, filter: FailedJobFilter, fields: readonly unknown[]
 }
 
 /** The fields of BullMQ's job that a summary needs. The scan returns the same fields in this order. */
-const SUMMARY = ['name', 'failedReason', 'timestamp', 'atm', 'stc', 'progress']
+const SUMMARY = ['name', 'failedReason', 'timestamp', 'atm']
 
 type About = Pick<Summary, 'id' | 'lane' | 'tenant' | 'threads'>
 
 function summaryOf(about: About, failedAt: unknown, fields: readonly unknown[]): Summary {
-  const [name, failedReason, timestamp, atm, stc, progress] = fields
+  const [name, failedReason, timestamp, tries] = fields
   const times = { enqueuedAt: isoOf(timestamp), failedAt: isoOf(failedAt) }
   const reason = String(failedReason ?? '')
-  const attempts = triesShown(readHistory(atm, stc, progress))
+  const attempts = triesShown(tries)
   return { ...about, name: String(name), ...times, attempts, reason, reasonGroup: reasonGroupOf(reason) }
 }
 

@@ -15,7 +15,6 @@ import {
   LANES,
   type Lane,
   orUnavailable,
-  readHistory,
   readRecent,
   triesShown,
 } from '@sluice/queue'
@@ -178,12 +177,12 @@ export function createFind(redis: Redis, keys: QueueKeys, findStored: FindStored
     const key = keys.jobs[lane] + id
     const [texts, isLocked, failedAt] = await orUnavailable(
       Promise.all([
-        redis.hmget(key, 'data', 'timestamp', 'failedReason', 'atm', 'stc', 'progress'),
+        redis.hmget(key, 'data', 'timestamp', 'failedReason', 'atm'),
         redis.exists(`${key}:lock`),
         redis.zscore(keys.failed[lane], id),
       ]),
     )
-    const [data, timestamp, reason, atm, stc, progress] = texts
+    const [data, timestamp, reason, tries] = texts
     if (!data) return
     const state = failedAt !== null ? 'failed' : isLocked === 1 ? 'active' : 'waiting'
     const hit = search.wants(state) && hitOf(id, JSON.parse(data), search)
@@ -192,7 +191,7 @@ export function createFind(redis: Redis, keys: QueueKeys, findStored: FindStored
       state,
       lane,
       acceptedAt: new Date(Number(timestamp)).toISOString(),
-      attempts: triesShown(readHistory(atm, stc, progress)),
+      attempts: triesShown(tries),
       ...(failedAt !== null && { endedAt: new Date(Number(failedAt)).toISOString() }),
       ...(reason && { reason: reason.slice(0, SHOWN_REASON) }),
     } as const

@@ -52,10 +52,13 @@ local function activateWaiting(lane, most)
   if #ids > 0 then redis.call('LPUSH', lane .. 'active', unpack(ids)) end
   return ids
 end
--- Returns data, time of enqueueing, starts, failed tries, stalls, progress and name; or nothing if the job was removed.
+-- Returns data, time of enqueueing, starts, tries, stalls, progress and name; or nothing if the job was removed.
 local function readJob(key)
   local job = redis.call('HMGET', key, 'data', 'timestamp', 'ats', 'atm', 'stc', 'progress', 'name')
   return job[1] and job
+end
+local function setTries(key, tries)
+  redis.call('HSET', key, 'atm', tries)
 end
 local function lockJob(key, token, lockMs, now, starts)
   redis.call('SET', key .. ':lock', token, 'PX', lockMs)
@@ -128,15 +131,17 @@ end
 local function takeFailed(lane, id)
   return redis.call('ZREM', lane .. 'failed', id) == 1 and redis.call('EXISTS', lane .. id) == 1
 end
--- Retries a job that `takeFailed` removed, at the time `now` (ms). All tries so far count as earlier ones.
+-- Retries a job that `takeFailed` removed, at the time `now` (ms), and counts its tries anew. A job that ever stalled
+-- remains a suspect.
 local function retryTaken(lane, id, now)
   local key = lane .. id
-  local job = redis.call('HMGET', key, 'atm', 'stc', 'progress')
-  local progress = job[3] and string.sub(job[3], 1, 1) == '{' and cjson.decode(job[3]) or {}
-  progress.earlier = tonumber(job[1] or 0) + math.min(tonumber(job[2] or 0), 1) + (progress.crashes or 0)
+  local stalls, progress = unpack(redis.call('HMGET', key, 'stc', 'progress'))
+  progress = progress and string.sub(progress, 1, 1) == '{' and cjson.decode(progress) or {}
   progress.retriedAt = now
-  redis.call('HDEL', key, 'finishedOn', 'processedOn', 'failedReason', 'failure')
+  progress.crashes, progress.earlier = nil, nil -- See fetch.lua.
+  redis.call('HDEL', key, 'finishedOn', 'processedOn', 'failedReason', 'failure', 'atm')
   redis.call('HSET', key, 'progress', cjson.encode(progress))
+  if tonumber(stalls or 0) > 0 then redis.call('HSET', key, 'suspect', 1) end
   addWaiting(lane, {id})
 end
 local function removeTaken(lane, id)
@@ -197,6 +202,15 @@ for i = 2, #ARGV, 2 do
     redis.call('SREM', KEYS[1] .. 'stalled', ARGV[i])
   end
 end
+return 1
+--part tries
+#!lua flags=allow-oom
+-- Sets the number of tries of a job that a worker still has locked.
+-- ARGV  1  job id
+--       2  token
+--       3  the number
+local key = KEYS[1] .. ARGV[1]
+if redis.call('GET', key .. ':lock') == ARGV[2] then redis.call('HSET', key, 'atm', ARGV[3]) end
 return 1
 --part shorten
 -- Shortens the locks of a lane, and other keys, that last longer than any of them is ever set for: a server whose clock
@@ -259,7 +273,7 @@ while true do
       found[1], found[2] = at, id
       examined = examined + 1
       local key = lane .. id
-      local fields = redis.call('HMGET', key, 'load', 'name', 'failedReason', 'timestamp', 'atm', 'stc', 'progress')
+      local fields = redis.call('HMGET', key, 'load', 'name', 'failedReason', 'timestamp', 'atm')
       if fields[2] then
         local job, data = match(key, fields[3] or '', fields[1])
         if job then found[#found + 1] = {id, at, job.tenant or '', job.threads or 0, data, unpack(fields, 2)} end

@@ -2,7 +2,7 @@
 // has most of what Sluice knows of BullMQ's keys, hash fields, marker and lock.
 import { Job, Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
-import { type IngestJob, JOB_OPTIONS, type Lane, readHistory } from '../job/job.ts'
+import { type IngestJob, JOB_OPTIONS, type Lane, TRIES, triesShown } from '../job/job.ts'
 
 export type QueueKeys = ReturnType<typeof queueKeys>
 
@@ -41,18 +41,23 @@ export function openQueue(keys: QueueKeys, lane: Lane, redis: Redis): Queue<Inge
   return queue
 }
 
-const TEXTS = ['name', 'failedReason', 'stacktrace', 'atm', 'stc', 'progress']
+const TEXTS = ['name', 'failedReason', 'stacktrace', 'atm']
 const NUMBERS = ['delay', 'timestamp', 'ats', 'finishedOn', 'processedOn']
 
 /** Returns a job as BullMQ does, but with a note in place of its payload: never write the job back. */
 export async function readShownJob(queue: Queue, redis: Redis, id: string): Promise<Job | undefined> {
   const fields = await redis.hmget(queue.toKey(id), ...TEXTS, ...NUMBERS)
-  const [name, failedReason, stacktrace, atm, stc, progress, ...numbers] = fields
+  const [name, failedReason, stacktrace, tries, ...numbers] = fields
   if (!name) return undefined
   const [delay = 0, timestamp = 0, attemptsStarted = 0, finishedOn = 0, processedOn = 0] = numbers.map(Number)
   const note = 'The payload is not shown here.'
-  const content = { id, name, data: JSON.stringify(note), opts: JSON.parse(JOB_OPTIONS), returnvalue: '', priority: 0 }
+  const opts = { ...JSON.parse(JOB_OPTIONS), attempts: TRIES }
+  const content = { id, name, data: JSON.stringify(note), opts, returnvalue: '', priority: 0, progress: 0 }
   const times = { delay, timestamp, finishedOn, processedOn, attemptsStarted }
   const failure = { failedReason: failedReason ?? '', stacktrace: stacktrace ?? '[]' }
-  return Job.fromJSON(queue, { ...content, ...times, ...readHistory(atm, stc, progress), ...failure }, id)
+  return Job.fromJSON(
+    queue,
+    { ...content, ...times, ...failure, attemptsMade: triesShown(tries), stalledCounter: 0 },
+    id,
+  )
 }

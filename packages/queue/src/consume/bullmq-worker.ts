@@ -1,10 +1,10 @@
 // BullMQ's own worker of a lane, which handles the rare cases: failed tries, jobs that are put back, and stalled jobs.
 
 import { openScript } from '@sluice/process/redis'
-import { Job, type MinimalJob, Worker } from 'bullmq'
+import { Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
-import { type IngestJob, type Lane, type LockedJob, triesMade } from '../job/job.ts'
+import type { IngestJob, Lane, LockedJob } from '../job/job.ts'
 
 /** How often each worker looks for jobs whose lock has expired. */
 const STALLED_CHECK_MS = 2_000
@@ -21,7 +21,7 @@ export function openWorker(keys: QueueKeys, lane: Lane, redis: Redis, lockMs: nu
     autorun: false,
     lockDuration: lockMs,
     stalledInterval: STALLED_CHECK_MS,
-    // No bound of BullMQ's: it counts a crash against every job that the worker had locked. `triesMade` counts instead.
+    // No bound of BullMQ's: it counts a crash against every job that the worker had locked. fetch.lua counts instead.
     maxStalledCount: Number.MAX_SAFE_INTEGER,
     settings: { backoffStrategy: delayBeforeNextTry },
     removeOnComplete: { count: 0 },
@@ -29,10 +29,12 @@ export function openWorker(keys: QueueKeys, lane: Lane, redis: Redis, lockMs: nu
   })
 }
 
-/** Returns 500 ms, doubled for each failed try, ± 50 %, so that jobs that failed together are not retried together. */
-function delayBeforeNextTry(_attempts: number, _type?: string, _error?: Error, job?: MinimalJob): number {
-  const failed = job instanceof Job ? triesMade(job) : 0
-  return 500 * 2 ** failed * (0.5 + Math.random())
+/**
+ * Returns 500 ms after the first failed try, doubled for each further one, ± 50 %, so that jobs that failed together are
+ * not retried together.
+ */
+function delayBeforeNextTry(tries: number): number {
+  return 500 * 2 ** (tries - 1) * (0.5 + Math.random())
 }
 
 /** Makes functions that renew and shorten the locks on a lane's jobs. A lock lasts `lockMs`. */

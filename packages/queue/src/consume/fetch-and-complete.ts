@@ -8,7 +8,7 @@ import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import { createImports } from '../imports/imports.ts'
 import type { CompletedJob, JobResult, Lane, LockedJob } from '../job/job.ts'
-import { jobProgressOf, readHistory, triesMade } from '../job/job.ts'
+import { readProgress } from '../job/job.ts'
 import { createRecordClaims } from '../replies/claims.ts'
 import type { ResultBounds } from '../replies/results.ts'
 import type { Capacity, LaneOptions } from './lane-deps.ts'
@@ -50,15 +50,14 @@ export function createFetchJobs(redis: Redis, { base, jobs: laneKeys }: QueueKey
 
 /** Describes a job that was fetched and locked. */
 function readJob(lane: Lane, token: string, fields: readonly unknown[]): LockedJob {
-  const [data, timestamp, started, made, stalled, progress, name, id] = fields
+  const [data, timestamp, started, tries, suspect, progress, name, id] = fields
   const facts = { id: String(id), name: String(name), lane, token }
   const delivery = { ...facts, enqueuedAt: Number(timestamp), redelivered: Number(started) > 1 }
   const text = String(data)
   const job: LockedJob['data'] = JSON.parse(text)
   const content = { data: job, digests: digestsOf(job, text), bytes: Buffer.byteLength(text) }
-  const history = readHistory(made, stalled, progress)
-  const suspect = history.stalledCounter > 0
-  return { ...delivery, ...content, attempt: triesMade(history) + 1, suspect, progress: jobProgressOf(history) }
+  const history = { attempt: Number(tries) + 1, suspect: suspect === 1, progress: readProgress(progress) }
+  return { ...delivery, ...content, ...history }
 }
 
 /** Precedes the threads, which `jobEntry` writes last. No text in the data has it: JSON escapes quotation marks. */

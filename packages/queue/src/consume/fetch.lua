@@ -17,7 +17,7 @@
 -- Returns
 --       1   when the next delayed job is due (ms; 0 for none)
 --       2   bytes of the next job if it did not fit, else 0
---       3   for each job: data, time of enqueueing, starts, failed tries, stalls, progress, name, id
+--       3   for each job: data, time of enqueueing, starts, tries, 1 if it is a suspect, progress, name, id
 --       4   if jobs are left to the worker with the lease: after how many ms this one must look again (0 if others do)
 --include ../bullmq-layout/jobs.lua#fetch
 
@@ -42,6 +42,27 @@ local function whenToLook()
   if isNew and count == 1 then wakeIfJobsWait(lane) end
   return ms
 end
+-- Returns the tries of a job since it was last retried by hand, and whether it is a suspect: a worker crashed or froze
+-- that had locked it. BullMQ counts in `atm` the tries that failed. Its count of stalls can't serve, because a crash
+-- counts against every job that the worker had locked. So the first stall is added to `atm`, and makes the job a
+-- suspect, which runs exclusively. An exclusive try counts in `atm` before it begins: see fail-job.ts.
+local function triesOf(key, job)
+  local tries, stalls, progress = tonumber(job[4] or 0), tonumber(job[5] or 0), job[6]
+  -- The release before this one counted a part in `progress`. No job needs this any more a release later.
+  if progress and (string.find(progress, '"earlier"') or string.find(progress, '"crashes"')) then
+    local old = cjson.decode(progress)
+    tries = tries + (old.crashes or 0) - (old.earlier or 0)
+    old.crashes, old.earlier = nil, nil
+    setTries(key, tries)
+    redis.call('HSET', key, 'progress', cjson.encode(old))
+  end
+  if stalls == 0 then return tries, false end
+  if redis.call('HSETNX', key, 'suspect', 1) == 1 then
+    tries = tries + 1
+    setTries(key, tries)
+  end
+  return tries, true
+end
 if now == '' then
   local time = redis.call('TIME')
   now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
@@ -65,6 +86,7 @@ while at <= #ids do
     if bytes + size > capacity and not (isFirst and mayExceed) then misfit = size break end
     if wasStalled and not isFirst then break end
     job[3], job[8] = (job[3] or 0) + 1, id
+    job[4], job[5] = triesOf(key, job)
     lockJob(key, token, lockMs, now, job[3])
     jobs[#jobs + 1] = job
     bytes = bytes + size

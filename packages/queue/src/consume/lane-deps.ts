@@ -3,7 +3,7 @@ import type { Outcome } from '@sluice/contract'
 import type { Job } from 'bullmq'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
-import type { createRecordTry } from '../failed/tries.ts'
+import type { createRecordTry, createSetTries } from '../failed/tries.ts'
 import type { CompletedJob, Failure, FetchedJob, IngestJob, Lane, LockedJob, Receipt } from '../job/job.ts'
 import type { Pauses } from './exclusive-run.ts'
 
@@ -48,6 +48,7 @@ export interface LaneDeps extends LaneOptions {
   /** Resolves when the process runs no job but this one. */
   othersDone: (job: LockedJob) => Promise<unknown>
   recordTry: ReturnType<typeof createRecordTry>
+  setTries: ReturnType<typeof createSetTries>
   recordFailure: (failure: Failure) => Promise<void>
 }
 
