@@ -22,19 +22,13 @@ return 1
 -- Records that a job failed for good, in one step: stores its result, replies it, counts it in its import, and removes
 -- the job from the load. If BullMQ does not list the job as failed since that very time, the job was retried or
 -- discarded meanwhile, and stays as it is. Then discards the oldest failed jobs beyond their bound.
--- ARGV  1    ms to keep failed jobs
---       2    their bytes bound
---       3-4  beginning of both lanes' keys
---       5-7  bounds of imports: see write-import.lua
---       unless it only discards:
---       8    id of the job
---       9    beginning of its lane's keys
---       10   when it failed (ms)
---       11   its result
---       12   reply stream ('' for none)
---       13   tenant
---       14   import ('' for none)
---       15   outcome for the import
+-- ARGV  1  a JSON object:
+--          keptMs   ms to keep failed jobs
+--          bytes    their bytes bound
+--          lanes    beginning of both lanes' keys
+--          imports  bounds of imports: see write-import.lua
+--          job      absent if this call only discards: id, beginning of its lane's keys, failedAt (ms), result, tenant, and
+--                   if it has them, reply stream, import and its outcome for the import
 -- Returns 1 if more must be discarded (then call it again without a job) or else 0, and the ids of the discarded jobs.
 --include ../bounded.lua
 --include ../load/load.lua#release
@@ -44,21 +38,21 @@ return 1
 --include ../replies/results.lua#reply
 local FAILURE_BYTES = 1000 -- Redis's own cost of a failed job, and the bytes of its small fields.
 local EVICTED_AT_ONCE = 100
-local base, keptMs, bound, lanes = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), {ARGV[3], ARGV[4]}
-local failures, time = base .. 'failures', redis.call('TIME')
+local base, input = KEYS[1], cjson.decode(ARGV[1])
+local failures, job, time = base .. 'failures', input.job, redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local id, lane, failedAt, result, stream, tenant, import, outcome = unpack(ARGV, 8)
-if id and isFailedSince(lane, id, failedAt) then
-  redis.call('HSET', lane .. id, 'failure', result)
+if job and isFailedSince(job.lane, job.id, job.failedAt) then
+  local id, lane = job.id, job.lane
+  redis.call('HSET', lane .. id, 'failure', job.result)
   -- Sends no result: the replica looks it up.
-  if stream ~= '' then append(base, stream, {id, ''}) end
-  if import ~= '' then writeImport(base, tenant, import, 'progress', {id, outcome}, now, ARGV[6], ARGV[7]) end
+  if job.stream then append(base, job.stream, {id, ''}) end
+  if job.import then writeImport(base, job.tenant, job.import, 'progress', {id, job.outcome}, now, input.imports) end
   releaseFailed(base, lane, id)
   keep(failures, id, now, FAILURE_BYTES + sizeOf(lane, id))
 end
 local discarded = {}
-local more = evict(failures, bound, now - keptMs, EVICTED_AT_ONCE, function(oldest)
-  for _, lane in ipairs(lanes) do
+local more = evict(failures, input.bytes, now - input.keptMs, EVICTED_AT_ONCE, function(oldest)
+  for _, lane in ipairs(input.lanes) do
     if takeFailed(lane, oldest) then
       uncountFailed(base, lane, oldest)
       removeTaken(lane, oldest)
@@ -66,7 +60,7 @@ local more = evict(failures, bound, now - keptMs, EVICTED_AT_ONCE, function(olde
     end
   end
 end)
-return {math.max(more, evictImports(base, tonumber(ARGV[5]), now)), discarded}
+return {math.max(more, evictImports(base, input.imports, now)), discarded}
 --part unrecorded
 -- Finds failed jobs that still count as load: their worker died before it recorded the failure.
 -- ARGV  1  beginning of a lane's keys

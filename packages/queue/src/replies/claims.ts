@@ -25,10 +25,9 @@ export function claimOf(name: string, lane: Lane, threads: readonly Thread[]) {
   return { name, fingerprint: `${lane} ${hash('sha256', JSON.stringify(threads), 'base64url')}` }
 }
 
-/** The claims of jobs and their bounds, as enqueue.lua gets them. */
-export function claimsOf(jobs: readonly { jobId: string; claim?: Claim }[], bytes: number): string {
-  const of = Object.fromEntries(jobs.map(({ jobId, claim }) => [jobId, claim]))
-  return JSON.stringify({ ms: CLAIM_MS, bytes, of })
+/** The claims of jobs, by the job's id, and their bounds, as enqueue.lua gets them. */
+export function claimsOf(jobs: readonly { jobId: string; claim?: Claim }[], bytes: number) {
+  return { ms: CLAIM_MS, bytes, of: Object.fromEntries(jobs.map(({ jobId, claim }) => [jobId, claim])) }
 }
 
 /**
