@@ -107,20 +107,20 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
     return asList(outcomes).map((one) => (Array.isArray(one) ? { claimedBy: String(one[1]) } : String(one)))
   }
 
-  /** Waits for the script's reply. @throws {QueueUnavailableError | QueueFullError} if Redis has refused the script. */
+  /** Waits for the script's reply. @throws {QueueUnavailableError | QueueFullError} if the script wrote nothing. */
   async function orLost(running: Promise<unknown>): Promise<unknown> {
     const { promise: closed, reject } = Promise.withResolvers<never>()
     onClose = () => reject(new Error('the connection broke'))
     try {
       return await Promise.race([running, closed])
     } catch (error) {
-      if (error instanceof Error && error.name === 'ReplyError') throw refusalByRedis(error)
+      if (error instanceof Error && error.name === 'ReplyError') throw refusalByRedis(error) ?? error
       void silence.begin()
       throw error
     }
   }
 
-  /** Sends an entry. If this rejects after sending, the script may have run, unless Redis itself refused it. */
+  /** Sends an entry. If this rejects after sending, the script may have run, unless the error is a refusal. */
   function send(entry: Entry): Promise<Outcome> {
     waiting.add(entry)
     return commit(entry)
