@@ -3,19 +3,16 @@
 #!lua flags=allow-oom
 -- Records a failed try of a job whose lock the worker still has. The field `tries` has a line for each, the newest
 -- first.
--- ARGV  1  job id
---       2  token
---       3  the most bytes of the tries
---       4  the try
---       5  the failed threads
---       6  the job's progress ('' to leave it)
+-- ARGV  1  a JSON object: id and token of the job, the most bytes of the tries, the try, the failed threads; of a final
+--          try also the job's progress and its result, which counts once the job has failed
 --include ../bullmq-layout/jobs.lua#remove
-local job, most = KEYS[1] .. ARGV[1], tonumber(ARGV[3])
-if redis.call('GET', lockKey(KEYS[1], ARGV[1])) ~= ARGV[2] then return 0 end
-local tries = ARGV[4] .. '\n' .. (redis.call('HGET', job, 'tries') or '')
+local input = cjson.decode(ARGV[1])
+local job, most = KEYS[1] .. input.id, input.most
+if redis.call('GET', lockKey(KEYS[1], input.id)) ~= input.token then return 0 end
+local tries = input.try .. '\n' .. (redis.call('HGET', job, 'tries') or '')
 if #tries > most then tries = string.match(string.sub(tries, 1, most), '^.*\n') or '' end
-redis.call('HSET', job, 'tries', tries, 'failedThreads', ARGV[5])
-if ARGV[6] ~= '' then redis.call('HSET', job, 'progress', ARGV[6]) end
+redis.call('HSET', job, 'tries', tries, 'failedThreads', input.failedThreads)
+if input.progress then redis.call('HSET', job, 'progress', input.progress, 'failure', input.result) end
 return 1
 --part record
 #!lua flags=allow-oom
