@@ -12,8 +12,8 @@ import { createLocks } from '../consume/bullmq-worker.ts'
 import { createFetchJobs } from '../consume/fetch-and-complete.ts'
 import { nameJob } from '../enqueue/enqueue.ts'
 import { type IngestJob, JOB_OPTIONS, type LockedJob } from '../job/job.ts'
+import { type QueueKeys, queueKeys } from '../job/lanes.ts'
 import { completed, createCompleteJobs, createJobAdder, loadBullMQ } from '../queue.test-support.ts'
-import { type QueueKeys, queueKeys } from './queue-keys.ts'
 
 const bullmq = await loadBullMQ()
 

@@ -3,8 +3,8 @@
 import { openScript } from '@sluice/process/redis'
 import { Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
-import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import type { IngestJob, Lane, LockedJob } from '../job/job.ts'
+import type { QueueKeys } from '../job/lanes.ts'
 
 /** How often each worker looks for jobs whose lock has expired. */
 const STALLED_CHECK_MS = 2_000

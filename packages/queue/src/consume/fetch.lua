@@ -18,6 +18,7 @@
 --       3   for each job: data, time of enqueueing, starts, tries, 1 if it is a suspect, progress, name, id
 --       4   if jobs are left to the worker with the lease: after how many ms this one must look again (0 if others do)
 --include ../bullmq-layout/jobs.lua#fetch
+--include ../bullmq-layout/jobs.lua#set
 
 -- A lane's lease lets jobs gather, because a small batch costs nearly as much as a large one. The worker whose fetch
 -- got several jobs leases the lane. Other workers leave the jobs until enough of them wait, or until the lease ends,
@@ -51,7 +52,8 @@ local function triesOf(key, job)
     tries = tries + (old.crashes or 0) - (old.earlier or 0)
     old.crashes, old.earlier = nil, nil
     setTries(key, tries)
-    redis.call('HSET', key, 'progress', cjson.encode(old))
+    job[6] = cjson.encode(old)
+    setProgress(key, job[6])
   end
   if stalls == 0 then return tries, false end
   if redis.call('HSETNX', key, 'suspect', 1) == 1 then

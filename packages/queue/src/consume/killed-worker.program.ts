@@ -2,7 +2,7 @@
 // command. Arguments: queue, URL of Redis.
 
 import { connectRetrying } from '@sluice/process/redis'
-import { queueKeys } from '../bullmq-layout/queue-keys.ts'
+import { queueKeys } from '../job/lanes.ts'
 import { consume } from '../queue.test-support.ts'
 import { PartlyStoredError } from './fail-job.ts'
 

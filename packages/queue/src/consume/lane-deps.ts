@@ -2,9 +2,9 @@
 import type { Outcome } from '@sluice/contract'
 import type { Job } from 'bullmq'
 import type { Redis } from 'ioredis'
-import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import type { createRecordTry, createSetTries } from '../failed/tries.ts'
 import type { CompletedJob, Failure, FetchedJob, IngestJob, Lane, LockedJob, Receipt } from '../job/job.ts'
+import type { QueueKeys } from '../job/lanes.ts'
 import type { Pauses } from './exclusive-run.ts'
 
 /** The store is away. Nothing is wrong with the job: it goes back to waiting and loses no try. */

@@ -1,4 +1,6 @@
--- Failed jobs, which BullMQ keeps. The bounded store `failures` bounds their bytes.
+-- Failed jobs, which BullMQ keeps. The bounded store `failures` bounds their bytes. Fields of a job that only Sluice has:
+-- `tries`, `failedThreads` and `failure` (its result) of a job that failed, `load` (see load.lua) and `suspect` (see
+-- fetch.lua). Its `progress` is a JobProgress of job.ts.
 --part try
 #!lua flags=allow-oom
 -- Records a failed try of a job whose lock the worker still has. The field `tries` has a line for each, the newest
@@ -6,13 +8,17 @@
 -- ARGV  1  a JSON object: id and token of the job, the most bytes of the tries, the try, the failed threads; of a final
 --          try also the job's progress and its result, which counts once the job has failed
 --include ../bullmq-layout/jobs.lua#remove
+--include ../bullmq-layout/jobs.lua#set
 local input = cjson.decode(ARGV[1])
 local job, most = KEYS[1] .. input.id, input.most
 if redis.call('GET', lockKey(KEYS[1], input.id)) ~= input.token then return 0 end
 local tries = input.try .. '\n' .. (redis.call('HGET', job, 'tries') or '')
 if #tries > most then tries = string.match(string.sub(tries, 1, most), '^.*\n') or '' end
 redis.call('HSET', job, 'tries', tries, 'failedThreads', input.failedThreads)
-if input.progress then redis.call('HSET', job, 'progress', input.progress, 'failure', input.result) end
+if input.progress then
+  setProgress(job, input.progress)
+  redis.call('HSET', job, 'failure', input.result)
+end
 return 1
 --part record
 #!lua flags=allow-oom
@@ -45,7 +51,7 @@ if job and isFailedSince(job.lane, job.id, job.failedAt) then
   if job.stream then append(base, job.stream, {id, ''}) end
   if job.import then writeImport(base, job.tenant, job.import, 'progress', {id, job.outcome}, now, input.imports) end
   releaseFailed(base, lane, id)
-  keep(failures, id, now, FAILURE_BYTES + sizeOf(lane, id))
+  keep(failures, id, now, FAILURE_BYTES + sizeOf(lane, id, {'failure', 'tries', 'failedThreads'}))
 end
 local discarded = {}
 local more = evict(failures, input.bytes, now - input.keptMs, EVICTED_AT_ONCE, function(oldest)
@@ -92,6 +98,17 @@ return {cursor, found}
 --include ../load/load.lua#failed
 --include ../bullmq-layout/jobs.lua#add
 --include ../bullmq-layout/jobs.lua#failed
+--include ../bullmq-layout/jobs.lua#set
+-- Has the job's tries count anew. A job that ever stalled remains a suspect.
+local function beginAnew(lane, id, now)
+  local stalls, progress = historyOf(lane, id)
+  progress = progress and string.sub(progress, 1, 1) == '{' and cjson.decode(progress) or {}
+  progress.retriedAt = now
+  progress.crashes, progress.earlier = nil, nil -- See fetch.lua.
+  setProgress(lane .. id, cjson.encode(progress))
+  redis.call('HDEL', lane .. id, 'failure')
+  if stalls > 0 then redis.call('HSET', lane .. id, 'suspect', 1) end
+end
 local base, isRetry, moved, time = KEYS[1], ARGV[1] == 'retry', 0, redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 for i = 4, #ARGV do
@@ -101,7 +118,8 @@ for i = 4, #ARGV do
     if (isRetry or not countedJobs(base, {id})[id]) and takeFailed(lane, id) then
       if isRetry then
         countAgain(base, lane, id)
-        retryTaken(lane, id, now)
+        beginAnew(lane, id, now)
+        retryTaken(lane, id)
       else
         uncountFailed(base, lane, id)
         removeTaken(lane, id)
@@ -112,3 +130,11 @@ for i = 4, #ARGV do
   end
 end
 return moved
+--part start
+-- Returns when a job was accepted or, if it was retried by hand, last retried (ms), and whether it was retried. Needs the
+-- part `inspect` of jobs.lua.
+local function startOf(lane, id)
+  local accepted, progress = originOf(lane, id)
+  local retried = progress and string.match(progress, '"retriedAt":(%d+)')
+  return tonumber(retried or accepted or nil), retried and true
+end

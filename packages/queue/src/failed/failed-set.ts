@@ -3,9 +3,9 @@
 import type { OperationKind } from '@sluice/contract'
 import { asList, openScript } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
-import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import { importBounds, progressOf } from '../imports/imports.ts'
 import type { Failure } from '../job/job.ts'
+import type { QueueKeys } from '../job/lanes.ts'
 
 /** Receives the id of each failed job that was evicted. */
 export type OnEvicted = (jobId: string) => void

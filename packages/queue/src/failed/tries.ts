@@ -2,8 +2,8 @@
 import type { FailedThread, RecordedTry } from '@sluice/contract'
 import { openScript } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
-import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import type { JobProgress, JobResult, LockedJob } from '../job/job.ts'
+import type { QueueKeys } from '../job/lanes.ts'
 
 /** The most characters of a reason here. BullMQ keeps the reason of the last try whole. */
 const REASON_CHARACTERS = 300

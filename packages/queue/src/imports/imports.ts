@@ -2,8 +2,8 @@
 import { type Outcome, PROBLEMS_KEPT, type Problem } from '@sluice/contract'
 import { openScript } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
-import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import type { CompletedJob } from '../job/job.ts'
+import type { QueueKeys } from '../job/lanes.ts'
 
 /** An item that was not stored: refused with a problem, or failed for good with its job. */
 export interface ImportProblem {

@@ -3,8 +3,8 @@ import { hash } from 'node:crypto'
 import type { Thread } from '@sluice/contract'
 import { openScript } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
-import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import type { CompletedJob, Lane } from '../job/job.ts'
+import type { QueueKeys } from '../job/lanes.ts'
 
 /** How long a claim stays, unless it is evicted: meanwhile its key stands for one request. */
 export const CLAIM_MS = 24 * 60 * 60 * 1000

@@ -1,8 +1,8 @@
 // Finds a job by its id and describes it as its caller may see it.
 import type { JobState, Thread } from '@sluice/contract'
 import type { Job } from 'bullmq'
-import type { Queues } from '../bullmq-layout/queue-keys.ts'
 import { type IngestJob, type JobResult, readProgress, triesShown } from '../job/job.ts'
+import type { Queues } from '../job/lanes.ts'
 import type { Results } from './results.ts'
 
 /** A job as its caller may see it. */
