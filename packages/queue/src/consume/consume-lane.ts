@@ -14,21 +14,23 @@ const MAX_AFTER_BLOCKING = 4
 const FAILED_FETCH_MS = 500
 
 /**
- * A lane is always in one of these modes.
+ * A lane is always in one of these modes. Locked jobs run meanwhile, in any mode.
  *
- * - `resting`, the first one: waits until no pause is open, the worker is ready for the lane, and it has capacity for
- *   the next job. Then `blocking` if the last fetch drained the queue (it got one job or none), else `fetching`.
- * - `fetching`: fetches at once. Then `resting`, or `looking` if the jobs were left to the worker with the lane's lease.
- * - `blocking`: waits until a job is added, a delayed job is due or some seconds have passed, and fetches. Then as after
+ * - `resting` is the first mode. The lane waits until no pause is open, the worker is ready for the lane, and it has
+ *   capacity for the next job. Then: `blocking` if the last fetch drained the queue (it got one job or none), else
  *   `fetching`.
- * - `looking`: waits until the lease has ended. Then `fetching` or, if fetching was paused meanwhile, wakes another worker
- *   and is `resting`.
- * - `failed`: waits for a moment after an error, which each of the modes above can meet. Then `resting`.
- * - `closing`, the last one, from each other mode by `close`: fetches no more. The locked jobs end.
+ * - `fetching`: the lane fetches at once. Then: `looking` if fetch.lua left the jobs to the worker with the lane's lease,
+ *   else `resting`.
+ * - `blocking`: the lane waits until a job is added or a delayed job is due, for some seconds at most, and fetches. Then:
+ *   as after `fetching`.
+ * - `looking`: the lane waits until the lease ends. Then: `fetching`. If fetching was paused meanwhile, the lane wakes
+ *   another worker. Then: `resting`.
+ * - `failed`: an error ended any mode above. The lane waits for FAILED_FETCH_MS. Then: `resting`.
+ * - `closing` is the last mode. `close` leads to it from every other mode. The lane fetches no more.
  */
 type Mode = 'resting' | 'fetching' | 'blocking' | 'looking' | 'failed' | 'closing'
 
-/** What the last fetch found, as far as the next one depends on it. */
+/** What the next fetch needs to know of the last one. */
 interface Found extends Omit<Awaited<ReturnType<ReturnType<typeof createFetchJobs>>>, 'jobs'> {
   isDrained: boolean
 }
