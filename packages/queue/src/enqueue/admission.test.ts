@@ -281,8 +281,8 @@ describe('the deadline of a request', () => {
       const entry = { caller: 1, deadline: (Date.now() - 1) * 1000, quotes: 1, lane: keys.jobs.bulk, id: jobId }
       const entries = [{ ...entry, name: 'name', threads: 1 }]
       const bounds = { most: { threads: 10, bytes: 1e9, interactive: 10 }, share: 1 }
-      const about = { options: '{}', interactive: keys.jobs.interactive, server: 'server', callers: [{ tenant: 't' }] }
-      const args = [JSON.stringify({ ...about, ...bounds, entries }), '}']
+      const about = { interactive: keys.jobs.interactive, server: 'server', callers: [{ tenant: 't' }] }
+      const args = [JSON.stringify({ ...about, ...bounds, entries }), '{}', '}']
       const [, , , [outcome]] = await Reflect.get(redis, 'sluice:enqueue').call(redis, keys.base, ...args)
       return outcome
     }

@@ -8,7 +8,6 @@
 -- rising if it lost less than SPARE.
 --
 -- ARGV  1     a JSON object:
---             options      the jobs' options, as BullMQ stores them
 --             most         most threads, bytes and interactive threads in the load
 --             share        the part of each that one tenant may have
 --             interactive  beginning of the interactive lane's keys
@@ -17,7 +16,8 @@
 --             callers      each with its tenant and, if its quotes are charged: bucket, perSecond, burst
 --             entries      each with caller (from 1), deadline (µs), quotes to charge, beginning of its lane's keys, id
 --                          ('' only charges the bucket), name and number of threads
---       2 …   the data of each entry after its stamp, which comes first
+--       2     the jobs' options, as BullMQ stores them
+--       3 …   the data of each entry after its stamp, which comes first
 -- Returns
 --       1     Redis's time (µs)
 --       2     totals of the load: threads, bytes, interactive threads, drained threads, drained interactive threads
@@ -73,7 +73,7 @@ local isOfOther = writer and writer ~= server
 local stamp = math.max(load.stamp + 1, now, isOfOther and tonumber(ceiling) or 0)
 local added, inserted, counted, outcomes = {}, {}, {}, {}
 for at, entry in ipairs(input.entries) do
-  local caller, id, lane, name, rest = callers[entry.caller], entry.id, entry.lane, entry.name, ARGV[at + 1]
+  local caller, id, lane, name, rest = callers[entry.caller], entry.id, entry.lane, entry.name, ARGV[at + 2]
   local claim, bucket, own, timeLeft = claims and claims.of[id], caller.bucket, caller.own, entry.deadline - now
   local outcome = id == '' and 'charged' or claim and replayOf(base, claim)
   local refusal, job
@@ -89,7 +89,7 @@ for at, entry in ipairs(input.entries) do
   end
   if not outcome and not refusal then
     if claim then claimFor(base, math.floor(now / 1000), claims, claim, caller.tenant, lane, id) end
-    writeJob(lane .. id, name, '{"stamp":' .. string.format('%.0f', stamp) .. rest, input.options, enqueuedAt)
+    writeJob(lane .. id, name, '{"stamp":' .. string.format('%.0f', stamp) .. rest, ARGV[2], enqueuedAt)
     stamp = stamp + job.threads
     count(load, job, 1)
     -- Tenants take turns in the interactive lane, as if each had a queue of its own: in front of a tenant's third job

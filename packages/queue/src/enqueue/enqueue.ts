@@ -79,7 +79,6 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
     const ids = callers.map(callerId)
     const { queueThreads, queueBytes, tenantShare: share, claimBytes } = bounds
     const input = {
-      options: JOB_OPTIONS,
       most: { threads: queueThreads, bytes: queueBytes, interactive: copy.mostInteractive() },
       share,
       interactive: keys.jobs.interactive,
@@ -95,8 +94,8 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
       }),
     }
     for (const entry of entries) entry.state = 'sent'
-    const sending = enqueueEntries(keys.base, JSON.stringify(input), ...entries.map(({ rest }) => rest))
-    const [timeUs, totals, loads, outcomes] = asList(await orLost(sending))
+    const texts = [JSON.stringify(input), JOB_OPTIONS, ...entries.map(({ rest }) => rest)]
+    const [timeUs, totals, loads, outcomes] = asList(await orLost(enqueueEntries(keys.base, ...texts)))
     clock.note(Number(timeUs))
     const [threads = 0, bytes = 0, interactive = 0, drained = 0, drainedInteractive = 0] = asList(totals).map(Number)
     copy.noteTotals({ threads, bytes, interactive, drained, drainedInteractive }, sentAt)
