@@ -37,15 +37,18 @@ function delayBeforeNextTry(tries: number): number {
   return 500 * 2 ** (tries - 1) * (0.5 + Math.random())
 }
 
-/** Makes functions that renew and shorten the locks on a lane's jobs. A lock lasts `lockMs`. */
+/** Makes functions for the locked jobs of a lane. A lock lasts `lockMs`. */
 export function createLocks(redis: Redis, { base, jobs }: QueueKeys, lane: Lane, lockMs: number) {
   const renew = openScript(redis, new URL('../bullmq-layout/jobs.lua#renew', import.meta.url))
   const shorten = openScript(redis, new URL('../bullmq-layout/jobs.lua#shorten', import.meta.url))
+  const setTries = openScript(redis, new URL('../bullmq-layout/jobs.lua#tries', import.meta.url))
   const leases = [`lease:${lane}`, `lease:${lane}:lookers`, 'operations-lease', 'search'].map((key) => base + key)
   return {
     /** Renews the locks of jobs that this process has locked: they then last `lockMs` from now. */
     renew: (locked: Iterable<LockedJob>): Promise<unknown> =>
       renew(jobs[lane], lockMs, ...[...locked].flatMap(({ id, token }) => [id, token])),
+    /** Sets the number of a job's tries, as BullMQ counts them, while this process has the lock. */
+    setTries: ({ id, token }: LockedJob, tries: number): Promise<unknown> => setTries(jobs[lane], id, token, tries),
     /**
      * Shortens locks and leases that last longer than `lockMs`, and returns their number. After a failover to a Redis
      * whose clock is behind, they would not expire before its clock has caught up.

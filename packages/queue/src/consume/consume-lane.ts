@@ -38,14 +38,15 @@ interface Found extends Omit<Awaited<ReturnType<ReturnType<typeof createFetchJob
 const UNKNOWN: Found = { isDrained: false, misfit: 0, nextAt: undefined, lookAfterMs: undefined }
 
 /** Consumes a lane until `close` is called. Fetches as many waiting jobs as its capacity allows. */
-export function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find'>) {
+export function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find' | 'setTries'>) {
   const { keys, redis, most, pauses, ready, onError } = options
   const worker = openWorker(keys, lane, redis, LOCK_MS).on('error', onError)
-  const deps = { ...options, find: (id: string) => Job.fromId<IngestJob>(worker, id) }
   const blocking = createBlockingWait(redis, keys.markers[lane], onError)
   const fetchJobs = createFetchJobs(redis, keys, worker.id, LOCK_MS)
   const fetchWhenWoken = createFetchJobs(blocking.redis, keys, worker.id, LOCK_MS)
   const locks = createLocks(redis, keys, lane, LOCK_MS)
+  const { setTries } = locks
+  const deps = { ...options, setTries, find: (id: string) => Job.fromId<IngestJob>(worker, id) }
   // The connection may now lead to another server, whose clock may be behind: see `shorten`.
   redis.on('ready', () => locks.shorten().catch(onError))
   const stopSweeps = startSweeps(lane, deps)

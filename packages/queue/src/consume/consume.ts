@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { SeenProcess } from '@sluice/contract'
 import { createRecordFailure, type OnEvicted } from '../failed/failed-set.ts'
-import { createRecordTry, createSetTries } from '../failed/tries.ts'
+import { createRecordTry } from '../failed/tries.ts'
 import { LANES, type Lane, type LockedJob } from '../job/job.ts'
 import type { ResultBounds } from '../replies/results.ts'
 import { consumeLane } from './consume-lane.ts'
@@ -37,15 +37,7 @@ export function createConsumer(options: ConsumerOptions) {
   const recordFailure = createRecordFailure(redis, keys, failedBytes, onEvicted)
   const othersDone = (job: LockedJob) => Promise.all(lanes.map((lane) => lane.othersDone(job)))
   const pauses = createPauses()
-  const shared = {
-    ...options,
-    complete,
-    recordTry,
-    setTries: createSetTries(redis, keys),
-    recordFailure,
-    pauses,
-    othersDone,
-  }
+  const shared = { ...options, complete, recordTry, recordFailure, pauses, othersDone }
   const lanes: ReturnType<typeof consumeLane>[] = LANES.map((lane) => {
     const most = { jobs: concurrency[lane], bytes: bytesInHand * BYTES_SHARE[lane] }
     return consumeLane(lane, { ...shared, most })

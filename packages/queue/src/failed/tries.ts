@@ -35,15 +35,6 @@ export function createRecordTry(redis: Redis, { jobs }: QueueKeys, worker: strin
   }
 }
 
-/**
- * Makes a function that sets the number of a job's tries, as BullMQ counts them, while this worker has the lock. Also
- * does so while Redis is full.
- */
-export function createSetTries(redis: Redis, { jobs }: QueueKeys) {
-  const set = openScript(redis, new URL('../bullmq-layout/jobs.lua#tries', import.meta.url))
-  return ({ id, lane, token }: LockedJob, tries: number): Promise<unknown> => set(jobs[lane], id, token, tries)
-}
-
 function fitting(failed: readonly FailedThread[]): FailedThreads {
   const fit: FailedThreads = { count: failed.length, threads: [] }
   let bytes = 0
