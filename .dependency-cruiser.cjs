@@ -137,9 +137,16 @@ module.exports = {
       'replies',
       'imports',
       'load',
-      'bullmq-layout',
       'job',
+      'bullmq-layout',
     ]),
+    {
+      name: 'bullmq-layout-stands-alone',
+      severity: 'error',
+      comment: 'What knows BullMQ’s keys knows nothing of Sluice: pass in what it needs.',
+      from: { path: '^packages/queue/src/bullmq-layout/', pathNot: tests },
+      to: { path: '^packages/', pathNot: '^packages/queue/src/bullmq-layout/' },
+    },
     ...oneWay('packages/operations/src', ['overview', 'find', 'failed']),
     ...oneWay(
       'apps/api/src',

@@ -67,6 +67,7 @@ test('Bull Board lists a job by service and externalId, without its payload, and
   const { text, queues, jobs } = await listing('jobsPerPage=10&page=1')
   assert.deepEqual([jobs[0]?.name, jobs[0]?.externalUrl.href], ['slack/thread-1', `/jobs/${id}`])
   assert.doesNotMatch(text, /word word|message-1/)
+  assert.match(text, /"attempts":5\b/)
   assert.ok(queues.every(({ readOnlyMode }) => readOnlyMode))
   const board = await fetch(`${url}/board`, { headers: { cookie } })
   assert.doesNotMatch(await board.text(), /https?:/)

@@ -31,15 +31,13 @@ end
 -- most `most`, because a call must not block Redis for long. Returns 1 if more may have to go: then call the script
 -- again. Stops at a member of `new`, which this very call has added.
 local function evict(store, bound, expired, most, onEvicted, new)
-  local bytes = bytesIn(store)
-  for _ = 1, most do
+  for evicted = 0, most do
     local member, at = oldestIn(store)
-    if not member or at >= expired and (bytes <= bound or new and new[member]) then return 0 end
+    if not member or at >= expired and (bytesIn(store) <= bound or new and new[member]) then return 0 end
+    if evicted == most then return 1 end
     forget(store, member)
     onEvicted(member)
-    bytes = bytesIn(store)
   end
-  return 1
 end
 -- A bounded store of tenants: `STORE:of:TENANT` is a bounded store of one tenant's members. The members of `STORE` are
 -- the tenants, each with its oldest member's time and its bytes. Adds or changes a member; removes it if `bytes` is
@@ -53,7 +51,7 @@ end
 -- Evicts as `evict` does, but beyond the bound, the oldest member of the tenant with the most bytes: so no tenant's
 -- flood evicts the members of others. `onEvicted` gets each member, and whether it has expired.
 local function evictOfTenants(store, bound, expired, most, onEvicted, new)
-  for _ = 1, most do
+  for evicted = 0, most do
     local tenant, at = oldestIn(store)
     if not tenant then return 0 end
     if at >= expired then
@@ -62,9 +60,9 @@ local function evictOfTenants(store, bound, expired, most, onEvicted, new)
     end
     local member, memberAt = oldestIn(store .. ':of:' .. tenant)
     if new and new[member] then return 0 end
+    if evicted == most then return 1 end
     keepOf(store, tenant, member or '')
     -- Earlier releases stored members where `STORE` has tenants now.
     onEvicted(member or tenant, (memberAt or at) < expired)
   end
-  return 1
 end

@@ -1,6 +1,6 @@
 // The front door of the queue.
 
-export { openQueue, type QueueKeys, queueKeys, readShownJob } from './bullmq-layout/queue-keys.ts'
+export { readJob } from './bullmq-layout/layout.ts'
 export { type Consumer, createConsumer } from './consume/consume.ts'
 export { asError, PartlyStoredError } from './consume/fail-job.ts'
 export { createFetchJobs } from './consume/fetch-and-complete.ts'
@@ -20,9 +20,9 @@ export {
   type Lane,
   newJobId,
   type Receipt,
-  readHistory,
   triesShown,
 } from './job/job.ts'
+export { openQueue, type QueueKeys, queueKeys, readShownJob } from './job/lanes.ts'
 export { makeReceipt, readReceipt } from './job/receipt.ts'
 export { createLoadAudit, type LoadAudit, type Quota } from './load/queue-load.ts'
 export {

@@ -12,11 +12,11 @@ import { asList } from '@sluice/process/redis'
 import { UNBOUNDED } from '@sluice/test-support'
 import type { Redis } from 'ioredis'
 import { afterAll } from 'vitest'
-import type { QueueKeys } from './bullmq-layout/queue-keys.ts'
 import { type ConsumerOptions, createConsumer } from './consume/consume.ts'
 import { createComplete } from './consume/fetch-and-complete.ts'
 import { createEnqueuer, type JobInput, nameJob } from './enqueue/enqueue.ts'
 import type { CompletedJob, Failure, IngestJob, Lane } from './job/job.ts'
+import type { QueueKeys } from './job/lanes.ts'
 import type { ResultBounds } from './replies/results.ts'
 
 /** Makes a function that adds a job and returns its first stamp. */

@@ -13,7 +13,7 @@ import {
 import { traceIdOf } from '@sluice/process'
 import { asList, openScript } from '@sluice/process/redis'
 import type { IngestJob, Lane, QueueKeys } from '@sluice/queue'
-import { createMoveFailed, isJobId, LANES, readHistory, readTries, triesShown } from '@sluice/queue'
+import { createMoveFailed, isJobId, LANES, readJob, readTries, triesShown } from '@sluice/queue'
 import type { Redis } from 'ioredis'
 import { longestPieceOf, reasonGroupOf, SHOWN_REASON } from './reasons.ts'
 
@@ -38,7 +38,7 @@ const PAGE_MS = 2_000
 /** Opens the failed jobs of a queue. */
 export function createFailedJobs(redis: Redis, keys: QueueKeys) {
   const { jobs: laneKeys, failed } = keys
-  const scanLane = openScript(redis, new URL('#scan', import.meta.resolve('@sluice/queue/bullmq-layout/jobs.lua')))
+  const scanLane = openScript(redis, new URL('./scan-failed.lua', import.meta.url))
 
   /** Examines the next jobs and returns those that match, at most `limit`. */
   async function scan({ filter, limit, after }: FailedJobQuery): Promise<ScannedJobs> {
@@ -103,15 +103,15 @@ export function createFailedJobs(redis: Redis, keys: QueueKeys) {
     async find(id: string): Promise<{ job: FailedJob; traceId: string | undefined } | undefined> {
       if (!isJobId(id)) return undefined
       for (const lane of LANES) {
-        const key = laneKeys[lane] + id
-        const failedAt = await redis.zscore(failed[lane], id)
-        const [data, stack, ...fields] = await redis.hmget(key, 'data', 'stacktrace', ...SUMMARY)
-        if (failedAt === null || !data) continue
+        const job = await readJob(redis, laneKeys[lane], id)
+        if (job?.failedAt === undefined) continue
+        const { data, stack, name, reason, enqueuedAt, failedAt, tries } = job
         const payload: IngestJob = JSON.parse(data)
         const about = { id, lane, tenant: payload.tenant, threads: payload.threads.length }
-        const summary = summaryOf(about, failedAt, fields)
-        const job = { ...summary, ...(await readTries(redis, key)), stack: JSON.parse(stack ?? '[]'), payload }
-        return { job, traceId: payload.trace && traceIdOf(payload.trace) }
+        const summary = summaryOf(about, failedAt, [name, reason, enqueuedAt, tries])
+        const tried = await readTries(redis, laneKeys[lane] + id)
+        const found = { ...summary, ...tried, stack: JSON.parse(stack), payload }
+        return { job: found, traceId: payload.trace && traceIdOf(payload.trace) }
       }
       return undefined
     },
@@ -135,10 +135,10 @@ function needlesOf({ service, externalId }: FailedJobFilter): string[] {
 function readScan(lane: Lane, filter: FailedJobFilter, reply: unknown): ScannedJobs {
   const [at, id, ...jobs] = asList(reply)
   const next = id === '' ? undefined : { at: Number(at), id: String(id) }
-  return { jobs: jobs.flatMap((fields) => readJob(lane, filter, asList(fields))), next }
+  return { jobs: jobs.flatMap((fields) => readFound(lane, filter, asList(fields))), next }
 }
 
-function readJob(lane: Lane, filter: FailedJobFilter, fields: readonly unknown[]): Summary[] {
+function readFound(lane: Lane, filter: FailedJobFilter, fields: readonly unknown[]): Summary[] {
   const [id, failedAt, tenant, threads, text, ...summary] = fields
   const data: IngestJob | undefined = text === '' ? undefined : JSON.parse(String(text))
   if (data !== undefined && !matches(data, filter)) return []
@@ -148,16 +148,14 @@ function readJob(lane: Lane, filter: FailedJobFilter, fields: readonly unknown[]
   return [{ ...job, reason: job.reason.slice(0, SHOWN_REASON) }]
 }
 
-/** The fields of BullMQ's job that a summary needs. The scan returns the same fields in this order. */
-const SUMMARY = ['name', 'failedReason', 'timestamp', 'atm', 'stc', 'progress']
-
 type About = Pick<Summary, 'id' | 'lane' | 'tenant' | 'threads'>
 
+/** @param fields in the order of scan-failed.lua, from the name. */
 function summaryOf(about: About, failedAt: unknown, fields: readonly unknown[]): Summary {
-  const [name, failedReason, timestamp, atm, stc, progress] = fields
-  const times = { enqueuedAt: isoOf(timestamp), failedAt: isoOf(failedAt) }
+  const [name, failedReason, enqueuedAt, tries] = fields
+  const times = { enqueuedAt: isoOf(enqueuedAt), failedAt: isoOf(failedAt) }
   const reason = String(failedReason ?? '')
-  const attempts = triesShown(readHistory(atm, stc, progress))
+  const attempts = triesShown(tries)
   return { ...about, name: String(name), ...times, attempts, reason, reasonGroup: reasonGroupOf(reason) }
 }
 

@@ -15,7 +15,7 @@ import {
   LANES,
   type Lane,
   orUnavailable,
-  readHistory,
+  readJob,
   readRecent,
   triesShown,
 } from '@sluice/queue'
@@ -175,26 +175,19 @@ export function createFind(redis: Redis, keys: QueueKeys, findStored: FindStored
 
   /** Yields the job as it is now if it matches. A job that completed meanwhile is found among the completed ones. */
   async function* describe(id: string, lane: Lane, search: Search): AsyncGenerator<FindLine> {
-    const key = keys.jobs[lane] + id
-    const [texts, isLocked, failedAt] = await orUnavailable(
-      Promise.all([
-        redis.hmget(key, 'data', 'timestamp', 'failedReason', 'atm', 'stc', 'progress'),
-        redis.exists(`${key}:lock`),
-        redis.zscore(keys.failed[lane], id),
-      ]),
-    )
-    const [data, timestamp, reason, atm, stc, progress] = texts
-    if (!data) return
-    const state = failedAt !== null ? 'failed' : isLocked === 1 ? 'active' : 'waiting'
+    const job = await orUnavailable(readJob(redis, keys.jobs[lane], id))
+    if (job === undefined) return
+    const { data, enqueuedAt, failedAt, reason, tries, isActive } = job
+    const state = failedAt !== undefined ? 'failed' : isActive ? 'active' : 'waiting'
     const hit = search.wants(state) && hitOf(id, JSON.parse(data), search)
-    if (!hit || !lowerAscii(reason ?? '').includes(lowerAscii(search.reason ?? ''))) return
+    if (!hit || !lowerAscii(reason).includes(lowerAscii(search.reason ?? ''))) return
     const facts = {
       state,
       lane,
-      acceptedAt: new Date(Number(timestamp)).toISOString(),
-      attempts: triesShown(readHistory(atm, stc, progress)),
-      ...(failedAt !== null && { endedAt: new Date(Number(failedAt)).toISOString() }),
-      ...(reason && { reason: reason.slice(0, SHOWN_REASON) }),
+      acceptedAt: new Date(enqueuedAt).toISOString(),
+      attempts: triesShown(tries),
+      ...(failedAt !== undefined && { endedAt: new Date(failedAt).toISOString() }),
+      ...(reason !== '' && { reason: reason.slice(0, SHOWN_REASON) }),
     } as const
     yield { hit: { ...hit, ...facts } }
   }

@@ -10,6 +10,7 @@
 --       3 …  jobs, threads and age (ms; 0 without a job) for each state: waiting, delayed, active, failed
 --include @sluice/queue/load/load.lua#release
 --include @sluice/queue/bullmq-layout/jobs.lua#inspect
+--include @sluice/queue/failed/failed-set.lua#start
 -- The most jobs of each state that are examined. The oldest waiting job is usually among the next MOST: a tenant's jobs
 -- wait in the order of their arrival, tenants take turns, and the jobs that were put back, usually few, go first.
 local MOST = 300

@@ -8,12 +8,12 @@ import { requiredUrl, testQueueName } from '@sluice/test-support'
 import type { Job } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { it, type TestContext } from 'vitest'
-import { createLocks, fetchedByBullMQ } from '../consume/bullmq-worker.ts'
+import { createLocks } from '../consume/bullmq-worker.ts'
 import { createFetchJobs } from '../consume/fetch-and-complete.ts'
 import { nameJob } from '../enqueue/enqueue.ts'
 import { type IngestJob, JOB_OPTIONS, type LockedJob } from '../job/job.ts'
+import { type QueueKeys, queueKeys } from '../job/lanes.ts'
 import { completed, createCompleteJobs, createJobAdder, loadBullMQ } from '../queue.test-support.ts'
-import { type QueueKeys, queueKeys } from './queue-keys.ts'
 
 const bullmq = await loadBullMQ()
 
@@ -24,7 +24,7 @@ const TOKEN = 'a-token'
 const LOCK_MS = 5_000
 const ROOM = { jobs: 10, bytes: 64 * 1024 * 1024, isEmpty: true }
 /** What a fetch finds in an empty queue. */
-const NONE = { jobs: [], needsBullMQ: false, misfit: 0, nextAt: undefined, lookAfterMs: undefined }
+const NONE = { jobs: [], misfit: 0, nextAt: undefined, lookAfterMs: undefined }
 
 /** BullMQ's view of a queue. */
 function openBullMQ(t: TestContext, redis: Redis, { prefix, queues }: QueueKeys) {
@@ -60,15 +60,8 @@ function setUp(t: TestContext) {
       await queue.add(nameJob(JOB.threads), { stamp, ...JOB }, { jobId: id, ...JSON.parse(JOB_OPTIONS) })
     },
     async fetch() {
-      const { jobs, needsBullMQ } = await fetchJobs('interactive', TOKEN, ROOM)
-      return { ours: jobs[0], needsBullMQ, theirs: await worker.getNextJob(TOKEN, { block: false }) }
-    },
-    /** Fetches as a consumer does, which asks BullMQ where our script may not fetch. */
-    async fetchAsConsumer() {
-      const { jobs, needsBullMQ } = await fetchJobs('interactive', TOKEN, { ...ROOM, jobs: 1 })
-      const job = needsBullMQ ? await onOurs.worker.getNextJob(TOKEN, { block: false }) : undefined
-      const found = job === undefined ? jobs[0] : fetchedByBullMQ(job, 'interactive', TOKEN)
-      return { ours: found, needsBullMQ, theirs: await worker.getNextJob(TOKEN, { block: false }) }
+      const { jobs } = await fetchJobs('interactive', TOKEN, { ...ROOM, jobs: 1 })
+      return { ours: jobs[0], theirs: await worker.getNextJob(TOKEN, { block: false }) }
     },
     async complete(theirs: Job<IngestJob> | undefined, id = ID) {
       const result = { receipts: [null] }
@@ -92,12 +85,15 @@ function assertSameJob(ours: LockedJob | undefined, theirs: Job<IngestJob> | und
   assert.deepEqual([ours.attempt, ours.suspect], [attemptsMade + stalledCounter + 1, stalledCounter > 0])
 }
 
-/** Returns all keys of a lane, without its events and the settings of the queue. */
+/** Keys without a meaning for a job: events, settings, and BullMQ's counters. */
+const LEFT_OUT = ['events', 'id', 'meta', 'pc', 'stalled-check']
+
+/** Returns all keys of a lane. */
 async function leftIn(redis: Redis, before: string): Promise<Record<string, unknown>> {
   const found: Record<string, unknown> = {}
   for (const key of await redis.keys(`${before.replace('{', '\\{')}*`)) {
     const name = key.slice(before.length)
-    if (['events', 'id', 'meta', 'stalled-check'].includes(name)) continue
+    if (LEFT_OUT.includes(name)) continue
     found[name] = await valueAt(redis, key)
   }
   return found
@@ -148,23 +144,41 @@ it('removes a completed job from the queue as BullMQ does', async (t) => {
   assert.deepEqual(ours, theirs)
 })
 
-it('leaves to BullMQ what only BullMQ can fetch, and fetches nothing of a paused lane', async (t) => {
-  const { steps, redis, ours } = setUp(t)
+it('fetches delayed jobs once they are due, and jobs with priorities, in the order of BullMQ', async (t) => {
+  const { steps, left, redis, ours, theirs, queue, onOurs } = setUp(t)
+  const options = { ...JSON.parse(JOB_OPTIONS), priority: 0 }
+  for (const one of [queue, onOurs.queue])
+    for (const [id, more] of Object.entries({
+      'less important': { priority: 2 },
+      due: { delay: 1 },
+      'most important': { priority: 1 },
+      'due and important': { priority: 1, delay: 1 },
+      'due later': { delay: 60_000 },
+    }))
+      await one.add(id, { stamp: 0, ...JOB }, { ...options, ...more, jobId: id })
+  await steps.add('waits')
+  await new Promise((resolve) => setTimeout(resolve, 10))
+  const fetched: unknown[] = []
+  for (let job = 0; job < 6; job++) {
+    const { ours: one, theirs: other } = await steps.fetch()
+    assertSameJob(one, other)
+    fetched.push(one?.id)
+    const { ours: leftByUs, theirs: leftByBullMQ } = await left()
+    assert.deepEqual(leftByUs, leftByBullMQ)
+  }
+  assert.deepEqual(fetched, ['waits', 'due', 'most important', 'due and important', 'less important', undefined])
+  const { nextAt = 0 } = await createFetchJobs(redis, ours, 'a-worker', LOCK_MS)('interactive', TOKEN, ROOM)
+  assert.equal(Math.abs(nextAt - Date.now() - 60_000) < 30_000, true)
+  for (const keys of [ours, theirs]) assert.equal(await redis.zcard(`${keys.jobs.interactive}delayed`), 1)
+})
+
+it('wakes another worker if jobs with priorities are left', async (t) => {
+  const { redis, ours, onOurs } = setUp(t)
+  for (const jobId of ['a', 'b']) await onOurs.queue.add(jobId, { stamp: 0, ...JOB }, { priority: 1, jobId })
+  await redis.del(ours.markers.interactive)
   const fetch = createFetchJobs(redis, ours, 'a-worker', LOCK_MS)
-  await steps.add()
-  const lane = ours.jobs.interactive
-  await redis.zadd(`${lane}delayed`, 0x1000, 'delayed')
-  assert.deepEqual((await fetch('interactive', TOKEN, ROOM)).needsBullMQ, true)
-  const later = Date.now() + 60_000
-  await redis.zadd(`${lane}delayed`, later * 0x1000, 'delayed')
-  await redis.zadd(`${lane}prioritized`, 1, 'first')
-  assert.deepEqual((await fetch('interactive', TOKEN, ROOM)).needsBullMQ, true)
-  await redis.del(`${lane}prioritized`)
-  await redis.hset(`${lane}meta`, 'paused', 1)
-  assert.deepEqual(await fetch('interactive', TOKEN, ROOM), { ...NONE, nextAt: later })
-  await redis.hdel(`${lane}meta`, 'paused')
-  const { jobs, nextAt } = await fetch('interactive', TOKEN, ROOM)
-  assert.deepEqual([jobs.map(({ id }) => id), nextAt], [[ID], later])
+  assert.equal((await fetch('interactive', TOKEN, { ...ROOM, jobs: 1 })).jobs.length, 1)
+  assert.equal(await redis.exists(ours.markers.interactive), 1)
 })
 
 it('leaves a job alone whose lock belongs to another worker', async (t) => {
@@ -236,8 +250,9 @@ it('fetches a job that was stalled as BullMQ does', async (t) => {
   assertSameJob(job, other)
   assert.deepEqual([job?.attempt, job?.redelivered, job?.suspect], [2, true, true])
   const { ours: one, theirs: another } = await left()
-  // Each check of a worker notes the active jobs anew.
-  assert.deepEqual({ ...one, stalled: [] }, { ...another, stalled: [] })
+  // Each check of a worker notes the active jobs anew. Only Sluice counts the stall as a try.
+  const withTry = { ...Object(another[ID]), atm: '1', suspect: '1' }
+  assert.deepEqual({ ...one, stalled: [] }, { ...another, stalled: [], [ID]: withTry })
 })
 
 it('fetches a job that was stalled alone, and leaves those that follow where they are', async (t) => {
@@ -319,7 +334,7 @@ it('pauses and resumes a lane as BullMQ does', async (t) => {
   await steps.add()
   const paused = await left()
   assert.deepEqual(paused.ours, paused.theirs)
-  assert.deepEqual(await steps.fetch(), { ours: undefined, needsBullMQ: false, theirs: undefined })
+  assert.deepEqual(await steps.fetch(), { ours: undefined, theirs: undefined })
   await Promise.all([queue.resume(), operate('resume')])
   const { ours, theirs } = await steps.fetch()
   assertSameJob(ours, theirs)
@@ -328,50 +343,28 @@ it('pauses and resumes a lane as BullMQ does', async (t) => {
   assert.deepEqual(resumed.ours, resumed.theirs)
 })
 
-it('lets BullMQ fetch from a rate-limited queue', async (t) => {
+it('fetches nothing of a paused lane, but lets delayed jobs wait that are due, as BullMQ does', async (t) => {
   const { steps, left, queue, onOurs } = setUp(t)
-  for (const one of [queue, onOurs.queue]) await one.setGlobalRateLimit(1, 60_000)
-  await steps.add('first')
-  await steps.add('second')
-  for (const expected of ['first', undefined]) {
-    const { ours, theirs, needsBullMQ } = await steps.fetchAsConsumer()
-    assert.deepEqual([needsBullMQ, ours?.id], [true, expected])
-    assertSameJob(ours, theirs)
-    const { ours: one, theirs: other } = await left()
-    assert.deepEqual(one, other)
+  for (const one of [queue, onOurs.queue]) {
+    await one.add('due', { stamp: 0, ...JOB }, { ...JSON.parse(JOB_OPTIONS), delay: 1, jobId: 'due' })
+    await one.pause()
   }
+  await new Promise((resolve) => setTimeout(resolve, 10))
+  assert.deepEqual(await steps.fetch(), { ours: undefined, theirs: undefined })
+  const { ours, theirs } = await left()
+  assert.deepEqual(ours, theirs)
+  assert.deepEqual(ours.wait, ['due'])
 })
 
-it('lets BullMQ fetch from a queue whose active jobs are limited, and wakes a worker when there is capacity', async (t) => {
-  const { steps, left, redis, ours: keys, queue, onOurs } = setUp(t)
-  for (const one of [queue, onOurs.queue]) await one.setGlobalConcurrency(1)
-  await steps.add('first')
-  await steps.add('second')
-  const first = await steps.fetchAsConsumer()
-  assert.deepEqual([first.needsBullMQ, first.ours?.id], [true, 'first'])
-  assertSameJob(first.ours, first.theirs)
-  const none = await steps.fetchAsConsumer()
-  assert.deepEqual([none.needsBullMQ, none.ours, none.theirs], [true, undefined, undefined])
-  await redis.del(keys.markers.interactive)
-  await steps.complete(first.theirs, 'first')
-  const completed = await left()
-  assert.deepEqual(completed.ours, completed.theirs)
-  assert.equal(await redis.exists(keys.markers.interactive), 1)
-  const second = await steps.fetchAsConsumer()
-  assert.equal(second.ours?.id, 'second')
-  assertSameJob(second.ours, second.theirs)
-})
-
-it('lets BullMQ fetch if the settings of the queue have a field that our script does not know', async (t) => {
-  const { steps, redis, ours, onOurs } = setUp(t)
-  const meta = `${ours.jobs.interactive}meta`
-  while ((await onOurs.queue.getVersion()) === null) await new Promise((resolve) => setTimeout(resolve, 5))
-  const known = await redis.hkeys(meta)
-  assert.deepEqual(known.sort(), ['opts.maxLenEvents', 'version'])
-  const fetchJobs = createFetchJobs(redis, ours, 'a-worker', LOCK_MS)
-  assert.equal((await fetchJobs('interactive', TOKEN, ROOM)).needsBullMQ, false)
-  await redis.hset(meta, 'a-new-field', 1)
-  await steps.add()
-  const { ours: job, needsBullMQ } = await steps.fetchAsConsumer()
-  assert.deepEqual([job?.id, needsBullMQ], [ID, true])
+it('does not know limits of a queue, which nobody sets through Sluice', async (t) => {
+  const { redis, ours, onOurs } = setUp(t)
+  await onOurs.queue.setGlobalRateLimit(1, 60_000)
+  await onOurs.queue.setGlobalConcurrency(1)
+  const add = createJobAdder(redis, ours)
+  for (const id of ['first', 'second']) await add({ id, lane: 'interactive', job: JOB })
+  const { jobs } = await createFetchJobs(redis, ours, 'a-worker', LOCK_MS)('interactive', TOKEN, ROOM)
+  assert.deepEqual(
+    jobs.map(({ id }) => id),
+    ['first', 'second'],
+  )
 })

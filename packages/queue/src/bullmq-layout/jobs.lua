@@ -1,5 +1,5 @@
 -- Jobs as BullMQ keeps them. Each part does for many jobs what BullMQ's own script does for one, without its events.
--- `lane` is the beginning of a lane's keys, and `lane .. id` a job's key.
+-- `lane` is the beginning of the keys of one of BullMQ's queues, and `lane .. id` a job's key.
 --part add
 local function writeJob(key, name, data, options, now)
   redis.call('HSET', key, 'name', name, 'data', data, 'opts', options, 'timestamp', now, 'delay', '0', 'priority', '0')
@@ -17,22 +17,31 @@ local function insertWaiting(lane, id, place)
   redis.call('LINSERT', lane .. 'wait', 'BEFORE', last, id)
 end
 --part fetch
--- Moves waiting jobs to the active ones and locks them.
-local HARMLESS = {version = true, ['opts.maxLenEvents'] = true}
--- Returns what keeps jobs from being fetched (`bullmq`, `paused` or nil), and when the next delayed job is due (ms, 0
--- for none). `bullmq`: only BullMQ can fetch the next job, because a delayed job is due, jobs have priorities, or the
--- lane's meta hash has an unknown field. `concurrency`, `max` and `duration` limit all workers; there may be others.
-local function obstacleOf(lane, now)
-  local due, needsBullMQ, obstacle = 0, false, nil
-  if redis.call('EXISTS', lane .. 'delayed', lane .. 'prioritized') > 0 then
-    local delayed = redis.call('ZRANGE', lane .. 'delayed', 0, 0, 'WITHSCORES')
-    due = delayed[2] and math.floor(delayed[2] / 0x1000) or 0
-    needsBullMQ = due > 0 and due <= now or redis.call('EXISTS', lane .. 'prioritized') == 1
+--include jobs.lua#pause
+-- Moves waiting jobs to the active ones and locks them. Limits of a queue (`concurrency`, `max` and `duration` in its
+-- meta hash) have no effect.
+--
+-- Lets jobs wait that BullMQ keeps elsewhere: delayed ones that are due and, if fewer than `most` jobs wait, the next ones
+-- by priority. Returns when the next delayed job is due (ms; 0 for none).
+local function letWait(lane, now, most)
+  local wait, delayed, prioritized, counter = lane .. 'wait', lane .. 'delayed', lane .. 'prioritized', lane .. 'pc'
+  if redis.call('EXISTS', delayed, prioritized) == 0 then return 0 end
+  -- A score of the delayed set is a time (ms) times 0x1000, plus a number.
+  local due = redis.call('ZRANGEBYSCORE', delayed, 0, (now + 1) * 0x1000 - 1, 'LIMIT', 0, 1000)
+  if #due > 0 then redis.call('ZREM', delayed, unpack(due)) end
+  for _, id in ipairs(due) do
+    local priority = tonumber(redis.call('HGET', lane .. id, 'priority') or 0)
+    redis.call('HSET', lane .. id, 'delay', 0)
+    if priority == 0 then
+      redis.call('LPUSH', wait, id)
+    else
+      redis.call('ZADD', prioritized, priority * 0x100000000 + redis.call('INCR', counter) % 0x100000000, id)
+    end
   end
-  for _, field in ipairs(redis.call('HKEYS', lane .. 'meta')) do
-    if field == 'paused' then obstacle = 'paused' elseif not HARMLESS[field] then needsBullMQ = true end
-  end
-  return needsBullMQ and 'bullmq' or obstacle, due
+  local next = redis.call('ZPOPMIN', prioritized, math.max(most - redis.call('LLEN', wait), 0))
+  for at = 1, #next, 2 do redis.call('LPUSH', wait, next[at]) end
+  local first = redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2]
+  return first and math.floor(first / 0x1000) or 0
 end
 local function countWaiting(lane)
   return redis.call('LLEN', lane .. 'wait')
@@ -43,7 +52,7 @@ local function activateWaiting(lane, most)
   if #ids > 0 then redis.call('LPUSH', lane .. 'active', unpack(ids)) end
   return ids
 end
--- Returns data, time of enqueueing, starts, failed tries, stalls, progress and name; or nothing if the job was removed.
+-- Returns data, time of enqueueing, starts, tries, stalls, progress and name; or nothing if the job was removed.
 local function readJob(key)
   local job = redis.call('HMGET', key, 'data', 'timestamp', 'ats', 'atm', 'stc', 'progress', 'name')
   return job[1] and job
@@ -61,7 +70,14 @@ local function putBack(lane, count)
 end
 -- Sets the marker, which wakes another worker, if more jobs wait.
 local function wakeIfJobsWait(lane)
-  if redis.call('EXISTS', lane .. 'wait') == 1 then redis.call('ZADD', lane .. 'marker', 0, '0') end
+  if redis.call('EXISTS', lane .. 'wait', lane .. 'prioritized') > 0 then redis.call('ZADD', lane .. 'marker', 0, '0') end
+end
+--part set
+local function setTries(key, tries)
+  redis.call('HSET', key, 'atm', tries)
+end
+local function setProgress(key, progress)
+  redis.call('HSET', key, 'progress', progress)
 end
 --part remove
 local function lockKey(lane, id)
@@ -78,8 +94,6 @@ local function removeActive(lane, ids, locks)
   end
   redis.call('SREM', lane .. 'stalled', unpack(ids))
   redis.call('DEL', unpack(keys))
-  -- If the number of active jobs is limited, a worker may fetch another job now.
-  if redis.call('HEXISTS', lane .. 'meta', 'concurrency') == 1 then redis.call('ZADD', lane .. 'marker', 0, '0') end
 end
 --part states
 local function jobExists(lane, id)
@@ -88,10 +102,10 @@ end
 local function isFailed(lane, id)
   return redis.call('ZSCORE', lane .. 'failed', id) ~= false
 end
--- Returns the result of a job that failed for good, or nothing. A retried job may still have the field `failure`.
-local function failureOf(lane, id)
-  local failedAt, result = unpack(redis.call('HMGET', lane .. id, 'finishedOn', 'failure'))
-  return failedAt and result
+-- Returns a field of a job that has finished, or nothing.
+local function fieldOfFinished(lane, id, field)
+  local finishedAt, value = unpack(redis.call('HMGET', lane .. id, 'finishedOn', field))
+  return finishedAt and value
 end
 -- Returns the next cursor, and ids and times (ms) of some failed jobs.
 local function scanFailed(lane, cursor, most)
@@ -110,26 +124,36 @@ local function isFailedSince(lane, id, at)
   return tonumber(redis.call('ZSCORE', lane .. 'failed', id)) == tonumber(at)
 end
 -- Returns the bytes of those fields of a job that may be large.
-local function sizeOf(lane, id)
+-- @param own further fields, which BullMQ does not know.
+local function sizeOf(lane, id, own)
   local size = 0
-  for _, field in ipairs({'data', 'stacktrace', 'failedReason', 'failure', 'tries', 'failedThreads'}) do
-    size = size + redis.call('HSTRLEN', lane .. id, field)
+  for _, fields in ipairs({{'data', 'stacktrace', 'failedReason'}, own}) do
+    for _, field in ipairs(fields) do size = size + redis.call('HSTRLEN', lane .. id, field) end
   end
   return size
+end
+-- Returns ids and times (ms) in turn of failed jobs, newest first. Those of one millisecond are in the descending order
+-- of their ids.
+local function failedBetween(lane, latest, earliest, offset, most)
+  return redis.call('ZREVRANGEBYSCORE', lane .. 'failed', latest, earliest, 'WITHSCORES', 'LIMIT', offset, most)
+end
+-- Returns name, reason, time of enqueueing and tries of a failed job, or nothing if it is gone; and the field `own`.
+local function summaryOf(lane, id, own)
+  local job = redis.call('HMGET', lane .. id, 'name', 'failedReason', 'timestamp', 'atm', own)
+  return job[1] and {unpack(job, 1, 4)}, job[5]
+end
+-- Returns the number of a job's stalls, and its progress.
+local function historyOf(lane, id)
+  local stalls, progress = unpack(redis.call('HMGET', lane .. id, 'stc', 'progress'))
+  return tonumber(stalls or 0), progress
 end
 -- Removes a job from the failed ones. Returns whether it was failed and still exists.
 local function takeFailed(lane, id)
   return redis.call('ZREM', lane .. 'failed', id) == 1 and redis.call('EXISTS', lane .. id) == 1
 end
--- Retries a job that `takeFailed` removed, at the time `now` (ms). All tries so far count as earlier ones.
-local function retryTaken(lane, id, now)
-  local key = lane .. id
-  local job = redis.call('HMGET', key, 'atm', 'stc', 'progress')
-  local progress = job[3] and string.sub(job[3], 1, 1) == '{' and cjson.decode(job[3]) or {}
-  progress.earlier = tonumber(job[1] or 0) + math.min(tonumber(job[2] or 0), 1) + (progress.crashes or 0)
-  progress.retriedAt = now
-  redis.call('HDEL', key, 'finishedOn', 'processedOn', 'failedReason', 'failure')
-  redis.call('HSET', key, 'progress', cjson.encode(progress))
+-- Retries a job that `takeFailed` removed, as BullMQ does if it resets `attemptsMade`.
+local function retryTaken(lane, id)
+  redis.call('HDEL', lane .. id, 'finishedOn', 'processedOn', 'failedReason', 'atm')
   addWaiting(lane, {id})
 end
 local function removeTaken(lane, id)
@@ -160,11 +184,9 @@ local function countJobs(lane)
     failed = redis.call('ZCARD', lane .. 'failed'),
   }
 end
--- Returns when a job was accepted or, if it was retried by hand, last retried (ms), and whether it was retried.
-local function startOf(lane, id)
-  local accepted, progress = unpack(redis.call('HMGET', lane .. id, 'timestamp', 'progress'))
-  local retried = progress and string.match(progress, '"retriedAt":(%d+)')
-  return tonumber(retried or accepted or nil), retried and true
+-- Returns when a job was enqueued (ms), and its progress.
+local function originOf(lane, id)
+  return unpack(redis.call('HMGET', lane .. id, 'timestamp', 'progress'))
 end
 -- Returns the ids of at most `most` jobs each: the next ones to be fetched, those with a priority, active ones, and
 -- delayed ones. Takes these from both ends of the delayed set: jobs with many tries have the longest delay and stand at
@@ -191,6 +213,15 @@ for i = 2, #ARGV, 2 do
   end
 end
 return 1
+--part tries
+#!lua flags=allow-oom
+-- Sets the number of tries of a job that a worker still has locked.
+-- ARGV  1  job id
+--       2  token
+--       3  the number
+local key = KEYS[1] .. ARGV[1]
+if redis.call('GET', key .. ':lock') == ARGV[2] then redis.call('HSET', key, 'atm', ARGV[3]) end
+return 1
 --part shorten
 -- Shortens the locks of a lane, and other keys, that last longer than any of them is ever set for: a server whose clock
 -- was ahead has set them.
@@ -208,60 +239,3 @@ for _, id in ipairs(redis.call('LRANGE', KEYS[1] .. 'active', 0, -1)) do shorten
 shorten(KEYS[1] .. 'stalled-check')
 for at = 2, #ARGV do shorten(ARGV[at]) end
 return shortened
---part scan
-#!lua flags=allow-oom
--- Reads failed jobs of one lane, newest first, and returns those that may match. The caller checks them exactly,
--- because a text that is searched for may also stand elsewhere in the data. One call examines a bounded number of jobs
--- and bytes, so that Redis is never blocked for more than a few milliseconds. Reads the data of a job only if texts are
--- searched for, or if the job's failure was not recorded.
--- ARGV  1-2  latest and earliest time of failure (ms)
---       3-4  the job to continue after: time of failure (ms) and id ('' for none)
---       5    most jobs to return
---       6    a part of the reason
---       7    tenant ('' for all)
---       8 …  texts that must all occur in the job's data
--- Returns
---       1-2  the last job that was examined: time of failure (ms) and id ('' for both if none is left)
---       3 …  the fields of each job found
---include ../load/load.lua#release
-local MOST_EXAMINED, MOST_BYTES, PAGE = 250, 1048576, 200
-local lane, latest, earliest, afterAt, afterId = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
-local most, reason, tenant = tonumber(ARGV[5]), string.lower(ARGV[6]), ARGV[7]
-local found, examined, bytes, offset = {'', ''}, 0, 0, 0
--- Returns nothing if the job can't match. Else returns its tenant and threads (an empty table if its failure was not
--- recorded), and its data ('' if it was not read).
-local function match(key, failure, packed)
-  if not string.find(string.lower(failure), reason, 1, true) then return end
-  local job = packed and read(packed) or {}
-  if tenant ~= '' and job.tenant and job.tenant ~= tenant then return end
-  if packed and #ARGV == 7 then return job, '' end
-  local data = redis.call('HGET', key, 'data')
-  bytes = bytes + #data
-  for i = 8, #ARGV do
-    if not string.find(data, ARGV[i], 1, true) then return end
-  end
-  return job, data
-end
-while true do
-  local page = redis.call('ZREVRANGEBYSCORE', lane .. 'failed', latest, earliest, 'WITHSCORES', 'LIMIT', offset, PAGE)
-  for i = 1, #page, 2 do
-    local id, at = page[i], page[i + 1]
-    -- Jobs that failed in the same millisecond are in the descending order of their ids.
-    if not (tonumber(at) == afterAt and id >= afterId) then
-      if #found - 2 == most or examined == MOST_EXAMINED or bytes > MOST_BYTES then return found end
-      found[1], found[2] = at, id
-      examined = examined + 1
-      local key = lane .. id
-      local fields = redis.call('HMGET', key, 'load', 'name', 'failedReason', 'timestamp', 'atm', 'stc', 'progress')
-      if fields[2] then
-        local job, data = match(key, fields[3] or '', fields[1])
-        if job then found[#found + 1] = {id, at, job.tenant or '', job.threads or 0, data, unpack(fields, 2)} end
-      end
-    end
-  end
-  if #page < 2 * PAGE then
-    found[1], found[2] = '', ''
-    return found
-  end
-  offset = offset + PAGE
-end

@@ -8,12 +8,14 @@
 -- the oldest retained results of the tenant with the most bytes, but none that this call has stored. The stream
 -- `recent` gets an entry for each call, with a line about each job, for searches.
 --
--- ARGV  1    ms to keep a retained result
---       2    ms to keep a transient result
---       3    bytes bound of all results
---       4    bytes bound of `recent`
---       5 …  for each job: id, beginning of its lane's keys, token, 1 if its result must be retained, attempts,
---            reply stream ('' for none), result, line for `recent`, tenant
+-- ARGV  1    a JSON object:
+--            retainedMs   ms to keep a retained result
+--            transientMs  ms to keep a transient result
+--            resultBytes  bytes bound of all results
+--            recentBytes  bytes bound of `recent`
+--            jobs         each with id, beginning of its lane's keys, token, attempt, tenant, retained (whether its result
+--                         must be) and, if a replica waits, its reply stream
+--       2 …  of each job: result, and line for `recent`
 -- Returns 1 if more must be evicted: then call it again without jobs; else 0.
 --include ../load/load.lua#release
 --include ../bullmq-layout/jobs.lua#states
@@ -26,27 +28,24 @@
 local EVICTED_AT_ONCE = 500 -- A call must not block Redis for more than about a millisecond.
 local ENTRY_BYTES = 8192 -- An entry with more bytes gets no further reply.
 local REPLY_BYTES = 4096 -- An entry has no larger result, only the job's id: the replica looks the result up.
-local JOBS, FIELDS = 5, 9 -- The index of the first job in ARGV, and the number of its fields.
-local base, retainedMs, transientMs, bound = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local base, input = KEYS[1], cjson.decode(ARGV[1])
+local jobs, retainedMs, transientMs, bound = input.jobs, input.retainedMs, input.transientMs, input.resultBytes
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local ids, keys = {}, {}
-for at = JOBS, #ARGV, FIELDS do
-  ids[#ids + 1], keys[#keys + 1] = ARGV[at], lockKey(ARGV[at + 1], ARGV[at])
-end
+for at, job in ipairs(jobs) do ids[at], keys[at] = job.id, lockKey(job.lane, job.id) end
 local newestKey, groupsKey, retainedKey = base .. 'newest-results', base .. 'transient', base .. 'retained'
 keys[#ids + 1], keys[#ids + 2], keys[#ids + 3] = newestKey, groupsKey, retainedKey
 local values, counted = redis.call('MGET', unpack(keys)), #ids > 0 and countedJobs(base, ids)
 
 local streams, removed, lanes, transient, retained, bytes, hasChanged = {}, {}, {}, {}, {}, 0, false
 local lines = {}
-for at, id in ipairs(ids) do
-  local from = JOBS + (at - 1) * FIELDS
-  local _, lane, token, retain, attempts, stream, result, line, tenant = unpack(ARGV, from, from + FIELDS - 1)
+for at, job in ipairs(jobs) do
+  local id, lane, stream, result, line = job.id, job.lane, job.stream, ARGV[2 * at], ARGV[2 * at + 1]
   local own = counted[id]
-  local isRetained = retain == '1' or own and own.isRetained
+  local isRetained = job.retained or own and own.isRetained
   -- An earlier worker that lost its lock may have stored a transient result. This result replaces it.
-  if own and attempts ~= '1' then
+  if own and job.attempt > 1 then
     forgetResult(base, id)
     hasChanged = true
   end
@@ -54,7 +53,7 @@ for at, id in ipairs(ids) do
     -- The job has completed or failed for good. This worker has lost the lock, and the owner's result stays.
   elseif isRetained then
     local data = redis.call('HGET', lane .. id, 'data') or redis.call('HGET', base .. 'retained:' .. id, 'data') or ''
-    retainResult(base, tenant, id, result, data, attempts, now, retainedMs)
+    retainResult(base, job.tenant, id, result, data, job.attempt, now, retainedMs)
     retained[id], hasChanged = true, true
   elseif not transient[id] then
     transient[id] = true
@@ -62,13 +61,13 @@ for at, id in ipairs(ids) do
     transient[#transient + 1] = result
     bytes = bytes + #result + RESULT_BYTES
   end
-  if values[at] == token then
+  if values[at] == job.token then
     local ofLane = lanes[lane] or {ids = {}, locks = {}}
     ofLane.ids[#ofLane.ids + 1], ofLane.locks[#ofLane.locks + 1] = id, keys[at]
     lanes[lane], removed[id] = ofLane, own
     lines[#lines + 1] = line
   end
-  if stream ~= '' then
+  if stream then
     local replies = streams[stream] or {bytes = 0}
     if replies.bytes > ENTRY_BYTES then
       append(base, stream, replies)
@@ -83,7 +82,7 @@ end
 for stream, replies in pairs(streams) do append(base, stream, replies) end
 for lane, ofLane in pairs(lanes) do removeActive(lane, ofLane.ids, ofLane.locks) end
 release(base, removed)
-if #lines > 0 then appendRecent(base, lines, tonumber(ARGV[4])) end
+if #lines > 0 then appendRecent(base, lines, input.recentBytes) end
 
 if hasChanged then values = redis.call('MGET', unpack(keys)) end
 local packed, ofGroups, ofRetained = unpack(values, #ids + 1, #ids + 3)

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Job } from 'bullmq'
 import type { IngestJob, Lane, LockedJob } from '../job/job.ts'
-import { createLocks, fetchedByBullMQ, openWorker } from './bullmq-worker.ts'
+import { createLocks, openWorker } from './bullmq-worker.ts'
 import { asError, failJob, putBack, startSweeps, tryJob } from './fail-job.ts'
 import { countStored, createBlockingWait, createFetchJobs } from './fetch-and-complete.ts'
 import type { Capacity, LaneDeps } from './lane-deps.ts'
@@ -13,34 +13,49 @@ const LOCK_MS = 5_000
 const MAX_AFTER_BLOCKING = 4
 const FAILED_FETCH_MS = 500
 
+/**
+ * A lane is always in one of these modes. Locked jobs run meanwhile, in any mode.
+ *
+ * - `resting` is the first mode. The lane waits until no pause is open, the worker is ready for the lane, and it has
+ *   capacity for the next job. Then: `blocking` if the last fetch drained the queue (it got one job or none), else
+ *   `fetching`.
+ * - `fetching`: the lane fetches at once. Then: `looking` if fetch.lua left the jobs to the worker with the lane's lease,
+ *   else `resting`.
+ * - `blocking`: the lane waits until a job is added or a delayed job is due, for some seconds at most, and fetches. Then:
+ *   as after `fetching`.
+ * - `looking`: the lane waits until the lease ends. Then: `fetching`. If fetching was paused meanwhile, the lane wakes
+ *   another worker. Then: `resting`.
+ * - `failed`: an error ended any mode above. The lane waits for FAILED_FETCH_MS. Then: `resting`.
+ * - `closing` is the last mode. `close` leads to it from every other mode. The lane fetches no more.
+ */
+type Mode = 'resting' | 'fetching' | 'blocking' | 'looking' | 'failed' | 'closing'
+
+/** What the next fetch needs to know of the last one. */
+interface Found extends Omit<Awaited<ReturnType<ReturnType<typeof createFetchJobs>>>, 'jobs'> {
+  isDrained: boolean
+}
+/** Before the first fetch, and after an error: the marker may have been used up, and jobs may wait, so do not block. */
+const UNKNOWN: Found = { isDrained: false, misfit: 0, nextAt: undefined, lookAfterMs: undefined }
+
 /** Consumes a lane until `close` is called. Fetches as many waiting jobs as its capacity allows. */
-export function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find'>) {
+export function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find' | 'setTries'>) {
   const { keys, redis, most, pauses, ready, onError } = options
   const worker = openWorker(keys, lane, redis, LOCK_MS).on('error', onError)
-  const deps = { ...options, find: (id: string) => Job.fromId<IngestJob>(worker, id) }
   const blocking = createBlockingWait(redis, keys.markers[lane], onError)
   const fetchJobs = createFetchJobs(redis, keys, worker.id, LOCK_MS)
   const fetchWhenWoken = createFetchJobs(blocking.redis, keys, worker.id, LOCK_MS)
   const locks = createLocks(redis, keys, lane, LOCK_MS)
+  const { setTries } = locks
+  const deps = { ...options, setTries, find: (id: string) => Job.fromId<IngestJob>(worker, id) }
   // The connection may now lead to another server, whose clock may be behind: see `shorten`.
   redis.on('ready', () => locks.shorten().catch(onError))
   const stopSweeps = startSweeps(lane, deps)
   /** The locked jobs, with the times when they were locked, on the monotonic clock. */
   const locked = new Map<LockedJob, number>()
-  /** The bytes of the next waiting job if it exceeded the capacity, else 0. */
-  let misfit = 0
   let freed = Promise.withResolvers<void>()
   let fetches = 0
-  let closing = false
-
-  const lock = (job: LockedJob) => void locked.set(job, performance.now())
-
-  async function runLocked(job: LockedJob): Promise<void> {
-    await runJob(job, deps).catch((error) => onError(asError(error)))
-    locked.delete(job)
-    freed.resolve()
-    freed = Promise.withResolvers()
-  }
+  let mode: Mode = 'resting'
+  let last = UNKNOWN
 
   const capacity = (jobs = most.jobs): Capacity => ({
     jobs: Math.min(most.jobs - locked.size, jobs),
@@ -51,58 +66,81 @@ export function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find'>) {
   /** Returns whether the next job may be fetched. */
   function hasCapacity(): boolean {
     const { jobs, bytes, isEmpty } = capacity()
-    return isEmpty || (jobs > 0 && bytes > 0 && bytes >= misfit)
+    return isEmpty || (jobs > 0 && bytes > 0 && bytes >= last.misfit)
   }
 
-  /** @param wakeAt if present, blocks before it fetches: until a job is added or until this time, in ms since 1970. */
-  async function fetch(wakeAt: number | undefined): Promise<{ fetched: number; nextAt: number | undefined }> {
-    const token = `${worker.id}:${fetches++}`
-    const fetchNow = () => fetchJobs(lane, token, capacity(), Date.now())
-    const fetchFirst = () => fetchWhenWoken(lane, token, capacity(MAX_AFTER_BLOCKING))
-    let found = wakeAt === undefined ? await fetchNow() : await blocking.wait(wakeAt, fetchFirst)
-    while (found.lookAfterMs !== undefined) {
-      await delay(found.lookAfterMs)
-      if (closing || pauses.open > 0) {
-        await blocking.wakeAnother()
-        return { fetched: 0, nextAt: undefined }
-      }
-      found = await fetchNow()
-    }
-    const other = found.needsBullMQ ? await worker.getNextJob(token, { block: false }) : undefined
-    const fetched = other === undefined ? found.jobs : [fetchedByBullMQ(other, lane, token)]
-    fetched.forEach(lock)
-    try {
+  async function runLocked(job: LockedJob): Promise<void> {
+    await runJob(job, deps).catch((error) => onError(asError(error)))
+    locked.delete(job)
+    freed.resolve()
+    freed = Promise.withResolvers()
+  }
+
+  const newToken = () => `${worker.id}:${fetches++}`
+  const fetchNow = (token = newToken()) => fetchJobs(lane, token, capacity(), Date.now())
+
+  function lock<Fetched extends { jobs: LockedJob[] }>(found: Fetched): Fetched {
+    for (const job of found.jobs) locked.set(job, performance.now())
+    return found
+  }
+
+  /** Runs the fetched jobs, and returns the next mode. */
+  function run(jobs: readonly LockedJob[], found: Omit<Found, 'isDrained'>): Mode {
+    for (const job of jobs) void runLocked(job)
+    last = { ...found, isDrained: jobs.length <= 1 }
+    return found.lookAfterMs === undefined ? 'resting' : 'looking'
+  }
+
+  const modes: Record<Mode, () => Promise<Mode>> = {
+    async resting() {
+      await pauses.over()
+      await ready(lane)
+      while (!hasCapacity()) await freed.promise
+      if (pauses.open > 0) return 'resting'
+      return last.isDrained ? 'blocking' : 'fetching'
+    },
+    async fetching() {
+      const found = lock(await fetchNow())
+      return run(found.jobs, found)
+    },
+    async blocking() {
+      const token = newToken()
+      const fetchFirst = () => fetchWhenWoken(lane, token, capacity(MAX_AFTER_BLOCKING))
+      const found = lock(await blocking.wait(last.nextAt ?? Number.POSITIVE_INFINITY, fetchFirst))
+      if (found.jobs.length < MAX_AFTER_BLOCKING) return run(found.jobs, found)
       // Jobs that were added together with these should be stored in the same batch.
-      if (wakeAt !== undefined && fetched.length === MAX_AFTER_BLOCKING) {
-        found = await fetchNow()
-        found.jobs.forEach(lock)
-        fetched.push(...found.jobs)
-      }
-    } finally {
-      for (const job of fetched) void runLocked(job)
-    }
-    misfit = found.misfit
-    return { fetched: fetched.length, nextAt: found.nextAt }
+      const others = await fetchNow(token).then(lock, (error) => {
+        run(found.jobs, found)
+        throw error
+      })
+      return run([...found.jobs, ...others.jobs], others)
+    },
+    async looking() {
+      await delay(last.lookAfterMs)
+      if (mode === 'looking' && pauses.open === 0) return 'fetching'
+      await blocking.wakeAnother()
+      return 'resting'
+    },
+    async failed() {
+      last = UNKNOWN
+      await delay(FAILED_FETCH_MS)
+      return 'resting'
+    },
+    closing: async () => 'closing',
+  }
+
+  function enter(next: Mode): void {
+    if (mode !== 'closing') mode = next
   }
 
   async function keepFetching(): Promise<void> {
     await worker.startStalledCheckTimer()
-    // If the last fetch drained the queue (it got one job or none), block until a job arrives.
-    let wakeAt: number | undefined
-    while (!closing) {
-      try {
-        await pauses.over()
-        await ready(lane)
-        while (!hasCapacity()) await freed.promise
-        if (closing || pauses.open > 0) continue
-        const { fetched, nextAt = Number.POSITIVE_INFINITY } = await fetch(wakeAt)
-        wakeAt = fetched <= 1 ? nextAt : undefined
-      } catch (error) {
-        if (!closing) onError(asError(error))
-        // The failed fetch may have used up the marker, and jobs may wait: do not block.
-        wakeAt = undefined
-        await delay(closing ? 0 : FAILED_FETCH_MS)
-      }
+    while (mode !== 'closing') {
+      const next = modes[mode]().catch((error): Mode => {
+        if (mode !== 'closing') onError(asError(error))
+        return 'failed'
+      })
+      enter(await next)
     }
   }
 
@@ -118,7 +156,7 @@ export function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find'>) {
     },
     /** Stops fetching and waits for the locked jobs. Release all pauses, too: a paused lane does not notice the end. */
     async close(): Promise<void> {
-      closing = true
+      enter('closing')
       await Promise.all([blocking.stop(), fetching])
       while (locked.size > 0) await freed.promise
       clearInterval(renewal)

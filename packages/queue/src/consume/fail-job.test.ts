@@ -5,10 +5,10 @@ import { join } from 'node:path'
 import { connectRetrying } from '@sluice/process/redis'
 import { requiredUrl, testQueueName, UNBOUNDED } from '@sluice/test-support'
 import { it, vi } from 'vitest'
-import { queueKeys } from '../bullmq-layout/queue-keys.ts'
 import { createEnqueuer } from '../enqueue/enqueue.ts'
 import { createImports } from '../imports/imports.ts'
 import { TRIES } from '../job/job.ts'
+import { queueKeys } from '../job/lanes.ts'
 import { consume, createReadLoad } from '../queue.test-support.ts'
 import { createResults } from '../replies/results.ts'
 
@@ -23,8 +23,8 @@ it('finishes a job that failed for good whose worker is killed before it has rec
   const queue = testQueueName()
   const keys = queueKeys(queue)
   const imports = createImports(redis, keys)
-  await imports.open('i', { tenant: 't', received: 1, jobs: 1, failed: 0, refused: [] })
-  const ofImport = { import: { id: 'i', places: [0] }, retained: false, threads: [thread] }
+  await imports.open('i', { tenant: 't', received: 2, jobs: 1, failed: 0, refused: [] })
+  const ofImport = { import: { id: 'i', places: [0, 1] }, retained: false, threads: [thread, thread] }
   await createEnqueuer(keys, redis, UNBOUNDED).enqueue('a', 'bulk', { tenant: 't', requestId: 'r', ...ofImport })
   await redis.hset(`${keys.jobs.bulk}a`, 'atm', TRIES - 1)
 
@@ -41,9 +41,13 @@ it('finishes a job that failed for good whose worker is killed before it has rec
   t.onTestFinished(() => consumer.close(1_000))
   await vi.waitFor(async () => assert.equal((await createReadLoad(redis, keys)()).threads, 0), 60_000)
   const found = await imports.find('i')
-  assert.deepEqual([found?.done, found?.counts.failed, found?.problems.length], [true, 1, 1])
+  const { created, failed } = found?.counts ?? {}
+  assert.deepEqual([found?.done, created, failed, found?.problems.map(({ index }) => index)], [true, 1, 1, [1]])
   assert(Number(await redis.zscore(`${keys.base}failures:bytes`, 'a')) > 0)
   const result = (await createResults(redis, keys).find(['a'])).get('a')
-  assert.deepEqual(result, { receipts: [null], failure: 'the last try fails' })
+  assert.deepEqual(
+    [result?.receipts[0]?.outcomes, result?.receipts[1], result?.failure],
+    ['=', null, 'the last try fails'],
+  )
   assert.deepEqual(errors, [])
 })

@@ -3,8 +3,9 @@
 import type { FailedThread } from '@sluice/contract'
 import { asList, openScript } from '@sluice/process/redis'
 import { UnrecoverableError } from 'bullmq'
+import { readFailure } from '../failed/tries.ts'
 import type { JobProgress, Lane, LockedJob, Receipt } from '../job/job.ts'
-import { jobProgressOf, TRIES, triesShown } from '../job/job.ts'
+import { TRIES, triesShown } from '../job/job.ts'
 import { countStored } from './fetch-and-complete.ts'
 import type { Away, FailedTry, LaneDeps, Worked } from './lane-deps.ts'
 
@@ -46,15 +47,13 @@ function tryOnce(job: LockedJob, deps: LaneDeps): Promise<Worked | FailedTry> {
   return deps.work(job).catch((error) => handleFailedTry(job, error, deps))
 }
 
-/** Counts a try as a crash before it begins, and no longer when it has ended. A crash leaves the count. */
+/** Counts a try as failed before it begins, and no longer when it has ended. A crash leaves the count. */
 async function tryCounted(suspect: LockedJob, deps: LaneDeps): Promise<Worked | FailedTry> {
-  const { crashes = 0, ...others } = suspect.progress
-  const job = await deps.find(suspect.id)
-  await job?.updateProgress({ ...others, crashes: crashes + 1 })
+  await deps.setTries(suspect, suspect.attempt)
   try {
     return await tryOnce(suspect, deps)
   } finally {
-    await job?.updateProgress({ ...others, crashes })
+    await deps.setTries(suspect, suspect.attempt - 1)
   }
 }
 
@@ -91,15 +90,16 @@ export async function failJob(locked: LockedJob, { failure, final }: FailedTry, 
   // A job that failed may have stored some of its threads all the same.
   const partly = failure instanceof PartlyStoredError ? failure : undefined
   const receipts = partly?.receipts ?? locked.data.threads.map(() => null)
-  const progress = final ? withCounted(jobProgressOf(job), receipts) : undefined
-  await deps.recordTry(locked, failure, partly?.failedThreads ?? [], progress)
+  const result = { receipts, failure: message }
+  const ifFinal = final ? { progress: withCounted(locked.progress, receipts), result } : undefined
+  await deps.recordTry(locked, failure, partly?.failedThreads ?? [], ifFinal)
   await job.moveToFailed(reported, locked.token)
-  const failed = { ...locked, attempt: triesShown(job) }
+  const failed = { ...locked, attempt: triesShown(job.attemptsMade) }
   const { finishedOn: failedAt } = job
   deps.onFailed(failed, failure, failedAt !== undefined)
-  if (failedAt === undefined) return job.updateProgress({ ...jobProgressOf(job), waitingSince: Date.now() })
+  if (failedAt === undefined) return job.updateProgress({ ...locked.progress, waitingSince: Date.now() })
   countStored(deps, locked, receipts)
-  await deps.recordFailure({ ...failed, failedAt, result: { receipts, failure: message } })
+  await deps.recordFailure({ ...failed, failedAt, result })
 }
 
 /** Adds the threads with receipts to `counted`. Leaves out an empty array: Redis's cjson would make an object of it. */
@@ -132,7 +132,9 @@ export function startSweeps(lane: Lane, { keys, redis, find, recordFailure, onEr
     const { data, finishedOn: failedAt, failedReason: failure = '' } = (await find(id)) ?? {}
     // The job was retried or removed meanwhile.
     if (data === undefined || failedAt === undefined) return
-    await recordFailure({ id, lane, data, failedAt, result: { receipts: data.threads.map(() => null), failure } })
+    const result = await readFailure(redis, keys.jobs[lane] + id)
+    const nothingStored = { receipts: data.threads.map(() => null), failure }
+    await recordFailure({ id, lane, data, failedAt, result: result ?? nothingStored })
   }
 
   async function sweep(): Promise<void> {

@@ -2,13 +2,14 @@
 // results, sends them to the replicas that wait, and removes the jobs from the queue.
 import { hash } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
+import type { Thread } from '@sluice/contract'
 import { createGroupCommit } from '@sluice/process'
 import { asList, connectLike, openScript } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
-import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import { createImports } from '../imports/imports.ts'
-import type { CompletedJob, JobHistory, JobResult, Lane, LockedJob } from '../job/job.ts'
-import { jobProgressOf, readHistory, triesMade } from '../job/job.ts'
+import type { CompletedJob, JobResult, Lane, LockedJob } from '../job/job.ts'
+import { readProgress } from '../job/job.ts'
+import type { QueueKeys } from '../job/lanes.ts'
 import { createRecordClaims } from '../replies/claims.ts'
 import type { ResultBounds } from '../replies/results.ts'
 import type { Capacity, LaneOptions } from './lane-deps.ts'
@@ -32,14 +33,12 @@ const PLENTY = { interactive: 50, bulk: 4 }
 export function createFetchJobs(redis: Redis, { base, jobs: laneKeys }: QueueKeys, worker: string, lockMs: number) {
   const fetchJobs = openScript(redis, new URL('./fetch.lua', import.meta.url))
   return async (lane: Lane, token: string, capacity: Capacity, now?: number) => {
-    const bounds = [capacity.jobs, FETCH_BYTES[lane], capacity.bytes, Number(capacity.isEmpty)]
-    const lease = [`${base}lease:${lane}`, worker, PLENTY[lane]]
-    const reply = await fetchJobs(laneKeys[lane], base, token, lockMs, now ?? '', ...bounds, ...lease)
-    const [obstacle, due, misfit, jobs, lookAfterMs] = asList(reply)
+    const input = { token, worker, lockMs, now, lease: `${base}lease:${lane}`, plenty: PLENTY[lane] }
+    const bounds = { capacity, enough: FETCH_BYTES[lane] }
+    const reply = await fetchJobs(laneKeys[lane], JSON.stringify({ ...input, ...bounds }))
+    const [due, misfit, jobs, lookAfterMs] = asList(reply)
     return {
       jobs: asList(jobs).map((fields) => readJob(lane, token, asList(fields))),
-      /** Only BullMQ can fetch the next job: see `obstacleOf` in jobs.lua. */
-      needsBullMQ: obstacle === 'bullmq',
       /** The bytes of the next job if it exceeded the capacity, else 0. */
       misfit: Number(misfit),
       /** When the next delayed job is due, in ms since 1970. */
@@ -50,34 +49,21 @@ export function createFetchJobs(redis: Redis, { base, jobs: laneKeys }: QueueKey
   }
 }
 
+/** Describes a job that was fetched and locked. */
 function readJob(lane: Lane, token: string, fields: readonly unknown[]): LockedJob {
-  const [data, timestamp, started, made, stalled, progress, name, id] = fields
+  const [data, timestamp, started, tries, suspect, progress, name, id] = fields
   const facts = { id: String(id), name: String(name), lane, token }
   const delivery = { ...facts, enqueuedAt: Number(timestamp), redelivered: Number(started) > 1 }
-  return lockedJob(String(data), delivery, readHistory(made, stalled, progress))
+  const text = String(data)
+  const job: LockedJob['data'] = JSON.parse(text)
+  const content = { data: job, digests: job.threads.map(digestOf), bytes: Buffer.byteLength(text) }
+  const history = { attempt: Number(tries) + 1, suspect: suspect === 1, progress: readProgress(progress) }
+  return { ...delivery, ...content, ...history }
 }
 
-type Delivery = Pick<LockedJob, 'id' | 'name' | 'lane' | 'token' | 'enqueuedAt' | 'redelivered'>
-
-/** Describes a job that was fetched and locked. @param text the job's data, as Redis stores it. */
-export function lockedJob(text: string, delivery: Delivery, history: JobHistory): LockedJob {
-  const data: LockedJob['data'] = JSON.parse(text)
-  const content = { data, digests: digestsOf(data, text), bytes: Buffer.byteLength(text) }
-  const suspect = history.stalledCounter > 0
-  return { ...delivery, ...content, attempt: triesMade(history) + 1, suspect, progress: jobProgressOf(history) }
-}
-
-/** Precedes the threads, which `jobEntry` writes last. No text in the data has it: JSON escapes quotation marks. */
-const THREADS = '"threads":'
-
-/** Identifies the content of each thread of a job. A thread has the same digest in any job. */
-function digestsOf({ threads }: LockedJob['data'], text: string): string[] {
-  const isAlone = threads.length === 1
-  const texts = isAlone
-    ? [text.slice(text.indexOf(THREADS) + THREADS.length, -1)]
-    : threads.map((thread) => JSON.stringify([thread]))
-  // 144 bits, as in ids.
-  return texts.map((content) => hash('sha256', content, 'base64url').slice(0, 24))
+/** Identifies the content of a thread, by 144 bits, as in ids. A thread has the same digest in any job. */
+function digestOf(thread: Thread): string {
+  return hash('sha256', JSON.stringify([thread]), 'base64url').slice(0, 24)
 }
 
 /**
@@ -94,12 +80,14 @@ export function createComplete(redis: Redis, keys: QueueKeys, bounds: ResultBoun
   return createGroupCommit(async (jobs: CompletedJob[]) => {
     if (jobs.some(({ data }) => data.import !== undefined)) await Promise.all(jobs.map(recordJob))
     if (jobs.some(({ data }) => data.claim !== undefined)) await recordClaims(jobs)
-    let args = jobs.flatMap((job) => {
-      const { id, lane, token, attempt, result, data } = job
-      const about = [Number(data.retained), attempt, data.replyTo ?? '', JSON.stringify(result)]
-      return [id, keys.jobs[lane], token, ...about, recentLine(job, worker), data.tenant]
+    const completed = jobs.map(({ id, lane, token, attempt, data }) => {
+      const { tenant, retained, replyTo: stream } = data
+      return { id, lane: keys.jobs[lane], token, attempt, tenant, retained, stream }
     })
-    while ((await completeJobs(keys.base, retainedMs, transientMs, resultBytes, recentBytes, ...args)) === 1) args = []
+    const texts = jobs.flatMap((job) => [JSON.stringify(job.result), recentLine(job, worker)])
+    const times = { retainedMs, transientMs, resultBytes, recentBytes }
+    let more = await completeJobs(keys.base, JSON.stringify({ ...times, jobs: completed }), ...texts)
+    while (more === 1) more = await completeJobs(keys.base, JSON.stringify({ ...times, jobs: [] }))
     return jobs
   })
 }

@@ -3,32 +3,29 @@
 -- stalled job is fetched alone, because its worker runs it exclusively and would put all others back.
 --
 -- KEYS  1   beginning of the lane's keys
--- ARGV  1   the queue's base
---       2   token
---       3   ms to lock a job for
---       4   now (ms; '' if the caller can't know it)
---       5   most jobs
---       6   bytes of data after which no further job is fetched
---       7   bytes of data that the jobs must not exceed
---       8   1 if the first job may exceed them
---       9   the lane's lease
---       10  the worker
---       11  number of waiting jobs that any worker fetches
+-- ARGV  1   a JSON object:
+--           token     the value of the jobs' locks
+--           lockMs    ms to lock a job for
+--           now       ms since 1970, absent if the caller can't know it
+--           capacity  most jobs, the bytes of data that they must not exceed, and isEmpty: the first may exceed them
+--           enough    bytes of data after which no further job is fetched
+--           lease     the lane's lease
+--           worker    who asks
+--           plenty    number of waiting jobs that any worker fetches
 -- Returns
---       1   what keeps jobs from being fetched: bullmq, paused, leased or ''
---       2   when the next delayed job is due (ms; 0 for none)
---       3   bytes of the next job if it did not fit, else 0
---       4   for each job: data, time of enqueueing, starts, failed tries, stalls, progress, name, id
---       5   if the lane is leased: after how many ms the worker must look again (0 if others do)
+--       1   when the next delayed job is due (ms; 0 for none)
+--       2   bytes of the next job if it did not fit, else 0
+--       3   for each job: data, time of enqueueing, starts, tries, 1 if it is a suspect, progress, name, id
+--       4   if jobs are left to the worker with the lease: after how many ms this one must look again (0 if others do)
 --include ../bullmq-layout/jobs.lua#fetch
+--include ../bullmq-layout/jobs.lua#set
 
 -- A lane's lease lets jobs gather, because a small batch costs nearly as much as a large one. The worker whose fetch
 -- got several jobs leases the lane. Other workers leave the jobs until enough of them wait, or until the lease ends,
 -- LEASE_MS after that fetch, even if the worker dies. So no job waits longer for a slow, paused or dead worker.
 local LEASE_MS, LOOKERS = 50, 2
-local lane, base, token, lockMs, now, most = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
-local enough, capacity, mayExceed = tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8] == '1'
-local lease, worker, plenty = ARGV[9], ARGV[10], tonumber(ARGV[11])
+local lane, input = KEYS[1], cjson.decode(ARGV[1])
+local lease, worker, capacity, most = input.lease, input.worker, input.capacity, input.capacity.jobs
 -- Returns after how many ms this worker must look again at the jobs that it leaves, or 0 if LOOKERS others do. The
 -- first looker has used up the marker. It wakes a second one in case it dies: no other job may arrive.
 local function whenToLook()
@@ -43,16 +40,37 @@ local function whenToLook()
   if isNew and count == 1 then wakeIfJobsWait(lane) end
   return ms
 end
-if now == '' then
-  local time = redis.call('TIME')
-  now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+-- Returns the tries of a job since it was last retried by hand, and whether it is a suspect: a worker crashed or froze
+-- that had locked it. BullMQ counts in `atm` the tries that failed. Its count of stalls can't serve, because a crash
+-- counts against every job that the worker had locked. So the first stall is added to `atm`, and makes the job a
+-- suspect, which runs exclusively. An exclusive try counts in `atm` before it begins: see fail-job.ts.
+local function triesOf(key, job)
+  local tries, stalls, progress = tonumber(job[4] or 0), tonumber(job[5] or 0), job[6]
+  -- The release before this one counted a part in `progress`. No job needs this any more a release later.
+  if progress and (string.find(progress, '"earlier"') or string.find(progress, '"crashes"')) then
+    local old = cjson.decode(progress)
+    tries = tries + (old.crashes or 0) - (old.earlier or 0)
+    old.crashes, old.earlier = nil, nil
+    setTries(key, tries)
+    job[6] = cjson.encode(old)
+    setProgress(key, job[6])
+  end
+  if stalls == 0 then return tries, false end
+  if redis.call('HSETNX', key, 'suspect', 1) == 1 then
+    tries = tries + 1
+    setTries(key, tries)
+  end
+  return tries, true
 end
-local obstacle, due = obstacleOf(lane, tonumber(now))
-if obstacle then return {obstacle, due, 0, {}} end
+local time = not input.now and redis.call('TIME')
+local now = input.now or time[1] * 1000 + math.floor(time[2] / 1000)
+local mayFetch = not isPaused(lane)
+local due = letWait(lane, now, mayFetch and most or 0)
+if not mayFetch then return {due, 0, {}} end
 local holder = redis.call('GET', lease)
 if holder and holder ~= worker then
   local waiting = countWaiting(lane)
-  if waiting < plenty then return {'leased', due, 0, {}, waiting > 0 and whenToLook() or 0} end
+  if waiting < input.plenty then return {due, 0, {}, waiting > 0 and whenToLook() or 0} end
 end
 local ids = activateWaiting(lane, most)
 local jobs, misfit, bytes, at = {}, 0, 0, 1
@@ -62,13 +80,14 @@ while at <= #ids do
   local job = readJob(key)
   if job then
     local size, isFirst, wasStalled = #job[1], #jobs == 0, tonumber(job[5] or 0) > 0
-    if bytes + size > capacity and not (isFirst and mayExceed) then misfit = size break end
+    if bytes + size > capacity.bytes and not (isFirst and capacity.isEmpty) then misfit = size break end
     if wasStalled and not isFirst then break end
     job[3], job[8] = (job[3] or 0) + 1, id
-    lockJob(key, token, lockMs, now, job[3])
+    job[4], job[5] = triesOf(key, job)
+    lockJob(key, input.token, input.lockMs, now, job[3])
     jobs[#jobs + 1] = job
     bytes = bytes + size
-    if bytes >= enough or wasStalled then at = at + 1 break end
+    if bytes >= input.enough or wasStalled then at = at + 1 break end
   else
     dropRemoved(lane, id)
   end
@@ -81,4 +100,4 @@ elseif holder == worker then
   redis.call('DEL', lease)
 end
 if #ids == most or at <= #ids then wakeIfJobsWait(lane) end
-return {'', due, misfit, jobs}
+return {due, misfit, jobs}

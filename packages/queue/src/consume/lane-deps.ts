@@ -2,9 +2,10 @@
 import type { Outcome } from '@sluice/contract'
 import type { Job } from 'bullmq'
 import type { Redis } from 'ioredis'
-import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import type { createRecordTry } from '../failed/tries.ts'
 import type { CompletedJob, Failure, FetchedJob, IngestJob, Lane, LockedJob, Receipt } from '../job/job.ts'
+import type { QueueKeys } from '../job/lanes.ts'
+import type { createLocks } from './bullmq-worker.ts'
 import type { Pauses } from './exclusive-run.ts'
 
 /** The store is away. Nothing is wrong with the job: it goes back to waiting and loses no try. */
@@ -48,6 +49,7 @@ export interface LaneDeps extends LaneOptions {
   /** Resolves when the process runs no job but this one. */
   othersDone: (job: LockedJob) => Promise<unknown>
   recordTry: ReturnType<typeof createRecordTry>
+  setTries: ReturnType<typeof createLocks>['setTries']
   recordFailure: (failure: Failure) => Promise<void>
 }
 

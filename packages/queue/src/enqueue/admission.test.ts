@@ -4,11 +4,11 @@ import { requiredUrl, testQueueName, UNBOUNDED } from '@sluice/test-support'
 import { UnrecoverableError } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { describe, it, type TestContext, vi } from 'vitest'
-import { type QueueKeys, queueKeys } from '../bullmq-layout/queue-keys.ts'
 import { createFetchJobs } from '../consume/fetch-and-complete.ts'
 import type { Capacity } from '../consume/lane-deps.ts'
 import { createMoveFailed, createRecordFailure } from '../failed/failed-set.ts'
 import { type Lane, newJobId } from '../job/job.ts'
+import { type QueueKeys, queueKeys } from '../job/lanes.ts'
 import { createLoadCopy } from '../load/load-copy.ts'
 import { createLoadAudit, type QueueBounds, type Quota } from '../load/queue-load.ts'
 import { QueueFullError, RateLimitedError } from '../load/refusals.ts'
@@ -278,9 +278,11 @@ describe('the deadline of a request', () => {
     await add()
     // The very command that enqueueing sends, as if its bytes had been delayed.
     const late = async (jobId: string) => {
-      const caller = ['t', '', 1, 1]
-      const entry = [1, (Date.now() - 1) * 1000, 1, keys.jobs.bulk, jobId, 'name', 1, '}']
-      const args = ['{}', 10, 1e9, 10, 1, keys.jobs.interactive, '', 'server', 1, ...caller, ...entry]
+      const entry = { caller: 1, deadline: (Date.now() - 1) * 1000, quotes: 1, lane: keys.jobs.bulk, id: jobId }
+      const entries = [{ ...entry, name: 'name', threads: 1 }]
+      const bounds = { most: { threads: 10, bytes: 1e9, interactive: 10 }, share: 1 }
+      const about = { interactive: keys.jobs.interactive, server: 'server', callers: [{ tenant: 't' }] }
+      const args = [JSON.stringify({ ...about, ...bounds, entries }), '{}', '}']
       const [, , , [outcome]] = await Reflect.get(redis, 'sluice:enqueue').call(redis, keys.base, ...args)
       return outcome
     }

@@ -7,16 +7,17 @@
 -- a restart) may have lost the last stamps, and its clock may be behind. It continues from the ceiling, so stamps keep
 -- rising if it lost less than SPARE.
 --
--- ARGV  1     the jobs' options
---       2-4   most threads, bytes and interactive threads
---       5     the part of each that one tenant may have
---       6     beginning of the interactive lane's keys
---       7     claims and their bounds as JSON ('' for none)
---       8     id of this server ('' if unknown)
---       9     number of callers
---       10 …  for each caller: tenant, bucket ('' for none), quotes a second, burst
---       …     for each entry: caller (from 1), deadline (µs), quotes to charge, beginning of its lane's keys,
---             id ('' only charges the bucket), name, number of threads, data after its stamp, which comes first
+-- ARGV  1     a JSON object:
+--             most         most threads, bytes and interactive threads in the load
+--             share        the part of each that one tenant may have
+--             interactive  beginning of the interactive lane's keys
+--             server       id of this server ('' if unknown)
+--             claims       claims and their bounds, absent if there are none: see claims.ts
+--             callers      each with its tenant and, if its quotes are charged: bucket, perSecond, burst
+--             entries      each with caller (from 1), deadline (µs), quotes to charge, beginning of its lane's keys, id
+--                          ('' only charges the bucket), name and number of threads
+--       2     the jobs' options, as BullMQ stores them
+--       3 …   the data of each entry after its stamp, which comes first
 -- Returns
 --       1     Redis's time (µs)
 --       2     totals of the load: threads, bytes, interactive threads, drained threads, drained interactive threads
@@ -30,38 +31,33 @@ local LATE = 900000
 -- How far (µs) the ceiling is above the last stamp: AHEAD when it is written, and at least SPARE. It is at most
 -- FARTHEST above the clock: behind a proxy that leads each connection to another server, every call could raise it.
 local SPARE, AHEAD, FARTHEST = 5000000, 10000000, 600000000
-local CALLERS, CALLER_FIELDS, ENTRY_FIELDS = 10, 4, 8
-local base, options, interactive = KEYS[1], ARGV[1], ARGV[6]
-local mostThreads, mostBytes = tonumber(ARGV[2]), tonumber(ARGV[3])
-local mostInteractive, share = tonumber(ARGV[4]), tonumber(ARGV[5])
-local claims = ARGV[7] ~= '' and cjson.decode(ARGV[7])
-local entries = CALLERS + ARGV[9] * CALLER_FIELDS
+local base, input = KEYS[1], cjson.decode(ARGV[1])
+local most, claims = input.most, input.claims
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local enqueuedAt = string.format('%.0f', math.floor(now / 1000))
 
-local callers, tenants, buckets = {}, {}, {}
-for at = CALLERS, entries - 1, CALLER_FIELDS do
-  local tenant, id = ARGV[at], ARGV[at + 1]
-  if id ~= '' and not buckets[id] then
+local callers, tenants, buckets = input.callers, {}, {}
+for at, caller in ipairs(callers) do
+  local id, burst = caller.bucket, caller.burst
+  if id and not buckets[id] then
     -- A bucket is refilled steadily up to its burst. A full bucket needs no key in Redis, so its key expires.
-    local perSecond, burst = tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
     local level, packed = burst, redis.call('GET', base .. 'bucket:' .. id)
     if packed then
       local before, since = cmsgpack.unpack(packed)
-      level = math.min(burst, before + math.max(now - since, 0) / 1000000 * perSecond)
+      level = math.min(burst, before + math.max(now - since, 0) / 1000000 * caller.perSecond)
     end
-    buckets[id] = {level = level, perSecond = perSecond, burst = burst}
+    buckets[id] = {level = level, perSecond = caller.perSecond, burst = burst}
   end
-  tenants[#tenants + 1] = tenant
-  callers[#callers + 1] = {tenant = tenant, bucket = buckets[id]}
+  tenants[at], caller.bucket = caller.tenant, buckets[id]
 end
 local load = readLoad(base, tenants)
 for _, caller in ipairs(callers) do caller.own = load.tenants[caller.tenant] end
 
-local function exceeds(used, job, most)
-  if used.threads + job.threads > mostThreads * most or used.bytes + job.bytes > mostBytes * most then return true end
-  return job.i > 0 and used.i + job.i > mostInteractive * most
+local function exceeds(used, job, part)
+  local threads, bytes = used.threads + job.threads, used.bytes + job.bytes
+  if threads > most.threads * part or bytes > most.bytes * part then return true end
+  return job.i > 0 and used.i + job.i > most.interactive * part
 end
 local replayOf, claimFor
 if claims then
@@ -72,27 +68,28 @@ if claims then
 end
 
 local ceiling, writer = unpack(redis.call('HMGET', base .. 'load', 'ceiling', 'server'))
-local server = ARGV[8] ~= '' and ARGV[8] or writer or ''
+local server = input.server ~= '' and input.server or writer or ''
 local isOfOther = writer and writer ~= server
 local stamp = math.max(load.stamp + 1, now, isOfOther and tonumber(ceiling) or 0)
 local added, inserted, counted, outcomes = {}, {}, {}, {}
-for at = entries, #ARGV, ENTRY_FIELDS do
-  local caller, deadline, quotes, lane, id, name, threads, rest = unpack(ARGV, at, at + ENTRY_FIELDS - 1)
-  caller = callers[tonumber(caller)]
-  local claim, bucket, own, timeLeft = claims and claims.of[id], caller.bucket, caller.own, deadline - now
+for at, entry in ipairs(input.entries) do
+  local caller, id, lane, name, rest = callers[entry.caller], entry.id, entry.lane, entry.name, ARGV[at + 2]
+  local claim, bucket, own, timeLeft = claims and claims.of[id], caller.bucket, caller.own, entry.deadline - now
   local outcome = id == '' and 'charged' or claim and replayOf(base, claim)
   local refusal, job
   if not outcome then
-    job = {threads = tonumber(threads), bytes = #rest + #name + JOB_BYTES, i = 0, tenant = caller.tenant}
-    if lane == interactive then job.i = job.threads end
+    job = {threads = entry.threads, bytes = #rest + #name + JOB_BYTES, i = 0, tenant = caller.tenant}
+    if lane == input.interactive then job.i = job.threads end
     refusal = timeLeft < 0 and 'late' or bucket and bucket.level <= 0 and 'rate'
-    refusal = refusal or exceeds(load, job, 1) and 'full' or exceeds(own, job, share) and 'share'
+    refusal = refusal or exceeds(load, job, 1) and 'full' or exceeds(own, job, input.share) and 'share'
   end
   -- A repeated request is charged, too: reading it costs as much as reading the first one.
-  if bucket and not refusal and quotes ~= '0' then bucket.level, bucket.isCharged = bucket.level - quotes, true end
+  if bucket and not refusal and entry.quotes > 0 then
+    bucket.level, bucket.isCharged = bucket.level - entry.quotes, true
+  end
   if not outcome and not refusal then
     if claim then claimFor(base, math.floor(now / 1000), claims, claim, caller.tenant, lane, id) end
-    writeJob(lane .. id, name, '{"stamp":' .. string.format('%.0f', stamp) .. rest, options, enqueuedAt)
+    writeJob(lane .. id, name, '{"stamp":' .. string.format('%.0f', stamp) .. rest, ARGV[2], enqueuedAt)
     stamp = stamp + job.threads
     count(load, job, 1)
     -- Tenants take turns in the interactive lane, as if each had a queue of its own: in front of a tenant's third job

@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict'
 import type { Thread } from '@sluice/contract'
 import { connectFailFast } from '@sluice/process/redis'
-import { requiredUrl, testQueueName } from '@sluice/test-support'
+import { requiredUrl, testQueueName, UNBOUNDED } from '@sluice/test-support'
 import { it, type TestContext } from 'vitest'
-import { queueKeys } from '../bullmq-layout/queue-keys.ts'
 import { newJobId } from '../job/job.ts'
+import { queueKeys } from '../job/lanes.ts'
+import { AcceptanceUnknownError, QueueFullError, QueueUnavailableError, refusalByRedis } from '../load/refusals.ts'
 import { createJobAdder } from '../queue.test-support.ts'
+import { createEnqueuer } from './enqueue.ts'
 
 const THREAD: Thread = { source: { service: 'custom', externalId: 'a', title: 'A' }, quotes: [] }
 /** Sets the last stamp of a load without jobs. */
@@ -101,4 +103,26 @@ it('sends its script again to a Redis that has lost it', async (t) => {
   const before = await add()
   await redis.script('FLUSH')
   assert((await add()) > before)
+})
+
+it('does not know whether a job was accepted if its script fails after a write, and refuses it if before', async (t) => {
+  const keys = queueKeys(testQueueName())
+  const { redis } = await replica(t, keys)
+  const { enqueue } = createEnqueuer(keys, redis, UNBOUNDED)
+  await redis.set(`${keys.base}load:jobs`, 'no hash')
+  await assert.rejects(enqueue('a', 'bulk', JOB), AcceptanceUnknownError)
+  assert.equal(await redis.exists(`${keys.jobs.bulk}a`), 1)
+  for (const reply of [
+    "READONLY You can't write against a read only replica. script: 0123, on @user_script:7.",
+    'ERR Error running script (call to f_0123): @user_script:7: MISCONF Redis is configured to save RDB snapshots',
+    'BUSY Redis is busy running a script.',
+  ])
+    assert(refusalByRedis(new Error(reply)) instanceof QueueUnavailableError, reply)
+  for (const [before, after] of [
+    ['', ' script: 0123, on @user_script:7.'],
+    ['ERR Error running script (call to f_0123): @user_script:7: @user_script: 7: -', ''],
+  ]) {
+    const reply = `${before}OOM command not allowed when used memory > 'maxmemory'.${after}`
+    assert(refusalByRedis(new Error(reply)) instanceof QueueFullError, reply)
+  }
 })

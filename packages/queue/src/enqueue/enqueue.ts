@@ -4,12 +4,13 @@ import type { Thread } from '@sluice/contract'
 import { type ChooseGroup, createGroupCommit } from '@sluice/process'
 import { asList, createSilence, openScript, serverOf } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
-import { openQueue, type QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import { type IngestJob, JOB_OPTIONS, type Lane } from '../job/job.ts'
+import { openQueue, type QueueKeys } from '../job/lanes.ts'
 import { createLoadCopy } from '../load/load-copy.ts'
 import type { Caller, QueueBounds, Quota } from '../load/queue-load.ts'
 import { AcceptanceUnknownError, QueueFullError, QueueUnavailableError, refusalByRedis } from '../load/refusals.ts'
 import { type Claim, claimOf, claimsOf } from '../replies/claims.ts'
+import { openRedisClock } from './redis-clock.ts'
 
 /** A job's payload before it has its stamp. */
 export type JobInput = Omit<IngestJob, 'stamp'>
@@ -76,19 +77,25 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
     const sentAt = performance.now()
     const callers = [...new Map(entries.map(({ caller }) => [callerId(caller), caller])).values()]
     const ids = callers.map(callerId)
-    const claims = entries.some(({ claim }) => claim !== undefined) ? claimsOf(entries, bounds.claimBytes) : ''
-    const { queueThreads, queueBytes, tenantShare } = bounds
-    const args: (string | number)[] = [JOB_OPTIONS, queueThreads, queueBytes, copy.mostInteractive(), tenantShare]
-    args.push(keys.jobs.interactive, claims, server, callers.length)
-    for (const { tenant, quota } of callers)
-      args.push(tenant, quota?.keyId ?? '', quota?.quotesPerSecond ?? 1, quota?.burstQuotes ?? 1)
-    for (const entry of entries) {
-      const { caller, quotes, lane, jobId, name, threads, rest } = entry
-      entry.state = 'sent'
-      const deadline = Math.floor((entry.since + ENQUEUE_MS + aheadMs) * 1000)
-      args.push(ids.indexOf(callerId(caller)) + 1, deadline, quotes, keys.jobs[lane], jobId, name, threads, rest)
+    const { queueThreads, queueBytes, tenantShare: share, claimBytes } = bounds
+    const input = {
+      most: { threads: queueThreads, bytes: queueBytes, interactive: copy.mostInteractive() },
+      share,
+      interactive: keys.jobs.interactive,
+      server,
+      claims: entries.some(({ claim }) => claim !== undefined) ? claimsOf(entries, claimBytes) : undefined,
+      callers: callers.map(({ tenant, quota }) => ({
+        tenant,
+        ...(quota && { bucket: quota.keyId, perSecond: quota.quotesPerSecond, burst: quota.burstQuotes }),
+      })),
+      entries: entries.map(({ caller, quotes, lane, jobId: id, name, threads, since }) => {
+        const deadline = Math.floor((since + ENQUEUE_MS + aheadMs) * 1000)
+        return { caller: ids.indexOf(callerId(caller)) + 1, deadline, quotes, lane: keys.jobs[lane], id, name, threads }
+      }),
     }
-    const [timeUs, totals, loads, outcomes] = asList(await orLost(enqueueEntries(keys.base, ...args)))
+    for (const entry of entries) entry.state = 'sent'
+    const texts = [JSON.stringify(input), JOB_OPTIONS, ...entries.map(({ rest }) => rest)]
+    const [timeUs, totals, loads, outcomes] = asList(await orLost(enqueueEntries(keys.base, ...texts)))
     clock.note(Number(timeUs))
     const [threads = 0, bytes = 0, interactive = 0, drained = 0, drainedInteractive = 0] = asList(totals).map(Number)
     copy.noteTotals({ threads, bytes, interactive, drained, drainedInteractive }, sentAt)
@@ -99,20 +106,20 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
     return asList(outcomes).map((one) => (Array.isArray(one) ? { claimedBy: String(one[1]) } : String(one)))
   }
 
-  /** Waits for the script's reply. @throws {QueueUnavailableError | QueueFullError} if Redis has refused the script. */
+  /** Waits for the script's reply. @throws {QueueUnavailableError | QueueFullError} if the script wrote nothing. */
   async function orLost(running: Promise<unknown>): Promise<unknown> {
     const { promise: closed, reject } = Promise.withResolvers<never>()
     onClose = () => reject(new Error('the connection broke'))
     try {
       return await Promise.race([running, closed])
     } catch (error) {
-      if (error instanceof Error && error.name === 'ReplyError') throw refusalByRedis(error)
+      if (error instanceof Error && error.name === 'ReplyError') throw refusalByRedis(error) ?? error
       void silence.begin()
       throw error
     }
   }
 
-  /** Sends an entry. If this rejects after sending, the script may have run, unless Redis itself refused it. */
+  /** Sends an entry. If this rejects after sending, the script may have run, unless the error is a refusal. */
   function send(entry: Entry): Promise<Outcome> {
     waiting.add(entry)
     return commit(entry)
@@ -169,7 +176,7 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
 const arrived = (): Pick<Entry, 'since' | 'state'> => ({ since: performance.now(), state: 'waiting' })
 
 function jobEntry(jobId: string, lane: Lane, job: JobInput, quota: Quota | undefined): Entry {
-  // The script writes the stamp, which comes first. The threads come last: see `digestsOf`.
+  // The script writes the stamp, which comes first. The threads come last, because workers of the last release need that.
   const { threads, ...others } = job
   const data = JSON.stringify({ ...others, threads })
   const quotes = threads.reduce((sum, thread) => sum + Math.max(1, thread.quotes.length), 0)
@@ -183,7 +190,9 @@ function jobEntry(jobId: string, lane: Lane, job: JobInput, quota: Quota | undef
 export function nameJob(threads: readonly Thread[]): string {
   const nameOf = (thread?: Thread) => `${thread?.source.service}/${thread?.source.externalId}`
   const first = nameOf(threads[0])
-  return threads.length === 1 ? first : `${first} … ${nameOf(threads.at(-1))} (${threads.length})`
+  const name = threads.length === 1 ? first : `${first} … ${nameOf(threads.at(-1))} (${threads.length})`
+  // Redis's parser of JSON refuses half a surrogate pair.
+  return name.toWellFormed()
 }
 
 /**
@@ -205,41 +214,6 @@ function confirmed(entry: Entry, send: (entry: Entry) => Promise<Outcome>): Prom
     else if (entry.state !== 'sent') reject(new QueueUnavailableError(error))
   })
   return promise.finally(() => clearTimeout(timer))
-}
-
-/** A sample older than this is replaced by the next one, even by a lower one: the two clocks may have drifted apart. */
-const SAMPLE_MS = 10_000
-
-/**
- * Measures by how much Redis's clock is ahead of the local monotonic clock. Each sample is a lower bound, because a
- * reply arrives after Redis has read its clock. The highest one counts.
- */
-function openRedisClock(redis: Redis) {
-  let aheadMs: number | undefined
-  let sampledAt = 0
-  // The next connection may lead to another server.
-  redis.on('close', () => {
-    aheadMs = undefined
-  })
-
-  /** @param redisUs the time in a reply that has just arrived, in µs since 1970. */
-  function note(redisUs: number): number {
-    const now = performance.now()
-    const sample = redisUs / 1000 - now
-    if (aheadMs === undefined || sample > aheadMs || now - sampledAt > SAMPLE_MS) {
-      aheadMs = sample
-      sampledAt = now
-    }
-    return aheadMs
-  }
-
-  async function ask(): Promise<number> {
-    const [seconds, microseconds] = await redis.time()
-    return note(Number(seconds) * 1_000_000 + Number(microseconds))
-  }
-
-  /** `aheadMs` asks Redis for its time if no reply has arrived yet. */
-  return { note, ask, aheadMs: async () => aheadMs ?? ask() }
 }
 
 const callerId = ({ tenant, quota }: Caller) => `${quota?.keyId ?? ''}/${tenant}`

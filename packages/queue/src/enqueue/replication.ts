@@ -3,7 +3,7 @@
 import { createGroupCommit } from '@sluice/process'
 import { serverOf } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
-import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
+import type { QueueKeys } from '../job/lanes.ts'
 import { AcceptanceUnknownError } from '../load/refusals.ts'
 
 export type Replication = ReturnType<typeof openReplication>

@@ -1,40 +1,37 @@
--- Failed jobs, which BullMQ keeps. The bounded store `failures` bounds their bytes.
+-- Failed jobs, which BullMQ keeps. The bounded store `failures` bounds their bytes. Fields of a job that only Sluice has:
+-- `tries`, `failedThreads` and `failure` (its result) of a job that failed, `load` (see load.lua) and `suspect` (see
+-- fetch.lua). Its `progress` is a JobProgress of job.ts.
 --part try
 #!lua flags=allow-oom
 -- Records a failed try of a job whose lock the worker still has. The field `tries` has a line for each, the newest
 -- first.
--- ARGV  1  job id
---       2  token
---       3  the most bytes of the tries
---       4  the try
---       5  the failed threads
---       6  the job's progress ('' to leave it)
+-- ARGV  1  a JSON object: id and token of the job, the most bytes of the tries, the try, the failed threads; of a final
+--          try also the job's progress and its result, which counts once the job has failed
 --include ../bullmq-layout/jobs.lua#remove
-local job, most = KEYS[1] .. ARGV[1], tonumber(ARGV[3])
-if redis.call('GET', lockKey(KEYS[1], ARGV[1])) ~= ARGV[2] then return 0 end
-local tries = ARGV[4] .. '\n' .. (redis.call('HGET', job, 'tries') or '')
+--include ../bullmq-layout/jobs.lua#set
+local input = cjson.decode(ARGV[1])
+local job, most = KEYS[1] .. input.id, input.most
+if redis.call('GET', lockKey(KEYS[1], input.id)) ~= input.token then return 0 end
+local tries = input.try .. '\n' .. (redis.call('HGET', job, 'tries') or '')
 if #tries > most then tries = string.match(string.sub(tries, 1, most), '^.*\n') or '' end
-redis.call('HSET', job, 'tries', tries, 'failedThreads', ARGV[5])
-if ARGV[6] ~= '' then redis.call('HSET', job, 'progress', ARGV[6]) end
+redis.call('HSET', job, 'tries', tries, 'failedThreads', input.failedThreads)
+if input.progress then
+  setProgress(job, input.progress)
+  redis.call('HSET', job, 'failure', input.result)
+end
 return 1
 --part record
 #!lua flags=allow-oom
 -- Records that a job failed for good, in one step: stores its result, replies it, counts it in its import, and removes
 -- the job from the load. If BullMQ does not list the job as failed since that very time, the job was retried or
 -- discarded meanwhile, and stays as it is. Then discards the oldest failed jobs beyond their bound.
--- ARGV  1    ms to keep failed jobs
---       2    their bytes bound
---       3-4  beginning of both lanes' keys
---       5-7  bounds of imports: see write-import.lua
---       unless it only discards:
---       8    id of the job
---       9    beginning of its lane's keys
---       10   when it failed (ms)
---       11   its result
---       12   reply stream ('' for none)
---       13   tenant
---       14   import ('' for none)
---       15   outcome for the import
+-- ARGV  1  a JSON object:
+--          keptMs   ms to keep failed jobs
+--          bytes    their bytes bound
+--          lanes    beginning of both lanes' keys
+--          imports  bounds of imports: see write-import.lua
+--          job      absent if this call only discards: id, beginning of its lane's keys, failedAt (ms), result, tenant, and
+--                   if it has them, reply stream, import and its outcome for the import
 -- Returns 1 if more must be discarded (then call it again without a job) or else 0, and the ids of the discarded jobs.
 --include ../bounded.lua
 --include ../load/load.lua#release
@@ -44,21 +41,21 @@ return 1
 --include ../replies/results.lua#reply
 local FAILURE_BYTES = 1000 -- Redis's own cost of a failed job, and the bytes of its small fields.
 local EVICTED_AT_ONCE = 100
-local base, keptMs, bound, lanes = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), {ARGV[3], ARGV[4]}
-local failures, time = base .. 'failures', redis.call('TIME')
+local base, input = KEYS[1], cjson.decode(ARGV[1])
+local failures, job, time = base .. 'failures', input.job, redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local id, lane, failedAt, result, stream, tenant, import, outcome = unpack(ARGV, 8)
-if id and isFailedSince(lane, id, failedAt) then
-  redis.call('HSET', lane .. id, 'failure', result)
+if job and isFailedSince(job.lane, job.id, job.failedAt) then
+  local id, lane = job.id, job.lane
+  redis.call('HSET', lane .. id, 'failure', job.result)
   -- Sends no result: the replica looks it up.
-  if stream ~= '' then append(base, stream, {id, ''}) end
-  if import ~= '' then writeImport(base, tenant, import, 'progress', {id, outcome}, now, ARGV[6], ARGV[7]) end
+  if job.stream then append(base, job.stream, {id, ''}) end
+  if job.import then writeImport(base, job.tenant, job.import, 'progress', {id, job.outcome}, now, input.imports) end
   releaseFailed(base, lane, id)
-  keep(failures, id, now, FAILURE_BYTES + sizeOf(lane, id))
+  keep(failures, id, now, FAILURE_BYTES + sizeOf(lane, id, {'failure', 'tries', 'failedThreads'}))
 end
 local discarded = {}
-local more = evict(failures, bound, now - keptMs, EVICTED_AT_ONCE, function(oldest)
-  for _, lane in ipairs(lanes) do
+local more = evict(failures, input.bytes, now - input.keptMs, EVICTED_AT_ONCE, function(oldest)
+  for _, lane in ipairs(input.lanes) do
     if takeFailed(lane, oldest) then
       uncountFailed(base, lane, oldest)
       removeTaken(lane, oldest)
@@ -66,7 +63,7 @@ local more = evict(failures, bound, now - keptMs, EVICTED_AT_ONCE, function(olde
     end
   end
 end)
-return {math.max(more, evictImports(base, tonumber(ARGV[5]), now)), discarded}
+return {math.max(more, evictImports(base, input.imports, now)), discarded}
 --part unrecorded
 -- Finds failed jobs that still count as load: their worker died before it recorded the failure.
 -- ARGV  1  beginning of a lane's keys
@@ -101,6 +98,17 @@ return {cursor, found}
 --include ../load/load.lua#failed
 --include ../bullmq-layout/jobs.lua#add
 --include ../bullmq-layout/jobs.lua#failed
+--include ../bullmq-layout/jobs.lua#set
+-- Has the job's tries count anew. A job that ever stalled remains a suspect.
+local function beginAnew(lane, id, now)
+  local stalls, progress = historyOf(lane, id)
+  progress = progress and string.sub(progress, 1, 1) == '{' and cjson.decode(progress) or {}
+  progress.retriedAt = now
+  progress.crashes, progress.earlier = nil, nil -- See fetch.lua.
+  setProgress(lane .. id, cjson.encode(progress))
+  redis.call('HDEL', lane .. id, 'failure')
+  if stalls > 0 then redis.call('HSET', lane .. id, 'suspect', 1) end
+end
 local base, isRetry, moved, time = KEYS[1], ARGV[1] == 'retry', 0, redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 for i = 4, #ARGV do
@@ -110,7 +118,8 @@ for i = 4, #ARGV do
     if (isRetry or not countedJobs(base, {id})[id]) and takeFailed(lane, id) then
       if isRetry then
         countAgain(base, lane, id)
-        retryTaken(lane, id, now)
+        beginAnew(lane, id, now)
+        retryTaken(lane, id)
       else
         uncountFailed(base, lane, id)
         removeTaken(lane, id)
@@ -121,3 +130,11 @@ for i = 4, #ARGV do
   end
 end
 return moved
+--part start
+-- Returns when a job was accepted or, if it was retried by hand, last retried (ms), and whether it was retried. Needs the
+-- part `inspect` of jobs.lua.
+local function startOf(lane, id)
+  local accepted, progress = originOf(lane, id)
+  local retried = progress and string.match(progress, '"retriedAt":(%d+)')
+  return tonumber(retried or accepted or nil), retried and true
+end

@@ -3,9 +3,9 @@
 import type { OperationKind } from '@sluice/contract'
 import { asList, openScript } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
-import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import { importBounds, progressOf } from '../imports/imports.ts'
 import type { Failure } from '../job/job.ts'
+import type { QueueKeys } from '../job/lanes.ts'
 
 /** Receives the id of each failed job that was evicted. */
 export type OnEvicted = (jobId: string) => void
@@ -21,13 +21,16 @@ const FAILED_KEPT_MS = 30 * 24 * 60 * 60 * 1000
 export function createRecordFailure(redis: Redis, keys: QueueKeys, failedBytes: number, onEvicted: OnEvicted) {
   const { base, jobs } = keys
   const record = openScript(redis, new URL('./failed-set.lua#record', import.meta.url))
-  const bounds = [FAILED_KEPT_MS, failedBytes, jobs.interactive, jobs.bulk, ...importBounds()]
-  return async (job: Failure): Promise<void> => {
-    const { id, lane, data, failedAt, result } = job
-    const ofImport = data.import === undefined ? ['', ''] : [data.import.id, progressOf(job)]
-    let args = [id, jobs[lane], failedAt, JSON.stringify(result), data.replyTo ?? '', data.tenant, ...ofImport]
-    for (let more: unknown = 1; more === 1; args = []) {
-      const reply = asList(await record(base, ...bounds, ...args))
+  const lanes = [jobs.interactive, jobs.bulk]
+  const bounds = { keptMs: FAILED_KEPT_MS, bytes: failedBytes, lanes, imports: importBounds() }
+  return async (failure: Failure): Promise<void> => {
+    const { id, lane, data, failedAt, result } = failure
+    const { tenant, replyTo: stream, import: { id: ofImport } = {} } = data
+    const about = { id, lane: jobs[lane], failedAt, result: JSON.stringify(result), tenant, stream }
+    const job = { ...about, ...(ofImport !== undefined && { import: ofImport, outcome: progressOf(failure) }) }
+    let input: object = { ...bounds, job }
+    for (let more: unknown = 1; more === 1; input = bounds) {
+      const reply = asList(await record(base, JSON.stringify(input)))
       for (const evicted of asList(reply[1])) onEvicted(String(evicted))
       more = reply[0]
     }

@@ -2,8 +2,8 @@
 import type { FailedThread, RecordedTry } from '@sluice/contract'
 import { openScript } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
-import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
-import type { JobProgress, LockedJob } from '../job/job.ts'
+import type { JobProgress, JobResult, LockedJob } from '../job/job.ts'
+import type { QueueKeys } from '../job/lanes.ts'
 
 /** The most characters of a reason here. BullMQ keeps the reason of the last try whole. */
 const REASON_CHARACTERS = 300
@@ -16,18 +16,22 @@ interface FailedThreads {
   threads: FailedThread[]
 }
 
-/** Makes a function that records a failed try while this worker has the lock: call it before BullMQ counts the try. */
+/**
+ * Makes a function that records a failed try while this worker has the lock: call it before BullMQ counts the try. With
+ * `final`, the job fails for good, and a worker that dies then leaves the result to `startSweeps`.
+ */
 export function createRecordTry(redis: Redis, { jobs }: QueueKeys, worker: string) {
   const record = openScript(redis, new URL('./failed-set.lua#try', import.meta.url))
   return async (
     { id, lane, token }: LockedJob,
     { message }: Error,
     failed: readonly FailedThread[],
-    progress?: JobProgress,
+    final?: { progress: JobProgress; result: JobResult },
   ): Promise<void> => {
     const failedTry: RecordedTry = { at: new Date().toISOString(), worker, reason: shortened(message) }
-    const texts = [JSON.stringify(failedTry), JSON.stringify(fitting(failed)), progress ? JSON.stringify(progress) : '']
-    await record(jobs[lane], id, token, FIELD_BYTES, ...texts)
+    const about = { id, token, most: FIELD_BYTES, try: JSON.stringify(failedTry) }
+    const ifFinal = final && { progress: JSON.stringify(final.progress), result: JSON.stringify(final.result) }
+    await record(jobs[lane], JSON.stringify({ ...about, failedThreads: JSON.stringify(fitting(failed)), ...ifFinal }))
   }
 }
 
@@ -45,6 +49,12 @@ function fitting(failed: readonly FailedThread[]): FailedThreads {
 
 function shortened(reason: string): string {
   return reason.length > REASON_CHARACTERS ? `${reason.slice(0, REASON_CHARACTERS)}…` : reason
+}
+
+/** Reads the result of a job that failed for good. Undefined if a worker of an earlier release has left none. */
+export async function readFailure(redis: Redis, jobKey: string): Promise<JobResult | undefined> {
+  const result = await redis.hget(jobKey, 'failure')
+  return result === null ? undefined : JSON.parse(result)
 }
 
 /** Reads the failed tries of a job, oldest first, and its failed threads. */

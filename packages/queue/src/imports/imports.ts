@@ -2,8 +2,8 @@
 import { type Outcome, PROBLEMS_KEPT, type Problem } from '@sluice/contract'
 import { openScript } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
-import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import type { CompletedJob } from '../job/job.ts'
+import type { QueueKeys } from '../job/lanes.ts'
 
 /** An item that was not stored: refused with a problem, or failed for good with its job. */
 export interface ImportProblem {
@@ -59,7 +59,9 @@ const LISTED = 100
 const IMPORT_BYTES = 64 * 1024 * 1024
 
 /** The bounds of imports as scripts get them. */
-export const importBounds = (bytes = IMPORT_BYTES): number[] => [bytes, UNFINISHED_KEPT_MS, FINISHED_KEPT_MS]
+export function importBounds(bytes = IMPORT_BYTES) {
+  return { bytes, unfinishedMs: UNFINISHED_KEPT_MS, finishedMs: FINISHED_KEPT_MS }
+}
 
 /** Keeps imports in Redis, with a hash field for each job, so that a job that completes twice counts once. */
 export function createImports(redis: Redis, { base }: QueueKeys, bytes?: number) {
@@ -69,8 +71,9 @@ export function createImports(redis: Redis, { base }: QueueKeys, bytes?: number)
   type Fields = Record<string, string | number>
   async function write(tenant: string, id: string, hash: 'about' | 'progress', fields: Fields): Promise<void> {
     const bounds = importBounds(bytes)
-    let args = [tenant, id, hash, ...Object.entries(fields).flat()]
-    while ((await run(base, ...bounds, ...args)) === 1) args = []
+    const written = { tenant, id, hash, fields: Object.entries(fields).flat().map(String) }
+    let more = await run(base, JSON.stringify({ bounds, import: written }))
+    while (more === 1) more = await run(base, JSON.stringify({ bounds }))
   }
 
   return {

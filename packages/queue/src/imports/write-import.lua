@@ -8,10 +8,11 @@ local function keysOf(base, import)
   local key = base .. 'import:' .. import .. ':'
   return key .. 'about', key .. 'progress'
 end
--- Writes fields and values of an import.
+-- Writes an import.
 -- @param name of the hash to write: about or progress.
--- @param unfinishedMs the time to keep an unfinished import, and `finishedMs` a finished one.
-local function writeImport(base, tenant, id, name, fields, now, unfinishedMs, finishedMs)
+-- @param fields and their values in turn.
+-- @param bounds bytes of all imports, unfinishedMs (the time to keep an unfinished one) and finishedMs.
+local function writeImport(base, tenant, id, name, fields, now, bounds)
   local about, progress = keysOf(base, id)
   local hash, imports = name == 'about' and about or progress, base .. 'imports'
   local bytes = tonumber(redis.call('ZSCORE', imports .. ':of:' .. tenant .. ':bytes', id) or IMPORT_BYTES)
@@ -21,32 +22,26 @@ local function writeImport(base, tenant, id, name, fields, now, unfinishedMs, fi
     if redis.call('HSET', hash, field, value) == 1 then bytes = bytes + #field + FIELD_BYTES end
   end
   local jobs = redis.call('HGET', about, 'jobs')
-  local ms = jobs and redis.call('HLEN', progress) >= tonumber(jobs) and finishedMs or unfinishedMs
+  local ms = jobs and redis.call('HLEN', progress) >= tonumber(jobs) and bounds.finishedMs or bounds.unfinishedMs
   redis.call('PEXPIRE', about, ms)
   redis.call('PEXPIRE', progress, ms)
   keepOf(imports, tenant, id, now + ms, bytes)
 end
 -- Returns 1 if more must be evicted.
-local function evictImports(base, bound, now)
+local function evictImports(base, bounds, now)
   local function remove(import) redis.call('UNLINK', keysOf(base, import)) end
-  return evictOfTenants(base .. 'imports', bound, now, IMPORTS_AT_ONCE, remove)
+  return evictOfTenants(base .. 'imports', bounds.bytes, now, IMPORTS_AT_ONCE, remove)
 end
 --part write
 #!lua flags=allow-oom
 -- Writes fields of an import.
--- ARGV  1    bytes bound of all imports
---       2    ms to keep an unfinished import
---       3    ms to keep a finished one
---       unless it only evicts:
---       4    tenant
---       5    import id
---       6    hash: about or progress
---       7 …  fields and values
+-- ARGV  1  a JSON object:
+--          bounds  see `writeImport`
+--          import  absent if this call only evicts: tenant, id, hash (about or progress), fields
 -- Returns 1 if more must be evicted: then call it again without an import.
 --include ../bounded.lua
 --include write-import.lua
-local base, bound, tenant, id = KEYS[1], tonumber(ARGV[1]), ARGV[4], ARGV[5]
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-if id then writeImport(base, tenant, id, ARGV[6], {unpack(ARGV, 7)}, now, ARGV[2], ARGV[3]) end
-return evictImports(base, bound, now)
+local base, input, time = KEYS[1], cjson.decode(ARGV[1]), redis.call('TIME')
+local now, import, bounds = time[1] * 1000 + math.floor(time[2] / 1000), input.import, input.bounds
+if import then writeImport(base, import.tenant, import.id, import.hash, import.fields, now, bounds) end
+return evictImports(base, bounds, now)

@@ -1,6 +1,5 @@
 // A job: its payload, lanes, options for BullMQ, fields once it is fetched, result, and earlier tries.
 import type { QuoteAnswer, SourceAnswer, Thread } from '@sluice/contract'
-import type { Job } from 'bullmq'
 
 /** A job's payload: one thread if its caller waits, or some fifty threads of an import. */
 export interface IngestJob {
@@ -70,14 +69,10 @@ export interface LockedJob extends FetchedJob {
   progress: JobProgress
 }
 
-/** Sluice's own record of a job's history, beside BullMQ's. */
+/** What Sluice keeps in BullMQ's `progress` of a job. BullMQ itself counts the tries: see fetch.lua. */
 export interface JobProgress {
   /** When the job went back to waiting, in ms since 1970. */
   waitingSince?: number
-  /** Exclusive tries that began and whose end is unknown. */
-  crashes?: number
-  /** The number of tries before the job was retried by hand. */
-  earlier?: number
   /** When the job was last retried by hand, in ms since 1970. */
   retriedAt?: number
   /** The places of the threads that counted as stored when the job failed for good. Absent if none did. */
@@ -115,34 +110,13 @@ export interface Failure extends Pick<FetchedJob, 'id' | 'lane' | 'data'> {
   failedAt: number
 }
 
-/** What BullMQ keeps of a job's earlier tries. `progress` is a number until `updateProgress` wrote it. */
-export type JobHistory = Pick<Job, 'attemptsMade' | 'stalledCounter' | 'progress'>
-
-/** Reads a job's history as Redis keeps it. */
-export function readHistory(made: unknown, stalled: unknown, progress: unknown): JobHistory {
-  return {
-    attemptsMade: Number(made ?? 0),
-    stalledCounter: Number(stalled ?? 0),
-    progress: typeof progress === 'string' && progress.startsWith('{') ? JSON.parse(progress) : {},
-  }
-}
-
-/** Returns Sluice's own part of a job's history. */
-export function jobProgressOf({ progress }: Pick<Job, 'progress'>): JobProgress {
-  return typeof progress === 'object' ? progress : {}
-}
-
-/**
- * Counts a job's tries since it was last retried by hand: those that failed, and those that its worker did not survive.
- * BullMQ counts a crash against every job that the worker had locked. So only the first of these counts, and the
- * crashes in exclusive tries.
- */
-export function triesMade(job: JobHistory): number {
-  const { crashes = 0, earlier = 0 } = jobProgressOf(job)
-  return job.attemptsMade + Math.min(job.stalledCounter, 1) + crashes - earlier
+/** Reads a job's `progress`, as Redis or BullMQ's job has it. BullMQ keeps a number until `updateProgress` wrote it. */
+export function readProgress(progress: unknown): JobProgress {
+  if (typeof progress === 'string' && progress.startsWith('{')) return JSON.parse(progress)
+  return typeof progress === 'object' && progress !== null ? progress : {}
 }
 
 /** Counts a job's tries as people see them: at most `TRIES`, which crashes may exceed. */
-export function triesShown(job: JobHistory): number {
-  return Math.min(triesMade(job), TRIES)
+export function triesShown(tries: unknown): number {
+  return Math.min(Number(tries ?? 0), TRIES)
 }

@@ -3,7 +3,7 @@
 
 import { asList, openScript } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
-import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
+import type { QueueKeys } from '../job/lanes.ts'
 
 /** The bounds of the jobs that are accepted, and neither completed nor failed for good, over both lanes. */
 export interface QueueBounds {

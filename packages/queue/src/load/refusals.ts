@@ -69,8 +69,19 @@ export class AcceptanceUnknownError extends Error {
 /** After how long to try again when Redis is out of memory. Memory becomes free as jobs complete. */
 const OUT_OF_MEMORY_S = 10
 
-/** Makes a refusal of an error that Redis replied: the script has not run. */
-export function refusalByRedis(error: Error): QueueFullError | QueueUnavailableError {
-  if (error.message.startsWith('OOM')) return new QueueFullError('full', OUT_OF_MEMORY_S)
-  return new QueueUnavailableError(error)
+/** An error of a command within a script names the script. */
+const WITHIN_SCRIPT = /user_script/
+/** Redis replies one of these to the first write of a script, and to no later one. Redis 6.2 puts other words first. */
+const NOTHING_WRITTEN = /\b(OOM|READONLY|MISCONF|NOREPLICAS) /
+const OUT_OF_MEMORY = /\bOOM /
+
+/**
+ * Makes a refusal of an error that Redis replied to a script, if that error shows that the script has written nothing.
+ * Undefined if it may have written a part.
+ */
+export function refusalByRedis(error: Error): QueueFullError | QueueUnavailableError | undefined {
+  if (WITHIN_SCRIPT.test(error.message) && !NOTHING_WRITTEN.test(error.message)) return undefined
+  return OUT_OF_MEMORY.test(error.message)
+    ? new QueueFullError('full', OUT_OF_MEMORY_S)
+    : new QueueUnavailableError(error)
 }

@@ -3,8 +3,8 @@ import { hash } from 'node:crypto'
 import type { Thread } from '@sluice/contract'
 import { openScript } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
-import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import type { CompletedJob, Lane } from '../job/job.ts'
+import type { QueueKeys } from '../job/lanes.ts'
 
 /** How long a claim stays, unless it is evicted: meanwhile its key stands for one request. */
 export const CLAIM_MS = 24 * 60 * 60 * 1000
@@ -25,10 +25,9 @@ export function claimOf(name: string, lane: Lane, threads: readonly Thread[]) {
   return { name, fingerprint: `${lane} ${hash('sha256', JSON.stringify(threads), 'base64url')}` }
 }
 
-/** The claims of jobs and their bounds, as enqueue.lua gets them. */
-export function claimsOf(jobs: readonly { jobId: string; claim?: Claim }[], bytes: number): string {
-  const of = Object.fromEntries(jobs.map(({ jobId, claim }) => [jobId, claim]))
-  return JSON.stringify({ ms: CLAIM_MS, bytes, of })
+/** The claims of jobs, by the job's id, and their bounds, as enqueue.lua gets them. */
+export function claimsOf(jobs: readonly { jobId: string; claim?: Claim }[], bytes: number) {
+  return { ms: CLAIM_MS, bytes, of: Object.fromEntries(jobs.map(({ jobId, claim }) => [jobId, claim])) }
 }
 
 /**

@@ -1,8 +1,8 @@
 // Finds a job by its id and describes it as its caller may see it.
 import type { JobState, Thread } from '@sluice/contract'
 import type { Job } from 'bullmq'
-import type { Queues } from '../bullmq-layout/queue-keys.ts'
-import { type IngestJob, type JobResult, jobProgressOf, triesShown } from '../job/job.ts'
+import { type IngestJob, type JobResult, readProgress, triesShown } from '../job/job.ts'
+import type { Queues } from '../job/lanes.ts'
 import type { Results } from './results.ts'
 
 /** A job as its caller may see it. */
@@ -40,13 +40,18 @@ async function describe(job: Job<IngestJob>): Promise<FoundJob | undefined> {
   const state = await job.getState()
   if (state === 'unknown') return undefined
   const { timestamp, finishedOn = timestamp, processedOn = timestamp, failedReason: failure } = job
-  const attempts = triesShown(job)
+  const attempts = triesShown(job.attemptsMade)
   if (state === 'failed') {
     const result = { receipts: [null], failure }
     return { ...about, state, changedAt: new Date(finishedOn), attempts, result }
   }
   if (state === 'active') return { ...about, state, changedAt: new Date(processedOn), attempts: attempts + 1 }
-  return { ...about, state: 'waiting', changedAt: new Date(jobProgressOf(job).waitingSince ?? timestamp), attempts }
+  return {
+    ...about,
+    state: 'waiting',
+    changedAt: new Date(readProgress(job.progress).waitingSince ?? timestamp),
+    attempts,
+  }
 }
 
 /** Undefined for a job of several threads: it belongs to an import, and only operators need its id. */

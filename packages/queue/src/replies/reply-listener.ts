@@ -2,8 +2,8 @@
 import { setTimeout as delay, setImmediate } from 'node:timers/promises'
 import { serverOf } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
-import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import type { JobResult } from '../job/job.ts'
+import type { QueueKeys } from '../job/lanes.ts'
 import { AcceptanceUnknownError } from '../load/refusals.ts'
 import type { Results } from './results.ts'
 

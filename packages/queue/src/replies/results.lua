@@ -19,6 +19,10 @@ local function append(base, stream, replies)
   redis.call('PEXPIRE', key, REPLIES_KEPT_MS)
 end
 --part change
+-- Returns the result of a job that failed for good, or nothing. A job that waits for a try may still have the field.
+local function failureOf(lane, id)
+  return fieldOfFinished(lane, id, 'failure')
+end
 local function newestGroup(base)
   local packed = redis.call('GET', base .. 'newest-results')
   if packed then return cmsgpack.unpack(packed) end

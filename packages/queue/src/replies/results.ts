@@ -2,8 +2,8 @@
 
 import { asList, openScript } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
-import type { QueueKeys } from '../bullmq-layout/queue-keys.ts'
 import type { IngestJob, JobResult } from '../job/job.ts'
+import type { QueueKeys } from '../job/lanes.ts'
 
 /** How long results stay, and how many bytes of Redis they may use. */
 export interface ResultBounds {

@@ -1,0 +1,57 @@
+#!lua flags=allow-oom
+-- Reads failed jobs of one lane, newest first, and returns those that may match. The caller checks them exactly,
+-- because a text that is searched for may also stand elsewhere in the data. One call examines a bounded number of jobs
+-- and bytes, so that Redis is never blocked for more than a few milliseconds. Reads the data of a job only if texts are
+-- searched for, or if the job's failure was not recorded.
+-- ARGV  1-2  latest and earliest time of failure (ms)
+--       3-4  the job to continue after: time of failure (ms) and id ('' for none)
+--       5    most jobs to return
+--       6    a part of the reason
+--       7    tenant ('' for all)
+--       8 …  texts that must all occur in the job's data
+-- Returns
+--       1-2  the last job that was examined: time of failure (ms) and id ('' for both if none is left)
+--       3 …  for each job found: id, time of failure (ms), tenant, threads, data ('' if it was not read), name, reason, time
+--            of enqueueing (ms), tries
+--include @sluice/queue/load/load.lua#release
+--include @sluice/queue/bullmq-layout/jobs.lua#states
+--include @sluice/queue/bullmq-layout/jobs.lua#failed
+local MOST_EXAMINED, MOST_BYTES, PAGE = 250, 1048576, 200
+local lane, latest, earliest, afterAt, afterId = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
+local most, reason, tenant = tonumber(ARGV[5]), string.lower(ARGV[6]), ARGV[7]
+local found, examined, bytes, offset = {'', ''}, 0, 0, 0
+-- Returns nothing if the job can't match. Else returns its tenant and threads (an empty table if its failure was not
+-- recorded), and its data ('' if it was not read).
+local function match(id, failure, packed)
+  if not string.find(string.lower(failure), reason, 1, true) then return end
+  local job = packed and read(packed) or {}
+  if tenant ~= '' and job.tenant and job.tenant ~= tenant then return end
+  if packed and #ARGV == 7 then return job, '' end
+  local data = readData(lane, id)
+  bytes = bytes + #data
+  for i = 8, #ARGV do
+    if not string.find(data, ARGV[i], 1, true) then return end
+  end
+  return job, data
+end
+while true do
+  local page = failedBetween(lane, latest, earliest, offset, PAGE)
+  for i = 1, #page, 2 do
+    local id, at = page[i], page[i + 1]
+    if not (tonumber(at) == afterAt and id >= afterId) then
+      if #found - 2 == most or examined == MOST_EXAMINED or bytes > MOST_BYTES then return found end
+      found[1], found[2] = at, id
+      examined = examined + 1
+      local summary, packed = summaryOf(lane, id, 'load')
+      if summary then
+        local job, data = match(id, summary[2] or '', packed)
+        if job then found[#found + 1] = {id, at, job.tenant or '', job.threads or 0, data, unpack(summary)} end
+      end
+    end
+  end
+  if #page < 2 * PAGE then
+    found[1], found[2] = '', ''
+    return found
+  end
+  offset = offset + PAGE
+end

@@ -1,0 +1,67 @@
+// Names of BullMQ's keys and hash fields, for code that reads them without a script.
+import { Job, type JobsOptions, type Queue } from 'bullmq'
+import type { Redis } from 'ioredis'
+
+/** Names keys of a queue of BullMQ. */
+export function keysOf(prefix: string, queue: string) {
+  const jobs = `${prefix}:${queue}:`
+  return {
+    /** The beginning of all of its keys. `jobs + id` is a job's hash. */
+    jobs,
+    /** It is set while jobs wait, and wakes blocked workers. */
+    marker: `${jobs}marker`,
+    /** The failed jobs, a sorted set by the time of failure (ms). */
+    failed: `${jobs}failed`,
+  }
+}
+
+/** Reads a job and its state. Undefined if the queue does not have it. @param jobs the beginning of the queue's keys. */
+export async function readJob(redis: Redis, jobs: string, id: string) {
+  const [fields, isLocked, failedAt] = await Promise.all([
+    redis.hmget(jobs + id, 'data', 'name', 'timestamp', 'failedReason', 'stacktrace', 'atm'),
+    redis.exists(`${jobs}${id}:lock`),
+    redis.zscore(`${jobs}failed`, id),
+  ])
+  const [data, name, enqueuedAt, reason, stack, tries] = fields
+  if (!data) return undefined
+  return {
+    data,
+    name: name ?? '',
+    /** Times are in ms since 1970. */
+    enqueuedAt: Number(enqueuedAt),
+    failedAt: failedAt === null ? undefined : Number(failedAt),
+    reason: reason ?? '',
+    /** The stacks of failed tries, as JSON. */
+    stack: stack ?? '[]',
+    tries: Number(tries ?? 0),
+    isActive: isLocked === 1,
+  }
+}
+
+const TEXTS = ['name', 'failedReason', 'stacktrace']
+const NUMBERS = ['delay', 'timestamp', 'ats', 'atm', 'finishedOn', 'processedOn']
+
+/**
+ * Returns a job as BullMQ does, but without reading its payload: never write the job back.
+ *
+ * @param data stands in place of the payload.
+ * @param opts stand in place of the job's own. Tries beyond its `attempts` are not shown.
+ */
+export async function readWithoutData(
+  queue: Queue,
+  redis: Redis,
+  id: string,
+  data: string,
+  opts: JobsOptions & { attempts: number },
+): Promise<Job | undefined> {
+  const fields = await redis.hmget(queue.toKey(id), ...TEXTS, ...NUMBERS)
+  const [name, failedReason, stacktrace, ...numbers] = fields
+  if (!name) return undefined
+  const [delay = 0, timestamp = 0, attemptsStarted = 0, tries = 0, finishedOn = 0, processedOn = 0] =
+    numbers.map(Number)
+  const content = { id, name, data: JSON.stringify(data), opts, returnvalue: '', priority: 0, progress: 0 }
+  const times = { delay, timestamp, finishedOn, processedOn }
+  const failure = { failedReason: failedReason ?? '', stacktrace: stacktrace ?? '[]' }
+  const counts = { attemptsStarted, attemptsMade: Math.min(tries, opts.attempts), stalledCounter: 0 }
+  return Job.fromJSON(queue, { ...content, ...times, ...counts, ...failure }, id)
+}

@@ -1,0 +1,51 @@
+// The lanes of a queue: the names of their keys in Redis, and BullMQ's own view of them.
+import { type Job, Queue } from 'bullmq'
+import type { Redis } from 'ioredis'
+import { keysOf, readWithoutData } from '../bullmq-layout/layout.ts'
+import { type IngestJob, JOB_OPTIONS, type Lane, TRIES } from './job.ts'
+
+export type QueueKeys = ReturnType<typeof queueKeys>
+
+/** Names the keys of a queue. All share a hash tag: a cluster then keeps them on one node, as scripts require. */
+export function queueKeys(queue: string) {
+  /** BullMQ's own prefix. */
+  const prefix = `{${queue}}`
+  /** BullMQ's name of each lane's queue. */
+  const queues = { interactive: queue, bulk: `${queue}-bulk` }
+  const [interactive, bulk] = [keysOf(prefix, queues.interactive), keysOf(prefix, queues.bulk)]
+  return {
+    prefix,
+    queues,
+    /** The beginning of Sluice's own keys. */
+    base: `${prefix}:sluice:`,
+    /** The beginning of BullMQ's keys of each lane: see `keysOf`. */
+    jobs: { interactive: interactive.jobs, bulk: bulk.jobs },
+    markers: { interactive: interactive.marker, bulk: bulk.marker },
+    failed: { interactive: interactive.failed, bulk: bulk.failed },
+  }
+}
+
+/** BullMQ's own view of both lanes. */
+export type Queues = Readonly<Record<Lane, Queue<IngestJob>>>
+
+/** The most events that BullMQ keeps of each lane. An event may contain the reason of a failure. */
+const EVENTS_KEPT = 1_000
+
+/** Opens BullMQ's own view of a lane. */
+export function openQueue(keys: QueueKeys, lane: Lane, redis: Redis): Queue<IngestJob> {
+  const queue = new Queue<IngestJob>(keys.queues[lane], {
+    connection: redis,
+    prefix: keys.prefix,
+    skipVersionCheck: true,
+    // BullMQ's events serve only people who look for a fault.
+    streams: { events: { maxLen: EVENTS_KEPT } },
+  })
+  queue.on('error', () => {}) // the connection's own listener logs it
+  return queue
+}
+
+/** Returns a job as BullMQ does, but with a note in place of its payload: never write the job back. */
+export function readShownJob(queue: Queue, redis: Redis, id: string): Promise<Job | undefined> {
+  const opts = { ...JSON.parse(JOB_OPTIONS), attempts: TRIES }
+  return readWithoutData(queue, redis, id, 'The payload is not shown here.', opts)
+}
