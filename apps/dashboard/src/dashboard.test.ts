@@ -203,23 +203,6 @@ test('no other site may frame a page', async (t) => {
   assert.match(headers.get('content-security-policy') ?? '', /frame-ancestors 'none'/)
 })
 
-test('hits are shown as they are found, while the search goes on', async (t) => {
-  const { enqueuer, redis, name, url, cookie } = await open(t)
-  const [id, lease] = [newJobId(), `${queueKeys(name).base}search`]
-  const job = { tenant: 'acme', requestId: 'r', retained: false }
-  await enqueuer.enqueue(id, 'interactive', { ...job, threads: [{ ...thread, quotes: [] }] })
-  // Another search runs, so this one finds the job by its id and then waits.
-  await redis.set(lease, 'another search')
-  const answer = await fetch(`${url}/find?q=${id}`, { headers: { cookie } })
-  let text = ''
-  for await (const piece of answer.body ?? []) {
-    text += Buffer.from(piece).toString()
-    if (text.includes('/thread?tenant=acme&amp;service=slack&amp;externalId=thread-1')) await redis.del(lease)
-  }
-  assert.match(text, /1 hit\. {2}Examined: .*<\/main>/s)
-  assert.doesNotMatch(text, /The search ended/)
-})
-
 test('one request reads a hundred jobs of a state at most, and no payload', async (t) => {
   const { enqueuer, listing, dashboard } = await open(t)
   const big = { ...thread, quotes: [{ text: 'word '.repeat(400_000) }] }

@@ -86,13 +86,7 @@ function showPage(show: Show, deps: PagesDeps): Middleware {
 }
 
 async function sendPage({ path }: { path: string }, response: Response, page: Page): Promise<void> {
-  const text = await renderPage(page, response.locals.session, path)
-  response.status(page.status ?? 200)
-  if (page.rest === undefined) return void response.send(text)
-  const end = text.lastIndexOf('</main>')
-  response.type('html').write(text.slice(0, end))
-  for await (const piece of page.rest) response.write(String(await piece))
-  response.end(text.slice(end))
+  response.status(page.status ?? 200).send(await renderPage(page, response.locals.session, path))
 }
 
 function requireSession(deps: LoginDeps): Middleware {
@@ -128,7 +122,7 @@ const refuseViewers: Middleware = async (request, response, next) => {
 /** Express recognises an error handler by its four parameters. The error may quote a payload, so it is not sent. */
 function answerError({ log }: Pick<DashboardDeps, 'log'>): ErrorRequestHandler {
   return async (error, request, response, _next) => {
-    if (response.headersSent) return void response.destroy()
+    if (response.headersSent || response.closed) return void response.destroy()
     if (error instanceof QueueUnavailableError) return sendPage(request, response, REDIS_AWAY)
     if (error instanceof OperationsFullError) return sendPage(request, response, TOO_MANY)
     const status = Number(error?.status) < 500 ? Number(error.status) : 500

@@ -43,7 +43,7 @@ export const workerSettings = {
   recentBytes: setting.wholeNumber({
     env: 'RECENT_BYTES',
     description:
-      'How many bytes of Redis the list of jobs that completed last may take, some 150 for each. Searches look through it.',
+      'How many bytes of Redis the list of jobs that completed last may take, some 150 for each. Look-ups read it.',
     default: 33_554_432,
     min: 65_536,
   }),

@@ -2,7 +2,6 @@
 export type { FailedJobs } from './failed/failed-jobs.ts'
 export { createOperations, type Operations, OperationsFullError, runOperations } from './failed/operations.ts'
 export { asViewersSee } from './failed/reasons.ts'
-export { SearchesFullError } from './find/find.ts'
 export { createFindStored, createReadThread, type ReadThread, type Writing } from './find/find-stored.ts'
 export { type Reading, startHeartbeats } from './overview/heartbeats.ts'
 export { createReadHistory, peaksOf } from './overview/history.ts'

@@ -43,12 +43,12 @@ export function parseAdminQuery<Query>(context: RequestContext, parse: (params: 
 }
 
 /** A viewer may see ids, and reasons without the values that they quote. */
-export function isViewer({ key }: Pick<RequestContext, 'key'>): boolean {
+function isViewer({ key }: Pick<RequestContext, 'key'>): boolean {
   return key?.role === 'viewer'
 }
 
 /** @param toViewers reduces what operators see to what viewers may see. */
-function shownTo<Found>(context: RequestContext, found: Found, toViewers: (found: Found) => Found): Answer {
+export function shownTo<Found>(context: RequestContext, found: Found, toViewers: (found: Found) => Found): Answer {
   return { status: 200, body: isViewer(context) ? toViewers(found) : found }
 }
 

@@ -1,6 +1,4 @@
 // Asks an API for failed jobs, and to retry or discard them, with the key of an operator.
-import { createInterface } from 'node:readline/promises'
-import { Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import {
   type FailedJob,
@@ -10,9 +8,9 @@ import {
   type FailedJobPage,
   FailedJobPageSchema,
   FailedJobSchema,
-  type FindLine,
-  FindLineSchema,
   type FindQuery,
+  type Found,
+  FoundSchema,
   type LaneOperationKind,
   type Operation,
   type OperationKind,
@@ -49,16 +47,13 @@ export async function watch(look: () => Promise<void>, everyMs: number, show: (l
   }
 }
 
-/** A search may take this long: it reads what is stored of all tenants. */
-const SEARCH_MS = 600_000
-
 const checks = {
   list: createAnswerCheck<FailedJobPage>(FailedJobPageSchema),
   groups: createAnswerCheck<FailedJobGroups>(FailedJobGroupsSchema),
   show: createAnswerCheck<FailedJob>(FailedJobSchema),
   operation: createAnswerCheck<Operation>(OperationSchema),
   operations: createAnswerCheck<OperationList>(OperationListSchema),
-  line: createAnswerCheck<FindLine>(FindLineSchema),
+  found: createAnswerCheck<Found>(FoundSchema),
   recent: createAnswerCheck<RecentJobs>(RecentJobsSchema),
   status: createAnswerCheck<Status>(StatusSchema),
 }
@@ -67,9 +62,9 @@ const checks = {
 export async function openAdminClient(deps: FindApiDeps, options: ApiOptions) {
   const { url, apiKey: key } = await findApi(deps, options, 'operator')
 
-  async function request(path: string, init: RequestInit, mostMs?: number): Promise<Response> {
+  async function request(path: string, init: RequestInit): Promise<Response> {
     const headers = { 'x-api-key': key, ...(init.body !== undefined && { 'content-type': 'application/json' }) }
-    const response = await createBoundedFetch(mostMs)(new URL(`.${path}`, url), {
+    const response = await createBoundedFetch()(new URL(`.${path}`, url), {
       ...init,
       headers,
       redirect: 'error',
@@ -81,18 +76,6 @@ export async function openAdminClient(deps: FindApiDeps, options: ApiOptions) {
   async function ask<Answer>(check: (answer: unknown) => Answer, path: string, body?: object): Promise<Answer> {
     const post = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }
     return check(await (await request(path, post)).json().catch(unreachable))
-  }
-
-  /** Yields the lines of a search as they arrive. */
-  async function* find(query: FindQuery): AsyncGenerator<FindLine> {
-    const { body } = await request(`/admin/find?${new URLSearchParams(query)}`, {}, SEARCH_MS)
-    if (body === null) return
-    try {
-      for await (const line of createInterface(Readable.fromWeb(body))) yield checks.line(JSON.parse(line))
-    } catch (error) {
-      if (error instanceof UserError) throw error
-      unreachable(error)
-    }
   }
 
   function unreachable(error: unknown): never {
@@ -111,7 +94,7 @@ export async function openAdminClient(deps: FindApiDeps, options: ApiOptions) {
     operateLane: (kind: LaneOperationKind, lane: string) => ask(checks.operation, `/admin/lanes/${lane}:${kind}`, {}),
     operation: (id: string) => ask(checks.operation, `/admin/operations/${encodeURIComponent(id)}`),
     operations: () => ask(checks.operations, '/admin/operations'),
-    find,
+    find: (query: FindQuery) => ask(checks.found, `/admin/find?${new URLSearchParams(query)}`),
     /** Returns the jobs that completed last, or since. */
     recent: (after?: string) =>
       ask(checks.recent, `/admin/recent?${new URLSearchParams(after === undefined ? {} : { after })}`),

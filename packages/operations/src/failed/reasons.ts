@@ -1,5 +1,5 @@
 // Removes quoted values from the reason of a failure: to group failures, and for viewers.
-import type { FailedJob, FailedJobGroups, FailedJobPage, Hit, Operation } from '@sluice/contract'
+import type { FailedJob, FailedJobGroups, FailedJobPage, Found, Operation } from '@sluice/contract'
 
 /** The most characters of a reason that is shown: a reason may quote a whole document. */
 export const SHOWN_REASON = 2_000
@@ -45,7 +45,10 @@ export const asViewersSee = {
     stack: [],
     payload: null,
   }),
-  hit: (hit: Hit): Hit => (hit.reason === undefined ? hit : { ...hit, reason: reasonGroupOf(hit.reason) }),
+  found: (found: Found): Found => ({
+    ...found,
+    hits: found.hits.map((hit) => (hit.reason === undefined ? hit : { ...hit, reason: reasonGroupOf(hit.reason) })),
+  }),
   operation: (operation: Operation): Operation =>
     operation.filter?.reason === undefined
       ? operation

@@ -12,13 +12,14 @@ import { createReadOverview } from './overview.ts'
 
 export type OperatorAccess = ReturnType<typeof openOperatorAccess>
 
-/** Opens a queue for operators. @param findStored searches what is stored, beside the queue. */
+/** Opens a queue for operators. @param findStored looks up what is stored, beside the queue. */
 export function openOperatorAccess(redis: Redis, keys: QueueKeys, findStored: FindStored) {
+  const failedJobs = createFailedJobs(redis, keys)
   return {
-    failedJobs: createFailedJobs(redis, keys),
+    failedJobs,
     operations: createOperations(redis, keys),
     imports: createImports(redis, keys),
-    find: createFind(redis, keys, findStored),
+    find: createFind(redis, keys, failedJobs, findStored),
     listRecent: createListRecent(redis, keys),
     readOverview: createReadOverview(redis, keys),
     readHistory: createReadHistory(redis, keys),
