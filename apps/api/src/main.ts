@@ -112,8 +112,7 @@ await runUntilStopped({
     const stopOperations = runOperations({
       ...operatorAccess,
       jobsPerSecond: settings.operationJobsPerSecond,
-      onStep({ operation: { id, kind } }, { done, isLast }) {
-        metrics.failedJobsMoved.inc({ kind }, done)
+      onStep({ operation: { id, kind } }, { isLast }) {
         if (isLast) log.info({ operationId: id, kind }, 'operation.completed')
       },
       // While Redis is away, its connection's own listener logs that.
@@ -157,7 +156,6 @@ await runUntilStopped({
       awaitedJobs: replyListener.awaitedJobs,
       connections: http.connections,
       bodyBytes: bodyMemory.taken,
-      spillBytes: spillSpace.taken,
       queueState,
     })
     const recentQueueState = shareFor(PEAKS_EVERY_MS, queueState)

@@ -27,12 +27,6 @@ export const workerSettings = {
     default: 67_108_864,
     min: 1_048_576,
   }),
-  batchDocuments: setting.wholeNumber({
-    env: 'BATCH_DOCUMENTS',
-    description: 'How many sources and quotes a worker writes at once. A larger request is written alone.',
-    default: 4_000,
-    min: 1,
-  }),
   resultBytes: setting.wholeNumber({
     env: 'RESULT_BYTES',
     description:
