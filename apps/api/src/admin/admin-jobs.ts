@@ -35,7 +35,7 @@ export function getFailedJob({ failedJobs }: { failedJobs: Pick<FailedJobs, 'fin
   }
 }
 
-/** @throws {ProblemError} 400; 403 if a viewer searches by reason: it could guess the values that reasons quote. */
+/** @throws {ProblemError} 400; 403 if a viewer filters by reason: it could guess the values that reasons quote. */
 export function parseAdminQuery<Query>(context: RequestContext, parse: (params: Params) => Parsed<Query>): Query {
   const query = parseQuery(context, parse)
   if (isViewer(context) && queryOf(context).has('reason')) throw new ProblemError('operator_only')

@@ -8,7 +8,7 @@ import { html } from 'hono/html'
 import { actForm, type Cell, count, discardForm, facts, moment, table, threadLink, traceLink } from './layout.ts'
 import { type Html, isOperator, type PagesDeps, type Show, type Visit } from './page.ts'
 
-/** Shows a failed job. For any other id, leads to a search for it. @param isRevealed with its payload. */
+/** Shows a failed job. For any other id, leads to the look-up of it. @param isRevealed with its payload. */
 export async function jobPage(visit: Visit, deps: PagesDeps, isRevealed = false): ReturnType<Show> {
   const found = await orUnavailable(deps.failedJobs.find(String(visit.params.id)))
   if (found === undefined) return `/find?q=${encodeURIComponent(String(visit.params.id))}`
