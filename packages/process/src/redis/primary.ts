@@ -77,6 +77,7 @@ export function openPrimary({ redisUrl, queue }: QueueAddress, options: RedisOpt
       return server.track(this.stream, endpoint)
     }
 
+    // ioredis (6.0.0) emits no `end` if the connection is closed while it waits to connect again.
     override disconnect(): void {
       super.disconnect()
       this.unwatch?.()

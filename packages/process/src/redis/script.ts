@@ -34,22 +34,25 @@ export function openScript(redis: Redis, address: URL): Script {
   const define = (text: string) => redis.defineCommand(command, { lua: text, numberOfKeys: 1 })
   const run: Script = (...args) => Reflect.get(redis, command).apply(redis, args)
   define(lua)
-  return async (...args) => {
-    const began = performance.now()
-    const metrics = metricsOf.get(redis)
-    try {
-      return await run(...args).catch((error) => {
-        // An old Redis refuses the script. Other calls sent at the same time learn only that the script is not there.
-        if (!error.message.startsWith('NOSCRIPT')) define(forOldRedis(lua, error))
-        return run(...args)
-      })
-    } catch (error) {
-      metrics?.errors.inc({ code: errorCodeOf(error) })
-      throw error
-    } finally {
-      metrics?.times.observe({ command: name }, (performance.now() - began) / 1000)
-    }
+  return (...args) => {
+    const reply = run(...args).catch((error) => {
+      // An old Redis refuses the script. Other calls sent at the same time learn only that the script is not there.
+      if (!error.message.startsWith('NOSCRIPT')) define(forOldRedis(lua, error))
+      return run(...args)
+    })
+    observe(reply, name, metricsOf.get(redis))
+    return reply
   }
+}
+
+function observe(reply: Promise<unknown>, command: string, metrics: ScriptMetrics | undefined): void {
+  if (metrics === undefined) return
+  const began = performance.now()
+  const end = () => metrics.times.observe({ command }, (performance.now() - began) / 1000)
+  reply.then(end, (error) => {
+    end()
+    metrics.errors.inc({ code: errorCodeOf(error) })
+  })
 }
 
 /** Reads a part of a file (from `--part NAME`), or what precedes its parts, with its `--include`s. */
