@@ -14,6 +14,7 @@ export { createImports, type FoundImport, type ImportProblem, type ListedImport 
 export {
   type FetchedJob,
   type IngestJob,
+  idsOfThread,
   isJobId,
   type JobResult,
   LANES,

@@ -20,7 +20,7 @@ export function postSource(deps: PostSourceDeps): Handler {
     const { 'idempotency-key': key } = request.headers
     const claimed = key === undefined ? {} : claimOf(tenant, key)
     const posted = await readThread(deps, context)
-    const newId = newJobId()
+    const newId = newJobId(posted.thread.source.externalId)
     log.jobId = newId
     const job = { ...claimed, threads: [posted.thread], retained: !prefer.waits }
     const { jobId, result } = prefer.waits

@@ -1,22 +1,5 @@
--- Look-ups over many jobs, in steps, so that one step blocks Redis for less than a millisecond. The caller compares
--- exactly what a step returns.
---part names
 #!lua flags=allow-oom
--- Examines the next jobs that count as load.
--- ARGV  1  cursor
---       2  the text
--- Returns the next cursor, and id and name of each job whose entry has the text.
---include @sluice/queue/load/load.lua#release
-local JOBS_AT_ONCE = 500
-local cursor, jobs = unpack(redis.call('HSCAN', KEYS[1] .. 'load:jobs', ARGV[1], 'COUNT', JOBS_AT_ONCE))
-local found = {}
-for at = 1, #jobs, 2 do
-  if string.find(jobs[at + 1], ARGV[2], 1, true) then found[#found + 1] = {jobs[at], read(jobs[at + 1]).name} end
-end
-return {cursor, found}
---part recent
-#!lua flags=allow-oom
--- Examines the next entries of the completed jobs, newest first.
+-- Examines the next entries of the completed jobs, newest first, in a step that blocks Redis for about a millisecond.
 -- ARGV  1  the last entry that was examined ('+' at first)
 --       2  the text as it stands in a JSON string
 -- Returns the last entry that was examined ('' if none is left), and for each job whose line has the text: id of the

@@ -8,6 +8,7 @@ import type { IngestJob, QueueKeys } from '@sluice/queue'
 import {
   createImports,
   createResults,
+  idsOfThread,
   isJobId,
   LANES,
   nameJob,
@@ -24,6 +25,8 @@ import { SHOWN_REASON } from '../failed/reasons.ts'
 export type FindStored = (query: FindQuery, signal: AbortSignal) => Promise<Pick<Found, 'hits' | 'notes'>>
 
 const FAILED_SHOWN = 100
+/** Matching this many ids blocks Redis for some 0.4 ms. */
+const IDS_AT_ONCE = 1_000
 const MORE_FAILED = 'Not all failed jobs were examined: add filters.'
 
 /** Makes the function that looks up. */
@@ -35,8 +38,7 @@ export function createFind(
 ) {
   const { findRetained } = createResults(redis, keys)
   const imports = createImports(redis, keys)
-  const scanNames = openScript(redis, new URL('./find.lua#names', import.meta.url))
-  const scanRecent = openScript(redis, new URL('./find.lua#recent', import.meta.url))
+  const scanRecent = openScript(redis, new URL('./find.lua', import.meta.url))
   let previous: Promise<unknown> = Promise.resolve()
 
   /**
@@ -81,15 +83,16 @@ export function createFind(
     return hits.filter((hit) => isOf(hit, query))
   }
 
-  /** Finds waiting and active jobs by their names. */
+  /** Finds waiting and active jobs by the externalId of their first thread: Redis matches their ids. */
   async function findInLoad(query: FindQuery, signal: AbortSignal): Promise<Hit[]> {
+    const pattern = idsOfThread(query.q)
     const hits: Hit[] = []
     let cursor = '0'
     do {
-      const [next, found] = asList(await scanNames(keys.base, cursor, query.q))
-      cursor = String(next)
-      for (const [id, name] of asList(found).map(asList))
-        if (isNamed(String(name), query)) hits.push(...(await describe(String(id))).filter((hit) => isOf(hit, query)))
+      const [next, found] = await redis.hscan(`${keys.base}load:jobs`, cursor, 'MATCH', pattern, 'COUNT', IDS_AT_ONCE)
+      cursor = next
+      // Each id is followed by what the job adds to the load.
+      for (const id of found.filter(isJobId)) hits.push(...(await describe(id)).filter((hit) => isOf(hit, query)))
     } while (cursor !== '0' && hits.length <= HITS_SHOWN && !signal.aborted)
     return hits
   }
