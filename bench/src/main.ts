@@ -66,9 +66,11 @@ async function measure(
   }
 }
 
-/** The document shows the newest results of full runs. */
+/** The document shows the newest results of full runs. Also brings their files into the form of this version. */
 async function writeDocument(): Promise<void> {
-  await writeFile(DOCUMENT, fillResults(await readFile(DOCUMENT, 'utf8'), await readResults(RESULTS)))
+  const results = await readResults(RESULTS)
+  for (const result of results) await writeResult(RESULTS, result)
+  await writeFile(DOCUMENT, fillResults(await readFile(DOCUMENT, 'utf8'), results))
 }
 
 /** Started processes end with this one; servers and files are released before. */

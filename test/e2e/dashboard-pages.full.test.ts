@@ -91,9 +91,9 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
     const visitor = await logIn(operatorKey)
     const { page, faults } = visitor
     await inspect(visitor, 'find')
-    await page.getByRole('searchbox').fill('C1-*')
+    await page.getByRole('searchbox').fill('C1-2')
     await page.keyboard.press('Enter')
-    await page.getByText(/^3 hits\..* stored \d/).waitFor()
+    await page.getByText('1 hit.').waitFor()
     await inspect(visitor, 'hits')
     await page.getByRole('link', { name: 'slack/C1-2' }).click()
     await page.getByText('It is not stored.').waitFor()
@@ -110,7 +110,7 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
       'changed the source, last changed 1 quote',
       'created the source, inserted 1 quote',
     ])
-    await page.getByText(/^2 hits\..* stored \d/).waitFor()
+    await page.getByText('2 hits.').waitFor()
     assert.equal(await page.getByText(STORED.text).count(), 0, 'no text is shown before it is revealed')
     await page.getByRole('button', { name: 'Reveal the texts' }).click()
     await page.getByText(STORED.text).waitFor()

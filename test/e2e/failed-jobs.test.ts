@@ -178,6 +178,8 @@ describe('failed jobs and their operators', () => {
     const { payload, stack, tries } = JSON.parse(shown.text)
     assert.deepEqual([payload, stack, tries.length], [null, [], 5])
     assert.doesNotMatch(shown.text, /as it was/)
+    const { hits } = JSON.parse((await viewer.get('/admin/find?q=looked%20at')).text)
+    assert.deepEqual([hits[0].id, hits[0].reason], [job?.id, job?.reasonGroup])
     problemIn(await viewer.get('/admin/jobs?reason=title'), 403, 'operator_only')
     problemIn(await viewer.get('/admin/find?q=a&reason=title'), 403, 'operator_only')
     problemIn(await viewer.get('/admin/job-groups?reason=title'), 403, 'operator_only')

@@ -105,8 +105,7 @@ await runUntilStopped({
     const { viewFor, runOperations } = openViews(redis, keys, store.db)
     const stopOperations = runOperations({
       jobsPerSecond: settings.operationJobsPerSecond,
-      onStep({ operation: { id, kind } }, { done, isLast }) {
-        metrics.failedJobsMoved.inc({ kind }, done)
+      onStep({ operation: { id, kind } }, { isLast }) {
         if (isLast) log.info({ operationId: id, kind }, 'operation.completed')
       },
       // While Redis is away, its connection's own listener logs that.
@@ -151,7 +150,6 @@ await runUntilStopped({
       awaitedJobs: replyListener.awaitedJobs,
       connections: http.connections,
       bodyBytes: bodyMemory.taken,
-      spillBytes: spillSpace.taken,
       queueState,
     })
     const recentQueueState = shareFor(PEAKS_EVERY_MS, queueState)

@@ -23,26 +23,12 @@ export const apiMetrics = {
     labels: ['code'],
   }),
   accepted: metric.counter({ name: 'sluice_threads_accepted_total', help: 'Threads that were enqueued.' }),
-  failedJobsMoved: metric.counter({
-    name: 'sluice_failed_jobs_moved_total',
-    help: 'Failed jobs that operators had retried or discarded.',
-    labels: ['kind'],
-  }),
-  enqueueTime: metric.histogram({
-    name: 'sluice_enqueue_seconds',
-    help: 'Time until Redis has stamped the threads of a request and added its job, the wait for a group included.',
-    buckets: SECONDS,
-  }),
   ...mongoMetrics,
   awaitedJobs: metric.gauge({ name: 'sluice_awaited_jobs', help: 'Jobs that callers wait for.' }),
   connections: metric.gauge({ name: 'sluice_connections', help: 'Open connections of callers.' }),
   bodyBytes: metric.gauge({
     name: 'sluice_body_bytes',
     help: 'Memory that is reserved for request bodies; at most `MAX_BODIES_BYTES`.',
-  }),
-  spillBytes: metric.gauge({
-    name: 'sluice_spill_bytes',
-    help: 'Size of the temporary files with unread answers of imports; at most `MAX_SPILL_BYTES`.',
   }),
   jobs: metric.gauge({
     name: 'sluice_jobs',
@@ -73,7 +59,7 @@ export const apiMetrics = {
 export type ApiMetrics = MetricsOf<typeof apiMetrics>
 
 /** The gauges of this replica alone. */
-const OWN_GAUGES = ['awaitedJobs', 'connections', 'bodyBytes', 'spillBytes'] as const
+const OWN_GAUGES = ['awaitedJobs', 'connections', 'bodyBytes'] as const
 
 interface SampledApi extends Record<(typeof OWN_GAUGES)[number], () => number> {
   queueState: () => Promise<QueueState>

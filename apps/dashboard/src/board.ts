@@ -7,6 +7,7 @@ import { ExpressAdapter } from '@bull-board/express'
 import type { Redis } from '@sluice/process/redis'
 import { readShownJob } from '@sluice/queue'
 import type { Job, Queue } from 'bullmq'
+import ejs from 'ejs'
 import express, { type Express } from 'express'
 import { contentSecurityPolicy } from './policy.ts'
 
@@ -33,9 +34,8 @@ export function buildBoard({ queues, redis }: BoardDeps): Express {
     options: { uiConfig: { boardTitle: 'Sluice', hideDocsLink: true } },
   })
   const board: Express = serverAdapter.getRouter()
-  const { '.ejs': render } = Reflect.get(board, 'engines')
   board.engine('ejs', (path, options, callback) =>
-    render(path, options, (error: unknown, page?: string) => callback(error, page?.replace(FONT_LINK, ''))),
+    ejs.renderFile(path, options, (error, page) => callback(error, page?.replace(FONT_LINK, ''))),
   )
   const app = express()
   app.use(({ method }, response, next) => {

@@ -208,7 +208,7 @@ test('no other site may frame a page', async (t) => {
   assert.match(headers.get('content-security-policy') ?? '', /frame-ancestors 'none'/)
 })
 
-test('a viewer sees no value of a thread on any page, and neither searches reasons nor acts', async (t) => {
+test('a viewer sees no value of a thread on any page, and neither filters by reason nor acts', async (t) => {
   const { enqueuer, redis, name, url, cookie } = await open(t)
   const keys = queueKeys(name)
   const [id, importId] = [newJobId(), newJobId()]
@@ -234,7 +234,7 @@ test('a viewer sees no value of a thread on any page, and neither searches reaso
   }
   const byReason = await fetch(`${url}/find?q=${id}&reason=${VALUE}`, { headers: { cookie: viewer } })
   assert.equal(byReason.status, 400)
-  assert.match(await byReason.text(), /A viewer searches no reasons\./)
+  assert.match(await byReason.text(), /A viewer looks up no reasons\./)
   const csrf = /name="csrf" value="(\w+)"/.exec(await textOf('/', viewer))?.[1] ?? ''
   for (const path of [
     `/jobs/${id}/reveal`,
@@ -247,23 +247,6 @@ test('a viewer sees no value of a thread on any page, and neither searches reaso
     assert.equal(answer.status, 403, path)
     assert.doesNotMatch(await answer.text(), new RegExp(VALUE), path)
   }
-})
-
-test('hits are shown as they are found, while the search goes on', async (t) => {
-  const { enqueuer, redis, name, url, cookie } = await open(t)
-  const [id, lease] = [newJobId(), `${queueKeys(name).base}search`]
-  const job = { tenant: 'acme', requestId: 'r', retained: false }
-  await enqueuer.enqueue(id, 'interactive', { ...job, threads: [{ ...thread, quotes: [] }] })
-  // Another search runs, so this one finds the job by its id and then waits.
-  await redis.set(lease, 'another search')
-  const answer = await fetch(`${url}/find?q=${id}`, { headers: { cookie } })
-  let text = ''
-  for await (const piece of answer.body ?? []) {
-    text += Buffer.from(piece).toString()
-    if (text.includes('/thread?tenant=acme&amp;service=slack&amp;externalId=thread-1')) await redis.del(lease)
-  }
-  assert.match(text, /1 hit\. {2}Examined: .*<\/main>/s)
-  assert.doesNotMatch(text, /The search ended/)
 })
 
 test('one request reads a hundred jobs of a state at most, and no payload', async (t) => {

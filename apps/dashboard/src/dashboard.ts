@@ -95,13 +95,7 @@ function showPage(show: Show, deps: Pick<DashboardDeps, 'viewFor' | 'traceUrl' |
 }
 
 async function sendPage({ path }: { path: string }, response: Response, page: Page): Promise<void> {
-  const text = await renderPage(page, response.locals.session, path)
-  response.status(page.status ?? 200)
-  if (page.rest === undefined) return void response.send(text)
-  const end = text.lastIndexOf('</main>')
-  response.type('html').write(text.slice(0, end))
-  for await (const piece of page.rest) response.write(String(await piece))
-  response.end(text.slice(end))
+  response.status(page.status ?? 200).send(await renderPage(page, response.locals.session, path))
 }
 
 function requireSession(deps: LoginDeps): Middleware {
@@ -135,7 +129,7 @@ const refuseViewers: Middleware = (_request, response, next) => {
 /** Express recognises an error handler by its four parameters. The error may quote a payload, so it is not sent. */
 function answerError({ log }: Pick<DashboardDeps, 'log'>): ErrorRequestHandler {
   return async (error, request, response, _next) => {
-    if (response.headersSent) return void response.destroy()
+    if (response.headersSent || response.closed) return void response.destroy()
     if (error instanceof QueueUnavailableError) return sendPage(request, response, REDIS_AWAY)
     if (error instanceof OperatorOnlyError) return sendPage(request, response, OPERATOR_ONLY)
     if (error instanceof OperationsFullError) return sendPage(request, response, TOO_MANY)

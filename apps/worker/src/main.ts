@@ -35,7 +35,8 @@ const SETTLE_MS = 300
 const SLOW_MS = 10_000
 const SLOW_SHOWN = 10
 
-/** Most characters of text in one batch: some 8 MB. */
+/** Most sources and quotes, and most characters of text (some 8 MB), in one batch. A larger request is written alone. */
+const BATCH_DOCUMENTS = 4_000
 const BATCH_CHARACTERS = 8_000_000
 
 await runUntilStopped({
@@ -59,7 +60,7 @@ await runUntilStopped({
     const probe = (bytes: number) => probeStore(probeCommands, bytes)
     const ingest = createIngest({
       storeBatch: batchStore.store,
-      bounds: { documents: settings.batchDocuments, characters: BATCH_CHARACTERS },
+      bounds: { documents: BATCH_DOCUMENTS, characters: BATCH_CHARACTERS },
       probeStore: probe,
       metrics,
     })

@@ -27,12 +27,6 @@ export const workerSettings = {
     default: 67_108_864,
     min: 1_048_576,
   }),
-  batchDocuments: setting.wholeNumber({
-    env: 'BATCH_DOCUMENTS',
-    description: 'How many sources and quotes a worker writes at once. A larger request is written alone.',
-    default: 4_000,
-    min: 1,
-  }),
   resultBytes: setting.wholeNumber({
     env: 'RESULT_BYTES',
     description:
@@ -43,7 +37,7 @@ export const workerSettings = {
   recentBytes: setting.wholeNumber({
     env: 'RECENT_BYTES',
     description:
-      'How many bytes of Redis the list of jobs that completed last may take, some 150 for each. Searches look through it.',
+      'How many bytes of Redis the list of jobs that completed last may take, some 150 for each. Look-ups read it.',
     default: 33_554_432,
     min: 65_536,
   }),

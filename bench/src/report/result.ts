@@ -1,9 +1,12 @@
+import type { Round } from '../measure/round.ts'
 import type { Scale } from '../scale.ts'
-import type { Outcome } from '../scenarios/scenario.ts'
+import type { Measured, Outcome } from '../scenarios/scenario.ts'
 import type { Surroundings } from './describe-surroundings.ts'
 
 /** The result of one run of one scenario, and its surroundings. */
-export interface Result extends Outcome {
+export interface Result extends Omit<Outcome, 'measured'> {
+  /** Of each round, a file has only the CPU times, whose spread `docs/scaling.md` shows. */
+  measured: (Omit<Measured, 'rounds'> & { rounds: Pick<Round, 'cpuUs'>[] })[]
   name: string
   title: string
   /** When it ended, ISO 8601. */

@@ -13,8 +13,22 @@ export function fileNameOf({ name, where }: Pick<Result, 'name' | 'where'>): str
 export async function writeResult(folder: string, result: Result): Promise<void> {
   const file = join(folder, fileNameOf(result))
   await mkdir(folder, { recursive: true })
-  await writeFile(`${file}.json`, `${JSON.stringify(result, null, 2)}\n`)
+  await writeFile(`${file}.json`, textOf(result))
   if (result.measured.length > 0) await writeFile(`${file}.svg`, plot(result))
+}
+
+/** Has a line for each field, and for each element of a list. */
+function textOf({ measured, ...others }: Result): string {
+  const all = { ...others, measured: measured.map(withoutRounds) }
+  const fields = Object.entries(all).map(([name, value]) => {
+    const lines = Array.isArray(value) && value.map((element) => JSON.stringify(element)).join(',\n    ')
+    return `  "${name}": ${lines ? `[\n    ${lines}\n  ]` : JSON.stringify(value)}`
+  })
+  return `{\n${fields.join(',\n')}\n}\n`
+}
+
+function withoutRounds({ name, rounds, median }: Result['measured'][number]): Result['measured'][number] {
+  return { name, median, rounds: rounds.map(({ cpuUs }) => ({ cpuUs })) }
 }
 
 /** The newest results of the scenarios in a folder, by the names of their files. */

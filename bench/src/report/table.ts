@@ -2,7 +2,7 @@ import type { Measured } from '../scenarios/scenario.ts'
 import { digits } from './format.ts'
 
 /** The medians of all contenders, with ratios to the first, as rows under a head, which begins with the kind of server that served them. */
-export function tableOf(measured: readonly Measured[], server: string): string[][] {
+export function tableOf(measured: readonly Pick<Measured, 'median' | 'name'>[], server: string): string[][] {
   const first = measured[0]?.median
   const processes = [...new Set(measured.flatMap(({ median }) => Object.keys(median.cpuUs)))]
   const head = [

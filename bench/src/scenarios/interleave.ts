@@ -21,7 +21,7 @@ export async function interleave<Name extends string>(
 }
 
 /** The median round of one contender. Throws if it was not measured. */
-export function medianOf(measured: readonly Measured[], name: string): Measured['median'] {
+export function medianOf(measured: readonly Pick<Measured, 'median' | 'name'>[], name: string): Measured['median'] {
   const found = measured.find((one) => one.name === name)
   if (found === undefined) throw new Error(`${name} was not measured`)
   return found.median

@@ -1,18 +1,17 @@
-// The search of operators over the whole service: the schemas of its query and of the lines of its answer.
+// The look-ups of operators over the whole service: the schemas of their queries and answers.
 import type { Static } from 'typebox'
 import { outcomeCounts } from './answers.ts'
-import { type Parsed, refuseField } from './faults.ts'
+import type { FailedJobPage } from './failed-job-schemas.ts'
 import { count, moment, Type, text } from './json-schema.ts'
 import { NOT_BLANK, SERVICES, WELL_FORMED } from './thread-request.ts'
-import { createQueryParser, type Params } from './validator.ts'
+import { createQueryParser } from './validator.ts'
 
-export const HITS_PER_SEARCH = 200
+/** The most hits of an answer. */
+export const HITS_SHOWN = 200
 
-/** The states that a search looks through, in the order in which their hits appear. */
-export const FOUND_STATES = ['waiting', 'active', 'failed', 'completed', 'stored'] as const
-
+const optional = Type.Optional
 const param = (maxLength: number, description: string) =>
-  Type.Optional(Type.String({ maxLength, format: WELL_FORMED, description }))
+  optional(Type.String({ maxLength, format: WELL_FORMED, description }))
 
 /** The query of `GET /admin/find`. */
 export const FindQuerySchema = Type.Object(
@@ -22,17 +21,14 @@ export const FindQuerySchema = Type.Object(
       format: WELL_FORMED,
       pattern: NOT_BLANK,
       description:
-        'The id of a job, a request, an import, a source or a stored quote, or the externalId of a source; of jobs also the externalId of a quote. A `*` at its end: jobs with an externalId that begins so.',
+        'The externalId of a source, or the id of a job, an import, a source or a stored quote; of completed jobs also of their request.',
     }),
     tenant: param(200, 'The tenant.'),
-    service: Type.Optional(Type.Enum(SERVICES, { type: 'string', description: 'The service of the source.' })),
-    state: Type.Optional(Type.Enum(FOUND_STATES, { type: 'string', description: 'Only hits in this state.' })),
+    service: optional(Type.Enum(SERVICES, { type: 'string', description: 'The service of the source.' })),
     reason: param(1_000, 'A part of the reason of a failure, in capitals or not: only failed jobs.'),
   },
   { title: 'FindQuery', additionalProperties: false },
 )
-
-const optional = Type.Optional
 
 /** A job, an import, or a stored source or quote. */
 const HitSchema = Type.Object(
@@ -40,11 +36,15 @@ const HitSchema = Type.Object(
     kind: Type.Enum(['job', 'source', 'quote', 'import'], { type: 'string', description: 'What was found.' }),
     id: text('Its id.'),
     tenant: Type.String(),
-    state: optional(Type.Enum(FOUND_STATES, { type: 'string', description: 'Its state. An import has none.' })),
-    name: optional(text('service/externalId of the source; of a job found by its id, its name.')),
+    state: optional(
+      Type.Enum(['waiting', 'active', 'failed', 'completed', 'stored'], {
+        type: 'string',
+        description: 'Its state. An import has none.',
+      }),
+    ),
+    name: optional(text('service/externalId of the source; of a job with several threads, the first and the last.')),
     quote: optional(text('The externalId of the quote that was found.')),
     sourceId: optional(text('The id of the source of a stored quote.')),
-    place: optional(count('The place of the thread in its job, from 0.')),
     threads: optional(count('The threads of the job, or of the import.')),
     lane: optional(text('interactive or bulk.')),
     requestId: optional(text('The request of the job.')),
@@ -62,37 +62,14 @@ const HitSchema = Type.Object(
   { title: 'Hit' },
 )
 
-/** How much was searched so far in one place. */
-const SearchedSchema = Type.Object(
+/** The answer of `GET /admin/find`. */
+export const FoundSchema = Type.Object(
   {
-    in: Type.Enum(['names', 'payloads', 'failed', 'completed', 'stored'], {
-      type: 'string',
-      description: 'What is searched; `names` and `payloads` are of jobs that wait or are active.',
-    }),
-    examined: count('Jobs examined so far; of stored sources and quotes: hits.'),
-    isComplete: Type.Boolean({ description: 'The place was searched to its end.' }),
-    note: optional(text('Why the search waits, or what it leaves out.')),
+    hits: Type.Array(HitSchema, { description: 'In the order in which a job moves, and at last what is stored.' }),
+    more: Type.Boolean({ description: `There are more than ${HITS_SHOWN} hits.` }),
+    notes: Type.Array(Type.String(), { description: 'What was not looked up, and why.' }),
   },
-  { title: 'Searched' },
-)
-
-const SearchEndSchema = Type.Object(
-  {
-    hits: count('Hits.'),
-    more: Type.Boolean({ description: `The search ended at its bound of ${HITS_PER_SEARCH} hits.` }),
-  },
-  { title: 'SearchEnd' },
-)
-
-/** A line of the answer of `GET /admin/find`: a hit, how much was searched, or, as the last one, the end. */
-export const FindLineSchema = Type.Union(
-  [
-    Type.Object({ hit: HitSchema }),
-    Type.Object({ searched: SearchedSchema }),
-    Type.Object({ end: SearchEndSchema }),
-    Type.Object({ problem: text('Why the search could not go on.') }),
-  ],
-  { title: 'FindLine' },
+  { title: 'Found' },
 )
 
 /** The query of `GET /admin/recent`. */
@@ -113,27 +90,16 @@ export const RecentJobsSchema = Type.Object(
 export type RecentJobs = Static<typeof RecentJobsSchema>
 export type RecentJobsQuery = Static<typeof RecentJobsQuerySchema>
 export type FindQuery = Static<typeof FindQuerySchema>
-export type FoundState = (typeof FOUND_STATES)[number]
 export type Hit = Static<typeof HitSchema>
-export type Searched = Static<typeof SearchedSchema>
-export type FindLine = Static<typeof FindLineSchema>
-
-const parseFields = createQueryParser<FindQuery>(FindQuerySchema)
+export type Found = Static<typeof FoundSchema>
 
 /** Checks the query of `GET /admin/find`. */
-export function parseFindQuery(params: Params): Parsed<FindQuery> {
-  const query = parseFields(params)
-  if (!query.ok) return query
-  const { q, state, reason } = query.value
-  if (reason !== undefined && state !== undefined && state !== 'failed')
-    return refuseField('reason', 'is of failed jobs: leave out reason, or ask for the state failed.')
-  return /^\*+$/.test(q) ? refuseField('q', 'needs at least one character before the *.') : query
-}
+export const parseFindQuery = createQueryParser<FindQuery>(FindQuerySchema)
 
 /** Checks the query of `GET /admin/recent`. */
 export const parseRecentJobsQuery = createQueryParser<RecentJobsQuery>(RecentJobsQuerySchema)
 
-/** What a search compares: the whole text, or the beginning of externalIds. */
-export function wantedOf({ q }: Pick<FindQuery, 'q'>): { text: string; isPrefix: boolean } {
-  return q.endsWith('*') ? { text: q.slice(0, -1), isPrefix: true } : { text: q, isPrefix: false }
+/** Describes a failed job of a page as a hit. */
+export function failedHit({ enqueuedAt, failedAt, reasonGroup: _, ...job }: FailedJobPage['jobs'][number]): Hit {
+  return { kind: 'job', state: 'failed', ...job, acceptedAt: enqueuedAt, endedAt: failedAt }
 }

@@ -21,8 +21,8 @@ export * from './source-list.ts'
 export {
   type PageQuery,
   parsePageQuery,
-  type QuotePlace,
-  quotePlaceText,
+  type QuoteCursor,
+  quoteCursorText,
   type SourcePage,
   SourcePageQuerySchema,
   SourcePageSchema,

@@ -31,7 +31,7 @@ export const PROBLEMS = {
     status: 403,
     title: 'For keys of operators only',
     meaning:
-      'The key is valid, but it is not the key of an operator. The paths under `/admin` handle the failed jobs of all tenants. A viewer’s key only reads there, and searches no reasons.',
+      'The key is valid, but it is not the key of an operator. The paths under `/admin` handle the failed jobs of all tenants. A viewer’s key only reads there, and filters by no reason.',
     remedy: 'Use a key that was created with `sluice keys create --role operator`.',
   },
   route_unknown: {

@@ -56,7 +56,7 @@ export const SourcePageSchema = Type.Object(
 export type SourcePage = Static<typeof SourcePageSchema>
 
 /** A cursor: the quote after which a page begins. Quotes are sorted by date first if all of them have one. */
-export interface QuotePlace {
+export interface QuoteCursor {
   /** The date in ms since 1970. Absent: sorted by position alone. */
   date?: number
   position: string
@@ -67,7 +67,7 @@ export interface QuotePlace {
 /** A page of a source's quotes: at most `limit`, beginning after a cursor. */
 export interface PageQuery {
   limit: number
-  after?: QuotePlace
+  after?: QuoteCursor
 }
 
 const parseFields = createQueryParser<Static<typeof SourcePageQuerySchema>>(SourcePageQuerySchema)
@@ -81,17 +81,17 @@ export function parsePageQuery(params: Params): Parsed<PageQuery> {
 /** Reads the parameters of a page of quotes. */
 export function parsePage({ limit = DEFAULT_OF_PAGE, after }: Static<typeof SourcePageQuerySchema>): Parsed<PageQuery> {
   if (after === undefined) return { ok: true, value: { limit } }
-  const place = readPlace(after)
-  if (place === undefined) return refuseField('after', 'must be `next` of an earlier page.')
-  return { ok: true, value: { limit, after: place } }
+  const cursor = readCursor(after)
+  if (cursor === undefined) return refuseField('after', 'must be `next` of an earlier page.')
+  return { ok: true, value: { limit, after: cursor } }
 }
 
 /** The cursor as `next` and `after` carry it. */
-export function quotePlaceText({ date, position, id }: QuotePlace): string {
+export function quoteCursorText({ date, position, id }: QuoteCursor): string {
   return `${date ?? ''}~${position}~${id}`
 }
 
-function readPlace(text: string): QuotePlace | undefined {
+function readCursor(text: string): QuoteCursor | undefined {
   const [, date, position, id] = QUOTE_CURSOR.exec(text) ?? []
   if (position === undefined || id === undefined) return undefined
   return { ...(date !== undefined && { date: Number(date) }), position, id }

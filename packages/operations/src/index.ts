@@ -1,6 +1,5 @@
 // The front door: what people see of a queue and do with it.
 export { OperationsFullError } from './failed/operations.ts'
-export { SearchesFullError } from './find/find.ts'
 export type { StoredThread, Writing } from './find/find-stored.ts'
 export { type Reading, startHeartbeats } from './overview/heartbeats.ts'
 export { createReadHistory, peaksOf } from './overview/history.ts'

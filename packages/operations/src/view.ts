@@ -15,7 +15,7 @@ import { createListRecent } from './find/list-recent.ts'
 import { createReadHistory } from './overview/history.ts'
 import { createReadOverview } from './overview/overview.ts'
 
-/** Somebody else than an operator acts, or searches by reason and so could guess the values that reasons quote. */
+/** Somebody else than an operator acts, or filters by reason and so could guess the values that reasons quote. */
 export class OperatorOnlyError extends Error {
   override name = 'OperatorOnlyError'
 }
@@ -51,7 +51,7 @@ function openQueue(redis: Redis, keys: QueueKeys, db: Db) {
   return {
     failedJobs,
     operations,
-    find: createFind(redis, keys, createFindStored(db)),
+    find: createFind(redis, keys, failedJobs, createFindStored(db)),
     listRecent: createListRecent(redis, keys),
     listImports: imports.list,
     readHistory,
@@ -107,11 +107,10 @@ function viewOf(queue: Queue, { role, by }: Person) {
     listRecent: read(queue.listRecent, ({ jobs, next }) => ({ jobs: jobs.map(masks.masked), next })),
     readStatus: read(queue.readStatus, (status) => status),
     readHistory: read(queue.readHistory, (points) => points),
-    /** Searches: see `createFind`. @throws {OperatorOnlyError} */
-    async *find(query: contract.FindQuery, signal: AbortSignal): AsyncGenerator<contract.FindLine> {
-      const lines = queue.find(permitted(query), signal)
-      if (isOperator) yield* lines
-      else for await (const line of lines) yield masks.maskLine(line)
+    /** Looks up: see `createFind`. @throws {OperatorOnlyError} */
+    async find(query: contract.FindQuery, signal: AbortSignal): Promise<contract.Found> {
+      const found = await queue.find(permitted(query), signal)
+      return isOperator ? found : masks.maskFound(found)
     },
     /** Reads a page of a stored thread, without its texts. @throws {StoreAwayError} */
     readThread: queue.readOutline,

@@ -57,13 +57,13 @@ export const processMetrics = {
   }),
   redisTime: metric.histogram({
     name: 'sluice_redis_command_seconds',
-    help: 'Time from sending a command or script to Redis until its reply, without commands that block until a job or reply arrives.',
+    help: 'Time from sending a script to Redis until its reply.',
     labels: ['command'],
     buckets: SECONDS,
   }),
   redisErrors: metric.counter({
     name: 'sluice_redis_errors_total',
-    help: 'Commands that failed, by the first word of the error of Redis (OOM, READONLY …), or `connection`.',
+    help: 'Scripts that failed, by the first word of the error of Redis (OOM, READONLY …), or `connection`.',
     labels: ['code'],
   }),
 }

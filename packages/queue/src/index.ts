@@ -6,7 +6,7 @@ export { asError, PartlyStoredError } from './consume/fail-job.ts'
 export { createFetchJobs } from './consume/fetch-and-complete.ts'
 export type { Away, Worked } from './consume/lane-deps.ts'
 export { readRecent } from './consume/recent.ts'
-export { createEnqueuer, type Enqueuer } from './enqueue/enqueue.ts'
+export { createEnqueuer, type Enqueuer, nameJob } from './enqueue/enqueue.ts'
 export { openReplication, type Replication } from './enqueue/replication.ts'
 export { createMoveFailed } from './failed/failed-set.ts'
 export { readTries } from './failed/tries.ts'
@@ -14,6 +14,7 @@ export { createImports, type FoundImport, type ImportProblem, type ListedImport 
 export {
   type FetchedJob,
   type IngestJob,
+  idsOfThread,
   isJobId,
   type JobResult,
   LANES,

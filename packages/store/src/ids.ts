@@ -48,13 +48,13 @@ export function listPrefixOf(tenant: string): string {
 }
 
 /** Returns a `listKey` without its prefix: it sorts by date, then by id. Without an id, it precedes all ids. */
-export function listPlaceOf(at: Date, id = ''): string {
+export function listCursorOf(at: Date, id = ''): string {
   return `${String(at.getTime()).padStart(MS_DIGITS, '0')}/${id}`
 }
 
 /** Returns `meta.listKey` of a source. */
 export function listKeyOf(tenant: string, acceptedAt: Date, id: string): string {
-  return listPrefixOf(tenant) + listPlaceOf(acceptedAt, id)
+  return listPrefixOf(tenant) + listCursorOf(acceptedAt, id)
 }
 
 /**

@@ -1,11 +1,11 @@
 // The door `@sluice/store/read`: reads stored sources as callers see them, a page at a time: a source with its quotes,
 // or a tenant's sources, newest first. Never writes.
-import type { ListedSource, PageQuery, QuotePlace, SourceList, SourceListQuery, SourcePage } from '@sluice/contract'
-import { LIST_CURSOR, quotePlaceText, SourcePageSchema } from '@sluice/contract'
+import type { ListedSource, PageQuery, QuoteCursor, SourceList, SourceListQuery, SourcePage } from '@sluice/contract'
+import { LIST_CURSOR, quoteCursorText, SourcePageSchema } from '@sluice/contract'
 import type { Collection, Db, Filter } from 'mongodb'
 import { chunksOf } from './chunks.ts'
 import type { QuoteDocument, SourceDocument } from './documents.ts'
-import { hashTuple, listPlaceOf, listPrefixOf, quotesOf } from './ids.ts'
+import { hashTuple, listCursorOf, listPrefixOf, quotesOf } from './ids.ts'
 import { IDS_PER_QUERY } from './mongodb/commands.ts'
 import { asStoreAway, StoreAwayError } from './mongodb/store-errors.ts'
 
@@ -124,7 +124,7 @@ async function readQuotes(
       { ...how, ...optionsOf(limit, signal) },
     )
     const { page, last } = await pageOf(found, limit, ({ text }) => text.length)
-    return { quotes: page.map(shownQuote), ...(last && { next: quotePlaceText(placeOf(last, byDate)) }) }
+    return { quotes: page.map(shownQuote), ...(last && { next: quoteCursorText(cursorOf(last, byDate)) }) }
   }
   if (after?.date !== undefined) return read(true, afterDate(after, new Date(after.date)))
   if (after !== undefined) return read(false, afterPosition(after))
@@ -138,16 +138,16 @@ async function readQuotes(
 const BY_DATE = { createdAt: 1, position: 1, _id: 1 } as const
 const BY_POSITION = { position: 1, _id: 1 } as const
 
-function afterDate(place: QuotePlace, createdAt: Date): Filter<QuoteDocument> {
-  const { $or: others = [] } = afterPosition(place)
+function afterDate(cursor: QuoteCursor, createdAt: Date): Filter<QuoteDocument> {
+  const { $or: others = [] } = afterPosition(cursor)
   return { $or: [{ createdAt: { $gt: createdAt } }, ...others.map((other) => ({ createdAt, ...other }))] }
 }
 
-function afterPosition({ position, id }: QuotePlace): Filter<QuoteDocument> {
+function afterPosition({ position, id }: QuoteCursor): Filter<QuoteDocument> {
   return { $or: [{ position: { $gt: position } }, { position, _id: { $gt: id } }] }
 }
 
-function placeOf({ _id, createdAt, position }: StoredQuote, byDate: boolean): QuotePlace {
+function cursorOf({ _id, createdAt, position }: StoredQuote, byDate: boolean): QuoteCursor {
   return { ...(byDate && createdAt !== undefined && { date: createdAt.getTime() }), position, id: _id }
 }
 
@@ -173,17 +173,17 @@ async function readList(
 ): Promise<SourceList | undefined> {
   // Shows whether a cursor belongs to this list.
   const tag = hashTuple('list', tenant, service, since).slice(0, 8)
-  const [, place, tagOfCursor] = LIST_CURSOR.exec(after ?? '') ?? []
+  const [, cursor, tagOfCursor] = LIST_CURSOR.exec(after ?? '') ?? []
   if (after !== undefined && tagOfCursor !== tag) return undefined
   const prefix = listPrefixOf(tenant)
-  const whole = { $gte: prefix + (since === undefined ? '' : listPlaceOf(since)), $lt: prefix + (place ?? END) }
+  const whole = { $gte: prefix + (since === undefined ? '' : listCursorOf(since)), $lt: prefix + (cursor ?? END) }
   const wanted = service === undefined ? limit + 1 : EXAMINED
-  const before = place === undefined ? Date.now() : Number.parseInt(place, 10)
+  const before = cursor === undefined ? Date.now() : Number.parseInt(cursor, 10)
   const range = await newestIn(
     sources,
     whole,
     wanted,
-    (ms) => prefix + listPlaceOf(new Date(Math.max(0, before - ms)), FIRST_ID),
+    (ms) => prefix + listCursorOf(new Date(Math.max(0, before - ms)), FIRST_ID),
     signal,
   )
   const sort = { 'meta.listKey': -1 } as const
@@ -196,7 +196,7 @@ async function readList(
   const how = { projection: ENTRY_FIELDS, sort, ...optionsOf(limit, signal) }
   const { page, last } = await pageOf(sources.find<StoredEntry>(filter, how), limit, charactersOf)
   const bound = end?.meta.listKey ?? (range === whole ? undefined : range.$gte)
-  const next = last === undefined ? bound?.slice(prefix.length) : listPlaceOf(last.acceptedAt, last._id)
+  const next = last === undefined ? bound?.slice(prefix.length) : listCursorOf(last.acceptedAt, last._id)
   return { sources: page.map(listed), ...(next !== undefined && { next: `${next}~${tag}` }) }
 }
 

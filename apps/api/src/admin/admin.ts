@@ -1,14 +1,11 @@
 // The routes under `/admin`, over all tenants. The view of the caller's role says what the caller sees and does.
-import { Readable } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
 import * as contract from '@sluice/contract'
 import { requireActs, type View } from '@sluice/operations'
 import type { ApiDeps } from '../api-deps.ts'
 import { type BodyDeps, readBody } from '../body/read-body.ts'
-import { writeHead } from '../request/middleware.ts'
-import { asProblem, ProblemError, requestInvalid } from '../request/problem-error.ts'
+import { ProblemError, requestInvalid } from '../request/problem-error.ts'
 import type { Handler, PathParams, RequestContext } from '../request/request-context.ts'
-import { parseQuery, STREAMED } from '../request/request-context.ts'
+import { parseQuery } from '../request/request-context.ts'
 
 type AdminDeps = Pick<ApiDeps, 'viewFor'>
 
@@ -49,6 +46,11 @@ export const getOperation = show(async (view, _context, params) => {
   return operation
 })
 
+/** GET /admin/find: jobs, imports and stored documents by an id or an externalId. */
+export const findEverything = show((view, context) =>
+  view.find(parseQuery(context, contract.parseFindQuery), context.signal),
+)
+
 /** GET /admin/recent: the jobs that completed last. */
 export const listRecentJobs = show((view, context) =>
   view.listRecent(parseQuery(context, contract.parseRecentJobsQuery)),
@@ -80,41 +82,3 @@ export function operateLane(deps: AdminDeps, kind: contract.LaneOperationKind): 
     return { status: 200, body: operation }
   }
 }
-
-/**
- * GET /admin/find: searches the queue and the store, and streams the hits.
- *
- * @throws {ProblemError} if the search fails before its first line. If it fails later, its last line says why.
- */
-export function findEverything(deps: AdminDeps & Pick<ApiDeps, 'stopping' | 'enqueuer'>): Handler {
-  return async (context) => {
-    const { response, signal, log } = context
-    const query = parseQuery(context, contract.parseFindQuery)
-    try {
-      const lines = viewOf(deps, context).find(query, signal)
-      const first = await lines.next()
-      writeHead(deps, context, { status: 200, headers: { 'content-type': contract.NDJSON } })
-      await pipeline(Readable.from(texts(first, lines)), response)
-    } catch (error) {
-      throw signal.aborted ? signal.reason : error
-    }
-    return STREAMED
-
-    async function* texts(
-      first: IteratorResult<contract.FindLine>,
-      rest: AsyncGenerator<contract.FindLine>,
-    ): AsyncGenerator<string> {
-      try {
-        if (!first.done) yield textOf(first.value)
-        for await (const line of rest) yield textOf(line)
-      } catch (error) {
-        const problem = asProblem(error)
-        if (problem === undefined) throw error
-        log.code = problem.code
-        yield textOf({ problem: problem.message })
-      }
-    }
-  }
-}
-
-const textOf = (line: contract.FindLine) => `${JSON.stringify(line)}\n`

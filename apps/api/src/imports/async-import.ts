@@ -36,7 +36,7 @@ export async function enqueueImport(groups: ImportGroups, run: AsyncRun): Promis
       if (threads.length > 0) {
         const places = items.flatMap((item) => ('thread' in item ? [item.index] : []))
         const job = { threads, retained: false, import: { id, places } }
-        await enqueuePatiently(job, newJobId(), run)
+        await enqueuePatiently(job, newJobId(threads[0]?.source.externalId), run)
         enqueued.jobs += 1
       }
       enqueued.received += items.length

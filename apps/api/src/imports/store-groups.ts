@@ -104,7 +104,7 @@ function resultOf(item: ThreadItem, receipt: Receipt | ProblemError, { context, 
 
 /** Stores threads by one job. Returns the receipt of each, or the problem for which it is not stored. */
 async function storeThreads(threads: Thread[], run: ImportRun): Promise<(Receipt | ProblemError)[]> {
-  const jobId = newJobId()
+  const jobId = newJobId(threads[0]?.source.externalId)
   const { replica: replyTo, wait: waitFor } = run.deps.replyListener
   const { signal } = run.context
   const waitMs = run.deps.limits.waitSeconds * 1000

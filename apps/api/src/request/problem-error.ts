@@ -3,7 +3,7 @@ import { randomInt } from 'node:crypto'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { Fault, FaultCode, Problem, ProblemCode, ProblemMembers, Warning } from '@sluice/contract'
 import { createProblem, NEWLINES } from '@sluice/contract'
-import { OperationsFullError, OperatorOnlyError, SearchesFullError } from '@sluice/operations'
+import { OperationsFullError, OperatorOnlyError } from '@sluice/operations'
 import {
   AcceptanceUnknownError,
   IdempotencyKeyReusedError,
@@ -57,7 +57,6 @@ export function asProblem(error: unknown): ProblemError | undefined {
   if (error instanceof StoreAwayError) return new ProblemError('store_unavailable')
   if (error instanceof OperatorOnlyError) return new ProblemError('operator_only')
   if (error instanceof OperationsFullError) return new ProblemError('operations_full')
-  if (error instanceof SearchesFullError) return overloaded()
   if (error instanceof RateLimitedError) return rateLimited(error)
   if (error instanceof AcceptanceUnknownError) return jobUndecided('acceptance_unknown', error.jobId)
   if (error instanceof IdempotencyKeyReusedError) return new ProblemError('idempotency_key_reused')

@@ -158,8 +158,8 @@ export const FAILED_JOB = json(contract.FailedJobSchema, {
   payload: { tenant: 'acme', threads: [{ source: SOURCE, quotes: [QUOTE] }] },
 })
 
-export const FIND_EXAMPLES = { q: SOURCE.externalId, tenant: 'acme', service, state: 'failed', reason: 'validation' }
-const hit = { ...job, kind: 'job', state: 'failed', place: 0, requestId: EXAMPLE_ID, acceptedAt, endedAt }
+export const FIND_EXAMPLES = { q: SOURCE.externalId, tenant: 'acme', service, reason: 'validation' }
+const hit = { ...job, kind: 'job', state: 'failed', requestId: EXAMPLE_ID, acceptedAt, endedAt }
 const completedJob = { ...hit, state: 'completed', outcomes: { created: 1, updated: 0, unchanged: 0 } }
 export const RECENT_JOBS = json(contract.RecentJobsSchema, { jobs: [completedJob], next: '1714555831000-0' })
 
@@ -200,12 +200,7 @@ export const STATUS = json(contract.StatusSchema, {
   lastHour: { ...point, minutes: 60 },
 })
 
-const searched = { in: 'failed', examined: 1, isComplete: true }
-export const FOUND = lines(
-  contract.FindLineSchema,
-  linesOf([{ hit }, { searched }, { end: { hits: 1, more: false } }]),
-  'A hit, how much was searched, and the end',
-)
+export const FOUND = json(contract.FoundSchema, { hits: [hit], more: false, notes: [] })
 
 /** Only in the document: `parseOperationRequest` checks this itself, for a better message. */
 const ONE_FIELD = { minProperties: 1, maxProperties: 1 }

@@ -131,10 +131,10 @@ const OPERATE_LANE = {
 
 const OPERATOR_ROUTES: readonly Route[] = [
   get('find', '/admin/find', 'operator', admin.findEverything, {
-    summary: 'Searches jobs, and what is stored, of all tenants',
-    description: `Hits appear as they are found, with how much was searched, and at last the end; at most ${contract.HITS_PER_SEARCH} hits. One search at a time scans Redis.`,
+    summary: 'Looks up jobs, and what is stored, of all tenants',
+    description: `At most ${contract.HITS_SHOWN} hits. One look-up of a replica at a time examines the queue; others wait.`,
     parameters: queryParameters(contract.FindQuerySchema, content.FIND_EXAMPLES),
-    answers: { 200: ['The lines of the search.', content.FOUND] },
+    answers: { 200: ['The hits.', content.FOUND] },
     problems: ['stopping'],
   }),
   get('getOverview', '/admin/overview', 'operator', admin.getOverview, {

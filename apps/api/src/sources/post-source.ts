@@ -20,7 +20,7 @@ export function postSource(deps: PostSourceDeps): Handler {
     const { 'idempotency-key': key } = request.headers
     const claimed = key === undefined ? {} : claimOf(tenant, key)
     const posted = await readThread(deps, context)
-    const newId = newJobId()
+    const newId = newJobId(posted.thread.source.externalId)
     log.jobId = newId
     const job = { ...claimed, threads: [posted.thread], retained: !prefer.waits }
     const { jobId, result } = prefer.waits
@@ -97,7 +97,6 @@ export async function enqueueJob(
   lane: Lane,
   job: Pick<IngestJob, 'threads' | 'retained' | 'replyTo' | 'import' | 'claim'>,
 ): Promise<string> {
-  const startedAt = performance.now()
   const enqueue = (trace?: string) => {
     const traced = { tenant, requestId, ...(trace !== undefined && { trace }), ...job }
     return enqueuer.enqueue(jobId, lane, traced, quota)
@@ -105,10 +104,7 @@ export async function enqueueJob(
   const attributes = { 'sluice.job_id': jobId, 'sluice.tenant': tenant, 'sluice.threads': job.threads.length }
   const options = { kind: SpanKind.PRODUCER, attributes }
   const id = await (request === undefined ? enqueue() : inSpan('enqueue', traceparentOf(request), options, enqueue))
-  if (id === jobId) {
-    metrics.accepted.inc(job.threads.length)
-    metrics.enqueueTime.observe((performance.now() - startedAt) / 1000)
-  }
+  if (id === jobId) metrics.accepted.inc(job.threads.length)
   return id
 }
 

@@ -1,6 +1,4 @@
 // Asks an API for failed jobs, and to retry or discard them, with the key of an operator.
-import { createInterface } from 'node:readline/promises'
-import { Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import * as contract from '@sluice/contract'
 import { type ApiOptions, type FindApiDeps, findApi, UserError } from '@sluice/terminal'
@@ -27,16 +25,13 @@ export async function watch(look: () => Promise<void>, everyMs: number, show: (l
   }
 }
 
-/** A search may take this long: it reads what is stored of all tenants. */
-const SEARCH_MS = 600_000
-
 const checks = {
   list: createAnswerCheck(contract.FailedJobPageSchema),
   groups: createAnswerCheck(contract.FailedJobGroupsSchema),
   show: createAnswerCheck(contract.FailedJobSchema),
   operation: createAnswerCheck(contract.OperationSchema),
   operations: createAnswerCheck(contract.OperationListSchema),
-  line: createAnswerCheck(contract.FindLineSchema),
+  found: createAnswerCheck(contract.FoundSchema),
   recent: createAnswerCheck(contract.RecentJobsSchema),
   status: createAnswerCheck(contract.StatusSchema),
 }
@@ -45,9 +40,9 @@ const checks = {
 export async function openAdminClient(deps: FindApiDeps, options: ApiOptions) {
   const { url, apiKey: key } = await findApi(deps, options, 'operator')
 
-  async function request(path: string, init: RequestInit, mostMs?: number): Promise<Response> {
+  async function request(path: string, init: RequestInit): Promise<Response> {
     const headers = { 'x-api-key': key, ...(init.body !== undefined && { 'content-type': 'application/json' }) }
-    const response = await createBoundedFetch(mostMs)(new URL(`.${path}`, url), {
+    const response = await createBoundedFetch()(new URL(`.${path}`, url), {
       ...init,
       headers,
       redirect: 'error',
@@ -59,18 +54,6 @@ export async function openAdminClient(deps: FindApiDeps, options: ApiOptions) {
   async function ask<Answer>(check: (answer: unknown) => Answer, path: string, body?: object): Promise<Answer> {
     const post = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }
     return check(await (await request(path, post)).json().catch(unreachable))
-  }
-
-  /** Yields the lines of a search as they arrive. */
-  async function* find(query: contract.FindQuery): AsyncGenerator<contract.FindLine> {
-    const { body } = await request(`/admin/find?${new URLSearchParams(query)}`, {}, SEARCH_MS)
-    if (body === null) return
-    try {
-      for await (const line of createInterface(Readable.fromWeb(body))) yield checks.line(JSON.parse(line))
-    } catch (error) {
-      if (error instanceof UserError) throw error
-      unreachable(error)
-    }
   }
 
   function unreachable(error: unknown): never {
@@ -92,7 +75,7 @@ export async function openAdminClient(deps: FindApiDeps, options: ApiOptions) {
       ask(checks.operation, `/admin/lanes/${lane}:${kind}`, {}),
     operation: (id: string) => ask(checks.operation, `/admin/operations/${encodeURIComponent(id)}`),
     operations: () => ask(checks.operations, '/admin/operations'),
-    find,
+    find: (query: contract.FindQuery) => ask(checks.found, `/admin/find?${new URLSearchParams(query)}`),
     /** Returns the jobs that completed last, or since. */
     recent: (after?: string) =>
       ask(checks.recent, `/admin/recent?${new URLSearchParams(after === undefined ? {} : { after })}`),

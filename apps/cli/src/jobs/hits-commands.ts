@@ -1,57 +1,38 @@
-// The commands that print hits as they arrive: `sluice find` searches jobs, and what is stored, and `sluice tail`
-// prints jobs as they complete or fail, until it is interrupted.
-import type { FailedJobPage, FindQuery, Hit, Searched } from '@sluice/contract'
-import { FindQuerySchema, FOUND_STATES } from '@sluice/contract'
-import {
-  type ApiOptions,
-  apiOptions,
-  count,
-  counted,
-  jsonText,
-  moment,
-  pickFields,
-  shortened,
-  UserError,
-} from '@sluice/terminal'
-import { Command, Option } from 'commander'
+// The commands that print hits: `sluice find` looks a text up in jobs, and in what is stored, and `sluice tail` prints
+// jobs as they complete or fail, until it is interrupted.
+import type { FailedJobPage, FindQuery, Hit } from '@sluice/contract'
+import { FindQuerySchema, failedHit } from '@sluice/contract'
+import { type ApiOptions, apiOptions, counted, jsonText, moment, pickFields, shortened } from '@sluice/terminal'
+import { Command } from 'commander'
 import { type AdminDeps, watch } from './admin-client.ts'
 
 type FindOptions = ApiOptions & Omit<FindQuery, 'q'> & { json?: true }
 
-/** `sluice find`. A search that finds nothing is no failure. */
+/** `sluice find`. A look-up that finds nothing is no failure. */
 export function findCommand(deps: AdminDeps): Command {
   const command = new Command('find')
-    .description('Searches jobs, and what is stored, of all tenants')
-    .argument(
-      '<text>',
-      'the id of a job, request, import, source or quote, or an externalId; C0123-* for jobs with such a beginning',
-    )
+    .description('Looks up jobs, and what is stored, of all tenants')
+    .argument('<text>', 'the id of a job, import, source or quote, or the externalId of a thread')
   return apiOptions(command, 'operator')
     .option('--tenant <name>', 'of this tenant')
-    .option('--service <service>', 'of this service')
-    .addOption(new Option('--state <state>', 'in this state').choices([...FOUND_STATES]))
+    .option('--service <service>', 'a thread of this service')
     .option('--reason <text>', 'failed jobs whose reason contains this text')
-    .option('--json', 'each line of the answer as JSON')
+    .option('--json', 'the answer as JSON')
     .action((q: string, options: FindOptions) => find(deps, q, options))
 }
 
 async function find(deps: AdminDeps, q: string, options: FindOptions): Promise<void> {
-  const query: FindQuery = { ...pickFields(options, FindQuerySchema), q }
-  const searched = new Map<Searched['in'], Searched>()
-  for await (const line of (await deps.openClient(options)).find(query)) {
-    if ('problem' in line) throw new UserError(line.problem)
-    if (options.json) deps.print(jsonText(line))
-    else if ('hit' in line) hitLines(line.hit).forEach(deps.print)
-    else if ('searched' in line) searched.set(line.searched.in, line.searched)
-    else endLines(line.end, [...searched.values()]).forEach(deps.print)
-  }
+  const found = await (await deps.openClient(options)).find({ ...pickFields(options, FindQuerySchema), q })
+  if (options.json) return deps.print(jsonText(found))
+  found.hits.flatMap(hitLines).forEach(deps.print)
+  deps.print(`${counted(found.hits.length, 'hit')}.${found.more ? ' There are more: add filters.' : ''}`)
+  found.notes.forEach(deps.print)
 }
 
 // Reasons are cut, because they may quote a document. An externalId is never cut: `sluice get` needs it.
 const SHOWN_REASON = 100
 
-function hitLines({ kind, id, tenant, state, name, quote, place, reason, ...hit }: Hit): string[] {
-  const thread = place === undefined || hit.threads === 1 ? '' : `, threads[${place}] of ${hit.threads}`
+function hitLines({ kind, id, tenant, state, name, quote, reason, ...hit }: Hit): string[] {
   const found = quote === undefined ? '' : `, message ${JSON.stringify(quote)}`
   const at = hit.endedAt ?? hit.acceptedAt
   const facts = [
@@ -59,7 +40,7 @@ function hitLines({ kind, id, tenant, state, name, quote, place, reason, ...hit 
     kind.padEnd(6),
     at === undefined ? '-'.padEnd(17) : moment(new Date(at)),
     tenant,
-    `${name ?? `${hit.threads} threads`}${thread}${found}`,
+    `${name ?? `${hit.threads} threads`}${found}`,
   ]
   const jobs = [hit.insertedBy && `inserted by ${hit.insertedBy}`, hit.changedBy && `changed by ${hit.changedBy}`]
   const ids = [`${kind} ${id}`, hit.sourceId && `source ${hit.sourceId}`, hit.importId && `import ${hit.importId}`]
@@ -69,13 +50,6 @@ function hitLines({ kind, id, tenant, state, name, quote, place, reason, ...hit 
     `           ${more}`,
     ...(reason === undefined ? [] : [`           ${shortened(reason, SHOWN_REASON)}`]),
   ]
-}
-
-function endLines({ hits, more }: { hits: number; more: boolean }, searched: Searched[]): string[] {
-  const examined = searched.map(({ in: place, examined }) => `${place} ${count(examined)}`).join(', ')
-  const notes = searched.flatMap(({ note }) => (note === undefined ? [] : [note]))
-  const bound = more ? ' The search ended there: add filters.' : ''
-  return [`${counted(hits, 'hit')}. Examined: ${examined}.${bound}`, ...notes]
 }
 
 interface TailOptions extends ApiOptions {
@@ -120,10 +94,6 @@ type FailedJob = FailedJobPage['jobs'][number]
 /** A job that was retried and fails again is shown again, because it failed at another time. */
 const failureOf = ({ id, failedAt }: FailedJob) => `${id} ${failedAt}`
 
-function failedHit({ id, tenant, name, threads, failedAt, attempts, reason }: FailedJob): Hit {
-  return { kind: 'job', id, tenant, state: 'failed', name, threads, endedAt: failedAt, attempts, reason }
-}
-
 function timeOf({ endedAt = '' }: Hit): number {
   return Date.parse(endedAt)
 }
@@ -132,7 +102,8 @@ function lineOf({ id, tenant, name = '', state = 'completed', endedAt = '', acce
   const { created = 0, updated = 0, unchanged = 0 } = job.outcomes ?? {}
   const counts = Object.entries({ created, updated, unchanged }).filter(([, threads]) => threads > 0)
   const outcome = counts.map(([word, threads]) => (threads === 1 ? word : `${threads} ${word}`)).join(', ')
-  const took = acceptedAt === undefined ? '' : `${Date.parse(endedAt) - Date.parse(acceptedAt)} ms`
+  const took =
+    acceptedAt === undefined || state === 'failed' ? '' : `${Date.parse(endedAt) - Date.parse(acceptedAt)} ms`
   const facts = [endedAt, state.padEnd(9), id, tenant, name, state === 'failed' ? '' : outcome, took]
   const reason = job.reason === undefined ? [] : [shortened(job.reason, SHOWN_REASON)]
   return [...facts.filter((text) => text !== ''), ...reason].join('  ')

@@ -73,7 +73,7 @@ async function terminal(args: string[], { jobs = [JOB], answer = false }: { jobs
     operateLane: () => assert.fail('jobs are no lane'),
     operation: async () => operation,
     operations: async () => ({ operations: [{ ...operation, filter: { tenant: 'a\u202e' } }, operation] }),
-    find: () => assert.fail('jobs are not searched'),
+    find: () => assert.fail('jobs are not looked up'),
     recent: () => assert.fail('jobs are not followed'),
     status: () => assert.fail('the status is not asked for'),
   }

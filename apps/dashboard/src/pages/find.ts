@@ -1,64 +1,36 @@
-// The search box, the page of its hits, and the page of the jobs that completed or failed last.
-import type { FailedJobPage, FindQuery, Hit, Searched } from '@sluice/contract'
-import { FOUND_STATES, parseFindQuery, SERVICES } from '@sluice/contract'
-import { SearchesFullError } from '@sluice/operations'
-import { QueueUnavailableError } from '@sluice/queue'
+// The form for look-ups, the page of their hits, and the page of the jobs that completed or failed last.
+import type { Found, Hit } from '@sluice/contract'
+import { failedHit, parseFindQuery, SERVICES } from '@sluice/contract'
 import { html } from 'hono/html'
-import type { Cell } from './layout.ts'
-import { count, moment, shown, TABLE_END, table, tableBegin, tableRow, threadLink, traceLink } from './layout.ts'
+import { type Cell, count, moment, shown, table, threadLink, traceLink } from './layout.ts'
 import { type Html, isOperator, type Show, type Visit } from './page.ts'
 
-/** A search ends after this time, and the page shows what was found. A million jobs take some four seconds. */
-const SEARCH_MS = 20_000
-
-/** Shows the search box. */
+/** Shows the form for look-ups. */
 export const findBox: Show = async (visit) => ({ title: 'Find', body: findForm(visit, {}) })
 
-/** Searches, and yields the pieces of a table of hits as they are found. @param isWanted which hits the table has */
-export async function* search(
-  query: FindQuery,
-  { view, gone, traceUrl }: Visit,
-  isWanted = (_: Hit) => true,
-): AsyncGenerator<Html> {
-  const places = new Map<Searched['in'], Searched>()
-  const late = AbortSignal.timeout(SEARCH_MS)
-  let hits = 0
-  const progress = (end = '') => {
-    const searched = Array.from(places.values(), ({ in: place, examined }) => `${place} ${shown(examined)}`)
-    const notes = Array.from(places.values(), ({ note }) => note && html`<br>${note}`)
-    return html`<tbody class="progress"><tr><td colspan="${HEADS.length}">${count(hits, 'hit')}. ${end} Examined: ${searched.join(', ')}.${notes}</td></tr></tbody>`
-  }
-  try {
-    yield tableBegin('Hits', HEADS)
-    for await (const line of view.find(query, AbortSignal.any([gone, late]))) {
-      if ('hit' in line && isWanted(line.hit)) {
-        hits += 1
-        yield html`<tbody>${tableRow(HEADS, hitCells(line.hit, traceUrl))}</tbody>`
-      } else if ('searched' in line) {
-        places.set(line.searched.in, line.searched)
-        yield progress()
-      } else if ('end' in line && line.end.more) yield progress('The search ended at its bound of hits.')
-    }
-  } catch (error) {
-    if (gone.aborted) return
-    if (late.aborted) yield progress(`The search ended after ${SEARCH_MS / 1_000} s.`)
-    else if (error instanceof SearchesFullError) yield progress('Other searches run: try again in a moment.')
-    else if (error instanceof QueueUnavailableError) yield progress('Redis cannot be reached.')
-    else throw error
-  }
-  yield TABLE_END
-}
-
-/** Shows the search box with the hits of its query. */
+/** Shows the form with the hits of its query. */
 export const findPage: Show = async (visit) => {
   const given = Object.fromEntries([...visit.query].filter(([, value]) => value.trim() !== ''))
   const parsed = parseFindQuery(Object.entries(given))
   const form = findForm(visit, given)
-  if (parsed.ok && (parsed.value.reason === undefined || isOperator(visit)))
-    return { title: 'Find', body: form, rest: search(parsed.value, visit) }
+  if (parsed.ok && (parsed.value.reason === undefined || isOperator(visit))) {
+    const found = await visit.view.find(parsed.value, visit.gone)
+    return { title: 'Find', body: html`${form}${hitsTable(found, visit.traceUrl)}` }
+  }
   const faults = parsed.ok ? [] : parsed.errors.map(({ pointer, message }) => `${pointer.slice(1)} ${message}`)
-  const why = faults.join(' ') || 'A viewer searches no reasons.'
+  const why = faults.join(' ') || 'A viewer looks up no reasons.'
   return { title: 'Find', body: html`${form}<p class="problem" role="alert">${why}</p>`, status: 400 }
+}
+
+/** A table of hits, with their number and what was not looked up. */
+export function hitsTable({ hits, more, notes }: Found, traceUrl: string | null): Html {
+  const all = [...(more ? [`These are the first ${hits.length}: add filters.`] : []), ...notes]
+  return html`${table(
+    'Hits',
+    HEADS,
+    hits.map((hit) => hitCells(hit, traceUrl)),
+  )}
+<p class="note">${count(hits.length, 'hit')}. ${all.join(' ')}</p>`
 }
 
 /** The number of jobs on the page of recent jobs. */
@@ -73,10 +45,6 @@ export const recentPage: Show = async ({ view, traceUrl }) => {
   return { title: 'Recent jobs', body }
 }
 
-function failedHit({ enqueuedAt, failedAt, reasonGroup: _, ...job }: FailedJobPage['jobs'][number]): Hit {
-  return { kind: 'job', state: 'failed', ...job, acceptedAt: enqueuedAt, endedAt: failedAt }
-}
-
 const endOf = ({ endedAt = '' }: Hit) => Date.parse(endedAt)
 
 const HEADS = ['What', 'State', 'Tenant', 'When', 'Reason or outcome']
@@ -85,7 +53,7 @@ const HEADS = ['What', 'State', 'Tenant', 'When', 'Reason or outcome']
 export function hitCells(hit: Hit, traceUrl: string | null): Cell[] {
   const { kind, id, name, quote, state, tenant, acceptedAt, endedAt, reason, outcomes } = hit
   const text = quote === undefined ? (name ?? id) : `${name} · ${quote}`
-  const isThread = name !== undefined && (kind !== 'job' || hit.threads === 1 || hit.place !== undefined)
+  const isThread = name !== undefined && (kind !== 'job' || hit.threads === 1)
   const folder = { job: 'jobs', import: 'imports', source: undefined, quote: undefined }[kind]
   const ownId = folder === undefined ? `${kind} ${id}` : html`<a href="/${folder}/${id}">${kind} ${id}</a>`
   const when = endedAt ?? acceptedAt
@@ -108,9 +76,8 @@ export function hitCells(hit: Hit, traceUrl: string | null): Cell[] {
 
 function findForm(visit: Visit, given: Readonly<Record<string, string>>): Html {
   return html`<form class="find" action="/find" role="search">
-<p class="wide"><label for="q">An id, or an externalId; <code>C0123-*</code> for jobs with such a beginning</label>
+<p class="wide"><label for="q">An id, or the externalId of a thread</label>
 <input id="q" name="q" type="search" required maxlength="600" value="${given.q ?? ''}" autofocus></p>
-${choice('state', 'State', FOUND_STATES, given.state)}
 ${choice('service', 'Service', SERVICES, given.service)}
 <p><label for="tenant">Tenant</label><input id="tenant" name="tenant" value="${given.tenant ?? ''}"></p>
 ${isOperator(visit) && html`<p><label for="reason">Reason</label><input id="reason" name="reason" value="${given.reason ?? ''}"></p>`}

@@ -1,5 +1,5 @@
 // The frame of every page, and the parts that pages share: moments, numbers, links and tables.
-import { html, raw } from 'hono/html'
+import { html } from 'hono/html'
 import { type Html, isOperator, type Page, type Session } from './page.ts'
 
 const NAVIGATION = Object.entries({
@@ -127,20 +127,11 @@ export function table(
   ifEmpty?: string,
 ): Html {
   if (rows.length === 0 && ifEmpty !== undefined) return html`<p>${ifEmpty}</p>`
-  return html`${tableBegin(label, heads)}<tbody>${rows.map((cells) => tableRow(heads, cells))}</tbody>${TABLE_END}`
-}
-
-export function tableBegin(label: string, heads: readonly string[]): Html {
+  const text = (cell: Cell) => (typeof cell === 'number' ? shown(cell) : cell)
+  const cellOf = (cell: Cell, at: number) => html`<td${numberClass(heads[at])}>${text(cell)}</td>`
   return html`<div class="table" role="region" aria-label="${label}" tabindex="0"><table>
 <thead><tr>${heads.map((head) => html`<th scope="col"${numberClass(head)}>${head.replace('#', '')}</th>`)}</tr></thead>
-`
-}
-
-export const TABLE_END = raw('</table></div>')
-
-export function tableRow(heads: readonly string[], cells: readonly Cell[]): Html {
-  const text = (cell: Cell) => (typeof cell === 'number' ? shown(cell) : cell)
-  return html`<tr>${cells.map((cell, at) => html`<td${numberClass(heads[at])}>${text(cell)}</td>`)}</tr>`
+<tbody>${rows.map((cells) => html`<tr>${cells.map(cellOf)}</tr>`)}</tbody></table></div>`
 }
 
 const numberClass = (head = '') => head.startsWith('#') && html` class="number"`

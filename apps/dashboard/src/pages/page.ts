@@ -32,8 +32,6 @@ export interface Page {
   title: string
   body: Html
   status?: number
-  /** Further pieces, which the page shows as they are found. */
-  rest?: AsyncIterable<Html>
 }
 
 /** Returns a page, the path of another one, or nothing if the address has none. */

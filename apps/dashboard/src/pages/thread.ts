@@ -1,10 +1,10 @@
 // The page of a thread: what is stored of it, the jobs that wrote it, and its jobs in the queue with their tries.
-import { parseFindQuery, parsePageQuery } from '@sluice/contract'
+import { type FindQuery, parseFindQuery, parsePageQuery } from '@sluice/contract'
 import type { Acts, StoredThread, ThreadOutline, Writing } from '@sluice/operations'
 import { sourceIdOf } from '@sluice/store/ids'
 import { StoreAwayError } from '@sluice/store/read'
 import { html } from 'hono/html'
-import { search } from './find.ts'
+import { hitsTable } from './find.ts'
 import { historyOf } from './job.ts'
 import { actForm, beginOf, type Cell, count, facts, moment, table } from './layout.ts'
 import { type Html, isOperator, type Show, type Visit } from './page.ts'
@@ -20,24 +20,6 @@ export async function threadPage(visit: Visit, acts?: Acts): ReturnType<Show> {
   const query = parsePageQuery(Object.entries(more))
   if (!jobs.ok || !query.ok || jobs.value.service === undefined) return undefined
   const id = sourceIdOf(tenant, { service: jobs.value.service, externalId })
-  const failed: string[] = []
-
-  async function* rest(): AsyncGenerator<Html> {
-    if (!jobs.ok) return
-    yield html`<h2>Waiting, active, failed and recent jobs</h2>`
-    yield* search(jobs.value, visit, ({ kind, quote, state, id: jobId }) => {
-      if (kind !== 'job' || quote !== undefined) return false
-      if (state === 'failed') failed.push(jobId)
-      return true
-    })
-    for (const jobId of failed.slice(0, HISTORIES)) {
-      const found = await view.findJob(jobId)
-      const history = found && historyOf(found.job)
-      if (history)
-        yield html`<section aria-label="Job ${jobId}"><h2>Failed: <a href="/jobs/${jobId}">job ${jobId}</a></h2>${history}</section>`
-    }
-  }
-
   const about = facts({ Thread: `${service}/${externalId}`, Tenant: tenant, Id: id })
   let stored = html`<p>It is not stored.</p>`
   try {
@@ -47,7 +29,24 @@ export async function threadPage(visit: Visit, acts?: Acts): ReturnType<Show> {
     if (!(error instanceof StoreAwayError)) throw error
     stored = html`<p class="problem">MongoDB is away or too slow: what is stored can’t be shown.</p>`
   }
-  return { title: 'Thread', body: html`${about}${stored}`, rest: rest() }
+  return { title: 'Thread', body: html`${about}${stored}${await jobsOf(jobs.value, visit)}` }
+}
+
+/** The jobs of a thread, and the tries of those that failed. */
+async function jobsOf(query: FindQuery, { view, gone, traceUrl }: Visit): Promise<Html> {
+  const { hits, ...found } = await view.find(query, gone)
+  const jobs = hits.filter(({ kind }) => kind === 'job')
+  const failed = jobs.filter(({ state }) => state === 'failed').slice(0, HISTORIES)
+  const histories = failed.map(async ({ id }) => {
+    const of = await view.findJob(id)
+    const history = of && historyOf(of.job)
+    return (
+      history &&
+      html`<section aria-label="Job ${id}"><h2>Failed: <a href="/jobs/${id}">job ${id}</a></h2>${history}</section>`
+    )
+  })
+  return html`<h2>Waiting, active, failed and recent jobs</h2>
+${hitsTable({ ...found, hits: jobs }, traceUrl)}${await Promise.all(histories)}`
 }
 
 /** @param isRevealed the thread has its texts. */

@@ -13,9 +13,9 @@ interface KeyringOptions extends KeyAccess {
 }
 
 // The age of a check at which the key is checked again in the background, and at which callers wait for that check:
-// while MongoDB answers, a revoked key stops everywhere within 4 s. An unknown key is checked again after STALE_MS.
+// while MongoDB answers, a revoked key stops everywhere within 4 s. An unknown key is checked again after TRUSTED_MS.
 const FRESH_MS = 2_000
-const STALE_MS = 4_000
+const TRUSTED_MS = 4_000
 // The age of a check at which its key stops while MongoDB is away: no revocation can reach the replica meanwhile.
 const OUTAGE_MS = 15 * 60_000
 
@@ -32,9 +32,11 @@ export function createKeyring({ findKeys, touchKeys, ...options }: KeyringOption
 
   /** Returns the last check of a key, or makes one. Undefined if MongoDB is away. */
   async function check(id: string): Promise<CheckedKey | undefined> {
-    const [cache, freshMs] = known.has(id) ? [known, FRESH_MS] : [others, STALE_MS]
+    const [cache, freshMs] = known.has(id) ? [known, FRESH_MS] : [others, TRUSTED_MS]
     const age = ageOf(cache.get(id))
-    const checked = await cache.fetch(id, { forceRefresh: age >= freshMs, allowStale: age < STALE_MS }).catch(() => {})
+    const checked = await cache
+      .fetch(id, { forceRefresh: age >= freshMs, allowStale: age < TRUSTED_MS })
+      .catch(() => {})
     if (cache === others && checked?.known !== undefined) known.set(id, checked)
     return checked ?? undefined
   }

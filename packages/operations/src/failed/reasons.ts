@@ -1,5 +1,5 @@
 // Removes quoted values from the reason of a failure: to group failures, and for viewers.
-import type { FailedJob, FailedJobGroups, FindLine, Operation } from '@sluice/contract'
+import type { FailedJob, FailedJobGroups, Found, Operation } from '@sluice/contract'
 import type { FoundImport } from '@sluice/queue'
 
 /** A reason without values. Only this file makes one. */
@@ -57,7 +57,7 @@ export function masked<Found extends { reason?: string }>(found: Found) {
 
 export const maskGroups: Mask<FailedJobGroups> = (found) => ({ ...found, groups: found.groups.map(masked) })
 
-export const maskLine: Mask<FindLine> = (line) => ('hit' in line ? { hit: masked(line.hit) } : line)
+export const maskFound: Mask<Found> = (found) => ({ ...found, hits: found.hits.map(masked) })
 
 const NO_PAYLOAD: Pick<Hidden, 'stack' | 'payload'> = { stack: [], payload: null }
 

@@ -1,6 +1,6 @@
 // Looks up stored sources and quotes for operators, over all tenants. Never writes.
-import type { FindQuery, Hit, PageQuery, SourcePage } from '@sluice/contract'
-import { HITS_PER_SEARCH, SERVICES, wantedOf } from '@sluice/contract'
+import type { FindQuery, Found, Hit, PageQuery, SourcePage } from '@sluice/contract'
+import { HITS_SHOWN, SERVICES } from '@sluice/contract'
 import { keyCollection } from '@sluice/credentials/keys'
 import { quotesOf, sourceIdIn, sourceIdOf } from '@sluice/store/ids'
 import {
@@ -24,10 +24,8 @@ const QUOTE_FIELDS = { sourceId: 1, externalId: 1, ...META } as const
 const SOURCE_ID = /^[\w-]{24}$/
 const QUOTE_ID = /^[\w-]{48}$/
 
-const LEFT_OUT = 'Stored sources are found by id or whole externalId, stored quotes by id.'
-
 /**
- * Makes the search of what is stored. It needs no index of names: the id of a source follows from tenant, service and
+ * Makes the look-up of what is stored. It needs no index of names: the id of a source follows from tenant, service and
  * externalId, so it is computed for every tenant and service.
  */
 export function createFindStored(db: Db) {
@@ -35,22 +33,20 @@ export function createFindStored(db: Db) {
   const sources = db.collection<SourceDocument>('sources', options)
   const quotes = db.collection<QuoteDocument>('quotes', options)
 
-  async function search({ tenant, service, ...query }: FindQuery, signal: AbortSignal): Promise<Hit[]> {
-    const { text, isPrefix } = wantedOf(query)
-    if (isPrefix) return []
+  async function find({ q: text, tenant, service }: FindQuery, signal: AbortSignal): Promise<Hit[]> {
     const ofWhom = { ...(tenant !== undefined && { tenant }), ...(service !== undefined && { service }) }
 
     async function byIds(ids: readonly string[]): Promise<FoundSource[]> {
       const found: FoundSource[] = []
-      const options = { projection: SOURCE_FIELDS, limit: HITS_PER_SEARCH, signal }
-      // One query at a time: a search occupies one connection.
+      const options = { projection: SOURCE_FIELDS, limit: HITS_SHOWN, signal }
+      // One query at a time: a look-up occupies one connection.
       for (const some of chunksOf(ids, IDS_PER_QUERY))
-        if (found.length < HITS_PER_SEARCH)
+        if (found.length < HITS_SHOWN)
           found.push(...(await sources.find<FoundSource>({ _id: { $in: some }, ...ofWhom }, options).toArray()))
       return found
     }
 
-    /** Returns the ids that a source of this externalId would have, for every tenant and service that is searched. */
+    /** Returns the ids that a source of this externalId would have, for every tenant and service of the query. */
     async function idsOfName(): Promise<string[]> {
       const tenants = new Set(tenant === undefined ? [] : [tenant])
       const keys = keyCollection(db).find({ role: 'importer' }, { projection: { tenant: 1 }, signal })
@@ -72,14 +68,13 @@ export function createFindStored(db: Db) {
     return source === undefined ? hits : [...hits, quoteHit(foundQuote, source)]
   }
 
-  /** Does not throw while MongoDB is away: the rest of the search goes on, and the note says what was not searched. */
-  return async (query: FindQuery, gone: AbortSignal): Promise<{ hits: Hit[]; note?: string }> => {
+  /** Does not throw while MongoDB is away: a note says so, and the rest of the look-up goes on. */
+  return async (query: FindQuery, gone: AbortSignal): Promise<Pick<Found, 'hits' | 'notes'>> => {
     try {
-      const hits = await withinTime(gone, (signal) => search(query, signal))
-      return hits.length > 0 ? { hits } : { hits, note: LEFT_OUT }
+      return { hits: await withinTime(gone, (signal) => find(query, signal)), notes: [] }
     } catch (error) {
       if (gone.aborted || !(error instanceof StoreAwayError)) throw error
-      return { hits: [], note: 'MongoDB is away or too slow: what is stored was not searched.' }
+      return { hits: [], notes: ['MongoDB is away or too slow: what is stored was not looked up.'] }
     }
   }
 }

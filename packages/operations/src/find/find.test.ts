@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import type { FindLine, FindQuery, Hit, Thread } from '@sluice/contract'
+import type { FindQuery, Thread } from '@sluice/contract'
 import { connectRetrying } from '@sluice/process/redis'
-import { createEnqueuer, type Lane, newJobId, queueKeys } from '@sluice/queue'
+import { createEnqueuer, createImports, type Lane, newJobId, queueKeys } from '@sluice/queue'
 import {
   BOUNDS,
   completed,
@@ -12,9 +12,9 @@ import {
   type JobInput,
 } from '@sluice/queue/test-support'
 import { requiredUrl, testQueueName, UNBOUNDED } from '@sluice/test-support'
-import { it, type TestContext } from 'vitest'
+import { it, type TestContext, vi } from 'vitest'
 import { createFailedJobs } from '../failed/failed-jobs.ts'
-import { createFind, SearchesFullError } from './find.ts'
+import { createFind } from './find.ts'
 
 const NOBODY = new AbortController().signal
 
@@ -23,6 +23,7 @@ function thread(externalId: string, quotes: string[] = []): Thread {
   return { source: { service: 'slack', externalId, title: 'T' }, quotes: messages }
 }
 
+/** Opens a queue. A job that is added has an id by which `find` finds it, as the API makes them. */
 async function setUp(t: TestContext, recentBytes = BOUNDS.recentBytes) {
   const redis = connectRetrying({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, () => {})
   t.onTestFinished(() => redis.disconnect())
@@ -31,9 +32,9 @@ async function setUp(t: TestContext, recentBytes = BOUNDS.recentBytes) {
   const enqueuer = createEnqueuer(keys, redis, UNBOUNDED)
   const complete = createCompleteJobs(redis, keys, { ...BOUNDS, recentBytes }, 'here:1')
   const failedJobs = createFailedJobs(redis, keys)
-  const find = createFind(redis, keys, async () => ({ hits: [], note: 'none' }))
+  const find = createFind(redis, keys, failedJobs, async () => ({ hits: [], notes: ['none'] }))
   async function add(threads: Thread[], more: Partial<JobInput> = {}, lane: Lane = 'interactive'): Promise<string> {
-    const id = newJobId()
+    const id = newJobId(threads[0]?.source.externalId)
     await enqueuer.enqueue(id, lane, { tenant: 'acme', requestId: `r-${id}`, retained: false, threads, ...more })
     return id
   }
@@ -58,129 +59,96 @@ async function setUp(t: TestContext, recentBytes = BOUNDS.recentBytes) {
     await redis.hset(keys.jobs.interactive + id, 'finishedOn', at, 'failedReason', reason)
     await createRecordFailure(redis, keys, 1_000_000, () => {})(failedAt(at, id, { data }))
   }
-  const search = async (query: FindQuery) => hitsOf(await linesOf(find(query, NOBODY)))
-  return { redis, keys, find, add, lock, finish, fail, search, failedJobs }
+  const hitsOf = async (query: FindQuery) => (await find(query, NOBODY)).hits
+  return { redis, keys, find, add, lock, finish, fail, hitsOf }
 }
 
-async function linesOf(lines: AsyncIterable<FindLine>): Promise<FindLine[]> {
-  const all: FindLine[] = []
-  for await (const line of lines) all.push(line)
-  return all
-}
-
-const hitsOf = (lines: FindLine[]): Hit[] => lines.flatMap((line) => ('hit' in line ? [line.hit] : []))
-
-it('finds a thread by its externalId, alone in its job or among others, in each state', async (t) => {
-  const { add, lock, finish, fail, search } = await setUp(t)
+it('finds a thread by its externalId in each state, and in a job of several if it is the first', async (t) => {
+  const { add, lock, finish, fail, hitsOf } = await setUp(t)
   const alone = await add([thread('C1')])
-  const among = await add([thread('C0'), thread('C1'), thread('C2')], {}, 'bulk')
+  const first = await add([thread('C1'), thread('C2'), thread('C3')], {}, 'bulk')
   const active = await add([thread('C1')])
   await lock(active)
-  const failed = await add([thread('C1')])
+  const failed = await add([thread('C0'), thread('C1'), thread('C2')])
   await fail(failed, 'Document failed validation')
   const done = await add([thread('C1')])
   await finish(done)
   await add([thread('C10')])
-  const hits = await search({ q: 'C1' })
-  const shown = hits.map(({ id, state, name, place }) => ({ id, state, name, place }))
-  const name = 'slack/C1'
-  const byId = (one: { id: string }, other: { id: string }) => (one.id < other.id ? -1 : 1)
+  await add([thread('C0'), thread('C1')], {}, 'bulk')
   const expected = [
-    { id: alone, state: 'waiting', name, place: 0 },
-    { id: among, state: 'waiting', name, place: 1 },
-    { id: active, state: 'active', name, place: 0 },
-    { id: failed, state: 'failed', name, place: 0 },
-    { id: done, state: 'completed', name, place: undefined },
+    { id: alone, state: 'waiting', name: 'slack/C1' },
+    { id: first, state: 'waiting', name: 'slack/C1 … slack/C3 (3)' },
+    { id: active, state: 'active', name: 'slack/C1' },
+    { id: failed, state: 'failed', name: 'slack/C0 … slack/C2 (3)' },
+    { id: done, state: 'completed', name: 'slack/C1' },
   ]
-  // Ids of the same millisecond are in no order.
-  assert.deepEqual(shown.sort(byId), expected.sort(byId))
+  const byId = (one: { id: string }, other: { id: string }) => (one.id < other.id ? -1 : 1)
+  for (const query of [{}, { tenant: 'acme' }, { service: 'slack' }] as const) {
+    const hits = await hitsOf({ q: 'C1', ...query })
+    // Ids of the same millisecond are in no order.
+    assert.deepEqual(hits.map(({ id, state, name }) => ({ id, state, name })).sort(byId), expected.sort(byId))
+  }
   assert.deepEqual(
-    (await search({ q: 'C1', state: 'failed', reason: 'FAILED valid' })).map(({ id }) => id),
+    (await hitsOf({ q: 'C1', reason: 'FAILED valid' })).map(({ id }) => id),
     [failed],
   )
-  assert.deepEqual(await search({ q: 'C1', reason: 'timed out' }), [])
-  assert.deepEqual(await search({ q: 'C1', tenant: 'other' }), [])
-  assert.deepEqual(await search({ q: 'C1', service: 'zendesk' }), [])
+  assert.deepEqual(await hitsOf({ q: 'C1', reason: 'timed out' }), [])
+  assert.deepEqual(await hitsOf({ q: 'C1', tenant: 'other' }), [])
+  assert.deepEqual(await hitsOf({ q: 'C1', service: 'zendesk' }), [])
 })
 
-it('finds by the beginning of an externalId, a quote, a request, an import and a job', async (t) => {
-  const { add, finish, search } = await setUp(t)
+it('finds a job and an import by their ids, and completed jobs also by their request', async (t) => {
+  const { add, finish, hitsOf, redis, keys } = await setUp(t)
   const importId = newJobId()
-  const one = await add(
-    [thread('C0123-1', ['m "1"']), thread('D')],
-    { import: { id: importId, places: [0, 1] } },
-    'bulk',
-  )
-  const other = await add([thread('C0123-2', ['m2'])], { requestId: 'mine' })
-  const idsOf = async (q: string) => (await search({ q })).map(({ id }) => id).sort()
-  assert.deepEqual(await idsOf('C0123-*'), [one, other].sort())
-  assert.deepEqual(await idsOf('C0123-'), [])
-  assert.deepEqual(await idsOf(importId), [one])
-  assert.deepEqual(await idsOf('mine'), [other])
+  const enqueued = { tenant: 'acme', received: 1, jobs: 1, failed: 0, refused: [] }
+  await createImports(redis, keys).open(importId, enqueued)
+  const one = await add([thread('m "1"')], { import: { id: importId, places: [0] } })
+  const other = await add([thread('C2')], { requestId: 'mine' })
+  const idsOf = async (q: string) => (await hitsOf({ q })).map(({ id }) => id).sort()
+  assert.deepEqual(await idsOf('m "1"'), [one])
+  assert.deepEqual(await idsOf(importId), [importId])
   assert.deepEqual(await idsOf(other), [other])
-  assert.deepEqual(await search({ q: 'spoofed' }), [])
-  const [quote] = await search({ q: 'm "1"' })
-  assert.deepEqual(
-    { id: quote?.id, name: quote?.name, quote: quote?.quote },
-    { id: one, name: 'slack/C0123-1', quote: 'm "1"' },
-  )
+  for (const q of ['mine', 'spoofed', 'C', 'slack/C2']) assert.deepEqual(await idsOf(q), [], q)
+  await finish(one)
   await finish(other)
-  for (const q of ['mine', other, 'C0123-2', 'C0123-*']) {
-    const found = (await search({ q, state: 'completed' }))[0]
-    assert.equal(found?.id, other, q)
+  assert.deepEqual(await idsOf(importId), [one, importId].sort())
+  for (const q of ['mine', other, 'C2']) {
+    const [found] = await hitsOf({ q })
+    assert.deepEqual([found?.id, found?.state], [other, 'completed'], q)
     assert.deepEqual(found?.outcomes, { created: 1, updated: 0, unchanged: 0 })
     assert.equal(found?.worker, 'here:1')
   }
+  assert.deepEqual(await hitsOf({ q: other, tenant: 'other' }), [])
 })
 
-it('waits while another search runs, ends with its caller, and tells how much it examined', async (t) => {
-  const { add, find, redis, keys } = await setUp(t)
+it('finds one name among many, in steps, one look-up at a time, until the caller leaves', async (t) => {
+  const { add, find, redis } = await setUp(t)
   await Promise.all(Array.from({ length: 1_500 }, (_, at) => add([thread(`T${at}`)])))
-  const lease = `${keys.base}search`
-  await redis.set(lease, 'another', 'PX', 60_000)
-  let isDone = false
-  const searching = linesOf(find({ q: 'T8' }, NOBODY)).finally(() => {
-    isDone = true
-  })
-  // The reply to this command arrives after the one to the search's first call.
-  await redis.ping()
-  assert.equal(isDone, false)
-  await redis.del(lease)
-  const lines = await searching
+  const scan = vi.spyOn(redis, 'hscan')
+  const found = await Promise.all(['T8', 'T9'].map((q) => find({ q }, NOBODY)))
   assert.deepEqual(
-    hitsOf(lines).map(({ name }) => name),
-    ['slack/T8'],
+    found.map(({ hits }) => hits.map(({ name }) => name)),
+    [['slack/T8'], ['slack/T9']],
   )
-  const examined = lines.flatMap((line) => ('searched' in line && line.searched.isComplete ? [line.searched] : []))
-  assert.deepEqual(examined[0], { in: 'names', examined: 1_500, isComplete: true })
-  assert.deepEqual(lines.at(-1), { end: { hits: 1, more: false } })
+  const patterns = scan.mock.calls.map((args: readonly unknown[]) => args[3])
+  assert(patterns.length >= 4)
+  const [first] = patterns
+  assert(patterns.lastIndexOf(first) < patterns.findIndex((pattern) => pattern !== first), 'one after the other')
+  scan.mockClear()
   const leaving = new AbortController()
   const left = find({ q: 'T7' }, leaving.signal)
-  await left.next()
-  assert.equal(await redis.exists(lease), 1)
   leaving.abort(new Error('gone'))
-  await assert.rejects(linesOf(left), /gone/)
-  assert.equal(await redis.exists(lease), 0)
-})
-
-it('refuses the fifth search of a process, until one of the others ends', async (t) => {
-  const { add, find } = await setUp(t)
-  await add([thread('C1')])
-  const lines = Array.from({ length: 4 }, () => find({ q: 'C1', state: 'stored' }, NOBODY))
-  await Promise.all(lines.map((search) => search.next()))
-  const search = () => linesOf(find({ q: 'C1' }, NOBODY))
-  await assert.rejects(search(), SearchesFullError)
-  await lines[0]?.return(undefined)
-  assert.equal(hitsOf(await search()).length, 1)
+  await assert.rejects(left, /gone/)
+  assert.equal(scan.mock.calls.length, 1)
 })
 
 it('keeps the list of completed jobs within its bytes, the oldest go first', async (t) => {
-  const { add, finish, search, redis, keys } = await setUp(t, 2_000)
+  const { add, finish, hitsOf, redis, keys } = await setUp(t, 2_000)
   const ids: string[] = []
   for (let at = 0; at < 30; at++) ids.push(await add([thread(`R${at}`)]))
   for (const id of ids) await finish(id)
-  assert.equal((await search({ q: 'R0' })).length, 0)
-  assert.equal((await search({ q: 'R29' })).length, 1)
+  assert.equal((await hitsOf({ q: 'R0' })).length, 0)
+  assert.equal((await hitsOf({ q: 'R29' })).length, 1)
   const bytes = Number(await redis.get(`${keys.base}recent:bytes`))
   assert(bytes > 1_000 && bytes <= 2_000, `${bytes}`)
   assert((await redis.xlen(`${keys.base}recent`)) < 15)

@@ -4,7 +4,6 @@ import type { RequestListener } from 'node:http'
 import type { Socket } from 'node:net'
 import { type ConnectionBounds, createUnreadCutter, cutAfter, SWEEP_MS } from './cut-connections.ts'
 import { type Feed, feedParser } from './feed-parser.ts'
-import { createTurns } from './turns.ts'
 
 interface Connection {
   socket: Socket
@@ -155,5 +154,29 @@ export function boundConnections(
       // Node does not count a connection as idle before its first byte.
       for (const { socket } of idle) if (socket.writable) socket.destroy()
     },
+  }
+}
+
+/** The time for deferred work in one turn of the event loop. Then new connections and other callers get their turn. */
+const TURN_MS = 1
+
+/**
+ * A fair queue. It runs deferred functions for about a millisecond in each turn of the event loop, so that new
+ * connections and small requests get their turn between two pieces of a caller that sends much.
+ */
+function createTurns(): (run: () => void) => void {
+  const waiting: (() => void)[] = []
+  let isScheduled = false
+  function runSome(): void {
+    const began = performance.now()
+    do waiting.shift()?.()
+    while (waiting.length > 0 && performance.now() - began < TURN_MS)
+    isScheduled = waiting.length > 0
+    if (isScheduled) setImmediate(runSome)
+  }
+  return (run) => {
+    waiting.push(run)
+    if (!isScheduled) setImmediate(runSome)
+    isScheduled = true
   }
 }

@@ -57,6 +57,7 @@ export function openPrimary({ redisUrl, queue }: QueueAddress, options: RedisOpt
 
   class PrimaryConnector extends AbstractConnector {
     private onError: OnError = () => {}
+    private unwatch: (() => void) | undefined
 
     constructor() {
       super(DISCONNECT_MS)
@@ -65,6 +66,7 @@ export function openPrimary({ redisUrl, queue }: QueueAddress, options: RedisOpt
     async connect(onError: OnError): Promise<Stream> {
       this.connecting = true
       this.onError = onError
+      if (kind === 'sentinel') this.unwatch ??= watchFailovers(endpoints, askAccess, name, server.keepOnly)
       const endpoint = await findPrimary(onError, () => this.connecting)
       if (endpoint === undefined || !this.connecting) throw new Error('Connection is closed.')
       const { tls } = accessTo(endpoint, access)
@@ -75,6 +77,13 @@ export function openPrimary({ redisUrl, queue }: QueueAddress, options: RedisOpt
       return server.track(this.stream, endpoint)
     }
 
+    // ioredis (6.0.0) emits no `end` if the connection is closed while it waits to connect again.
+    override disconnect(): void {
+      super.disconnect()
+      this.unwatch?.()
+      this.unwatch = undefined
+    }
+
     override check(info: Info): boolean {
       if (info.role !== 'slave') return server.admit(this.stream, info)
       this.onError('error', new Error('this Redis is a replica, which takes no jobs'))
@@ -83,15 +92,7 @@ export function openPrimary({ redisUrl, queue }: QueueAddress, options: RedisOpt
   }
 
   servers.set(PrimaryConnector, server)
-  const redis = new Redis({ ...options, ...access, Connector: PrimaryConnector })
-  redis.disconnect = (again) => {
-    const waits = redis.status === 'reconnecting' && !again
-    Redis.prototype.disconnect.call(redis, again)
-    // ioredis (6.0.0) emits no `end` if the connection is closed while it waits to connect again.
-    if (waits) redis.emit('end')
-  }
-  if (kind === 'sentinel') redis.once('end', watchFailovers(endpoints, askAccess, name, server.keepOnly))
-  return redis
+  return new Redis({ ...options, ...access, Connector: PrimaryConnector })
 }
 
 type OneServer = ReturnType<typeof createOneServer>

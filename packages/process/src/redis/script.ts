@@ -1,5 +1,4 @@
 // Runs Lua scripts from .lua files, which have parts and includes.
-import { hash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { pathToFileURL } from 'node:url'
@@ -13,8 +12,18 @@ export function asList(reply: unknown): readonly unknown[] {
   return Array.isArray(reply) ? reply : []
 }
 
-/** The name of each of our scripts, by the hash with which connections run it. */
-const scriptNames = new Map<string, string>()
+/** Metrics of scripts: their times, and their errors by code. */
+interface ScriptMetrics {
+  times: { observe(labels: { command: string }, seconds: number): void }
+  errors: { inc(labels: { code: string }): void }
+}
+
+const metricsOf = new WeakMap<Redis, ScriptMetrics>()
+
+/** Observes the commands of a connection that are scripts, by their names. */
+export function observeCommands(redis: Redis, metrics: ScriptMetrics): void {
+  metricsOf.set(redis, metrics)
+}
 
 /** Opens a script, or the part of a file that the address names after `#`, as a command of a connection. */
 export function openScript(redis: Redis, address: URL): Script {
@@ -22,18 +31,28 @@ export function openScript(redis: Redis, address: URL): Script {
   const command = `sluice:${name}`
   const lua = readScript(address)
   // ioredis sends the script whole once for each connection, and then its hash.
-  const define = (text: string) => {
-    scriptNames.set(hash('sha1', text), name)
-    redis.defineCommand(command, { lua: text, numberOfKeys: 1 })
-  }
+  const define = (text: string) => redis.defineCommand(command, { lua: text, numberOfKeys: 1 })
   const run: Script = (...args) => Reflect.get(redis, command).apply(redis, args)
   define(lua)
-  return (...args) =>
-    run(...args).catch((error) => {
+  return (...args) => {
+    const reply = run(...args).catch((error) => {
       // An old Redis refuses the script. Other calls sent at the same time learn only that the script is not there.
       if (!error.message.startsWith('NOSCRIPT')) define(forOldRedis(lua, error))
       return run(...args)
     })
+    observe(reply, name, metricsOf.get(redis))
+    return reply
+  }
+}
+
+function observe(reply: Promise<unknown>, command: string, metrics: ScriptMetrics | undefined): void {
+  if (metrics === undefined) return
+  const began = performance.now()
+  const end = () => metrics.times.observe({ command }, (performance.now() - began) / 1000)
+  reply.then(end, (error) => {
+    end()
+    metrics.errors.inc({ code: errorCodeOf(error) })
+  })
 }
 
 /** Reads a part of a file (from `--part NAME`), or what precedes its parts, with its `--include`s. */
@@ -62,32 +81,6 @@ const HARMLESS_WRITE = "redis.call('DEL', KEYS[1] .. 'never')"
 function forOldRedis(lua: string, error: Error): string {
   if (!FLAGS_UNKNOWN.test(error.message)) throw error
   return lua.replace(FLAGS, HARMLESS_WRITE)
-}
-
-/** Metrics of commands: their times, and their errors by code. */
-interface CommandMetrics {
-  times: { observe(labels: { command: string }, seconds: number): void }
-  errors: { inc(labels: { code: string }): void }
-}
-
-/** Observes each command of a connection. A script is observed by its name; all of BullMQ's scripts are `bullmq`. */
-export function observeCommands(redis: Redis, { times, errors }: CommandMetrics): void {
-  const send = redis.sendCommand.bind(redis)
-  // ioredis sends a command again that has waited for a connection.
-  const sent = new WeakSet<object>()
-  redis.sendCommand = (sending, stream) => {
-    if (sent.has(sending)) return send(sending, stream)
-    sent.add(sending)
-    const began = performance.now()
-    const { name, args, promise } = sending
-    const command = name === 'evalsha' ? (scriptNames.get(String(args[0])) ?? 'bullmq') : name
-    const observe = () => times.observe({ command }, (performance.now() - began) / 1000)
-    promise.then(observe, (error) => {
-      observe()
-      errors.inc({ code: errorCodeOf(error) })
-    })
-    return send(sending, stream)
-  }
 }
 
 function errorCodeOf(error: unknown): string {

@@ -111,10 +111,6 @@ end
 local function scanFailed(lane, cursor, most)
   return unpack(redis.call('ZSCAN', lane .. 'failed', cursor, 'COUNT', most))
 end
--- Returns name and reason of a failed job, or nothing if it is gone.
-local function readFailed(lane, id)
-  return unpack(redis.call('HMGET', lane .. id, 'name', 'failedReason'))
-end
 local function readData(lane, id)
   return redis.call('HGET', lane .. id, 'data') or ''
 end

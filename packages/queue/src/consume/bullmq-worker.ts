@@ -42,7 +42,7 @@ export function createLocks(redis: Redis, { base, jobs }: QueueKeys, lane: Lane,
   const renew = openScript(redis, new URL('../bullmq-layout/jobs.lua#renew', import.meta.url))
   const shorten = openScript(redis, new URL('../bullmq-layout/jobs.lua#shorten', import.meta.url))
   const setTries = openScript(redis, new URL('../bullmq-layout/jobs.lua#tries', import.meta.url))
-  const leases = [`lease:${lane}`, `lease:${lane}:lookers`, 'operations-lease', 'search'].map((key) => base + key)
+  const leases = [`lease:${lane}`, `lease:${lane}:lookers`, 'operations-lease'].map((key) => base + key)
   return {
     /** Renews the locks of jobs that this process has locked: they then last `lockMs` from now. */
     renew: (locked: Iterable<LockedJob>): Promise<unknown> =>

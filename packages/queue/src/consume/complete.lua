@@ -6,7 +6,7 @@
 -- Retained results (with the request, copied from BullMQ's job) and transient ones share a bound in bytes. Each kind
 -- may have half of it, and more while the other needs less. Beyond it, the oldest transient results are evicted, and
 -- the oldest retained results of the tenant with the most bytes, but none that this call has stored. The stream
--- `recent` gets an entry for each call, with a line about each job, for searches.
+-- `recent` gets an entry for each call, with a line about each job, for look-ups.
 --
 -- ARGV  1    a JSON object:
 --            retainedMs   ms to keep a retained result

@@ -1,4 +1,5 @@
 // A job: its payload, lanes, options for BullMQ, fields once it is fetched, result, and earlier tries.
+import { hash, randomUUIDv7 } from 'node:crypto'
 import type { QuoteAnswer, SourceAnswer, Thread } from '@sluice/contract'
 
 /** A job's payload: one thread if its caller waits, or some fifty threads of an import. */
@@ -20,8 +21,20 @@ export interface IngestJob {
   threads: Thread[]
 }
 
-/** Makes a job's id, which sorts by time (UUIDv7, RFC 9562) and can't be guessed. */
-export { randomUUIDv7 as newJobId } from 'node:crypto'
+/** The digits of a job's id that are a hash of the externalId of its first thread. */
+const NAME_DIGITS = 8
+const nameDigits = (externalId: string) => hash('sha256', externalId).slice(0, NAME_DIGITS)
+
+/** Makes an id, which sorts by time (UUIDv7, RFC 9562) and can't be guessed. @param externalId of a job's first thread */
+export function newJobId(externalId?: string): string {
+  const id = randomUUIDv7()
+  return externalId === undefined ? id : id.slice(0, -NAME_DIGITS) + nameDigits(externalId)
+}
+
+/** Returns Redis's pattern of the ids of jobs whose first thread has this externalId. Few others match. */
+export function idsOfThread(externalId: string): string {
+  return '?'.repeat(36 - NAME_DIGITS) + nameDigits(externalId)
+}
 
 const JOB_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 

@@ -6,8 +6,8 @@
 --   failed:LANE   threads of a lane's failed jobs, as a text
 --   ceiling       a time above all stamps, as a text, and `server`, which wrote it: see enqueue.lua
 -- The hash `load:jobs` has what each job adds, by its id, so that each counts once: threads, bytes, interactive
--- threads, a number that only earlier releases use, tenant, whether its result must be retained, and name, for
--- searches.
+-- threads, a number that only earlier releases use, tenant, whether its result must be retained, and name, which only
+-- earlier releases use.
 -- The other values are packed (MessagePack): reading and writing numbers as texts was a third of a script's time.
 local function readLoad(base, tenants)
   local fields = {'all'}
