@@ -33,7 +33,7 @@ type AllSettings = Settings<typeof processSettings>
 
 type Process = { opened: ReturnType<typeof openMetrics<typeof mongoMetrics>> } & (
   | { kind: 'api' | 'worker'; settings: AllSettings }
-  // The dashboard carries no requests: it is not traced, and starts on any Redis and MongoDB.
+  // The dashboard carries no requests: it is not traced, and starts although Redis or MongoDB is unfit for them.
   | { kind: 'dashboard'; settings: Omit<AllSettings, 'redisChecks' | 'minRedisMemory'> }
 )
 
@@ -59,7 +59,7 @@ export function runProcess(process: Process & { start: (wired: Wired) => Promise
   })
 }
 
-/** Opens traces, MongoDB and Redis. Waits for neither server. */
+/** Opens traces, and connections to MongoDB and Redis, which may be away. */
 async function connect({ kind, settings, opened }: Process, log: Logger, { release, stop }: Life) {
   const { redisTime, redisErrors, mongoTime, mongoErrors } = opened.metrics
   const onRedisError = (err: Error) => log.warn({ err: err.message }, 'redis.error')
