@@ -34,6 +34,7 @@ module.exports = {
       to: { circular: true },
     },
     ...oneWay('packages', [
+      'wiring',
       'importer',
       'terminal',
       'operations',

@@ -1,32 +1,11 @@
-// The API process: reads its settings, connects, builds the app, listens, and stops in order.
+// The API process: enqueues, waits for replies, builds the app, and listens.
 import { randomUUID } from 'node:crypto'
-import { createKeyring, keyAccess } from '@sluice/credentials/keys'
-import { createReadState, openViews, startHeartbeats } from '@sluice/operations'
-import {
-  checkOf,
-  createLogger,
-  listen,
-  openMetrics,
-  openTracing,
-  pingWhenAsked,
-  readinessOf,
-  runUntilStopped,
-  settingsOrExit,
-  shareFor,
-  startAdminServer,
-  VERSION,
-} from '@sluice/process'
-import {
-  connectFailFast,
-  connectLike,
-  observeCommands,
-  pingRedis,
-  watchLayout,
-  watchRedis,
-} from '@sluice/process/redis'
+import { createReadState, openViews } from '@sluice/operations'
+import { checkOf, listen, openMetrics, settingsOrExit, shareFor } from '@sluice/process'
+import { connectLike } from '@sluice/process/redis'
 import * as queue from '@sluice/queue'
-import { connectStore, watchStoreLayout } from '@sluice/store/connect'
 import { createSourceReads } from '@sluice/store/read'
+import { runProcess } from '@sluice/wiring'
 import type { ApiDeps } from './api-deps.ts'
 import { buildApp } from './app.ts'
 import { createBodyParser, createBudget } from './body/read-body.ts'
@@ -36,7 +15,8 @@ import { apiRoutes } from './routes/route-table.ts'
 import { apiSettings } from './settings.ts'
 
 const settings = settingsOrExit(apiSettings)
-const log = createLogger('api', settings.logLevel)
+const opened = openMetrics('api', apiMetrics)
+const { metrics } = opened
 
 /** Before the grace time ends: 1 s before, open requests must be answered; 0.5 s before, connections are cut. */
 const LAST_ANSWERS_MS = 1_000
@@ -57,26 +37,14 @@ const READS_AT_ONCE = 8
 const LINGER_MS = 1_500
 const LINGER_SHARE = 0.25
 
-await runUntilStopped({
-  graceSeconds: settings.shutdownGraceSeconds,
-  log,
-  async start({ release, stopping, stop }) {
-    const onRedisError = (err: Error) => log.warn({ err: err.message }, 'redis.error')
-    const opened = openMetrics('api', apiMetrics)
-    const { metrics } = opened
-    release('tracing', await openTracing('api', settings))
-    const store = connectStore(settings.mongodbUrl, { times: metrics.mongoTime, errors: metrics.mongoErrors })
-    release('store', () => store.close())
-    await watchStoreLayout(store.db, ({ message }) => stop(message))
-    const keyring = createKeyring({ ...keyAccess(store.db), onError: (err) => log.warn({ err }, 'keys.not_reached') })
-    release('keyring', () => keyring.close())
-    const redis = connectFailFast(settings, onRedisError)
-    release('redis', () => redis.disconnect())
-    observeCommands(redis, { times: metrics.redisTime, errors: metrics.redisErrors })
-    const keys = queue.queueKeys(settings.queue)
-    await watchRedis(redis, settings, (fault) => log.warn({ fault }, 'redis.unfit'))
-    await watchLayout(redis, keys.base, ({ message }) => stop(message))
-    const ping = pingWhenAsked(() => pingRedis(redis))
+await runProcess({
+  kind: 'api',
+  settings,
+  opened,
+  async start(wired) {
+    const { log, db, redis, keys, onRedisError, release, stopping } = wired
+    const keyring = wired.openKeyring()
+    await wired.watchQueue()
     const results = queue.createResults(redis, keys)
     const replication = queue.openReplication(redis, keys, settings.redisReplicas, onRedisError)
     release('replication', () => replication.close())
@@ -94,15 +62,7 @@ await runUntilStopped({
     release('body parser', parser.close)
     const bodyMemory = createBudget({ maxBytes: settings.bodiesBytes, tenantShare })
     const spillSpace = createBudget({ maxBytes: settings.spillBytes, tenantShare })
-    const readiness = async () => {
-      const ofRedis = await ping()
-      return readinessOf({
-        process: checkOf(!stopping.aborted, 'stopping'),
-        redis: enqueuer.isAnswering() ? ofRedis : checkOf(false, 'not connected, or silent'),
-        replies: checkOf(replyListener.isListening(), 'the reply stream was not read for a moment'),
-      })
-    }
-    const { viewFor, runOperations } = openViews(redis, keys, store.db)
+    const { viewFor, runOperations } = openViews(redis, keys, db)
     const stopOperations = runOperations({
       jobsPerSecond: settings.operationJobsPerSecond,
       onStep({ operation: { id, kind } }, { isLast }) {
@@ -115,6 +75,13 @@ await runUntilStopped({
     const queueState = createReadState(redis, keys)
     const problems = countProblems(metrics)
     const graceOver = new AbortController()
+    const { adminPort, readiness } = await wired.serveAdmin(async () => {
+      const ofRedis = await wired.pingRedis()
+      return {
+        redis: enqueuer.isAnswering() ? ofRedis : checkOf(false, 'not connected, or silent'),
+        replies: checkOf(replyListener.isListening(), 'the reply stream was not read for a moment'),
+      }
+    })
     const deps: ApiDeps = {
       log,
       metrics,
@@ -128,7 +95,7 @@ await runUntilStopped({
       retainResult: (id) => results.retainResult(id).catch(() => undefined),
       retainLater: queue.createRetainLater(results),
       findJob: (id) => queue.orUnavailable(queue.findJob(enqueuer.queues, results, id)),
-      ...createSourceReads(store.db),
+      ...createSourceReads(db),
       readSpace: createBudget({ maxBytes: READS_AT_ONCE, tenantShare }),
       imports: queue.createImports(redis, keys),
       viewFor,
@@ -142,8 +109,6 @@ await runUntilStopped({
       stopping,
       graceOver: graceOver.signal,
     }
-    const admin = await startAdminServer({ ...settings, metrics: opened, readiness })
-    release('admin server', admin.close)
     const routes = apiRoutes(settings).map((route) => ({ ...route, handler: route.handler(deps) }))
     const http = await listen(buildApp(deps, routes), { ...settings, maxUnreadBytes: settings.bodiesBytes })
     sampleApi(opened, {
@@ -153,8 +118,7 @@ await runUntilStopped({
       queueState,
     })
     const recentQueueState = shareFor(PEAKS_EVERY_MS, queueState)
-    const read = () => readApi(metrics, problems.byTenant, recentQueueState)
-    release('heartbeats', startHeartbeats(redis, keys, { kind: 'api', version: VERSION }, read))
+    wired.sendHeartbeats(() => readApi(metrics, problems.byTenant, recentQueueState))
     release('http server', async () => {
       const graceMs = settings.shutdownGraceSeconds * 1000
       const timers = [
@@ -165,6 +129,6 @@ await runUntilStopped({
       await http.close()
       timers.forEach(clearTimeout)
     })
-    log.info({ port: http.port, adminPort: admin.port, replica: replyListener.replica }, 'api.listening')
+    log.info({ port: http.port, adminPort, replica: replyListener.replica }, 'api.listening')
   },
 })

@@ -1,22 +1,10 @@
-// Starts a worker process.
+// The worker process: stores the threads of jobs, and consumes the queue.
 import { hostname } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
-import { startHeartbeats } from '@sluice/operations'
-import {
-  checkOf,
-  createLogger,
-  openMetrics,
-  openTracing,
-  pingWhenAsked,
-  readinessOf,
-  runUntilStopped,
-  settingsOrExit,
-  startAdminServer,
-  VERSION,
-} from '@sluice/process'
-import { connectRetrying, observeCommands, pingRedis, watchLayout, watchRedis } from '@sluice/process/redis'
+import { checkOf, openMetrics, pingWhenAsked, settingsOrExit } from '@sluice/process'
 import * as queue from '@sluice/queue'
-import { connectStore, createBatchStore, mongoCommands, PROBE_MS, probeStore, watchStoreLayout } from '@sluice/store'
+import { createBatchStore, mongoCommands, PROBE_MS, probeStore } from '@sluice/store'
+import { runProcess } from '@sluice/wiring'
 import { createBeforeFinalFailure } from './final-failure.ts'
 import { createIngest } from './ingest.ts'
 import { readWorker, workerMetrics } from './metrics.ts'
@@ -26,7 +14,8 @@ import { createPutBack } from './store-away.ts'
 import { createWork, describeJob, requestsOf } from './worker.ts'
 
 const settings = settingsOrExit(workerSettings)
-const log = createLogger('worker', settings.logLevel)
+const opened = openMetrics('worker', workerMetrics)
+const { metrics } = opened
 
 /** The time to settle the last batches when the process stops: half a second of the grace time is kept for that. */
 const SETTLE_MS = 300
@@ -39,24 +28,16 @@ const SLOW_SHOWN = 10
 const BATCH_DOCUMENTS = 4_000
 const BATCH_CHARACTERS = 8_000_000
 
-await runUntilStopped({
-  graceSeconds: settings.shutdownGraceSeconds,
-  log,
-  async start({ release, stopping, stop }) {
-    const opened = openMetrics('worker', workerMetrics)
-    const { metrics } = opened
-    release('tracing', await openTracing('worker', settings))
-    const store = connectStore(settings.mongodbUrl)
-    release('store', () => store.close())
-    await watchStoreLayout(store.db, ({ message }) => stop(message))
-    const redis = connectRetrying(settings, (err) => log.warn({ err: err.message }, 'redis.error'))
-    release('redis', async () => redis.disconnect())
-    observeCommands(redis, { times: metrics.redisTime, errors: metrics.redisErrors })
-    const checkRedis = pingWhenAsked(() => pingRedis(redis))
+await runProcess({
+  kind: 'worker',
+  settings,
+  opened,
+  async start(wired) {
+    const { log, db, redis, keys, release } = wired
     const commandMetrics = { times: metrics.mongoTime, errors: metrics.mongoErrors }
     const options = { listsSources: settings.listSources === 'on', metrics: commandMetrics }
-    const batchStore = createBatchStore(mongoCommands(store.db, options))
-    const probeCommands = mongoCommands(store.db, { limitMs: PROBE_MS, metrics: commandMetrics })
+    const batchStore = createBatchStore(mongoCommands(db, options))
+    const probeCommands = mongoCommands(db, { limitMs: PROBE_MS, metrics: commandMetrics })
     const probe = (bytes: number) => probeStore(probeCommands, bytes)
     const ingest = createIngest({
       storeBatch: batchStore.store,
@@ -73,23 +54,11 @@ await runUntilStopped({
       metrics.storeAvailable.set(Number((await checkStore()).ok))
     })
     // The admin server starts first, so that it answers while Redis is away.
-    const admin = await startAdminServer({
-      ...settings,
-      metrics: opened,
-      findFault: ingest.findStuck,
-      async readiness() {
-        const [ofRedis, mongodb] = await Promise.all([checkRedis(), checkStore()])
-        return readinessOf({
-          process: checkOf(!stopping.aborted, 'stopping'),
-          redis: redis.status === 'ready' ? ofRedis : checkOf(false, 'not connected'),
-          mongodb,
-        })
-      },
-    })
-    release('admin server', admin.close)
-    const keys = queue.queueKeys(settings.queue)
-    await watchRedis(redis, settings, (fault) => log.warn({ fault }, 'redis.unfit'))
-    await watchLayout(redis, keys.base, ({ message }) => stop(message))
+    const { adminPort } = await wired.serveAdmin(async () => {
+      const [ofRedis, mongodb] = await Promise.all([wired.pingRedis(), checkStore()])
+      return { redis: redis.status === 'ready' ? ofRedis : checkOf(false, 'not connected'), mongodb }
+    }, ingest.findStuck)
+    await wired.watchQueue()
 
     release('batch store', async () => {
       // Nothing is lost if this fails or exceeds its time: the tokens of the last batches become stale, and other
@@ -120,13 +89,12 @@ await runUntilStopped({
       onEvicted: (jobId) => log.warn({ jobId }, 'job.evicted'),
       onError: (err) => log.error({ err }, 'queue.failed'),
     })
-    const read = () => {
+    wired.sendHeartbeats(() => {
       const slowJobs = consumer.lockedFor(SLOW_MS).slice(0, SLOW_SHOWN)
       return readWorker(metrics, { storeAwayMs: putBackAny.awayMs(), slowJobs })
-    }
-    release('heartbeats', startHeartbeats(redis, keys, { kind: 'worker', version: VERSION }, read))
+    })
     release('consumer', () => consumer.close((settings.shutdownGraceSeconds - 0.5) * 1000))
 
-    log.info({ adminPort: admin.port }, 'worker.listening')
+    log.info({ adminPort }, 'worker.listening')
   },
 })

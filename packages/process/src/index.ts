@@ -16,7 +16,7 @@ export {
   VERSION,
 } from './metrics.ts'
 export { agreedSettings, dashboardUrlSetting, processSettings, redisReplicasSetting } from './process-settings.ts'
-export { runUntilStopped } from './run-until-stopped.ts'
+export { type Life, runUntilStopped } from './run-until-stopped.ts'
 export {
   type Declarations,
   type Environment,

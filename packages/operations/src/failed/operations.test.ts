@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { join } from 'node:path'
 import { connectRetrying } from '@sluice/process/redis'
 import { queueKeys } from '@sluice/queue'
 import { requiredUrl, testQueueName } from '@sluice/test-support'
-import { type TestContext, test } from 'vitest'
+import { type TestContext, test, vi } from 'vitest'
 import type { FailedJobs } from './failed-jobs.ts'
 import {
   createOperations,
@@ -15,13 +18,14 @@ import {
 
 function open(t: TestContext) {
   const redis = connectRetrying({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, () => {})
-  const keys = queueKeys(testQueueName())
+  const queue = testQueueName()
+  const keys = queueKeys(queue)
   t.onTestFinished(async () => {
     const left = await redis.keys(`${keys.prefix.replace('{', '\\{')}*`)
     if (left.length > 0) await redis.del(left)
     redis.disconnect()
   })
-  return { redis, keys, operations: createOperations(redis, keys) }
+  return { redis, queue, keys, operations: createOperations(redis, keys) }
 }
 
 /** Failed jobs that notes what is moved, and when, in ms. */
@@ -55,6 +59,7 @@ function run(
   return { stop, finished: finished.promise }
 }
 
+const PROGRAM = join(import.meta.dirname, 'signalled-operations.program.ts')
 const ids = Array.from({ length: 25 }, () => randomUUID())
 
 test('an operation is carried out in steps, no faster than its rate, and its progress is recorded', async (t) => {
@@ -89,6 +94,48 @@ test('one process at a time works, and another goes on where the first one stopp
   const { operation } = second as OpenOperation
   assert.equal(operation.done, 9)
 })
+
+/** The first process records four steps, one a second. The signal arrives amid the fifth. */
+const [RATE, STEPS] = [3, 5]
+/** Of the lease of 5 s, 2 s are left after four steps if no step has renewed it. */
+const RENEWED_MS = 2_500
+/** A step, the lease, the pause between two looks, and what a busy machine may add. */
+const TAKEOVER_MS = 1_000 + 5_000 + 1_000 + 3_000
+
+for (const signal of ['SIGKILL', 'SIGSTOP'] as const)
+  test.concurrent(`another process waits while one carries out an operation, and goes on when it gets ${signal} amid a step`, async (t) => {
+    const { operations, queue, redis, keys } = open(t)
+    const { id } = await operations.open('retry', { ids }, ids.length, 'k')
+    const recorded = async (examined: number) =>
+      vi.waitFor(async () => assert.ok(Number((await operations.find(id))?.examined) >= examined), 60_000)
+    const settings = [queue, requiredUrl('REDIS_URL'), `${RATE}`, `${STEPS}`, signal]
+    const first = spawn(process.execPath, [PROGRAM, ...settings], { stdio: 'inherit' })
+    const ended = once(first, 'exit')
+    t.onTestFinished(() => void first.kill('SIGKILL'))
+    await recorded(RATE)
+    const { moved, failedJobs } = noting()
+    const { finished } = run(t, operations, failedJobs, 1_000)
+    await recorded(RATE * (STEPS - 1))
+    const last = performance.now()
+    assert.ok((await redis.pttl(`${keys.base}operations-lease`)) > RENEWED_MS)
+    await finished
+    // The step that was not recorded is repeated, and no other one.
+    assert.deepEqual(
+      moved.flatMap((step) => step.ids),
+      ids.slice(RATE * (STEPS - 1)),
+    )
+    const tookMs = Number(moved[0]?.at) - last
+    assert.ok(tookMs < TAKEOVER_MS, `${tookMs} ms`)
+    const completed = await operations.find(id)
+    assert.equal(completed?.state, 'completed')
+
+    // The first process finds that it has lost the lease.
+    first.kill('SIGCONT')
+    first.kill('SIGTERM')
+    const [code, by] = await ended
+    assert.deepEqual([code, by], signal === 'SIGKILL' ? [null, signal] : [0, null])
+    assert.deepEqual(await operations.find(id), completed)
+  })
 
 test('operations are carried out in the order in which they were opened', async (t) => {
   const { operations } = open(t)

@@ -1,0 +1,111 @@
+// Runs API, worker and dashboard: opens what all of them need, in one order. Each `main.ts` adds what is its own.
+import { createKeyring, keyAccess } from '@sluice/credentials/keys'
+import { type Reading, startHeartbeats } from '@sluice/operations'
+import {
+  checkOf,
+  createLogger,
+  type Life,
+  type Logger,
+  type mongoMetrics,
+  type openMetrics,
+  openTracing,
+  pingWhenAsked,
+  type processSettings,
+  type Readiness,
+  readinessOf,
+  runUntilStopped,
+  type Settings,
+  startAdminServer,
+  VERSION,
+} from '@sluice/process'
+import {
+  connectFailFast,
+  connectRetrying,
+  observeCommands,
+  pingRedis,
+  watchLayout,
+  watchRedis,
+} from '@sluice/process/redis'
+import { queueKeys } from '@sluice/queue'
+import { connectStore, watchStoreLayout } from '@sluice/store/connect'
+
+type AllSettings = Settings<typeof processSettings>
+
+type Process = { opened: ReturnType<typeof openMetrics<typeof mongoMetrics>> } & (
+  | { kind: 'api' | 'worker'; settings: AllSettings }
+  // The dashboard carries no requests: it is not traced, and starts although Redis or MongoDB is unfit for them.
+  | { kind: 'dashboard'; settings: Omit<AllSettings, 'redisChecks' | 'minRedisMemory'> }
+)
+
+type Connected = Awaited<ReturnType<typeof connect>>
+
+/** What a process gets for its own part of the start. */
+type Wired = Life & Connected & ReturnType<typeof stepsOf>
+
+/**
+ * Runs a process until it is stopped: connects, then calls `start`, which opens the rest. Everything is released in the
+ * reverse order.
+ */
+export function runProcess(process: Process & { start: (wired: Wired) => Promise<void> }): Promise<never> {
+  const { kind, settings, start } = process
+  const log = createLogger(kind, settings.logLevel)
+  return runUntilStopped({
+    graceSeconds: settings.shutdownGraceSeconds,
+    log,
+    async start(life) {
+      const connected = await connect(process, log, life)
+      await start({ ...life, ...connected, ...stepsOf(process, life, connected) })
+    },
+  })
+}
+
+/** Opens traces, and connections to MongoDB and Redis, which may be away. */
+async function connect({ kind, settings, opened }: Process, log: Logger, { release, stop }: Life) {
+  const { redisTime, redisErrors, mongoTime, mongoErrors } = opened.metrics
+  const onRedisError = (err: Error) => log.warn({ err: err.message }, 'redis.error')
+  if (kind !== 'dashboard') release('tracing', await openTracing(kind, settings))
+  // A worker observes its commands by itself, because the driver's own events cost CPU.
+  const storeMetrics = kind === 'worker' ? undefined : { times: mongoTime, errors: mongoErrors }
+  const store = connectStore(settings.mongodbUrl, storeMetrics)
+  release('store', () => store.close())
+  if (kind !== 'dashboard') await watchStoreLayout(store.db, ({ message }) => stop(message))
+  const connectRedis = kind === 'worker' ? connectRetrying : connectFailFast
+  const redis = connectRedis(settings, onRedisError)
+  release('redis', () => redis.disconnect())
+  observeCommands(redis, { times: redisTime, errors: redisErrors })
+  return { log, db: store.db, redis, onRedisError, keys: queueKeys(settings.queue) }
+}
+
+/** The steps that each process takes at its own place in the start. */
+function stepsOf(process: Process, { release, stopping, stop }: Life, { log, db, redis, keys }: Connected) {
+  const { kind, settings, opened } = process
+  return {
+    pingRedis: pingWhenAsked(() => pingRedis(redis)),
+    /** Checks Redis, and the layout of the queue's keys: now, and as long as the process runs. */
+    async watchQueue(): Promise<void> {
+      const warn = (fault: string) => log.warn({ fault }, 'redis.unfit')
+      if (process.kind !== 'dashboard') await watchRedis(redis, process.settings, warn)
+      await watchLayout(redis, keys.base, ({ message }) => stop(message))
+    },
+    /** Opens the keyring that checks the keys of callers and of people. */
+    openKeyring() {
+      const keyring = createKeyring({ ...keyAccess(db), onError: (err) => log.warn({ err }, 'keys.not_reached') })
+      release('keyring', () => keyring.close())
+      return keyring
+    },
+    /** Serves the admin port. The process is ready while it does not stop and these checks are ok. */
+    async serveAdmin(checks: () => Promise<Readiness['checks']>, findFault?: () => string | undefined) {
+      const readiness = async () => {
+        const others = await checks()
+        return readinessOf({ process: checkOf(!stopping.aborted, 'stopping'), ...others })
+      }
+      const admin = await startAdminServer({ ...settings, metrics: opened, readiness, ...(findFault && { findFault }) })
+      release('admin server', admin.close)
+      return { adminPort: admin.port, readiness }
+    },
+    /** Sends heartbeats with what `read` returns, now and every second. */
+    sendHeartbeats(read: () => Promise<Reading>): void {
+      release('heartbeats', startHeartbeats(redis, keys, { kind, version: VERSION }, read))
+    },
+  }
+}
