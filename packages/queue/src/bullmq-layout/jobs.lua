@@ -97,6 +97,9 @@ end
 local function scanFailed(lane, cursor, most)
   return unpack(redis.call('ZSCAN', lane .. 'failed', cursor, 'COUNT', most))
 end
+local function readData(lane, id)
+  return redis.call('HGET', lane .. id, 'data') or ''
+end
 --part failed
 -- Returns whether a job failed at this time (ms) and was neither retried nor removed since.
 local function isFailedSince(lane, id, at)
