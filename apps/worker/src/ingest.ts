@@ -73,7 +73,7 @@ export function createIngest({ storeBatch, bounds, probeStore, metrics }: Ingest
    * @param onLastWrite is called when a batch has sent its last kind of write: see `BatchStore.store`.
    */
   function createBatches(onLastWrite: (batch: IngestRequest[]) => void): (request: IngestRequest) => Promise<Tried> {
-    async function storeOrSettle(batch: IngestRequest[]): Promise<Tried[]> {
+    async function tryBatch(batch: IngestRequest[]): Promise<Tried[]> {
       const away = lost
       if (away !== undefined) return batch.map(() => away)
       const began = performance.now()
@@ -94,7 +94,7 @@ export function createIngest({ storeBatch, bounds, probeStore, metrics }: Ingest
           return answer === undefined ? { excluded: true } : { answer }
         })
       } catch (error) {
-        return settleFailed(batch, error)
+        return outcomesOfFailed(batch, error)
       }
     }
 
@@ -102,7 +102,7 @@ export function createIngest({ storeBatch, bounds, probeStore, metrics }: Ingest
      * Returns the outcomes of the requests of a failed batch. A request that the store refused has failed. Any other
      * may have been written in part, or may have caused the failure, so it is tried apart.
      */
-    async function settleFailed(batch: IngestRequest[], error: unknown): Promise<Tried[]> {
+    async function outcomesOfFailed(batch: IngestRequest[], error: unknown): Promise<Tried[]> {
       if (await isStoreAway(error, probeStore, batch)) {
         const away: LostStore = { away: true, reason: asError(error).message }
         lost = away
@@ -121,7 +121,7 @@ export function createIngest({ storeBatch, bounds, probeStore, metrics }: Ingest
     }
 
     // A single request, which is the most frequent case, needs no choice.
-    return createGroupCommit(storeOrSettle, (gathered) => (gathered.length === 1 ? [0] : chooseBatch(gathered, bounds)))
+    return createGroupCommit(tryBatch, (gathered) => (gathered.length === 1 ? [0] : chooseBatch(gathered, bounds)))
   }
 
   const createSmall = (lane: Lane) =>

@@ -63,7 +63,7 @@ function bufferedStdout(): DestinationStream {
 }
 
 /** Writes lines as buffers, because in the writer's text mode each line costs three times as much. */
-export function createLineWriter(stdout: SonicBoom): DestinationStream & { flush: (done: () => void) => void } {
+function createLineWriter(stdout: SonicBoom): DestinationStream & { flush: (done: () => void) => void } {
   return {
     write: (line) => void (stdout.destroyed || stdout.write(Buffer.from(line))),
     flush: (done) => (stdout.destroyed ? done() : stdout.flush(done)),
@@ -94,7 +94,7 @@ export function redactKeys(text: string): string {
  * Removes API keys and the credentials of URLs from a finished line: pino's `redact` finds paths only, and a secret may
  * be in any text.
  */
-export function redactLine(line: string): string {
+function redactLine(line: string): string {
   let redacted = redactKeys(line)
   if (redacted.includes('://')) redacted = redacted.replace(URL_CREDENTIALS, `://${REDACTED}@`)
   return redacted.replace(KEY_HEADER, `$1${REDACTED}`).replace(KEY_HEADER_IN_TEXT, `$1${REDACTED}`)

@@ -19,7 +19,7 @@ export interface Life {
 
 /**
  * Starts a process and stops it in order, at SIGTERM, SIGINT, `stop`, or when the parent that spawned it with an IPC
- * channel is gone. A stop during the start waits for the start to settle. Exits 0 after an orderly stop; 1 if the start
+ * channel is gone. A stop during the start waits for the end of the start. Exits 0 after an orderly stop; 1 if the start
  * or a release failed, at an uncaught error, or once the grace time is over. Sends a parent `{ ready: true }`.
  */
 export async function runUntilStopped({

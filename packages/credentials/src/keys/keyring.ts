@@ -1,8 +1,7 @@
-/** Decides which rights the key of a request has, by the keys that this replica has checked. */
+/** Decides which rights the key of a request has, by the keys that this replica has checked, and stores their last uses. */
 import { hash } from 'node:crypto'
 import { isWellFormedKey, KEY_LENGTH, type KeyAccess, type KeyCheck } from './key.ts'
 import { type CheckedKey, createCheckCaches } from './key-lookups.ts'
-import { writeUses } from './key-uses.ts'
 
 interface KeyringOptions extends KeyAccess {
   onError?: (error: unknown) => void
@@ -63,6 +62,35 @@ export function createKeyring({ findKeys, touchKeys, ...options }: KeyringOption
     close: writeUses(uses, { touchKeys, onError }),
   }
   return keyring
+}
+
+const WRITE_MS = 60_000
+
+/**
+ * Writes the last use of each key every minute, all keys together, and removes what it has written from `uses`. A use
+ * that could not be written, or that is newer than the write, stays for the next one. Returns a function that ends the
+ * timer and writes the rest.
+ */
+export function writeUses(
+  uses: Map<string, number>,
+  { touchKeys, onError }: Pick<KeyAccess, 'touchKeys'> & { onError: (error: unknown) => void },
+): () => Promise<void> {
+  async function flush(): Promise<void> {
+    const written = Array.from(uses)
+    if (written.length === 0) return
+    try {
+      await touchKeys(new Map(written.map(([id, at]) => [id, new Date(at)])))
+      for (const [id, at] of written) if (uses.get(id) === at) uses.delete(id)
+    } catch (error) {
+      onError(error)
+    }
+  }
+
+  const timer = setInterval(flush, WRITE_MS).unref()
+  return () => {
+    clearInterval(timer)
+    return flush()
+  }
 }
 
 /**

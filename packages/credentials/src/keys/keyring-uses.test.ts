@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { onTestFinished, test, vi } from 'vitest'
 import { type KeyRecord, newKeyText } from './key.ts'
-import { writeUses } from './key-uses.ts'
-import { createKeyring, keyHash } from './keyring.ts'
+import { createKeyring, keyHash, writeUses } from './keyring.ts'
 
 const fail = (error: unknown) => assert.fail(String(error))
 
