@@ -47,7 +47,7 @@ export interface ApiDeps extends SourceReads {
   readiness: () => Promise<Readiness>
   /** Aborts when the process must stop. From then on, each answer closes its connection. */
   stopping: AbortSignal
-  /** Aborts at the end of the grace time, when open requests must be answered. */
+  /** Aborts shortly before the grace time ends, when open requests must be answered: see `LAST_ANSWERS_MS`. */
   graceOver: AbortSignal
 }
 

@@ -21,7 +21,7 @@ const { metrics } = opened
 /** Before the grace time ends: 1 s before, open requests must be answered; 0.5 s before, connections are cut. */
 const LAST_ANSWERS_MS = 1_000
 const AFTER_ANSWERS_MS = 500
-/** How often the next few jobs are compared with the load: see `createLoadAudit`. */
+/** How often the load is compared with some of the queue's jobs: see `createLoadAudit`. */
 const AUDIT_EVERY_MS = 5_000
 
 /** Heartbeats come each second. They share a reading of the queue's state for this time: it may cost Redis 2 ms. */

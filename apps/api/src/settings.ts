@@ -19,7 +19,7 @@ export const IMPORT_ITEMS = {
   description: 'Number of threads in an import that is sent as a JSON array.',
 }
 
-/** The settings of the API, besides those of every process. */
+/** The API's settings: those of every process, and its own. */
 export const apiSettings = {
   ...processSettings,
   port: setting.wholeNumber({
@@ -131,7 +131,7 @@ export const apiSettings = {
 /** The values of the settings, most of which are bounds. */
 export type ApiLimits = Settings<typeof apiSettings>
 
-/** The answer of `GET /limits`: every bound that a request can meet, with its unit. */
+/** The answer of `GET /limits`: the bounds of requests, quota, queue and wait, each with its unit. */
 export function describeLimits(limits: ApiLimits): LimitsAnswer {
   const bound = (name: keyof ApiLimits, unit: string, description = apiSettings[name].description) => {
     return { value: Number(limits[name]), unit, description }

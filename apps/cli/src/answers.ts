@@ -2,9 +2,9 @@
 import { createParser, type Static } from '@sluice/contract'
 import { UserError } from '@sluice/terminal'
 
-/** A page with a large filter may take a while. */
+/** The bound of one answer. The API examines many jobs for a page of failed jobs with a filter. */
 const ANSWER_MS = 30_000
-/** The bodies of all answers together. A command keeps what it shows in memory. */
+/** The bound of all bodies that one bounded `fetch` reads, together: a command keeps what it shows in memory. */
 const MOST_BYTES = 256 * 2 ** 20
 
 /** Makes a `fetch` whose answers fail after `mostMs` each, and beyond `mostBytes` together. */

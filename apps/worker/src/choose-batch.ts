@@ -13,8 +13,9 @@ export interface BatchSize {
 /** A request as a part of a batch. */
 export interface IngestRequest extends StoreRequest, BatchSize {
   /**
-   * Present if the request may have caused a failure or a crash: it then shares a batch only with other such requests,
-   * at most this many in all. A batch that fails halves the number: a thousand threads need not each be tried alone.
+   * Present if the request may have caused a failure or a crash. It then shares a batch only with other such requests,
+   * at most this many in the batch. After a failure, the number becomes half the size of the failed batch, so that few
+   * tries find the cause.
    */
   apart?: number
   /** Lanes share no batch. */

@@ -44,8 +44,8 @@ const MAX_APART = 50
 const LARGE_SHARE = 1 / 8
 
 /**
- * A batch that runs for this time is stuck: otherwise it sends its last command within 30 s after it opened its
- * sources, and a command takes at most 10 s. After two minutes, other workers count the batch as dead.
+ * A batch sends quotes only within 30 s after it opened their sources, and a command takes at most 10 s. So a batch
+ * that runs for this time is stuck, and the store counts its tokens as expired.
  */
 const STUCK_MS = 120_000
 
@@ -68,7 +68,7 @@ export function createIngest({ storeBatch, bounds, probeStore, metrics }: Ingest
   }
 
   /**
-   * Makes a series of batches, one after the other.
+   * Makes a function that stores a request in a batch. Its batches run one after the other.
    *
    * @param onLastWrite is called when a batch has sent its last kind of write: see `BatchStore.store`.
    */

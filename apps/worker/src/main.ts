@@ -20,7 +20,7 @@ const { metrics } = opened
 /** The time to settle the last batches when the process stops: half a second of the grace time is kept for that. */
 const SETTLE_MS = 300
 
-/** The overview shows jobs that a worker has had for longer than SLOW_MS, at most SLOW_SHOWN of each worker. */
+/** The overview shows jobs that a worker has locked for longer than SLOW_MS, at most SLOW_SHOWN of each worker. */
 const SLOW_MS = 10_000
 const SLOW_SHOWN = 10
 

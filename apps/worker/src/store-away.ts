@@ -12,8 +12,8 @@ export type ProbeStore = (bytes: number) => Promise<void>
 type Written = readonly { characters: number }[]
 
 /**
- * Decides whether an error means that the store is away: if the error concerns a whole command and either is certain,
- * or the store does not commit a probe of the same size.
+ * Returns whether an error means that the store is away: a `StoreAwayError` that is certain, or one after which the
+ * store does not commit a probe as large as the failed write.
  */
 export async function isStoreAway(error: unknown, probeStore: ProbeStore, failed: Written): Promise<boolean> {
   if (!(error instanceof StoreAwayError)) return false
@@ -28,7 +28,10 @@ function charactersOf(requests: Written): number {
 const PROBE_AGAIN_MS = { first: 100, most: 1_000 }
 /** If the store is lost within this time after a successful probe, the probe does not test what fails. */
 const SOON_MS = 10_000
-/** In that case each pause is twice the one before, up to this bound: else jobs would be put back again and again. */
+/**
+ * In that case, the consumer rests before the first probe, each time twice as long as before, up to this bound.
+ * Otherwise jobs would be put back again and again.
+ */
 const MAX_REST_MS = 10_000
 
 /**

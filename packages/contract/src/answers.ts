@@ -8,7 +8,7 @@ import { WarningsSchema } from './warnings.ts'
 
 export const MESSAGE = 'New source received successfully.'
 
-/** The one state of a stored source. */
+/** The `status` of every stored source. */
 export const STORED_STATUS = 'TRANSCRIBED' as const
 
 const OUTCOMES = ['created', 'updated', 'unchanged'] as const
@@ -19,7 +19,7 @@ const outcome = Type.Enum(OUTCOMES, { type: 'string', description: 'The effect o
 type Answered<P> = { [Name in keyof P]: TOptional<TUnsafe<NonNullable<StaticOf<P[Name]>>>> }
 type StaticOf<S> = S extends TSchema ? Static<S> : never
 
-/** The optional fields of a request as answers have them: never null, and without the bounds of a request. */
+/** Makes schemas for answers from a request's optional fields: of the same type, but never null, and without bounds. */
 function answered<P extends Readonly<Record<string, TSchema>>>(fields: P): Answered<P> {
   const ofAnswer = (field: TSchema) => Type.Optional(Type.Unsafe({ type: [Reflect.get(field, 'type')].flat()[0] }))
   return Object.fromEntries(Object.entries(fields).map(([name, field]) => [name, ofAnswer(field)])) as Answered<P>
@@ -132,7 +132,7 @@ export function acceptedAnswer({ source, quotes }: Thread): AcceptedAnswer {
   }
 }
 
-/** Returns the fields without the date, and with the score that follows from the votes. */
+/** Returns the sent fields without the date, and with the score to show: the sent one, else that of the votes. */
 function asSent<T extends Votes & { createdAt?: string }>(sent: T) {
   const { createdAt: _, ...fields } = sent
   const score = effectiveScore(sent)
@@ -142,7 +142,7 @@ function asSent<T extends Votes & { createdAt?: string }>(sent: T) {
 /** The media type of JSON texts, one a line. */
 export const NDJSON = 'application/x-ndjson'
 
-/** Most problems that the progress of one import lists. */
+/** At most this many problems are listed in the progress of one import. */
 export const PROBLEMS_KEPT = 1_000
 
 const index = count('The place of the item in the import, from 0.')

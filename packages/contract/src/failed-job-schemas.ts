@@ -1,4 +1,4 @@
-// The requests of operators about failed jobs: their schemas, the types derived from them, and their parser.
+// Failed jobs and operations, for operators: schemas of requests and answers, their types, and parsers of requests.
 import type { Static } from 'typebox'
 import { type Parsed, refuseText } from './faults.ts'
 import { parseIsoDate } from './field-values.ts'
@@ -9,9 +9,9 @@ import { ISO_DATE, SERVICES } from './thread-request.ts'
 import { createParser, createQueryParser, type Params } from './validator.ts'
 
 export const JOBS_PER_PAGE = 100
-/** Most jobs that one operation can name. A filter may match any number. */
+/** One operation can name at most this many jobs. A filter may match any number. */
 const IDS_PER_OPERATION = 1_000
-/** The number of newest operations in a list, and the most that can be open. */
+/** A list shows this many of the newest operations. At most as many can be uncompleted at a time. */
 export const OPERATIONS_LISTED = 100
 
 const uuid = (description: string) => Type.String({ format: 'uuid', description })
@@ -130,7 +130,7 @@ export const FailedJobSchema = Type.Object(
   { title: 'FailedJob' },
 )
 
-/** An operation, as `GET /admin/operations/{id}` answers it. One on a lane is completed at once. */
+/** The answer of `GET /admin/operations/{id}`. Pausing or resuming a lane is an operation that is completed at once. */
 export const OperationSchema = Type.Object(
   {
     id: uuid('The id of the operation.'),
@@ -186,7 +186,7 @@ export function parseFailedJobQuery(params: Params): Parsed<FailedJobQuery> {
   return { ok: true, value: { filter, limit, after: { at: Number(at), id } } }
 }
 
-/** Parses the body of an operation, within the bounds of levels and values. */
+/** Parses an `OperationRequest`, within the bounds of nesting and of the number of values. */
 export function parseOperationRequest(text: Buffer, limits: JsonBounds): Parsed<OperationRequest> {
   const request = parseBody(text, limits, parseOperation)
   if (!request.ok) return request

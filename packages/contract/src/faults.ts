@@ -9,20 +9,20 @@ import { ISO_DATE, NOT_BLANK } from './thread-request.ts'
 export const FAULT_CODES = [
   'required', // A required value is missing, null or blank.
   'type', // A value of another JSON type; nothing is coerced.
-  'too_long', // Beyond a limit, as `too_many`.
+  'too_long', // Too many characters. `too_many`: too many elements or JSON values.
   'too_many',
   'enum', // None of the values that the field can have.
   'date', // No date of ISO 8601, or one that does not exist.
   'not_well_formed', // A string with a lone surrogate.
   'not_finite', // A number beyond the range of a double.
-  'unknown_field', // Only with `Prefer: handling=strict`, as `duplicate` and `unmatched_reply`.
+  'unknown_field', // In a thread only with `Prefer: handling=strict`, like the next two. Elsewhere always.
   'duplicate',
   'unmatched_reply',
   'nesting_too_deep',
-  'header_invalid', // A header of the request is invalid here.
-  'not_http', // The whole body can't be read because of its HTTP message, as the next ones:
-  'not_decodable', // its content coding or UTF-8,
-  'not_json', // its JSON.
+  'header_invalid', // A header is malformed, or was sent to a path that does not take it.
+  'not_http', // The HTTP message is malformed.
+  'not_decodable', // The body does not decode: its content coding or its UTF-8 is invalid.
+  'not_json', // The text is not valid JSON.
 ] as const
 
 export const FaultSchema = Type.Object(
@@ -55,10 +55,10 @@ export function pointerTo(parent: string, name: string | number): string {
   return `${parent}/${String(name).replaceAll('~', '~0').replaceAll('/', '~1')}`
 }
 
-/** A longer name is not repeated in an answer: it can be as long as the body. */
+/** Answers cut or omit a field name that is longer than this: a name can be as long as the body. */
 export const LONGEST_NAMED_FIELD = 200
 
-/** Explains one of the validator's errors (created with `verbose`): the field, and the bound that its value misses. */
+/** Turns an error of the validator (created with `verbose`) into a fault. The message has the field and the rule. */
 function explainFault(error: ErrorObject): Fault {
   const { missingProperty, additionalProperty } = error.params
   const field: string | undefined = missingProperty ?? additionalProperty?.slice(0, LONGEST_NAMED_FIELD)
@@ -93,7 +93,7 @@ export function refuseField(name: string, message: string, code: FaultCode = 'ty
   return { ok: false, errors: [{ pointer: `/${name}`, code, message: `${name} ${message}` }], total: 1 }
 }
 
-/** The code of an error, and the bound that its value misses. */
+/** Returns the code of an error, and the message without the field's name. */
 function explain({ keyword, params, schema, parentSchema, data }: ErrorObject): [FaultCode, string] {
   switch (keyword) {
     case 'pattern':

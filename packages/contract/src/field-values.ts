@@ -22,12 +22,14 @@ interface QuoteContent extends Partial<Record<'speaker' | 'createdAt' | 'replyin
   text: string
 }
 
-/** What identifies a quote without an externalId, together with the number of equal quotes before it in its request. */
+/**
+ * Returns the content that identifies a quote without an externalId. Quotes of a request with equal content are told
+ * apart by the number of equal ones before them.
+ */
 export function contentOf({ speaker, createdAt, replyingTo, text }: QuoteContent): string {
   return JSON.stringify([speaker, createdAt, replyingTo, text])
 }
 
-/** The votes of a source or a quote. */
 export type Votes = Partial<Record<'upVotes' | 'downVotes' | 'score', number | undefined>>
 
 /**
@@ -48,7 +50,7 @@ export const FORMATS = {
   uuid: (text: string) => /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i.test(text),
 }
 
-// Day, hours and minutes, seconds, decimals, hours of the offset with their sign, minutes of the offset.
+// Groups: day; hours and minutes; `:` and seconds; decimals; sign and hours of the offset; minutes of the offset.
 const DATE_FORM =
   /^((?!0000)\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01]))(?:T((?:[01]\d|2[0-3]):[0-5]\d)(?:(:[0-5]\d)(?:[.,](\d+))?)?(?:Z|([+-](?:[01]\d|2[0-3]))(?::?([0-5]\d))?)?)?$/
 

@@ -1,4 +1,4 @@
-// The front door of the contract: what callers of the API rely on.
+// The exports of the contract: the schemas, types, parsers and texts of the API's requests and answers.
 export type { Static } from 'typebox'
 export * from './answers.ts'
 export * from './failed-job-schemas.ts'

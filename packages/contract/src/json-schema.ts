@@ -18,7 +18,7 @@ const builders = {
   Enum: (values: readonly unknown[], options?: Options) => ({ enum: [...values], ...options }),
   Union: (anyOf: readonly TSchema[], options?: Options) => ({ anyOf, ...options }),
   Array: (items: TSchema, options?: Options) => ({ type: 'array', items, ...options }),
-  /** Of any keys. */
+  /** Ignores the schema of keys: any key is allowed. */
   Record: (_keys: TSchema, value: TSchema, options?: Options) => ({
     type: 'object',
     patternProperties: { '^.*$': value },
@@ -32,12 +32,12 @@ const builders = {
   },
 }
 
-/** TypeBox's builders that this package uses. A test compares the schemas that both build. */
+/** Our builders, with the types of TypeBox's. A test compares their schemas with those that TypeBox builds. */
 export const Type = builders as unknown as Pick<typeof TypeBox, keyof typeof builders>
 
 /** A text of any form. */
 export const text = (description: string) => Type.String({ description })
 /** A date and time of ISO 8601. */
 export const moment = (description: string) => Type.String({ format: 'date-time', description })
-/** A number of things. */
+/** A whole number, 0 or more. */
 export const count = (description: string) => Type.Integer({ minimum: 0, description })

@@ -4,8 +4,8 @@
 const LONGEST_NAME = 40
 
 /**
- * Returns the known name that is written almost like this one: an alias, or at most two edits away (one, if it has four
- * characters or less). Case, underscores, dashes, dots and spaces do not count.
+ * Returns the known name that `name` is an alias of, else the nearest known name within two edits. A known name of at
+ * most four characters must be within one edit. Case, underscores, dashes, dots and spaces do not count.
  *
  * @param aliases the known names by their aliases, which are in lower case and without separators.
  */

@@ -70,7 +70,7 @@ const HistoryPointSchema = Type.Object({
   oldestSeconds: byLane(number('The highest age of the oldest waiting job.')),
 })
 
-/** The answer of `GET /admin/overview`: the last five minutes and the last hour beside the state. */
+/** The answer of `GET /admin/overview`: the current state, and the history of the last five minutes and hour. */
 export const StatusSchema = Type.Object(
   {
     at: moment('When this was read.'),

@@ -12,7 +12,7 @@ import { fieldNames, ThreadRequestSchema } from './thread-request.ts'
 import { compileSchema } from './validator.ts'
 import { SOURCE, type Warning, warningsOf } from './warnings.ts'
 
-/** One thread of a text. `errors` lists at most 50 faults, `total` counts all. */
+/** A parsed thread, or its faults: `errors` lists at most 50, `total` counts all. */
 export type ParsedText = { ok: true; thread: Thread; warnings?: Warning[] } | RefusedText
 
 /** The elements of an array, each with its own faults. */
@@ -55,7 +55,7 @@ export function createThreadParser(limits: Limits) {
   }
 }
 
-/** Parses texts. It returns plain data, so that another thread can parse for this one. It never throws. */
+/** Parses texts, and never throws. Its results are plain data, so that it can run in a worker thread. */
 export type TextParser = ReturnType<typeof createTextParser>
 
 /** Makes the parsers of texts for their limits. */
@@ -80,7 +80,7 @@ export function createTextParser(limits: Limits) {
 
 const BYTE_ORDER_MARK = '\ufeff'
 
-/** Parses JSON text in UTF-8 within the bounds of levels and values. Never throws. */
+/** Parses JSON text in UTF-8, within the bounds of nesting and of the number of values. Never throws. */
 function parseJson(text: Buffer, limits: JsonBounds): { ok: true; value: unknown } | RefusedText {
   if (!isUtf8(text)) return refuseText('not_decodable', 'The body is not valid UTF-8.')
   const isSmall = text.length <= limits.nesting && text.length <= limits.jsonValues
@@ -94,7 +94,7 @@ function parseJson(text: Buffer, limits: JsonBounds): { ok: true; value: unknown
   }
 }
 
-/** Parses a body that is an object, within the bounds of JSON, and checks it. Never throws. */
+/** Parses a body within the bounds of its JSON, requires an object, and checks the object. Never throws. */
 export function parseBody<Value>(
   text: Buffer,
   limits: JsonBounds,
@@ -108,10 +108,11 @@ export function parseBody<Value>(
 type Fields = Record<string, unknown>
 
 /**
- * Copies the known fields of a request that are neither null nor blank, in the order of the schema. It never looks into
- * a value of the wrong type, so unknown fields cost nothing. Leaves out all quotes if there are more than `maxQuotes`.
+ * Copies the known fields of a request that are neither null nor blank, in the order of the schema. Never looks into
+ * unknown fields or values of the wrong type, so their content costs no time. Leaves out all quotes if the request has
+ * more than `maxQuotes`.
  *
- * @param unknown receives the indexes of the quotes that have unknown fields, and `SOURCE`.
+ * @param unknown receives the indexes of the quotes that have unknown fields, and `SOURCE` if the source has any.
  */
 function pruneRequest(body: Fields, names: FieldNames, maxQuotes: number, unknown: number[]): Fields {
   const request = pruneFields(body, names.source, unknown, SOURCE)
@@ -140,15 +141,16 @@ function isAbsent(value: unknown): boolean {
 }
 
 /**
- * Normalises a valid request, and changes its quotes in place. Keeps the fields in the order of the schema, so that
- * equal requests have equal JSON. Normalising the result again changes nothing.
+ * Normalises a valid request, and changes its quotes in place. Equal requests get equal JSON. Fields stay in the order
+ * of the schema, except in merged quotes: fields that only a later quote has come last. Normalising the result again
+ * changes no value.
  */
 function normaliseThread({ quotes, ...source }: PrunedRequest): Thread {
   normaliseValues(source)
   return { source, quotes: mergeQuotes(quotes) }
 }
 
-/** Merges quotes with the same `externalId`, at the index of the first and in the order sent. */
+/** Merges quotes with the same `externalId` into the first one. The fields of a later quote win. */
 function mergeQuotes(requests: PrunedQuote[]): QuoteFields[] {
   const quotes = new Map<string | QuoteFields, QuoteFields>()
   for (const request of requests) {
@@ -172,7 +174,7 @@ function toQuote(quote: PrunedQuote): QuoteFields {
 /** Changes dates and numbers in place. */
 function normaliseValues(fields: Votes & { createdAt?: string }): void {
   if (fields.createdAt !== undefined) fields.createdAt = parseIsoDate(fields.createdAt) ?? fields.createdAt
-  // Adding 0 turns -0, which JSON can't represent, into 0.
+  // Adding 0 turns -0 into 0, which `JSON.stringify` writes for -0 too.
   if (fields.upVotes !== undefined) fields.upVotes += 0
   if (fields.downVotes !== undefined) fields.downVotes += 0
   if (fields.score !== undefined) fields.score += 0

@@ -25,7 +25,7 @@ export function parsePrefer(header: string | string[] | undefined): Preferences 
   }
 }
 
-/** A list splits at each comma, and a preference from its parameters at a semicolon, outside of quotation marks. */
+/** Splits a list at commas. The second pattern cuts a preference at its first semicolon. Both skip quoted strings. */
 const PREFERENCES = /(?:"(?:\\.|[^"\\])*"?|[^",])+/g
 const WITHOUT_PARAMETERS = /^(?:"(?:\\.|[^"\\])*"?|[^";])*/
 

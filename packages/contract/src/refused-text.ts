@@ -23,7 +23,7 @@ export function refuseSyntax(error: unknown, json: string): RefusedText {
   return refuseText('not_json', `The body is not valid JSON${place === undefined ? '' : ` ${place}`}.${hint}`)
 }
 
-/** Enough to find the thread by. A longer text is no externalId. */
+/** A refusal repeats an externalId of at most this length, so that its sender finds the thread. */
 const EXTERNAL_ID_LENGTH = 512
 
 /** Adds the `externalId` of a refused thread, if it has one. */

@@ -75,7 +75,7 @@ export type SourcesQuery =
   | { name: { service: Service; externalId: string }; page: PageQuery }
   | { list: SourceListQuery }
 
-/** Compiles the check of the query of `GET /sources`. @param listSources `off`: the service can't list. */
+/** Makes the parser of the query of `GET /sources`. If `listSources` is `off`, the parser refuses lists. */
 export function createSourcesParser(
   limits: Pick<Limits, 'externalId'> & { listSources: 'on' | 'off' },
 ): (params: Params) => Parsed<SourcesQuery> {
@@ -131,7 +131,7 @@ export const LookupAnswerSchema = Type.Object(
 
 type LookupRequest = Static<ReturnType<typeof LookupRequestSchema>>
 
-/** Compiles the parser of a look-up's body. */
+/** Makes the parser of the body of `POST /sources:lookup`. */
 export function createLookupParser(limits: Pick<Limits, 'externalId' | 'jsonValues' | 'nesting'>) {
   const parse = createParser<LookupRequest>(LookupRequestSchema(limits))
   return (text: Buffer): Parsed<LookupRequest> => parseBody(text, limits, parse)

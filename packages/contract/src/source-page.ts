@@ -5,7 +5,7 @@ import { type Parsed, refuseField } from './faults.ts'
 import { Type, text } from './json-schema.ts'
 import { createQueryParser, type Params } from './validator.ts'
 
-/** The most quotes or sources of one page, and their number without `limit`. */
+/** A page has at most MOST_OF_PAGE quotes or sources, and DEFAULT_OF_PAGE without `limit`. */
 const MOST_OF_PAGE = 1_000
 export const DEFAULT_OF_PAGE = 100
 

@@ -6,7 +6,8 @@ import { fieldsAt, type SentFields } from './warnings.ts'
 type Fields = Record<string, unknown>
 
 /**
- * Adds unknown fields, quotes that share an `externalId`, and replies to none of these quotes.
+ * Adds faults for unknown fields, for quotes that share an `externalId`, and for a `replyingTo` that is no `externalId`
+ * of the request's quotes.
  *
  * @param request the body without its unknown and absent fields.
  * @param unknown the places of unknown fields, as for `warningsOf`.

@@ -5,7 +5,7 @@ import { Type } from './json-schema.ts'
 type Unit = 'bytes' | 'levels' | 'values' | 'quotes' | 'characters'
 const limit = (value: number, unit: Unit, description: string) => ({ default: value, unit, description })
 
-/** The limits that an operator can set, for callers and operators. Characters are Unicode code points. */
+/** The limits that an operator can set. Callers and operators read the texts. Characters are Unicode code points. */
 export const LIMIT_DETAILS = {
   bodyBytes: limit(10_485_760, 'bytes', 'Size of a request body, before and after it is inflated.'),
   nesting: limit(1_000, 'levels', 'Depth of arrays and objects in a request body, unknown fields included.'),
@@ -53,9 +53,12 @@ export type Service = (typeof SERVICES)[number]
 
 /** The name of the string format that refuses lone surrogates, which UTF-8 can't represent. */
 export const WELL_FORMED = 'well-formed'
-/** The pattern of a text that is not blank. `faults.ts` takes any other pattern for that of a cursor. */
+/** The pattern of a text that is not blank. `faults.ts` explains a mismatch of any other pattern as a wrong cursor. */
 export const NOT_BLANK = '\\S'
-/** The string format that `parseIsoDate` reads: all of `date-time`, and more. Generators of clients know this name. */
+/**
+ * The string format that `parseIsoDate` reads: `date-time` without leap seconds and lower-case letters, and also dates
+ * alone and times without an offset. Generators of clients know the name `date-time`.
+ */
 export const ISO_DATE = 'date-time'
 
 /**
@@ -150,6 +153,6 @@ function votes(of: string) {
 }
 
 function optional<T extends TString | TNumber>(schema: T) {
-  // One schema with two types reports one error for a wrong type, a union with null three.
+  // One schema with two types, because a union with null would report three errors for a wrong type.
   return Type.Optional(Type.Unsafe<Static<T> | null>({ ...schema, type: [schema.type, 'null'] }))
 }

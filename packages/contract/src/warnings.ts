@@ -22,7 +22,7 @@ export const WarningsSchema = Type.Array(WarningSchema, {
 
 const LISTED_WARNINGS = 20
 
-/** The most unknown names of a request that are compared with the known ones. A hostile body can have millions. */
+/** At most this many unknown names of the source, and as many of quotes, are compared: a body can have millions. */
 const COMPARED_NAMES = 200
 
 /** Stands for the source among the indexes of its quotes. */

@@ -1,4 +1,4 @@
-// Decides whether a process can do its work, and serves that and its metrics to its operators, on a port of its own.
+// Checks whether a process can do its work. Serves the result, and the metrics, to operators on a separate port.
 import { setTimeout as delay } from 'node:timers/promises'
 import { listen } from './connection/listen.ts'
 import type { Metrics } from './metrics.ts'

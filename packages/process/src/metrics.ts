@@ -86,15 +86,15 @@ export const mongoMetrics = {
 /** How often the event loop's lag is measured. Node's default, every 10 ms, took 1 % of a CPU in an idle process. */
 const LAG_EVERY_MS = 50
 
-/** Gauges of Node.js that `promtool check metrics` refuses, because only counters may end so. */
+/** Gauges of Node.js that `promtool check metrics` refuses, because only names of counters may end in `_total`. */
 const MISNAMED = ['nodejs_active_handles_total', 'nodejs_active_requests_total', 'nodejs_active_resources_total']
 
 /** The metrics of a process as its admin port serves them. */
 export type Metrics = Pick<ReturnType<typeof openMetrics>, 'text' | 'contentType'>
 
 /**
- * Opens metrics in a registry of their own, each line labelled with the process's name, together with Node.js's own
- * metrics under their usual names. `text()` returns the Prometheus text format, version 0.0.4.
+ * Opens the declared metrics, and Node.js's own under their usual names, in a new registry. Each sample has the label
+ * `process`. `text()` returns the Prometheus text format, version 0.0.4.
  */
 export function openMetrics<D extends MetricDeclarations>(process: string, declarations: D) {
   const registry = new Registry()

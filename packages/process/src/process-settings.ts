@@ -3,8 +3,9 @@ import { setting } from './settings.ts'
 import { tracingSettings } from './tracing.ts'
 
 /**
- * The settings on which the API and the workers must agree: the workers create the index by which the API lists;
- * the API adds idempotency keys, the workers add the results of their jobs.
+ * The settings on which the API and the workers must agree. Workers keep results by the time that the API lets callers
+ * wait, and create the index by which the API lists. Both evict idempotency keys by the same bound: the API adds the
+ * keys, and the workers add results to them.
  */
 export const agreedSettings = {
   waitSeconds: setting.number({

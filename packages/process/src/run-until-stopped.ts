@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 
-/** The means of a starting process. */
+/** The functions and the signal that `start` receives. */
 export interface Life {
   /**
    * Registers the release of a resource that was just acquired, under a `name` for the log. Each release is called

@@ -7,7 +7,7 @@ interface Declared<T> {
   description: string
   /** The value if the environment has none. `null` means "none". */
   default: T
-  /** The value may contain a credential: no message ever shows the value, and `SECRETS` names the setting. */
+  /** The value may contain a credential: no message ever shows the value. `SECRETS` must list the variable. */
   secret?: boolean
   /** Other variables that must be set if this one is. */
   needs?: readonly string[]

@@ -1,5 +1,5 @@
-// Spans, made by hand with OpenTelemetry's API, which does nothing until `openTracing` sends them to a collector. The
-// SDK is loaded only if the settings name a collector.
+// Creates spans by OpenTelemetry's API, without automatic instrumentation. Spans go nowhere until `openTracing`
+// registers an exporter. The SDK is loaded only if the settings name a collector.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Attributes, Link, Span } from '@opentelemetry/api'
 import { isSpanContextValid, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
@@ -12,7 +12,7 @@ const TRACEPARENT = /^00-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})$/
 interface SpanOptions {
   kind?: SpanKind
   attributes?: Attributes
-  /** The spans that this one serves, as `traceparent`. */
+  /** Links to spans of other traces whose work this span includes, as `traceparent`: those of the jobs of a batch. */
   links?: readonly string[]
 }
 
@@ -33,7 +33,10 @@ function spanContextOf(traceparent = '') {
   return isSpanContextValid(context) ? context : undefined
 }
 
-/** Returns the `traceparent` by which children name a span, or undefined if nothing is traced. */
+/**
+ * Returns the `traceparent` by which children name a span. Without a collector, it is that of the span's parent, so
+ * that ids of callers are passed on, or undefined if there is none.
+ */
 export function traceparentOf(span: Span | undefined): string | undefined {
   const context = span?.spanContext()
   if (context === undefined || !isSpanContextValid(context)) return undefined

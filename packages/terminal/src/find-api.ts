@@ -38,8 +38,9 @@ export function apiOptions(command: Command, holder: KeyHolder): Command {
 }
 
 /**
- * Finds the API and the key that the options name, else those of the Sluice that runs in the folder. A key never comes
- * from the command line, where other users of the machine could read it. Throws UserError.
+ * Finds the API that the options name, else that of the Sluice that runs in the folder. The key comes from the key file
+ * or SLUICE_API_KEY, else, without --url, from the folder: never from the command line, where other users of the
+ * machine could read it. Throws UserError.
  */
 export async function findApi(
   { folder, env }: FindApiDeps,

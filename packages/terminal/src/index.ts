@@ -1,4 +1,4 @@
-// What the programs of the terminal share: their output and errors, and the Sluice that runs on this machine.
+// Shared by the programs `sluice` and `start`: output, errors, and access to the Sluice and Redis that they use.
 export { messageForPeople, RedisAwayError, UserError } from './errors.ts'
 export {
   type ApiOptions,

@@ -1,4 +1,4 @@
-// Runs the command of a program, and prints an error that people can do something about without its stack.
+// Runs the command of a program. Prints an error without its stack if people can do something about the error.
 import { inspect } from 'node:util'
 import { type Command, CommanderError } from 'commander'
 import { messageForPeople } from './errors.ts'

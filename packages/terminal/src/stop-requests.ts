@@ -47,10 +47,10 @@ export function stopRequests({ outlivesTerminal = false } = {}) {
   }
 }
 
-/** The package managers that run a command, and the shells between them: pnpm's keeps running, with a `trap`. */
+/** The command line of a package manager or of a shell that it starts: pnpm's shell stays alive, with a `trap`. */
 const RUNNER = /(?:^|[\s/])(?:p?np[mx]\b|sh -c )/
 
-/** Returns the package managers from this process upwards, nearest first. */
+/** Returns `pid` and its ancestors, nearest first, as far as they are package managers or their shells. */
 async function runnersFrom(pid: number): Promise<readonly number[]> {
   const facts = await processFacts(pid)
   if (facts === undefined || !RUNNER.test(facts.command)) return []

@@ -5,7 +5,7 @@ import { RedisAwayError, UserError } from './errors.ts'
 
 export type { QueueAddress }
 
-/** The time for a connection to be ready: a Redis that loads its data, or a proxy that closes it, causes no error. */
+/** The bound until a connection is ready: a Redis that loads its data, or a proxy that hangs up, causes no error. */
 const READY_MS = 5_000
 
 /** Connects to the Redis of a queue until `work` is done. @throws {RedisAwayError} */

@@ -1,4 +1,4 @@
-// Reads a request's body as a whole: reserves its memory, takes it, and parses it.
+// Reads a request's body as a whole: reserves memory, reads the body, and parses it.
 import type { IncomingMessage } from 'node:http'
 import { setImmediate } from 'node:timers/promises'
 import { createTextParser, type Limits } from '@sluice/contract'
@@ -55,7 +55,10 @@ function codingOfJson(request: IncomingMessage): Coding {
   return type === JSON_TYPE && coding === undefined ? 'identity' : checkContentType(request, [JSON_TYPE]).coding
 }
 
-/** Returns a body that arrived with its head. Waits for 'close': before it, `isUnread` would close the connection. */
+/**
+ * Returns a body that arrived with its head. Waits for 'close': until then, `isUnread` may be true, and an answer would
+ * close the connection.
+ */
 function takeWhole(request: IncomingMessage): Promise<Buffer> {
   const body: Buffer = request.read() ?? Buffer.alloc(0)
   return new Promise((resolve, reject) => {
@@ -66,7 +69,7 @@ function takeWhole(request: IncomingMessage): Promise<Buffer> {
   })
 }
 
-/** What closes when the bytes are free again: a response, or its connection. */
+/** The tenant of reserved bytes, and the response (or its connection) whose end frees them. */
 interface Holder {
   tenant: string
   response: { closed: boolean; once(event: 'close', listener: () => void): unknown }
@@ -86,7 +89,10 @@ export function createBudget({ maxBytes, tenantShare }: { maxBytes: number; tena
   const fits = (taken: number, bytes: number, bound: number) => taken === 0 || taken + bytes <= bound
   const budget = {
     taken: () => inAll,
-    /** Returns false if the total or the tenant's bytes would exceed their bound. From 0, any number is accepted. */
+    /**
+     * Returns false if the total or the tenant's bytes would exceed their bound. A bound of which nothing is taken yet
+     * accepts any number.
+     */
     take(tenant: string, bytes: number): boolean {
       const own = ofTenants.get(tenant) ?? 0
       if (!fits(inAll, bytes, maxBytes) || !fits(own, bytes, maxBytes * tenantShare)) return false

@@ -17,7 +17,7 @@ export function getDocs(): Handler {
   return () => pageAnswer(import.meta.resolve('./page/viewer.html'), VIEWER_POLICY)
 }
 
-/** GET /docs/problems: a section for each code, which is its id. The `type` of a problem leads here. */
+/** GET /docs/problems: a section for each code, with the code as its id. The `type` of a problem leads to a section. */
 export function getProblemsPage(): Handler {
   return () => pageAnswer(import.meta.resolve('./page/problems.html'), PAGE_POLICY)
 }

@@ -1,4 +1,4 @@
-// Imports whose callers do not wait: enqueues one and answers 202, and answers GET /batches/{id}.
+// Imports whose callers do not wait: enqueues an import and answers 202, and answers GET /batches/{id}.
 import { type ImportProgressAnswer, PROBLEMS_KEPT, type Problem } from '@sluice/contract'
 import { type FoundImport, type ImportProblem, isJobId, newJobId, orUnavailable } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'

@@ -25,7 +25,7 @@ export interface RefusedItem {
 export interface ImportGroup {
   items: (ThreadItem | RefusedItem)[]
   threads: Thread[]
-  /** The size of the threads' texts. */
+  /** The bytes of the threads' lines. 0 in a group of an array, whose text was read as a whole. */
   bytes: number
   /** The approximate size of the items' results. */
   resultBytes: number
@@ -131,7 +131,7 @@ export function* groupElements(elements: readonly ParsedText[], requestId: strin
 /** A job of this size is worth its overhead, and small enough to share a batch with other jobs. */
 const THREADS_PER_JOB = 50
 const BYTES_PER_JOB = 1024 * 1024
-/** Refused items need no job, but memory. */
+/** These bound the refused items of a group, which need memory but no job. */
 const ITEMS_PER_GROUP = 1_000
 const RESULT_BYTES_PER_GROUP = 256 * 1024
 /** The size of an item's result without its problem, and of one warning. */

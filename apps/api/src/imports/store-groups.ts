@@ -18,7 +18,7 @@ export interface ImportRun {
   context: Pick<RequestContext, 'tenant' | 'requestId' | 'quota' | 'signal' | 'span'>
   /** The number of jobs without a result. */
   jobs: number
-  /** The size of their threads, and the approximate size of all results that were not yielded. */
+  /** The size of the threads of these jobs, and the approximate size of all results that were not yielded. */
   bytes: number
   /** When a job was last enqueued or a result last arrived, in milliseconds since the epoch. */
   movedAt: number

@@ -159,7 +159,7 @@ const UNREADABLE: ReadonlyMap<FaultCode, ProblemCode> = new Map([
 
 type Refused = { errors: Fault[]; total: number; warnings?: Warning[] }
 
-/** The text of a body, of an item or of a line is no valid thread. */
+/** A body, an item, a line or a query breaks a rule. */
 export function requestInvalid({ errors, total, warnings }: Refused): ProblemError {
   const [first] = errors
   if (total === 1 && first?.pointer === '')
@@ -173,7 +173,7 @@ export function idempotencyKeyInvalid(message: string): ProblemError {
   return new ProblemError('idempotency_key_invalid', ofWholeBody('header_invalid', message))
 }
 
-/** The process has no memory left for the request, its event loop lags, or it has too many connections. */
+/** The process lacks memory for the request, its event loop lags, or it has too many connections, reads or searches. */
 export function overloaded(): ProblemError {
   return new ProblemError('overloaded', {}, after(randomInt(1, 4)))
 }
@@ -193,7 +193,7 @@ export function jobUndecided(code: 'job_pending' | 'acceptance_unknown', jobId: 
   return new ProblemError(code, { jobId }, { location: `/jobs/${jobId}` })
 }
 
-/** As `job_pending`, for an item of an import. Its job carries other items too, so only operators can look it up. */
+/** As `job_pending`, for an item of an import. Without Location: GET /jobs/{id} finds only jobs of one thread. */
 export function itemPending(jobId: string): ProblemError {
   const detail = 'The job goes on. Posting the same again is safe unless something newer was posted for this source.'
   return new ProblemError('job_pending', { detail, jobId })

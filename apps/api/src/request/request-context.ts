@@ -30,7 +30,7 @@ export interface RequestContext {
   prefer: Preferences
   /** The bytes of text that were read and refused, for which the key is charged when the request is answered. */
   refusedBytes: number
-  /** The request's span. None before its route is known, and on open routes. */
+  /** The request's span. None on open routes, before the route is known, or if the request is not traced. */
   span?: Span
   /** Further fields of the request's one log line. */
   log: Record<string, unknown>

@@ -10,7 +10,7 @@ export function allowBody({ request, response }: Pick<RequestContext, 'request' 
   delete request.headers.expect
 }
 
-/** Whether more of a body will arrive. */
+/** Whether a part of the body was not read yet, unless the caller will not send it. */
 export function isUnread({ readableEnded, destroyed, headers }: IncomingMessage): boolean {
   if (readableEnded || destroyed) return false
   // A caller that asked to continue and got an answer instead does not send its body.
@@ -18,7 +18,6 @@ export function isUnread({ readableEnded, destroyed, headers }: IncomingMessage)
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
 }
 
-/** The bounds of draining, in bytes and in ms. */
 const DRAIN_BYTES = 64 * 1024 * 1024
 const DRAIN_MS = 5_000
 

@@ -40,7 +40,7 @@ const linesOf = (values: readonly object[]) => values.map((value) => `${JSON.str
 /** A thread as it is posted. Its schema depends on the limits. */
 export const threadContent = (schema: object): Content => json(schema, thread, 'A thread')
 
-/** The threads of an import, of the schema `thread`. */
+/** The threads of an import, as lines or as an array. */
 export const threadsContent = (schema: object, maxItems: number): Content => ({
   ...lines(
     schema,
@@ -95,7 +95,6 @@ export const FOUND_SOURCES = json(contract.LookupAnswerSchema, { sources: [read]
 const done = { id: EXAMPLE_ID, state: 'completed', changedAt: MOMENT, attempts: 1, result: stored }
 export const JOB = json(contract.JobAnswerSchema, done)
 
-/** An example of a problem. */
 export function problemExample(code: contract.ProblemCode) {
   const hasJob = code === 'job_failed' || code === 'job_pending' || code === 'acceptance_unknown'
   const faults = [{ pointer: '', code: 'not_json' as const, message: contract.PROBLEMS[code].title }]

@@ -47,7 +47,7 @@ export interface MediaType {
   examples: Readonly<Record<string, { summary: string; value: unknown } | { $ref: string }>>
 }
 
-/** A parameter of a path, query or head. Its example is in `schema`: an example beside it would fill forms. */
+/** A parameter of a path, query or head. Its example is in `schema`: Swagger UI would fill its forms with others. */
 export interface Parameter {
   name: string
   in: 'path' | 'query' | 'header'
@@ -131,7 +131,6 @@ const always = (description: string, example: string | number, more: object = {}
   schema: { type: typeof example === 'number' ? 'integer' : 'string', ...more, examples: [example] },
 })
 
-/** The headers of answers. */
 export const ANSWER_HEADERS = {
   'X-Request-Id': always(
     'The id of the request: yours if it is safe, else a new one.',

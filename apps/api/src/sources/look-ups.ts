@@ -1,4 +1,5 @@
-// What callers look up of their tenant: GET /sources/{id}, GET /sources, POST /sources:lookup, and GET /jobs/{id}.
+// Look-ups in the data of the caller's tenant: GET /sources/{id}, GET /sources, POST /sources:lookup, and GET
+// /jobs/{id}.
 import type { JobAnswer, PageQuery } from '@sluice/contract'
 import { createLookupParser, createSourcesParser, parsePageQuery, refuseField } from '@sluice/contract'
 import { type FoundJob, isJobId } from '@sluice/queue'
@@ -11,7 +12,7 @@ import { threadAnswer } from './post-source.ts'
 
 type ReadDeps = Pick<ApiDeps, 'readSource' | 'readSpace' | 'bodyMemory'>
 
-/** GET /sources/{id}: the id comes from an answer to a POST. */
+/** GET /sources/{id}: a source by its id, with a page of its quotes. */
 export function getSource(deps: ReadDeps): Handler {
   return async (context, params) => {
     return readAnswer(deps, context, String(params.id), parseQuery(context, parsePageQuery))

@@ -108,7 +108,7 @@ export async function enqueueJob(
   return id
 }
 
-/** 200: the job is done. */
+/** The answer of a job that is done. @throws {ProblemError} if the thread could not be stored. */
 function storedAnswer(
   { tenant, prefer, log }: RequestContext,
   { thread, warnings }: Posted,

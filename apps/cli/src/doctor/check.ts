@@ -1,4 +1,4 @@
-// What a check of a server found, and how it reads: faults first, each with the command that fixes it.
+// The results of checks of servers, and their lines: faults first, each with the command that fixes it. Checks clocks.
 
 /** `FAULT`: must be repaired. `note`: could not be asked, or may be what the operator wants. */
 export interface Check {
@@ -23,7 +23,10 @@ export function checkLines(title: string, checks: readonly Check[]): string[] {
   return [title, ...ordered.flatMap(linesOf)]
 }
 
-/** Returns by how many ms, at least, a server's clock is ahead of this machine's (negative: behind). */
+/**
+ * Returns the ms by which a server's clock is ahead of this machine's (negative: behind). The delay of the answer is
+ * not known, so the result is the smallest difference that is possible.
+ */
 export async function readClock(read: () => Promise<number>): Promise<number> {
   const before = Date.now()
   const at = await read()
@@ -33,7 +36,7 @@ export async function readClock(read: () => Promise<number>): Promise<number> {
 /** Clocks that differ by this much are a fault: NTP keeps them within milliseconds. */
 const MOST_APART_MS = 1_000
 
-/** Compares clocks, by their hosts. Of three, the one that the other two contradict is wrong. */
+/** Compares each clock with the middle one of three, or with the one that is behind of two. */
 export function checkClocks(clocks: readonly [host: string, aheadMs: number][]): Check[] {
   const middle = clocks.map(([, aheadMs]) => aheadMs).sort((one, other) => one - other)[clocks.length > 2 ? 1 : 0] ?? 0
   return clocks.map(([host, aheadMs]) => {

@@ -26,9 +26,9 @@ export interface DoctorDeps {
   /** Connects to the Redis of the queue until `work` is done. @throws {RedisAwayError | SettingsError} */
   withQueue: <Result>(work: (redis: Redis, keys: QueueKeys) => Promise<Result>) => Promise<Result>
   print: (line: string) => void
-  /** Prints what is done at the moment, apart from the result. */
+  /** Prints progress, on another stream than `print`. */
   show: (line: string) => void
-  /** Between two lines of progress. Default: five seconds. */
+  /** The pause between two lines of progress. Default: five seconds. */
   progressMs?: number
   /** Prints what is wrong, and makes the process exit 1. */
   fail: (line: string) => void
@@ -37,7 +37,10 @@ export interface DoctorDeps {
 // Loaded only if the command runs: Redis's client takes 0.1 s.
 const loadRedisChecks = () => import('./redis-checks.ts')
 
-/** `sluice doctor`: checks servers, and compares each source with its quotes. Safe while APIs and workers run. */
+/**
+ * `sluice doctor`: checks servers, and compares each source with its quotes. Safe while APIs and workers run, except
+ * with `--after-restore`.
+ */
 export function doctorCommand(deps: DoctorDeps): Command {
   return new Command('doctor')
     .description(

@@ -8,7 +8,7 @@ export interface MongodbDeps {
   database: string
   /** Sends a command that changes nothing. */
   ask: (database: string, command: Document) => Promise<Document>
-  /** Commits a small write of a majority, as workers do. */
+  /** Makes a small write with majority write concern, as workers do. */
   probe: () => Promise<void>
   listSources: 'on' | 'off'
 }
@@ -25,7 +25,7 @@ const shell = (script: string) => `mongosh "$MONGODB_URL" --eval '${script}'`
 /** Checks MongoDB and reads its clock (ms ahead of this machine). @throws the driver's error if it can't be reached. */
 export async function checkMongodb({ database, probe, ...deps }: MongodbDeps) {
   const checks: Check[] = []
-  /** Adds the checks of the reply or, if the server refuses the command, a note. */
+  /** Adds the checks of the reply, a note if the server refuses the command, or nothing if the collection is absent. */
   async function ask(what: string, of: string, command: Document, checksOf: ChecksOf): Promise<void> {
     try {
       checks.push(...checksOf(await deps.ask(of, command)))

@@ -25,7 +25,12 @@ export function pingCommands(redisUrl: string): string {
     .join('; ')
 }
 
-/** Checks Redis and reads its clock (ms ahead of this machine). Corrects the load only. @param minMemory in bytes. */
+/**
+ * Checks Redis and reads its clock (ms ahead of this machine). Changes nothing but a wrong load of the queue.
+ *
+ * @param minMemory in bytes.
+ * @param confirming the number of replicas that must confirm a write (REDIS_REPLICAS).
+ */
 export async function checkRedis(redis: Redis, keys: QueueKeys, minMemory: number, confirming: number) {
   const info = await redis.info()
   const { remoteAddress, remotePort } = redis.stream

@@ -1,4 +1,4 @@
-// Asks an API for failed jobs, and to retry or discard them, with the key of an operator.
+// Calls the API's paths under `/admin` with an operator's key: failed jobs, operations, lanes, searches and status.
 import { setTimeout as delay } from 'node:timers/promises'
 import * as contract from '@sluice/contract'
 import { type ApiOptions, type FindApiDeps, findApi, UserError } from '@sluice/terminal'
@@ -13,7 +13,7 @@ export interface AdminDeps {
   print: (line: string) => void
 }
 
-/** Looks again and again until the process is interrupted. Throws if the first look fails; shows later failures. */
+/** Looks every `everyMs` until the process is interrupted. Throws if the first look fails; shows later UserErrors. */
 export async function watch(look: () => Promise<void>, everyMs: number, show: (line: string) => void): Promise<never> {
   await look()
   for (let shown = ''; ; ) {
@@ -76,7 +76,7 @@ export async function openAdminClient(deps: FindApiDeps, options: ApiOptions) {
     operation: (id: string) => ask(checks.operation, `/admin/operations/${encodeURIComponent(id)}`),
     operations: () => ask(checks.operations, '/admin/operations'),
     find: (query: contract.FindQuery) => ask(checks.found, `/admin/find?${new URLSearchParams(query)}`),
-    /** Returns the jobs that completed last, or since. */
+    /** Returns the jobs that completed last or, with `after`, since that answer. */
     recent: (after?: string) =>
       ask(checks.recent, `/admin/recent?${new URLSearchParams(after === undefined ? {} : { after })}`),
     status: () => ask(checks.status, '/admin/overview'),

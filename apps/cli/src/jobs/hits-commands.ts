@@ -60,7 +60,6 @@ interface TailOptions extends ApiOptions {
 
 type TailDeps = AdminDeps & { show: (line: string) => void }
 
-/** `sluice tail`. */
 export function tailCommand(deps: TailDeps): Command {
   return apiOptions(new Command('tail').description('Prints jobs as they complete or fail'), 'operator')
     .option('--failed', 'only jobs that fail')

@@ -38,7 +38,6 @@ interface JsonOptions extends ApiOptions {
 
 type FilterOptions = JsonOptions & FailedJobFilter
 
-/** `sluice jobs list|groups|show|retry|discard|operations`. */
 export function jobsCommand(deps: JobsDeps): Command {
   const jobs = new Command('jobs').description('Lists, shows, retries and discards failed jobs')
   const add = (name: string, description: string) =>
@@ -153,7 +152,7 @@ const parsePastIso = (text: string) => parsePast(text).toISOString()
 
 const COLUMNS = ['ID', 'FAILED', 'TENANT', 'JOB', 'TRIES', 'REASON']
 
-// A reason may quote a document; a name contains two ids of up to 512 characters.
+// Tables cut both: a reason may quote a document, and a name may have two externalIds of 512 characters each.
 const SHOWN_NAME = 60
 const SHOWN_REASON = 80
 

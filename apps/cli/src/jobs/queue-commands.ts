@@ -18,7 +18,6 @@ interface StatusOptions extends ApiOptions {
 
 const EVERY_MS = 5_000
 
-/** `sluice status`. */
 export function statusCommand(deps: StatusDeps): Command {
   const description = 'Shows the queue, the processes and what happened lately'
   return apiOptions(new Command('status').description(description), 'operator')

@@ -34,7 +34,8 @@ export function loginCommand({ folder, env, createLink, print }: LoginDeps): Com
 }
 
 /**
- * The queue of the environment, else of the `start` in the folder, else the default one.
+ * Returns the address of a queue: the Redis of the environment, else of the `start` in the folder, else the default
+ * one. The queue's name comes from the environment only, or is the default.
  *
  * @throws {SettingsError} if the environment names a queue that can't be used.
  */

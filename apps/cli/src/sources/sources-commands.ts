@@ -38,7 +38,6 @@ const DEFAULT_SHOWN = 50
 
 type ListOptions = ApiOptions & { service?: Service; since?: Date; limit: number; json?: true }
 
-/** `sluice list`. */
 export function listCommand(deps: SourcesDeps): Command {
   const command = new Command('list').description('Lists stored threads, those first that were accepted last')
   return apiOptions(command, 'importer')

@@ -43,8 +43,8 @@ export async function findDocker(image: string, { path, say, signal }: Machine):
 }
 
 /**
- * Runs an image in the foreground until SIGTERM. Its port is open on 127.0.0.1 only, because the server asks for no
- * password. It runs as this user, so that this user can read and remove its files.
+ * Returns the arguments of `docker` that run an image in the foreground until SIGTERM. Its port is open on 127.0.0.1
+ * only, because the server asks for no password. The server runs as this user, who can then read and remove its files.
  */
 export function dockerRun(image: Image, location: Location): readonly string[] {
   const { uid, gid } = userInfo()

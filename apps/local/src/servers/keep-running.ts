@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 
 /** Something that runs until it dies or is stopped. */
 export interface Running {
-  /** Resolves when it has ended, with how: `exit code 1`, `killed by SIGKILL`. */
+  /** Resolves when it has ended, with the cause: `exit code 1`, `killed by SIGKILL`. */
   readonly died: Promise<string>
   /** Ends it and waits until it is gone; may be called twice. Kills it once `hurry` aborts. */
   stop(hurry?: AbortSignal): Promise<void>
@@ -25,7 +25,7 @@ export interface Kept<R extends Running> {
 export interface KeepRunning<R extends Running> {
   /** Starts one and waits until it is ready. Throws soon after `signal` aborts; leaves nothing running if it throws. */
   launch(signal: AbortSignal): Promise<R>
-  /** What runs, for people. */
+  /** The name in messages for people. */
   name: string
   /** The file with its output. */
   log: string

@@ -1,4 +1,4 @@
-// Waits until a program that was launched is ready, and launches Node programs, which report themselves that they are.
+// Waits until a launched program is ready. Launches Node programs, which send a message when they are ready.
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { type LaunchedProcess, launchProcess, type Program } from './launch-process.ts'
@@ -9,7 +9,7 @@ export class DidNotStart extends Error {
 }
 
 interface Waiting {
-  /** The program, for people. */
+  /** The program's name in messages for people. */
   title: string
   log: string
   withinMs: number
@@ -17,7 +17,10 @@ interface Waiting {
   ready(signal: AbortSignal): Promise<unknown>
 }
 
-/** Waits until a program is ready. Else it stops the program, and throws DidNotStart or the signal's reason. */
+/**
+ * Waits until a program is ready. If the program ends or is too slow, stops it and throws DidNotStart. If `signal`
+ * aborts, stops it and throws the signal's reason.
+ */
 export async function untilReady(
   { died, stop }: Pick<LaunchedProcess, 'died' | 'stop'>,
   { title, log, withinMs, ready }: Waiting,
@@ -61,7 +64,7 @@ const NODE_READY_MS = 60_000
  * Launches a Node program, and waits for its first message, which says that it is ready. Throws DidNotStart, or the
  * signal's reason.
  *
- * @param name for people.
+ * @param name the program's name in messages for people.
  */
 export async function launchNode(
   name: string,

@@ -25,7 +25,7 @@ export async function installedEngine(
   return engineOf(`${program} ${version}`, 'installed', program)
 }
 
-/** The first of the named programs in the folders of `path` (in the form of the variable PATH). Throws without any. */
+/** Returns the first of these programs that a folder of `path` (in the form of PATH) has. Throws if none is there. */
 export async function findProgram(names: readonly string[], path: string): Promise<string> {
   for (const name of names) {
     for (const folder of path.split(delimiter).filter((folder) => folder !== '')) {
@@ -56,8 +56,8 @@ const highestPort = 32_000
 const portTries = 100
 
 /**
- * A TCP port on 127.0.0.1 on which nothing listens now. Until this process ends, this function returns the port to no
- * other process. Throws if it finds none.
+ * Returns a TCP port on 127.0.0.1 on which nothing listens now. On Linux, no other process gets the port from this
+ * function until this process ends. Throws if it finds none.
  */
 export async function freePort(): Promise<number> {
   for (let i = 0; i < portTries; i++) {

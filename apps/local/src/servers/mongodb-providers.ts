@@ -108,7 +108,7 @@ function isReplicaSetReady(url: string, host: string): Promise<boolean> {
   return askMongodb(url, (admin) => becomePrimary(admin, host)).catch(() => false)
 }
 
-/** Forms the one-node replica set, or updates its address. True if the node is the primary by now. */
+/** Forms the one-node replica set, or updates its address. Returns true only if the node was the primary already. */
 export async function becomePrimary(admin: Pick<Db, 'command'>, host: string): Promise<boolean> {
   const hello = await admin.command({ hello: 1 })
   if (hello.isWritablePrimary === true && hello.me === host) return true

@@ -24,7 +24,7 @@ export interface OpenServers {
   readonly testCommands?: boolean
   /** The environment variables that name servers, and where to search for programs. */
   readonly env: NodeJS.ProcessEnv
-  /** Rejects with the reason if the named Redis can't be used. If absent, the URL must name a server, no Sentinels. */
+  /** Rejects with the reason if the named Redis can't be used. The default check can't read a URL with Sentinels. */
   readonly checkRedis?: (url: string) => Promise<void>
   /** Receives a line about each choice and each event. */
   readonly say: (line: string) => void
@@ -78,7 +78,7 @@ export async function openServers(options: OpenServers): Promise<Servers> {
   }
 }
 
-/** The first failed restarts may pass by themselves. */
+/** The first failed restarts get no advice: their cause may pass by itself. */
 const FAILURES_BEFORE_ADVICE = 3
 
 async function named(

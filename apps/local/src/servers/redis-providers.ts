@@ -5,7 +5,7 @@ import { installedEngine, succeeds } from './machine.ts'
 import type { Engine, Location, Machine, Provider } from './provider.ts'
 import { valkeyIn, valkeyVersion, type Wheels } from './wheels.ts'
 
-/** BullMQ's own minimum. */
+/** GETEX and GETDEL need this version, and BullMQ recommends it. */
 const oldest = '6.2'
 
 /** The providers of a Redis on this machine, in the order in which they are tried. */

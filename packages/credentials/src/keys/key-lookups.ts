@@ -46,7 +46,8 @@ export function createKeyLookups({ findKeys, onError, monotonic, retryMs }: Look
   return function lookUp(id: string, maxWaiting = Number.POSITIVE_INFINITY): Promise<FoundKey> {
     const lookup = { id, ...Promise.withResolvers<FoundKey>() }
     const failedFor = monotonic() - failedAt
-    // During an outage, lookups renew `failedAt` each `retryMs` + the time of a query. An older failure says nothing.
+    // During an outage, the queries that lookups start renew `failedAt` every `retryMs` + the time of a query. An older
+    // failure means that no lookup came for a while, so MongoDB may be back.
     const isAway = failedFor < 3 * retryMs
     if (isAway || waiting.length >= maxWaiting) lookup.reject(new Error('the key was not looked up'))
     else waiting.push(lookup)

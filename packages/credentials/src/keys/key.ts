@@ -76,7 +76,7 @@ export function newKeyText(): string {
   return start + checksum(start)
 }
 
-/** Returns whether a text can be a key. Detects every typo of one, two or three characters, and most others. */
+/** Returns whether a text can be a key. Detects every typo of one character, and nearly all others. */
 export function isWellFormedKey(text: string): boolean {
   if (text.length !== KEY_LENGTH || !SHAPE.test(text)) return false
   return checksum(text.slice(0, -CHECKSUM_LENGTH)) === text.slice(-CHECKSUM_LENGTH)

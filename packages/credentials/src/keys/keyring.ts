@@ -26,7 +26,7 @@ export function createKeyring({ findKeys, touchKeys, ...options }: KeyringOption
   const { maxKeys = 10_000, retryMs = 1_000 } = options
   const { known, others } = createCheckCaches({ findKeys, onError, now, monotonic, maxKeys, retryMs })
   const ageOf = (checked: CheckedKey | undefined) => monotonic() - (checked?.checkedAt ?? Number.NEGATIVE_INFINITY)
-  /** When keys were used, in milliseconds since the epoch, since the last write. */
+  /** The unwritten last uses: key ids, with the time of use in ms since 1970. */
   const uses = new Map<string, number>()
 
   /** Returns the last check of a key, or makes one. Undefined if MongoDB is away. */

@@ -1,4 +1,4 @@
-// The door `@sluice/credentials/keys`: creates, lists, limits, rotates and revokes keys, and exports the keyring.
+// The module `@sluice/credentials/keys`: creates, lists, limits, rotates and revokes keys, and exports the keyring.
 import type { Db } from 'mongodb'
 import type { KeyLimits, KeyRecord, KeyRole } from './key.ts'
 import { isLive, keyCollection, newKeyText, shortKeyId, toRecord } from './key.ts'
@@ -30,18 +30,18 @@ export class KeyRefusedError extends Error {
 const NAME_LENGTH = 200
 const HIGHEST_LIMIT = 1_000_000_000
 const LONGEST_OVERLAP_SECONDS = 366 * 24 * 3_600
-// The server's time limit for one command.
+// The time limit of one command.
 const COMMAND_MS = 10_000
 // A reference with fewer digits could be meant as a name.
 const ID_PREFIX = /^[0-9a-f]{6,64}$/
 
 /**
- * Creates a key and stores its hash. Only the return value contains the key itself. Two calls of one name at the same
- * moment may both succeed.
+ * Creates a key and stores its hash. Only the return value contains the key itself. Two simultaneous calls with one
+ * name may both succeed.
  *
  * @throws {KeyRefusedError} if the tenant or name is blank, too long or not plain text, a detail does not fit the role,
- *   a limit is out of range, `expiresAt` has passed, or a key that works has this name: one of the same tenant or, for
- *   a key without a tenant, another one without.
+ *   a limit is out of range, `expiresAt` has passed, or a live key of the same tenant has this name. Keys without a
+ *   tenant count as keys of one tenant.
  */
 export async function createKey(db: Db, details: NewKeyDetails): Promise<NewKey> {
   checkDetails(details)
@@ -92,9 +92,9 @@ export async function listKeys(db: Db, tenant?: string): Promise<KeyRecord[]> {
 /**
  * Creates a new key with the details of the live key that `reference` names (by its name or the beginning of its id).
  * `expiresAt` replaces the expiry. The old key works until the overlap ends, or until its own expiry if that is
- * earlier. A name refers to the key that is not replaced yet.
+ * earlier. `reference` never names a key that is replaced already.
  *
- * @throws {KeyRefusedError} also for an overlap or an expiry out of range.
+ * @throws {KeyRefusedError} if `reference` names no live key or several, or the overlap or the expiry is out of range.
  */
 export async function rotateKey(
   db: Db,
@@ -121,8 +121,11 @@ export async function rotateKey(
 }
 
 /**
- * Revokes the live key that `reference` names, for good. After 5 s no replica accepts the key. Throws a
- * `KeyRefusedError` also during an overlap: two live keys have one name, and only the operator knows which to revoke.
+ * Revokes the live key that `reference` names, for good. Every replica refuses the key within 5 s, but a replica that
+ * can't reach MongoDB may accept the key for 15 minutes.
+ *
+ * @throws {KeyRefusedError} if `reference` names no live key or several. During an overlap, two live keys have one
+ *   name: only the operator knows which to revoke, and names it by its id.
  */
 export async function revokeKey(db: Db, reference: string): Promise<KeyRecord> {
   const revokedAt = new Date()
@@ -132,7 +135,10 @@ export async function revokeKey(db: Db, reference: string): Promise<KeyRecord> {
   return { ...record, revokedAt }
 }
 
-/** Replaces or removes the limits of the live key that `reference` names. Every replica applies them within 5 s. */
+/**
+ * Replaces or removes the limits of the live key that `reference` names. Every replica that reaches MongoDB applies
+ * them within 5 s.
+ */
 export async function limitKey(db: Db, reference: string, limits: KeyLimits | undefined): Promise<KeyRecord> {
   const { limits: _, ...record } = pickKey(await listKeys(db), reference, Date.now())
   refuseIf(record.role !== 'importer', NO_LIMITS)

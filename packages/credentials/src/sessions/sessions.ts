@@ -58,7 +58,7 @@ export function createSessions(redis: Redis, { base }: QueueKeys) {
     },
     /** Returns the token of a new session. */
     open: (visitor: Visitor) => store('session', { ...visitor, endsAt: Date.now() + SESSION_MS }, IDLE_MS),
-    /** Returns the session of a token. @param isVisit a person asks, not a page that refreshes itself. */
+    /** Returns the session of a token. @param isVisit whether a person asks, which extends an idle session. */
     async find(token: string, isVisit: boolean): Promise<Visitor | undefined> {
       if (!TOKEN.test(token)) return undefined
       const key = base + nameOf('session', token)

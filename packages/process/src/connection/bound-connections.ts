@@ -18,7 +18,10 @@ interface Connection {
 
 /** This many connections beyond `maxConnections` get a 503. Further ones are cut at once. */
 const SURPLUS = 1_000
-/** How long a caller may read after it has ended its side. Most callers that half-close have hung up. */
+/**
+ * A caller that has ended its side gets its answer only if we send it and the caller reads it within this time. Most
+ * callers that half-close have hung up.
+ */
 const LAST_READ_MS = 1_000
 /** How long a caller may still send after we have ended a connection. What it sends is discarded. */
 const LAST_SENT_MS = 5_000
@@ -84,7 +87,10 @@ export function boundConnections(
     connection.socket.destroy()
   }
 
-  /** Cuts the connection that has idled or sent its head longest, if for `leastIdleMs`. Returns whether it cut one. */
+  /**
+   * Cuts the connection that has idled longest, or whose head has been arriving longest, unless that is less than
+   * `leastIdleMs`. Returns whether it cut one.
+   */
   function cutLongest(): boolean {
     const [idles] = idle
     const [arrives] = arriving

@@ -5,7 +5,7 @@ import type { Socket } from 'node:net'
 /** The end of a head, and of a body in chunks. */
 const MESSAGE_END = '\r\n\r\n'
 const NOTHING: Buffer = Buffer.alloc(0)
-/** The beginning of `MESSAGE_END` at the end of what was received. */
+/** An incomplete `MESSAGE_END` at the end of the received bytes: the rest may follow in the next read. */
 const CUT_END = /\r(\n\r?)?$/
 /** A chunk costs some 2 µs, however small it is, so a piece of a body in chunks is small. */
 const CHUNKED_PIECE_BYTES = 1024

@@ -11,11 +11,14 @@ import { BOUNDS, type ConnectionBounds, cutIfIdle } from './cut-connections.ts'
 /** The time for a request's head to arrive, and for a connection to idle while the caller should send or read. */
 const HEAD_MS = 20_000
 const IDLE_MS = 120_000
-/** A connection may idle for this many `waitSeconds`: to enqueue an import's job, for its result, and a last look. */
+/**
+ * A connection may idle for this number of `waitSeconds`: one until an import's job is enqueued, one until its result,
+ * and one for a last look-up.
+ */
 const IDLE_WAITS = 3
-/** How many connections wait to be accepted while the event loop is busy. Beyond it, callers are reset. */
+/** How many connections wait to be accepted while the event loop is busy. Linux leaves further ones unanswered. */
 const BACKLOG = 4_096
-/** `linger` is not needed if no request came for this time. */
+/** `linger` does not wait if no connection is open and no request came for this time. */
 const QUIET_MS = 5_000
 
 interface ListenOptions extends Partial<ConnectionBounds> {

@@ -9,7 +9,7 @@ import { openScript } from './script.ts'
 export const LAYOUT = {
   /** What this release writes. */
   writes: 1,
-  /** The highest layout that this release reads: one above `writes` in the release before a change. */
+  /** The highest layout that this release reads. A release before a change already reads the next one: `writes` + 1. */
   reads: 1,
 }
 

@@ -17,7 +17,10 @@ const LEFT_MS = 10_000
 /** A peer that does not close a connection that we ended is cut off after this time. */
 const DISCONNECT_MS = 200
 
-/** Sentinels or nodes are asked for the primary one after the other. After the last one, a pause. */
+/**
+ * Sentinels or nodes are asked for the primary one after the other, each for at most ASK_MS. After the last one, a
+ * pause of ASK_EVERY_MS.
+ */
 const ASK_MS = 500
 const ASK_EVERY_MS = 500
 /** The pause before we connect again to a Sentinel, which announces failovers. */
@@ -35,7 +38,10 @@ const servers = new WeakMap<object, OneServer>()
 
 /** The server that all connections of a process lead to. */
 interface Server {
-  /** '' before the first connection is ready, or if the server hides its id. New when a server is promoted again. */
+  /**
+   * '' before the first connection is ready, or if the server hides its id. A server that is promoted again gets
+   * another id, because a promotion changes `master_replid`.
+   */
   id: string
   /** When a connection first met the server, on the monotonic clock, in ms. */
   since: number
@@ -108,11 +114,14 @@ function createOneServer() {
       streams.set(stream, { ...endpoint, id: '' })
       return stream.once('close', () => streams.delete(stream))
     },
-    /** Closes all connections to other addresses: they connect again. Sentinels may write a name as the host. */
+    /**
+     * Closes all connections to other addresses, so that they connect again. Hosts are compared as text, because
+     * Sentinels may announce names instead of addresses.
+     */
     keepOnly(host: string, port: number): void {
       for (const [stream, to] of streams) if (to.port !== port || to.host !== host) stream.destroy()
     },
-    /** Returns whether a connection may stay. If it has met a new server, those to others connect again. */
+    /** Returns whether a connection may stay. If its server is new, closes all connections to other servers. */
     admit(stream: Stream, info: Info): boolean {
       // Some providers hide these ids.
       const found = [info.run_id, info.master_replid].filter(Boolean).join('.')
@@ -165,8 +174,9 @@ function accessTo({ host, port }: Endpoint, access: RedisOptions): RedisOptions 
 }
 
 /**
- * Listens to Sentinels until the returned function is called: a primary that was replaced may be frozen, and its
- * connections silent. ioredis's own `failoverDetector` (6.0.0) ends a connection for good that is just reconnecting.
+ * Calls `onPrimary` when a Sentinel announces a new primary, until the returned function is called. Connections to a
+ * frozen primary are silent, so they do not show that it was replaced. ioredis (6.0.0) has a `failoverDetector`, but it
+ * closes a connection for good if the connection is just reconnecting.
  */
 function watchFailovers(
   sentinels: readonly Endpoint[],
@@ -218,7 +228,7 @@ function askNode(key: string): Ask {
   }
 }
 
-/** Makes a function that asks for the primary, one after the other: the seeds, and the servers that they name. */
+/** Makes a function that finds the primary. It asks the seeds, and the servers that they name, one after the other. */
 function createFindPrimary(seeds: readonly Endpoint[], access: RedisOptions, ask: Ask) {
   // By the time of a failover, all seeds may be gone.
   const known = new Map<string, Endpoint>()

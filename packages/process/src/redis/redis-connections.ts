@@ -81,7 +81,10 @@ export async function pingRedis(redis: Redis): Promise<void> {
 /** The pause between two calls of `ask` while Redis is silent. */
 const ASK_EVERY_MS = 250
 
-/** A silence lasts from a command that Redis left unconfirmed until Redis answers again. Send nothing meanwhile. */
+/**
+ * Tracks a silence of Redis. Call `begin` after a command that Redis left unconfirmed: it calls `ask` until Redis
+ * answers. Send nothing else while `lasts` is true.
+ */
 export function createSilence(redis: Redis, ask: () => Promise<unknown>) {
   const silence = {
     lasts: false,
@@ -112,7 +115,7 @@ class UnfitRedisError extends Error {
   override name = 'UnfitRedisError'
 }
 
-/** The first check waits no longer for the connection, which is neither ready nor closed while Redis loads its data. */
+/** The first check waits at most this long for a connection: while Redis loads data, it is neither ready nor closed. */
 const READY_MS = 2_000
 /** A Redis that stays connected is checked each minute: somebody may change its settings while it runs. */
 const CHECK_EVERY_MS = 60_000

@@ -4,7 +4,7 @@ import { createRequire } from 'node:module'
 import { pathToFileURL } from 'node:url'
 import type { Redis } from 'ioredis'
 
-/** Runs a script. `key` is the beginning of the keys that it uses: the queue's base, or that of a lane's keys. */
+/** Runs a script. `key` is the prefix of all keys that the script uses: the base of the queue or of a lane. */
 export type Script = (key: string, ...args: (string | number)[]) => Promise<unknown>
 
 /** Returns a script's reply if it is a list, else an empty list. */
@@ -36,7 +36,8 @@ export function openScript(redis: Redis, address: URL): Script {
   define(lua)
   return (...args) => {
     const reply = run(...args).catch((error) => {
-      // An old Redis refuses the script. Other calls sent at the same time learn only that the script is not there.
+      // Redis 6.2 refuses the script's flags, so the script is defined anew without them. Other calls on their way fail
+      // with NOSCRIPT instead, and only run again.
       if (!error.message.startsWith('NOSCRIPT')) define(forOldRedis(lua, error))
       return run(...args)
     })
@@ -55,7 +56,7 @@ function observe(reply: Promise<unknown>, command: string, metrics: ScriptMetric
   })
 }
 
-/** Reads a part of a file (from `--part NAME`), or what precedes its parts, with its `--include`s. */
+/** Reads the part of a file that `--part NAME` begins, or else the text before the first part. Inserts `--include`s. */
 function readScript(address: URL): string {
   const [head, ...parts] = readFileSync(address, 'utf8').split(/^--part /m)
   const begin = `${address.hash.slice(1)}\n`
@@ -71,10 +72,10 @@ function includedBy(address: URL, included: string): URL {
   return Object.assign(pathToFileURL(createRequire(address).resolve(file)), { hash: part })
 }
 
-/** Begins a script that may run although Redis is full. Redis 6.2 has no flags: there it is a syntax error. */
+/** The first line of a script: flags that let it run although Redis is full. To Redis 6.2 it is a syntax error. */
 const FLAGS = /^#!.*/
 const FLAGS_UNKNOWN = /unexpected symbol near '#'/
-/** A full Redis 6.2 refuses only a script's first write, if that command may need memory. This one needs none. */
+/** Stands in for the flags: a full Redis 6.2 runs a script unless its first write may need memory. DEL needs none. */
 const HARMLESS_WRITE = "redis.call('DEL', KEYS[1] .. 'never')"
 
 /** Returns the script as Redis 6.2 runs it. Throws the error if it has another cause than the script's flags. */
