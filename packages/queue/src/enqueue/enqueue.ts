@@ -202,14 +202,16 @@ export function nameJob(threads: readonly Thread[]): string {
  */
 function confirmed(entry: Entry, send: (entry: Entry) => Promise<Outcome>): Promise<Outcome> {
   const { promise, resolve, reject } = Promise.withResolvers<Outcome>()
+  let cause: unknown
   function onLate(): void {
     const isSent = entry.state === 'sent'
     if (!isSent) entry.state = 'dropped'
-    reject(isSent ? new AcceptanceUnknownError(entry.jobId) : new QueueUnavailableError())
+    reject(isSent ? new AcceptanceUnknownError(entry.jobId, cause) : new QueueUnavailableError())
   }
   // Replies that have arrived by the deadline are read first.
   const timer = setTimeout(() => setImmediate(onLate), ENQUEUE_MS)
   send(entry).then(resolve, (error) => {
+    cause = error
     if (error instanceof QueueFullError || error instanceof QueueUnavailableError) reject(error)
     else if (entry.state !== 'sent') reject(new QueueUnavailableError(error))
   })

@@ -60,8 +60,8 @@ export class AcceptanceUnknownError extends Error {
   override name = 'AcceptanceUnknownError'
   readonly jobId: string
 
-  constructor(jobId: string) {
-    super('Redis did not confirm the job in time')
+  constructor(jobId: string, cause?: unknown) {
+    super('Redis did not confirm the job in time', { cause })
     this.jobId = jobId
   }
 }
