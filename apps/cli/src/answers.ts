@@ -2,7 +2,7 @@
 import { createParser, type Static } from '@sluice/contract'
 import { UserError } from '@sluice/terminal'
 
-/** The bound of one answer. The API examines many jobs for a page of failed jobs with a filter. */
+/** The time limit of one answer. Long, because the API examines many jobs for a filtered page of failed jobs. */
 const ANSWER_MS = 30_000
 /** The bound of all bodies that one bounded `fetch` reads, together: a command keeps what it shows in memory. */
 const MOST_BYTES = 256 * 2 ** 20

@@ -46,7 +46,7 @@ export function buildBoard({ queues, redis }: BoardDeps): Express {
   return app.use(board)
 }
 
-/** Most jobs of each state that one request reads. */
+/** One request reads at most this number of jobs of each state. */
 const JOBS_PER_PAGE = 100
 
 type States = Parameters<BullMQAdapter['getJobs']>[0]

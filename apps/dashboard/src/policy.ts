@@ -20,8 +20,8 @@ export function contentSecurityPolicy({ style, form, base }: Record<'style' | 'f
 const LOCAL_HOSTS = ['localhost', '127.0.0.1', '[::1]']
 
 /**
- * The host names that browsers may use: those of the setting, else that of the dashboard's URL, the address that it
- * listens on and this machine's own names.
+ * The host names that browsers may use: those in DASHBOARD_HOSTS. Without it: the host of DASHBOARD_URL, the address
+ * that the dashboard listens on, and the names of this machine.
  */
 export function allowedHosts({ hosts, url, host }: HostSettings): string[] {
   const named = hosts?.split(',') ?? [URL.parse(url ?? '')?.hostname ?? '', host, ...LOCAL_HOSTS]

@@ -53,7 +53,6 @@ export const oidcSettings = {
   }),
 }
 
-/** The dashboard's settings. */
 export const dashboardSettings = {
   ...common,
   port: setting.wholeNumber({

@@ -24,12 +24,13 @@ interface IngestDeps {
   metrics: Pick<WorkerMetrics, 'batchSize' | 'batchTime'>
 }
 
-/** A request whose thread another process is summing is tried again after one to two times this pause. */
+/** If another process sums the thread of a request, the request is tried again after one to two times this pause. */
 const EXCLUDED_MS = 20
 
 /**
  * After the last write of a batch of several requests, fetching pauses for this share of the time that the batch took,
- * so that the pause follows the load and the speed of the store. It never delays a single caller.
+ * at most `MAX_PAUSE_MS`. So the pause follows the load and the speed of the store. A batch of one request causes no
+ * pause.
  */
 const PAUSE_SHARE = 0.75
 const MAX_PAUSE_MS = 12
@@ -70,7 +71,7 @@ export function createIngest({ storeBatch, bounds, probeStore, metrics }: Ingest
   /**
    * Makes a function that stores a request in a batch. Its batches run one after the other.
    *
-   * @param onLastWrite is called when a batch has sent its last kind of write: see `BatchStore.store`.
+   * @param onLastWrite is called with a batch that sends its last commands: see `BatchStore.store`.
    */
   function createBatches(onLastWrite: (batch: IngestRequest[]) => void): (request: IngestRequest) => Promise<Tried> {
     async function tryBatch(batch: IngestRequest[]): Promise<Tried[]> {

@@ -14,7 +14,10 @@ interface NoteFailureDeps {
   log: Logger
 }
 
-/** Makes a function that counts and logs a failed try, with its cause and the failed threads of a job with several. */
+/**
+ * Makes a function that counts a failed try, and logs its cause. For a job of several threads, the log line names those
+ * that failed.
+ */
 export function createNoteFailure({ metrics, dashboardUrl, log }: NoteFailureDeps) {
   return (job: FetchedJob, failure: Error, final: boolean): void => {
     const { threads } = job.data

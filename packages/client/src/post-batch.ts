@@ -1,4 +1,5 @@
-// Posts threads with one POST /sources:batch. Posts those again that got no result, or one that another try may change.
+// Posts threads with one POST /sources:batch. Posts a thread again if it got no result, or a result that another try
+// may change.
 import type * as contract from './contract.generated.ts'
 import { SluiceProblem, SluiceUnreachable } from './request-errors.ts'
 import { isPassing, isRetryable, type Retries, type RetryBounds, type RetryOptions, startRetries } from './retries.ts'
@@ -40,8 +41,9 @@ export function itemOf(thread: contract.ThreadRequest): BatchItem {
 }
 
 /**
- * Posts a chunk; threads of one source one after the other. Returns the results in the order of the input. Throws
- * SluiceProblem or SluiceUnreachable, after all retries: some threads may be stored, and posting all again is safe.
+ * Posts a chunk of threads. Threads of one source are posted one after the other. Returns the results in the order of
+ * the input. Throws SluiceProblem or SluiceUnreachable, after all retries: some threads may be stored, and posting all
+ * again is safe.
  */
 export function postItems(
   { send, lockSources, retryBounds }: PostBatchDeps,

@@ -37,7 +37,7 @@ export class SluiceProblem extends Error {
   }
 }
 
-/** No readable answer came: the request may be accepted. `cause` has the reason. */
+/** No readable answer came: the request may have been accepted. `cause` has the reason. */
 export class SluiceUnreachable extends Error {
   override readonly name = 'SluiceUnreachable'
 }

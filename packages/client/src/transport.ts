@@ -59,9 +59,9 @@ export function readJson(response: Response, signal: AbortSignal | undefined): P
 }
 
 /**
- * Reads an answer.
+ * Runs one step of a request: sends it and waits for the answer, or reads the body of the answer.
  *
- * @throws {SluiceUnreachable} if reading failed, and the signal's reason if the signal was aborted.
+ * @throws {SluiceUnreachable} if the step failed, and the signal's reason if the signal was aborted.
  */
 export async function readUnlessAborted<T>(signal: AbortSignal | undefined, read: () => Promise<T>): Promise<T> {
   try {

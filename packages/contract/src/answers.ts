@@ -122,7 +122,7 @@ export type ThreadAnswer = Static<typeof ThreadAnswerSchema>
 export type AcceptedAnswer = Static<typeof AcceptedAnswerSchema>
 export type JobAnswer = Static<typeof JobAnswerSchema>
 
-/** Builds the answer for a caller that does not wait: the thread as sent, without the values of the store. */
+/** Builds the answer for a caller that does not wait: the normalised thread, without dates and values of the store. */
 export function acceptedAnswer({ source, quotes }: Thread): AcceptedAnswer {
   const sent = asSent(source)
   return {
@@ -132,7 +132,7 @@ export function acceptedAnswer({ source, quotes }: Thread): AcceptedAnswer {
   }
 }
 
-/** Returns the sent fields without the date, and with the score to show: the sent one, else that of the votes. */
+/** Returns the fields without the date, which no 202 has, and with a score: the sent one, else that of the votes. */
 function asSent<T extends Votes & { createdAt?: string }>(sent: T) {
   const { createdAt: _, ...fields } = sent
   const score = effectiveScore(sent)

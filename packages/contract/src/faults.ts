@@ -8,14 +8,14 @@ import { ISO_DATE, NOT_BLANK } from './thread-request.ts'
 /** The codes of faults, a closed list. */
 export const FAULT_CODES = [
   'required', // A required value is missing, null or blank.
-  'type', // A value of another JSON type; nothing is coerced.
+  'type', // A value of another JSON type (nothing is coerced), or one that the field or parameter can't have.
   'too_long', // Too many characters. `too_many`: too many elements or JSON values.
   'too_many',
   'enum', // None of the values that the field can have.
   'date', // No date of ISO 8601, or one that does not exist.
   'not_well_formed', // A string with a lone surrogate.
   'not_finite', // A number beyond the range of a double.
-  'unknown_field', // In a thread only with `Prefer: handling=strict`, like the next two. Elsewhere always.
+  'unknown_field', // Of a thread, this and the next two only with `Prefer: handling=strict`. Of other input, always.
   'duplicate',
   'unmatched_reply',
   'nesting_too_deep',
@@ -123,7 +123,7 @@ function explain({ keyword, params, schema, parentSchema, data }: ErrorObject): 
 const BLANK: [FaultCode, string] = ['required', 'is required, and must not be null or blank.']
 const DATES = '2024-05-01 or 2024-05-01T09:30:00.000Z'
 
-/** Kinds of source by other names, in lower case and without separators. */
+/** Aliases of values of `service`, in lower case and without separators. */
 const SERVICE_ALIASES = {
   ...namesOf('email', ['gmail', 'mail', 'mbox', 'outlook']),
   ...namesOf('play_store', ['googleplay', 'android']),

@@ -100,10 +100,10 @@ export type HistoryPoint = Static<typeof HistoryPointSchema>
 export type QueuedJobs = Static<typeof QueuedJobsSchema>
 export type SeenProcess = Static<typeof ProcessSchema>
 
-/** A process without a sign of life for this time does not count as alive. */
+/** A process without a heartbeat for this time does not count as alive. */
 export const ALIVE_MS = 15_000
 
-/** What people read first in a status. @param describe returns a duration, given in ms, for people. */
+/** Summarizes a status for people, the most important facts first. @param describe formats a duration in ms. */
 export function summarize(status: Status, describe: (ms: number) => string) {
   const { queued, processes, storeAwayMs, tenants, lastHour } = status
   const liveWorkers = processes.filter(({ kind, seenMsAgo }) => kind === 'worker' && seenMsAgo < ALIVE_MS).length

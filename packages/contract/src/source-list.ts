@@ -105,7 +105,7 @@ function listOf({ since, limit = DEFAULT_OF_PAGE, ...query }: SourcesFields): So
 
 const SOURCES_PER_LOOKUP = 1_000
 
-/** The body of `POST /sources:lookup`. An unknown field is a fault: its sender may mean a condition. */
+/** The body of `POST /sources:lookup`. An unknown field is a fault: the caller may mean it as a filter. */
 export function LookupRequestSchema({ externalId }: Pick<Limits, 'externalId'>) {
   return Type.Object(
     {

@@ -1,4 +1,5 @@
-// Finds the faults of strict handling: what is otherwise ignored or merged.
+// Finds the faults of strict handling. Otherwise, unknown fields are ignored, quotes with one `externalId` are merged,
+// and a `replyingTo` without its quote is stored.
 import { addFault, type FaultList, LONGEST_NAMED_FIELD, pointerTo } from './faults.ts'
 import type { FieldNames } from './thread-request.ts'
 import { fieldsAt, type SentFields } from './warnings.ts'

@@ -161,7 +161,7 @@ function checkpointOf(request: ImportRequest, { url, apiKey }: Target, { fingerp
   return createCheckpoint(`${besideInput(request)}.sluice-checkpoint`, meaning)
 }
 
-/** The files of an import are named after the first part of its input. */
+/** The checkpoint and the file of rejected records are named after the first input that is not standard input. */
 function besideInput({ names, stateDir }: ImportRequest): string {
   const first = names.find((name) => name !== STDIN) ?? 'stdin'
   return stateDir === undefined ? resolve(first) : resolve(stateDir, basename(first))

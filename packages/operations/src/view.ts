@@ -15,7 +15,7 @@ import { createListRecent } from './find/list-recent.ts'
 import { createReadHistory } from './overview/history.ts'
 import { createReadOverview } from './overview/overview.ts'
 
-/** Somebody else than an operator acts, or filters by reason and so could guess the values that reasons quote. */
+/** Only operators may act, or filter by reason: by filters, viewers could guess the values that reasons quote. */
 export class OperatorOnlyError extends Error {
   override name = 'OperatorOnlyError'
 }
@@ -76,7 +76,7 @@ function openQueue(redis: Redis, keys: QueueKeys, db: Db) {
   }
 }
 
-/** Makes the view of a person. Every read throws a `QueueUnavailableError` while Redis is away. */
+/** Makes the view of a person. Every read of the queue throws a `QueueUnavailableError` while Redis is away. */
 function viewOf(queue: Queue, { role, by }: Person) {
   const { failedJobs, operations } = queue
   const isOperator = role === 'operator'
@@ -135,7 +135,7 @@ export function requireActs({ acts }: View): Acts {
 
 function openActs({ failedJobs, operations, readThread }: Queue, by: string) {
   return {
-    /** Opens an operation on failed jobs, which an API carries out. @throws {OperationsFullError} */
+    /** Opens an operation on failed jobs, which one API replica carries out. @throws {OperationsFullError} */
     async operate(kind: contract.OperationKind, request: contract.OperationRequest): Promise<contract.Operation> {
       if ('ids' in request) return operations.open(kind, request, request.ids.length, by)
       // A job that fails again after its retry is not retried again.

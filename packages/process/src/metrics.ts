@@ -6,7 +6,6 @@ import about from '../package.json' with { type: 'json' }
 /** The version of Sluice. */
 export const VERSION = about.version
 
-/** A metric as it is declared. */
 type DeclaredMetric<M> = ReturnType<typeof declare<string, M>>
 
 interface About<L extends string> {

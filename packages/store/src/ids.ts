@@ -42,12 +42,15 @@ export function quotesOf(...sourceIds: string[]) {
  */
 const MS_DIGITS = 15
 
-/** Returns the text that all of a tenant's `listKey` begin with, and no other tenant's. */
+/** Returns the prefix that all list keys of a tenant share. No other tenant's keys have it. */
 export function listPrefixOf(tenant: string): string {
   return `${hashTuple(tenant)}/`
 }
 
-/** Returns a `listKey` without its prefix: it sorts by date, then by id. Without an id, it precedes all ids. */
+/**
+ * Returns the part of a `listKey` after its prefix. Cursors sort by date, then by id. A cursor without an id precedes
+ * all others of its date.
+ */
 export function listCursorOf(at: Date, id = ''): string {
   return `${String(at.getTime()).padStart(MS_DIGITS, '0')}/${id}`
 }

@@ -22,7 +22,11 @@ export function getProblemsPage(): Handler {
   return () => pageAnswer(import.meta.resolve('./page/problems.html'), PAGE_POLICY)
 }
 
-/** People try `/` and `/docs/` first. @param target relative, so that it works behind a proxy that adds a prefix. */
+/**
+ * Redirects to a page, because people try `/` and `/docs/` first.
+ *
+ * @param target relative, so that it works behind a proxy that adds a prefix.
+ */
 export function leadTo(target: string): Handler {
   const headers = { 'content-type': 'text/plain; charset=utf-8', location: target }
   return async () => ({ status: 302, bytes: Buffer.from(`See ${target}\n`), headers })
@@ -48,7 +52,7 @@ function problemSection(code: string, { status, title, meaning, remedy }: Proble
 </section>`
 }
 
-/** Text with code in backticks as HTML. */
+/** Converts a text to HTML. Text in backticks becomes code. */
 function toHtml(text: string): string {
   const escaped = text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
   return escaped.replaceAll(/`([^`]+)`/g, '<code>$1</code>')
@@ -110,7 +114,10 @@ async function read(url: string): Promise<ReadFile> {
   return { bytes, gzipped: await promisify(gzip)(bytes), version }
 }
 
-/** A larger answer to a caller without a key closes its connection, and counts in `openSpace` until then. */
+/**
+ * A larger answer to a caller without a key closes its connection. Its bytes count in `openSpace` until the connection
+ * is closed.
+ */
 const LARGE_BYTES = 64 * 1024
 
 function contentAnswer(

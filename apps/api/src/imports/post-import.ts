@@ -80,7 +80,7 @@ async function collectResults(groups: ImportGroups, run: PostedImport): Promise<
 /** The time for draining the rest of a body when the process must end. Connections are cut half a second later. */
 const LAST_DRAIN_MS = 200
 
-/** The time for reading the answer if the rest of the body was too large to drain. */
+/** The time that the caller has to read the answer if the rest of its body was not drained: too large or too slow. */
 const LAST_READ_MS = 30_000
 
 /**

@@ -201,7 +201,7 @@ export const STATUS = json(contract.StatusSchema, {
 
 export const FOUND = json(contract.FoundSchema, { hits: [hit], more: false, notes: [] })
 
-/** Only in the document: `parseOperationRequest` checks this itself, for a better message. */
+/** Only the OpenAPI document has this rule: `parseOperationRequest` checks it itself, for a better message. */
 const ONE_FIELD = { minProperties: 1, maxProperties: 1 }
 const filter = { tenant: 'acme', reason: 'validation' }
 export const OPERATION_REQUEST = json(

@@ -47,7 +47,10 @@ export interface MediaType {
   examples: Readonly<Record<string, { summary: string; value: unknown } | { $ref: string }>>
 }
 
-/** A parameter of a path, query or head. Its example is in `schema`: Swagger UI would fill its forms with others. */
+/**
+ * A parameter of a path, query or head. Its example is in `schema`, because Swagger UI would fill its forms with an
+ * example that stands beside the schema.
+ */
 export interface Parameter {
   name: string
   in: 'path' | 'query' | 'header'

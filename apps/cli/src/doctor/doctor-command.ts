@@ -132,7 +132,7 @@ async function examineSources(deps: DoctorDeps, db: Db, repair: boolean): Promis
   if (leftOpen.length > 0) print(`Right, with the token of a writer that did not finish: ${leftOpen.length}`)
   for (const line of await explain(db, leftOpen)) print(line)
   if (beingWritten > 0) print(`Left alone, because workers are writing them: ${beingWritten}`)
-  // A repair repeats until no write is refused, so it leaves nothing to report.
+  // With --repair, no wrong source is left: a refused recount is tried again until it is written.
   if (!repair && wrong.length > 0) fail(`${wrong.length} of them to repair: run the command again with --repair.`)
 }
 

@@ -1,5 +1,5 @@
-// The commands that print hits: `sluice find` looks a text up in jobs, and in what is stored, and `sluice tail` prints
-// jobs as they complete or fail, until it is interrupted.
+// The commands that print hits: `sluice find` looks a text up in jobs, and in what is stored. `sluice tail` prints jobs
+// as they complete or fail, until it is interrupted, or with `--no-follow` only the last ones.
 import type { FailedJobPage, FindQuery, Hit } from '@sluice/contract'
 import { FindQuerySchema, failedHit } from '@sluice/contract'
 import { type ApiOptions, apiOptions, counted, jsonText, moment, pickFields, shortened } from '@sluice/terminal'

@@ -1,5 +1,5 @@
 // The commands of the queue as a whole: `sluice status` shows the queue, the processes and what happened lately, once
-// or again and again; `sluice pause` and `sluice resume` say whether workers fetch the jobs of a lane.
+// or every five seconds. `sluice pause` and `sluice resume` stop and restart the fetching of a lane's jobs.
 import { type HistoryPoint, type LaneOperationKind, type Status, storedOf, summarize } from '@sluice/contract'
 import { type ApiOptions, apiOptions, count, describeSeconds, jsonText, shortened, tableLines } from '@sluice/terminal'
 import { Argument, Command } from 'commander'

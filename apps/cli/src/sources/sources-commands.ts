@@ -32,7 +32,7 @@ export interface SourcesDeps extends FindApiDeps {
   print: (line: string) => void
 }
 
-/** The API's own bound. */
+/** The API returns at most this number of sources on a page. */
 const MOST_OF_PAGE = 1_000
 const DEFAULT_SHOWN = 50
 

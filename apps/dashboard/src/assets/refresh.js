@@ -7,7 +7,7 @@ let timer
 function isInUse(part) {
   const selection = document.getSelection()
   const isSelected = selection?.isCollapsed === false && part.contains(selection.anchorNode)
-  // A region that scrolls has the focus itself, and no state but its place.
+  // A focused table does not count as in use: its only state is its scroll position, which `refresh` restores.
   const focused = document.activeElement
   return isSelected || (part.contains(focused) && focused?.getAttribute('role') !== 'region')
 }
@@ -17,16 +17,16 @@ async function refresh() {
   if (parts.length === 0) return
   const signal = AbortSignal.timeout(4 * EVERY_MS)
   const response = await fetch(location.href, { redirect: 'manual', signal }).catch(() => undefined)
-  // The session has ended, or all jobs of the page are gone: the page itself says so.
+  // 401: the session has ended. 404: the import or the group of failures is gone. The page says so once it is reloaded.
   if (response?.status === 401 || response?.status === 404) return location.reload()
-  // With 503, Redis is away.
+  // The page that says that Redis is away has the status 503: it is shown, too.
   const text = response?.ok || response?.status === 503 ? await response.text().catch(() => undefined) : undefined
   document.getElementById('stale').hidden = text !== undefined
   if (text !== undefined) {
     const page = new DOMParser().parseFromString(text, 'text/html')
     for (const part of parts) {
       const fresh = page.getElementById(part.id)
-      // Redis went or came back: another page stands here.
+      // The part is missing if Redis went away or came back meanwhile: the answer is then another page.
       if (fresh === null) return location.reload()
       if (isInUse(part) || fresh.innerHTML === part.innerHTML) continue
       const left = part.querySelector('.table')?.scrollLeft ?? 0

@@ -23,8 +23,9 @@ export interface LoginDeps {
 type Sent = Pick<Request, 'headers'>
 
 /**
- * One address may try this often in `WINDOW_MS`. Keys and links can't be guessed; the bound spares Redis and MongoDB. A
- * malformed key or link reaches neither, so it does not count: others behind the same address can still log in.
+ * An address has at most TRIES tries in WINDOW_MS. Keys and links can't be guessed: the bound spares Redis, MongoDB and
+ * the identity provider. A malformed key or link reaches none of them, so it does not count: others behind the same
+ * address can still log in.
  */
 const TRIES = 10
 const WINDOW_MS = 60_000
@@ -133,7 +134,7 @@ export async function logOut(request: Request, response: Response, deps: LoginDe
 export async function findSession(request: Sent, deps: LoginDeps): Promise<Session | undefined> {
   const token = tokenIn(request, deps)
   if (token === undefined) return undefined
-  // Only a navigation is a visit: pages that refresh themselves send the other requests.
+  // Only a navigation is a visit, and extends an idle session. Pages that refresh themselves must not extend it.
   const isVisit = (request.headers['sec-fetch-mode'] ?? 'navigate') === 'navigate'
   const visitor = await deps.sessions.find(token, isVisit)
   if (visitor === undefined) return undefined

@@ -23,12 +23,12 @@ const MAX_PATH = 2_000
  * in, so that the dashboard starts while the provider is away.
  *
  * A login in progress is stored in a cookie of the browser, and nowhere else: any replica can finish the login, and
- * visitors without an account fill no memory. State, nonce and verifier are hashes of that cookie: they are of no use
- * in another browser, and with another time or path in the cookie they do not match.
+ * visitors without an account fill no memory. State, nonce and verifier are hashes of that cookie. So they are of no
+ * use in another browser, and a cookie whose time or path was changed fails the login.
  */
 export async function openOidc(settings: Settings<typeof oidcSettings>) {
   const { url, oidcIssuer, oidcClientId, oidcClientSecret, oidcRoles, oidcScope, oidcClaim } = settings
-  // Each of them needs the others.
+  // OIDC_ISSUER needs the four others (`needs` in `oidcSettings`): without one of them, no provider is named.
   if (!(url && oidcIssuer && oidcClientId && oidcClientSecret && oidcRoles)) return undefined
   const client = await import('openid-client')
   const issuer = new URL(oidcIssuer)
@@ -120,7 +120,10 @@ function parseRoles(text: string): Map<unknown, string> {
 
 type Claims = Readonly<Record<string, unknown>> & { sub: string }
 
-/** Names a person by a verified e-mail address, else by the subject: anybody can choose an unverified address. */
+/**
+ * Returns a visitor with the highest role that the claim's values have; undefined without a role. An e-mail address
+ * names a person, and counts as a claim, only if it is verified: anybody can choose an unverified one.
+ */
 function visitorOf(claims: Claims, claim: string, roles: ReadonlyMap<unknown, string>): Visitor | undefined {
   const { email, email_verified, sub } = claims
   const address = email_verified === true && typeof email === 'string' ? email : undefined

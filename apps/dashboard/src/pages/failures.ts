@@ -1,5 +1,5 @@
-// The pages of failed jobs: grouped by their reason, the jobs of one reason, and the questions before a discard; and of
-// operations: what was retried, discarded, paused and resumed, by whom, and how far it is.
+// The pages of failed jobs, by reason, with the forms that retry or discard all jobs of one reason. The page of
+// operations: what was retried, discarded, paused and resumed, by whom, and with what progress.
 import { hash } from 'node:crypto'
 import type { FailedJobGroups, FailedJobPage, Operation } from '@sluice/contract'
 import { html } from 'hono/html'

@@ -1,4 +1,4 @@
-// The pages of imports whose callers do not wait: a list with their progress, and one with its failed items.
+// The pages of imports whose callers do not wait: the list of imports, and one import with its failed items.
 import { PROBLEMS, PROBLEMS_KEPT } from '@sluice/contract'
 import type { ImportProblem, ListedImport } from '@sluice/queue'
 import { html } from 'hono/html'

@@ -6,7 +6,7 @@ import { html } from 'hono/html'
 import { actForm, type Cell, count, discardForm, facts, moment, table, threadLink, traceLink } from './layout.ts'
 import { type Html, isOperator, type Show, type Visit } from './page.ts'
 
-/** Shows a failed job. For any other id, leads to the look-up of it. @param acts reveal its payload. */
+/** Shows a failed job. For any other id, leads to the look-up of it. @param acts if present, shows its payload. */
 export async function jobPage(visit: Visit, acts?: Acts): ReturnType<Show> {
   const id = String(visit.params.id)
   const found = await (acts?.revealJob ?? visit.view.findJob)(id)

@@ -83,7 +83,7 @@ export function duration(ms: number): string {
   return `${Math.max(Math.floor(ms / length), 0)} ${unit}`
 }
 
-/** When a job was accepted: its id begins with the time (UUIDv7, RFC 9562). */
+/** When a job was accepted or an import began: the id begins with the time (UUIDv7, RFC 9562). */
 export function beginOf(id: string): string {
   return new Date(Number.parseInt(id.replace('-', '').slice(0, 12), 16)).toISOString()
 }

@@ -56,7 +56,7 @@ function rateCells(point: HistoryPoint): Cell[] {
   return [name, rate(point.accepted), rate(storedOf(point)), point.failed, point.refused, inQueue, inStore]
 }
 
-/** @param now the end of the last point so far: its minutes are not over yet. */
+/** @param now the time of the status. The last point has not ended, so its rates count only the time until `now`. */
 function charts(points: readonly HistoryPoint[], now: string): Html {
   const rate = (threads: number, { at, minutes }: HistoryPoint) =>
     threads / Math.max(Math.min(minutes * 60, (Date.parse(now) - Date.parse(at)) / 1_000), 1)

@@ -16,7 +16,7 @@ export interface Visit extends Session {
   params: Readonly<Record<string, string>>
   query: URLSearchParams
   body: unknown
-  /** All that the person sees and does. */
+  /** What the person may see and do. */
   view: View
   /** The address of a trace, with `{traceId}`. */
   traceUrl: string | null
@@ -34,7 +34,7 @@ export interface Page {
   status?: number
 }
 
-/** Returns a page, the path of another one, or nothing if the address has none. */
+/** Returns a page, the path to redirect to, or undefined if the address has no page. */
 export type Show = (visit: Visit) => Promise<Page | string | undefined>
 
 export function isOperator({ visitor }: Session): boolean {

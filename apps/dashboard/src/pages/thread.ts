@@ -12,7 +12,7 @@ import { type Html, isOperator, type Show, type Visit } from './page.ts'
 /** The most failed jobs whose tries the page shows. The page only links to the others. */
 const HISTORIES = 5
 
-/** Shows the thread that the query names. @param acts reveal its texts. */
+/** Shows the thread that the query names. @param acts if present, shows its texts. */
 export async function threadPage(visit: Visit, acts?: Acts): ReturnType<Show> {
   const { view, gone } = visit
   const { tenant = '', service = '', externalId = '', ...more } = Object.fromEntries(visit.query)

@@ -10,7 +10,7 @@ import type { Running } from './keep-running.ts'
 export interface Program {
   readonly command: string
   readonly args: readonly string[]
-  /** Its output is appended to this file. Its earlier part moves to `log.1` when it grows too large. */
+  /** The program's output is appended to this file. If the file grows too large, its content moves to `LOG.1`. */
   readonly log: string
   /** Only tests set it. */
   readonly maxLogBytes?: number

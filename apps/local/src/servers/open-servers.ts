@@ -47,8 +47,8 @@ interface Opened {
 }
 
 /**
- * Finds the servers that the environment names, else starts those of the first provider that has one. A started server
- * is restarted when it dies, on the same port with the same data, and never outlives this process.
+ * Uses the servers that the environment names. Starts each other one by the first provider whose program starts. A
+ * started server is restarted when it dies, on the same port with the same data, and never outlives this process.
  * Throws NoServer, UnusableData, or the signal's reason.
  */
 export async function openServers(options: OpenServers): Promise<Servers> {
@@ -120,7 +120,7 @@ async function started(
   return useFirstProvider(name, providers, use, signal)
 }
 
-/** Returns the port of the last start on this data, so that other tools find the server, or another if it is taken. */
+/** Returns the port of the last start on this data, if it is free: other tools find the server there. Else another. */
 async function portOf(dataFolder: string): Promise<number> {
   const last = Number(await readFile(portFile(dataFolder), 'utf8').catch(() => ''))
   if (!Number.isInteger(last) || last < 1 || last > 65_535) return freePort()

@@ -32,7 +32,7 @@ const abandonedMs = 3_600_000
 /** The folder of a Python environment with both servers. Throws if it can't be installed. */
 export type Wheels = () => Promise<string>
 
-/** Installs the servers once for this user, even if it is called several times. */
+/** Makes a function that finds or installs the servers of this user. Repeated calls share one installation. */
 export function wheelsOf(machine: Machine): Wheels {
   let folder: Promise<string> | undefined
   return () => (folder ??= findOrInstall(machine))

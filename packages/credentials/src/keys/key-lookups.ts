@@ -21,7 +21,7 @@ const KEYS_PER_QUERY = 200
 export function createKeyLookups({ findKeys, onError, monotonic, retryMs }: LookupOptions) {
   const waiting: (PromiseWithResolvers<FoundKey> & { id: string })[] = []
   let isQuerying = false
-  /** When MongoDB failed last, until a query succeeds. */
+  /** The time of the last failed query; -Infinity once a query succeeds. */
   let failedAt = Number.NEGATIVE_INFINITY
 
   async function queryAll(): Promise<void> {
@@ -46,8 +46,8 @@ export function createKeyLookups({ findKeys, onError, monotonic, retryMs }: Look
   return function lookUp(id: string, maxWaiting = Number.POSITIVE_INFINITY): Promise<FoundKey> {
     const lookup = { id, ...Promise.withResolvers<FoundKey>() }
     const failedFor = monotonic() - failedAt
-    // During an outage, the queries that lookups start renew `failedAt` every `retryMs` + the time of a query. An older
-    // failure means that no lookup came for a while, so MongoDB may be back.
+    // During an outage, lookups renew `failedAt` every `retryMs` + the time of a query, so within 3 * `retryMs`. An
+    // older failure means that no lookup came for a while, so MongoDB may be back.
     const isAway = failedFor < 3 * retryMs
     if (isAway || waiting.length >= maxWaiting) lookup.reject(new Error('the key was not looked up'))
     else waiting.push(lookup)

@@ -1,4 +1,4 @@
-/** Decides which rights the key of a request has, by the keys that this replica has checked, and stores their last uses. */
+/** Decides the rights of a request's key by the checks that this replica made, and stores when keys were last used. */
 import { hash } from 'node:crypto'
 import { isWellFormedKey, KEY_LENGTH, type KeyAccess, type KeyCheck } from './key.ts'
 import { type CheckedKey, createCheckCaches } from './key-lookups.ts'
@@ -11,11 +11,11 @@ interface KeyringOptions extends KeyAccess {
   retryMs?: number
 }
 
-// The age of a check at which the key is checked again in the background, and at which callers wait for that check:
-// while MongoDB answers, a revoked key stops everywhere within 4 s. An unknown key is checked again after TRUSTED_MS.
+// A key is checked again in the background after FRESH_MS. Callers wait for that check after TRUSTED_MS, so a revoked
+// key stops everywhere within 4 s while MongoDB answers. An unknown key is checked again only after TRUSTED_MS.
 const FRESH_MS = 2_000
 const TRUSTED_MS = 4_000
-// The age of a check at which its key stops while MongoDB is away: no revocation can reach the replica meanwhile.
+// While MongoDB is away, a key works until its last check is this old: the replica can't learn of a revocation.
 const OUTAGE_MS = 15 * 60_000
 
 export type Keyring = ReturnType<typeof createKeyring>

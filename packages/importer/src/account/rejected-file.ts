@@ -32,8 +32,8 @@ function olderPath(path: string): string {
 export type RejectedFile = ReturnType<typeof createRejectedFile>
 
 /**
- * Creates the file once a record is rejected. The checkpoint vouches for `keptBytes` of an earlier run's file; an older
- * file is renamed, because its records may have been fixed by hand.
+ * Creates the file when the first record is rejected. Of an earlier run's file, the first `keptBytes` are kept, because
+ * the checkpoint counts their records. Any other file is renamed: its records may have been fixed by hand.
  */
 export function createRejectedFile(path: string, keptBytes: number) {
   let records: RejectedRecord[] = []
@@ -74,10 +74,16 @@ function* linesOf(records: readonly RejectedRecord[]): Generator<string> {
   for (const record of records) yield lineOf(record)
 }
 
-/** A longer context is left out, because each rejected record of its file repeats it. */
+/**
+ * Of a record with a longer context, only the reason and the place are written: each rejected record of its file would
+ * repeat the context.
+ */
 const LONGEST_CONTEXT = 64 * 1024
 
-/** A record that nests too deep to be written is left out, as is a long context: the place says where it is. */
+/**
+ * Writes only the reason and the place of a record that nests too deep for JSON, or that has a long context. The place
+ * says where the record is.
+ */
 function lineOf({ reason, place, format, context, idPrefix, record }: RejectedRecord): string {
   try {
     const isTooLong = (JSON.stringify(context)?.length ?? 0) > LONGEST_CONTEXT

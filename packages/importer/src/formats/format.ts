@@ -7,7 +7,10 @@ export interface InputFile {
   path: string
   /** Whether the file is known to be empty. */
   isEmpty?: boolean
-  /** Reads the file from its beginning, inflated. Standard input throws if it is read to its end a second time. */
+  /**
+   * Reads the file from its beginning, inflated. Standard input throws if it is opened again after more than 1 MiB of
+   * it was read.
+   */
   open(): AsyncIterable<Buffer>
 }
 
@@ -76,7 +79,6 @@ export type Found = Piece | Rejected | Noted
 
 export type FoundLists = AsyncGenerator<readonly Found[]>
 
-/** A record that is rejected. */
 export function rejected(reason: string, place: Place, record: unknown): Rejected {
   return { kind: 'rejected', reason, place, record }
 }
@@ -95,7 +97,7 @@ export function eachFile(read: ReadFile): Format['read'] {
   }
 }
 
-/** The options of the command that formats read. Its help explains them. */
+/** The options that formats read. The help of the command explains them. */
 export interface FormatOptions {
   threadsOnly?: boolean
   workspace?: string

@@ -32,7 +32,10 @@ export function createExternalSort({ folder, signal }: { folder: string; signal:
       if (references === undefined) rows.add(row)
       else conversations.add(row, references)
     },
-    /** Ends adding. Yields the records of each key in ascending order, equal ones as they were added. */
+    /**
+     * Ends adding. Yields the records of each key together, in ascending `order`. Records of equal `order` stay as they
+     * were added.
+     */
     async *sorted(): AsyncGenerator<readonly SortedRecord[]> {
       for await (const list of conversations.rows()) for (const row of list) rows.add(row)
       let list: SortedRecord[] = []

@@ -11,7 +11,7 @@ export interface Done {
 
 /** Where the bytes are counted, and what ends reading. */
 export interface Reading {
-  /** In bytes: of files in zip archives inflated, of other compressed files as they are. */
+  /** In bytes. Files in zip archives count inflated, other compressed files count compressed. */
   progress: Done
   stopping: AbortSignal
   /** The encoding of the files, if it is no Unicode. */

@@ -79,7 +79,10 @@ function viewOf({ bytes, tally }: ProgressState, { settled, ...point }: Point, b
 
 const [LEAST_CELLS, MOST_CELLS] = [5, 20]
 
-/** The bar has what is left of the line. On a narrow terminal, the line has no bar, and is cut. */
+/**
+ * The bar fills the rest of the line. If the terminal is narrow or the total is unknown, the line has no bar, and is
+ * cut.
+ */
 function barLine(view: View, width: number): string {
   const line = plainLine(view)
   const cells = Math.min(MOST_CELLS, width - line.length - '[] '.length)

@@ -10,7 +10,7 @@ end
 --part open
 #!lua flags=allow-oom
 -- Adds an operation to the open ones.
--- ARGV  1  most open operations
+-- ARGV  1  most open operations, and most operations in `newest-operations`
 --       2  ms to keep an operation that is never finished
 --       3  id
 --       4  operation

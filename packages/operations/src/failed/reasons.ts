@@ -22,10 +22,10 @@ type Masked<Found> = { [Name in keyof Found]: Name extends keyof Hidden ? Hidden
 export const SHOWN_REASON = 2_000
 
 const VARIES = '…' as MaskedReason
-/** Matches names in JSON and MongoDB's rules (captured), quoted texts (also cut ones), and words with parts of ids. */
+/** Matches names in JSON and MongoDB's rules (captured), quoted texts (also cut ones), and words, numbers and ids. */
 const QUOTED_OR_WORD =
   /((?<=[{,])"[$\w.]+"(?=:)|(?<="(?:operator|property)Name":)"[$\w.]+")|"(?:[^"\\]|\\[\s\S])*(?:"|\\?$)|(?<!\w)'[^']*(?:'|$)|`[^`]*(?:`|$)|[\w.:/-]+/g
-/** Names the failed thread of a job of several. A job of one thread fails by the same cause without this beginning. */
+/** The reason of a job of several threads begins with the name of the failed thread, which is no part of the cause. */
 const THREAD = /^threads\[\d+\] "(?:[^"\\]|\\[\s\S])*": /
 /** Codes of errors, such as `E11000`. */
 const ERROR_CODE = /^[A-Z]{1,3}\d{1,6}$/

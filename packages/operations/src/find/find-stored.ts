@@ -101,7 +101,7 @@ export interface Writing {
   request: string
   inserted: number
   changed: number
-  /** The last effect on the source itself. */
+  /** Whether the request created the source, or was the last one that changed it. */
   source?: 'created' | 'changed'
 }
 

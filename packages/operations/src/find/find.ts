@@ -29,7 +29,7 @@ const FAILED_SHOWN = 100
 const IDS_AT_ONCE = 1_000
 const MORE_FAILED = 'Not all failed jobs were examined: add filters.'
 
-/** Makes the function that looks up. */
+/** Makes the function that looks up an externalId or an id. */
 export function createFind(
   redis: Redis,
   keys: QueueKeys,
@@ -42,8 +42,10 @@ export function createFind(
   let previous: Promise<unknown> = Promise.resolve()
 
   /**
-   * Returns each job and document once. One look-up of a process at a time scans Redis, so that their steps do not add
-   * up. Rejects with the signal's reason once it aborts. @throws {QueueUnavailableError}
+   * Returns each hit once. A job that moves meanwhile may be found once in each state. One look-up of a process at a
+   * time scans Redis, so that look-ups together do not block it. Rejects with the signal's reason once it aborts.
+   *
+   * @throws {QueueUnavailableError}
    */
   return async function find(query: FindQuery, signal: AbortSignal): Promise<Found> {
     const scan = previous.then(() => orUnavailable(findInQueue(query, signal)))
@@ -136,7 +138,7 @@ function jobHit(id: string, { tenant, requestId, threads, import: of, trace }: I
   return { kind: 'job', id, tenant, name: nameJob(threads), threads: threads.length, ...ids }
 }
 
-/** Returns whether an id, or the name, of a job is the text, and the job is of the tenant and the service. */
+/** Returns whether a hit is of the query's tenant and matches by name or, if the query has no service, by an id. */
 function isOf({ id, tenant, name = '', requestId, importId }: Hit, query: FindQuery): boolean {
   if (query.tenant !== undefined && query.tenant !== tenant) return false
   return isNamed(name, query) || (query.service === undefined && [id, requestId, importId].includes(query.q))

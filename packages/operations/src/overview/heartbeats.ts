@@ -9,7 +9,7 @@ import type { Redis } from 'ioredis'
 
 type OfKind = Pick<SeenProcess, 'kind' | 'version'>
 
-/** The names of what processes count: after `stored:` comes an outcome, after the others the bound of a histogram. */
+/** The names of counts. After `stored:` comes an outcome; after `queue:` and `store:`, the bound of a histogram. */
 export type CountName = 'accepted' | 'failed' | 'refused' | `${'stored' | 'queue' | 'store'}:${string}`
 
 /** What a process reports: totals since its start, of which each heartbeat sends the rise, and peaks. */

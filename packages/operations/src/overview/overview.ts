@@ -1,4 +1,4 @@
-// The state of the whole at a moment, for people: the queue, the tenants that fill it, the processes, and Redis.
+// The state of a queue at a moment, for people: its jobs, the tenants with the most threads, the processes, and Redis.
 import { ALIVE_MS, type Overview, QUEUED_STATES, type SeenProcess } from '@sluice/contract'
 import { asList, infoField, openScript } from '@sluice/process/redis'
 import type { QueueKeys } from '@sluice/queue'

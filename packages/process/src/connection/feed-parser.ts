@@ -110,7 +110,8 @@ export function feedParser(socket: Socket, later: (run: () => void) => void, onP
     if (rest !== bytes) (bytes.buffer as ArrayBuffer).transfer(0)
     feed()
     notePending()
-    // Also frees a read whose requests have no body and were cut with their connection.
+    // If the connection was cut, also frees a read whose requests have no body. A body may still use the memory of its
+    // read.
     if (
       socket.destroyed &&
       response?.req.headers['content-length'] === undefined &&
@@ -130,7 +131,10 @@ export function feedParser(socket: Socket, later: (run: () => void) => void, onP
   })
   return {
     responseInProgress,
-    /** Registers the request whose head was parsed. Calls `onAnswered` at its end, unless the caller has sent more. */
+    /**
+     * Registers the request whose head was parsed. Calls `onAnswered` when its response has closed, unless the caller
+     * has sent more.
+     */
     begin(opened: ServerResponse, onAnswered: () => void): void {
       response = opened
       opened.once('close', () => {

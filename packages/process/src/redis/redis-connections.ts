@@ -20,7 +20,10 @@ const MOVED = /^(MOVED|READONLY)/
 const ISOLATED = /^(CLUSTERDOWN|NOREPLICAS|MASTERDOWN)/
 const ISOLATED_EVERY_MS = 1_000
 
-/** Has ioredis connect again, which finds the new primary. `moved`: 2 sends the command again there, 1 does not. */
+/**
+ * Makes the function that has ioredis connect again, so that it finds the new primary. `moved`: 2 sends a command again
+ * that the old primary refused, 1 does not. For an isolated server, at most once in `ISOLATED_EVERY_MS`.
+ */
 function createReconnectOnError(moved: 1 | 2) {
   let last = Number.NEGATIVE_INFINITY
   return ({ message }: Error): false | 1 | 2 => {
@@ -102,7 +105,7 @@ export function createSilence(redis: Redis, ask: () => Promise<unknown>) {
   return silence
 }
 
-/** Further checks of Redis. An eviction policy is always refused. */
+/** The checks of Redis besides its eviction policy. A policy that evicts is always refused. */
 interface RedisChecks {
   /** Whether a missing append-only file and too little memory are reported or refused. */
   redisChecks: 'warn' | 'refuse'

@@ -21,12 +21,12 @@ end
 -- Moves waiting jobs to the active ones and locks them. Limits of a queue (`concurrency`, `max` and `duration` in its
 -- meta hash) have no effect.
 --
--- Lets jobs wait that BullMQ keeps elsewhere: delayed ones that are due and, if fewer than `most` jobs wait, the next ones
--- by priority. Returns when the next delayed job is due (ms; 0 for none).
+-- Moves jobs to the waiting ones: delayed jobs that are due and, if fewer than `most` jobs wait, the next ones by
+-- priority. Returns when the next delayed job is due (ms; 0 for none).
 local function letWait(lane, now, most)
   local wait, delayed, prioritized, counter = lane .. 'wait', lane .. 'delayed', lane .. 'prioritized', lane .. 'pc'
   if redis.call('EXISTS', delayed, prioritized) == 0 then return 0 end
-  -- A score of the delayed set is a time (ms) times 0x1000, plus a number.
+  -- A score of the delayed set is a time (ms) times 0x1000, plus a number below 0x1000.
   local due = redis.call('ZRANGEBYSCORE', delayed, 0, (now + 1) * 0x1000 - 1, 'LIMIT', 0, 1000)
   if #due > 0 then redis.call('ZREM', delayed, unpack(due)) end
   for _, id in ipairs(due) do

@@ -6,7 +6,7 @@ import type { Redis } from 'ioredis'
 import type { IngestJob, Lane, LockedJob } from '../job/job.ts'
 import type { QueueKeys } from '../job/lanes.ts'
 
-/** How often each worker looks for jobs whose lock has expired. */
+/** How often a lane is searched for jobs whose lock has expired. In each interval, one worker does so. */
 const STALLED_CHECK_MS = 2_000
 
 /**

@@ -27,7 +27,7 @@
 --include recent.lua
 local EVICTED_AT_ONCE = 500 -- A call must not block Redis for more than about a millisecond.
 local ENTRY_BYTES = 8192 -- An entry with more bytes gets no further reply.
-local REPLY_BYTES = 4096 -- An entry has no larger result, only the job's id: the replica looks the result up.
+local REPLY_BYTES = 4096 -- A larger result is not sent, only the job's id: the replica looks the result up.
 local base, input = KEYS[1], cjson.decode(ARGV[1])
 local jobs, retainedMs, transientMs, bound = input.jobs, input.retainedMs, input.transientMs, input.resultBytes
 local time = redis.call('TIME')
@@ -103,7 +103,7 @@ if #transient > 0 then
   redis.call('SET', newestKey, cmsgpack.pack(group, since, inGroup))
 end
 ofGroups, ofRetained = tonumber(ofGroups or 0), tonumber(ofRetained or 0)
--- Expired members stay in the index until the next group begins.
+-- Expired members stay in their bounded stores until the next group begins.
 if not isNew and ofGroups + inGroup + ofRetained <= bound then return 0 end
 local evicted = {}
 local function evictor(prefix)

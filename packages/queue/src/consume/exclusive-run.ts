@@ -25,7 +25,7 @@ export function createPauses() {
     release: () => lasting.resolve(),
     /**
      * Runs the work of a job that may crash its worker, once fetching is paused and `othersDone` has resolved. A crash
-     * counts against every job that the process has locked, so suspects would fail together. Do not call while
+     * counts against every job that the process has locked, so the other jobs must be done. Do not call while
      * `isExclusive`.
      */
     async runExclusively<Result>(othersDone: () => Promise<unknown>, work: () => Promise<Result>): Promise<Result> {

@@ -47,7 +47,7 @@ function tryOnce(job: LockedJob, deps: LaneDeps): Promise<Worked | FailedTry> {
   return deps.work(job).catch((error) => handleFailedTry(job, error, deps))
 }
 
-/** Counts a try as failed before it begins, and no longer when it has ended. A crash leaves the count. */
+/** Counts a try as failed before it begins, and undoes that when the try ends. After a crash, the count stays. */
 async function tryCounted(suspect: LockedJob, deps: LaneDeps): Promise<Worked | FailedTry> {
   await deps.setTries(suspect, suspect.attempt)
   try {
@@ -117,7 +117,7 @@ export function asError(thrown: unknown): Error {
 const SWEEP_EVERY_MS = 5_000
 /** The failed jobs that one sweep examines, in less than a millisecond. */
 const SWEPT_AT_ONCE = 500
-/** The least age of such a failure: its worker is dead, or so slow that two workers record it, which does no harm. */
+/** A younger failure is left to its worker. An older one may be recorded twice if the worker is slow: no harm. */
 const OVERDUE_MS = 5_000
 
 /**

@@ -131,7 +131,8 @@ export function createBlockingWait(redis: Redis, marker: string, onError: (error
      */
     async wait<Result>(until: number, then: () => Promise<Result>): Promise<Result> {
       const ms = Math.min(Math.max(until - Date.now(), 10), BLOCK_MS)
-      // The id serves to unblock the wait. Without it, a job that arrives just then may be delayed by a few seconds.
+      // `stop` unblocks the wait by the connection's id. Without the id, jobs that Redis fetches for the cut connection
+      // wait until their locks expire.
       id ??= blocking.client('ID').catch(() => undefined)
       const woken = Promise.all([id, blocking.bzpopmin(marker, ms / 1000), then()])
       blocked = woken.catch(() => {})

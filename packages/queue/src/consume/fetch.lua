@@ -6,17 +6,17 @@
 -- ARGV  1   a JSON object:
 --           token     the value of the jobs' locks
 --           lockMs    ms to lock a job for
---           now       ms since 1970, absent if the caller can't know it
---           capacity  most jobs, the bytes of data that they must not exceed, and isEmpty: the first may exceed them
+--           now       ms since 1970, absent if Redis may run the script later
+--           capacity  jobs: at most this number; bytes: of their data, at most; isEmpty: the first may exceed the bytes
 --           enough    bytes of data after which no further job is fetched
---           lease     the lane's lease
---           worker    who asks
---           plenty    number of waiting jobs that any worker fetches
+--           lease     key of the lane's lease
+--           worker    id of the worker that fetches
+--           plenty    if at least this number of jobs waits, any worker fetches
 -- Returns
 --       1   when the next delayed job is due (ms; 0 for none)
 --       2   bytes of the next job if it did not fit, else 0
 --       3   for each job: data, time of enqueueing, starts, tries, 1 if it is a suspect, progress, name, id
---       4   if jobs are left to the worker with the lease: after how many ms this one must look again (0 if others do)
+--       4   if jobs may be left to the worker with the lease: after how many ms this one must look again (0 for never)
 --include ../bullmq-layout/jobs.lua#fetch
 --include ../bullmq-layout/jobs.lua#set
 
@@ -27,7 +27,8 @@ local LEASE_MS, LOOKERS = 50, 2
 local lane, input = KEYS[1], cjson.decode(ARGV[1])
 local lease, worker, capacity, most = input.lease, input.worker, input.capacity, input.capacity.jobs
 -- Returns after how many ms this worker must look again at the jobs that it leaves, or 0 if LOOKERS others do. The
--- first looker has used up the marker. It wakes a second one in case it dies: no other job may arrive.
+-- first looker has used up the marker, so it wakes a second one. Otherwise, if the first died, the jobs would wait
+-- until another job arrives.
 local function whenToLook()
   local lookers = lease .. ':lookers'
   local isNew, ms = redis.call('SADD', lookers, worker) == 1, math.max(redis.call('PTTL', lease), 1)
@@ -46,7 +47,7 @@ end
 -- suspect, which runs exclusively. An exclusive try counts in `atm` before it begins: see fail-job.ts.
 local function triesOf(key, job)
   local tries, stalls, progress = tonumber(job[4] or 0), tonumber(job[5] or 0), job[6]
-  -- The release before this one counted a part in `progress`. No job needs this any more a release later.
+  -- The release before this one counted some tries in `progress`. Remove this with the next release.
   if progress and (string.find(progress, '"earlier"') or string.find(progress, '"crashes"')) then
     local old = cjson.decode(progress)
     tries = tries + (old.crashes or 0) - (old.earlier or 0)

@@ -25,7 +25,7 @@ export interface FailedTry {
 /** The options of a consumer that its lanes need, too. */
 export interface LaneOptions {
   keys: QueueKeys
-  /** A connection that retries. Each lane opens another one to the same server, which blocks. */
+  /** A connection that retries. Each lane opens another one to the same server, for commands that block. */
   redis: Redis
   /** Resolves when this worker can use jobs of the lane. Until then it fetches none; other workers may. */
   ready: (lane: Lane) => Promise<void>

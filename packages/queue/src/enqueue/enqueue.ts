@@ -196,9 +196,10 @@ export function nameJob(threads: readonly Thread[]): string {
 }
 
 /**
- * Waits until Redis has confirmed an entry, at most until its deadline. An entry that was not sent by then is dropped,
- * and the script refuses one that reaches it later. Throws `AcceptanceUnknownError` only at the deadline: before that,
- * the entry may still be accepted. After any other error, it was not accepted and never will be.
+ * Waits until Redis has confirmed an entry, at most until its deadline. An entry that was not sent by then is dropped.
+ * If a sent entry reaches the script after its deadline, the script refuses it. Throws `AcceptanceUnknownError` only at
+ * the deadline: before that, the entry may still be accepted. After any other error, it was not accepted and never will
+ * be.
  */
 function confirmed(entry: Entry, send: (entry: Entry) => Promise<Outcome>): Promise<Outcome> {
   const { promise, resolve, reject } = Promise.withResolvers<Outcome>()

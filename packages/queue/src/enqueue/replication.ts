@@ -16,9 +16,9 @@ const WAIT_MS = 1_000
  */
 export function openReplication(redis: Redis, { base }: QueueKeys, replicas: number, onError: (error: Error) => void) {
   const own = replicas > 0 ? redis.duplicate().on('error', onError) : undefined
-  /** Returns for each time whether enough replicas have all writes, and Redis is still the server of that time. */
+  /** Returns for each time whether enough replicas have all writes, and Redis has been the same server since then. */
   const areReached = createGroupCommit(async (times: number[]) => {
-    // WAIT waits for the last write of its own connection. So it needs one, which comes after the writes of all others.
+    // WAIT waits only for the writes of its own connection. A replica that has this write has all writes before it.
     await own?.set(`${base}replicated`, '')
     const reached = (await own?.wait(replicas, WAIT_MS)) ?? 0
     return times.map((since) => reached >= replicas && serverOf(redis).since < since)

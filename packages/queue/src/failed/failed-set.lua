@@ -22,17 +22,18 @@ end
 return 1
 --part record
 #!lua flags=allow-oom
--- Records that a job failed for good, in one step: stores its result, replies it, counts it in its import, and removes
--- the job from the load. If BullMQ does not list the job as failed since that very time, the job was retried or
--- discarded meanwhile, and stays as it is. Then discards the oldest failed jobs beyond their bound.
+-- Records that a job failed for good, in one step: stores its result, notifies the replica that waits, counts the job
+-- in its import, and removes it from the load. If BullMQ does not list the job as failed since `failedAt`, the job was
+-- retried or discarded meanwhile, and nothing is recorded. Then evicts the oldest failed jobs beyond their bound, and
+-- imports beyond theirs.
 -- ARGV  1  a JSON object:
 --          keptMs   ms to keep failed jobs
 --          bytes    their bytes bound
 --          lanes    beginning of both lanes' keys
 --          imports  bounds of imports: see write-import.lua
---          job      absent if this call only discards: id, beginning of its lane's keys, failedAt (ms), result, tenant, and
---                   if it has them, reply stream, import and its outcome for the import
--- Returns 1 if more must be discarded (then call it again without a job) or else 0, and the ids of the discarded jobs.
+--          job      absent if this call only evicts: id, beginning of its lane's keys, failedAt (ms), result, tenant,
+--                   and if it has them, reply stream, import and its outcome for the import
+-- Returns 1 if more must be evicted (then call it again without a job) or else 0, and the ids of the evicted jobs.
 --include ../bounded.lua
 --include ../load/load.lua#release
 --include ../load/load.lua#failed
@@ -99,7 +100,7 @@ return {cursor, found}
 --include ../bullmq-layout/jobs.lua#add
 --include ../bullmq-layout/jobs.lua#failed
 --include ../bullmq-layout/jobs.lua#set
--- Has the job's tries count anew. A job that ever stalled remains a suspect.
+-- Records the time of a retry by hand, and deletes the job's failure. A job that ever stalled remains a suspect.
 local function beginAnew(lane, id, now)
   local stalls, progress = historyOf(lane, id)
   progress = progress and string.sub(progress, 1, 1) == '{' and cjson.decode(progress) or {}

@@ -7,7 +7,7 @@ import type { QueueKeys } from '../job/lanes.ts'
 
 /** The most characters of a reason here. BullMQ keeps the reason of the last try whole. */
 const REASON_CHARACTERS = 300
-/** The bound of each of the two fields. Beyond it, the oldest tries and the last of the threads are left out. */
+/** The bound of `tries`, and of `failedThreads`. Beyond it, the oldest tries and the last threads are left out. */
 const FIELD_BYTES = 4_096
 
 /** The failed threads of a job, and how many there were. */

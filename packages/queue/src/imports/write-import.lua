@@ -1,8 +1,8 @@
 -- Imports in Redis. The hash `import:ID:about` has the numbers of an import, once all of its jobs are in the queue.
 -- `import:ID:progress` has the outcomes of its jobs, which may come earlier. `imports` is a bounded store of tenants,
 -- with the expiry as time: finished imports are evicted before unfinished ones. Needs `bounded.lua`.
-local IMPORT_BYTES = 600 -- Redis's own cost of an import,
-local FIELD_BYTES = 40 -- and of a field.
+local IMPORT_BYTES = 600 -- Redis's own cost of an import.
+local FIELD_BYTES = 40 -- Redis's own cost of a field.
 local IMPORTS_AT_ONCE = 100
 local function keysOf(base, import)
   local key = base .. 'import:' .. import .. ':'

@@ -2,7 +2,7 @@
 import { hash, randomUUIDv7 } from 'node:crypto'
 import type { QuoteAnswer, SourceAnswer, Thread } from '@sluice/contract'
 
-/** A job's payload: one thread if its caller waits, or some fifty threads of an import. */
+/** A job's payload: the one thread of a post, or some fifty threads of an import. */
 export interface IngestJob {
   tenant: string
   /** The first thread's place in the order of acceptance, in µs since 1970. The other threads have the next places. */
@@ -123,7 +123,7 @@ export interface Failure extends Pick<FetchedJob, 'id' | 'lane' | 'data'> {
   failedAt: number
 }
 
-/** Reads a job's `progress`, as Redis or BullMQ's job has it. BullMQ keeps a number until `updateProgress` wrote it. */
+/** Reads a job's `progress`, as Redis or BullMQ's job has it: a number before the first `updateProgress`. */
 export function readProgress(progress: unknown): JobProgress {
   if (typeof progress === 'string' && progress.startsWith('{')) return JSON.parse(progress)
   return typeof progress === 'object' && progress !== null ? progress : {}

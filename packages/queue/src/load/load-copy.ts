@@ -65,7 +65,7 @@ export function createLoadCopy(bounds: QueueBounds) {
       const isLost = last !== undefined && totals.drained < last.drained
       samples = [...(isLost ? [] : samples.filter((sample) => at - sample.at <= WINDOW_MS)), totals]
     },
-    /** @param level of the bucket, in quotes. The bucket is empty if it is not above zero. */
+    /** @param level of the bucket, in quotes. At zero or below, the bucket is empty. */
     noteCaller({ tenant, quota }: Caller, load: Load, level: number, at: number): void {
       keep(tenants, tenant, { ...load, at })
       if (quota !== undefined) keep(buckets, quota.keyId, { level, at })
@@ -83,7 +83,7 @@ export function createLoadCopy(bounds: QueueBounds) {
       if (outcome === 'reused') return new IdempotencyKeyReusedError('the key stands for another request')
       return new QueueUnavailableError() // late
     },
-    /** Returns the error with which the script would most likely refuse a job. A copy that is too old refuses none. */
+    /** Returns the error with which the script would most likely refuse a job. An old copy of the load refuses none. */
     refusalOf({ tenant, quota }: Caller, lane: Lane, now: number): QueueFullError | RateLimitedError | undefined {
       // The copy of a bucket may be of any age: apart from the steady refill, the level can only have fallen.
       const bucket = quota && buckets.get(quota.keyId)
@@ -115,7 +115,7 @@ function capacityAfter(capacity: number, last: Sample, next: Sample): number {
   return capacity + WEIGHT * ((left / passed) * 1000 - capacity)
 }
 
-/** Refused callers come again when this part of a bound is used. At the bound itself, one of them would get in. */
+/** Refused callers come again when the load is down to this part of its bound. At the bound, only one would get in. */
 const ROOM = 0.9
 const MOST_SECONDS = 60
 /** A shorter span of samples shows no rate. */

@@ -1,14 +1,16 @@
 -- Counts the load of a queue: jobs that are accepted, and neither completed nor failed for good, over both lanes.
 -- The hash `load` has the fields
 --   all           threads, bytes, interactive threads, tenants with interactive threads, threads that ever left the
---                 load, the interactive ones among these, and the last stamp
+--                 load, interactive threads that ever left it, and the last stamp
 --   of:TENANT     threads, bytes and interactive threads of a tenant
---   failed:LANE   threads of a lane's failed jobs, as a text
---   ceiling       a time above all stamps, as a text, and `server`, which wrote it: see enqueue.lua
+--   failed:LANE   threads of a lane's failed jobs, as a text; LANE is the beginning of the lane's keys
+--   ceiling       a time above all stamps, as a text: see enqueue.lua
+--   server        the server that wrote `ceiling`
 -- The hash `load:jobs` has what each job adds, by its id, so that each counts once: threads, bytes, interactive
 -- threads, a number that only earlier releases use, tenant, whether its result must be retained, and name, which only
 -- earlier releases use.
--- The other values are packed (MessagePack): reading and writing numbers as texts was a third of a script's time.
+-- All values that are not texts are packed (MessagePack): reading and writing numbers as texts was a third of a
+-- script's time.
 local function readLoad(base, tenants)
   local fields = {'all'}
   for at = 1, #tenants do fields[at + 1] = 'of:' .. tenants[at] end

@@ -71,7 +71,7 @@ const OUT_OF_MEMORY_S = 10
 
 /** An error of a command within a script names the script. */
 const WITHIN_SCRIPT = /user_script/
-/** Redis replies one of these to the first write of a script, and to no later one. Redis 6.2 puts other words first. */
+/** With one of these, Redis refuses a script's first write, and no later one. Redis 6.2 puts other words before it. */
 const NOTHING_WRITTEN = /\b(OOM|READONLY|MISCONF|NOREPLICAS) /
 const OUT_OF_MEMORY = /\bOOM /
 

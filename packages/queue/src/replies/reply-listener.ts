@@ -9,12 +9,11 @@ import type { Results } from './results.ts'
 
 export type ReplyListener = ReturnType<typeof openReplyListener>
 
-/** A read blocks for at most `BLOCK_MS`. */
 const BLOCK_MS = 1_000
 /** The `silentMs` of the reader (see `connectLike`): its connection counts as dead after twice the time of a read. */
 export const REPLY_SILENT_MS = 2 * BLOCK_MS
 
-/** A result whose reply is overdue for `OVERDUE_MS` is looked up every `LOOK_UP_EVERY_MS`. */
+/** A reply is overdue `OVERDUE_MS` after its wait began. Its result is then looked up every `LOOK_UP_EVERY_MS`. */
 const OVERDUE_MS = 1_000
 const LOOK_UP_EVERY_MS = 500
 
@@ -22,7 +21,7 @@ interface Waiter {
   /** On the monotonic clock, in ms. */
   since: number
   settle: (result: JobResult | undefined) => void
-  /** Called if Redis does not know the job: a job that was accepted is lost. */
+  /** Called if Redis does not know the job. A job that was accepted is then lost, and its wait fails. */
   lose: () => void
 }
 
@@ -114,15 +113,18 @@ export function openReplyListener(replica: string, keys: QueueKeys, reader: Redi
     /** Returns whether the stream was read a moment ago. If not, results arrive a second later, by look-ups. */
     isListening: () => performance.now() - lastReadAt < REPLY_SILENT_MS + BLOCK_MS,
     /**
-     * Waits for a job, which may be enqueued before or after this call. Call `accepted` when it was. `result` resolves
-     * with undefined if no result comes within `ms`, when `signal` aborts, or after `cancel`, for a caller that learns
-     * earlier that none will come. `lookUpAtOnce`: the job was accepted and replies to another replica or to none, so
-     * its result is looked up from the start. `result` rejects with `AcceptanceUnknownError` if Redis does not know a
-     * job that was accepted.
+     * Waits for a job, which may be enqueued before or after this call. Call `accepted` once the job is accepted, and
+     * `cancel` if no result will come.
+     *
+     * `result` resolves with undefined after `ms` without a result, after `cancel` or `close`, or when `signal` aborts.
+     * It rejects with `AcceptanceUnknownError` if Redis does not know a job that was accepted.
+     *
+     * @param lookUpAtOnce the job was accepted and replies to another replica or to none, so its result is looked up
+     *   from the start.
      */
     wait(jobId: string, ms: number, signal: AbortSignal, { lookUpAtOnce } = { lookUpAtOnce: false }) {
       const { promise, resolve, reject } = Promise.withResolvers<JobResult | undefined>()
-      promise.catch(() => {}) // Nobody may await the result: the caller may have got another error before.
+      promise.catch(() => {}) // Avoids an unhandled rejection: after another error, the caller awaits no result.
       let isAccepted = lookUpAtOnce
       const waiter: Waiter = { since: lookUpAtOnce ? -OVERDUE_MS : performance.now(), settle: done, lose }
       const timer = setTimeout(done, ms)

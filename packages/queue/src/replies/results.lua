@@ -9,9 +9,9 @@
 local RESULT_BYTES = 450 -- Redis's own cost of a result.
 local GROUPS = 16 -- The time and the bytes of all transient results are divided into this number of parts, one a group.
 --part reply
--- 1,300 entries of at most 12 KB are 16 MB. A replica that is so far behind looks results up.
+-- Bounds a stream to 16 MB: an entry has at most 12 KB. A replica that misses removed entries looks its results up.
 local ENTRIES_KEPT = 1300
-local REPLIES_KEPT_MS = 600000 -- A stream without new entries for this time belongs to a replica that is gone.
+local REPLIES_KEPT_MS = 600000 -- The stream of a replica that is gone expires after this time without new entries.
 -- Adds an entry to the stream of a replica: ids of jobs and their results in turn.
 local function append(base, stream, replies)
   local key = base .. 'replies:' .. stream
@@ -19,7 +19,8 @@ local function append(base, stream, replies)
   redis.call('PEXPIRE', key, REPLIES_KEPT_MS)
 end
 --part change
--- Returns the result of a job that failed for good, or nothing. A job that waits for a try may still have the field.
+-- Returns the result of a job that failed for good, or nothing. A job that was not moved to the failed ones has not
+-- finished, although it may have the field `failure` already.
 local function failureOf(lane, id)
   return fieldOfFinished(lane, id, 'failure')
 end

@@ -1,4 +1,4 @@
-// Looks up results, retains those whose job id a caller has (even of an unconfirmed job), and forgets all answers.
+// Looks up results of jobs, retains results for callers that have a job's id, and forgets all answers after a restore.
 
 import { asList, openScript } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
@@ -71,7 +71,7 @@ export function createResults(redis: Redis, { base, jobs }: QueueKeys) {
   }
 }
 
-/** While Redis is away, retaining is tried again after this pause, for five minutes. Later callers post again. */
+/** While Redis is away, retaining is tried again after this pause, at most RETAIN_TRIES times: for five minutes. */
 const TRY_EVERY_MS = 500
 const RETAIN_TRIES = 600
 /**

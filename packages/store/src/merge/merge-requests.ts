@@ -5,7 +5,9 @@ import { newQuote, newSource } from './drafts.ts'
 import { mergeQuote, mergeSource, unmerged } from './merge.ts'
 import { shortenRepeats } from './repeats.ts'
 
-/** Stands for a stored text that a newer request replaces. No request contains an empty text. */
+/**
+ * Stands for a stored text that was not read, because a newer request replaces it. No request contains an empty text.
+ */
 export const REPLACED = ''
 
 /** Merges requests, at least one and in the order of their stamps, into the stored thread. */
@@ -27,7 +29,10 @@ export function mergeRequests(stored: StoredThread, requests: readonly InputThre
   return shortenRepeats(stored, requests, { source, quotes, quoteWrites, outcomes })
 }
 
-/** Merges a request's quotes into the drafts. `changed`: the request changed a quote, now or in an earlier round. */
+/**
+ * Merges a request's quotes into the drafts. `changed`: the request changed a quote, now, in an earlier round, or in an
+ * earlier delivery.
+ */
 function mergeQuotes(
   stored: StoredThread,
   request: InputThread,

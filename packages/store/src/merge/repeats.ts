@@ -70,7 +70,7 @@ function coverOf({ source }: StoredThread, drafts: readonly QuoteDraft[]): numbe
   return drafts.every(isCovered) ? cover : undefined
 }
 
-/** Returns whether the quote's fields have the same stamps by this cover as by the merge. */
+/** Returns whether each field of the quote has the same stamp with the new cover as after the merge. */
 function keepsStamps(cover: number, { document, stored, advanced }: QuoteDraft, coverBefore: number): boolean {
   if (advanced) {
     const { stamp, stamps } = document.meta
@@ -80,7 +80,7 @@ function keepsStamps(cover: number, { document, stored, advanced }: QuoteDraft, 
   return names.every((name) => stampOfField(document, name, coverBefore) >= cover)
 }
 
-/** Returns the draft of a quote whose own stamps include this cover. */
+/** Returns the draft with this cover as the quote's own. The source's cover then changes no stamp of the quote. */
 function withOwnCover(cover: number, draft: QuoteDraft): QuoteDraft {
   const { document } = draft
   const meta = { ...document.meta, cover: Math.max(cover, document.meta.cover ?? 0) }

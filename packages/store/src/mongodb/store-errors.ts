@@ -13,10 +13,11 @@ import { StoreLayoutError } from './layout.ts'
 
 /**
  * A command as a whole failed, and its outcome is unknown. MongoDB may be away or unable to commit, or the command
- * alone may be too much for it: a probe decides. The error says nothing about a single document of the command.
+ * alone may be too much for it: a probe decides. Only the `cause` can say which documents of the command MongoDB
+ * refused: see `refusalOf`.
  */
 export class StoreAwayError extends Error {
-  /** MongoDB is away, and no probe has to confirm that: a probe may succeed all the same. */
+  /** MongoDB is certainly away. No probe decides then, because a probe may succeed although the commands fail. */
   readonly isCertain: boolean
 
   constructor(cause: unknown, isCertain: boolean) {
@@ -39,7 +40,10 @@ const CERTAIN_NAMES = new Set(['MongoNotConnectedError', 'MongoServerClosedError
 const CERTAIN_LABELS = ['RetryableWriteError', 'SystemOverloadedError']
 
 const DUPLICATE_KEY = 11_000
-/** Another command has locked a document of this one. Engines that lock documents reply so to end a deadlock. */
+/**
+ * Another command has locked a document that this command writes. Engines that lock documents use this code to end a
+ * deadlock.
+ */
 const WRITE_CONFLICT = 112
 
 interface WriteError {
@@ -63,8 +67,8 @@ const CODE_NAMES: Readonly<Record<number, string>> = {
 /** The most characters of a write error's `errInfo`, which can quote a whole document. */
 const MAX_ERR_INFO = 1_024
 /**
- * The most characters of a text in `errInfo`. Keeps most JSON below `MAX_ERR_INFO`. Where longer JSON is cut depends on
- * its texts, so equal failures get different reason groups.
+ * The most characters of a text in `errInfo`. It keeps most JSON below `MAX_ERR_INFO`. Longer JSON is cut at a place
+ * that depends on its texts, so equal failures would get different reason groups.
  */
 const MAX_ERR_TEXT = 100
 /** A replacer for `JSON.stringify`. Leaves the `_id` out, which the message has already. */

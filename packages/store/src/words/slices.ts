@@ -8,7 +8,7 @@ const segmenter = new Intl.Segmenter('en', { granularity: 'word' })
  */
 export const SLICE_MS = 10
 
-/** Shares the time of one slice among all work that uses it. */
+/** Slices of time. All work that uses the same `Slices` shares the time of each slice. */
 export type Slices = ReturnType<typeof createSlices>
 
 /** Creates slices of `sliceMs` milliseconds by the clock `now`, which returns milliseconds. */

@@ -35,8 +35,8 @@ export function needsNoWrite({ plan: { source, quoteWrites } }: ThreadRound): bo
 }
 
 /**
- * Plans an update of the source that sets only these marks. With a new version, writes by processes that read the
- * source before are refused.
+ * Plans an update of the source that sets only these marks. If they include a new version, later writes by processes
+ * that read the source before this update are refused.
  */
 export function planMarks(
   stored: SourceDocument,
@@ -47,9 +47,9 @@ export function planMarks(
 }
 
 /**
- * Sends updates in the given order, which is that of their ids. Returns the ids of the documents that do not have the
- * new version afterwards. A joined update is a command of its own, because its documents lie between those of the other
- * updates, and every command must lock its documents in the order of their ids.
+ * Sends updates, which must be sorted by their ids. Returns the ids of the documents that do not have the new version
+ * afterwards. Each joined update is a command of its own, after the others: its documents lie between theirs, and every
+ * command must lock its documents in the order of their ids.
  */
 export async function sendUpdates(
   commands: StoreCommands,
@@ -72,7 +72,7 @@ export async function sendUpdates(
   return ids.filter((id) => !written.has(id))
 }
 
-/** Joins the updates that set the same in documents of one version: one update of many documents costs less. */
+/** Joins updates that set the same values in documents of the same version: one update of many documents costs less. */
 function joinUpdates(updates: readonly UpdateStatement[]): UpdateStatement[] {
   const alike = Map.groupBy(updates, ({ q: { _id, ...guard }, u }) => (u.$set ? JSON.stringify([guard, u]) : _id))
   return Array.from(alike.values()).flatMap((some) => {

@@ -1,5 +1,5 @@
-// Stores batches of requests, each in one round: read, plan, open, write, commit. Threads that another process wrote
-// meanwhile go further rounds.
+// Stores a batch of requests in one round: read, plan, open, write, commit. If another process wrote a thread
+// meanwhile, the thread takes another round.
 import type { StoredAnswer, StoreRequest, ThreadRound } from '../documents.ts'
 import { textDigestOf, UNCOUNTED } from '../merge/drafts.ts'
 import { answersOf, groupByThread, planThread } from '../merge/plan.ts'
@@ -33,8 +33,8 @@ export function createBatchStore(commands: StoreCommands, runtime: Runtime = pro
      * while another process sums its thread: store the request again soon. Storing a request again is safe, in any
      * process and at any time.
      *
-     * @param onLastWrite is called in each round when the commits of reserved sources were sent or, without reserved
-     *   sources, the first command with quotes. Never called for threads that are summed.
+     * @param onLastWrite is called in each round: after the round has sent the commits of reserved sources or, if it
+     *   has none, its first command with quotes. Never called for threads that are summed.
      * @throws {StoreAwayError} if the outcome of the writes is not known: try again.
      */
     async store(requests: readonly StoreRequest[], onLastWrite = () => {}): Promise<Map<string, StoredAnswer>> {
@@ -126,7 +126,9 @@ async function storeRound(batch: Batch, ready: readonly ReadThread[], toSum: boo
   endStored(batch)
 }
 
-/** Plans each thread, and completes the quotes to write, except for their versions. */
+/**
+ * Plans each thread. Adds the word counts and the text digests to the quotes to write. Their versions are set later.
+ */
 async function planRounds(ready: readonly ReadThread[], slices: Slices): Promise<ThreadRound[]> {
   const rounds = ready.map(({ work, stored }) => ({ work, stored, plan: planThread(stored, work.requests) }))
   const documents = rounds.flatMap(({ plan }) => plan.quoteWrites.map(({ document }) => document))

@@ -3,8 +3,8 @@ import type { SourceDocument, ThreadWork, WriterBatch } from '../documents.ts'
 import { recount, type SumDeps } from './sum-sources.ts'
 
 /**
- * A source that a batch opened: its totals counted the batch's quotes before they were written. `epoch`: the source's
- * at that time.
+ * A source that a batch opened. Its totals included the batch's quotes before these were written. `epoch`: the epoch of
+ * the source when it was opened.
  */
 type OpenedSource = { id: string; epoch: SourceDocument['meta']['epoch'] }
 export type UncheckedSource = OpenedSource & { batch: number }

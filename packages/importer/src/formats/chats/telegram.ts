@@ -81,11 +81,15 @@ function toPiece(quote: QuoteInput, chat: Chat & { id: string }, createdAt: stri
   const name = chat.name ?? channelId
   const fields = { title: `${name}, ${day}`, channelName: name, channelId, createdAt: `${day}T00:00:00.000Z` }
   const externalId = `${channelId}/${day}`
-  // Equal dates stay in the order of the export. Ids do not show it: those older than a supergroup are negative.
+  // Messages of equal dates stay in the order of the export. Ids do not show this order: messages older than their
+  // supergroup have negative ids.
   return { kind: 'piece', service: 'telegram', externalId, order: createdAt, fields, quotes: [quote], place }
 }
 
-/** Users, groups and channels are numbered apart. Exports write `user1` for a sender, and 1 for a chat. */
+/**
+ * Users, groups and channels are numbered apart, so the id of a chat begins with its kind. Exports write `user1` for a
+ * sender, and 1 for a chat.
+ */
 function idOfChat(chat: Chat & { id: string }): string {
   const type = chat.type ?? ''
   if (/supergroup|channel/.test(type)) return `channel${chat.id}`
@@ -94,7 +98,7 @@ function idOfChat(chat: Chat & { id: string }): string {
 
 function toQuote(message: JsonObject, id: string, createdAt: string, chat: Chat): QuoteInput {
   const speaker = asText(message.from) ?? asText(message.from_id) ?? asText(message.author) ?? chat.name
-  // A reply to a message of another chat has the id of that chat.
+  // If a reply has `reply_to_peer_id`, it answers a message of another chat, whose id means nothing in this chat.
   const replyingTo = message.reply_to_peer_id === undefined ? asId(message.reply_to_message_id) : undefined
   const attachments = filesOf(message)
   const text = textOf(message.text) || textOfPoll(asObject(message.poll))

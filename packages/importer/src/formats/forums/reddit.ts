@@ -96,7 +96,10 @@ function dateOf({ created_utc }: JsonObject): string | undefined {
   return isoDateOf(asNumber(created_utc))
 }
 
-/** Returns the title in a permalink, such as `/r/keyboards/comments/1abcde/which_keyboard_do_you_use/k2f/`. */
+/**
+ * Returns the title in a permalink, such as `/r/keyboards/comments/1abcde/which_keyboard_do_you_use/k2f/`, or the id if
+ * the permalink has no title.
+ */
 function placeholder(permalink: string | undefined, externalId: string): string {
   const title = permalink?.split('/', 6)[5]
   return title?.replaceAll('_', ' ').trim() || externalId

@@ -1,7 +1,10 @@
 // Splits an mbox file into its mails.
 import { type Bounded, createBoundedBytes } from '../read/bounded-bytes.ts'
 
-/** A mail as it stands in its file. */
+/**
+ * A mail of a file: its bytes without the separator, and without the quoting of an mbox. `line`: its first line in the
+ * file, from 1.
+ */
 export interface RawMail extends Bounded {
   separator?: string
   line: number

@@ -42,7 +42,7 @@ function pathInside(parent: string, name: string, bracket: string): string {
   return parent === '' && name === '' ? '' : `${parent}${name}.`
 }
 
-/** Files have the format of the first few of them. */
+/** A format is recognised by at most this number of files. The others are assumed to have the same format. */
 const LOOKED_AT = 3
 
 /** Recognises files if the first few of them have the shape. */

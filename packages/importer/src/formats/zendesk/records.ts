@@ -48,9 +48,12 @@ export type Survey = Awaited<ReturnType<typeof surveyExport>>
 /** Reads all files; twice if a ticket was deleted, because the record that restores it may come before. */
 export async function surveyExport(files: readonly InputFile[]) {
   const names = new Map<string, string>()
-  /** When tickets were deleted whose latest state is deleted, by their ids. Memory: some 100 bytes each. */
+  /**
+   * The times at which tickets were deleted, by their ids. Tickets that were restored later are removed. Memory: some
+   * 100 bytes each.
+   */
   const deleted = new Map<string, string>()
-  /** Whether any comment stands apart from its ticket. */
+  /** Whether comments may stand apart from their tickets: the export has events, or comments as records. */
   let hasComments = false
   await forEachRecord(files, ({ kind, value }) => {
     const id = asId(value.id)
