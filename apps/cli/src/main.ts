@@ -1,6 +1,5 @@
 // The program `sluice`: wires its commands to this process.
 import { existsSync } from 'node:fs'
-import { hostname, userInfo } from 'node:os'
 import { resolve } from 'node:path'
 import { createInterface } from 'node:readline/promises'
 import { processEnv } from '@sluice/process/settings'
@@ -31,12 +30,8 @@ const openDb = async () => {
 }
 
 const createLink: CreateLink = async (address, role) => {
-  const [{ createSessions }, { queueKeys }] = await Promise.all([
-    import('@sluice/credentials/sessions'),
-    import('@sluice/queue'),
-  ])
-  const by = `${userInfo().username}@${hostname()}`
-  return withRedis(address, (redis) => createSessions(redis, queueKeys(address.queue)).createLink({ role, by }))
+  const { createUserLink } = await import('@sluice/credentials/sessions')
+  return withRedis(address, (redis) => createUserLink(redis, address.queue, role))
 }
 
 const withQueue: DoctorDeps['withQueue'] = async (work) => {

@@ -23,8 +23,8 @@ interface QuoteContent extends Partial<Record<'speaker' | 'createdAt' | 'replyin
 }
 
 /**
- * Returns the content that identifies a quote without an externalId. Quotes of a request with equal content are told
- * apart by the number of equal ones before them.
+ * Returns the content that identifies a quote without an externalId. If quotes of a request have equal content, the
+ * number of equal ones before each identifies it, too.
  */
 export function contentOf({ speaker, createdAt, replyingTo, text }: QuoteContent): string {
   return JSON.stringify([speaker, createdAt, replyingTo, text])

@@ -1,9 +1,9 @@
 // The sessions of people who look at the queue, and the links by which they log in. Redis has only hashes of their
 // tokens, so a reader of Redis can't log in by them.
 import { hash, randomBytes } from 'node:crypto'
+import { hostname, userInfo } from 'node:os'
 import { openScript } from '@sluice/process/redis'
-import type { QueueKeys } from '@sluice/queue'
-import { orUnavailable } from '@sluice/queue'
+import { orUnavailable, type QueueKeys, queueKeys } from '@sluice/queue'
 import type { Redis } from 'ioredis'
 
 /** A person, as the key, the link or the identity provider of the login describes them. */
@@ -70,6 +70,12 @@ export function createSessions(redis: Redis, { base }: QueueKeys) {
       await orUnavailable(redis.del(base + nameOf('session', token)))
     },
   }
+}
+
+/** Stores a link for the user of this machine, and returns its token. @throws {QueueUnavailableError} */
+export function createUserLink(redis: Redis, queue: string, role: Visitor['role']): Promise<string> {
+  const by = `${userInfo().username}@${hostname()}`
+  return createSessions(redis, queueKeys(queue)).createLink({ role, by })
 }
 
 /** Returns the address of a link's page. */

@@ -13,8 +13,8 @@ export interface ConversationIds {
 const [TOP_ID, OTHER_ID, RECORD] = ['0', '1', '2']
 
 /**
- * Links each id to one parent at most. The last reference of a mail is its parent, whatever other mails say of it, so
- * the order of mails does not matter. An id of no mail in the input belongs to a conversation, too.
+ * Links each id to one parent at most. The last reference of a mail is its parent. Other mails do not change that
+ * parent, so the order of mails does not matter. An id of no mail in the input belongs to a conversation, too.
  */
 export function createConversations(createSpool: SpoolFile['createSpool'], pause: () => Promise<void>) {
   const ids = createSpool<string>()
