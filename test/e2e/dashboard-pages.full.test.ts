@@ -168,7 +168,7 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
     const thread = '/thread?tenant=acme&service=slack&externalId=fine'
     for (const path of [thread, '/recent', '/overview', `/jobs/${jobs[0]}`]) {
       await page.goto(url + path)
-      assert.equal(await page.locator('main button, main a.button').count(), 0, path)
+      assert.equal(await page.locator('main button:not(.copy), main a.button').count(), 0, path)
     }
     assert.equal(await page.getByText(sourceIdOf('acme', { service: 'slack', externalId: HTML })).count(), 0)
     assert.deepEqual(faults, [])
@@ -194,6 +194,50 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
     assert.equal(await send('/logout', { origin: 'https://elsewhere.example' }), 403)
     assert.equal(await send('/logout', { origin: '' }), 403)
     assert.equal(await send('/logout'), 303)
+  })
+
+  test('the longest id breaks no page, an id turns no other text around, and moments are in the zone of the browser', async () => {
+    const [long, turned] = ['L'.repeat(512), 'abc\u202egnp']
+    for (const externalId of [long, turned]) storedIn(await importer.post(someThread({ externalId })))
+    const options = { timezoneId: 'Asia/Kathmandu', viewport: { width: 390, height: 800 } }
+    const { page, faults } = await logIn(operatorKey, options)
+    const thread = (id: string) =>
+      `/thread?${new URLSearchParams({ tenant: 'acme', service: 'slack', externalId: id })}`
+    for (const path of [`/find?q=${long}`, thread(long), thread(turned), '/recent'])
+      for (const width of [390, 1280]) {
+        await page.setViewportSize({ width, height: 800 })
+        await page.goto(url + path)
+        const tooWide = await page.evaluate('document.documentElement.scrollWidth - innerWidth')
+        assert.ok(Number(tooWide) <= 0, `${path} at ${width}: ${tooWide}`)
+      }
+    assert.equal(await page.evaluate("getComputedStyle(document.querySelector('td a')).unicodeBidi"), 'isolate')
+    const time = page.locator('time').first()
+    const at = Date.parse((await time.getAttribute('datetime')) ?? '')
+    const [inNepal, inUtc] = [at + 345 * 60_000, at].map((ms) =>
+      new Date(ms).toISOString().slice(0, 19).replace('T', ' '),
+    )
+    assert.equal(await time.textContent(), inNepal)
+    assert.equal(await time.getAttribute('title'), `${inUtc} UTC`)
+    assert.deepEqual(faults, [])
+  })
+
+  test('a table keeps the focus when its page refreshes itself; a slash leads to the search; a button copies an id', async () => {
+    const { page, faults } = await logIn(operatorKey, { permissions: ['clipboard-read', 'clipboard-write'] })
+    await page.goto(`${url}/recent`)
+    const table = page.getByRole('region', { name: 'Recent jobs' })
+    await table.focus()
+    storedIn(await importer.post(someThread({ externalId: 'while focused' })))
+    await page.getByRole('link', { name: 'slack/while focused' }).waitFor()
+    assert.equal(await page.locator(':focus').getAttribute('aria-label'), 'Recent jobs')
+    await page.goto(`${url}/jobs/${jobs[0]}`)
+    await page.getByRole('button', { name: 'Copy' }).first().click()
+    await page.getByRole('button', { name: 'Copied' }).waitFor()
+    assert.equal(await page.evaluate('navigator.clipboard.readText()'), jobs[0])
+    await page.keyboard.press('/')
+    await page.waitForURL(`${url}/`)
+    await page.keyboard.type('C1-2')
+    assert.equal(await page.getByRole('searchbox').inputValue(), 'C1-2')
+    assert.deepEqual(faults, [])
   })
 
   test('all jobs of a reason are retried at once, with progress; a discard names the number first', async () => {

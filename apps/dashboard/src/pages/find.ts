@@ -55,7 +55,7 @@ export function hitCells(hit: Hit, traceUrl: string | null): Cell[] {
   const text = quote === undefined ? (name ?? id) : `${name} · ${quote}`
   const isThread = name !== undefined && (kind !== 'job' || hit.threads === 1)
   const folder = { job: 'jobs', import: 'imports', source: undefined, quote: undefined }[kind]
-  const ownId = folder === undefined ? `${kind} ${id}` : html`<a href="/${folder}/${id}">${kind} ${id}</a>`
+  const ownId = folder === undefined ? `${kind} ${id}` : html`<a class="id" href="/${folder}/${id}">${kind} ${id}</a>`
   const when = endedAt ?? acceptedAt
   const took = endedAt && acceptedAt && `${shown(Date.parse(endedAt) - Date.parse(acceptedAt))} ms`
   const notes = [

@@ -2,7 +2,7 @@
 import { PROBLEMS, PROBLEMS_KEPT } from '@sluice/contract'
 import type { ImportProblem, ListedImport } from '@sluice/queue'
 import { html } from 'hono/html'
-import { beginOf, type Cell, facts, moment, progress, table } from './layout.ts'
+import { beginOf, type Cell, copyable, facts, moment, progress, table } from './layout.ts'
 import type { Show } from './page.ts'
 
 /** Lists the imports, unfinished ones first. */
@@ -29,7 +29,7 @@ export const importPage: Show = async ({ view, params }) => {
   const { tenant, done, received, counts, problems } = found
   const { created, updated, unchanged, failed } = counts
   const about = {
-    Import: id,
+    Import: copyable(id),
     Tenant: tenant,
     Begun: moment(beginOf(id)),
     State: done ? 'done' : 'active',

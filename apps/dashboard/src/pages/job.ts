@@ -3,7 +3,18 @@ import { inspect } from 'node:util'
 import { type FailedJob, PROBLEMS } from '@sluice/contract'
 import type { Acts } from '@sluice/operations'
 import { html } from 'hono/html'
-import { actForm, type Cell, count, discardForm, facts, moment, table, threadLink, traceLink } from './layout.ts'
+import {
+  actForm,
+  type Cell,
+  copyable,
+  count,
+  discardForm,
+  facts,
+  moment,
+  table,
+  threadLink,
+  traceLink,
+} from './layout.ts'
 import { type Html, isOperator, type Show, type Visit } from './page.ts'
 
 /** Shows a failed job. For any other id, leads to the look-up of it. @param acts if present, shows its payload. */
@@ -15,7 +26,7 @@ export async function jobPage(visit: Visit, acts?: Acts): ReturnType<Show> {
   const isRevealed = acts !== undefined
   const about = {
     Thread: job.threads === 1 ? threadLink(job.tenant, job.name) : job.name,
-    Job: job.id,
+    Job: copyable(job.id),
     Tenant: job.tenant,
     Threads: job.threads,
     Lane: job.lane,

@@ -21,7 +21,7 @@ export async function renderPage({ title, body }: Page, session?: Session, path 
 <title>${title} · Sluice</title>
 <link rel="icon" href="/assets/icon.svg" type="image/svg+xml">
 <link rel="stylesheet" href="/assets/page.css">
-<script src="/assets/refresh.js" defer></script>
+<script src="/assets/page.js" defer></script>
 </head>
 <body>
 <a class="skip" href="#main">Skip to the content</a>
@@ -34,6 +34,7 @@ ${session && navigation(session, path)}
 <h1>${title}</h1>
 ${body}
 </main>
+${session && html`<footer>Updated <span id="updated">now</span>. <kbd>/</kbd> finds a job or a thread.</footer>`}
 </body>
 </html>
 `
@@ -68,11 +69,16 @@ export function discardForm(
 ${actForm(session, action, discard)}</details>`
 }
 
-/** A moment in UTC, and how long ago it is. */
+/** A moment in UTC, and how long ago it is. In a browser, page.js shows the time of the browser's zone. */
 export function moment(iso: string): Html {
   const at = new Date(iso)
   const text = at.toISOString().replace('T', ' ').slice(0, 19)
-  return html`<time datetime="${at.toISOString()}">${text} UTC <span class="ago">(${duration(Date.now() - at.getTime())} ago)</span></time>`
+  return html`<span class="moment"><time datetime="${at.toISOString()}">${text} UTC</time> <span class="ago">(${duration(Date.now() - at.getTime())} ago)</span></span>`
+}
+
+/** An id in one line, with a button that copies it. A page without its script has no button. */
+export function copyable(id: string, shown: Html | string = id): Html {
+  return html`<span class="id">${shown}<button type="button" class="copy" data-copy="${id}" hidden>Copy</button></span>`
 }
 
 const UNITS = Object.entries({ d: 86_400_000, h: 3_600_000, min: 60_000, s: 1_000 })
@@ -128,9 +134,12 @@ export function table(
 ): Html {
   if (rows.length === 0 && ifEmpty !== undefined) return html`<p>${ifEmpty}</p>`
   const text = (cell: Cell) => (typeof cell === 'number' ? shown(cell) : cell)
-  const cellOf = (cell: Cell, at: number) => html`<td${numberClass(heads[at])}>${text(cell)}</td>`
+  // On a phone, each row is a list, in which the names of the columns stand before the values.
+  const name = (head = '') => head.replace('#', '')
+  const cellOf = (cell: Cell, at: number) =>
+    html`<td data-head="${name(heads[at])}"${numberClass(heads[at])}>${text(cell)}</td>`
   return html`<div class="table" role="region" aria-label="${label}" tabindex="0"><table>
-<thead><tr>${heads.map((head) => html`<th scope="col"${numberClass(head)}>${head.replace('#', '')}</th>`)}</tr></thead>
+<thead><tr>${heads.map((head) => html`<th scope="col"${numberClass(head)}>${name(head)}</th>`)}</tr></thead>
 <tbody>${rows.map((cells) => html`<tr>${cells.map(cellOf)}</tr>`)}</tbody></table></div>`
 }
 

@@ -1,0 +1,99 @@
+// Refreshes the parts of a page that change, shows moments in the zone of the browser, copies ids, and moves the focus
+// to the search. Everything works without this script.
+
+const EVERY_MS = 5_000
+let timer
+let updatedAt = Date.now()
+
+/** A part in use stays as it is: the focus, a selection, or an open list would be lost. */
+function isInUse(part) {
+  const selection = document.getSelection()
+  const isSelected = selection?.isCollapsed === false && part.contains(selection.anchorNode)
+  // A focused table does not count as in use: `replace` restores its focus and its scroll position.
+  const focused = document.activeElement
+  return isSelected || (part.contains(focused) && focused?.getAttribute('role') !== 'region')
+}
+
+function replace(part, fresh) {
+  const tables = [...part.querySelectorAll('.table')]
+  const focused = tables.indexOf(document.activeElement)
+  part.replaceWith(fresh)
+  fresh.querySelectorAll('.table').forEach((table, at) => {
+    table.scrollTo({ left: tables[at]?.scrollLeft ?? 0 })
+    if (at === focused) table.focus({ preventScroll: true })
+  })
+  localise(fresh)
+}
+
+async function refresh() {
+  const parts = [...document.querySelectorAll('[data-refresh]')]
+  if (parts.length === 0) return
+  const signal = AbortSignal.timeout(4 * EVERY_MS)
+  const response = await fetch(location.href, { redirect: 'manual', signal }).catch(() => undefined)
+  // 401: the session has ended. 404: the import or the group of failures is gone. The page says so once it is reloaded.
+  if (response?.status === 401 || response?.status === 404) return location.reload()
+  // The page that says that Redis is away has the status 503: it is shown, too.
+  const text = response?.ok || response?.status === 503 ? await response.text().catch(() => undefined) : undefined
+  document.getElementById('stale').hidden = text !== undefined
+  if (text !== undefined) {
+    const page = new DOMParser().parseFromString(text, 'text/html')
+    for (const part of parts) {
+      const fresh = page.getElementById(part.id)
+      // The part is missing if Redis went away or came back meanwhile: the answer is then another page.
+      if (fresh === null) return location.reload()
+      if (!isInUse(part) && part.dataset.source !== fresh.innerHTML) replace(part, fresh)
+    }
+    updatedAt = Date.now()
+  }
+  start()
+}
+
+function start() {
+  clearTimeout(timer)
+  if (!document.hidden) timer = setTimeout(refresh, EVERY_MS)
+}
+
+const zoned = new Intl.DateTimeFormat('sv-SE', { dateStyle: 'short', timeStyle: 'medium' })
+
+/** Shows what only a browser knows: moments in its zone (UTC on hover), and the buttons that copy. */
+function localise(part) {
+  // As the server sent the part: the next answer is compared with it.
+  if (part.dataset.refresh !== undefined) part.dataset.source = part.innerHTML
+  for (const time of part.querySelectorAll('time')) {
+    time.title = `${time.dateTime.replace('T', ' ').slice(0, 19)} UTC`
+    time.textContent = zoned.format(new Date(time.dateTime))
+  }
+  // Browsers copy only from pages that came by https or from this machine.
+  if (navigator.clipboard) for (const button of part.querySelectorAll('.copy')) button.hidden = false
+}
+
+document.addEventListener('click', async ({ target }) => {
+  if (!target.matches('.copy')) return
+  await navigator.clipboard.writeText(target.dataset.copy)
+  target.textContent = 'Copied'
+  setTimeout(() => (target.textContent = 'Copy'), 2_000)
+})
+
+document.addEventListener('keydown', (event) => {
+  if (event.key !== '/' || event.ctrlKey || event.metaKey || event.altKey) return
+  if (event.target.matches('input, textarea, select')) return
+  event.preventDefault()
+  const search = document.querySelector('input[type=search]')
+  if (search === null) location.assign('/')
+  else search.focus()
+})
+
+function showAge() {
+  const updated = document.getElementById('updated')
+  if (updated === null) return
+  const seconds = Math.round((Date.now() - updatedAt) / 1_000)
+  updated.textContent = seconds < 2 ? 'now' : `${seconds} s ago`
+}
+
+document.addEventListener('visibilitychange', () => (document.hidden ? clearTimeout(timer) : refresh()))
+// On a phone, the navigation is a row that scrolls.
+document.querySelector('nav [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' })
+for (const part of document.querySelectorAll('[data-refresh]')) localise(part)
+localise(document.body)
+setInterval(showAge, 1_000)
+start()
