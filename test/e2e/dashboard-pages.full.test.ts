@@ -97,12 +97,12 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
     await inspect(visitor, 'hits')
     await page.getByRole('link', { name: 'slack/C1-2' }).click()
     await page.getByText('It is not stored.').waitFor()
-    await page.getByRole('region', { name: 'Tries' }).waitFor()
+    await page.getByRole('region', { name: 'Timeline' }).waitFor()
     const trace = page.getByRole('region', { name: 'Hits' }).getByRole('link', { name: 'Trace' })
     assert.equal(await trace.getAttribute('href'), `https://traces.example/${TRACE}`)
     await inspect(visitor, 'a thread that failed')
-    await page.getByRole('link', { name: 'Recent' }).click()
-    await inspect(visitor, 'recent')
+    await page.getByRole('link', { name: 'Jobs' }).click()
+    await inspect(visitor, 'completed jobs')
     storedIn(await importer.post(someThread({ externalId: 'fine', quotes: [{ ...STORED, speaker: 'Grace' }] })))
     await page.getByRole('link', { name: 'slack/fine', exact: true }).click()
     const written = page.getByRole('region', { name: 'Jobs that wrote it' }).locator('tbody td:last-child')
@@ -166,9 +166,9 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
     assert.equal(await page.getByRole('link', { name: 'Bull Board' }).count(), 0)
     assert.equal(await page.getByLabel('Reason').count(), 0)
     const thread = '/thread?tenant=acme&service=slack&externalId=fine'
-    for (const path of [thread, '/recent', '/overview', `/jobs/${jobs[0]}`]) {
+    for (const path of [thread, '/jobs', '/overview', `/jobs/${jobs[0]}`]) {
       await page.goto(url + path)
-      assert.equal(await page.locator('main button:not(.copy), main a.button').count(), 0, path)
+      assert.equal(await page.locator('main form[method=post] button, main a.button').count(), 0, path)
     }
     assert.equal(await page.getByText(sourceIdOf('acme', { service: 'slack', externalId: HTML })).count(), 0)
     assert.deepEqual(faults, [])
@@ -203,7 +203,7 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
     const { page, faults } = await logIn(operatorKey, options)
     const thread = (id: string) =>
       `/thread?${new URLSearchParams({ tenant: 'acme', service: 'slack', externalId: id })}`
-    for (const path of [`/find?q=${long}`, thread(long), thread(turned), '/recent'])
+    for (const path of [`/find?q=${long}`, thread(long), thread(turned), '/jobs'])
       for (const width of [390, 1280]) {
         await page.setViewportSize({ width, height: 800 })
         await page.goto(url + path)
@@ -223,12 +223,12 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
 
   test('a table keeps the focus when its page refreshes itself; a slash leads to the search; a button copies an id', async () => {
     const { page, faults } = await logIn(operatorKey, { permissions: ['clipboard-read', 'clipboard-write'] })
-    await page.goto(`${url}/recent`)
-    const table = page.getByRole('region', { name: 'Recent jobs' })
+    await page.goto(`${url}/jobs`)
+    const table = page.getByRole('region', { name: 'Jobs' })
     await table.focus()
     storedIn(await importer.post(someThread({ externalId: 'while focused' })))
     await page.getByRole('link', { name: 'slack/while focused' }).waitFor()
-    assert.equal(await page.locator(':focus').getAttribute('aria-label'), 'Recent jobs')
+    assert.equal(await page.locator(':focus').getAttribute('aria-label'), 'Jobs')
     await page.goto(`${url}/jobs/${jobs[0]}`)
     await page.getByRole('button', { name: 'Copy' }).first().click()
     await page.getByRole('button', { name: 'Copied' }).waitFor()
@@ -245,8 +245,8 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
     const { page, faults } = visitor
     await page.goto(`${url}/overview`)
     await inspect(visitor, 'overview dark, on a phone')
-    await page.goto(`${url}/recent`)
-    await inspect(visitor, 'recent dark, on a phone')
+    await page.goto(`${url}/jobs`)
+    await inspect(visitor, 'jobs dark, on a phone')
     await page.goto(`${url}/failures`)
     await inspect(visitor, 'failures dark, on a phone')
     await page.locator('#groups a').first().click()

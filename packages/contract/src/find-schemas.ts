@@ -37,9 +37,9 @@ const HitSchema = Type.Object(
     id: text('Its id.'),
     tenant: Type.String(),
     state: optional(
-      Type.Enum(['waiting', 'active', 'failed', 'completed', 'stored'], {
+      Type.Enum(['waiting', 'delayed', 'active', 'failed', 'completed', 'stored'], {
         type: 'string',
-        description: 'Its state. An import has none.',
+        description: 'Its state; `delayed`: between two tries. An import has none.',
       }),
     ),
     name: optional(text('service/externalId of the source; of a job with several threads, the first and the last.')),
@@ -86,6 +86,28 @@ export const RecentJobsSchema = Type.Object(
   },
   { title: 'RecentJobs' },
 )
+
+/** The states of jobs that a list shows, in the order in which a job moves. */
+export const LISTED_STATES = ['waiting', 'delayed', 'active', 'failed', 'completed'] as const
+
+/** The query of the dashboard's list of jobs. */
+export const JobListQuerySchema = Type.Object(
+  {
+    state: optional(Type.Enum(LISTED_STATES, { type: 'string' })),
+    lane: optional(Type.Enum(['interactive', 'bulk'], { type: 'string' })),
+    tenant: param(200, 'The tenant.'),
+    service: optional(Type.Enum(SERVICES, { type: 'string', description: 'The service of the first or last thread.' })),
+    text: param(600, 'A part of the name of the job, or its id.'),
+    after: param(100, '`next` of the page before.'),
+  },
+  { title: 'JobListQuery', additionalProperties: false },
+)
+
+export type ListedState = (typeof LISTED_STATES)[number]
+export type JobListQuery = Static<typeof JobListQuerySchema>
+
+/** Checks the query of the dashboard's list of jobs. */
+export const parseJobListQuery = createQueryParser<JobListQuery>(JobListQuerySchema)
 
 export type RecentJobs = Static<typeof RecentJobsSchema>
 export type RecentJobsQuery = Static<typeof RecentJobsQuerySchema>

@@ -70,6 +70,9 @@ async function readAll(view: View, { jobId, importId, operationId, sourceId }: A
     groupFailed: await view.groupFailed({}),
     readGroups: await view.readGroups(),
     findJob: await view.findJob(jobId),
+    listJobs: await view.listJobs({ state: 'failed' }),
+    readJob: await view.readJob(jobId),
+    readState: await view.readState(),
     listOperations: await view.listOperations(),
     findOperation: await view.findOperation(operationId),
     listImports: await view.listImports(),
@@ -90,8 +93,9 @@ test('no read of a viewer has a value of a thread, and those of an operator have
   const seen = await readAll(opened.viewer, opened)
   assert.deepEqual(seen.withValue, [])
   const ofOperator = await readAll(opened.operator, opened)
-  const reasons = ['listFailed', 'groupFailed', 'readGroups', 'findJob', 'listOperations', 'findOperation']
-  assert.deepEqual(ofOperator.withValue, [...reasons, 'findImport', 'find'])
+  const reasons = ['listFailed', 'groupFailed', 'readGroups', 'findJob', 'listJobs', 'readJob']
+  const others = ['listOperations', 'findOperation', 'findImport', 'find']
+  assert.deepEqual(ofOperator.withValue, [...reasons, ...others])
 
   const { job, traceId } = seen.found.findJob ?? {}
   assert.equal(traceId, '4bf92f3577b34da6a3ce929d0e0e4736')
@@ -112,6 +116,8 @@ test('payloads and texts are revealed to operators only, by an act', async (t) =
   assert.deepEqual([shown.found.findJob?.job.payload, shown.found.findJob?.job.stack], [null, []])
   const { job } = (await acts.revealJob(jobId)) ?? {}
   assert.ok(quotes(job?.payload) && quotes(job?.stack))
+  const { payload, stack } = (await acts.revealAnyJob(jobId)) ?? {}
+  assert.ok(quotes(payload) && quotes(stack))
   const thread = await acts.revealThread('acme', sourceId, { limit: 10 }, NOBODY)
   assert.deepEqual([thread?.source.title, thread?.quotes[0]?.text], [VALUE, VALUE])
   assert.equal(viewer.acts, undefined)

@@ -11,9 +11,11 @@ import { createOperations, type RunOptions, runOperations } from './failed/opera
 import * as masks from './failed/reasons.ts'
 import { createFind } from './find/find.ts'
 import { createFindStored, createReadThread, type StoredThread } from './find/find-stored.ts'
-import { createListRecent } from './find/list-recent.ts'
+import { createListJobs } from './jobs/list-jobs.ts'
+import { createReadJob } from './jobs/read-job.ts'
+import { createListRecent } from './jobs/recent-jobs.ts'
 import { createReadHistory } from './overview/history.ts'
-import { createReadOverview } from './overview/overview.ts'
+import { createReadOverview, createReadState } from './overview/overview.ts'
 
 /** Only operators may act, or filter by reason: by filters, viewers could guess the values that reasons quote. */
 export class OperatorOnlyError extends Error {
@@ -48,17 +50,25 @@ function openQueue(redis: Redis, keys: QueueKeys, db: Db) {
   const readOverview = createReadOverview(redis, keys)
   const readHistory = createReadHistory(redis, keys)
   const readThread = createReadThread(db)
+  const { readAny: readJob } = createReadJob(redis, keys)
   return {
     failedJobs,
     operations,
     find: createFind(redis, keys, failedJobs, createFindStored(db)),
     listRecent: createListRecent(redis, keys),
+    listJobs: createListJobs(redis, keys, failedJobs),
+    readJob,
+    readState: createReadState(redis, keys),
     listImports: imports.list,
     readHistory,
     readThread,
     readGroups: shareFor(GROUPS_SHARED_MS, () => failedJobs.groups({})),
     findOperation: async (id: string) => (isJobId(id) ? operations.find(id) : undefined),
     findImport: async (id: string) => (isJobId(id) ? imports.find(id) : undefined),
+    async outlineJob(id: string) {
+      const found = await readJob(id)
+      return found && masks.withoutPayload(found)
+    },
     async findOutline(id: string) {
       const found = await failedJobs.find(id)
       return found && { ...found, job: masks.withoutPayload(found.job) }
@@ -104,6 +114,11 @@ function viewOf(queue: Queue, { role, by }: Person) {
     findOperation: read(queue.findOperation, (found) => found && masks.maskOperation(found)),
     listImports: read(queue.listImports, (found) => found),
     findImport: read(queue.findImport, (found) => found && masks.maskImport(found)),
+    /** Lists the jobs of a state. */
+    listJobs: read(queue.listJobs, ({ jobs, ...page }) => ({ ...page, jobs: jobs.map(masks.masked) })),
+    readState: read(queue.readState, (state) => state),
+    /** Reads a job in any state, without its stacks and its payload. */
+    readJob: read(queue.outlineJob, (found) => found && masks.maskDetail(found)),
     listRecent: read(queue.listRecent, ({ jobs, next }) => ({ jobs: jobs.map(masks.masked), next })),
     readStatus: read(queue.readStatus, (status) => status),
     readHistory: read(queue.readHistory, (points) => points),
@@ -133,7 +148,7 @@ export function requireActs({ acts }: View): Acts {
   return acts
 }
 
-function openActs({ failedJobs, operations, readThread }: Queue, by: string) {
+function openActs({ failedJobs, operations, readThread, readJob }: Queue, by: string) {
   return {
     /** Opens an operation on failed jobs, which one API replica carries out. @throws {OperationsFullError} */
     async operate(kind: contract.OperationKind, request: contract.OperationRequest): Promise<contract.Operation> {
@@ -147,6 +162,8 @@ function openActs({ failedJobs, operations, readThread }: Queue, by: string) {
       const lane = LANES.find((one) => one === name)
       return lane && operations.operateLane(kind, lane, by)
     },
+    /** Reads a job in any state with its stacks and its payload. */
+    revealAnyJob: (id: string) => orUnavailable(readJob(id)),
     /** Finds a failed job with its stacks and its payload. */
     revealJob: (id: string) => orUnavailable(failedJobs.find(id)),
     /** Reads a page of a stored thread with its texts. @throws {StoreAwayError} */

@@ -9,7 +9,7 @@ export { readRecent } from './consume/recent.ts'
 export { createEnqueuer, type Enqueuer, nameJob } from './enqueue/enqueue.ts'
 export { openReplication, type Replication } from './enqueue/replication.ts'
 export { createMoveFailed } from './failed/failed-set.ts'
-export { readTries } from './failed/tries.ts'
+export { readFailure, readTries } from './failed/tries.ts'
 export { createImports, type FoundImport, type ImportProblem, type ListedImport } from './imports/imports.ts'
 export {
   type FetchedJob,
@@ -21,6 +21,7 @@ export {
   type Lane,
   newJobId,
   type Receipt,
+  readProgress,
   triesShown,
 } from './job/job.ts'
 export { openQueue, type QueueKeys, queueKeys, readShownJob } from './job/lanes.ts'

@@ -5,13 +5,14 @@ const EVERY_MS = 5_000
 let timer
 let updatedAt = Date.now()
 
-/** A part in use stays as it is: the focus, a selection, or an open list would be lost. */
+/** A part in use stays as it is: the focus, a selection, or chosen jobs would be lost. */
 function isInUse(part) {
   const selection = document.getSelection()
   const isSelected = selection?.isCollapsed === false && part.contains(selection.anchorNode)
   // A focused table does not count as in use: `replace` restores its focus and its scroll position.
   const focused = document.activeElement
-  return isSelected || (part.contains(focused) && focused?.getAttribute('role') !== 'region')
+  const isChosen = part.querySelector('input:checked') !== null
+  return isSelected || isChosen || (part.contains(focused) && focused?.getAttribute('role') !== 'region')
 }
 
 function replace(part, fresh) {

@@ -1,6 +1,6 @@
-// The form for look-ups, the page of their hits, and the page of the jobs that completed or failed last.
+// The form for look-ups, and the page of their hits.
 import type { Found, Hit } from '@sluice/contract'
-import { failedHit, parseFindQuery, SERVICES } from '@sluice/contract'
+import { parseFindQuery, SERVICES } from '@sluice/contract'
 import { html } from 'hono/html'
 import { type Cell, count, moment, shown, table, threadLink, traceLink } from './layout.ts'
 import { type Html, isOperator, type Show, type Visit } from './page.ts'
@@ -27,29 +27,16 @@ export function hitsTable({ hits, more, notes }: Found, traceUrl: string | null)
   const all = [...(more ? [`These are the first ${hits.length}: add filters.`] : []), ...notes]
   return html`${table(
     'Hits',
-    HEADS,
+    HIT_HEADS,
     hits.map((hit) => hitCells(hit, traceUrl)),
   )}
 <p class="note">${count(hits.length, 'hit')}. ${all.join(' ')}</p>`
 }
 
-/** The number of jobs on the page of recent jobs. */
-const SHOWN = 50
+/** The heads of a table of hits. */
+export const HIT_HEADS = ['What', 'State', 'Tenant', 'When', 'Reason or outcome']
 
-/** Shows the jobs that completed or failed last. */
-export const recentPage: Show = async ({ view, traceUrl }) => {
-  const [completed, failed] = await Promise.all([view.listRecent({}), view.listFailed({ filter: {}, limit: SHOWN })])
-  const ended = [...completed.jobs, ...failed.jobs.map(failedHit)].sort((one, other) => endOf(other) - endOf(one))
-  const rows = ended.slice(0, SHOWN).map((hit) => hitCells(hit, traceUrl))
-  const body = html`<div id="recent" data-refresh>${table('Recent jobs', HEADS, rows, 'No job has ended.')}</div>`
-  return { title: 'Recent jobs', body }
-}
-
-const endOf = ({ endedAt = '' }: Hit) => Date.parse(endedAt)
-
-const HEADS = ['What', 'State', 'Tenant', 'When', 'Reason or outcome']
-
-/** A hit as a row of a table with the heads `HEADS`. */
+/** A hit as a row of a table with the heads `HIT_HEADS`. */
 export function hitCells(hit: Hit, traceUrl: string | null): Cell[] {
   const { kind, id, name, quote, state, tenant, acceptedAt, endedAt, reason, outcomes } = hit
   const text = quote === undefined ? (name ?? id) : `${name} · ${quote}`
@@ -85,7 +72,8 @@ ${isOperator(visit) && html`<p><label for="reason">Reason</label><input id="reas
 </form>`
 }
 
-function choice(name: string, label: string, values: readonly string[], given?: string): Html {
+/** A list to choose a filter from. */
+export function choice(name: string, label: string, values: readonly string[], given?: string): Html {
   const options = values.map((value) => html`<option${value === given ? html` selected` : ''}>${value}</option>`)
   return html`<p><label for="${name}">${label}</label><select id="${name}" name="${name}"><option value="">any</option>${options}</select></p>`
 }

@@ -1,7 +1,7 @@
-// The page of a failed job: its tries, its failed threads, the problem for its caller and, when asked, its payload.
+// The page of a job in any state: what happened to it, its threads with their outcomes, and, when asked, its payload.
 import { inspect } from 'node:util'
-import { type FailedJob, PROBLEMS } from '@sluice/contract'
-import type { Acts } from '@sluice/operations'
+import { PROBLEMS } from '@sluice/contract'
+import type { Acts, JobDetail } from '@sluice/operations'
 import { html } from 'hono/html'
 import {
   actForm,
@@ -9,6 +9,7 @@ import {
   copyable,
   count,
   discardForm,
+  duration,
   facts,
   moment,
   table,
@@ -17,52 +18,108 @@ import {
 } from './layout.ts'
 import { type Html, isOperator, type Show, type Visit } from './page.ts'
 
-/** Shows a failed job. For any other id, leads to the look-up of it. @param acts if present, shows its payload. */
+/** Threads that the page lists. */
+const THREADS = 100
+
+/** Shows a job. For any other id, leads to the look-up of it. @param acts if present, shows its payload. */
 export async function jobPage(visit: Visit, acts?: Acts): ReturnType<Show> {
   const id = String(visit.params.id)
-  const found = await (acts?.revealJob ?? visit.view.findJob)(id)
-  if (found === undefined) return `/find?q=${encodeURIComponent(id)}`
-  const { job, traceId } = found
+  const job = await (acts?.revealAnyJob ?? visit.view.readJob)(id)
+  if (job === undefined) return `/find?q=${encodeURIComponent(id)}`
+  const { hit } = job
+  const { name = id, tenant, threads = 0, state, importId } = hit
   const isRevealed = acts !== undefined
   const about = {
-    Thread: job.threads === 1 ? threadLink(job.tenant, job.name) : job.name,
-    Job: copyable(job.id),
-    Tenant: job.tenant,
-    Threads: job.threads,
-    Lane: job.lane,
-    Tries: job.attempts,
-    Accepted: moment(job.enqueuedAt),
-    'Failed for good': moment(job.failedAt),
-    Trace: traceLink(visit.traceUrl, traceId),
+    State: state,
+    Thread: threads === 1 ? threadLink(tenant, name) : name,
+    Job: copyable(id),
+    Request: hit.requestId && copyable(hit.requestId),
+    Import: importId && copyable(importId, html`<a href="/imports/${importId}">${importId}</a>`),
+    Tenant: tenant,
+    Threads: threads,
+    Lane: hit.lane,
+    Tries: hit.attempts,
+    Trace: traceLink(visit.traceUrl, hit.traceId),
   }
-  const body = html`${facts(about)}
-<p class="problem reason">${job.reason}</p>
+  const body = html`<div id="job" data-refresh>${facts(about)}
+${hit.reason && html`<p class="problem reason">${hit.reason}</p>`}</div>
 ${isOperator(visit) && actsOf(visit, job, isRevealed)}
-${historyOf(job)}
-${isRevealed && html`<h2 id="payload">Payload</h2><pre tabindex="0" aria-labelledby="payload" role="region">${inspect(job.payload, SHOWN)}</pre>`}`
-  return { title: 'Failed job', body }
+<div id="history" data-refresh>${historyOf(job)}
+${job.threads && threadTable(tenant, job.threads)}</div>
+${isRevealed && payloadOf(job)}`
+  return { title: `${name} · ${state} job`, body }
 }
 
-/** The tries of a failed job, its failed threads, and the problem that its caller got. */
-export function historyOf(job: FailedJob): Html {
-  const tries = job.tries.map(({ at, worker, reason }) => [moment(at), worker, quoted(reason)])
-  return html`<h2>Tries</h2>${table('Tries', ['Ended', 'Worker', 'Reason'], tries)}
+/** What happened to a job, its failed threads, and the problem that the caller of a failed one got. */
+export function historyOf(job: JobDetail): Html {
+  const isFailed = job.hit.state === 'failed'
+  return html`<h2>What happened</h2>${table('Timeline', ['When', 'What', 'By', 'Reason'], timelineOf(job))}
 ${job.failedThreadCount > 0 && failedThreads(job)}
-<h2>What its caller got</h2>
+${
+  isFailed &&
+  html`<h2>What its caller got</h2>
 <p><code>${PROBLEMS.job_failed.status} job_failed</code>: ${PROBLEMS.job_failed.title}. ${PROBLEMS.job_failed.meaning}</p>`
+}`
 }
 
-function actsOf(visit: Visit, { id, threads }: FailedJob, isRevealed: boolean): Html {
-  return html`<div class="acts">${actForm(visit, `/jobs/${id}/retry`, html`<button>Retry</button>`)}
-${!isRevealed && actForm(visit, `/jobs/${id}/reveal`, html`<button class="quiet">Reveal the payload</button>`)}
-${discardForm(visit, `/jobs/${id}/discard`, { jobs: 1, threads })}</div>`
+type Event = { at: string; what: string; by?: string | undefined; reason?: string | undefined }
+
+/** The events of a job in their order. Equal tries that follow each other are one row. */
+function timelineOf({ hit, tries, fetchedAt, waitingSince, retriedAt }: JobDetail): Cell[][] {
+  const { acceptedAt, endedAt, state, worker, outcomes } = hit
+  const stored = Object.entries(outcomes ?? {}).flatMap(([outcome, threads]) =>
+    threads > 0 ? `${threads} ${outcome}` : [],
+  )
+  const events: (Event | false | undefined)[] = [
+    acceptedAt !== undefined && { at: acceptedAt, what: 'accepted' },
+    ...foldedTries(tries),
+    waitingSince !== undefined && { at: waitingSince, what: 'put back: MongoDB was away' },
+    retriedAt !== undefined && { at: retriedAt, what: 'retried by an operator' },
+    state === 'active' && fetchedAt !== undefined && { at: fetchedAt, what: 'fetched' },
+    endedAt !== undefined && state === 'failed' && { at: endedAt, what: 'failed for good' },
+    endedAt !== undefined &&
+      state === 'completed' && { at: endedAt, what: ['stored', ...stored].join(', '), by: worker },
+  ]
+  const ordered = events.filter((event) => event !== false && event !== undefined)
+  ordered.sort((one, other) => Date.parse(one.at) - Date.parse(other.at))
+  return ordered.map(({ at, what, by, reason }, index) => {
+    const before = ordered[index - 1]
+    const since = before && html` <span class="note">${duration(Date.parse(at) - Date.parse(before.at))} later</span>`
+    return [html`${moment(at)}${since}`, what, by, reason && html`<span class="reason">${reason}</span>`]
+  })
 }
 
-function failedThreads({ tenant, failedThreads: threads, failedThreadCount }: FailedJob): Html {
+function foldedTries(tries: JobDetail['tries']): Event[] {
+  const rows: (Event & { times: number })[] = []
+  for (const { at, worker, reason } of tries) {
+    const last = rows.at(-1)
+    if (last?.reason === reason && last.by === worker) Object.assign(last, { at, times: last.times + 1 })
+    else rows.push({ at, what: '', by: worker, reason, times: 1 })
+  }
+  return rows.map(({ times, ...row }) => ({ ...row, what: times === 1 ? 'try failed' : `${times} tries failed alike` }))
+}
+
+function actsOf(visit: Visit, job: JobDetail, isRevealed: boolean): Html {
+  const { id, state, threads = 0 } = job.hit
+  const isFailed = state === 'failed'
+  return html`<div class="acts">${isFailed && actForm(visit, `/jobs/${id}/retry`, html`<button>Retry</button>`)}
+${!isRevealed && job.threads && actForm(visit, `/jobs/${id}/reveal`, html`<button class="quiet">Reveal the payload</button>`)}
+${isFailed && discardForm(visit, `/jobs/${id}/discard`, { jobs: 1, threads: job.failedThreadCount || threads })}</div>`
+}
+
+function threadTable(tenant: string, threads: NonNullable<JobDetail['threads']>): Html {
+  const rows = threads.slice(0, THREADS).map(({ service, externalId, outcome }, at): Cell[] => {
+    return [at + 1, threadLink(tenant, `${service}/${externalId}`), outcome ?? 'not yet']
+  })
+  return html`<h2>Threads</h2>${table('Threads', ['Place', 'Thread', 'Outcome'], rows)}
+${threads.length > THREADS && html`<p class="note">${count(threads.length - THREADS, 'more thread')} are not listed.</p>`}`
+}
+
+function failedThreads({ hit, failedThreads: threads, failedThreadCount }: JobDetail): Html {
   const rows = threads.map(({ place, service, externalId, reason }): Cell[] => [
     place + 1,
-    threadLink(tenant, `${service}/${externalId}`),
-    quoted(reason),
+    threadLink(hit.tenant, `${service}/${externalId}`),
+    html`<span class="reason">${reason}</span>`,
   ])
   return html`<h2>${count(failedThreadCount, 'thread')} could not be stored</h2>${table('Failed threads', ['Place', 'Thread', 'Reason'], rows)}
 ${failedThreadCount > threads.length && html`<p class="note">${failedThreadCount - threads.length} more are not listed.</p>`}`
@@ -71,4 +128,6 @@ ${failedThreadCount > threads.length && html`<p class="note">${failedThreadCount
 /** How much of a payload is shown: enough to recognise its threads. No payload of ours has deeper levels. */
 const SHOWN = { depth: 6, maxArrayLength: 10, maxStringLength: 300, compact: false }
 
-const quoted = (reason: string) => html`<span class="reason">${reason}</span>`
+function payloadOf({ payload }: JobDetail): Html {
+  return html`<h2 id="payload">Payload</h2><pre tabindex="0" aria-labelledby="payload" role="region">${inspect(payload, SHOWN)}</pre>`
+}

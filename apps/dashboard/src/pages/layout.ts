@@ -5,7 +5,7 @@ import { type Html, isOperator, type Page, type Session } from './page.ts'
 const NAVIGATION = Object.entries({
   Find: '/',
   Overview: '/overview',
-  Recent: '/recent',
+  Jobs: '/jobs',
   Failures: '/failures',
   Imports: '/imports',
   Operations: '/operations',

@@ -3,9 +3,10 @@ import type { LaneOperationKind, OperationKind, OperationRequest } from '@sluice
 import { parseFailedJobFilter } from '@sluice/contract'
 import { requireActs } from '@sluice/operations'
 import { groupPage, groupsPage, operationsPage } from './failures.ts'
-import { findBox, findPage, recentPage } from './find.ts'
+import { findBox, findPage } from './find.ts'
 import { importPage, importsPage } from './imports.ts'
 import { jobPage } from './job.ts'
+import { discardQuestion, jobsPage, selectedIds } from './jobs.ts'
 import { overviewPage } from './overview.ts'
 import type { Show, Visit } from './page.ts'
 import { threadPage } from './thread.ts'
@@ -15,10 +16,10 @@ export const pages: Record<string, Show> = {
   '/': findBox,
   '/find': findPage,
   '/thread': threadPage,
-  '/recent': recentPage,
   '/overview': overviewPage,
   '/failures': groupsPage,
   '/failures/:group': groupPage,
+  '/jobs': jobsPage,
   '/jobs/:id': jobPage,
   '/imports': importsPage,
   '/imports/:id': importPage,
@@ -51,6 +52,10 @@ function named({ params }: Visit): OperationRequest {
   return { ids: [String(params.id)] }
 }
 
+function selected(visit: Visit): OperationRequest {
+  return { ids: selectedIds(visit) }
+}
+
 function grouped({ body }: Visit): OperationRequest | undefined {
   const { reasonGroup, until } = Object(body)
   // Without one of them, the filter would match other jobs than the page named. A form of the page has both.
@@ -63,6 +68,12 @@ function grouped({ body }: Visit): OperationRequest | undefined {
 export const acts: Record<string, Show> = {
   '/failures/retry': operate('retry', grouped),
   '/failures/discard': operate('discard', grouped),
+  '/jobs/retry': operate('retry', selected),
+  // The form of the list leads to the question, and the question's form to the operation.
+  '/jobs/discard': (visit) => {
+    const isConfirmed = Object(visit.body).confirmed === 'yes'
+    return isConfirmed ? operate('discard', selected)(visit) : discardQuestion(visit)
+  },
   '/jobs/:id/retry': operate('retry', named),
   '/jobs/:id/discard': operate('discard', named),
   '/lanes/:lane/pause': operateLane('pause'),

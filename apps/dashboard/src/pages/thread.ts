@@ -38,8 +38,8 @@ async function jobsOf(query: FindQuery, { view, gone, traceUrl }: Visit): Promis
   const jobs = hits.filter(({ kind }) => kind === 'job')
   const failed = jobs.filter(({ state }) => state === 'failed').slice(0, HISTORIES)
   const histories = failed.map(async ({ id }) => {
-    const of = await view.findJob(id)
-    const history = of && historyOf(of.job)
+    const job = await view.readJob(id)
+    const history = job && historyOf(job)
     return (
       history &&
       html`<section aria-label="Job ${id}"><h2>Failed: <a href="/jobs/${id}">job ${id}</a></h2>${history}</section>`

@@ -57,7 +57,7 @@ export function summaryLines(summary: Summary): string[] {
     ...noteLines('rejected', tally.reasons),
     ...(['skipped', 'cut', 'replaced'] as const).flatMap((kind) => noteLines(kind, tally.notes[kind])),
     checkpoint !== undefined && `Run the same command again to go on from here (${checkpoint}).`,
-    dashboard !== undefined && `Dashboard: ${dashboard}/${summary.state === 'completed' ? 'recent' : 'failures'}`,
+    dashboard !== undefined && `Dashboard: ${dashboard}/${summary.state === 'completed' ? 'jobs' : 'failures'}`,
   ]
   return lines.filter((line) => line !== false)
 }

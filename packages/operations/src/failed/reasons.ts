@@ -1,6 +1,7 @@
 // Removes quoted values from the reason of a failure: to group failures, and for viewers.
 import type { FailedJob, FailedJobGroups, Found, Operation } from '@sluice/contract'
 import type { FoundImport } from '@sluice/queue'
+import type { JobDetail } from '../jobs/read-job.ts'
 
 /** A reason without values. Only this file makes one. */
 type MaskedReason = string & { readonly isMasked: true }
@@ -61,11 +62,21 @@ export const maskFound: Mask<Found> = (found) => ({ ...found, hits: found.hits.m
 
 const NO_PAYLOAD: Pick<Hidden, 'stack' | 'payload'> = { stack: [], payload: null }
 
-/** Shows neither the stacks nor the payload of a failed job. */
-export const withoutPayload = (job: FailedJob) => ({ ...job, ...NO_PAYLOAD })
+/** Shows neither the stacks nor the payload of a job. */
+export const withoutPayload = <Job extends Pick<FailedJob, 'stack' | 'payload'>>(job: Job) => ({
+  ...job,
+  ...NO_PAYLOAD,
+})
 
-export const maskJob: Mask<ReturnType<typeof withoutPayload>> = (job) => ({
+export const maskJob: Mask<FailedJob & Pick<Hidden, 'stack' | 'payload'>> = (job) => ({
   ...masked(job),
+  tries: job.tries.map(masked),
+  failedThreads: job.failedThreads.map(masked),
+})
+
+export const maskDetail: Mask<JobDetail & Pick<Hidden, 'stack' | 'payload'>> = (job) => ({
+  ...job,
+  hit: masked(job.hit),
   tries: job.tries.map(masked),
   failedThreads: job.failedThreads.map(masked),
 })

@@ -2,24 +2,12 @@
 // what is stored. The queue has no index for look-ups, so that only a look-up itself costs anything.
 import type { FindQuery, Found, Hit } from '@sluice/contract'
 import { HITS_SHOWN } from '@sluice/contract'
-import { traceIdOf } from '@sluice/process'
-import { asList, openScript } from '@sluice/process/redis'
-import type { IngestJob, QueueKeys } from '@sluice/queue'
-import {
-  createImports,
-  createResults,
-  idsOfThread,
-  isJobId,
-  LANES,
-  nameJob,
-  orUnavailable,
-  readJob,
-  readRecent,
-  triesShown,
-} from '@sluice/queue'
+import type { QueueKeys } from '@sluice/queue'
+import { createImports, idsOfThread, isJobId, orUnavailable } from '@sluice/queue'
 import type { Redis } from 'ioredis'
 import type { FailedJobs } from '../failed/failed-jobs.ts'
-import { SHOWN_REASON } from '../failed/reasons.ts'
+import { createReadJob } from '../jobs/read-job.ts'
+import { createScanRecent, NEWEST } from '../jobs/recent-jobs.ts'
 
 /** Looks up what is stored. `notes` say what was left out. */
 export type FindStored = (query: FindQuery, signal: AbortSignal) => Promise<Pick<Found, 'hits' | 'notes'>>
@@ -36,9 +24,9 @@ export function createFind(
   failedJobs: Pick<FailedJobs, 'list'>,
   findStored: FindStored,
 ) {
-  const { findRetained } = createResults(redis, keys)
   const imports = createImports(redis, keys)
-  const scanRecent = openScript(redis, new URL('./find.lua', import.meta.url))
+  const { readInQueue, readRetained } = createReadJob(redis, keys)
+  const scanRecent = createScanRecent(redis, keys)
   let previous: Promise<unknown> = Promise.resolve()
 
   /**
@@ -74,12 +62,8 @@ export function createFind(
     const { q: id } = query
     if (!isJobId(id)) return []
     const hits = await describe(id)
-    const retained = await findRetained(id)
-    if (retained !== undefined) {
-      const { data, attempts, at } = retained
-      const ended = { state: 'completed', attempts, endedAt: new Date(at).toISOString() } as const
-      hits.push({ ...jobHit(id, JSON.parse(data)), ...ended })
-    }
+    const retained = await readRetained(id)
+    if (retained !== undefined) hits.push(retained.hit)
     const found = await imports.find(id)
     if (found !== undefined) hits.push({ kind: 'import', id, tenant: found.tenant, threads: found.received })
     return hits.filter((hit) => isOf(hit, query))
@@ -100,42 +84,19 @@ export function createFind(
   }
 
   async function findRecent(query: FindQuery, signal: AbortSignal): Promise<Hit[]> {
-    const text = JSON.stringify(query.q).slice(1, -1)
     const hits: Hit[] = []
-    for (let after = '+'; after !== '' && hits.length <= HITS_SHOWN && !signal.aborted; ) {
-      const [next, found] = asList(await scanRecent(keys.base, after, text))
-      after = String(next)
-      const lines = asList(found)
-        .map(asList)
-        .map(([entry, line]) => readRecent(String(entry), String(line)))
-      hits.push(...lines.filter((hit) => isOf(hit, query)))
+    for (let after = NEWEST; after !== '' && hits.length <= HITS_SHOWN && !signal.aborted; ) {
+      const recent = await scanRecent(after, query.q)
+      after = recent.next
+      hits.push(...recent.hits.filter((hit) => isOf(hit, query)))
     }
     return hits
   }
 
   /** Describes a job as it is now. */
   async function describe(id: string): Promise<Hit[]> {
-    const hits = LANES.map(async (lane): Promise<Hit[]> => {
-      const job = await readJob(redis, keys.jobs[lane], id)
-      if (job === undefined) return []
-      const { data, enqueuedAt, failedAt, reason, tries, isActive } = job
-      const facts = {
-        state: failedAt !== undefined ? 'failed' : isActive ? 'active' : 'waiting',
-        lane,
-        acceptedAt: new Date(enqueuedAt).toISOString(),
-        attempts: triesShown(tries),
-        ...(failedAt !== undefined && { endedAt: new Date(failedAt).toISOString() }),
-        ...(reason !== '' && { reason: reason.slice(0, SHOWN_REASON) }),
-      } as const
-      return [{ ...jobHit(id, JSON.parse(data)), ...facts }]
-    })
-    return (await Promise.all(hits)).flat()
+    return (await readInQueue(id)).map(({ hit }) => hit)
   }
-}
-
-function jobHit(id: string, { tenant, requestId, threads, import: of, trace }: IngestJob): Hit {
-  const ids = { requestId, ...(of && { importId: of.id }), ...(trace && { traceId: traceIdOf(trace) }) }
-  return { kind: 'job', id, tenant, name: nameJob(threads), threads: threads.length, ...ids }
 }
 
 /** Returns whether a hit is of the query's tenant and matches by name or, if the query has no service, by an id. */

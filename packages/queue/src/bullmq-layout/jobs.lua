@@ -194,6 +194,24 @@ local function listJobs(lane, most)
   local waiting, prioritized = redis.call('LRANGE', lane .. 'wait', -most, -1), redis.call('ZRANGE', lane .. 'prioritized', 0, most - 1)
   return waiting, prioritized, redis.call('LRANGE', lane .. 'active', -most, -1), delayed
 end
+-- Returns the ids of at most `most` jobs that wait, are delayed or are active, from a place on. Waiting and active jobs
+-- are in the order of the lists, the last one that was added first; delayed ones by the time at which they are due.
+local function idsOf(lane, state, from, most)
+  local last = from + most - 1
+  if state == 'delayed' then return redis.call('ZRANGE', lane .. 'delayed', from, last) end
+  if state == 'active' then return redis.call('LRANGE', lane .. 'active', from, last) end
+  local ids, waiting = redis.call('LRANGE', lane .. 'wait', from, last), redis.call('LLEN', lane .. 'wait')
+  if #ids < most then
+    local first = math.max(from - waiting, 0)
+    for _, id in ipairs(redis.call('ZRANGE', lane .. 'prioritized', first, first + most - #ids - 1)) do ids[#ids + 1] = id end
+  end
+  return ids
+end
+-- Returns name, time of enqueueing (ms), tries and the reason of the last failed try of a job, or nothing.
+local function outlineOf(lane, id)
+  local job = redis.call('HMGET', lane .. id, 'name', 'timestamp', 'atm', 'failedReason')
+  return job[1] and job
+end
 local function oldestFailure(lane)
   return tonumber(redis.call('ZRANGE', lane .. 'failed', 0, 0, 'WITHSCORES')[2])
 end

@@ -17,12 +17,12 @@ export function keysOf(prefix: string, queue: string) {
 
 /** Reads a job and its state. Undefined if the queue does not have it. @param jobs the beginning of the queue's keys. */
 export async function readJob(redis: Redis, jobs: string, id: string) {
-  const [fields, isLocked, failedAt] = await Promise.all([
-    redis.hmget(jobs + id, 'data', 'name', 'timestamp', 'failedReason', 'stacktrace', 'atm'),
-    redis.exists(`${jobs}${id}:lock`),
+  const [fields, lock, failedAt] = await Promise.all([
+    redis.hmget(jobs + id, 'data', 'name', 'timestamp', 'failedReason', 'stacktrace', 'atm', 'processedOn', 'progress'),
+    redis.get(`${jobs}${id}:lock`),
     redis.zscore(`${jobs}failed`, id),
   ])
-  const [data, name, enqueuedAt, reason, stack, tries] = fields
+  const [data, name, enqueuedAt, reason, stack, tries, fetchedAt, progress] = fields
   if (!data) return undefined
   return {
     data,
@@ -34,7 +34,10 @@ export async function readJob(redis: Redis, jobs: string, id: string) {
     /** The stacks of failed tries, as JSON. */
     stack: stack ?? '[]',
     tries: Number(tries ?? 0),
-    isActive: isLocked === 1,
+    isActive: lock !== null,
+    /** When it was last fetched; 0 if it never was. */
+    fetchedAt: Number(fetchedAt ?? 0),
+    progress: progress ?? '',
   }
 }
 

@@ -1,0 +1,131 @@
+// Reads a job in any state: waiting, between two tries, active, failed, or completed.
+import type { FailedThread, Hit, Outcome, RecordedTry } from '@sluice/contract'
+import { traceIdOf } from '@sluice/process'
+import type { IngestJob, JobResult, Lane, QueueKeys } from '@sluice/queue'
+import {
+  createResults,
+  isJobId,
+  LANES,
+  nameJob,
+  readFailure,
+  readJob,
+  readProgress,
+  readTries,
+  triesShown,
+} from '@sluice/queue'
+import type { Redis } from 'ioredis'
+import { SHOWN_REASON } from '../failed/reasons.ts'
+import { createScanRecent, NEWEST } from './recent-jobs.ts'
+
+/** A job with its threads and what happened to it. */
+export interface JobDetail {
+  hit: Hit
+  /** Absent if only the line of a completed job is left. */
+  threads?: readonly { service: string; externalId: string; outcome?: Outcome | 'failed' }[] | undefined
+  /** When it was last fetched, put back to waiting, and retried by an operator. */
+  fetchedAt?: string
+  waitingSince?: string
+  retriedAt?: string
+  tries: RecordedTry[]
+  failedThreads: FailedThread[]
+  failedThreadCount: number
+  stack: string[]
+  payload: unknown
+}
+
+const NOTHING_FAILED = { tries: [], failedThreads: [], failedThreadCount: 0, stack: [] }
+
+/** Describes a job by its payload. */
+export function jobHit(id: string, { tenant, requestId, threads, import: of, trace }: IngestJob): Hit {
+  const ids = { requestId, ...(of && { importId: of.id }), ...(trace && { traceId: traceIdOf(trace) }) }
+  return { kind: 'job', id, tenant, name: nameJob(threads), threads: threads.length, ...ids }
+}
+
+/** Makes functions that read jobs by their ids. */
+export function createReadJob(redis: Redis, keys: QueueKeys) {
+  const { findRetained } = createResults(redis, keys)
+  const scanRecent = createScanRecent(redis, keys)
+
+  /** Reads a job that has not completed. */
+  async function readQueued(id: string, lane: Lane): Promise<JobDetail | undefined> {
+    const jobKey = keys.jobs[lane] + id
+    const [job, tried, failure, delayed] = await Promise.all([
+      readJob(redis, keys.jobs[lane], id),
+      readTries(redis, jobKey),
+      readFailure(redis, jobKey),
+      redis.zscore(`${keys.jobs[lane]}delayed`, id),
+    ])
+    if (job === undefined) return undefined
+    const { data, enqueuedAt, failedAt, fetchedAt, reason, tries, isActive, stack } = job
+    const payload: IngestJob = JSON.parse(data)
+    const { waitingSince, retriedAt } = readProgress(job.progress)
+    const isFailed = failedAt !== undefined
+    const facts: Partial<Hit> = {
+      state: isFailed ? 'failed' : delayed !== null ? 'delayed' : isActive ? 'active' : 'waiting',
+      lane,
+      acceptedAt: isoOf(enqueuedAt),
+      attempts: triesShown(tries),
+      ...(isFailed && { endedAt: isoOf(failedAt) }),
+      ...(reason !== '' && { reason: reason.slice(0, SHOWN_REASON) }),
+    }
+    return {
+      hit: { ...jobHit(id, payload), ...facts },
+      threads: threadsOf(payload, isFailed ? failure : undefined),
+      ...(fetchedAt > 0 && { fetchedAt: isoOf(fetchedAt) }),
+      ...(waitingSince !== undefined && { waitingSince: isoOf(waitingSince) }),
+      ...(retriedAt !== undefined && { retriedAt: isoOf(retriedAt) }),
+      ...tried,
+      stack: JSON.parse(stack),
+      payload,
+    }
+  }
+
+  /** Reads a job whose result is retained, because its caller has its id. */
+  async function readRetained(id: string): Promise<JobDetail | undefined> {
+    const retained = await findRetained(id)
+    if (retained === undefined) return undefined
+    const { data, attempts, at, result } = retained
+    const payload: IngestJob = JSON.parse(data)
+    const hit: Hit = { ...jobHit(id, payload), state: 'completed', attempts, endedAt: isoOf(at) }
+    return { hit, threads: threadsOf(payload, result), ...NOTHING_FAILED, payload }
+  }
+
+  /** Reads the line of a job that completed lately. */
+  async function readCompleted(id: string): Promise<Hit | undefined> {
+    for (let after = NEWEST; after !== ''; ) {
+      const { hits, next } = await scanRecent(after, id)
+      const hit = hits.find((one) => one.id === id)
+      if (hit !== undefined) return hit
+      after = next
+    }
+    return undefined
+  }
+
+  return {
+    /** Reads a job in the queue or among the failed ones, in each lane. */
+    readInQueue: async (id: string): Promise<JobDetail[]> =>
+      (await Promise.all(LANES.map((lane) => readQueued(id, lane)))).filter((found) => found !== undefined),
+    /** Reads a job in any state. Looks in the order in which a job moves, so that a job that moves meanwhile is found. */
+    async readAny(id: string): Promise<JobDetail | undefined> {
+      if (!isJobId(id)) return undefined
+      for (const lane of LANES) {
+        const queued = await readQueued(id, lane)
+        if (queued !== undefined) return queued
+      }
+      const [retained, line] = await Promise.all([readRetained(id), readCompleted(id)])
+      if (line === undefined) return retained
+      return { ...NOTHING_FAILED, payload: null, ...retained, hit: { ...retained?.hit, ...line } }
+    },
+    readRetained,
+  }
+}
+
+const isoOf = (ms: number) => new Date(ms).toISOString()
+
+/** @param result absent if the job has none yet. */
+function threadsOf({ threads }: IngestJob, result: JobResult | undefined): JobDetail['threads'] {
+  return threads.map(({ source: { service, externalId } }, at) => {
+    const outcome = result && (result.receipts[at]?.source.outcome ?? 'failed')
+    return { service, externalId, ...(outcome && { outcome }) }
+  })
+}
