@@ -73,7 +73,7 @@ function timelineOf({ hit, tries, fetchedAt, waitingSince, retriedAt }: JobDetai
   const events: (Event | false | undefined)[] = [
     acceptedAt !== undefined && { at: acceptedAt, what: 'accepted' },
     ...foldedTries(tries),
-    waitingSince !== undefined && { at: waitingSince, what: 'put back: MongoDB was away' },
+    waitingSince !== undefined && { at: waitingSince, what: 'went back to waiting' },
     retriedAt !== undefined && { at: retriedAt, what: 'retried by an operator' },
     state === 'active' && fetchedAt !== undefined && { at: fetchedAt, what: 'fetched' },
     endedAt !== undefined && state === 'failed' && { at: endedAt, what: 'failed for good' },
