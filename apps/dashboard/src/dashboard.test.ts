@@ -224,9 +224,16 @@ test('a viewer sees no value of a thread on any page, and neither filters by rea
   await createImports(redis, keys).open(importId, ofImport)
   const viewer = `sluice=${await createSessions(redis, keys).open({ role: 'viewer', by: 'bob@here' })}`
   const textOf = async (path: string, as: string) => (await fetch(url + path, { headers: { cookie: as } })).text()
-  const [group = ''] = /\/failures\/\w{16}/.exec(await textOf('/failures', viewer)) ?? []
+  const [group = ''] = /\/failures\/\w{8}/.exec(await textOf('/failures', viewer)) ?? []
   const threadPath = '/thread?tenant=acme&service=slack&externalId=thread-1'
-  for (const path of [group, `/jobs/${id}`, '/jobs?state=failed', `/find?q=${id}`, threadPath, `/imports/${importId}`]) {
+  for (const path of [
+    group,
+    `/jobs/${id}`,
+    '/jobs?state=failed',
+    `/find?q=${id}`,
+    threadPath,
+    `/imports/${importId}`,
+  ]) {
     assert.match(await textOf(path, cookie), new RegExp(VALUE), path)
     const shown = await textOf(path, viewer)
     assert.match(shown, /is refused|request_invalid/, path)

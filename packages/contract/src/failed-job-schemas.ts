@@ -23,9 +23,8 @@ const filterFields = {
   service: Type.Optional(Type.Enum(SERVICES, { type: 'string', description: 'The service of one of its threads.' })),
   externalId: param(2_000, 'The externalId of one of its threads, the same one if `service` is given.'),
   reason: param(1_000, 'A part of the reason of the failure, in capitals or not.'),
-  reasonGroup: param(
-    2_000,
-    'The reason without the parts that differ from job to job, as `reasonGroup` of a job has it.',
+  group: Type.Optional(
+    Type.String({ pattern: '^[0-9a-f]{8}$', description: 'The id of a group of `GET /admin/job-groups`.' }),
   ),
   since: date('The job failed at this time or later.'),
   until: date('The job failed at this time or earlier.'),
@@ -84,12 +83,19 @@ export const FailedJobPageSchema = Type.Object(
 
 export const GROUPS_LISTED = 200
 
+/** The hours of the trend of a group. */
+export const TREND_HOURS = 24
+
 /** The answer of `GET /admin/job-groups`. */
 export const FailedJobGroupsSchema = Type.Object(
   {
     groups: Type.Array(
       Type.Object({
+        id: text('A short id of the group: `group` of a filter.'),
         reasonGroup: summary.reasonGroup,
+        hours: Type.Array(count('Jobs.'), {
+          description: `Jobs that failed in each of the last ${TREND_HOURS} hours, the oldest hour first.`,
+        }),
         jobs: count('Failed jobs of this reason.'),
         threads: count('Threads of these jobs.'),
         jobId: uuid('The newest of these jobs.'),

@@ -98,6 +98,7 @@ export const JobListQuerySchema = Type.Object(
     tenant: param(200, 'The tenant.'),
     service: optional(Type.Enum(SERVICES, { type: 'string', description: 'The service of the first or last thread.' })),
     text: param(600, 'A part of the name of the job, or its id.'),
+    group: optional(Type.String({ pattern: '^[0-9a-f]{8}$', description: 'Of failed jobs: the id of their group.' })),
     after: param(100, '`next` of the page before.'),
   },
   { title: 'JobListQuery', additionalProperties: false },

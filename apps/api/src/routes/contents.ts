@@ -19,7 +19,7 @@ export const FAILED_JOB_EXAMPLES = {
   ...SOURCE_EXAMPLES,
   tenant: 'acme',
   reason: 'validation',
-  reasonGroup: 'Document failed validation',
+  group: '0a1b2c3d',
   since: '2024-05-01T00:00:00Z',
   until: '2024-05-02T00:00:00Z',
   after: NEXT_JOBS,
@@ -144,7 +144,15 @@ const failed = {
 export const FAILED_JOBS = json(contract.FailedJobPageSchema, { jobs: [failed], next: NEXT_JOBS })
 
 const { reasonGroup, enqueuedAt: acceptedAt, failedAt: endedAt, ...job } = failed
-const ofGroup = { reasonGroup, jobs: 12, threads: 40, oldestAt: endedAt, newestAt: endedAt }
+const ofGroup = {
+  id: '0a1b2c3d',
+  reasonGroup,
+  hours: [...Array(22).fill(0), 3, 9],
+  jobs: 12,
+  threads: 40,
+  oldestAt: endedAt,
+  newestAt: endedAt,
+}
 const group = { ...ofGroup, jobId: EXAMPLE_ID, reason: REASON }
 export const FAILED_JOB_GROUPS = json(contract.FailedJobGroupsSchema, { groups: [group], isComplete: true })
 

@@ -157,7 +157,7 @@ const OPERATOR_ROUTES: readonly Route[] = [
   }),
   get('groupFailedJobs', '/admin/job-groups', 'operator', admin.groupFailedJobs, {
     summary: 'Groups failed jobs by their reason',
-    description: `Those that meet all given parameters, the group with the most threads first; at most ${contract.GROUPS_LISTED} groups. \`reasonGroup\` of a group selects its jobs for a retry.`,
+    description: `Those that meet all given parameters, the group with the most threads first; at most ${contract.GROUPS_LISTED} groups. \`id\` of a group selects its jobs for a retry.`,
     parameters: queryParameters(contract.FailedJobFilterSchema, content.FAILED_JOB_EXAMPLES),
     answers: { 200: ['The groups.', content.FAILED_JOB_GROUPS] },
   }),

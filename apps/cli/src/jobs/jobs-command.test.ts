@@ -28,6 +28,8 @@ const HISTORY = {
 }
 
 const GROUP = {
+  id: '0a1b2c3d',
+  hours: [0, 3],
   reasonGroup: 'Document … failed',
   ...{
     jobs: 1,
@@ -107,8 +109,8 @@ test('a list is a table whose texts cannot steer the terminal', async () => {
 
 test('groups are a table with whole reason groups, and say what is missing', async () => {
   const { printed } = await terminal(['groups'])
-  assert.match(printed[0] ?? '', /^JOBS {3}THREADS {2}FAILED FROM +TO +NEWEST +REASON GROUP$/)
-  assert.match(printed[1] ?? '', /^1,200 {2}2,400 {4}2024-05-01T00:01Z .* Document … failed$/)
+  assert.match(printed[0] ?? '', /^GROUP +JOBS +THREADS +LAST HOUR +FAILED FROM +TO +REASON GROUP$/)
+  assert.match(printed[1] ?? '', /^0a1b2c3d {2}1,200 {2}2,400 {4}3 +2024-05-01T00:01Z .* Document … failed$/)
   assert.equal(printed.at(-1), 'More failed jobs were not examined: add --since.')
 })
 
@@ -138,14 +140,14 @@ test('a filter of the command is the filter of the request', async () => {
     'a',
     '--reason',
     'no',
-    '--reason-group',
-    'n…',
+    '--group',
+    '0a1b2c3d',
     '--since',
     '2024-05-01',
   ]
   const { sent } = await terminal(['retry', ...options])
   const since = '2024-05-01T00:00:00.000Z'
-  assert.deepEqual(sent, [{ filter: { service: 'slack', externalId: 'a', reason: 'no', reasonGroup: 'n…', since } }])
+  assert.deepEqual(sent, [{ filter: { service: 'slack', externalId: 'a', reason: 'no', group: '0a1b2c3d', since } }])
 })
 
 test('one job is discarded without a question, many only after an answer or with --yes', async () => {

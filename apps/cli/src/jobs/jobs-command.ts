@@ -139,7 +139,7 @@ function withFilter(command: Command): Command {
     .option('--service <service>', 'with a thread of this service')
     .option('--external-id <id>', 'with a thread of this externalId')
     .option('--reason <text>', 'whose reason contains this text')
-    .option('--reason-group <text>', 'whose reason is this one but for quoted texts, numbers and ids: see `show`')
+    .option('--group <id>', 'of this group: see `groups`')
     .option('--since <when>', 'that failed since a date, or not longer ago (2h)', parsePastIso)
     .option('--until <when>', 'that failed until a date, or longer ago (2h)', parsePastIso)
 }
@@ -168,13 +168,13 @@ function jobTable(jobs: FailedJobPage['jobs']): string[] {
   return tableLines([COLUMNS, ...rows])
 }
 
-/** The lines of a table of groups. A reason group is never cut: `retry --reason-group` needs it. */
+/** The lines of a table of groups. */
 function groupTable({ groups, isComplete }: FailedJobGroups): string[] {
-  const rows = groups.map(({ jobs, threads, oldestAt, newestAt, jobId, reasonGroup }) => {
-    const numbers = [count(jobs), count(threads)]
-    return [...numbers, moment(new Date(oldestAt)), moment(new Date(newestAt)), jobId, reasonGroup]
+  const rows = groups.map(({ id, jobs, threads, hours, oldestAt, newestAt, reasonGroup }) => {
+    const numbers = [count(jobs), count(threads), count(hours.at(-1) ?? 0)]
+    return [id, ...numbers, moment(new Date(oldestAt)), moment(new Date(newestAt)), reasonGroup]
   })
-  const lines = tableLines([['JOBS', 'THREADS', 'FAILED FROM', 'TO', 'NEWEST', 'REASON GROUP'], ...rows])
+  const lines = tableLines([['GROUP', 'JOBS', 'THREADS', 'LAST HOUR', 'FAILED FROM', 'TO', 'REASON GROUP'], ...rows])
   return isComplete ? lines : [...lines, 'More failed jobs were not examined: add --since.']
 }
 

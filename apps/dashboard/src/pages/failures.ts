@@ -1,40 +1,66 @@
 // The pages of failed jobs, by reason, with the forms that retry or discard all jobs of one reason. The page of
 // operations: what was retried, discarded, paused and resumed, by whom, and with what progress.
-import { hash } from 'node:crypto'
-import type { FailedJobGroups, FailedJobPage, Operation } from '@sluice/contract'
+import type { FailedJobGroups, Operation } from '@sluice/contract'
+import { parseFailedJobFilter, SERVICES } from '@sluice/contract'
 import { html } from 'hono/html'
-import { actForm, type Cell, count, discardForm, facts, moment, progress, shown, table } from './layout.ts'
+import { choice, HIT_HEADS, hitCells } from './find.ts'
+import { actForm, type Cell, copyable, count, discardForm, facts, moment, progress, shown, table } from './layout.ts'
 import { type Html, isOperator, type Page, type Show, type Visit } from './page.ts'
 
 type Group = FailedJobGroups['groups'][number]
 
-const JOBS_SHOWN = 50
-
-/** Shows the groups, those with the most threads first. */
-export const groupsPage: Show = async ({ view }) => {
-  const { groups, isComplete } = await view.readGroups()
-  const heads = ['Reason', '#Jobs', '#Threads', 'Newest', 'Oldest']
-  const body = html`<div id="groups" data-refresh>
+/** Shows the groups, those with the most threads first: of all failed jobs, or of those that meet a filter. */
+export const groupsPage: Show = async ({ view, query }) => {
+  const given = Object.fromEntries([...query].filter(([, value]) => value.trim() !== ''))
+  const filter = parseFailedJobFilter(Object.entries(given))
+  const form = filterForm(given)
+  if (!filter.ok) {
+    const why = filter.errors.map(({ pointer, message }) => `${pointer.slice(1)} ${message}`).join(' ')
+    return { title: 'Failures', body: html`${form}<p class="problem" role="alert">${why}</p>`, status: 400 }
+  }
+  const isFiltered = Object.keys(filter.value).length > 0
+  const { groups, isComplete } = await (isFiltered ? view.groupFailed(filter.value) : view.readGroups())
+  const heads = ['Reason', '#Jobs', '#Threads', 'Last 24 h', 'Newest', 'Oldest']
+  const body = html`${form}<div id="groups" data-refresh>
 ${!isComplete && html`<p class="note">There are more: these are the largest of the newest failures.</p>`}
 ${table('Failed jobs by reason', heads, groups.map(groupCells), 'No failed job.')}
 </div>`
-  return { title: 'Failures by reason', body }
+  return { title: 'Failures', body }
+}
+
+function filterForm({ tenant = '', service, since = '' }: Readonly<Record<string, string>>): Html {
+  return html`<form class="find" action="/failures">
+<p><label for="tenant">Tenant</label><input id="tenant" name="tenant" value="${tenant}"></p>
+${choice('service', 'Service', SERVICES, service)}
+<p><label for="since">Since (UTC)</label><input id="since" name="since" value="${since}" placeholder="2024-05-01T09:30"></p>
+<p><button>Filter</button></p></form>`
 }
 
 /** Shows the group that the path names, with its newest jobs. */
 export const groupPage: Show = async (visit) => {
   const { groups } = await visit.view.readGroups()
-  const group = groups.find(({ reasonGroup }) => nameOf(reasonGroup) === visit.params.group)
+  const group = groups.find(({ id }) => id === visit.params.group)
   if (group === undefined) return GONE
-  const { reasonGroup, jobs, threads, newestAt, oldestAt, reason } = group
-  const { jobs: newest } = await visit.view.listFailed({ filter: { reasonGroup }, limit: JOBS_SHOWN })
-  const about = { Jobs: jobs, Threads: threads, Newest: moment(newestAt), Oldest: moment(oldestAt) }
-  const heads = ['Job', 'Tenant', '#Threads', '#Tries', 'Failed']
+  const { id, reasonGroup, jobs, threads, hours, newestAt, oldestAt, reason } = group
+  const { jobs: newest, next } = await visit.view.listJobs({ state: 'failed', group: id })
+  const about = {
+    Group: copyable(id),
+    Jobs: jobs,
+    Threads: threads,
+    'Last 24 h': trend(hours),
+    Newest: moment(newestAt),
+    Oldest: moment(oldestAt),
+  }
   const body = html`<p class="reason">${reasonGroup}</p>
 <div id="about" data-refresh>${facts(about)}<h2>Sample</h2><p class="reason">${reason}</p></div>
 ${isOperator(visit) && actsOf(visit, group)}
-<h2>${jobs > JOBS_SHOWN ? `The newest ${JOBS_SHOWN} jobs` : 'Jobs'}</h2>
-<div id="jobs" data-refresh>${table('Failed jobs', heads, newest.map(jobCells))}</div>`
+<h2>${next === undefined ? 'Jobs' : `The newest ${newest.length} jobs`}</h2>
+<div id="jobs" data-refresh>${table(
+    'Failed jobs',
+    HIT_HEADS,
+    newest.map((hit) => hitCells(hit, visit.traceUrl)),
+  )}</div>
+<p><a href="/jobs?state=failed&group=${id}">Select jobs${next !== undefined && ', and see the older ones'}</a></p>`
   return { title: 'Failures of one reason', body }
 }
 
@@ -44,23 +70,26 @@ const GONE: Page = {
   status: 404,
 }
 
-/** A hash, because a reason may be longer than an address may be. */
-function nameOf(reasonGroup: string): string {
-  return hash('sha256', reasonGroup).slice(0, 16)
+function groupCells({ id, reasonGroup, jobs, threads, hours, newestAt, oldestAt }: Group): Cell[] {
+  const link = html`<a class="reason" href="/failures/${id}">${reasonGroup || '(no reason)'}</a>`
+  return [link, jobs, threads, trend(hours), moment(newestAt), moment(oldestAt)]
 }
 
-function groupCells({ reasonGroup, jobs, threads, newestAt, oldestAt }: Group): Cell[] {
-  const link = html`<a class="reason" href="/failures/${nameOf(reasonGroup)}">${reasonGroup || '(no reason)'}</a>`
-  return [link, jobs, threads, moment(newestAt), moment(oldestAt)]
-}
-
-function jobCells({ id, name, tenant, threads, attempts, failedAt }: FailedJobPage['jobs'][number]): Cell[] {
-  return [html`<a href="/jobs/${id}">${name}</a>`, tenant, threads, attempts, moment(failedAt)]
+/** A bar for each of the last hours, and in words the last one and the one before. */
+function trend(hours: readonly number[]): Html {
+  const most = Math.max(...hours, 1)
+  const bars = hours.map((jobs, at) => {
+    const height = jobs === 0 ? 0 : Math.max((jobs / most) * 20, 2)
+    return html`<rect x="${at * 5}" y="${(20 - height).toFixed(1)}" width="4" height="${height.toFixed(1)}"/>`
+  })
+  const [before = 0, last = 0] = hours.slice(-2)
+  const text = `${count(last, 'job')} in the last hour, ${shown(before)} in the hour before`
+  return html`<svg class="trend" viewBox="0 0 120 20" role="img" aria-label="${text}">${bars}</svg><div class="note">${text}</div>`
 }
 
 function actsOf(visit: Visit, group: Group): Html {
   // The fields select the jobs that the page counts, and none that fail later.
-  const fields = html`<input type="hidden" name="reasonGroup" value="${group.reasonGroup}"><input type="hidden" name="until" value="${group.newestAt}">`
+  const fields = html`<input type="hidden" name="group" value="${group.id}"><input type="hidden" name="until" value="${group.newestAt}">`
   const retry = html`${fields}<button>Retry ${count(group.jobs, 'job')}</button>`
   return html`<div class="acts">${actForm(visit, '/failures/retry', retry)}
 ${discardForm(visit, '/failures/discard', group, fields)}</div>`

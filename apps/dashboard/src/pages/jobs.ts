@@ -46,8 +46,8 @@ function addressOf(query: JobListQuery): string {
   return `/jobs?${new URLSearchParams(Object.entries(query).filter(([, value]) => value !== undefined))}`
 }
 
-function filterForm({ state, lane, tenant = '', service, text = '' }: JobListQuery): Html {
-  return html`<form class="find" action="/jobs"><input type="hidden" name="state" value="${state}">
+function filterForm({ state, lane, tenant = '', service, text = '', group }: JobListQuery): Html {
+  return html`<form class="find" action="/jobs"><input type="hidden" name="state" value="${state}">${group && html`<input type="hidden" name="group" value="${group}">`}
 <p><label for="text">A part of the name, or an id</label><input id="text" name="text" type="search" value="${text}"></p>
 ${choice('service', 'Service', SERVICES, service)}
 ${state !== 'completed' && choice('lane', 'Lane', LANES, lane)}

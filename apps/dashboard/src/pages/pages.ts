@@ -57,10 +57,10 @@ function selected(visit: Visit): OperationRequest {
 }
 
 function grouped({ body }: Visit): OperationRequest | undefined {
-  const { reasonGroup, until } = Object(body)
+  const { group, until } = Object(body)
   // Without one of them, the filter would match other jobs than the page named. A form of the page has both.
-  if (typeof reasonGroup !== 'string' || typeof until !== 'string') return undefined
-  const filter = parseFailedJobFilter(Object.entries({ reasonGroup, until }))
+  if (typeof group !== 'string' || typeof until !== 'string') return undefined
+  const filter = parseFailedJobFilter(Object.entries({ group, until }))
   return filter.ok ? { filter: filter.value } : undefined
 }
 

@@ -29,6 +29,7 @@ import { requiredUrl, testQueueName } from '@sluice/test-support'
 import { Job, UnrecoverableError } from 'bullmq'
 import { type TestContext, test, vi } from 'vitest'
 import { createFailedJobs } from './failed-jobs.ts'
+import { groupIdOf } from './reasons.ts'
 
 /** A busy machine may need longer than the second that Vitest waits by itself. */
 const HANG_MS = 60_000
@@ -125,7 +126,7 @@ test('failures of one cause have one reasonGroup, by which they are found togeth
   assert(job !== undefined)
   const { reasonGroup } = job
   assert.equal(reasonGroup, "E11000 of … can't be, isn't …")
-  const { jobs } = await failedJobs.list({ filter: { reasonGroup }, limit: 10 })
+  const { jobs } = await failedJobs.list({ filter: { group: groupIdOf(reasonGroup) }, limit: 10 })
   assert.deepEqual(
     jobs.map(({ id }) => id),
     ids.toReversed(),
@@ -141,6 +142,8 @@ test('failures of one cause have one reasonGroup, by which they are found togeth
     ],
   )
   assert.deepEqual([groups[1]?.jobId, isComplete], [ids[1], true])
+  const [, ofCause] = groups
+  assert.deepEqual([ofCause?.id, ofCause?.hours], [groupIdOf(reasonGroup), [...Array(23).fill(0), 2]])
   assert.deepEqual((await failedJobs.groups({ tenant: 'other' })).groups[0]?.threads, 3)
   assert.equal((await failedJobs.groups({ tenant: 'other' })).groups.length, 1)
   const cut = await fail({ reason: `refused: "${'x'.repeat(3_000)}"` })
@@ -164,7 +167,7 @@ test('a reason group has the names in the rule that MongoDB refused by, and no v
   const group =
     'refused (errInfo {"operatorName":"$not","propertyName":"text","reason":…,"consideredValue":{"text":…}})'
   assert.deepEqual(groups, [group, group, group, group.replace('"text",', '"speaker",')])
-  const { jobs } = await failedJobs.list({ filter: { reasonGroup: group }, limit: 10 })
+  const { jobs } = await failedJobs.list({ filter: { group: groupIdOf(group) }, limit: 10 })
   assert.equal(jobs.length, 3)
 })
 

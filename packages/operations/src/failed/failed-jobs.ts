@@ -9,13 +9,14 @@ import {
   GROUPS_LISTED,
   parseIsoDate,
   placeText,
+  TREND_HOURS,
 } from '@sluice/contract'
 import { traceIdOf } from '@sluice/process'
 import { asList, openScript } from '@sluice/process/redis'
 import type { IngestJob, Lane, QueueKeys } from '@sluice/queue'
 import { createMoveFailed, isJobId, LANES, readJob, readTries, triesShown } from '@sluice/queue'
 import type { Redis } from 'ioredis'
-import { longestPieceOf, reasonGroupOf, SHOWN_REASON } from './reasons.ts'
+import { groupIdOf, reasonGroupOf, SHOWN_REASON } from './reasons.ts'
 
 type Summary = FailedJobPage['jobs'][number]
 
@@ -31,6 +32,7 @@ export type FailedJobs = ReturnType<typeof createFailedJobs>
 /** Grouping ends after this time. 100,000 failed jobs take a second or two. */
 const GROUPS_MS = 10_000
 const GROUPED_AT_ONCE = 250
+const HOUR_MS = 60 * 60 * 1_000
 
 /** A page is returned after this time, even if it is not full. */
 const PAGE_MS = 2_000
@@ -43,11 +45,11 @@ export function createFailedJobs(redis: Redis, keys: QueueKeys) {
   /** Examines the next jobs and returns those that match, at most `limit`. */
   async function scan({ filter, limit, after }: FailedJobQuery): Promise<ScannedJobs> {
     const [latest, earliest] = timesOf(filter)
-    const reason = filter.reason ?? longestPieceOf(filter.reasonGroup ?? '')
+    const { reason = '', tenant = '' } = filter
     const from = [after?.at ?? latest, earliest, after?.at ?? '', after?.id ?? '']
     const lanes = await Promise.all(
       LANES.map(async (lane) => {
-        const reply = await scanLane(laneKeys[lane], ...from, limit, reason, filter.tenant ?? '', ...needlesOf(filter))
+        const reply = await scanLane(laneKeys[lane], ...from, limit, reason, tenant, ...needlesOf(filter))
         return readScan(lane, filter, reply)
       }),
     )
@@ -74,14 +76,17 @@ export function createFailedJobs(redis: Redis, keys: QueueKeys) {
      * first, for at most `GROUPS_MS`.
      */
     async groups(filter: FailedJobFilter): Promise<FailedJobGroups> {
-      const groups = new Map<string, FailedJobGroups['groups'][number]>()
+      const groups = new Map<string, Group>()
+      const now = Date.now()
       const end = performance.now() + GROUPS_MS
       let after: FailedJobPlace | undefined
       do {
         const { jobs, next } = await scan({ filter, limit: GROUPED_AT_ONCE, ...(after && { after }) })
         for (const { id, reason, reasonGroup, threads, failedAt } of jobs) {
           const group = groups.get(reasonGroup)
-          const sample = group ?? { reasonGroup, jobs: 0, threads: 0, jobId: id, reason, newestAt: failedAt }
+          const sample = group ?? newGroup({ reasonGroup, jobId: id, reason, newestAt: failedAt, oldestAt: failedAt })
+          const hour = TREND_HOURS - 1 - Math.floor((now - Date.parse(failedAt)) / HOUR_MS)
+          if (sample.hours[hour] !== undefined) sample.hours[hour]++
           const numbers = { jobs: sample.jobs + 1, threads: sample.threads + threads, oldestAt: failedAt }
           groups.set(reasonGroup, { ...sample, ...numbers })
         }
@@ -119,6 +124,13 @@ export function createFailedJobs(redis: Redis, keys: QueueKeys) {
   }
 }
 
+type Group = FailedJobGroups['groups'][number]
+
+/** Makes a group without jobs. */
+function newGroup(about: Pick<Group, 'reasonGroup' | 'jobId' | 'reason' | 'newestAt' | 'oldestAt'>): Group {
+  return { id: groupIdOf(about.reasonGroup), ...about, hours: Array(TREND_HOURS).fill(0), jobs: 0, threads: 0 }
+}
+
 /** Returns the time range of a filter as bounds of a sorted set. */
 function timesOf({ since, until }: FailedJobFilter): [latest: string, earliest: string] {
   const ms = (date: string) => String(Date.parse(parseIsoDate(date) ?? date))
@@ -144,7 +156,7 @@ function readFound(lane: Lane, filter: FailedJobFilter, fields: readonly unknown
   if (data !== undefined && !matches(data, filter)) return []
   const of = { tenant: data?.tenant ?? String(tenant), threads: data?.threads.length ?? Number(threads) }
   const job = summaryOf({ id: String(id), lane, ...of }, failedAt, summary)
-  if (filter.reasonGroup !== undefined && filter.reasonGroup !== job.reasonGroup) return []
+  if (filter.group !== undefined && filter.group !== groupIdOf(job.reasonGroup)) return []
   return [{ ...job, reason: job.reason.slice(0, SHOWN_REASON) }]
 }
 

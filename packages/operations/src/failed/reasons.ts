@@ -1,4 +1,5 @@
 // Removes quoted values from the reason of a failure: to group failures, and for viewers.
+import { hash } from 'node:crypto'
 import type { FailedJob, FailedJobGroups, Found, Operation } from '@sluice/contract'
 import type { FoundImport } from '@sluice/queue'
 import type { JobDetail } from '../jobs/read-job.ts'
@@ -43,9 +44,9 @@ export function reasonGroupOf(reason: string): MaskedReason {
   return group as MaskedReason
 }
 
-/** Returns the longest text that every reason of the group contains. */
-export function longestPieceOf(group: string): string {
-  return group.split(VARIES).reduce((longest, piece) => (piece.length > longest.length ? piece : longest))
+/** Returns the short id of a group, which people can type. */
+export function groupIdOf(reasonGroup: string): string {
+  return hash('sha256', reasonGroup).slice(0, 8)
 }
 
 /** Reduces what operators see to what viewers see. */
