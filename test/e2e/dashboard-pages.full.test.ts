@@ -104,7 +104,10 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
     await page.getByRole('link', { name: 'Jobs' }).click()
     await inspect(visitor, 'completed jobs')
     storedIn(await importer.post(someThread({ externalId: 'fine', quotes: [{ ...STORED, speaker: 'Grace' }] })))
-    await page.getByRole('link', { name: 'slack/fine', exact: true }).click()
+    await page.getByRole('link', { name: 'slack/fine', exact: true }).first().click()
+    await page.getByRole('region', { name: 'Timeline' }).waitFor()
+    await inspect(visitor, 'a completed job')
+    await page.getByRole('link', { name: 'slack/fine', exact: true }).first().click()
     const written = page.getByRole('region', { name: 'Jobs that wrote it' }).locator('tbody td:last-child')
     assert.deepEqual(await written.allTextContents(), [
       'changed the source, last changed 1 quote',

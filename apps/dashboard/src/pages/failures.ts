@@ -58,7 +58,7 @@ ${isOperator(visit) && actsOf(visit, group)}
 <div id="jobs" data-refresh>${table(
     'Failed jobs',
     HIT_HEADS,
-    newest.map((hit) => hitCells(hit, visit.traceUrl)),
+    newest.map((hit) => hitCells(hit, visit.traceUrl, true)),
   )}</div>
 <p><a href="/jobs?state=failed&group=${id}">Select jobs${next !== undefined && ', and see the older ones'}</a></p>`
   return { title: 'Failures of one reason', body }

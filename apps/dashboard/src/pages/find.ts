@@ -36,8 +36,8 @@ export function hitsTable({ hits, more, notes }: Found, traceUrl: string | null)
 /** The heads of a table of hits. */
 export const HIT_HEADS = ['What', 'State', 'Tenant', 'When', 'Reason or outcome']
 
-/** A hit as a row of a table with the heads `HIT_HEADS`. */
-export function hitCells(hit: Hit, traceUrl: string | null): Cell[] {
+/** A hit as a row of a table with the heads `HIT_HEADS`. Its name leads to its thread; in a list of jobs, to the job. */
+export function hitCells(hit: Hit, traceUrl: string | null, isJobList = false): Cell[] {
   const { kind, id, name, quote, state, tenant, acceptedAt, endedAt, reason, outcomes } = hit
   const text = quote === undefined ? (name ?? id) : `${name} · ${quote}`
   const isThread = name !== undefined && (kind !== 'job' || hit.threads === 1)
@@ -53,7 +53,9 @@ export function hitCells(hit: Hit, traceUrl: string | null): Cell[] {
   const counts = Object.entries(outcomes ?? {}).map(([outcome, threads]) => threads > 0 && `${threads} ${outcome}`)
   const writers = [hit.insertedBy && `inserted by ${hit.insertedBy}`, hit.changedBy && `changed by ${hit.changedBy}`]
   return [
-    html`${isThread ? threadLink(tenant, name, text) : text}<div class="note">${ownId}</div>`,
+    isJobList
+      ? html`<a href="/jobs/${id}">${text}</a><div class="note id">${id}</div>`
+      : html`${isThread ? threadLink(tenant, name, text) : text}<div class="note">${ownId}</div>`,
     state,
     tenant,
     html`${when && moment(when)}<div class="note">${notes.filter(Boolean).join(', ')}</div>`,

@@ -28,7 +28,7 @@ export const jobsPage: Show = async (visit) => {
   const maySelect = query.state === 'failed' && isOperator(visit)
   const rows = jobs.map((hit): Cell[] => {
     const box = html`<input type="checkbox" name="id" value="${hit.id}" aria-label="Select ${hit.name}">`
-    return [...(maySelect ? [box] : []), ...hitCells(hit, visit.traceUrl)]
+    return [...(maySelect ? [box] : []), ...hitCells(hit, visit.traceUrl, true)]
   })
   const ifEmpty = next === undefined ? 'No job.' : 'No job so far.'
   const list = html`<div id="jobs" data-refresh>${table('Jobs', [...(maySelect ? ['Selected'] : []), ...HIT_HEADS], rows, ifEmpty)}</div>`
