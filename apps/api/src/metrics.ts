@@ -1,5 +1,6 @@
 // Declares the metrics of the API, and samples those that are read when Prometheus asks.
 
+import { PROBLEMS } from '@sluice/contract'
 import { peaksOf, type QueueState, type Reading } from '@sluice/operations'
 import { type MetricsOf, metric, mongoMetrics, type openMetrics, SECONDS, totalsOf } from '@sluice/process'
 import { LANES } from '@sluice/queue'
@@ -80,8 +81,14 @@ export function sampleApi({ metrics, sample }: ReturnType<typeof openMetrics<typ
   })
 }
 
-/** Problems that mean that the queue, a tenant, a key or the process has used up its bound. */
-const REFUSALS = new Set(['queue_full', 'tenant_share', 'rate_limited', 'overloaded'])
+/** Problems that mean that the queue, a tenant, a key or the process has used up its bound, or that Redis is away. */
+const REFUSALS = new Set(['queue_full', 'tenant_share', 'rate_limited', 'overloaded', 'queue_unavailable'])
+const TIMED_OUT = new Set(Object.entries(PROBLEMS).flatMap(([code, { status }]) => (status === 504 ? code : [])))
+
+function countNameOf(code: string): 'refused' | 'timedOut' | undefined {
+  return REFUSALS.has(code) ? 'refused' : TIMED_OUT.has(code) ? 'timedOut' : undefined
+}
+
 const MOST_TENANTS = 1_000
 /** Heartbeats carry at most this many characters of a tenant's name. */
 const SHOWN_TENANT = 64
@@ -107,7 +114,7 @@ export async function readApi(
   queueState: () => Promise<QueueState>,
 ): Promise<Reading> {
   const { queued } = await queueState()
-  const refused = await totalsOf(problems, ({ code }) => (REFUSALS.has(String(code)) ? 'refused' : undefined))
+  const refused = await totalsOf(problems, ({ code }) => countNameOf(String(code)))
   return {
     totals: { ...(await totalsOf(accepted, () => 'accepted')), ...refused },
     manyTotals: Object.fromEntries(Array.from(refusals, ([tenant, count]) => [`refused:${tenant}`, count])),

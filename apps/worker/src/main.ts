@@ -1,13 +1,14 @@
 // The worker process: stores the threads of jobs, and consumes the queue.
 import { hostname } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
+import { createDurations } from '@sluice/operations'
 import { checkOf, openMetrics, pingWhenAsked, settingsOrExit } from '@sluice/process'
 import * as queue from '@sluice/queue'
 import { createBatchStore, mongoCommands, PROBE_MS, probeStore } from '@sluice/store'
 import { runProcess } from '@sluice/wiring'
 import { createBeforeFinalFailure } from './final-failure.ts'
 import { createIngest } from './ingest.ts'
-import { readWorker, workerMetrics } from './metrics.ts'
+import { createNoteTimes, readWorker, workerMetrics } from './metrics.ts'
 import { createNoteFailure } from './note-failure.ts'
 import { workerSettings } from './settings.ts'
 import { createPutBack } from './store-away.ts'
@@ -16,6 +17,7 @@ import { createWork, describeJob, requestsOf } from './worker.ts'
 const settings = settingsOrExit(workerSettings)
 const opened = openMetrics('worker', workerMetrics)
 const { metrics } = opened
+const durations = createDurations()
 
 /** The time to settle the last batches when the process stops: half a second of the grace time is kept for that. */
 const SETTLE_MS = 300
@@ -78,7 +80,7 @@ await runProcess({
       retainedMs: settings.retainedResultSeconds * 1000,
       transientMs: settings.waitSeconds * 2000,
       ready: ingest.ready,
-      work: createWork({ ingest, putBack, metrics, log }),
+      work: createWork({ ingest, putBack, noteTimes: createNoteTimes(metrics, durations), log }),
       beforeFinalFailure: createBeforeFinalFailure({
         recountRequests: batchStore.recountRequests,
         probeStore: probe,
@@ -91,7 +93,7 @@ await runProcess({
     })
     wired.sendHeartbeats(() => {
       const slowJobs = consumer.lockedFor(SLOW_MS).slice(0, SLOW_SHOWN)
-      return readWorker(metrics, { storeAwayMs: putBackAny.awayMs(), slowJobs })
+      return readWorker(metrics, durations, { storeAwayMs: putBackAny.awayMs(), slowJobs })
     })
     release('consumer', () => consumer.close((settings.shutdownGraceSeconds - 0.5) * 1000))
 

@@ -1,7 +1,8 @@
 // Declares the metrics of a worker process.
 
-import type { Reading } from '@sluice/operations'
+import type { Durations, Reading } from '@sluice/operations'
 import { type MetricsOf, metric, mongoMetrics, SECONDS, totalsOf } from '@sluice/process'
+import type { Lane } from '@sluice/queue'
 
 /** Buckets for times in which jobs may wait for long. */
 const LONG_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800] as const
@@ -27,19 +28,19 @@ export const workerMetrics = {
   }),
   queueTime: metric.histogram({
     name: 'sluice_job_queue_seconds',
-    help: 'Time in the queue: from enqueueing a job until a worker fetches it for the first time.',
+    help: 'Time in the queue: from accepting a job until the fetch after which its threads are stored. Earlier tries and the waits between them count.',
     labels: ['lane'],
     buckets: LONG_SECONDS,
   }),
   storeTime: metric.histogram({
     name: 'sluice_job_store_seconds',
-    help: 'Time in the store: from fetching a job until its threads are stored, the wait for a batch included.',
+    help: 'Time in the store: from the last fetch of a job until its threads are stored, the wait for a batch included.',
     labels: ['lane'],
     buckets: SECONDS,
   }),
   totalTime: metric.histogram({
     name: 'sluice_job_seconds',
-    help: 'End to end: from enqueueing a job until its threads are stored, all tries and retries included.',
+    help: 'End to end: from accepting a job until its threads are stored, all tries and retries included. The sum of the times in queue and store.',
     labels: ['lane'],
     buckets: LONG_SECONDS,
   }),
@@ -62,18 +63,30 @@ export const workerMetrics = {
 
 export type WorkerMetrics = MetricsOf<typeof workerMetrics>
 
+/** Makes a function that observes the times of a job whose threads were stored, for Prometheus and for heartbeats. */
+export function createNoteTimes(
+  { queueTime, storeTime, totalTime }: Pick<WorkerMetrics, 'queueTime' | 'storeTime' | 'totalTime'>,
+  durations: Pick<Durations, 'observe'>,
+) {
+  return (lane: Lane, inQueue: number, inStore: number): void => {
+    queueTime.observe({ lane }, inQueue)
+    storeTime.observe({ lane }, inStore)
+    totalTime.observe({ lane }, inQueue + inStore)
+    durations.observe('inQueue', inQueue)
+    durations.observe('inStore', inStore)
+    durations.observe(lane, inQueue + inStore)
+  }
+}
+
 /** Reads the content of a worker's heartbeat. */
 export async function readWorker(
-  { stored, threadsFailed, queueTime, storeTime }: WorkerMetrics,
+  { stored, threadsFailed }: WorkerMetrics,
+  durations: Durations,
   state: Pick<Reading, 'storeAwayMs' | 'slowJobs'>,
 ): Promise<Reading> {
-  const buckets = (name: 'queue' | 'store') => (labels: { le?: unknown }) =>
-    labels.le === undefined ? undefined : (`${name}:${labels.le}` as const)
-  const [outcomes, failed, queue, store] = await Promise.all([
+  const [outcomes, failed] = await Promise.all([
     totalsOf(stored, ({ outcome }) => `stored:${outcome}` as const),
     totalsOf(threadsFailed, () => 'failed'),
-    totalsOf(queueTime, buckets('queue')),
-    totalsOf(storeTime, buckets('store')),
   ])
-  return { totals: { ...outcomes, ...failed, ...queue, ...store }, ...state }
+  return { totals: { ...outcomes, ...failed, ...durations.totals }, peaks: durations.takeLongest(), ...state }
 }

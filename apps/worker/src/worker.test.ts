@@ -1,12 +1,10 @@
 import assert from 'node:assert/strict'
+import { createDurations } from '@sluice/operations'
 import { createLogger, openMetrics } from '@sluice/process'
-import { PartlyStoredError } from '@sluice/queue'
 import type { StoreRequest } from '@sluice/store'
 import { test } from 'vitest'
-import { workerMetrics } from './metrics.ts'
+import { createNoteTimes, workerMetrics } from './metrics.ts'
 import { createWork, requestsOf } from './worker.ts'
-
-const { metrics } = openMetrics('test', workerMetrics)
 
 const aThread = (externalId: string) => ({
   source: { service: 'slack' as const, externalId, title: externalId },
@@ -27,27 +25,40 @@ function aJob(threads: StoreRequest['thread'][]) {
   return { id: 'j', name: 'slack/a', lane: 'bulk' as const, data, digests: [], attempt: 1, suspect: false }
 }
 
-/** Works on a job that was enqueued at this time, and that fails. Returns count and sum of the times in queue so far. */
-async function failEnqueued(enqueuedAt: number, redelivered: boolean) {
+/** Works on a job of this age, which the store stores unless it is away. Returns counts and sums of all three times. */
+async function workOn(ageMs: number, { redelivered = false, isAway = false } = {}) {
+  const { metrics } = openMetrics('test', workerMetrics)
+  const durations = createDurations()
+  const facts = { id: 'a', outcome: 'created', wordCount: 1, createdAt: 'now', status: 'TRANSCRIBED' } as const
+  const answer = { source: { ...aThread('a').source, description: null, ...facts }, quotes: [] }
   const work = createWork({
-    ingest: { ingest: async () => ({ error: new Error('no') }) },
+    ingest: { ingest: async () => (isAway ? { away: true as const, reason: 'no' } : { answer }) },
     putBack: () => ({ away: true }),
-    metrics,
+    noteTimes: createNoteTimes(metrics, durations),
     log: createLogger('test', 'silent'),
   })
-  await assert.rejects(work({ ...aJob([aThread('a')]), enqueuedAt, redelivered }), PartlyStoredError)
-  const { values } = await metrics.queueTime.get()
-  const sample = (end: string) => values.find(({ metricName }) => metricName?.endsWith(end))?.value ?? 0
-  return { count: sample('_count'), sum: sample('_sum') }
+  await work({ ...aJob([{ ...aThread('a'), quotes: [] }]), enqueuedAt: Date.now() - ageMs, redelivered })
+  const times = [metrics.queueTime, metrics.storeTime, metrics.totalTime].map(async (time) => {
+    const { values } = await time.get()
+    const sample = (end: string) => values.find(({ metricName }) => metricName?.endsWith(end))?.value ?? 0
+    return { count: sample('_count'), sum: sample('_sum') }
+  })
+  const [queue, store, total] = await Promise.all(times)
+  assert(queue && store && total)
+  return { queue, store, total, durations }
 }
 
-test('time in queue is that of the first try: a job that is delivered again does not count', async () => {
-  for (const redelivered of [false, true]) assert.equal((await failEnqueued(Date.now(), redelivered)).count, 1)
+test('a job that was put back is timed from its acceptance until it is stored, and its parts sum up to that', async () => {
+  assert.equal((await workOn(40_000, { isAway: true })).total.count, 0)
+  const { queue, store, total, durations } = await workOn(40_000, { redelivered: true })
+  assert.deepEqual([queue.count, store.count, total.count], [1, 1, 1])
+  assert(total.sum >= 40 && total.sum < 60, `${total.sum}`)
+  assert(Math.abs(queue.sum + store.sum - total.sum) < 1e-6)
+  assert.equal(durations.takeLongest()['longest:bulk'], total.sum)
 })
 
-test('time in queue is never negative, though the clock of Redis is ahead', async () => {
-  const { sum } = await failEnqueued(Date.now(), false)
-  assert.equal((await failEnqueued(Date.now() + 60_000, false)).sum, sum)
+test('no time is negative, though the clock of Redis is ahead', async () => {
+  assert.equal((await workOn(-60_000)).queue.sum, 0)
 })
 
 test('a request is kept apart after a failed try, and alone after a crash', () => {

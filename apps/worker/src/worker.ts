@@ -3,18 +3,18 @@ import { inSpan, type Logger, SpanKind, traceIdOf } from '@sluice/process'
 import { type Away, type FetchedJob, makeReceipt, PartlyStoredError, type Receipt, type Worked } from '@sluice/queue'
 import type { IngestRequest } from './choose-batch.ts'
 import type { createIngest, Ingested } from './ingest.ts'
-import type { WorkerMetrics } from './metrics.ts'
+import type { createNoteTimes } from './metrics.ts'
 
 interface WorkDeps {
   ingest: Pick<ReturnType<typeof createIngest>, 'ingest'>
   /** Puts back a job because the store is away. */
   putBack: (job: FetchedJob, reason: string) => Away
-  metrics: Pick<WorkerMetrics, 'queueTime' | 'storeTime' | 'totalTime'>
+  noteTimes: ReturnType<typeof createNoteTimes>
   log: Logger
 }
 
 /** Makes the function that stores the threads of a job and observes its times. */
-export function createWork({ ingest, putBack, metrics, log }: WorkDeps): (job: FetchedJob) => Promise<Worked> {
+export function createWork({ ingest, putBack, noteTimes, log }: WorkDeps): (job: FetchedJob) => Promise<Worked> {
   return (job) => {
     const { id, attempt, data } = job
     if (data.trace === undefined) return work(job)
@@ -26,9 +26,6 @@ export function createWork({ ingest, putBack, metrics, log }: WorkDeps): (job: F
     const began = performance.now()
     // Redis's clock may be ahead of this worker's.
     const queuedMs = Math.max(Date.now() - job.enqueuedAt, 0)
-    const { lane } = job
-    // Only the first try counts: a later one waited for the tries before it, or for an operator.
-    if (!job.redelivered) metrics.queueTime.observe({ lane }, queuedMs / 1000)
     const requests = requestsOf(job, trace)
     const ingested = await Promise.all(requests.map(ingest.ingest))
     const away = ingested.find((one) => 'away' in one)
@@ -42,8 +39,7 @@ export function createWork({ ingest, putBack, metrics, log }: WorkDeps): (job: F
     const outcome = stored.length === 1 ? stored[0]?.source.outcome : undefined
     const quotes = stored.reduce((sum, { outcomes }) => sum + outcomes.length, 0)
     const durationMs = Math.round((performance.now() - began) * 10) / 10
-    metrics.storeTime.observe({ lane }, durationMs / 1000)
-    metrics.totalTime.observe({ lane }, (queuedMs + durationMs) / 1000)
+    noteTimes(job.lane, queuedMs / 1000, durationMs / 1000)
     log.info({ ...describeJob(job), outcome, quotes, queuedMs, durationMs }, 'job.stored')
     return { receipts: stored }
   }

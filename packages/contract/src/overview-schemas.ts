@@ -53,19 +53,31 @@ const ProcessSchema = Type.Object({
 const quantiles = (description: string) =>
   Type.Optional(Type.Object({ p50: number('The median.'), p99: number('The 99th percentile.') }, { description }))
 
+const laneTime = Type.Optional(
+  Type.Object({ p50: number('The median.'), p95: number('The 95th percentile.'), p99: number('The 99th percentile.') }),
+)
+
 /** What happened in a span of minutes. */
 const HistoryPointSchema = Type.Object({
   at: moment('When it began.'),
   minutes: count('How long it is.'),
+  coveredSeconds: Type.Optional(number('The part of it in which a process lived, and which the counts cover.')),
   accepted: count('Threads that were accepted.'),
   stored: Type.Object(outcomeCounts, { description: 'Threads that were stored, by their outcome.' }),
   failed: count('Threads that failed for good.'),
-  refused: count('Requests that were refused because of the load or a quota.'),
+  refused: count('Requests that were refused because of the load or a quota, or because Redis was away.'),
+  timedOut: Type.Optional(count('Requests that were answered 504: not stored, or not surely accepted, in time.')),
   refusedByTenant: Type.Record(Type.String(), count('Requests of this tenant.'), {
     description: 'The ten tenants with most refusals, by the beginning of their names.',
   }),
-  queueTime: quantiles('Seconds in the queue. Absent if no job was fetched.'),
-  storeTime: quantiles('Seconds in the store. Absent if no job was stored.'),
+  totalTime: Type.Optional(
+    Type.Object(
+      { interactive: laneTime, bulk: laneTime },
+      { description: 'Seconds from the acceptance of a job until it was stored. A lane is absent if none was stored.' },
+    ),
+  ),
+  queueTime: quantiles('Seconds in the queue, a part of this: until the last fetch. Absent if no job was stored.'),
+  storeTime: quantiles('Seconds in the store, the other part. Absent if no job was stored.'),
   waiting: byLane(number('The most threads that waited.')),
   oldestSeconds: byLane(number('The highest age of the oldest waiting job.')),
 })
@@ -130,4 +142,16 @@ export function summarize(status: Status, describe: (ms: number) => string) {
 /** Counts the threads that were stored in a span. */
 export function storedOf({ stored: { created, updated, unchanged } }: HistoryPoint): number {
   return created + updated + unchanged
+}
+
+/** Divides a count of a span by the time that it covers. An API of the last release does not say that time. */
+export function perSecondOf({ minutes, coveredSeconds = minutes * 60 }: HistoryPoint, count: number): number {
+  return count / Math.max(coveredSeconds, 1)
+}
+
+/** The times from acceptance to stored that a span has, by lane, and then the two parts of these times. */
+export function timesOf({ totalTime = {}, queueTime, storeTime }: HistoryPoint) {
+  const { interactive, bulk } = totalTime
+  const times = { interactive, bulk, 'in queue': queueTime, 'in store': storeTime }
+  return Object.entries(times).flatMap(([of, time]) => (time ? [{ of, p95: undefined, ...time }] : []))
 }

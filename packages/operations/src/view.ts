@@ -80,8 +80,8 @@ function openQueue(redis: Redis, keys: QueueKeys, db: Db) {
     async readStatus(): Promise<contract.Status> {
       const reads = [readOverview(), readHistory(5), readHistory(60)] as const
       const [overview, [lastMinutes], [lastHour]] = await Promise.all(reads)
-      if (lastMinutes === undefined || lastHour === undefined) throw new Error('a span without a point')
-      return { ...overview, lastMinutes, lastHour }
+      if (!lastMinutes?.point || !lastHour?.point) throw new Error('a span without a point')
+      return { ...overview, lastMinutes: lastMinutes.point, lastHour: lastHour.point }
     },
   }
 }

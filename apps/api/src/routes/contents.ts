@@ -173,11 +173,14 @@ export const RECENT_JOBS = json(contract.RecentJobsSchema, { jobs: [completedJob
 const point = {
   at: MOMENT,
   minutes: 5,
+  coveredSeconds: 270,
   accepted: 1_200,
   stored: { created: 1_100, updated: 60, unchanged: 20 },
   failed: 0,
   refused: 3,
+  timedOut: 1,
   refusedByTenant: { acme: 3 },
+  totalTime: { interactive: { p50: 0.03, p95: 0.1, p99: 0.35 } },
   queueTime: { p50: 0.02, p99: 0.3 },
   storeTime: { p50: 0.01, p99: 0.05 },
   waiting: { interactive: 4, bulk: 250 },
@@ -204,7 +207,7 @@ export const STATUS = json(contract.StatusSchema, {
   ],
   redis: { usedBytes: 12_000_000, maxBytes: 2_147_483_648 },
   lastMinutes: point,
-  lastHour: { ...point, minutes: 60 },
+  lastHour: { ...point, minutes: 60, coveredSeconds: 3_570 },
 })
 
 export const FOUND = json(contract.FoundSchema, { hits: [hit], more: false, notes: [] })

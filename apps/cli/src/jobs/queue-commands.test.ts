@@ -13,10 +13,15 @@ const POINT: Status['lastHour'] = {
   failed: 1,
   refused: 3,
   refusedByTenant: { acme: 3, globex: 1 },
+  coveredSeconds: 240,
+  timedOut: 2,
+  totalTime: { bulk: { p50: 0.03, p95: 1.2, p99: 1.4 } },
   queueTime: { p50: 0.02, p99: 1.3 },
   waiting: { interactive: 0, bulk: 7 },
   oldestSeconds: { interactive: 0, bulk: 2 },
 }
+
+const { coveredSeconds: _covered, ...withoutCovered } = POINT
 
 const STATUS: Status = {
   at: '2024-05-01T09:30:00.000Z',
@@ -36,7 +41,7 @@ const STATUS: Status = {
   redis: { usedBytes: 12_000_000, maxBytes: 2_147_483_648 },
   storeAwayMs: 40_000,
   lastMinutes: POINT,
-  lastHour: { ...POINT, minutes: 60 },
+  lastHour: { ...withoutCovered, minutes: 60 },
 }
 
 /** Runs `sluice status …` and returns what it prints. */
@@ -59,9 +64,16 @@ test('the status says in words what stands still, and shows queue, rates, proces
     'MongoDB has been away for 40s; 1,203 jobs wait.',
     'Redis uses 12 MB of 2,147 MB.',
     '',
-    'LAST  ACCEPTED       STORED         FAILED  REFUSED  IN QUEUE p50, p99  IN STORE p50, p99',
-    '5m    1,200 (4.0/s)  1,180 (3.9/s)  1       3        20 ms, 1,300 ms    -',
-    '1h    1,200 (0.3/s)  1,180 (0.3/s)  1       3        20 ms, 1,300 ms    -',
+    'LAST  ACCEPTED TO STORED  P50    P95       P99',
+    '5m    bulk                30 ms  1,200 ms  1,400 ms',
+    '5m    in queue            20 ms  -         1,300 ms',
+    '1h    bulk                30 ms  1,200 ms  1,400 ms',
+    '1h    in queue            20 ms  -         1,300 ms',
+    '',
+    'LAST  ACCEPTED       STORED         FAILED  REFUSED  TIMED OUT',
+    '5m    1,200 (5.0/s)  1,180 (4.9/s)  1       3        2',
+    // An API of the last release does not say what its counts cover.
+    '1h    1,200 (0.3/s)  1,180 (0.3/s)  1       3        2',
     '',
     'PROCESS  HOST       VERSION  STARTED                   SEEN      CPU  MEMORY',
     'worker   host-1:42  0.1.0    2024-05-01T00:00:00.000Z  1.3s ago  42%  150 MB',

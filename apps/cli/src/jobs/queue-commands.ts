@@ -1,6 +1,14 @@
 // The commands of the queue as a whole: `sluice status` shows the queue, the processes and what happened lately, once
 // or every five seconds. `sluice pause` and `sluice resume` stop and restart the fetching of a lane's jobs.
-import { type HistoryPoint, type LaneOperationKind, type Status, storedOf, summarize } from '@sluice/contract'
+import {
+  type HistoryPoint,
+  type LaneOperationKind,
+  perSecondOf,
+  type Status,
+  storedOf,
+  summarize,
+  timesOf,
+} from '@sluice/contract'
 import { type ApiOptions, apiOptions, count, describeSeconds, jsonText, shortened, tableLines } from '@sluice/terminal'
 import { Argument, Command } from 'commander'
 import { type AdminClient, type AdminDeps, watch } from './admin-client.ts'
@@ -54,7 +62,13 @@ function statusLines(status: Status): string[] {
     `Redis uses ${megabytes(redis.usedBytes)}${redis.maxBytes > 0 ? ` of ${megabytes(redis.maxBytes)}` : ''}.`,
     '',
     ...tableLines([
-      ['LAST', 'ACCEPTED', 'STORED', 'FAILED', 'REFUSED', 'IN QUEUE p50, p99', 'IN STORE p50, p99'],
+      ['LAST', 'ACCEPTED TO STORED', 'P50', 'P95', 'P99'],
+      ...timeRows('5m', lastMinutes),
+      ...timeRows('1h', lastHour),
+    ]),
+    '',
+    ...tableLines([
+      ['LAST', 'ACCEPTED', 'STORED', 'FAILED', 'REFUSED', 'TIMED OUT'],
       pointCells('5m', lastMinutes),
       pointCells('1h', lastHour),
     ]),
@@ -69,13 +83,14 @@ function statusLines(status: Status): string[] {
 
 const SHOWN_NAME = 60
 
+function timeRows(name: string, point: HistoryPoint): string[][] {
+  return timesOf(point).map(({ of, p50, p95, p99 }) => [name, of, ...[p50, p95, p99].map(milliseconds)])
+}
+
 function pointCells(name: string, point: HistoryPoint): string[] {
-  const { minutes, accepted, failed, refused, queueTime, storeTime } = point
-  const perSecond = (threads: number) => `${count(threads)} (${(threads / minutes / 60).toFixed(1)}/s)`
-  const times = [queueTime, storeTime].map((quantiles) =>
-    quantiles === undefined ? '-' : `${milliseconds(quantiles.p50)}, ${milliseconds(quantiles.p99)}`,
-  )
-  return [name, perSecond(accepted), perSecond(storedOf(point)), count(failed), count(refused), ...times]
+  const { accepted, failed, refused, timedOut = 0 } = point
+  const rate = (threads: number) => `${count(threads)} (${perSecondOf(point, threads).toFixed(1)}/s)`
+  return [name, rate(accepted), rate(storedOf(point)), count(failed), count(refused), count(timedOut)]
 }
 
 function processCells({ kind, host, pid, version, ...process }: Status['processes'][number]): string[] {
@@ -85,7 +100,7 @@ function processCells({ kind, host, pid, version, ...process }: Status['processe
 }
 
 const describeMs = (ms: number) => describeSeconds(ms / 1000)
-const milliseconds = (seconds: number) => `${count(Math.round(seconds * 1000))} ms`
+const milliseconds = (seconds?: number) => (seconds === undefined ? '-' : `${count(Math.round(seconds * 1000))} ms`)
 const megabytes = (bytes: number) => `${count(Math.round(bytes / 1e6))} MB`
 
 const TEXTS = {

@@ -1,5 +1,14 @@
 // The overview: what waits, how fast it is stored, who fills the queue, and whether all processes live.
-import { type HistoryPoint, type SeenProcess, type Status, storedOf, summarize } from '@sluice/contract'
+import {
+  type HistoryPoint,
+  perSecondOf,
+  type SeenProcess,
+  type Status,
+  storedOf,
+  summarize,
+  timesOf,
+} from '@sluice/contract'
+import type { CountedSpan } from '@sluice/operations'
 import { LANES, type Lane } from '@sluice/queue'
 import { html } from 'hono/html'
 import { actForm, type Cell, count, duration, moment, shown, table } from './layout.ts'
@@ -9,7 +18,7 @@ import { type Html, isOperator, type Show, type Visit } from './page.ts'
 export const overviewPage: Show = async (visit) => {
   const { readStatus, readHistory } = visit.view
   const [status, hour, day] = await Promise.all([readStatus(), readHistory('hour'), readHistory('day')])
-  const { at, queued, processes, lastMinutes, lastHour } = status
+  const { queued, processes, lastMinutes, lastHour } = status
   const states = queued.map(({ oldestMs, ...of }) => [
     of.lane,
     of.state,
@@ -18,13 +27,14 @@ export const overviewPage: Show = async (visit) => {
     of.jobs > 0 && duration(oldestMs),
   ])
   const { problems, liveWorkers, slowJobs, tenants } = summarize(status, duration)
-  const rates = [lastMinutes, lastHour].map(rateCells)
+  const [times, rates] = [[lastMinutes, lastHour].flatMap(timeRows), [lastMinutes, lastHour].map(rateCells)]
   const body = html`<div id="words" data-refresh>${words(status, problems[0], liveWorkers)}</div>
 <div id="lanes" data-refresh>${LANES.map((lane) => laneState(status, lane, visit))}</div>
 <div id="queue" data-refresh><h2>Queue</h2>${table('Queue', ['Lane', 'State', '#Jobs', '#Threads', 'Oldest'], states)}
-<h2>Rates</h2>${table('Rates', ['Last', 'Accepted', 'Stored', '#Failed', '#Refused', 'In queue', 'In store'], rates)}</div>
-<h2>The last hour</h2><div id="hour" data-refresh class="charts">${charts(hour, at)}</div>
-<h2>The last day</h2><div id="day" data-refresh class="charts">${charts(day, at)}</div>
+<h2>From accepted to stored</h2>${table('Times', ['Last', 'Of', '#p50', '#p95', '#p99'], times, 'Nothing was stored.')}
+<h2>Rates</h2>${table('Rates', ['Last', 'Accepted', 'Stored', '#Failed', '#Refused', '#Timed out'], rates)}</div>
+<h2>The last hour</h2><div id="hour" data-refresh class="charts">${charts(hour)}</div>
+<h2>The last day</h2><div id="day" data-refresh class="charts">${charts(day)}</div>
 <div id="rest" data-refresh><h2>Who fills the queue?</h2>${tenantTable(tenants)}
 ${slowJobs.length > 0 && slowJobTable(slowJobs)}
 <h2>Processes</h2>${table('Processes', ['Process', 'Version', 'Started', 'Seen', '#CPU', '#Memory'], processes.map(processCells))}</div>`
@@ -47,26 +57,29 @@ function laneState({ paused }: Status, lane: Lane, visit: Visit): Html {
 ${isOperator(visit) && actForm(visit, `/lanes/${lane}/${act}`, html`<button class="quiet">${act === 'pause' ? 'Pause' : 'Resume'} ${lane}</button>`)}</div>`
 }
 
-function rateCells(point: HistoryPoint): Cell[] {
-  const name = point.minutes === 60 ? '1 h' : `${point.minutes} min`
-  const rate = (threads: number) => `${shown(threads)} (${perSecond(threads / point.minutes / 60)})`
-  const [inQueue, inStore] = [point.queueTime, point.storeTime].map(
-    (time) => time && html`<span class="id">p50 ${seconds(time.p50)}, p99 ${seconds(time.p99)}</span>`,
-  )
-  return [name, rate(point.accepted), rate(storedOf(point)), point.failed, point.refused, inQueue, inStore]
+const nameOf = ({ minutes }: HistoryPoint) => (minutes === 60 ? '1 h' : `${minutes} min`)
+
+function timeRows(point: HistoryPoint): Cell[][] {
+  return timesOf(point).map(({ of, p50, p95, p99 }) => {
+    return [nameOf(point), of, seconds(p50), p95 === undefined ? '' : seconds(p95), seconds(p99)]
+  })
 }
 
-/** @param now the time of the status. The last point has not ended, so its rates count only the time until `now`. */
-function charts(points: readonly HistoryPoint[], now: string): Html {
-  const rate = (threads: number, { at, minutes }: HistoryPoint) =>
-    threads / Math.max(Math.min(minutes * 60, (Date.parse(now) - Date.parse(at)) / 1_000), 1)
+function rateCells(point: HistoryPoint): Cell[] {
+  const rate = (threads: number) => `${shown(threads)} (${perSecond(perSecondOf(point, threads))})`
+  const { accepted, failed, refused, timedOut = 0 } = point
+  return [nameOf(point), rate(accepted), rate(storedOf(point)), failed, refused, timedOut]
+}
+
+/** Draws what was counted in each span, oldest first. */
+export function charts(points: readonly CountedSpan[]): Html {
   return html`${chart('Threads a second', perSecond, points, (point) => ({
-    accepted: rate(point.accepted, point),
-    stored: rate(storedOf(point), point),
+    accepted: perSecondOf(point, point.accepted),
+    stored: perSecondOf(point, storedOf(point)),
   }))}
 ${chart('Threads that wait', shown, points, ({ waiting }) => waiting)}
-${chart('Time in queue', seconds, points, ({ queueTime }) => ({ p50: queueTime?.p50, p99: queueTime?.p99 }))}
-${chart('Time in the store', seconds, points, ({ storeTime }) => ({ p50: storeTime?.p50, p99: storeTime?.p99 }))}
+${chart('Accepted to stored, p99', seconds, points, ({ totalTime = {} }) => ({ interactive: totalTime.interactive?.p99, bulk: totalTime.bulk?.p99 }))}
+${chart('Its parts, p99', seconds, points, ({ queueTime, storeTime }) => ({ 'in queue': queueTime?.p99, 'in store': storeTime?.p99 }))}
 ${chart('Failures and refusals', shown, points, ({ failed, refused }) => ({ threads: failed, requests: refused }))}
 ${chart('Oldest waiting job', seconds, points, ({ oldestSeconds }) => oldestSeconds)}`
 }
@@ -97,7 +110,8 @@ const megabytes = (bytes: number) => `${shown(bytes / 1e6)} MB`
 const [WIDTH, HEIGHT, TOP, BOTTOM] = [480, 150, 18, 18]
 
 /**
- * Draws a chart of at most two lines, the second one dashed. An undefined value is a gap.
+ * Draws a chart of at most two lines, the second one dashed. An undefined value is a gap, as is a time in which no
+ * process lived.
  *
  * @param points oldest first
  * @param valuesOf returns the values of a point by the names of their lines
@@ -105,13 +119,15 @@ const [WIDTH, HEIGHT, TOP, BOTTOM] = [480, 150, 18, 18]
 function chart(
   title: string,
   shown: (value: number) => string,
-  points: readonly HistoryPoint[],
+  points: readonly CountedSpan[],
   valuesOf: (point: HistoryPoint) => Readonly<Record<string, number | undefined>>,
 ): Html {
-  const values = points.map(valuesOf)
-  const drawn = Object.keys(values[0] ?? {}).map((name) => ({ name, values: values.map((value) => value[name]) }))
-  const most = Math.max(...drawn.flatMap(({ values }) => values.map((value) => value ?? 0)))
-  const last = drawn.map(({ name, values }) => `${name} ${shown(values.at(-1) ?? 0)} now`)
+  const values = points.map(({ point }) => (point === null ? undefined : valuesOf(point)))
+  const names = Object.keys(values.find((value) => value !== undefined) ?? {})
+  const drawn = names.map((name) => ({ name, values: values.map((value) => value?.[name]) }))
+  const most = Math.max(0, ...drawn.flatMap(({ values }) => values.map((value) => value ?? 0)))
+  const textOf = (value?: number) => (value === undefined ? 'nothing' : shown(value))
+  const last = drawn.map(({ name, values }) => `${name} ${textOf(values.at(-1))} now`)
   const text = `${title}: ${last.join(', ')}, ${shown(most)} at most`
   return html`<figure><figcaption>${title} ${drawn.map(({ name }, at) => html`<span class="line-${at}">${name}</span> `)}</figcaption>
 <svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label="${text}">

@@ -171,6 +171,22 @@ test('a reason group has the names in the rule that MongoDB refused by, and no v
   assert.equal(jobs.length, 3)
 })
 
+test('failures by two rules are two groups, even if only a pattern or a number differs', async (t) => {
+  const { fail, failedJobs } = await open(t)
+  const pattern = (text: string) => ({ text: { $regularExpression: { pattern: text, options: '' } } })
+  const rules = [pattern('^[a-z{"]+$'), pattern('^[A-Z]+$'), { minLength: 5 }, { minLength: 7 }]
+  for (const specifiedAs of rules)
+    for (const consideredValue of ['secret-1', 'secret "specifiedAs":{"x":1}'])
+      await fail({ reason: `refused (errInfo ${JSON.stringify({ specifiedAs, consideredValue })})` })
+  const { groups } = await failedJobs.groups({})
+  const expected = rules.map((rule) => `refused (errInfo {"specifiedAs":${JSON.stringify(rule)},"consideredValue":…})`)
+  assert.deepEqual(groups.map(({ reasonGroup }) => reasonGroup).sort(), expected.sort())
+  for (const { reasonGroup, jobs } of groups) {
+    assert.equal(jobs, 2)
+    assert.equal((await failedJobs.list({ filter: { reasonGroup }, limit: 10 })).jobs.length, 2)
+  }
+})
+
 test('a reason that is longer than what lists show has one reasonGroup everywhere', async (t) => {
   const { fail, failedJobs } = await open(t)
   const id = await fail({ reason: `threads[0] "slack/a": ${'refused '.repeat(300)}` })

@@ -24,9 +24,13 @@ type Masked<Found> = { [Name in keyof Found]: Name extends keyof Hidden ? Hidden
 export const SHOWN_REASON = 2_000
 
 const VARIES = '…' as MaskedReason
-/** Matches names in JSON and MongoDB's rules (captured), quoted texts (also cut ones), and words, numbers and ids. */
-const QUOTED_OR_WORD =
-  /((?<=[{,])"[$\w.]+"(?=:)|(?<="(?:operator|property)Name":)"[$\w.]+")|"(?:[^"\\]|\\[\s\S])*(?:"|\\?$)|(?<!\w)'[^']*(?:'|$)|`[^`]*(?:`|$)|[\w.:/-]+/g
+const TEXT = /"(?:[^"\\]|\\[\s\S])*"/.source
+/** Three levels of objects in JSON: enough for a rule. A rule with more levels is masked like any other text. */
+const RULE = [1, 2, 3].reduce((inner) => `\\{(?:[^{}"]|${TEXT}${inner && `|${inner}`})*\\}`, '')
+const NAME = /(?<=[{,])"[$\w.]+"(?=:)|(?<="(?:operator|property)Name":)"[$\w.]+"/.source
+const QUOTED = /"(?:[^"\\]|\\[\s\S])*(?:"|\\?$)|(?<!\w)'[^']*(?:'|$)|`[^`]*(?:`|$)/.source
+/** Matches names in JSON and MongoDB's whole rules (captured), quoted texts (also cut ones), and words, numbers and ids. */
+const QUOTED_OR_WORD = new RegExp(String.raw`(${NAME}|(?<="specifiedAs":)${RULE})|${QUOTED}|[\w.:/-]+`, 'g')
 /** The reason of a job of several threads begins with the name of the failed thread, which is no part of the cause. */
 const THREAD = /^threads\[\d+\] "(?:[^"\\]|\\[\s\S])*": /
 /** Codes of errors, such as `E11000`. */

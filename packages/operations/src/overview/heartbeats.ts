@@ -6,11 +6,12 @@ import type { SeenProcess } from '@sluice/contract'
 import { openScript } from '@sluice/process/redis'
 import type { QueueKeys } from '@sluice/queue'
 import type { Redis } from 'ioredis'
+import type { TimedCount } from './durations.ts'
 
 type OfKind = Pick<SeenProcess, 'kind' | 'version'>
 
-/** The names of counts. After `stored:` comes an outcome; after `queue:` and `store:`, the bound of a histogram. */
-export type CountName = 'accepted' | 'failed' | 'refused' | `${'stored' | 'queue' | 'store'}:${string}`
+/** The names of counts. After `stored:` comes an outcome. */
+export type CountName = 'accepted' | 'failed' | 'refused' | 'timedOut' | `stored:${string}` | TimedCount
 
 /** What a process reports: totals since its start, of which each heartbeat sends the rise, and peaks. */
 export interface Reading {
@@ -31,14 +32,16 @@ const STOP_MS = 300
 
 /**
  * Sends a heartbeat now and every second. The returned function ends this with a last heartbeat, which removes the
- * process from the list: it stops in order, so nobody needs to look for it. While Redis is away, counts gather. The
- * counts of a heartbeat without a reply are sent again with the next one, so they may count twice.
+ * process from the list: it stops in order, so nobody needs to look for it. While Redis is away, counts gather. A
+ * heartbeat without a reply is sent again as it was, before the next one: by its number, Redis counts it once.
  */
 export function startHeartbeats(redis: Redis, { base }: QueueKeys, ofKind: OfKind, read: () => Promise<Reading>) {
   const send = openScript(redis, new URL('./heartbeat.lua', import.meta.url))
   const [id, pid, host, startedAt] = [randomUUID(), process.pid, hostname(), new Date().toISOString()]
   let sent: { readonly [name: string]: number | undefined } = {}
   let sending: Promise<void> | undefined
+  let beats = 0
+  let unconfirmed: string | undefined
   let last = { at: performance.now(), cpu: process.cpuUsage() }
 
   function cpuSinceLast(): number {
@@ -49,18 +52,33 @@ export function startHeartbeats(redis: Redis, { base }: QueueKeys, ofKind: OfKin
   }
 
   const risesOf = (totals: { readonly [name: string]: number | undefined }) =>
-    Object.entries(totals).map(([name, total = 0]) => [name, total - (sent[name] ?? 0)] as const)
+    Object.entries(totals)
+      .map(([name, total = 0]) => [name, total - (sent[name] ?? 0)] as const)
+      .filter(([, rise]) => rise > 0)
 
-  async function beat(isLast: boolean): Promise<void> {
+  async function nextBeat(isLast: boolean): Promise<string> {
     const { totals = {}, manyTotals = {}, peaks = {}, ...state } = await read()
-    const risen = risesOf(manyTotals).filter(([, rise]) => rise > 0)
-    const largest = risen.sort(([, one], [, other]) => other - one).slice(0, LARGEST)
-    const counts = [...risesOf(totals), ...largest].flat()
+    const largest = risesOf(manyTotals).sort(([, one], [, other]) => other - one)
+    const counts = Object.fromEntries([...risesOf(totals), ...largest.slice(0, LARGEST)])
     const usage = { cpu: cpuSinceLast(), memoryBytes: process.memoryUsage.rss() }
     const about: Omit<SeenProcess, 'id' | 'seenMsAgo'> = { ...ofKind, host, pid, startedAt, ...usage }
-    const description = isLast ? '' : JSON.stringify({ ...about, ...state })
-    await send(base, id, description, counts.length / 2, ...counts, ...Object.entries(peaks).flat())
+    beats += 1
+    const description = isLast ? {} : { about: JSON.stringify({ beat: beats, ...about, ...state }) }
     sent = { ...totals, ...manyTotals }
+    // As texts, so that Lua adds no digits.
+    const texts = Object.fromEntries(Object.entries(peaks).map(([name, value]) => [name, String(value)]))
+    return JSON.stringify({ id, beat: beats, ...description, counts, peaks: texts })
+  }
+
+  async function confirm(beat: string): Promise<void> {
+    unconfirmed = beat
+    await send(base, beat)
+    unconfirmed = undefined
+  }
+
+  async function beat(isLast: boolean): Promise<void> {
+    if (unconfirmed !== undefined) await confirm(unconfirmed)
+    await confirm(await nextBeat(isLast))
   }
 
   function beatUnlessSending(): void {

@@ -1,10 +1,10 @@
 // What all processes counted, minute by minute, for the last 25 hours.
 import type { HistoryPoint, QueuedJobs } from '@sluice/contract'
-import type { QueueKeys } from '@sluice/queue'
+import { LANES, type QueueKeys } from '@sluice/queue'
 import type { Redis } from 'ioredis'
+import { quantilesOf, type Timed } from './durations.ts'
 import type { CountName } from './heartbeats.ts'
 
-type Quantiles = NonNullable<HistoryPoint['queueTime']>
 type Counts = Readonly<Record<string, number>>
 
 const MINUTE_MS = 60_000
@@ -13,9 +13,12 @@ const SPANS = { hour: { minutes: 60, perPoint: 1 }, day: { minutes: 1_440, perPo
 /** Hashes that are read at a time, in a millisecond or two of Redis's time. */
 const READ_AT_ONCE = 100
 
+/** What was counted in a span that begins at this time. */
+export type CountedSpan = { at: string; point: HistoryPoint | null }
+
 /**
- * Makes a function that returns the last hour or day, oldest first, or the last N minutes as one point. It caches
- * minutes that are over, because they never change.
+ * Makes a function that returns the last hour or day, oldest first, or the last N minutes as one point. A point is null
+ * if no process lived in its time. The function caches minutes that are over, because they never change.
  */
 export function createReadHistory(redis: Redis, { base }: QueueKeys) {
   const over = new Map<number, Counts>()
@@ -25,7 +28,7 @@ export function createReadHistory(redis: Redis, { base }: QueueKeys) {
     return [minute, Object.fromEntries(counts.map(([name, count]) => [name, Number(count)]))]
   }
 
-  return async (span: keyof typeof SPANS | number): Promise<HistoryPoint[]> => {
+  return async (span: keyof typeof SPANS | number): Promise<CountedSpan[]> => {
     const { minutes: count, perPoint } = typeof span === 'number' ? { minutes: span, perPoint: span } : SPANS[span]
     const [seconds] = await redis.time()
     const now = Math.floor(Number(seconds) / 60)
@@ -42,15 +45,18 @@ export function createReadHistory(redis: Redis, { base }: QueueKeys) {
     const counted = minutes.map((minute) => found.get(minute) ?? {})
     for (const [minute, counts] of found) if (minute < now) over.set(minute, counts)
     for (const minute of over.keys()) if (minute < now - SPANS.day.minutes) over.delete(minute)
-    return Array.from({ length: Math.ceil(counted.length / perPoint) }, (_, point) =>
-      pointOf((first + point * perPoint) * MINUTE_MS, counted.slice(point * perPoint, (point + 1) * perPoint)),
-    )
+    return Array.from({ length: Math.ceil(counted.length / perPoint) }, (_, index) => {
+      const at = new Date((first + index * perPoint) * MINUTE_MS).toISOString()
+      const ofPoint = counted.slice(index * perPoint, (index + 1) * perPoint)
+      const hasLived = typeof span === 'number' || ofPoint.some((counts) => Object.keys(counts).length > 0)
+      return { at, point: hasLived ? pointOf(at, ofPoint) : null }
+    })
   }
 }
 
 const TENANTS = 10
 
-function pointOf(at: number, minutes: readonly Counts[]): HistoryPoint {
+function pointOf(at: string, minutes: readonly Counts[]): HistoryPoint {
   const sum = (name: CountName) => sumOf(name)
   const sumOf = (name: string) => minutes.reduce((total, counts) => total + (counts[name] ?? 0), 0)
   const most = (name: string) => Math.max(...minutes.map((counts) => counts[name] ?? 0))
@@ -61,41 +67,37 @@ function pointOf(at: number, minutes: readonly Counts[]): HistoryPoint {
     [...names]
       .filter((name) => name.startsWith(prefix))
       .map((name) => [name.slice(prefix.length), sumOf(name)] as const)
-  const queueTime = quantilesOf(sums('queue:'))
-  const storeTime = quantilesOf(sums('store:'))
+  const timeOf = (timed: Timed) => quantilesOf(sums(`${timed}:`), most(`longest:${timed}`))
+  const [queueTime, storeTime] = [timeOf('inQueue'), timeOf('inStore')]
+  const totals = LANES.flatMap((lane) => {
+    const quantile = timeOf(lane)
+    return quantile === undefined ? [] : [[lane, { p50: quantile(0.5), p95: quantile(0.95), p99: quantile(0.99) }]]
+  })
   return {
-    at: new Date(at).toISOString(),
+    at,
     minutes: minutes.length,
+    coveredSeconds: minutes.reduce((sum, counts) => sum + coveredMs(counts), 0) / 1000,
     accepted: sum('accepted'),
     stored: { created: sum('stored:created'), updated: sum('stored:updated'), unchanged: sum('stored:unchanged') },
     failed: sum('failed'),
     refused: sum('refused'),
+    timedOut: sum('timedOut'),
     refusedByTenant: Object.fromEntries(
       sums('refused:')
         .sort(([, one], [, other]) => other - one)
         .slice(0, TENANTS),
     ),
-    ...(queueTime && { queueTime }),
-    ...(storeTime && { storeTime }),
+    totalTime: Object.fromEntries(totals),
+    ...(queueTime && { queueTime: { p50: queueTime(0.5), p99: queueTime(0.99) } }),
+    ...(storeTime && { storeTime: { p50: storeTime(0.5), p99: storeTime(0.99) } }),
     waiting: byLane('waiting'),
     oldestSeconds: byLane('oldest'),
   }
 }
 
-/** Estimates quantiles from the counts below each bound of a histogram, as Prometheus does. */
-function quantilesOf(counts: readonly (readonly [bound: string, count: number])[]): Quantiles | undefined {
-  const buckets = counts.map(([bound, count]) => ({ bound: bound === '+Inf' ? Infinity : Number(bound), count }))
-  buckets.sort((one, other) => one.bound - other.bound)
-  const all = buckets.at(-1)?.count ?? 0
-  if (all === 0) return undefined
-  function quantile(share: number): number {
-    const at = buckets.findIndex(({ count }) => count >= share * all)
-    const { bound: low, count: below } = buckets[at - 1] ?? { bound: 0, count: 0 }
-    const { bound: high, count } = buckets[at] ?? { bound: Infinity, count: all }
-    if (high === Infinity) return low
-    return low + ((high - low) * (share * all - below)) / (count - below)
-  }
-  return { p50: quantile(0.5), p99: quantile(0.99) }
+/** A minute of the last release does not say what it covers. */
+function coveredMs(counts: Counts): number {
+  return counts.covered ?? (Object.keys(counts).length > 0 ? MINUTE_MS : 0)
 }
 
 /** Returns the peaks of a heartbeat: see `HistoryPoint`. */

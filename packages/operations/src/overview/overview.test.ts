@@ -2,11 +2,13 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { hostname } from 'node:os'
 import { setImmediate } from 'node:timers/promises'
+import { perSecondOf } from '@sluice/contract'
 import { connectRetrying } from '@sluice/process/redis'
 import { newJobId, queueKeys } from '@sluice/queue'
 import { createJobAdder } from '@sluice/queue/test-support'
 import { requiredUrl, testQueueName } from '@sluice/test-support'
 import { beforeEach, type TestContext, test, vi } from 'vitest'
+import { createDurations } from './durations.ts'
 import { type Reading, startHeartbeats } from './heartbeats.ts'
 import { createReadHistory, peaksOf } from './history.ts'
 import { createReadOverview } from './overview.ts'
@@ -33,8 +35,8 @@ async function open(t: TestContext) {
     overview: createReadOverview(redis, keys),
     /** The last point of the last hour, and the one before: a minute may end meanwhile. */
     async history() {
-      const points = await createReadHistory(redis, keys)('hour')
-      return points.filter(({ accepted, failed }) => accepted > 0 || failed > 0)
+      const spans = await createReadHistory(redis, keys)('hour')
+      return spans.flatMap(({ point }) => (point && (point.accepted > 0 || point.failed > 0) ? point : []))
     },
     /** Starts a process, whose first heartbeat has been confirmed. */
     async start(kind: 'api' | 'worker', read: () => Reading) {
@@ -83,7 +85,7 @@ test('a process that stops sends what it counted last and is listed no more, and
   // At the same time, as for the answer of one request.
   const points = (await Promise.all(spans.map(read))).flat()
   assert.deepEqual(
-    points.map(({ minutes, accepted }) => [minutes, accepted]),
+    points.map(({ point }) => [point?.minutes, point?.accepted]),
     spans.map((minutes) => [minutes, 4]),
   )
 })
@@ -99,15 +101,74 @@ test('a process that stops while a heartbeat is under way is listed no more', as
   assert.deepEqual((await overview()).processes, [])
 })
 
-test('quantiles are those of the histograms that the workers counted', async (t) => {
-  const { start, history } = await open(t)
-  const queue = { 'queue:0.1': 0, 'queue:0.5': 100, 'queue:1': 100, 'queue:+Inf': 100 }
-  await start('worker', () => ({
-    totals: { accepted: 1, ...queue, 'store:0.01': 90, 'store:0.1': 100, 'store:+Inf': 100 },
-  }))
-  const [point] = await history()
-  assert.deepEqual(point?.queueTime, { p50: 0.1 + 0.4 * 0.5, p99: 0.1 + 0.4 * 0.99 })
-  assert.equal(point?.storeTime?.p50, 0.01 * (50 / 90))
+test('quantiles err by a tenth at most, by lane and of both parts, and never exceed the longest duration', async (t) => {
+  for (const [least, most] of [
+    [51, 53],
+    [47, 47],
+    [0.002, 0.9],
+    [3_000, 80_000],
+  ] as const) {
+    const { start, history } = await open(t)
+    const durations = createDurations()
+    const all = Array.from({ length: 500 }, (_, at) => least + ((most - least) * at) / 499)
+    for (const seconds of all) for (const timed of ['bulk', 'inStore'] as const) durations.observe(timed, seconds)
+    await start('worker', () => ({ totals: { accepted: 1, ...durations.totals }, peaks: durations.takeLongest() }))
+    const [{ totalTime, storeTime, queueTime } = {}] = await history()
+    assert.deepEqual([queueTime, totalTime?.interactive], [undefined, undefined])
+    const shares = { p50: 0.5, p95: 0.95, p99: 0.99 } as const
+    for (const [name, share] of Object.entries(shares)) {
+      const exact = least + (most - least) * share
+      for (const times of [totalTime?.bulk, storeTime] as const) {
+        const estimate = Object.entries(times ?? {}).find(([one]) => one === name)?.[1] ?? exact
+        assert(Math.abs(estimate - exact) <= exact * 0.1 && estimate <= most, `${name}: ${estimate} of ${exact}`)
+      }
+    }
+    assert(totalTime?.bulk?.p95 && storeTime?.p99)
+  }
+})
+
+test('a rate divides by the time that the counts cover, in which some process lived and counted', async (t) => {
+  const { start, nextHeartbeats, redis, keys, overview } = await open(t)
+  const reading = { totals: { accepted: 0 } }
+  await start('api', () => reading)
+  const point = async () => (await createReadHistory(redis, keys)(5))[0]?.point ?? assert.fail()
+  assert((await point()).coveredSeconds === 0)
+  const [{ id = '' } = {}] = (await overview()).processes
+  /** Lets the process's last heartbeat be this old, and the time that was covered before. */
+  async function age(lastSeconds: number, coveredSeconds: number): Promise<void> {
+    const [seconds] = await redis.time()
+    await redis.zadd(`${keys.base}processes`, (Number(seconds) - lastSeconds) * 1000, id)
+    await redis.set(`${keys.base}covered`, (Number(seconds) - coveredSeconds) * 1000)
+  }
+  await age(30, 90)
+  reading.totals.accepted = 100
+  await nextHeartbeats()
+  const isNear = (seconds: number | undefined, expected: number) =>
+    assert(seconds !== undefined && seconds >= expected && seconds < expected + 9, `${seconds}, expected ${expected}`)
+  // A service that has lived for 30 s, 60 s after another one ended, counts in a window of five minutes.
+  isNear((await point()).coveredSeconds, 30)
+  assert(perSecondOf(await point(), 100) > 2.5 && perSecondOf(await point(), 100) <= 100 / 30)
+  // A process that starts has counted for no time, and the time that others covered counts once.
+  await start('worker', () => ({}))
+  await age(30, 10)
+  await nextHeartbeats()
+  isNear((await point()).coveredSeconds, 40)
+})
+
+test('a minute in which no process lived is null, and one without events is 0', async (t) => {
+  const { start, redis, keys } = await open(t)
+  await start('api', () => ({}))
+  const [now = 0] = (await redis.keys(`${keys.base.replace('{', '\\{')}minute:*`)).map((key) =>
+    Number(/\d+$/.exec(key)),
+  )
+  await redis.hset(`${keys.base}minute:${now - 2}`, { covered: 60_000 })
+  const spans = await createReadHistory(redis, keys)('hour')
+  const ofMinute = (minute: number) => spans.find(({ at }) => at === new Date(minute * 60_000).toISOString())?.point
+  const seen = [now - 3, now - 2, now - 1, now].map(ofMinute)
+  assert.deepEqual(
+    seen.map((point) => (point === null ? 'gap' : point?.accepted)),
+    ['gap', 0, 'gap', 0],
+  )
 })
 
 test('the day has points of a quarter of an hour, and minutes that are over are read once', async (t) => {
@@ -119,14 +180,14 @@ test('the day has points of a quarter of an hour, and minutes that are over are 
   const day = await read('day')
   assert(day.length >= 95 && day.length <= 97, `${day.length}`)
   assert.equal(
-    day.reduce((sum, { accepted }) => sum + accepted, 0),
+    day.reduce((sum, { point }) => sum + (point?.accepted ?? 0), 0),
     15,
   )
-  assert.deepEqual(day.find(({ refused }) => refused > 0)?.refusedByTenant.acme !== undefined, true)
+  assert(day.some(({ point }) => point?.refusedByTenant.acme !== undefined))
   await redis.del(`${keys.base}minute:${now - 1_000}`)
   const again = await read('day')
   assert.equal(
-    again.reduce((sum, { accepted }) => sum + accepted, 0),
+    again.reduce((sum, { point }) => sum + (point?.accepted ?? 0), 0),
     15,
   )
 })

@@ -35,7 +35,8 @@ export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise
       const at = seen.indexOf(id)
       // A heartbeat may arrive after `now`, or its time may come from a Redis whose clock was ahead.
       const seenMsAgo = Math.max(now - Number(seen[at + 1]), 0)
-      return at === -1 ? [] : { ...JSON.parse(description), id, seenMsAgo }
+      const { beat: _beat, ...process } = JSON.parse(description)
+      return at === -1 ? [] : { ...process, id, seenMsAgo }
     })
     return processes.sort(
       (one, other) => one.kind.localeCompare(other.kind) || one.startedAt.localeCompare(other.startedAt),

@@ -36,5 +36,13 @@ test('a refused write names its document and the rule once, with long texts cut 
     'refused (code 121 DocumentValidationFailure, collection quotes, _id "id-1", errInfo {"details":' +
     `{"operatorName":"$not","specifiedAs":{"text":{"$regex":"^no"}},"consideredValue":"${text}"}})`
   assert.equal(reasonOf('no'), expected('no'))
-  assert.equal(reasonOf(`no${'o'.repeat(3_000)}`), expected(`no${'o'.repeat(98)}`))
+  assert.equal(reasonOf(`no${'o'.repeat(3_000)}`), expected(`no${'o'.repeat(98)}…`))
+})
+
+test('a rule that is a regular expression is named by its whole pattern', () => {
+  const pattern = `^${'a'.repeat(150)}$`
+  const details = { operatorName: '$regex', specifiedAs: { text: new RegExp(pattern, 'i') }, consideredValue: 'no' }
+  const error = { code: 121, errmsg: 'refused', errInfo: { details } }
+  const json = `"specifiedAs":{"text":{"$regularExpression":{"pattern":"${pattern}","options":"i"}}},"consideredValue":"no"`
+  assert(new RefusedWriteError(error, 'quotes', 'id-1').message.includes(json))
 })

@@ -1,5 +1,6 @@
 // Distinguishes failures of the whole store from those of one request.
 import {
+  BSON,
   type Document,
   MongoError,
   MongoNetworkError,
@@ -71,9 +72,12 @@ const MAX_ERR_INFO = 1_024
  * that depends on its texts, so equal failures would get different reason groups.
  */
 const MAX_ERR_TEXT = 100
-/** A replacer for `JSON.stringify`. Leaves the `_id` out, which the message has already. */
-const cutText = (name: string, value: unknown) =>
-  name === 'failingDocumentId' ? undefined : typeof value === 'string' ? value.slice(0, MAX_ERR_TEXT) : value
+/** A replacer for JSON. Leaves the `_id` out, which the message has already. A pattern is a rule, so it stays whole. */
+function cutText(name: string, value: unknown): unknown {
+  if (name === 'failingDocumentId') return undefined
+  const isLong = typeof value === 'string' && name !== 'pattern' && value.length > MAX_ERR_TEXT
+  return isLong ? `${value.slice(0, MAX_ERR_TEXT)}…` : value
+}
 
 /** MongoDB refused a write. The message names code, collection, document, and the rule if MongoDB says it. */
 export class RefusedWriteError extends MongoServerError {
@@ -83,7 +87,9 @@ export class RefusedWriteError extends MongoServerError {
   constructor({ code, errmsg, errInfo }: Omit<WriteError, 'index'>, collection: string, id: string) {
     const name = CODE_NAMES[code]
     const about = `code ${code}${name === undefined ? '' : ` ${name}`}, collection ${collection}, _id ${JSON.stringify(id)}`
-    const info = errInfo === undefined ? '' : `, errInfo ${JSON.stringify(errInfo, cutText).slice(0, MAX_ERR_INFO)}`
+    // Plain JSON would write a regular expression, which may be the rule, as `{}`.
+    const json = errInfo === undefined ? '' : BSON.EJSON.stringify(errInfo, cutText)
+    const info = json && `, errInfo ${json.slice(0, MAX_ERR_INFO)}`
     super({ code, errmsg: `${errmsg} (${about}${info})` })
     this.sources = new Map([[sourceIdIn(id), this]])
   }

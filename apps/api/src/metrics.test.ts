@@ -1,0 +1,17 @@
+import assert from 'node:assert/strict'
+import { PROBLEMS } from '@sluice/contract'
+import { openMetrics } from '@sluice/process'
+import { test } from 'vitest'
+import { apiMetrics, countProblems, readApi } from './metrics.ts'
+
+test('heartbeats count what was refused, also because Redis was away, and apart from that what timed out', async () => {
+  const { metrics } = openMetrics('test', apiMetrics)
+  const problems = countProblems(metrics)
+  for (const code of Object.keys(PROBLEMS)) problems.note(code, 'acme')
+  for (let more = 0; more < 102; more++) problems.note('queue_unavailable', 'acme')
+  const { totals, manyTotals } = await readApi(metrics, problems.byTenant, async () => {
+    return { queued: [], paused: {}, bytes: 0 }
+  })
+  // queue_full, tenant_share, rate_limited, overloaded and queue_unavailable; acceptance_unknown and job_pending.
+  assert.deepEqual([totals?.refused, totals?.timedOut, manyTotals], [107, 2, { 'refused:acme': 107 }])
+})

@@ -1,0 +1,21 @@
+import assert from 'node:assert/strict'
+import type { HistoryPoint } from '@sluice/contract'
+import type { CountedSpan } from '@sluice/operations'
+import { test } from 'vitest'
+import { charts } from './overview.ts'
+
+const POINT: HistoryPoint = {
+  ...{ at: '2024-05-01T09:25:00.000Z', minutes: 1, coveredSeconds: 60, accepted: 60, failed: 0, refused: 0 },
+  stored: { created: 0, updated: 0, unchanged: 0 },
+  refusedByTenant: {},
+  waiting: { interactive: 0, bulk: 0 },
+  oldestSeconds: { interactive: 0, bulk: 0 },
+}
+
+test('a chart has a gap where no process lived, and its last value is that of the last minute', () => {
+  const spans = [POINT, null, POINT, POINT].map((point): CountedSpan => ({ at: POINT.at, point }))
+  const [threads = ''] = String(charts(spans)).split('</figure>')
+  assert.match(threads, /class="line-0" d="M0\.0 18\.0h0M320\.0 18\.0h0L480\.0 18\.0"/)
+  assert.match(threads, /accepted 1\.0\/s now/)
+  assert.match(String(charts([POINT, null].map((point) => ({ at: POINT.at, point })))), /accepted nothing now/)
+})
