@@ -118,7 +118,9 @@ await runProcess({
       queueState,
     })
     const recentQueueState = shareFor(PEAKS_EVERY_MS, queueState)
-    wired.sendHeartbeats(() => readApi(metrics, problems.byTenant, recentQueueState))
+    const { queueThreads, queueBytes, redisReplicas } = settings
+    const bounds = { queueBounds: { threads: queueThreads, bytes: queueBytes }, redisReplicas }
+    wired.sendHeartbeats(() => readApi(metrics, problems.byTenant, recentQueueState, bounds))
     release('http server', async () => {
       const graceMs = settings.shutdownGraceSeconds * 1000
       const timers = [

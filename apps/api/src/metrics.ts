@@ -70,8 +70,8 @@ interface SampledApi extends Record<(typeof OWN_GAUGES)[number], () => number> {
 export function sampleApi({ metrics, sample }: ReturnType<typeof openMetrics<typeof apiMetrics>>, api: SampledApi) {
   for (const name of OWN_GAUGES) sample([metrics[name]], () => metrics[name].set(api[name]()))
   sample([metrics.queueBytes, metrics.jobs, metrics.threads, metrics.oldestJob, metrics.paused], async () => {
-    const { queued, paused, bytes } = await api.queueState()
-    metrics.queueBytes.set(bytes)
+    const { queued, paused, load } = await api.queueState()
+    metrics.queueBytes.set(load.bytes)
     for (const { lane, state, jobs, threads, oldestMs } of queued) {
       metrics.jobs.set({ lane, state }, jobs)
       metrics.threads.set({ lane, state }, threads)
@@ -112,6 +112,7 @@ export async function readApi(
   { accepted, problems }: Pick<ApiMetrics, 'accepted' | 'problems'>,
   refusals: ReadonlyMap<string, number>,
   queueState: () => Promise<QueueState>,
+  bounds: Pick<Reading, 'queueBounds' | 'redisReplicas'>,
 ): Promise<Reading> {
   const { queued } = await queueState()
   const refused = await totalsOf(problems, ({ code }) => countNameOf(String(code)))
@@ -119,5 +120,6 @@ export async function readApi(
     totals: { ...(await totalsOf(accepted, () => 'accepted')), ...refused },
     manyTotals: Object.fromEntries(Array.from(refusals, ([tenant, count]) => [`refused:${tenant}`, count])),
     peaks: peaksOf(queued),
+    ...bounds,
   }
 }

@@ -136,6 +136,12 @@ export const FailedJobSchema = Type.Object(
   { title: 'FailedJob' },
 )
 
+/** The query of `POST /admin/lanes/{lane}:pause` and `:resume`. */
+export const LaneQuerySchema = Type.Object(
+  { why: Type.Optional(Type.String({ maxLength: 200, description: 'Why, for people who see that the lane is paused.' })) },
+  { title: 'LaneQuery', additionalProperties: false },
+)
+
 /** The answer of `GET /admin/operations/{id}`. Pausing or resuming a lane is an operation that is completed at once. */
 export const OperationSchema = Type.Object(
   {
@@ -148,6 +154,7 @@ export const OperationSchema = Type.Object(
     lane: Type.Optional(
       Type.Enum(['interactive', 'bulk'], { type: 'string', description: 'The lane that was paused or resumed.' }),
     ),
+    why: Type.Optional(text('What the operator said about it.')),
     state: Type.Enum(['waiting', 'active', 'completed'], { type: 'string' }),
     createdAt: moment('When it was asked for.'),
     changedAt: moment('When its progress was last recorded.'),
@@ -191,6 +198,9 @@ export function parseFailedJobQuery(params: Params): Parsed<FailedJobQuery> {
   if (id === undefined) return { ok: true, value: { filter, limit } }
   return { ok: true, value: { filter, limit, after: { at: Number(at), id } } }
 }
+
+/** Checks the query of `POST /admin/lanes/{lane}:pause` and `:resume`. */
+export const parseLaneQuery = createQueryParser<Static<typeof LaneQuerySchema>>(LaneQuerySchema)
 
 /** Parses an `OperationRequest`, within the bounds of nesting and of the number of values. */
 export function parseOperationRequest(text: Buffer, limits: JsonBounds): Parsed<OperationRequest> {

@@ -14,6 +14,7 @@ const PauseSchema = Type.Object(
   {
     by: Type.Optional(text('As `by` of an operation.')),
     since: Type.Optional(moment('When the lane was paused.')),
+    why: Type.Optional(text('What the operator said about it.')),
   },
   { description: 'Empty if a tool of BullMQ paused the lane.' },
 )
@@ -45,6 +46,13 @@ const ProcessSchema = Type.Object({
   cpu: number('Cores that it kept busy in the last second.'),
   memoryBytes: count('Its resident memory.'),
   storeAwayMs: Type.Optional(number('For how long MongoDB has been away, by this worker.')),
+  queueBounds: Type.Optional(
+    Type.Object(
+      { threads: count('Threads.'), bytes: count('Their bytes in Redis.') },
+      { description: 'Of an API: the most that may be in the queue.' },
+    ),
+  ),
+  redisReplicas: Type.Optional(count('Of an API: the replicas of Redis that confirm each request.')),
   slowJobs: Type.Optional(
     Type.Array(SlowJobSchema, { description: 'Jobs that it has had for more than ten seconds.' }),
   ),
@@ -82,10 +90,37 @@ const HistoryPointSchema = Type.Object({
   oldestSeconds: byLane(number('The highest age of the oldest waiting job.')),
 })
 
+const FindingSchema = Type.Object({
+  code: Type.Enum(
+    [
+      'store_away',
+      'process_missing',
+      'process_gone',
+      'process_stuck',
+      'redis_full',
+      'redis_replicas',
+      'redis_clock',
+      'queue_full',
+      'lane_paused',
+      'jobs_old',
+      'versions_differ',
+      'threads_failing',
+      'failed_threads',
+    ],
+    { type: 'string', description: 'What was found.' },
+  ),
+  level: Type.Enum(['problem', 'note'], { type: 'string', description: 'A note needs nobody now.' }),
+  text: text('The same in words.'),
+  page: text('The path of the page of the dashboard that shows more.'),
+})
+
 /** The answer of `GET /admin/overview`: the current state, and the history of the last five minutes and hour. */
 export const StatusSchema = Type.Object(
   {
     at: moment('When this was read.'),
+    verdict: Type.Optional(
+      Type.Array(FindingSchema, { description: 'What is wrong, the worst first. Without a problem, all is well.' }),
+    ),
     queued: Type.Array(QueuedJobsSchema, { description: 'The queue by lane and state.' }),
     paused: Type.Object(
       { interactive: Type.Optional(PauseSchema), bulk: Type.Optional(PauseSchema) },
@@ -98,8 +133,17 @@ export const StatusSchema = Type.Object(
     redis: Type.Object({
       usedBytes: count('Memory that Redis uses.'),
       maxBytes: count('The most that it may use; 0 if it has no limit of its own.'),
+      replicas: Type.Optional(count('Replicas that are connected.')),
+      clockBehindMs: Type.Optional(number('By how much its clock is behind the last place in the order of acceptance.')),
     }),
     storeAwayMs: Type.Optional(number('For how long MongoDB has been away, by the workers that live.')),
+    load: Type.Optional(
+      Type.Object(
+        { threads: count('Threads.'), bytes: count('Their bytes in Redis.') },
+        { description: 'What counts for the bounds of the queue.' },
+      ),
+    ),
+    lastFailureMs: Type.Optional(number('For how long the newest failed job has been failed. Absent without one.')),
     lastMinutes: HistoryPointSchema,
     lastHour: HistoryPointSchema,
   },
@@ -110,25 +154,17 @@ export type Status = Static<typeof StatusSchema>
 export type Overview = Omit<Status, 'lastMinutes' | 'lastHour'>
 export type HistoryPoint = Static<typeof HistoryPointSchema>
 export type QueuedJobs = Static<typeof QueuedJobsSchema>
+export type Finding = Static<typeof FindingSchema>
 export type SeenProcess = Static<typeof ProcessSchema>
 
 /** A process without a heartbeat for this time does not count as alive. */
-export const ALIVE_MS = 15_000
+export const ALIVE_MS = 10_000
 
-/** Summarizes a status for people, the most important facts first. @param describe formats a duration in ms. */
-export function summarize(status: Status, describe: (ms: number) => string) {
-  const { queued, processes, storeAwayMs, tenants, lastHour } = status
-  const liveWorkers = processes.filter(({ kind, seenMsAgo }) => kind === 'worker' && seenMsAgo < ALIVE_MS).length
-  const waiting = queued.reduce((sum, { state, jobs }) => sum + (state === 'waiting' ? jobs : 0), 0)
-  const wait = `${waiting.toLocaleString('en')} ${waiting === 1 ? 'job waits' : 'jobs wait'}.`
-  const storeIsAway = storeAwayMs !== undefined && `MongoDB has been away for ${describe(storeAwayMs)}; ${wait}`
-  const noWorker = liveWorkers === 0 && `No worker has shown a sign of life for ${describe(ALIVE_MS)}; ${wait}`
+/** Summarizes what a status has of processes and tenants. */
+export function summarize({ processes, tenants, lastHour }: Status) {
   const inQueue = new Map(tenants.map(({ tenant, threads }) => [tenant, threads]))
   const names = new Set([...inQueue.keys(), ...Object.keys(lastHour.refusedByTenant)])
   return {
-    liveWorkers,
-    /** Why jobs wait, the worst cause first. */
-    problems: [storeIsAway, noWorker].filter((problem) => problem !== false),
     slowJobs: processes.flatMap(({ host, pid, slowJobs = [] }) =>
       slowJobs.map((job) => ({ ...job, worker: `${host}:${pid}` })),
     ),

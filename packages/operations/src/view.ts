@@ -16,6 +16,7 @@ import { createReadJob } from './jobs/read-job.ts'
 import { createListRecent } from './jobs/recent-jobs.ts'
 import { createReadHistory } from './overview/history.ts'
 import { createReadOverview, createReadState } from './overview/overview.ts'
+import { judge } from './overview/verdict.ts'
 
 /** Only operators may act, or filter by reason: by filters, viewers could guess the values that reasons quote. */
 export class OperatorOnlyError extends Error {
@@ -81,7 +82,8 @@ function openQueue(redis: Redis, keys: QueueKeys, db: Db) {
       const reads = [readOverview(), readHistory(5), readHistory(60)] as const
       const [overview, [lastMinutes], [lastHour]] = await Promise.all(reads)
       if (!lastMinutes?.point || !lastHour?.point) throw new Error('a span without a point')
-      return { ...overview, lastMinutes: lastMinutes.point, lastHour: lastHour.point }
+      const spans = { lastMinutes: lastMinutes.point, lastHour: lastHour.point }
+      return { ...overview, ...spans, verdict: judge(overview) }
     },
   }
 }
@@ -158,9 +160,9 @@ function openActs({ failedJobs, operations, readThread, readJob }: Queue, by: st
       return operations.open(kind, { filter }, await orUnavailable(failedJobs.count(filter)), by)
     },
     /** Pauses or resumes a lane for all workers. Undefined if no lane has this name. */
-    async operateLane(kind: contract.LaneOperationKind, name: unknown): Promise<contract.Operation | undefined> {
+    async operateLane(kind: contract.LaneOperationKind, name: unknown, why?: string): Promise<contract.Operation | undefined> {
       const lane = LANES.find((one) => one === name)
-      return lane && operations.operateLane(kind, lane, by)
+      return lane && operations.operateLane(kind, lane, by, why)
     },
     /** Reads a job in any state with its stacks and its payload. */
     revealAnyJob: (id: string) => orUnavailable(readJob(id)),

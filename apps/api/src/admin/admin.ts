@@ -76,7 +76,8 @@ export function openOperation(
 /** POST /admin/lanes/{lane}:pause and :resume. */
 export function operateLane(deps: AdminDeps, kind: contract.LaneOperationKind): Handler {
   return async (context, { lane }) => {
-    const operation = await requireActs(viewOf(deps, context)).operateLane(kind, lane)
+    const { why } = parseQuery(context, contract.parseLaneQuery)
+    const operation = await requireActs(viewOf(deps, context)).operateLane(kind, lane, why)
     if (operation === undefined) throw new ProblemError('route_unknown')
     context.log.operationId = operation.id
     return { status: 200, body: operation }

@@ -125,6 +125,7 @@ const IDS_OR_FILTER = 'Give either `ids`, at most 1,000, or `filter`; an empty f
 const OPERATE_LANE = {
   parameters: [
     { name: 'lane', in: 'path', required: true, schema: { type: 'string', enum: LANES, examples: ['bulk'] } },
+    ...queryParameters(contract.LaneQuerySchema, { why: 'MongoDB is being upgraded' }),
   ],
   answers: { 200: ['It is done, and listed among the operations.', content.LANE_OPERATION] },
 } as const satisfies Partial<Route>

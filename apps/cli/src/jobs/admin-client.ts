@@ -71,8 +71,10 @@ export async function openAdminClient(deps: FindApiDeps, options: ApiOptions) {
     show: (id: string) => ask(checks.show, `/admin/jobs/${encodeURIComponent(id)}`),
     open: (kind: contract.OperationKind, request: contract.OperationRequest) =>
       ask(checks.operation, `/admin/jobs:${kind}`, request),
-    operateLane: (kind: contract.LaneOperationKind, lane: string) =>
-      ask(checks.operation, `/admin/lanes/${lane}:${kind}`, {}),
+    operateLane: (kind: contract.LaneOperationKind, lane: string, why?: string) => {
+      const query = new URLSearchParams(why === undefined ? {} : { why })
+      return ask(checks.operation, `/admin/lanes/${lane}:${kind}?${query}`, {})
+    },
     operation: (id: string) => ask(checks.operation, `/admin/operations/${encodeURIComponent(id)}`),
     operations: () => ask(checks.operations, '/admin/operations'),
     find: (query: contract.FindQuery) => ask(checks.found, `/admin/find?${new URLSearchParams(query)}`),

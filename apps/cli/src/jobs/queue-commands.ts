@@ -42,12 +42,13 @@ export function statusCommand(deps: StatusDeps): Command {
 }
 
 function statusLines(status: Status): string[] {
-  const { at, queued, paused, processes, redis, lastMinutes, lastHour } = status
-  const { problems, slowJobs, ...summary } = summarize(status, describeMs)
+  const { at, queued, processes, redis, lastMinutes, lastHour } = status
+  const { slowJobs, ...summary } = summarize(status)
   const tenants = summary.tenants.map(({ tenant, threads, refused }) => {
     return [shortened(tenant, SHOWN_NAME), count(threads), count(refused)]
   })
   return [
+    ...verdictLines(status),
     at,
     ...tableLines([
       ['LANE', 'STATE', 'JOBS', 'THREADS', 'OLDEST'],
@@ -55,10 +56,6 @@ function statusLines(status: Status): string[] {
         return [lane, state, count(jobs), count(threads), jobs > 0 ? describeMs(oldestMs) : '-']
       }),
     ]),
-    ...Object.entries(paused).map(([lane, { by, since }]) => {
-      return `The ${lane} lane is paused${by === undefined ? '' : ` by ${by} since ${since}`}.`
-    }),
-    ...problems,
     `Redis uses ${megabytes(redis.usedBytes)}${redis.maxBytes > 0 ? ` of ${megabytes(redis.maxBytes)}` : ''}.`,
     '',
     ...tableLines([
@@ -79,6 +76,12 @@ function statusLines(status: Status): string[] {
     }),
     ...(tenants.length === 0 ? [] : ['', ...tableLines([['TENANT', 'THREADS', 'REFUSED 1h'], ...tenants])]),
   ]
+}
+
+/** What is wrong, the worst first. */
+function verdictLines({ verdict = [] }: Status): string[] {
+  const isWell = verdict.every(({ level }) => level === 'note')
+  return [...(isWell ? ['All is well.'] : []), ...verdict.map(({ text }) => `${text}.`)]
 }
 
 const SHOWN_NAME = 60
@@ -119,8 +122,9 @@ export function laneCommand(kind: LaneOperationKind, deps: AdminDeps): Command {
   const lane = new Argument('<lane>', 'bulk has imports, interactive the jobs with a waiting caller')
   return apiOptions(new Command(kind).description(TEXTS[kind].description), 'operator')
     .addArgument(lane.choices(['bulk', 'interactive']))
-    .action(async (name: string, options: ApiOptions) => {
-      await (await deps.openClient(options)).operateLane(kind, name)
+    .option('--why <text>', 'what others shall know about it')
+    .action(async (name: string, options: ApiOptions & { why?: string }) => {
+      await (await deps.openClient(options)).operateLane(kind, name, options.why)
       deps.print(TEXTS[kind].done(name))
     })
 }

@@ -183,7 +183,7 @@ test('failures by two rules are two groups, even if only a pattern or a number d
   assert.deepEqual(groups.map(({ reasonGroup }) => reasonGroup).sort(), expected.sort())
   for (const { reasonGroup, jobs } of groups) {
     assert.equal(jobs, 2)
-    assert.equal((await failedJobs.list({ filter: { reasonGroup }, limit: 10 })).jobs.length, 2)
+    assert.equal((await failedJobs.list({ filter: { group: groupIdOf(reasonGroup) }, limit: 10 })).jobs.length, 2)
   }
 })
 

@@ -54,7 +54,7 @@ export function createOperations(redis: Redis, { base, jobs }: QueueKeys) {
   const operateLane = openScript(redis, new URL('./operations.lua#lane', import.meta.url))
   const readOperation = (text: string): Operation => JSON.parse(text)
 
-  function newOperation(facts: Pick<Operation, 'kind' | 'state' | 'by' | 'filter' | 'lane' | 'total'>): Operation {
+  function newOperation(facts: Pick<Operation, 'kind' | 'state' | 'by' | 'filter' | 'lane' | 'why' | 'total'>): Operation {
     const now = new Date().toISOString()
     return { id: newJobId(), ...facts, createdAt: now, changedAt: now, examined: 0, done: 0 }
   }
@@ -79,9 +79,10 @@ export function createOperations(redis: Redis, { base, jobs }: QueueKeys) {
      *
      * @throws {QueueUnavailableError}
      */
-    async operateLane(kind: LaneOperationKind, lane: Lane, by: string): Promise<Operation> {
-      const operation = newOperation({ kind, state: 'completed', by, lane, total: 0 })
-      const pause: Overview['paused'][Lane] = { by, since: operation.createdAt }
+    async operateLane(kind: LaneOperationKind, lane: Lane, by: string, why?: string): Promise<Operation> {
+      const reason = why === undefined ? {} : { why }
+      const operation = newOperation({ kind, state: 'completed', by, lane, total: 0, ...reason })
+      const pause: Overview['paused'][Lane] = { by, since: operation.createdAt, ...reason }
       const kept = [FINISHED_KEPT_MS, OPERATIONS_LISTED, operation.id, JSON.stringify(operation)]
       await orUnavailable(operateLane(base, kind, lane, jobs[lane], JSON.stringify(pause), ...kept))
       return operation

@@ -22,6 +22,8 @@ export interface Reading {
   peaks?: Readonly<Record<string, number>>
   storeAwayMs?: number | undefined
   slowJobs?: SeenProcess['slowJobs']
+  queueBounds?: SeenProcess['queueBounds']
+  redisReplicas?: number
 }
 
 /** Short, because people look at the status right after a post, and must find the post in it. */

@@ -4,6 +4,7 @@ import { asList, infoField, openScript } from '@sluice/process/redis'
 import type { QueueKeys } from '@sluice/queue'
 import { LANES } from '@sluice/queue'
 import type { Redis } from 'ioredis'
+import type { Facts } from './verdict.ts'
 
 const TENANTS = 10
 /** The tenants that one step looks at, and the most steps: 20,000 tenants in some 20 ms. */
@@ -11,7 +12,7 @@ const STEP = 500
 const STEPS = 40
 
 /** Makes a function that reads the overview, in a few milliseconds. */
-export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise<Overview> {
+export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise<Facts> {
   const { base } = keys
   const readState = createReadState(redis, keys)
   const scanTenants = openScript(redis, new URL('#tenants', import.meta.resolve('@sluice/queue/load/load.lua')))
@@ -46,11 +47,12 @@ export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise
   return async () => {
     const [seconds, microseconds] = await redis.time()
     const at = Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000)
-    const [{ queued, paused }, tenants, processes, info] = await Promise.all([
+    const [{ queued, paused, load, clockBehindMs, lastFailureMs }, tenants, processes, info, replication] = await Promise.all([
       readState(),
       readTenants(),
       readProcesses(at),
       redis.info('memory'),
+      redis.info('replication'),
     ])
     const memory = (name: string) => Number(infoField(info, name) ?? 0)
     const away = processes.flatMap(({ storeAwayMs, seenMsAgo }) =>
@@ -62,14 +64,20 @@ export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise
       paused,
       tenants,
       processes,
-      redis: { usedBytes: memory('used_memory'), maxBytes: memory('maxmemory') },
+      redis: {
+        ...{ usedBytes: memory('used_memory'), maxBytes: memory('maxmemory'), clockBehindMs },
+        replicas: Number(infoField(replication, 'connected_slaves') ?? 0),
+      },
+      load,
+      ...(lastFailureMs !== undefined && { lastFailureMs }),
       ...(away.length > 0 && { storeAwayMs: Math.max(...away) }),
     }
   }
 }
 
-/** `bytes`: of all jobs in the load, in Redis. */
-export type QueueState = Pick<Overview, 'queued' | 'paused'> & { bytes: number }
+/** The state of a queue, of its load, and of the clock that stamps its jobs. */
+export type QueueState = Required<Pick<Overview, 'queued' | 'paused' | 'load'>> &
+  Pick<Overview, 'lastFailureMs'> & { clockBehindMs: number }
 
 /**
  * Makes a function that reads the state of a queue, in about 0.1 ms of Redis's time for each lane (2 ms at most). If a
@@ -79,11 +87,12 @@ export type QueueState = Pick<Overview, 'queued' | 'paused'> & { bytes: number }
 export function createReadState(redis: Redis, { base, jobs }: QueueKeys): () => Promise<QueueState> {
   const read = openScript(redis, new URL('./queue-state.lua', import.meta.url))
   return async () => {
-    const state: QueueState = { queued: [], paused: {}, bytes: 0 }
+    const state: QueueState = { queued: [], paused: {}, load: { threads: 0, bytes: 0 }, clockBehindMs: 0 }
     const replies = await Promise.all(LANES.map((lane) => read(base, jobs[lane], jobs.interactive, lane)))
     for (const [index, lane] of LANES.entries()) {
-      const [paused, bytes, ...counts] = asList(replies[index])
-      state.bytes = Number(bytes)
+      const [paused, threads, bytes, behindMs, failureMs, ...counts] = asList(replies[index])
+      Object.assign(state, { load: { threads: Number(threads), bytes: Number(bytes) }, clockBehindMs: Number(behindMs) })
+      if (Number(failureMs) >= 0) state.lastFailureMs = Math.min(Number(failureMs), state.lastFailureMs ?? Infinity)
       const numbers = counts.map(Number)
       if (paused) state.paused[lane] = JSON.parse(String(paused))
       for (const [at, of] of QUEUED_STATES.entries()) {

@@ -6,8 +6,9 @@
 --       3    the lane
 -- Returns
 --       1    who paused the lane (JSON; '' unless it is paused)
---       2    bytes of the whole load
---       3 …  jobs, threads and age (ms; 0 without a job) for each state: waiting, delayed, active, failed
+--       2-4  threads and bytes of the whole load, and by how much the clock is behind the last stamp (ms)
+--       5    age of the newest failure (ms; -1 for none)
+--       6 …  jobs, threads and age (ms; 0 without a job) for each state: waiting, delayed, active, failed
 --include @sluice/queue/load/load.lua#release
 --include @sluice/queue/bullmq-layout/jobs.lua#inspect
 --include @sluice/queue/failed/failed-set.lua#start
@@ -56,7 +57,9 @@ local inLoad = lane == ARGV[2] and load.i or load.threads - load.i
 local failed = counts.failed > 0 and redis.call('HGET', base .. 'load', 'failed:' .. lane) or 0
 local threads = {active = threadsOf(counts.active, active), delayed = threadsOf(counts.delayed, delayed), failed = failed}
 threads.waiting = counts.waiting > 0 and math.max(inLoad - threads.active - threads.delayed, 0) or 0
-local reply = {isPaused(lane) and (redis.call('HGET', base .. 'paused', ARGV[3]) or '{}') or '', load.bytes}
+local reply = {isPaused(lane) and (redis.call('HGET', base .. 'paused', ARGV[3]) or '{}') or ''}
+reply[2], reply[3], reply[4] = load.threads, load.bytes, math.floor(math.max(load.stamp / 1000 - now, 0))
+reply[5] = counts.failed > 0 and math.max(now - newestFailure(lane), 0) or -1
 for _, state in ipairs({'waiting', 'delayed', 'active', 'failed'}) do
   reply[#reply + 1] = counts[state]
   reply[#reply + 1] = threads[state]

@@ -212,6 +212,9 @@ local function outlineOf(lane, id)
   local job = redis.call('HMGET', lane .. id, 'name', 'timestamp', 'atm', 'failedReason')
   return job[1] and job
 end
+local function newestFailure(lane)
+  return tonumber(redis.call('ZRANGE', lane .. 'failed', -1, -1, 'WITHSCORES')[2])
+end
 local function oldestFailure(lane)
   return tonumber(redis.call('ZRANGE', lane .. 'failed', 0, 0, 'WITHSCORES')[2])
 end
