@@ -82,7 +82,7 @@ export function createNoteTimes(
 export async function readWorker(
   { stored, threadsFailed }: WorkerMetrics,
   durations: Durations,
-  state: Pick<Reading, 'storeAwayMs' | 'slowJobs'>,
+  state: Pick<Reading, 'away' | 'slowJobs'>,
 ): Promise<Reading> {
   const [outcomes, failed] = await Promise.all([
     totalsOf(stored, ({ outcome }) => `stored:${outcome}` as const),

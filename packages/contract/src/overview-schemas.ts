@@ -99,7 +99,13 @@ export const StatusSchema = Type.Object(
       usedBytes: count('Memory that Redis uses.'),
       maxBytes: count('The most that it may use; 0 if it has no limit of its own.'),
     }),
-    storeAwayMs: Type.Optional(number('For how long MongoDB has been away, by the workers that live.')),
+    storeAwayMs: Type.Optional(number('For how long MongoDB has been away, for any worker. Absent if it is not.')),
+    storeAway: Type.Optional(
+      Type.Object(
+        { since: moment('When a worker first lost MongoDB.'), reason: text('The error that it met.') },
+        { description: 'Absent if MongoDB is not away, or if only workers of an earlier release know it.' },
+      ),
+    ),
     lastMinutes: HistoryPointSchema,
     lastHour: HistoryPointSchema,
   },
@@ -117,11 +123,12 @@ export const ALIVE_MS = 15_000
 
 /** Summarizes a status for people, the most important facts first. @param describe formats a duration in ms. */
 export function summarize(status: Status, describe: (ms: number) => string) {
-  const { queued, processes, storeAwayMs, tenants, lastHour } = status
+  const { queued, processes, storeAwayMs, storeAway, tenants, lastHour } = status
   const liveWorkers = processes.filter(({ kind, seenMsAgo }) => kind === 'worker' && seenMsAgo < ALIVE_MS).length
   const waiting = queued.reduce((sum, { state, jobs }) => sum + (state === 'waiting' ? jobs : 0), 0)
   const wait = `${waiting.toLocaleString('en')} ${waiting === 1 ? 'job waits' : 'jobs wait'}.`
-  const storeIsAway = storeAwayMs !== undefined && `MongoDB has been away for ${describe(storeAwayMs)}; ${wait}`
+  const why = storeAway ? ` (${storeAway.reason})` : ''
+  const storeIsAway = storeAwayMs !== undefined && `MongoDB has been away for ${describe(storeAwayMs)}${why}; ${wait}`
   const noWorker = liveWorkers === 0 && `No worker has shown a sign of life for ${describe(ALIVE_MS)}; ${wait}`
   const inQueue = new Map(tenants.map(({ tenant, threads }) => [tenant, threads]))
   const names = new Set([...inQueue.keys(), ...Object.keys(lastHour.refusedByTenant)])

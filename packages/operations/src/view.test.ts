@@ -59,6 +59,7 @@ async function open(t: TestContext) {
     _id: `${sourceId}${'0'.repeat(24)}`,
     ...{ ...THREAD.quotes[0], sourceId, position: '0000000000000001.000000', meta },
   })
+  await redis.hset(`${keys.base}store-away`, { since: Date.now(), reason: REASON })
   const { id: operationId } = await operator.acts.operate('retry', { filter: { reason: VALUE } })
   return { operator, acts: operator.acts, viewer, jobId, importId, operationId, sourceId }
 }
@@ -91,7 +92,7 @@ test('no read of a viewer has a value of a thread, and those of an operator have
   assert.deepEqual(seen.withValue, [])
   const ofOperator = await readAll(opened.operator, opened)
   const reasons = ['listFailed', 'groupFailed', 'readGroups', 'findJob', 'listOperations', 'findOperation']
-  assert.deepEqual(ofOperator.withValue, [...reasons, 'findImport', 'find'])
+  assert.deepEqual(ofOperator.withValue, [...reasons, 'findImport', 'readStatus', 'find'])
 
   const { job, traceId } = seen.found.findJob ?? {}
   assert.equal(traceId, '4bf92f3577b34da6a3ce929d0e0e4736')

@@ -105,7 +105,7 @@ function viewOf(queue: Queue, { role, by }: Person) {
     listImports: read(queue.listImports, (found) => found),
     findImport: read(queue.findImport, (found) => found && masks.maskImport(found)),
     listRecent: read(queue.listRecent, ({ jobs, next }) => ({ jobs: jobs.map(masks.masked), next })),
-    readStatus: read(queue.readStatus, (status) => status),
+    readStatus: read(queue.readStatus, masks.maskStatus),
     readHistory: read(queue.readHistory, (points) => points),
     /** Looks up: see `createFind`. @throws {OperatorOnlyError} */
     async find(query: contract.FindQuery, signal: AbortSignal): Promise<contract.Found> {

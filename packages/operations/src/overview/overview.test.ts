@@ -212,7 +212,7 @@ test('the overview has the queue, the largest tenants, the processes and how lon
     const all = Array.from({ length: threads }, () => ({ source, quotes: [] }))
     await add({ id: newJobId(), lane: 'bulk', job: { tenant, requestId: 'r', retained: false, threads: all } })
   }
-  await start('worker', () => ({ storeAwayMs: 40_000 }))
+  await start('worker', () => ({ away: { ms: 40_000, reason: 'no' } }))
   await start('api', () => ({}))
   const { tenants, processes, redis: memory, storeAwayMs = 0, queued } = await overview()
   assert.deepEqual(tenants, [
@@ -233,6 +233,41 @@ test('the overview has the queue, the largest tenants, the processes and how lon
     (await overview()).processes.map((one) => one.id === id && one.seenMsAgo),
     [0, false],
   )
+})
+
+test('MongoDB is away since its first loss by any worker, with its reason, until no worker finds it away', async (t) => {
+  const { start, nextHeartbeats, redis, keys, overview } = await open(t)
+  const away = async () => {
+    const { storeAway: { since = '', reason = '' } = {}, storeAwayMs } = await overview()
+    assert(storeAwayMs === undefined || since === '' || Math.abs(Date.now() - Date.parse(since) - storeAwayMs) < 5_000)
+    return since === '' ? storeAwayMs : [Math.round((Date.now() - Date.parse(since)) / 10_000) * 10, reason]
+  }
+  const stopFirst = await start('worker', () => ({ away: { ms: 92_000, reason: 'refused' } }))
+  const stopSecond = await start('worker', () => ({ away: { ms: 10_000, reason: 'timed out' } }))
+  assert.deepEqual(await away(), [90, 'refused'])
+  await stopFirst()
+  assert.deepEqual(await away(), [90, 'refused'])
+  // No worker lives that could know more.
+  await stopSecond()
+  assert.deepEqual(await away(), [90, 'refused'])
+  // A worker that has just started does not know it, and later has its own time.
+  const third: Reading = {}
+  await start('worker', () => third)
+  assert.equal(await away(), undefined)
+  third.away = { ms: 1_000, reason: 'timed out' }
+  await nextHeartbeats()
+  assert.deepEqual(await away(), [90, 'refused'])
+  // It stores again. A loss soon after that is the same outage, and a later one is not.
+  delete third.away
+  third.totals = { 'stored:created': 1 }
+  await nextHeartbeats()
+  assert.equal(await away(), undefined)
+  const left = await redis.pttl(`${keys.base}store-away`)
+  assert(left > 0 && left <= 10_000, `${left}`)
+  await redis.pexpire(`${keys.base}store-away`, 0)
+  third.away = { ms: 1_000, reason: 'timed out' }
+  await nextHeartbeats()
+  assert.deepEqual(await away(), [0, 'timed out'])
 })
 
 test('a process without a sign of life for ten minutes is forgotten, and the hash of a minute stays small', async (t) => {

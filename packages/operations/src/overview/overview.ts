@@ -43,6 +43,23 @@ export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise
     )
   }
 
+  /** Reads since when MongoDB has been away: by a worker that lives or, while none lives, by the last ones. */
+  async function readAway(
+    processes: readonly SeenProcess[],
+    now: number,
+  ): Promise<Pick<Overview, 'storeAwayMs' | 'storeAway'>> {
+    const [since, reason] = await redis.hmget(`${base}store-away`, 'since', 'reason')
+    const alive = processes.filter(({ kind, seenMsAgo }) => kind === 'worker' && seenMsAgo < ALIVE_MS)
+    const away = alive.flatMap(({ storeAwayMs, seenMsAgo }) =>
+      storeAwayMs === undefined ? [] : storeAwayMs + seenMsAgo,
+    )
+    if (away.length === 0 && (alive.length > 0 || !since)) return {}
+    // A worker of the last release reports only its own time.
+    if (!since) return { storeAwayMs: Math.max(...away) }
+    const storeAway = { since: new Date(Number(since)).toISOString(), reason: reason ?? '' }
+    return { storeAwayMs: Math.max(now - Number(since), 0, ...away), storeAway }
+  }
+
   return async () => {
     const [seconds, microseconds] = await redis.time()
     const at = Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000)
@@ -53,9 +70,6 @@ export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise
       redis.info('memory'),
     ])
     const memory = (name: string) => Number(infoField(info, name) ?? 0)
-    const away = processes.flatMap(({ storeAwayMs, seenMsAgo }) =>
-      storeAwayMs !== undefined && seenMsAgo < ALIVE_MS ? storeAwayMs + seenMsAgo : [],
-    )
     return {
       at: new Date(at).toISOString(),
       queued,
@@ -63,7 +77,7 @@ export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise
       tenants,
       processes,
       redis: { usedBytes: memory('used_memory'), maxBytes: memory('maxmemory') },
-      ...(away.length > 0 && { storeAwayMs: Math.max(...away) }),
+      ...(await readAway(processes, at)),
     }
   }
 }
