@@ -121,18 +121,18 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
     const shown = await dashboard.line(({ msg }) => msg === 'payload.revealed')
     assert.deepEqual([shown.tenant, shown.externalId, typeof shown.operator], ['acme', 'fine', 'string'])
     await page.getByRole('link', { name: 'Overview' }).click()
-    await page.getByText('1 worker lives, and none finds MongoDB away').waitFor()
+    await page.getByLabel('Why pause bulk').fill('MongoDB is being upgraded')
     await page.getByRole('button', { name: 'Pause bulk' }).click()
-    await page.getByText(/The bulk lane is paused by [0-9a-f]+, 2/).waitFor()
+    await page.getByText(/The bulk lane has been paused for \d+ s by [0-9a-f]+ \(MongoDB is being upgraded\)/).waitFor()
     const opened = await dashboard.line(({ msg, kind }) => msg === 'operation.opened' && kind === 'pause')
     assert.deepEqual([opened.lane, opened.operator], ['bulk', operatorId])
     await inspect(visitor, 'overview')
     await page.getByRole('button', { name: 'Resume bulk' }).click()
-    await page.getByText('The bulk lane runs.').waitFor()
+    await page.getByRole('button', { name: 'Pause bulk' }).waitFor()
     // Once each process has reported what it counted.
     await until('each chart to have its lines', async () => {
       await page.reload()
-      return (await page.locator('svg path.line-0[d*="M"]').count()) === 12
+      return (await page.locator('svg path.line-0[d*="M"]').count()) === 4
     })
     await page.getByRole('link', { name: 'Failures' }).click()
     await inspect(visitor, 'failures')

@@ -106,7 +106,7 @@ describe('the metrics of a running Sluice', () => {
     const stored = await until(
       'the heartbeats after a thread was stored',
       async () =>
-        (await readHistory('hour')).find(({ point }) => point && point.accepted > 0 && point.stored.created > 0)?.point,
+        (await readHistory('1 h')).find(({ point }) => point && point.accepted > 0 && point.stored.created > 0)?.point,
     )
     const whole = stored?.totalTime?.interactive
     assert(stored?.queueTime && stored.storeTime && whole && whole.p99 < 30 && whole.p95 <= whole.p99)

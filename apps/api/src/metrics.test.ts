@@ -9,9 +9,14 @@ test('heartbeats count what was refused, also because Redis was away, and apart 
   const problems = countProblems(metrics)
   for (const code of Object.keys(PROBLEMS)) problems.note(code, 'acme')
   for (let more = 0; more < 102; more++) problems.note('queue_unavailable', 'acme')
-  const { totals, manyTotals } = await readApi(metrics, problems.byTenant, async () => {
-    return { queued: [], paused: {}, load: { threads: 0, bytes: 0 }, clockBehindMs: 0 }
-  })
+  const { totals, manyTotals } = await readApi(
+    metrics,
+    problems.byTenant,
+    async () => {
+      return { queued: [], paused: {}, load: { threads: 0, bytes: 0 }, clockBehindMs: 0 }
+    },
+    {},
+  )
   // queue_full, tenant_share, rate_limited, overloaded and queue_unavailable; acceptance_unknown and job_pending.
   assert.deepEqual([totals?.refused, totals?.timedOut, manyTotals], [107, 2, { 'refused:acme': 107 }])
 })

@@ -1,5 +1,6 @@
 // Builds the dashboard: the login, its own pages behind it, and Bull Board under `/board`.
 
+import type { Status } from '@sluice/contract'
 import { OperationsFullError, OperatorOnlyError, type ViewFor } from '@sluice/operations'
 import { QueueUnavailableError } from '@sluice/queue'
 import express, { type ErrorRequestHandler, type Express, type RequestHandler, type Response } from 'express'
@@ -88,14 +89,18 @@ function showPage(show: Show, deps: Pick<DashboardDeps, 'viewFor' | 'traceUrl' |
     response.once('close', () => left.abort())
     const { session } = response.locals
     const asked = { ...session, params, query, body, gone: left.signal }
-    const page = await show({ ...asked, view: viewFor(session.visitor), traceUrl, log })
+    const view = viewFor(session.visitor)
+    const [page, status] = await Promise.all([
+      show({ ...asked, view, traceUrl, log }),
+      view.readLately().catch(() => undefined),
+    ])
     if (typeof page === 'string') return response.redirect(303, page)
-    await sendPage(request, response, page ?? NOT_FOUND)
+    await sendPage(request, response, page ?? NOT_FOUND, status)
   }
 }
 
-async function sendPage({ path }: { path: string }, response: Response, page: Page): Promise<void> {
-  response.status(page.status ?? 200).send(await renderPage(page, response.locals.session, path))
+async function sendPage({ path }: { path: string }, response: Response, page: Page, status?: Status): Promise<void> {
+  response.status(page.status ?? 200).send(await renderPage(page, response.locals.session, path, status))
 }
 
 function requireSession(deps: LoginDeps): Middleware {

@@ -21,7 +21,7 @@ async function fail(errors: Error[], isBack: boolean) {
       done.push('probe')
       if (!isBack) throw new Error('away')
     },
-    putBack(_job, reason) {
+    putBack(_job, { reason }) {
       done.push(reason)
       return { away: true }
     },

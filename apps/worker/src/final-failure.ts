@@ -2,13 +2,13 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Away, asError, type FetchedJob } from '@sluice/queue'
 import type { BatchStore } from '@sluice/store'
-import { isStoreAway, type ProbeStore } from './store-away.ts'
+import { isStoreAway, type LostStore, type ProbeStore } from './store-away.ts'
 import { requestsOf } from './worker.ts'
 
 interface FinalFailureDeps {
   recountRequests: BatchStore['recountRequests']
   probeStore: ProbeStore
-  putBack: (job: FetchedJob, reason: string) => Away
+  putBack: (job: FetchedJob, lost: LostStore) => Away
 }
 
 /** The tries of a recount while the store commits writes, and the pause between two. */
@@ -25,11 +25,13 @@ export function createBeforeFinalFailure({ recountRequests, probeStore, putBack 
   return async (job: FetchedJob): Promise<Away | undefined> => {
     const requests = requestsOf(job)
     for (let tries = 1; ; tries++) {
+      const since = performance.now()
       try {
         await recountRequests(requests)
         return undefined
       } catch (error) {
-        if (await isStoreAway(error, probeStore, requests)) return putBack(job, asError(error).message)
+        if (await isStoreAway(error, probeStore, requests))
+          return putBack(job, { away: true, reason: asError(error).message, since })
         if (tries === TRIES) throw error
         await delay(AGAIN_MS)
       }

@@ -33,10 +33,17 @@ function failing(errors: Error[], isBack: boolean) {
     bounds,
     metrics,
   })
-  return { ingest: (ids: string[]) => Promise.all(ids.map((id) => ingest.ingest(request(id)))), calls, probed }
+  return {
+    async ingest(ids: string[]) {
+      const all = await Promise.all(ids.map((id) => ingest.ingest(request(id))))
+      return all.map((one) => ('since' in one ? { ...one, since: one.since <= performance.now() } : one))
+    },
+    calls,
+    probed,
+  }
 }
 
-const awayFor = (reason: string) => ({ away: true, reason: `MongoDB is away: ${reason}` })
+const awayFor = (reason: string) => ({ away: true, reason: `MongoDB is away: ${reason}`, since: true })
 const slow = () => new StoreAwayError(new Error('slow'), false)
 const tooLarge = () => new Error('too large')
 const lost = () => new StoreAwayError(new Error('connection lost'), true)

@@ -1,15 +1,14 @@
 // Stores requests in batches. A request that may be at fault for a failure is kept apart from the batches of others.
 import { setTimeout as delay } from 'node:timers/promises'
 import { createGroupCommit, inSpan } from '@sluice/process'
-import { type Away, asError, type Lane } from '@sluice/queue'
+import { asError, type Lane } from '@sluice/queue'
 import { type BatchStore, refusalOf, StoreAwayError, type StoredAnswer } from '@sluice/store'
 import { type BatchSize, chooseBatch, type IngestRequest } from './choose-batch.ts'
 import type { WorkerMetrics } from './metrics.ts'
-import { isStoreAway, type ProbeStore } from './store-away.ts'
+import { isStoreAway, type LostStore, type ProbeStore } from './store-away.ts'
 
 /** A request was stored or can't be stored, or the store is away and the request's outcome is unknown. */
 export type Ingested = { answer: StoredAnswer } | { error: Error } | LostStore
-type LostStore = Away & { reason: string }
 
 /**
  * `excluded`: another process is summing the request's thread, so the request was not stored. `apart`: the request's
@@ -95,7 +94,7 @@ export function createIngest({ storeBatch, bounds, probeStore, metrics }: Ingest
           return answer === undefined ? { excluded: true } : { answer }
         })
       } catch (error) {
-        return outcomesOfFailed(batch, error)
+        return outcomesOfFailed(batch, error, began)
       }
     }
 
@@ -103,9 +102,9 @@ export function createIngest({ storeBatch, bounds, probeStore, metrics }: Ingest
      * Returns the outcomes of the requests of a failed batch. A request that the store refused has failed. Any other
      * may have been written in part, or may have caused the failure, so it is tried apart.
      */
-    async function outcomesOfFailed(batch: IngestRequest[], error: unknown): Promise<Tried[]> {
+    async function outcomesOfFailed(batch: IngestRequest[], error: unknown, since: number): Promise<Tried[]> {
       if (await isStoreAway(error, probeStore, batch)) {
-        const away: LostStore = { away: true, reason: asError(error).message }
+        const away: LostStore = { away: true, reason: asError(error).message, since }
         lost = away
         return batch.map(() => away)
       }

@@ -11,7 +11,7 @@ import { createIngest } from './ingest.ts'
 import { createNoteTimes, readWorker, workerMetrics } from './metrics.ts'
 import { createNoteFailure } from './note-failure.ts'
 import { workerSettings } from './settings.ts'
-import { createPutBack } from './store-away.ts'
+import { createPutBack, type LostStore } from './store-away.ts'
 import { createWork, describeJob, requestsOf } from './worker.ts'
 
 const settings = settingsOrExit(workerSettings)
@@ -51,7 +51,7 @@ await runProcess({
     // The check writes: a front end, such as a mongos or a gateway, answers a ping while the store behind it is away.
     const noWrites = 'it commits no writes'
     const writeProbe = pingWhenAsked(() => probe(0), noWrites)
-    const checkStore = async () => (putBackAny.awayMs() === undefined ? writeProbe() : checkOf(false, noWrites))
+    const checkStore = async () => (putBackAny.away() === undefined ? writeProbe() : checkOf(false, noWrites))
     opened.sample([metrics.storeAvailable], async () => {
       metrics.storeAvailable.set(Number((await checkStore()).ok))
     })
@@ -68,8 +68,8 @@ await runProcess({
       const settling = batchStore.settle().catch((err) => log.warn({ err }, 'batches.not_settled'))
       await Promise.race([settling, delay(SETTLE_MS, undefined, { ref: false })])
     })
-    const putBack = (job: queue.FetchedJob, reason: string) =>
-      putBackAny.putBack(consumer, requestsOf(job), reason, describeJob(job))
+    const putBack = (job: queue.FetchedJob, lost: LostStore) =>
+      putBackAny.putBack(consumer, requestsOf(job), lost, describeJob(job))
     const consumer: queue.Consumer = queue.createConsumer({
       ...settings,
       // As in the log's `hostname` and `pid`.
@@ -93,7 +93,7 @@ await runProcess({
     })
     wired.sendHeartbeats(() => {
       const slowJobs = consumer.lockedFor(SLOW_MS).slice(0, SLOW_SHOWN)
-      return readWorker(metrics, durations, { storeAwayMs: putBackAny.awayMs(), slowJobs })
+      return readWorker(metrics, durations, { away: putBackAny.away(), slowJobs })
     })
     release('consumer', () => consumer.close((settings.shutdownGraceSeconds - 0.5) * 1000))
 

@@ -82,11 +82,12 @@ export function createNoteTimes(
 export async function readWorker(
   { stored, threadsFailed }: WorkerMetrics,
   durations: Durations,
-  state: Pick<Reading, 'storeAwayMs' | 'slowJobs'>,
+  state: Pick<Reading, 'away' | 'slowJobs'>,
 ): Promise<Reading> {
   const [outcomes, failed] = await Promise.all([
     totalsOf(stored, ({ outcome }) => `stored:${outcome}` as const),
     totalsOf(threadsFailed, () => 'failed'),
   ])
-  return { totals: { ...outcomes, ...failed, ...durations.totals }, peaks: durations.takeLongest(), ...state }
+  const peaks = { ...durations.takeLongest(), ...(state.away && { away: state.away.ms / 1000 }) }
+  return { totals: { ...outcomes, ...failed, ...durations.totals }, peaks, ...state }
 }

@@ -8,6 +8,9 @@ import type { WorkerMetrics } from './metrics.ts'
 /** Resolves if the store commits a write of `bytes` bytes, and rejects otherwise. */
 export type ProbeStore = (bytes: number) => Promise<void>
 
+/** The store is away. `since`: when the write that failed began, on the monotonic clock. */
+export type LostStore = Away & { reason: string; since: number }
+
 /** The requests of a failed write. Nearly all of their bytes are characters of text. */
 type Written = readonly { characters: number }[]
 
@@ -39,8 +42,8 @@ const MAX_REST_MS = 10_000
  * many bytes as were put back. Meanwhile jobs wait in the queue, where a worker that reaches the store can fetch them.
  */
 export function createPutBack(probeStore: ProbeStore, metrics: Pick<WorkerMetrics, 'putBack'>, log: Logger) {
-  /** When the store was lost, unless it is back. */
-  let lostAt: number | undefined
+  /** The loss of the store, unless it is back. */
+  let lost: LostStore | undefined
   let failedBytes = 0
   let rest = 0
   let recoveredAt = Number.NEGATIVE_INFINITY
@@ -55,20 +58,20 @@ export function createPutBack(probeStore: ProbeStore, metrics: Pick<WorkerMetric
       if (tries === 0) log.warn({ reason: failure.message }, 'store.probe_failed')
       await delay(wait)
     }
-    lostAt = undefined
+    lost = undefined
     recoveredAt = performance.now()
     await consumer.resume()
     log.info('store.recovered')
   }
 
   return {
-    /** Returns for how long the store has committed no write. Undefined unless it was lost. */
-    awayMs: () => lostAt && performance.now() - lostAt,
-    putBack(consumer: Consumer, failed: Written, reason: string, description: object): Away {
-      failedBytes = charactersOf(failed) + (lostAt === undefined ? 0 : failedBytes)
-      if (lostAt === undefined) {
-        lostAt = performance.now()
-        log.warn({ reason }, 'store.lost')
+    /** Returns for how long the store has committed no write, and why. Undefined unless it was lost. */
+    away: () => lost && { ms: performance.now() - lost.since, reason: lost.reason },
+    putBack(consumer: Consumer, failed: Written, found: LostStore, description: object): Away {
+      failedBytes = charactersOf(failed) + (lost === undefined ? 0 : failedBytes)
+      if (lost === undefined) {
+        lost = found
+        log.warn({ reason: found.reason }, 'store.lost')
         pauseUntilBack(consumer).catch((err) => log.error({ err }, 'consumer.resume_failed'))
       }
       metrics.putBack.inc()

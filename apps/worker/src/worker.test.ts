@@ -32,7 +32,7 @@ async function workOn(ageMs: number, { redelivered = false, isAway = false } = {
   const facts = { id: 'a', outcome: 'created', wordCount: 1, createdAt: 'now', status: 'TRANSCRIBED' } as const
   const answer = { source: { ...aThread('a').source, description: null, ...facts }, quotes: [] }
   const work = createWork({
-    ingest: { ingest: async () => (isAway ? { away: true as const, reason: 'no' } : { answer }) },
+    ingest: { ingest: async () => (isAway ? { away: true as const, reason: 'no', since: 0 } : { answer }) },
     putBack: () => ({ away: true }),
     noteTimes: createNoteTimes(metrics, durations),
     log: createLogger('test', 'silent'),

@@ -4,11 +4,12 @@ import { type Away, type FetchedJob, makeReceipt, PartlyStoredError, type Receip
 import type { IngestRequest } from './choose-batch.ts'
 import type { createIngest, Ingested } from './ingest.ts'
 import type { createNoteTimes } from './metrics.ts'
+import type { LostStore } from './store-away.ts'
 
 interface WorkDeps {
   ingest: Pick<ReturnType<typeof createIngest>, 'ingest'>
   /** Puts back a job because the store is away. */
-  putBack: (job: FetchedJob, reason: string) => Away
+  putBack: (job: FetchedJob, lost: LostStore) => Away
   noteTimes: ReturnType<typeof createNoteTimes>
   log: Logger
 }
@@ -29,7 +30,7 @@ export function createWork({ ingest, putBack, noteTimes, log }: WorkDeps): (job:
     const requests = requestsOf(job, trace)
     const ingested = await Promise.all(requests.map(ingest.ingest))
     const away = ingested.find((one) => 'away' in one)
-    if (away !== undefined) return putBack(job, away.reason)
+    if (away !== undefined) return putBack(job, away)
     const receipts = requests.map(({ thread }, at) => {
       const one = ingested[at]
       return one !== undefined && 'answer' in one ? makeReceipt(thread, one.answer) : null

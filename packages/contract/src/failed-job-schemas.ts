@@ -138,7 +138,11 @@ export const FailedJobSchema = Type.Object(
 
 /** The query of `POST /admin/lanes/{lane}:pause` and `:resume`. */
 export const LaneQuerySchema = Type.Object(
-  { why: Type.Optional(Type.String({ maxLength: 200, description: 'Why, for people who see that the lane is paused.' })) },
+  {
+    why: Type.Optional(
+      Type.String({ maxLength: 200, description: 'Why, for people who see that the lane is paused.' }),
+    ),
+  },
   { title: 'LaneQuery', additionalProperties: false },
 )
 

@@ -86,6 +86,7 @@ const HistoryPointSchema = Type.Object({
   ),
   queueTime: quantiles('Seconds in the queue, a part of this: until the last fetch. Absent if no job was stored.'),
   storeTime: quantiles('Seconds in the store, the other part. Absent if no job was stored.'),
+  storeAwaySeconds: Type.Optional(number('For how long MongoDB was away, at most.')),
   waiting: byLane(number('The most threads that waited.')),
   oldestSeconds: byLane(number('The highest age of the oldest waiting job.')),
 })
@@ -134,9 +135,17 @@ export const StatusSchema = Type.Object(
       usedBytes: count('Memory that Redis uses.'),
       maxBytes: count('The most that it may use; 0 if it has no limit of its own.'),
       replicas: Type.Optional(count('Replicas that are connected.')),
-      clockBehindMs: Type.Optional(number('By how much its clock is behind the last place in the order of acceptance.')),
+      clockBehindMs: Type.Optional(
+        number('By how much its clock is behind the last place in the order of acceptance.'),
+      ),
     }),
-    storeAwayMs: Type.Optional(number('For how long MongoDB has been away, by the workers that live.')),
+    storeAwayMs: Type.Optional(number('For how long MongoDB has been away, for any worker. Absent if it is not.')),
+    storeAway: Type.Optional(
+      Type.Object(
+        { since: moment('When a worker first lost MongoDB.'), reason: text('The error that it met.') },
+        { description: 'Absent if MongoDB is not away, or if only workers of an earlier release know it.' },
+      ),
+    ),
     load: Type.Optional(
       Type.Object(
         { threads: count('Threads.'), bytes: count('Their bytes in Redis.') },

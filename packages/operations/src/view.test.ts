@@ -59,6 +59,7 @@ async function open(t: TestContext) {
     _id: `${sourceId}${'0'.repeat(24)}`,
     ...{ ...THREAD.quotes[0], sourceId, position: '0000000000000001.000000', meta },
   })
+  await redis.hset(`${keys.base}store-away`, { since: Date.now(), reason: REASON })
   const { id: operationId } = await operator.acts.operate('retry', { filter: { reason: VALUE } })
   return { operator, acts: operator.acts, viewer, jobId, importId, operationId, sourceId }
 }
@@ -79,7 +80,8 @@ async function readAll(view: View, { jobId, importId, operationId, sourceId }: A
     findImport: await view.findImport(importId),
     listRecent: await view.listRecent({}),
     readStatus: await view.readStatus(),
-    readHistory: await view.readHistory('hour'),
+    readLately: await view.readLately(),
+    readHistory: await view.readHistory('1 h'),
     find: await view.find({ q: 'C1' }, NOBODY),
     readThread: await view.readThread('acme', sourceId, { limit: 10 }, NOBODY),
   } satisfies Record<Exclude<keyof View, 'acts'>, unknown>
@@ -94,7 +96,7 @@ test('no read of a viewer has a value of a thread, and those of an operator have
   assert.deepEqual(seen.withValue, [])
   const ofOperator = await readAll(opened.operator, opened)
   const reasons = ['listFailed', 'groupFailed', 'readGroups', 'findJob', 'listJobs', 'readJob']
-  const others = ['listOperations', 'findOperation', 'findImport', 'find']
+  const others = ['listOperations', 'findOperation', 'findImport', 'readStatus', 'readLately', 'find']
   assert.deepEqual(ofOperator.withValue, [...reasons, ...others])
 
   const { job, traceId } = seen.found.findJob ?? {}

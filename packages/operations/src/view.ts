@@ -43,6 +43,9 @@ export function openViews(redis: Redis, keys: QueueKeys, db: Db) {
 /** Pages that refresh themselves share one grouping for this time: grouping 100,000 jobs takes a second or two. */
 const GROUPS_SHARED_MS = 2_000
 
+/** The verdict of a page may be this old. */
+const LATELY_MS = 1_000
+
 /** Opens all that views read, unmasked. */
 function openQueue(redis: Redis, keys: QueueKeys, db: Db) {
   const failedJobs = createFailedJobs(redis, keys)
@@ -78,13 +81,16 @@ function openQueue(redis: Redis, keys: QueueKeys, db: Db) {
       const found = await readThread(...query)
       return found && withoutTexts(found)
     },
-    async readStatus(): Promise<contract.Status> {
-      const reads = [readOverview(), readHistory(5), readHistory(60)] as const
-      const [overview, [lastMinutes], [lastHour]] = await Promise.all(reads)
-      if (!lastMinutes?.point || !lastHour?.point) throw new Error('a span without a point')
-      const spans = { lastMinutes: lastMinutes.point, lastHour: lastHour.point }
-      return { ...overview, ...spans, verdict: judge(overview) }
-    },
+    readStatus,
+    /** For the verdict that is on every page. */
+    readLately: shareFor(LATELY_MS, readStatus),
+  }
+
+  async function readStatus(): Promise<contract.Status> {
+    const reads = [readOverview(), readHistory(5), readHistory(60)] as const
+    const [overview, [lastMinutes], [lastHour]] = await Promise.all(reads)
+    if (!lastMinutes?.point || !lastHour?.point) throw new Error('a span without a point')
+    return { ...overview, lastMinutes: lastMinutes.point, lastHour: lastHour.point }
   }
 }
 
@@ -103,6 +109,10 @@ function viewOf(queue: Queue, { role, by }: Person) {
     if (!isOperator && filter.reason !== undefined) throw new OperatorOnlyError()
     return filter
   }
+  // A verdict quotes reasons, so it is made of what the person may see.
+  const readStatus = read(queue.readStatus, masks.maskStatus)
+  const readLately = read(queue.readLately, masks.maskStatus)
+  const judged = (status: contract.Status) => ({ ...status, verdict: judge(status) })
   const list = ({ filter, ...page }: contract.FailedJobQuery) => failedJobs.list({ filter: permitted(filter), ...page })
   const group = (filter: contract.FailedJobFilter) => failedJobs.groups(permitted(filter))
   return {
@@ -122,7 +132,9 @@ function viewOf(queue: Queue, { role, by }: Person) {
     /** Reads a job in any state, without its stacks and its payload. */
     readJob: read(queue.outlineJob, (found) => found && masks.maskDetail(found)),
     listRecent: read(queue.listRecent, ({ jobs, next }) => ({ jobs: jobs.map(masks.masked), next })),
-    readStatus: read(queue.readStatus, (status) => status),
+    readStatus: async () => judged(await readStatus()),
+    /** Reads the status as it was at most `LATELY_MS` ago. */
+    readLately: async () => judged(await readLately()),
     readHistory: read(queue.readHistory, (points) => points),
     /** Looks up: see `createFind`. @throws {OperatorOnlyError} */
     async find(query: contract.FindQuery, signal: AbortSignal): Promise<contract.Found> {
@@ -160,7 +172,11 @@ function openActs({ failedJobs, operations, readThread, readJob }: Queue, by: st
       return operations.open(kind, { filter }, await orUnavailable(failedJobs.count(filter)), by)
     },
     /** Pauses or resumes a lane for all workers. Undefined if no lane has this name. */
-    async operateLane(kind: contract.LaneOperationKind, name: unknown, why?: string): Promise<contract.Operation | undefined> {
+    async operateLane(
+      kind: contract.LaneOperationKind,
+      name: unknown,
+      why?: string,
+    ): Promise<contract.Operation | undefined> {
       const lane = LANES.find((one) => one === name)
       return lane && operations.operateLane(kind, lane, by, why)
     },

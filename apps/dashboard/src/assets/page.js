@@ -68,6 +68,24 @@ function localise(part) {
   if (navigator.clipboard) for (const button of part.querySelectorAll('.copy')) button.hidden = false
 }
 
+/** Shows the values of one point of a chart. */
+function showPoint(svg, at) {
+  const texts = JSON.parse(svg.dataset.values)
+  const index = Math.min(Math.max(Math.round(at), 0), texts.length - 1)
+  const [when, ...values] = texts[index].split(' ')
+  svg.dataset.point = String(index)
+  svg.parentElement.querySelector('output').textContent = `${zoned.format(new Date(when))} ${values.join(' ')}`
+  const x = (index / Math.max(texts.length - 1, 1)) * svg.viewBox.baseVal.width
+  svg.querySelector('.pointer').setAttribute('d', `M${x} 18V132`)
+}
+
+document.addEventListener('pointermove', ({ target, clientX }) => {
+  const svg = target.closest?.('svg[data-values]')
+  if (!svg) return
+  const { left, width } = svg.getBoundingClientRect()
+  showPoint(svg, ((clientX - left) / width) * (JSON.parse(svg.dataset.values).length - 1))
+})
+
 document.addEventListener('click', async ({ target }) => {
   if (!target.matches('.copy')) return
   await navigator.clipboard.writeText(target.dataset.copy)
@@ -76,6 +94,11 @@ document.addEventListener('click', async ({ target }) => {
 })
 
 document.addEventListener('keydown', (event) => {
+  const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key]
+  if (step !== undefined && event.target.matches('svg[data-values]')) {
+    const last = JSON.parse(event.target.dataset.values).length - 1
+    return showPoint(event.target, Number(event.target.dataset.point ?? last + 1) + step)
+  }
   if (event.key !== '/' || event.ctrlKey || event.metaKey || event.altKey) return
   if (event.target.matches('input, textarea, select')) return
   event.preventDefault()

@@ -1,7 +1,7 @@
 // The page of a job in any state: what happened to it, its threads with their outcomes, and, when asked, its payload.
 import { inspect } from 'node:util'
 import { PROBLEMS } from '@sluice/contract'
-import type { Acts, JobDetail } from '@sluice/operations'
+import { type Acts, duration, type JobDetail } from '@sluice/operations'
 import { html } from 'hono/html'
 import {
   actForm,
@@ -9,7 +9,6 @@ import {
   copyable,
   count,
   discardForm,
-  duration,
   facts,
   moment,
   table,

@@ -1,4 +1,6 @@
 // The frame of every page, and the parts that pages share: moments, numbers, links and tables.
+import type { Status } from '@sluice/contract'
+import { duration } from '@sluice/operations'
 import { html } from 'hono/html'
 import { type Html, isOperator, type Page, type Session } from './page.ts'
 
@@ -11,8 +13,18 @@ const NAVIGATION = Object.entries({
   Operations: '/operations',
 })
 
-/** Builds a whole page. Without a session, it has no navigation. @param path marks its place in the navigation. */
-export async function renderPage({ title, body }: Page, session?: Session, path = ''): Promise<string> {
+/**
+ * Builds a whole page. Without a session, it has no navigation.
+ *
+ * @param path marks its place in the navigation.
+ * @param status has the verdict. Absent if it could not be read.
+ */
+export async function renderPage(
+  { title, body }: Page,
+  session?: Session,
+  path = '',
+  status?: Status,
+): Promise<string> {
   const page = html`<!doctype html>
 <html lang="en">
 <head>
@@ -27,8 +39,9 @@ export async function renderPage({ title, body }: Page, session?: Session, path 
 <a class="skip" href="#main">Skip to the content</a>
 <header>
 <a class="brand" href="/">Sluice</a>
-${session && navigation(session, path)}
+${session && navigation(session, path, status)}
 </header>
+${status && verdictLine(status)}
 <main id="main" tabindex="-1">
 <p id="stale" class="problem" role="alert" hidden>This page could not be refreshed. It tries again every few seconds.</p>
 <h1>${title}</h1>
@@ -41,10 +54,19 @@ ${session && html`<footer>Updated <span id="updated">now</span>. <kbd>/</kbd> fi
   return String(await page)
 }
 
-function navigation(session: Session, path: string): Html {
+/** What is wrong, the worst first, each part with the page that shows more; or that all is well. */
+function verdictLine({ verdict = [] }: Status): Html {
+  const isWell = verdict.every(({ level }) => level === 'note')
+  const parts = verdict.map(({ level, text, page }) => html`<li class="${level}"><a href="${page}">${text}</a></li>`)
+  return html`<ul id="verdict" class="${isWell ? 'well' : 'unwell'}" data-refresh aria-label="Verdict">${isWell && html`<li>All is well</li>`}${parts}</ul>`
+}
+
+function navigation(session: Session, path: string, status?: Status): Html {
+  const failed = (status?.queued ?? []).reduce((sum, { state, threads }) => sum + (state === 'failed' ? threads : 0), 0)
   const links = NAVIGATION.map(([name, to]) => {
     const isHere = to === '/' ? path === '/' || path === '/find' : path.startsWith(to)
-    return html`<a href="${to}"${isHere && html` aria-current="page"`}>${name}</a>`
+    const badge = to === '/failures' && failed > 0 && html` <span class="badge">${shown(failed)}</span>`
+    return html`<a href="${to}"${isHere && html` aria-current="page"`}>${name}${badge}</a>`
   })
   const { by, role } = session.visitor
   return html`<nav aria-label="Pages">${links}${isOperator(session) && html`<a href="/board">Bull Board</a>`}</nav>
@@ -79,14 +101,6 @@ export function moment(iso: string): Html {
 /** An id in one line, with a button that copies it. A page without its script has no button. */
 export function copyable(id: string, shown: Html | string = id): Html {
   return html`<span class="id">${shown}<button type="button" class="copy" data-copy="${id}" hidden>Copy</button></span>`
-}
-
-const UNITS = Object.entries({ d: 86_400_000, h: 3_600_000, min: 60_000, s: 1_000 })
-
-/** A duration in the largest unit of which it has at least two: `90 s`, `3 h`. */
-export function duration(ms: number): string {
-  const [unit, length] = UNITS.find(([, least]) => ms >= 2 * least) ?? ['s', 1_000]
-  return `${Math.max(Math.floor(ms / length), 0)} ${unit}`
 }
 
 /** When a job was accepted or an import began: the id begins with the time (UUIDv7, RFC 9562). */

@@ -14,8 +14,9 @@ const POINT: HistoryPoint = {
 
 test('a chart has a gap where no process lived, and its last value is that of the last minute', () => {
   const spans = [POINT, null, POINT, POINT].map((point): CountedSpan => ({ at: POINT.at, point }))
-  const [threads = ''] = String(charts(spans)).split('</figure>')
+  const status = { queued: [], lastMinutes: POINT }
+  const [threads = ''] = String(charts(status, spans, [])).split('</figure>')
   assert.match(threads, /class="line-0" d="M0\.0 18\.0h0M320\.0 18\.0h0L480\.0 18\.0"/)
-  assert.match(threads, /accepted 1\.0\/s now/)
-  assert.match(String(charts([POINT, null].map((point) => ({ at: POINT.at, point })))), /accepted nothing now/)
+  assert.match(threads, /accepted 1\.0\/s, stored 0\.00\/s&quot;\]/)
+  assert.match(threads, /no process lived/)
 })

@@ -1,6 +1,8 @@
-// The overview: what waits, how fast it is stored, who fills the queue, and whether all processes live.
+// The overview: how fast threads are stored, what waits, which lanes run, and whether all processes live.
 import {
+  ALIVE_MS,
   type HistoryPoint,
+  type Operation,
   perSecondOf,
   type SeenProcess,
   type Status,
@@ -8,53 +10,140 @@ import {
   summarize,
   timesOf,
 } from '@sluice/contract'
-import type { CountedSpan } from '@sluice/operations'
+import { type CountedSpan, duration, SPANS, type Span } from '@sluice/operations'
 import { LANES, type Lane } from '@sluice/queue'
 import { html } from 'hono/html'
-import { actForm, type Cell, count, duration, moment, shown, table } from './layout.ts'
+import { chart, type Mark } from './chart.ts'
+import { actForm, type Cell, count, moment, progress, shown, table } from './layout.ts'
 import { type Html, isOperator, type Show, type Visit } from './page.ts'
+
+const DEFAULT_SPAN: Span = '1 h'
+const isSpan = (text: string | null): text is Span => text !== null && text in SPANS
 
 /** Shows the overview. It reads heartbeats, so it needs no MongoDB and no Prometheus. */
 export const overviewPage: Show = async (visit) => {
-  const { readStatus, readHistory } = visit.view
-  const [status, hour, day] = await Promise.all([readStatus(), readHistory('hour'), readHistory('day')])
-  const { queued, processes, lastMinutes, lastHour } = status
-  const states = queued.map(({ oldestMs, ...of }) => [
-    of.lane,
-    of.state,
-    of.jobs,
-    of.threads,
-    of.jobs > 0 && duration(oldestMs),
-  ])
-  const { problems, liveWorkers, slowJobs, tenants } = summarize(status, duration)
-  const [times, rates] = [[lastMinutes, lastHour].flatMap(timeRows), [lastMinutes, lastHour].map(rateCells)]
-  const body = html`<div id="words" data-refresh>${words(status, problems[0], liveWorkers)}</div>
-<div id="lanes" data-refresh>${LANES.map((lane) => laneState(status, lane, visit))}</div>
-<div id="queue" data-refresh><h2>Queue</h2>${table('Queue', ['Lane', 'State', '#Jobs', '#Threads', 'Oldest'], states)}
-<h2>From accepted to stored</h2>${table('Times', ['Last', 'Of', '#p50', '#p95', '#p99'], times, 'Nothing was stored.')}
-<h2>Rates</h2>${table('Rates', ['Last', 'Accepted', 'Stored', '#Failed', '#Refused', '#Timed out'], rates)}</div>
-<h2>The last hour</h2><div id="hour" data-refresh class="charts">${charts(hour)}</div>
-<h2>The last day</h2><div id="day" data-refresh class="charts">${charts(day)}</div>
-<div id="rest" data-refresh><h2>Who fills the queue?</h2>${tenantTable(tenants)}
+  const { readStatus, readHistory, listOperations } = visit.view
+  const asked = visit.query.get('span')
+  const span = isSpan(asked) ? asked : DEFAULT_SPAN
+  const [status, points, operations] = await Promise.all([readStatus(), readHistory(span), listOperations()])
+  const spans = Object.keys(SPANS).map(
+    (name) =>
+      html`<a href="/overview?${new URLSearchParams({ span: name })}"${name === span && html` aria-current="true"`}>${name}</a>`,
+  )
+  const { slowJobs, tenants } = summarize(status)
+  const body = html`<nav class="states" aria-label="Time range">${spans}</nav>
+<div id="charts" data-refresh class="charts">${charts(status, points, marksOf(status, operations))}</div>
+<h2>Lanes</h2><div id="lanes" data-refresh>${table(
+    'Lanes',
+    LANE_HEADS,
+    LANES.map((lane) => laneCells(status, lane)),
+  )}</div>
+${isOperator(visit) && html`<div id="lane-acts" data-refresh class="acts">${LANES.map((lane) => laneAct(status, lane, visit))}</div>`}
+<div id="rest" data-refresh><h2>From accepted to stored</h2>
+${table('Times', ['Last', 'Of', '#p50', '#p95', '#p99'], [status.lastMinutes, status.lastHour].flatMap(timeRows), 'Nothing was stored.')}
+<h2 id="processes">Processes</h2>${table('Processes', PROCESS_HEADS, status.processes.map(processCells))}
+<p class="note">${redisWords(status)}</p>
 ${slowJobs.length > 0 && slowJobTable(slowJobs)}
-<h2>Processes</h2>${table('Processes', ['Process', 'Version', 'Started', 'Seen', '#CPU', '#Memory'], processes.map(processCells))}</div>`
+<h2>Tenants</h2>${tenantTable(tenants)}</div>`
   return { title: 'Overview', body }
 }
 
-type Summary = ReturnType<typeof summarize>
-
-function words({ redis: { usedBytes, maxBytes } }: Status, problem: string | undefined, alive: number): Html {
-  const share = maxBytes > 0 ? ` of ${megabytes(maxBytes)} (${Math.round((usedBytes / maxBytes) * 100)} %)` : ''
-  return html`${problem && html`<p class="problem">${problem}</p>`}
-<p>${problem ? '' : `${count(alive, 'worker')} ${alive === 1 ? 'lives' : 'live'}, and none finds MongoDB away. `}Redis uses ${megabytes(usedBytes)}${share}.</p>`
+/** The four numbers that say how it goes, each with its history. The large values are those of the last five minutes. */
+export function charts(
+  { queued, lastMinutes }: Pick<Status, 'queued' | 'lastMinutes'>,
+  points: readonly CountedSpan[],
+  marks: readonly Mark[],
+): Html {
+  const waiting = queued.filter(({ state }) => state === 'waiting')
+  const threads = waiting.reduce((sum, of) => sum + of.threads, 0)
+  const oldest = Math.max(0, ...waiting.map(({ oldestMs }) => oldestMs))
+  const { totalTime: { interactive = undefined, bulk = undefined } = {}, failed, refused, timedOut = 0 } = lastMinutes
+  const time = interactive ?? bulk
+  const rate = (threads: number) => perSecond(perSecondOf(lastMinutes, threads))
+  return html`${chart(
+    {
+      title: 'Threads a second',
+      now: `${rate(lastMinutes.accepted)} accepted, ${rate(storedOf(lastMinutes))} stored`,
+      shown: perSecond,
+      valuesOf: (point) => ({
+        accepted: perSecondOf(point, point.accepted),
+        stored: perSecondOf(point, storedOf(point)),
+      }),
+    },
+    points,
+    marks,
+  )}
+${chart({ title: 'Threads that wait', now: `${shown(threads)}${threads > 0 ? `, the oldest for ${duration(oldest)}` : ''}`, shown, valuesOf: ({ waiting }) => waiting }, points, marks)}
+${chart(
+  {
+    title: 'From accepted to stored, p99',
+    now: time === undefined ? 'nothing stored lately' : `p50 ${seconds(time.p50)}, p99 ${seconds(time.p99)}`,
+    shown: seconds,
+    valuesOf: ({ totalTime = {} }) => ({ interactive: totalTime.interactive?.p99, bulk: totalTime.bulk?.p99 }),
+  },
+  points,
+  marks,
+)}
+${chart(
+  {
+    title: 'Failures and refusals',
+    now: `${count(failed, 'thread')} failed, ${count(refused, 'request')} refused, ${shown(timedOut)} timed out`,
+    shown,
+    valuesOf: (point) => ({ failed: point.failed, refused: point.refused + (point.timedOut ?? 0) }),
+  },
+  points,
+  marks,
+)}`
 }
 
-function laneState({ paused }: Status, lane: Lane, visit: Visit): Html {
+/** What operators did, and when a process of another version than before began. */
+function marksOf({ processes }: Status, operations: readonly Operation[]): Mark[] {
+  const acts = operations.map(({ createdAt, kind, lane, by, done }): Mark => {
+    return {
+      at: createdAt,
+      text: lane === undefined ? `${kind} of ${shown(done)} jobs by ${by}` : `${kind} of the ${lane} lane by ${by}`,
+    }
+  })
+  const byVersion = new Map<string, SeenProcess>()
+  for (const one of processes.toSorted((one, other) => one.startedAt.localeCompare(other.startedAt)))
+    if (!byVersion.has(one.version)) byVersion.set(one.version, one)
+  const begun = [...byVersion.values()].map(({ startedAt, version, kind }) => ({
+    at: startedAt,
+    text: `${version} began (${kind})`,
+  }))
+  return [...acts, ...begun]
+}
+
+const LANE_HEADS = ['Lane', '#Waiting', '#Active', '#Between tries', '#Failed', 'Oldest', 'Queue', 'State']
+
+function laneCells({ queued, paused, load, processes, at }: Status, lane: Lane): Cell[] {
+  const of = (state: string) => queued.find((one) => one.lane === lane && one.state === state)
+  const oldest = Math.max(...['waiting', 'active', 'delayed'].map((state) => of(state)?.oldestMs ?? 0))
+  const bounds = processes.find(({ kind, seenMsAgo }) => kind === 'api' && seenMsAgo < ALIVE_MS)?.queueBounds
+  const threads = ['waiting', 'active', 'delayed'].reduce((sum, state) => sum + (of(state)?.threads ?? 0), 0)
+  const fill =
+    bounds &&
+    load &&
+    html`${progress(`Fill of the queue by the ${lane} lane`, threads, bounds.threads)} <span class="note">${shown(threads)} of ${shown(bounds.threads)} threads</span>`
   const pause = paused[lane]
-  const act = pause === undefined ? 'pause' : 'resume'
-  const who = pause?.by === undefined ? '' : html` by ${pause.by}, ${moment(pause.since ?? '')}`
-  return html`<div class="acts"><span>${pause === undefined ? `The ${lane} lane runs.` : html`<strong>The ${lane} lane is paused${who}.</strong>`}</span>
-${isOperator(visit) && actForm(visit, `/lanes/${lane}/${act}`, html`<button class="quiet">${act === 'pause' ? 'Pause' : 'Resume'} ${lane}</button>`)}</div>`
+  const since = pause?.since === undefined ? '' : ` for ${duration(Date.parse(at) - Date.parse(pause.since))}`
+  const state =
+    pause === undefined ? 'runs' : html`<strong>paused${since}${pause.by && ` by ${pause.by}`}</strong> ${pause.why}`
+  const numbers = ['waiting', 'active', 'delayed', 'failed'].map((name) => of(name)?.threads ?? 0)
+  return [
+    html`<a href="/jobs?state=waiting&lane=${lane}">${lane}</a>`,
+    ...numbers,
+    oldest > 0 && duration(oldest),
+    fill,
+    state,
+  ]
+}
+
+function laneAct({ paused }: Status, lane: Lane, visit: Visit): Html {
+  if (paused[lane] !== undefined)
+    return actForm(visit, `/lanes/${lane}/resume`, html`<button class="quiet">Resume ${lane}</button>`)
+  const why = html`<input name="why" maxlength="200" required placeholder="why" aria-label="Why pause ${lane}">`
+  return actForm(visit, `/lanes/${lane}/pause`, html`${why} <button class="quiet">Pause ${lane}</button>`)
 }
 
 const nameOf = ({ minutes }: HistoryPoint) => (minutes === 60 ? '1 h' : `${minutes} min`)
@@ -65,27 +154,31 @@ function timeRows(point: HistoryPoint): Cell[][] {
   })
 }
 
-function rateCells(point: HistoryPoint): Cell[] {
-  const rate = (threads: number) => `${shown(threads)} (${perSecond(perSecondOf(point, threads))})`
-  const { accepted, failed, refused, timedOut = 0 } = point
-  return [nameOf(point), rate(accepted), rate(storedOf(point)), failed, refused, timedOut]
+const PROCESS_HEADS = ['Process', 'Version', 'Started', 'Seen', '#CPU', '#Memory', 'Has']
+
+function processCells(process: SeenProcess): Cell[] {
+  const { kind, host, pid, version, startedAt, seenMsAgo, cpu, memoryBytes, storeAwayMs, slowJobs = [] } = process
+  const isGone = seenMsAgo >= ALIVE_MS
+  const name = html`${kind} <span class="note">${host}:${pid}</span>`
+  const seen = isGone
+    ? html`<strong class="gone">gone for ${duration(seenMsAgo)}</strong>`
+    : `${duration(seenMsAgo)} ago`
+  const has = [storeAwayMs !== undefined && 'no MongoDB', slowJobs.length > 0 && count(slowJobs.length, 'slow job')]
+  const load = isGone ? [undefined, undefined] : [`${Math.round(cpu * 100)} %`, megabytes(memoryBytes)]
+  return [name, version, moment(startedAt), seen, ...load, has.filter(Boolean).join(', ')]
 }
 
-/** Draws what was counted in each span, oldest first. */
-export function charts(points: readonly CountedSpan[]): Html {
-  return html`${chart('Threads a second', perSecond, points, (point) => ({
-    accepted: perSecondOf(point, point.accepted),
-    stored: perSecondOf(point, storedOf(point)),
-  }))}
-${chart('Threads that wait', shown, points, ({ waiting }) => waiting)}
-${chart('Accepted to stored, p99', seconds, points, ({ totalTime = {} }) => ({ interactive: totalTime.interactive?.p99, bulk: totalTime.bulk?.p99 }))}
-${chart('Its parts, p99', seconds, points, ({ queueTime, storeTime }) => ({ 'in queue': queueTime?.p99, 'in store': storeTime?.p99 }))}
-${chart('Failures and refusals', shown, points, ({ failed, refused }) => ({ threads: failed, requests: refused }))}
-${chart('Oldest waiting job', seconds, points, ({ oldestSeconds }) => oldestSeconds)}`
+function redisWords({ redis: { usedBytes, maxBytes, replicas } }: Status): string {
+  const share = maxBytes > 0 ? ` of ${megabytes(maxBytes)} (${Math.round((usedBytes / maxBytes) * 100)} %)` : ''
+  return `Redis uses ${megabytes(usedBytes)}${share}${replicas ? `, and has ${count(replicas, 'replica')}` : ''}.`
 }
+
+type Summary = ReturnType<typeof summarize>
 
 function tenantTable(tenants: Summary['tenants']): Html {
-  const rows = tenants.map(({ tenant, threads, refused }) => [tenant, threads, refused])
+  const rows = tenants.map(({ tenant, threads, refused }): Cell[] => {
+    return [html`<a href="/jobs?${new URLSearchParams({ state: 'waiting', tenant })}">${tenant}</a>`, threads, refused]
+  })
   const ifEmpty = 'No thread is in the queue, and no request was refused in the last hour.'
   return table('Tenants', ['Tenant', '#Threads in the queue', '#Refused in the last hour'], rows, ifEmpty)
 }
@@ -97,56 +190,6 @@ function slowJobTable(jobs: Summary['slowJobs']): Html {
   return html`<h2>Active for more than 10 s</h2>${table('Slow jobs', ['Job', 'For', 'Worker'], rows)}`
 }
 
-function processCells({ kind, host, pid, version, startedAt, seenMsAgo, cpu, memoryBytes }: SeenProcess): Cell[] {
-  const name = html`${kind} <span class="note">${host}:${pid}</span>`
-  const load = [`${Math.round(cpu * 100)} %`, megabytes(memoryBytes)]
-  return [name, version, moment(startedAt), `${duration(seenMsAgo)} ago`, ...load]
-}
-
 const perSecond = (value: number) => `${value.toFixed(value < 1 ? 2 : value < 10 ? 1 : 0)}/s`
 const seconds = (value: number) => (value < 10 ? `${shown(value * 1_000)} ms` : duration(value * 1_000))
 const megabytes = (bytes: number) => `${shown(bytes / 1e6)} MB`
-
-const [WIDTH, HEIGHT, TOP, BOTTOM] = [480, 150, 18, 18]
-
-/**
- * Draws a chart of at most two lines, the second one dashed. An undefined value is a gap, as is a time in which no
- * process lived.
- *
- * @param points oldest first
- * @param valuesOf returns the values of a point by the names of their lines
- */
-function chart(
-  title: string,
-  shown: (value: number) => string,
-  points: readonly CountedSpan[],
-  valuesOf: (point: HistoryPoint) => Readonly<Record<string, number | undefined>>,
-): Html {
-  const values = points.map(({ point }) => (point === null ? undefined : valuesOf(point)))
-  const names = Object.keys(values.find((value) => value !== undefined) ?? {})
-  const drawn = names.map((name) => ({ name, values: values.map((value) => value?.[name]) }))
-  const most = Math.max(0, ...drawn.flatMap(({ values }) => values.map((value) => value ?? 0)))
-  const textOf = (value?: number) => (value === undefined ? 'nothing' : shown(value))
-  const last = drawn.map(({ name, values }) => `${name} ${textOf(values.at(-1))} now`)
-  const text = `${title}: ${last.join(', ')}, ${shown(most)} at most`
-  return html`<figure><figcaption>${title} ${drawn.map(({ name }, at) => html`<span class="line-${at}">${name}</span> `)}</figcaption>
-<svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label="${text}">
-<path class="axis" d="M0 ${TOP}H${WIDTH}M0 ${HEIGHT - BOTTOM}H${WIDTH}"/>
-${drawn.map(({ values }, at) => html`<path class="line-${at}" d="${pathOf(values, most)}"/>`)}
-<text x="0" y="${TOP - 5}">${shown(most)}</text>
-<text x="0" y="${HEIGHT - 4}">${points[0]?.at.slice(11, 16)} UTC</text><text x="${WIDTH}" y="${HEIGHT - 4}" text-anchor="end">now</text>
-</svg></figure>`
-}
-
-function pathOf(values: readonly (number | undefined)[], most: number): string {
-  const step = WIDTH / Math.max(values.length - 1, 1)
-  const height = HEIGHT - TOP - BOTTOM
-  return values
-    .map((value, at) => {
-      if (value === undefined) return ''
-      const place = `${(at * step).toFixed(1)} ${(HEIGHT - BOTTOM - (value / (most || 1)) * height).toFixed(1)}`
-      // `h0`, a line of no length, shows a value between two gaps.
-      return values[at - 1] === undefined ? `M${place}h0` : `L${place}`
-    })
-    .join('')
-}

@@ -54,7 +54,9 @@ export function createOperations(redis: Redis, { base, jobs }: QueueKeys) {
   const operateLane = openScript(redis, new URL('./operations.lua#lane', import.meta.url))
   const readOperation = (text: string): Operation => JSON.parse(text)
 
-  function newOperation(facts: Pick<Operation, 'kind' | 'state' | 'by' | 'filter' | 'lane' | 'why' | 'total'>): Operation {
+  function newOperation(
+    facts: Pick<Operation, 'kind' | 'state' | 'by' | 'filter' | 'lane' | 'why' | 'total'>,
+  ): Operation {
     const now = new Date().toISOString()
     return { id: newJobId(), ...facts, createdAt: now, changedAt: now, examined: 0, done: 0 }
   }

@@ -1,6 +1,6 @@
 // Removes quoted values from the reason of a failure: to group failures, and for viewers.
 import { hash } from 'node:crypto'
-import type { FailedJob, FailedJobGroups, Found, Operation } from '@sluice/contract'
+import type { FailedJob, FailedJobGroups, Found, Operation, Status } from '@sluice/contract'
 import type { FoundImport } from '@sluice/queue'
 import type { JobDetail } from '../jobs/read-job.ts'
 
@@ -64,6 +64,11 @@ export function masked<Found extends { reason?: string }>(found: Found) {
 export const maskGroups: Mask<FailedJobGroups> = (found) => ({ ...found, groups: found.groups.map(masked) })
 
 export const maskFound: Mask<Found> = (found) => ({ ...found, hits: found.hits.map(masked) })
+
+export const maskStatus: Mask<Status> = ({ storeAway, ...status }) => ({
+  ...status,
+  ...(storeAway && { storeAway: masked(storeAway) }),
+})
 
 const NO_PAYLOAD: Pick<Hidden, 'stack' | 'payload'> = { stack: [], payload: null }
 

@@ -8,7 +8,10 @@
 --          about   the description of the process, a text that begins with this number; absent if the process stops
 --          counts  what to add, by name
 --          peaks   values by name, as texts: the largest of the minute stays
+--          away    if MongoDB is away for this process: for how long (ms), and the reason
 local KEPT_MS, GONE_MS, MOST_PROCESSES = 25 * 3600 * 1000, 600000, 500
+-- A loss of MongoDB so soon after a store belongs to the same outage: some writes may succeed meanwhile.
+local SOON_MS = 10000
 local MOST_TENANTS = 40 -- A minute with refusals of this number of tenants gets no further tenant.
 local base, input, time = KEYS[1], cjson.decode(ARGV[1]), redis.call('TIME')
 local id, processes, descriptions = input.id, base .. 'processes', base .. 'processes:about'
@@ -41,11 +44,22 @@ local function hasRoom(name)
   return redis.call('HINCRBY', minute, 'tenants', 1) <= MOST_TENANTS
 end
 redis.call('HINCRBY', minute, 'covered', added)
+local hasStored = false
 for name, value in pairs(input.counts) do
+  hasStored = hasStored or string.find(name, 'stored:', 1, true) == 1
   if hasRoom(name) then redis.call('HINCRBY', minute, name, value) end
 end
 for name, value in pairs(input.peaks) do
   if tonumber(value) > tonumber(redis.call('HGET', minute, name) or 0) then redis.call('HSET', minute, name, value) end
 end
 redis.call('PEXPIRE', minute, KEPT_MS)
+-- `store-away` has the first loss of MongoDB by any worker, and its reason. It outlives the worker.
+local store = base .. 'store-away'
+if input.away then
+  local lost, first = now - input.away.ms, tonumber(redis.call('HGET', store, 'since'))
+  if not first or lost < first then redis.call('HSET', store, 'since', lost, 'reason', input.away.reason) end
+  redis.call('PEXPIRE', store, GONE_MS)
+elseif hasStored and redis.call('PTTL', store) > SOON_MS then
+  redis.call('PEXPIRE', store, SOON_MS)
+end
 return 1

@@ -20,7 +20,8 @@ export interface Reading {
   manyTotals?: Readonly<Record<string, number>>
   /** Redis keeps the largest value of each in a minute. */
   peaks?: Readonly<Record<string, number>>
-  storeAwayMs?: number | undefined
+  /** Present while MongoDB is away for this process. */
+  away?: { ms: number; reason: string } | undefined
   slowJobs?: SeenProcess['slowJobs']
   queueBounds?: SeenProcess['queueBounds']
   redisReplicas?: number
@@ -29,6 +30,7 @@ export interface Reading {
 /** Short, because people look at the status right after a post, and must find the post in it. */
 const EVERY_MS = 1_000
 const LARGEST = 10
+const REASON_CHARACTERS = 300
 /** A process that stops waits no longer than this for a Redis that is away. */
 const STOP_MS = 300
 
@@ -59,17 +61,19 @@ export function startHeartbeats(redis: Redis, { base }: QueueKeys, ofKind: OfKin
       .filter(([, rise]) => rise > 0)
 
   async function nextBeat(isLast: boolean): Promise<string> {
-    const { totals = {}, manyTotals = {}, peaks = {}, ...state } = await read()
+    const { totals = {}, manyTotals = {}, peaks = {}, away: lost, slowJobs } = await read()
+    const away = lost && { ...lost, reason: lost.reason.slice(0, REASON_CHARACTERS) }
     const largest = risesOf(manyTotals).sort(([, one], [, other]) => other - one)
     const counts = Object.fromEntries([...risesOf(totals), ...largest.slice(0, LARGEST)])
     const usage = { cpu: cpuSinceLast(), memoryBytes: process.memoryUsage.rss() }
     const about: Omit<SeenProcess, 'id' | 'seenMsAgo'> = { ...ofKind, host, pid, startedAt, ...usage }
     beats += 1
-    const description = isLast ? {} : { about: JSON.stringify({ beat: beats, ...about, ...state }) }
+    const state = { ...about, storeAwayMs: away?.ms, slowJobs }
+    const description = isLast ? {} : { about: JSON.stringify({ beat: beats, ...state }) }
     sent = { ...totals, ...manyTotals }
     // As texts, so that Lua adds no digits.
     const texts = Object.fromEntries(Object.entries(peaks).map(([name, value]) => [name, String(value)]))
-    return JSON.stringify({ id, beat: beats, ...description, counts, peaks: texts })
+    return JSON.stringify({ id, beat: beats, ...description, counts, peaks: texts, away })
   }
 
   async function confirm(beat: string): Promise<void> {

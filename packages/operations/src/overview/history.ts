@@ -8,8 +8,14 @@ import type { CountName } from './heartbeats.ts'
 type Counts = Readonly<Record<string, number>>
 
 const MINUTE_MS = 60_000
-/** A graph has at most some hundred points. */
-const SPANS = { hour: { minutes: 60, perPoint: 1 }, day: { minutes: 1_440, perPoint: 15 } } as const
+/** The spans of graphs, by the names that people see. A graph has at most some hundred points. */
+export const SPANS = {
+  '15 min': { minutes: 15, perPoint: 1 },
+  '1 h': { minutes: 60, perPoint: 1 },
+  '6 h': { minutes: 360, perPoint: 5 },
+  '24 h': { minutes: 1_440, perPoint: 15 },
+} as const
+export type Span = keyof typeof SPANS
 /** Hashes that are read at a time, in a millisecond or two of Redis's time. */
 const READ_AT_ONCE = 100
 
@@ -17,7 +23,7 @@ const READ_AT_ONCE = 100
 export type CountedSpan = { at: string; point: HistoryPoint | null }
 
 /**
- * Makes a function that returns the last hour or day, oldest first, or the last N minutes as one point. A point is null
+ * Makes a function that returns a span, oldest first, or the last N minutes as one point. A point is null
  * if no process lived in its time. The function caches minutes that are over, because they never change.
  */
 export function createReadHistory(redis: Redis, { base }: QueueKeys) {
@@ -28,7 +34,7 @@ export function createReadHistory(redis: Redis, { base }: QueueKeys) {
     return [minute, Object.fromEntries(counts.map(([name, count]) => [name, Number(count)]))]
   }
 
-  return async (span: keyof typeof SPANS | number): Promise<CountedSpan[]> => {
+  return async (span: Span | number): Promise<CountedSpan[]> => {
     const { minutes: count, perPoint } = typeof span === 'number' ? { minutes: span, perPoint: span } : SPANS[span]
     const [seconds] = await redis.time()
     const now = Math.floor(Number(seconds) / 60)
@@ -44,7 +50,7 @@ export function createReadHistory(redis: Redis, { base }: QueueKeys) {
     }
     const counted = minutes.map((minute) => found.get(minute) ?? {})
     for (const [minute, counts] of found) if (minute < now) over.set(minute, counts)
-    for (const minute of over.keys()) if (minute < now - SPANS.day.minutes) over.delete(minute)
+    for (const minute of over.keys()) if (minute < now - SPANS['24 h'].minutes) over.delete(minute)
     return Array.from({ length: Math.ceil(counted.length / perPoint) }, (_, index) => {
       const at = new Date((first + index * perPoint) * MINUTE_MS).toISOString()
       const ofPoint = counted.slice(index * perPoint, (index + 1) * perPoint)
@@ -90,6 +96,7 @@ function pointOf(at: string, minutes: readonly Counts[]): HistoryPoint {
     totalTime: Object.fromEntries(totals),
     ...(queueTime && { queueTime: { p50: queueTime(0.5), p99: queueTime(0.99) } }),
     ...(storeTime && { storeTime: { p50: storeTime(0.5), p99: storeTime(0.99) } }),
+    storeAwaySeconds: most('away'),
     waiting: byLane('waiting'),
     oldestSeconds: byLane('oldest'),
   }

@@ -35,7 +35,7 @@ async function open(t: TestContext) {
     overview: createReadOverview(redis, keys),
     /** The last point of the last hour, and the one before: a minute may end meanwhile. */
     async history() {
-      const spans = await createReadHistory(redis, keys)('hour')
+      const spans = await createReadHistory(redis, keys)('1 h')
       return spans.flatMap(({ point }) => (point && (point.accepted > 0 || point.failed > 0) ? point : []))
     },
     /** Starts a process, whose first heartbeat has been confirmed. */
@@ -162,7 +162,7 @@ test('a minute in which no process lived is null, and one without events is 0', 
     Number(/\d+$/.exec(key)),
   )
   await redis.hset(`${keys.base}minute:${now - 2}`, { covered: 60_000 })
-  const spans = await createReadHistory(redis, keys)('hour')
+  const spans = await createReadHistory(redis, keys)('1 h')
   const ofMinute = (minute: number) => spans.find(({ at }) => at === new Date(minute * 60_000).toISOString())?.point
   const seen = [now - 3, now - 2, now - 1, now].map(ofMinute)
   assert.deepEqual(
@@ -177,7 +177,7 @@ test('the day has points of a quarter of an hour, and minutes that are over are 
   for (const minute of [now - 2, now - 1_000, now - 1_001])
     await redis.hset(`${keys.base}minute:${minute}`, { accepted: 5, 'refused:acme': 2, refused: 2 })
   const read = createReadHistory(redis, keys)
-  const day = await read('day')
+  const day = await read('24 h')
   assert(day.length >= 95 && day.length <= 97, `${day.length}`)
   assert.equal(
     day.reduce((sum, { point }) => sum + (point?.accepted ?? 0), 0),
@@ -185,7 +185,7 @@ test('the day has points of a quarter of an hour, and minutes that are over are 
   )
   assert(day.some(({ point }) => point?.refusedByTenant.acme !== undefined))
   await redis.del(`${keys.base}minute:${now - 1_000}`)
-  const again = await read('day')
+  const again = await read('24 h')
   assert.equal(
     again.reduce((sum, { point }) => sum + (point?.accepted ?? 0), 0),
     15,
@@ -212,7 +212,7 @@ test('the overview has the queue, the largest tenants, the processes and how lon
     const all = Array.from({ length: threads }, () => ({ source, quotes: [] }))
     await add({ id: newJobId(), lane: 'bulk', job: { tenant, requestId: 'r', retained: false, threads: all } })
   }
-  await start('worker', () => ({ storeAwayMs: 40_000 }))
+  await start('worker', () => ({ away: { ms: 40_000, reason: 'no' } }))
   await start('api', () => ({}))
   const { tenants, processes, redis: memory, storeAwayMs = 0, queued } = await overview()
   assert.deepEqual(tenants, [
@@ -233,6 +233,41 @@ test('the overview has the queue, the largest tenants, the processes and how lon
     (await overview()).processes.map((one) => one.id === id && one.seenMsAgo),
     [0, false],
   )
+})
+
+test('MongoDB is away since its first loss by any worker, with its reason, until no worker finds it away', async (t) => {
+  const { start, nextHeartbeats, redis, keys, overview } = await open(t)
+  const away = async () => {
+    const { storeAway: { since = '', reason = '' } = {}, storeAwayMs } = await overview()
+    assert(storeAwayMs === undefined || since === '' || Math.abs(Date.now() - Date.parse(since) - storeAwayMs) < 5_000)
+    return since === '' ? storeAwayMs : [Math.round((Date.now() - Date.parse(since)) / 10_000) * 10, reason]
+  }
+  const stopFirst = await start('worker', () => ({ away: { ms: 92_000, reason: 'refused' } }))
+  const stopSecond = await start('worker', () => ({ away: { ms: 10_000, reason: 'timed out' } }))
+  assert.deepEqual(await away(), [90, 'refused'])
+  await stopFirst()
+  assert.deepEqual(await away(), [90, 'refused'])
+  // No worker lives that could know more.
+  await stopSecond()
+  assert.deepEqual(await away(), [90, 'refused'])
+  // A worker that has just started does not know it, and later has its own time.
+  const third: Reading = {}
+  await start('worker', () => third)
+  assert.equal(await away(), undefined)
+  third.away = { ms: 1_000, reason: 'timed out' }
+  await nextHeartbeats()
+  assert.deepEqual(await away(), [90, 'refused'])
+  // It stores again. A loss soon after that is the same outage, and a later one is not.
+  delete third.away
+  third.totals = { 'stored:created': 1 }
+  await nextHeartbeats()
+  assert.equal(await away(), undefined)
+  const left = await redis.pttl(`${keys.base}store-away`)
+  assert(left > 0 && left <= 10_000, `${left}`)
+  await redis.pexpire(`${keys.base}store-away`, 0)
+  third.away = { ms: 1_000, reason: 'timed out' }
+  await nextHeartbeats()
+  assert.deepEqual(await away(), [0, 'timed out'])
 })
 
 test('a process without a sign of life for ten minutes is forgotten, and the hash of a minute stays small', async (t) => {

@@ -44,20 +44,35 @@ export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise
     )
   }
 
+  /** Reads since when MongoDB has been away: by a worker that lives or, while none lives, by the last ones. */
+  async function readAway(
+    processes: readonly SeenProcess[],
+    now: number,
+  ): Promise<Pick<Overview, 'storeAwayMs' | 'storeAway'>> {
+    const [since, reason] = await redis.hmget(`${base}store-away`, 'since', 'reason')
+    const alive = processes.filter(({ kind, seenMsAgo }) => kind === 'worker' && seenMsAgo < ALIVE_MS)
+    const away = alive.flatMap(({ storeAwayMs, seenMsAgo }) =>
+      storeAwayMs === undefined ? [] : storeAwayMs + seenMsAgo,
+    )
+    if (away.length === 0 && (alive.length > 0 || !since)) return {}
+    // A worker of the last release reports only its own time.
+    if (!since) return { storeAwayMs: Math.max(...away) }
+    const storeAway = { since: new Date(Number(since)).toISOString(), reason: reason ?? '' }
+    return { storeAwayMs: Math.max(now - Number(since), 0, ...away), storeAway }
+  }
+
   return async () => {
     const [seconds, microseconds] = await redis.time()
     const at = Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000)
-    const [{ queued, paused, load, clockBehindMs, lastFailureMs }, tenants, processes, info, replication] = await Promise.all([
-      readState(),
-      readTenants(),
-      readProcesses(at),
-      redis.info('memory'),
-      redis.info('replication'),
-    ])
+    const [{ queued, paused, load, clockBehindMs, lastFailureMs }, tenants, processes, info, replication] =
+      await Promise.all([
+        readState(),
+        readTenants(),
+        readProcesses(at),
+        redis.info('memory'),
+        redis.info('replication'),
+      ])
     const memory = (name: string) => Number(infoField(info, name) ?? 0)
-    const away = processes.flatMap(({ storeAwayMs, seenMsAgo }) =>
-      storeAwayMs !== undefined && seenMsAgo < ALIVE_MS ? storeAwayMs + seenMsAgo : [],
-    )
     return {
       at: new Date(at).toISOString(),
       queued,
@@ -70,7 +85,7 @@ export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise
       },
       load,
       ...(lastFailureMs !== undefined && { lastFailureMs }),
-      ...(away.length > 0 && { storeAwayMs: Math.max(...away) }),
+      ...(await readAway(processes, at)),
     }
   }
 }
@@ -91,7 +106,10 @@ export function createReadState(redis: Redis, { base, jobs }: QueueKeys): () => 
     const replies = await Promise.all(LANES.map((lane) => read(base, jobs[lane], jobs.interactive, lane)))
     for (const [index, lane] of LANES.entries()) {
       const [paused, threads, bytes, behindMs, failureMs, ...counts] = asList(replies[index])
-      Object.assign(state, { load: { threads: Number(threads), bytes: Number(bytes) }, clockBehindMs: Number(behindMs) })
+      Object.assign(state, {
+        load: { threads: Number(threads), bytes: Number(bytes) },
+        clockBehindMs: Number(behindMs),
+      })
       if (Number(failureMs) >= 0) state.lastFailureMs = Math.min(Number(failureMs), state.lastFailureMs ?? Infinity)
       const numbers = counts.map(Number)
       if (paused) state.paused[lane] = JSON.parse(String(paused))

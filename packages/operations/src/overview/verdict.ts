@@ -51,17 +51,31 @@ function judgeProcesses({ processes, queued, storeAwayMs, at }: Facts): Finding[
     if (living.length === 0) {
       const since = gone.length === 0 ? '' : ` for ${duration(Math.min(...gone.map(({ seenMsAgo }) => seenMsAgo)))}`
       const effect = kind === 'api' ? 'nothing is accepted' : waits(queued)
-      found.push(finding('process_missing', `No ${name} has shown a sign of life${since}; ${effect}`, '/overview#processes'))
+      found.push(
+        finding('process_missing', `No ${name} has shown a sign of life${since}; ${effect}`, '/overview#processes'),
+      )
       continue
     }
     for (const { host, pid, seenMsAgo } of unreplaced(gone, living, Date.parse(at)))
-      found.push(finding('process_gone', `The ${name} ${host}:${pid} has shown no sign of life for ${duration(seenMsAgo)}`, '/overview#processes'))
+      found.push(
+        finding(
+          'process_gone',
+          `The ${name} ${host}:${pid} has shown no sign of life for ${duration(seenMsAgo)}`,
+          '/overview#processes',
+        ),
+      )
   }
   if (storeAwayMs !== undefined) return found
   for (const { host, pid, slowJobs = [] } of alive(processes, 'worker')) {
     const [slowest] = slowJobs.toSorted((one, other) => other.activeMs - one.activeMs)
     if (slowest !== undefined && slowest.activeMs >= STUCK_MS)
-      found.push(finding('process_stuck', `The worker ${host}:${pid} has worked on ${slowest.name} for ${duration(slowest.activeMs)}`, `/jobs/${slowest.id}`))
+      found.push(
+        finding(
+          'process_stuck',
+          `The worker ${host}:${pid} has worked on ${slowest.name} for ${duration(slowest.activeMs)}`,
+          `/jobs/${slowest.id}`,
+        ),
+      )
   }
   return found
 }
@@ -83,7 +97,9 @@ function judgeRedis({ redis, processes }: Facts): Finding[] {
   else if (share >= NEARLY_FULL) found.push(finding('redis_full', `Redis is nearly full: ${used}`, '/overview'))
   const wanted = Math.max(0, ...alive(processes, 'api').map(({ redisReplicas = 0 }) => redisReplicas))
   if (replicas !== undefined && replicas < wanted)
-    found.push(finding('redis_replicas', `Redis has ${replicas} of ${wanted} replicas: requests are not confirmed`, '/overview'))
+    found.push(
+      finding('redis_replicas', `Redis has ${replicas} of ${wanted} replicas: requests are not confirmed`, '/overview'),
+    )
   if (clockBehindMs >= CLOCK_BEHIND_MS)
     found.push(finding('redis_clock', `The clock of Redis is ${duration(clockBehindMs)} behind`, '/overview'))
   return found
@@ -96,7 +112,9 @@ function judgeQueue({ queued, paused, load, processes, at }: Facts): Finding[] {
     const share = Math.max(load.threads / bounds.threads, load.bytes / bounds.bytes)
     const of = `${number(load.threads)} of ${number(bounds.threads)} threads, ${megabytes(load.bytes)} of ${megabytes(bounds.bytes)}`
     if (share >= NEARLY_FULL)
-      found.push(finding('queue_full', `The queue is ${share >= 0.99 ? 'full' : 'nearly full'}: ${of}`, '/jobs?state=waiting'))
+      found.push(
+        finding('queue_full', `The queue is ${share >= 0.99 ? 'full' : 'nearly full'}: ${of}`, '/jobs?state=waiting'),
+      )
   }
   for (const lane of ['interactive', 'bulk'] as const) {
     const pause = paused[lane]
@@ -106,13 +124,28 @@ function judgeQueue({ queued, paused, load, processes, at }: Facts): Finding[] {
       const why = pause.why === undefined ? '' : ` (${pause.why})`
       found.push(finding('lane_paused', `The ${lane} lane has been paused${since}${by}${why}`, '/overview'))
     }
-    const oldest = Math.max(0, ...queued.filter((of) => of.lane === lane && of.state !== 'failed').map(({ oldestMs }) => oldestMs))
+    const oldest = Math.max(
+      0,
+      ...queued.filter((of) => of.lane === lane && of.state !== 'failed').map(({ oldestMs }) => oldestMs),
+    )
     if (oldest > THRESHOLDS.oldestSeconds[lane] * 1_000)
-      found.push(finding('jobs_old', `The oldest ${lane} job has waited for ${duration(oldest)}`, `/jobs?state=waiting&lane=${lane}`))
+      found.push(
+        finding(
+          'jobs_old',
+          `The oldest ${lane} job has waited for ${duration(oldest)}`,
+          `/jobs?state=waiting&lane=${lane}`,
+        ),
+      )
   }
   const versions = new Set(processes.filter(({ seenMsAgo }) => seenMsAgo < ALIVE_MS).map(({ version }) => version))
   if (versions.size > 1)
-    found.push(finding('versions_differ', `Processes of several versions run: ${[...versions].sort().join(', ')}`, '/overview#processes'))
+    found.push(
+      finding(
+        'versions_differ',
+        `Processes of several versions run: ${[...versions].sort().join(', ')}`,
+        '/overview#processes',
+      ),
+    )
   return found
 }
 
@@ -121,8 +154,20 @@ function judgeFailures({ queued, lastFailureMs }: Facts): Finding[] {
   if (failed === 0) return []
   const threads = failed === 1 ? '1 thread' : `${number(failed)} threads`
   if (lastFailureMs !== undefined && lastFailureMs < FAILING_MS)
-    return [finding('threads_failing', `Threads are failing: ${threads} could not be stored, the last one ${duration(lastFailureMs)} ago`, '/failures')]
-  return [finding('failed_threads', `${threads} could not be stored, and ${failed === 1 ? 'waits' : 'wait'} for an operator`, '/failures')]
+    return [
+      finding(
+        'threads_failing',
+        `Threads are failing: ${threads} could not be stored, the last one ${duration(lastFailureMs)} ago`,
+        '/failures',
+      ),
+    ]
+  return [
+    finding(
+      'failed_threads',
+      `${threads} could not be stored, and ${failed === 1 ? 'waits' : 'wait'} for an operator`,
+      '/failures',
+    ),
+  ]
 }
 
 function alive(processes: readonly SeenProcess[], of: SeenProcess['kind']): SeenProcess[] {

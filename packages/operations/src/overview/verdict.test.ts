@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import type { SeenProcess } from '@sluice/contract'
+import { describe, test } from 'vitest'
+import { duration, type Facts, judge, THRESHOLDS } from './verdict.ts'
+
+const AT = '2024-05-01T09:30:00.000Z'
+const queuedOf = (lane: 'interactive' | 'bulk', state: Facts['queued'][number]['state'], more: object = {}) => {
+  return { lane, state, jobs: 0, threads: 0, oldestMs: 0, ...more }
+}
+
+function processOf(kind: SeenProcess['kind'], pid: number, more: Partial<SeenProcess> = {}): SeenProcess {
+  const about = { version: '1.0.0', host: 'here', pid, startedAt: '2024-05-01T08:00:00.000Z' }
+  return { id: `${kind}${pid}`, kind, ...about, seenMsAgo: 500, cpu: 0, memoryBytes: 0, ...more }
+}
+
+const API = processOf('api', 1, { queueBounds: { threads: 1_000, bytes: 1e9 }, redisReplicas: 0 })
+const WORKER = processOf('worker', 2)
+
+const WELL: Facts = {
+  at: AT,
+  queued: [queuedOf('interactive', 'waiting'), queuedOf('bulk', 'waiting')],
+  paused: {},
+  tenants: [],
+  processes: [API, WORKER],
+  redis: { usedBytes: 1e6, maxBytes: 0, replicas: 0, clockBehindMs: 0 },
+  load: { threads: 0, bytes: 0 },
+}
+
+const textsOf = (facts: Partial<Facts>) => judge({ ...WELL, ...facts }).map(({ text }) => text)
+const SOME_WAIT = [queuedOf('interactive', 'waiting', { jobs: 3, threads: 3 }), queuedOf('bulk', 'waiting')]
+
+describe('the verdict', () => {
+  test('a service without a fault has none', () => {
+    assert.deepEqual(judge(WELL), [])
+  })
+
+  test('says since when MongoDB is away, for whom and why', () => {
+    const lost = processOf('worker', 3, { storeAwayMs: 94_000 })
+    const away = { storeAwayMs: 94_000, storeAway: { since: AT, reason: 'no primary' }, queued: SOME_WAIT }
+    const text = 'MongoDB has been away for 94 s, for 1 of 2 workers (no primary); 3 jobs wait'
+    assert.deepEqual(textsOf({ ...away, processes: [API, WORKER, lost] }), [text])
+  })
+
+  test('names the kind of process of which none lives, and each one that is gone and was not replaced', () => {
+    const gone = { seenMsAgo: 40_000 }
+    const deadWorker = { ...WORKER, ...gone }
+    assert.deepEqual(textsOf({ processes: [API, deadWorker], queued: SOME_WAIT }), [
+      'No worker has shown a sign of life for 40 s; 3 jobs wait',
+    ])
+    assert.deepEqual(textsOf({ processes: [WORKER] }), ['No API has shown a sign of life; nothing is accepted'])
+    assert.deepEqual(textsOf({ processes: [API, deadWorker, processOf('worker', 4)] }), [
+      'The worker here:2 has shown no sign of life for 40 s',
+    ])
+    const replacement = processOf('worker', 5, { startedAt: '2024-05-01T09:29:50.000Z' })
+    assert.deepEqual(textsOf({ processes: [API, deadWorker, replacement] }), [])
+    const other = processOf('worker', 6, gone)
+    assert.equal(textsOf({ processes: [API, deadWorker, other, replacement] }).length, 1, 'one replaces one')
+  })
+
+  test('names a worker that does not get on with a job, unless MongoDB is away', () => {
+    const stuck = processOf('worker', 2, { slowJobs: [{ id: 'j', name: 'slack/a', activeMs: 90_000 }] })
+    assert.deepEqual(textsOf({ processes: [API, stuck] }), ['The worker here:2 has worked on slack/a for 90 s'])
+    assert.equal(textsOf({ processes: [API, stuck], storeAwayMs: 90_000 }).length, 1)
+  })
+
+  test('says how full queue and Redis are, that replicas are missing, and that the clock of Redis is behind', () => {
+    assert.deepEqual(textsOf({ load: { threads: 850, bytes: 0 } }), [
+      'The queue is nearly full: 850 of 1,000 threads, 0 MB of 1,000 MB',
+    ])
+    assert.match(textsOf({ load: { threads: 1, bytes: 1e9 } }).join(), /^The queue is full: /)
+    const redis = { usedBytes: 9e8, maxBytes: 1e9 }
+    assert.deepEqual(textsOf({ redis }), ['Redis is nearly full: 900 MB of 1,000 MB'])
+    assert.match(textsOf({ redis: { ...redis, usedBytes: 1e9 } }).join(), /^Redis is full .* and refuses writes$/)
+    const confirming = { ...API, redisReplicas: 2 }
+    assert.deepEqual(textsOf({ processes: [confirming, WORKER], redis: { ...WELL.redis, replicas: 1 } }), [
+      'Redis has 1 of 2 replicas: requests are not confirmed',
+    ])
+    assert.deepEqual(textsOf({ redis: { ...WELL.redis, clockBehindMs: 60_000 } }), [
+      'The clock of Redis is 60 s behind',
+    ])
+  })
+
+  test('says who paused a lane and why, and which jobs are too old', () => {
+    const paused = { bulk: { by: 'ada', since: '2024-05-01T09:25:00.000Z', why: 'an upgrade' } }
+    assert.deepEqual(textsOf({ paused }), ['The bulk lane has been paused for 5 min by ada (an upgrade)'])
+    const queued = [
+      queuedOf('interactive', 'active', { jobs: 1, oldestMs: 16_000 }),
+      queuedOf('bulk', 'waiting', { oldestMs: 16_000 }),
+    ]
+    assert.deepEqual(textsOf({ queued }), ['The oldest interactive job has waited for 16 s'])
+  })
+
+  test('names the versions that run beside each other', () => {
+    const next = processOf('worker', 7, { version: '1.1.0' })
+    assert.deepEqual(textsOf({ processes: [API, WORKER, next] }), ['Processes of several versions run: 1.0.0, 1.1.0'])
+  })
+
+  test('failures are a problem while threads fail, and then a note', () => {
+    const queued = [queuedOf('bulk', 'failed', { jobs: 2, threads: 41 })]
+    const [now] = judge({ ...WELL, queued, lastFailureMs: 3_000 })
+    assert.deepEqual([now?.level, now?.page], ['problem', '/failures'])
+    const [later] = judge({ ...WELL, queued, lastFailureMs: 60_000 })
+    assert.deepEqual([later?.level, later?.text], ['note', '41 threads could not be stored, and wait for an operator'])
+  })
+
+  test('the worst comes first', () => {
+    const codes = judge({ ...WELL, storeAwayMs: 1_000, processes: [], paused: { bulk: {} } }).map(({ code }) => code)
+    assert.deepEqual(codes, ['store_away', 'process_missing', 'process_missing', 'lane_paused'])
+  })
+})
+
+test('a job is too old for the verdict when it is too old for the alert', () => {
+  const alerts = readFileSync(new URL('../../../../docs/monitoring/alerts.yml', import.meta.url), 'utf8')
+  for (const [lane, seconds] of Object.entries(THRESHOLDS.oldestSeconds))
+    assert.match(alerts, new RegExp(`sluice_oldest_job_seconds\\{lane="${lane}", .*\\}\\) > ${seconds}\\n`))
+})
+
+test('a duration is in the largest unit of which it has at least two', () => {
+  const durations = { 0: '0 s', 119000: '119 s', 120000: '2 min', 7300000: '2 h', 172800000: '2 d' }
+  for (const [ms, text] of Object.entries(durations)) assert.equal(duration(Number(ms)), text)
+})
