@@ -237,7 +237,7 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
     await page.getByRole('button', { name: 'Copied' }).waitFor()
     assert.equal(await page.evaluate('navigator.clipboard.readText()'), jobs[0])
     await page.keyboard.press('/')
-    await page.waitForURL(`${url}/`)
+    await page.locator('#q:focus').waitFor()
     await page.keyboard.type('C1-2')
     assert.equal(await page.getByRole('searchbox').inputValue(), 'C1-2')
     assert.deepEqual(faults, [])

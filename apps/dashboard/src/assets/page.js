@@ -2,6 +2,8 @@
 // to the search. Everything works without this script.
 
 const EVERY_MS = 5_000
+/** The parts as the server sent them: the next answer is compared with them. */
+const sources = new WeakMap()
 let timer
 let updatedAt = Date.now()
 
@@ -42,7 +44,7 @@ async function refresh() {
       const fresh = page.getElementById(part.id)
       // The part is missing if Redis went away or came back meanwhile: the answer is then another page.
       if (fresh === null) return location.reload()
-      if (!isInUse(part) && part.dataset.source !== fresh.innerHTML) replace(part, fresh)
+      if (!isInUse(part) && sources.get(part) !== fresh.innerHTML) replace(part, fresh)
     }
     updatedAt = Date.now()
   }
@@ -58,8 +60,7 @@ const zoned = new Intl.DateTimeFormat('sv-SE', { dateStyle: 'short', timeStyle: 
 
 /** Shows what only a browser knows: moments in its zone (UTC on hover), and the buttons that copy. */
 function localise(part) {
-  // As the server sent the part: the next answer is compared with it.
-  if (part.dataset.refresh !== undefined) part.dataset.source = part.innerHTML
+  sources.set(part, part.innerHTML)
   for (const time of part.querySelectorAll('time')) {
     time.title = `${time.dateTime.replace('T', ' ').slice(0, 19)} UTC`
     time.textContent = zoned.format(new Date(time.dateTime))

@@ -58,7 +58,7 @@ ${session && html`<footer>Updated <span id="updated">now</span>. <kbd>/</kbd> fi
 function verdictLine({ verdict = [] }: Status): Html {
   const isWell = verdict.every(({ level }) => level === 'note')
   const parts = verdict.map(({ level, text, page }) => html`<li class="${level}"><a href="${page}">${text}</a></li>`)
-  return html`<ul id="verdict" class="${isWell ? 'well' : 'unwell'}" data-refresh aria-label="Verdict">${isWell && html`<li>All is well</li>`}${parts}</ul>`
+  return html`<section aria-label="Verdict"><ul id="verdict" class="${isWell ? 'well' : 'unwell'}" data-refresh>${isWell && html`<li>All is well</li>`}${parts}</ul></section>`
 }
 
 function navigation(session: Session, path: string, status?: Status): Html {
