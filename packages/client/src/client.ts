@@ -147,12 +147,26 @@ export function createClient({ maxRetries = 8, maxRetryMs = 300_000, signal, ...
   }
 }
 
-/** The service looks up at most this number of sources in one request. */
+/** The service returns at most this number of quotes in one page, and looks up this number of sources in one request. */
+const PAGE_QUOTES = 1_000
 const LOOKUP_SOURCES = 1_000
 const JSON_BODY = { 'content-type': 'application/json' }
 
 type LookupAnswer = { sources: StoredSource[] }
 type LimitsAnswer = { limits: Record<string, { value: number }>; waitSeconds: { value: number } }
+
+/** Yields the pages of a stored source, or nothing if it is not stored. */
+export async function* pagesOf(
+  client: Pick<Client, 'getSource'>,
+  name: SourceName,
+  signal?: AbortSignal,
+): AsyncGenerator<SourcePage> {
+  let page: SourcePage | undefined
+  do {
+    page = await client.getSource(name, { limit: PAGE_QUOTES, after: page?.next, signal })
+    if (page !== undefined) yield page
+  } while (page?.next !== undefined)
+}
 
 function pathOfSource(source: string | SourceName, { limit, after }: PageOptions): string {
   if (typeof source === 'string') return `sources/${encodeURIComponent(source)}${queryOf({ limit, after })}`
