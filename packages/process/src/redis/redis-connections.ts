@@ -1,5 +1,4 @@
-// Opens connections to Redis that fail fast or that retry. Checks that Redis keeps accepted jobs: that it evicts
-// nothing, writes an append-only file, and has enough memory.
+// Opens connections to Redis that fail fast or that retry.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import { openPrimary, type QueueAddress } from './primary.ts'
@@ -103,78 +102,4 @@ export function createSilence(redis: Redis, ask: () => Promise<unknown>) {
     },
   }
   return silence
-}
-
-/** The checks of Redis besides its eviction policy. A policy that evicts is always refused. */
-interface RedisChecks {
-  /** Whether a missing append-only file and too little memory are reported or refused. */
-  redisChecks: 'warn' | 'refuse'
-  /** In bytes. */
-  minRedisMemory: number
-}
-
-/** This Redis must not be used. The message names each fault with the command that fixes it. */
-class UnfitRedisError extends Error {
-  override name = 'UnfitRedisError'
-}
-
-/** The first check waits at most this long for a connection: while Redis loads data, it is neither ready nor closed. */
-const READY_MS = 2_000
-/** A Redis that stays connected is checked each minute: somebody may change its settings while it runs. */
-const CHECK_EVERY_MS = 60_000
-
-/**
- * Checks Redis now, each time that the connection is ready again (it may be another Redis), and each minute. Does not
- * wait for a Redis that is away.
- *
- * @param warn receives each fault that is not refused: when it is found first, and when it is back.
- * @throws {UnfitRedisError} if the first check fails. Later the error is an unhandled rejection, which ends the
- *   process.
- */
-export async function watchRedis(redis: Redis, checks: RedisChecks, warn: (fault: string) => void): Promise<void> {
-  let known: readonly string[] = []
-
-  /** Finds the faults by INFO, which managed Redis allows even if it refuses CONFIG. */
-  async function check(): Promise<void> {
-    if (redis.status !== 'ready') return
-    // If Redis goes away during the check, the next one comes when it is back.
-    const info = await redis.info().catch(() => undefined)
-    if (info === undefined) return
-    const { eviction, others } = redisFaults(info, checks.minRedisMemory)
-    const refused = checks.redisChecks === 'refuse' ? [...eviction, ...others] : eviction
-    if (refused.length > 0) throw new UnfitRedisError(refused.join(' '))
-    for (const fault of others) if (!known.includes(fault)) warn(fault)
-    known = others
-  }
-
-  const opened = new Promise((resolve) => redis.once('ready', resolve).once('error', resolve).once('close', resolve))
-  if (redis.status !== 'ready') await Promise.race([opened, delay(READY_MS, undefined, { ref: false })])
-  redis.on('ready', check)
-  const timer = setInterval(check, CHECK_EVERY_MS).unref()
-  redis.once('end', () => clearInterval(timer))
-  await check()
-}
-
-/** Finds faults in the reply of INFO, each with the command that fixes it. @param minMemory in bytes. */
-export function redisFaults(info: string, minMemory: number): Record<'eviction' | 'others', string[]> {
-  const field = (name: string) => infoField(info, name)
-  const policy = field('maxmemory_policy') ?? 'noeviction'
-  // Without a limit of its own, Redis may use all of its machine's memory.
-  const memory = Number(field('maxmemory')) || Number(field('total_system_memory'))
-  const eviction =
-    `Redis runs with maxmemory-policy ${policy} and would throw accepted jobs away when its memory is full. ` +
-    'Set it to noeviction: `redis-cli config set maxmemory-policy noeviction`, and `maxmemory-policy noeviction` in redis.conf.'
-  const durability =
-    'Redis writes no append-only file, so a crash of Redis loses all accepted jobs that wait. ' +
-    'Turn it on: `redis-cli config set appendonly yes`, and `appendonly yes` with `appendfsync everysec` in redis.conf.'
-  const size =
-    `Redis may use ${memory} bytes of memory, less than the ${minMemory} of MIN_REDIS_MEMORY, and refuses jobs when that is full. ` +
-    `Give it more: \`redis-cli config set maxmemory ${minMemory}\`, and \`maxmemory ${minMemory}\` in redis.conf; or lower the bounds of the queue.`
-  const others = [...(field('aof_enabled') === '0' ? [durability] : []), ...(memory < minMemory ? [size] : [])]
-  return { eviction: policy === 'noeviction' ? [] : [eviction], others }
-}
-
-/** Reads a field of INFO. Undefined if this Redis has none, or hides it. */
-export function infoField(info: string, name: string): string | undefined {
-  return new RegExp(`^${name}:(\\S+)`, 'm').exec(info)?.[1]
 }
