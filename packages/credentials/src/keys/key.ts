@@ -1,4 +1,4 @@
-/** Defines an API key: its text, the record that is stored instead of the text, and the queries on records. */
+// Defines an API key: its text, the record that is stored instead of the text, and the queries on records.
 import { randomInt } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import type { Collection, Db } from 'mongodb'
@@ -18,7 +18,7 @@ export interface KeyLimits {
 
 /** What is stored of a key. The key itself is stored nowhere. */
 export interface KeyRecord {
-  /** The key's SHA-256 in hexadecimal. */
+  /** See `keyHash`. */
   readonly id: string
   readonly role: KeyRole
   /** '' unless the key is an importer's: no tenant can have that name. */
@@ -42,7 +42,7 @@ export interface KnownKey extends Pick<KeyRecord, 'role' | 'tenant' | 'limits'> 
   readonly keyId: string
 }
 
-/** The result of checking a key: its rights, none, or undecided because MongoDB is away. */
+/** The rights of a key, none, or undecided because MongoDB is away. */
 export type KeyCheck = KnownKey | { readonly outcome: 'unknown' } | { readonly outcome: 'unavailable' }
 
 /** The queries of a keyring. Both reject soon if MongoDB is away. */
@@ -83,14 +83,14 @@ export function isWellFormedKey(text: string): boolean {
 }
 
 /**
- * Returns the collection of keys. Its reads go to the primary and its writes to a majority, even if the URL says
- * otherwise: the next lookup must see a revocation, and a failover must not undo the revocation.
+ * Returns the collection of keys. Whatever the URL says, it reads from the primary and writes to a majority: the next
+ * lookup must see a revocation, and no failover may undo it.
  */
 export function keyCollection(db: Db): Collection<KeyDocument> {
   return db.collection<KeyDocument>('keys', { readPreference: 'primary', writeConcern: { w: 'majority' } })
 }
 
-/** Returns whether a key is neither revoked nor expired at `now` (ms since 1970). */
+/** Returns whether a key is neither revoked nor expired at `now`. */
 export function isLive({ expiresAt, revokedAt }: Pick<KeyRecord, 'expiresAt' | 'revokedAt'>, now: number): boolean {
   return revokedAt === undefined && (expiresAt === undefined || expiresAt.getTime() > now)
 }
