@@ -3,9 +3,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import { openPrimary, type QueueAddress } from './primary.ts'
 
-// A class of ioredis 6 extends String. That leaves V8's String.prototype in its slow form (a dictionary): optimised
-// code then looks up `length` and `charCodeAt` for each character, and counting words takes 2.6 times as long.
-// Enumerating the prototype makes it fast again.
+// A class of ioredis 6 extends String, which leaves V8's String.prototype in a slow form: counting words takes 2.6
+// times as long. Enumerating the prototype makes it fast again.
 for (const _ in String.prototype) break
 
 /** Receives each error of a connection, which reconnects by itself. */
@@ -20,8 +19,8 @@ const ISOLATED = /^(CLUSTERDOWN|NOREPLICAS|MASTERDOWN)/
 const ISOLATED_EVERY_MS = 1_000
 
 /**
- * Makes the function that has ioredis connect again, so that it finds the new primary. `moved`: 2 sends a command again
- * that the old primary refused, 1 does not. For an isolated server, at most once in `ISOLATED_EVERY_MS`.
+ * Makes the function that has ioredis connect again to find the new primary: from an isolated server once in
+ * `ISOLATED_EVERY_MS`. `moved`: 2 sends a command again that the old primary refused, 1 does not.
  */
 function createReconnectOnError(moved: 1 | 2) {
   let last = Number.NEGATIVE_INFINITY
@@ -34,8 +33,8 @@ function createReconnectOnError(moved: 1 | 2) {
 }
 
 /**
- * A connection that owes a reply and is silent for this time is replaced: TCP itself would notice only after a quarter
- * of an hour that the peer is gone. The time is longer where no callers wait: a slow Redis is the likelier cause there.
+ * A connection that owes a reply for this time is replaced: TCP would notice only after a quarter of an hour that the
+ * peer is gone. Where no callers wait, a slow Redis is the likelier cause.
  */
 const SILENT_MS = { callersWait: 2_000, elsewhere: 10_000 }
 
@@ -54,10 +53,8 @@ export function connectRetrying(address: QueueAddress, onError: OnError): Redis 
 }
 
 /**
- * Connects to the server that another connection leads to, for work that can wait.
- *
- * @param silentMs after this time without a reply that is due, the connection counts as dead. A command must block for
- *   a shorter time.
+ * Connects to the server that another connection leads to, for work that can wait. After `silentMs` without a reply
+ * that is due, the connection counts as dead, so a command must block for a shorter time.
  */
 export function connectLike(redis: Redis, onError: OnError, silentMs: number): Redis {
   return redis.duplicate(retrying(silentMs)).on('error', onError)

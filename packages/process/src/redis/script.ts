@@ -7,12 +7,11 @@ import type { Redis } from 'ioredis'
 /** Runs a script. `key` is the prefix of all keys that the script uses: the base of the queue or of a lane. */
 export type Script = (key: string, ...args: (string | number)[]) => Promise<unknown>
 
-/** Returns a script's reply if it is a list, else an empty list. */
+/** A script's reply if it is a list, else an empty one. */
 export function asList(reply: unknown): readonly unknown[] {
   return Array.isArray(reply) ? reply : []
 }
 
-/** Metrics of scripts: their times, and their errors by code. */
 interface ScriptMetrics {
   times: { observe(labels: { command: string }, seconds: number): void }
   errors: { inc(labels: { code: string }): void }
@@ -36,8 +35,7 @@ export function openScript(redis: Redis, address: URL): Script {
   define(lua)
   return (...args) => {
     const reply = run(...args).catch((error) => {
-      // Redis 6.2 refuses the script's flags, so the script is defined anew without them. Other calls on their way fail
-      // with NOSCRIPT instead, and only run again.
+      // Redis 6.2 refuses the script's flags: define it without them. Other calls on their way fail with NOSCRIPT.
       if (!error.message.startsWith('NOSCRIPT')) define(forOldRedis(lua, error))
       return run(...args)
     })
