@@ -1,6 +1,7 @@
 // The front door `@sluice/process/redis`: connections to Redis, and the scripts that they run.
 export type { Redis } from 'ioredis'
-export { type QueueAddress, readRedisUrl, serverOf } from './primary.ts'
+export { type QueueAddress, readRedisUrl } from './find-primary.ts'
+export { serverOf } from './primary.ts'
 export {
   connectFailFast,
   connectLike,

@@ -1,7 +1,8 @@
 // Opens connections to Redis that fail fast or that retry.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
-import { openPrimary, type QueueAddress } from './primary.ts'
+import type { QueueAddress } from './find-primary.ts'
+import { openPrimary } from './primary.ts'
 
 // A class of ioredis 6 extends String, which leaves V8's String.prototype in a slow form: counting words takes 2.6
 // times as long. Enumerating the prototype makes it fast again.
