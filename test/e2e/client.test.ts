@@ -56,7 +56,7 @@ describe('the client', () => {
     const client = createClient({ url: sluice.url, apiKey: sluice.key })
     const posted = await client.post(aThread('c2'), { respondAsync: true })
     assert.ok(posted.kind === 'accepted')
-    const job = await client.waitForJob(posted.jobId, { timeoutMs: 20_000 })
+    const job = await client.waitForJob(posted.jobId, { signal: AbortSignal.timeout(20_000) })
     assert.equal(job.state, 'completed')
     assert.equal(job.result?.source.externalId, 'c2')
   })

@@ -9,7 +9,6 @@ export {
   pagesOf,
   type ServiceLimits,
   type SourceName,
-  type WaitOptions,
 } from './client.ts'
 export type * from './contract.generated.ts'
 export { type FailedItem, type ItemResult, isFinal, type StoredItem } from './post-batch.ts'
