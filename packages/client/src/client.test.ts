@@ -26,9 +26,9 @@ test('post returns a stored thread, and sends its options as headers', async (t)
 
 test('post returns the job of a thread that is accepted', async (t) => {
   const api = await scriptApi(t, answerJson(202, stored, { location: '/jobs/j1' }))
-  const result = await api.client().post(aThread('a'), { respondAsync: true })
+  const result = await api.client().post(aThread('a'), { wait: 0 })
   assert.deepEqual(result, { kind: 'accepted', jobId: 'j1', answer: stored })
-  assert.equal(api.received[0]?.headers.prefer, 'respond-async')
+  assert.equal(api.received[0]?.headers.prefer, 'wait=0')
 })
 
 test('post is sent again after refusals, unknown acceptance and a broken connection', async (t) => {
