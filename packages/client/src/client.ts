@@ -43,18 +43,13 @@ export interface ListOptions extends PageOptions {
   since?: Date | undefined
 }
 
-/** The bounds of the service in force, as plain numbers: bytes, quotes, characters, threads, seconds. */
+/** The bounds of the service in force, as plain numbers. */
 export type ServiceLimits = Record<LimitName | 'importItems' | 'waitSeconds', number>
 
 /** Every function rejects with SluiceProblem, SluiceUnreachable, or the reason of an aborted signal. */
 export type Client = ReturnType<typeof createClient>
 
-/**
- * Creates a client of one API, with one key.
- *
- * @throws {TypeError} if the URL or the key can't be used.
- * @throws {RangeError} if a bound of retries is negative.
- */
+/** Creates a client of one API, with one key. Throws a TypeError or RangeError if an option can't be used. */
 export function createClient({ maxRetries = 8, maxRetryMs = 300_000, ...options }: ClientOptions) {
   if (!(maxRetries >= 0 && maxRetryMs >= 0)) throw new RangeError('maxRetries and maxRetryMs must be at least 0.')
   const send = createTransport(options)

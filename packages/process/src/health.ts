@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { listen } from './connection/listen.ts'
 import type { Metrics } from './metrics.ts'
 
-/** The state of one thing that a process needs. Anybody may see the reason, so it names no server. */
+/** The state of one thing that a process needs. The reason names no server: anybody may see it. */
 export type Check = { ok: true } | { ok: false; reason: string }
 
 export type Readiness = ReturnType<typeof readinessOf>

@@ -3,10 +3,7 @@ import { randomInt } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import type { Collection, Db } from 'mongodb'
 
-/**
- * An importer posts and reads the threads of one tenant. An operator handles the failed jobs of all tenants. A viewer
- * sees the ids and reasons of failed jobs, without payloads and quoted values.
- */
+/** An importer posts and reads threads of one tenant. An operator handles failed jobs of all. A viewer only sees them. */
 export const KEY_ROLES = ['importer', 'operator', 'viewer'] as const
 
 export type KeyRole = (typeof KEY_ROLES)[number]
@@ -69,7 +66,7 @@ export const KEY_LENGTH = PREFIX.length + RANDOM_LENGTH + CHECKSUM_LENGTH
 const FIND_MS = 1_000
 const TOUCH_MS = 5_000
 
-/** Creates a key's text: `slc_`, 178 random bits, and a checksum that exposes a typo without a lookup. */
+/** Creates a key's text, whose checksum exposes a typo without a lookup. */
 export function newKeyText(): string {
   const digits = Array.from({ length: RANDOM_LENGTH }, () => DIGITS[randomInt(DIGITS.length)])
   const start = PREFIX + digits.join('')

@@ -29,10 +29,8 @@ const PIPELINED = 16
 export const MAX_HEADERS = 100
 
 /**
- * Keeps track of the open connections.
- *
- * @param listener gets the requests, one at a time of each connection.
- * @param refuse answers with a problem, and closes the connection.
+ * Keeps track of the open connections. `listener` gets the requests, one at a time of each connection. `refuse` answers
+ * with a problem, and closes the connection.
  */
 export function boundConnections(
   listener: RequestListener,
@@ -84,10 +82,7 @@ export function boundConnections(
     connection.socket.destroy()
   }
 
-  /**
-   * Cuts the connection that has idled longest, or whose head has been arriving longest, unless that is less than
-   * `leastIdleMs`. Returns whether it cut one.
-   */
+  /** Cuts the connection that idles, or whose head arrives, longest and for `leastIdleMs`. Returns whether it did. */
   function cutLongest(): boolean {
     const [idles] = idle
     const [arrives] = arriving

@@ -6,10 +6,9 @@ import type { Socket } from 'node:net'
 export const BOUNDS = {
   /**
    * Beyond this number, the connection that waits longest for the rest of a head, or idles longest, is closed for a new
-   * one. If no connection has done so for `leastIdleMs`, the new one gets one answer, a 503, and is closed.
+   * one. If none has done so for `leastIdleMs` (its caller may use it right now), the new one gets a 503.
    */
   maxConnections: 10_000,
-  /** A connection that idles for less is not closed for a new one, in ms: its caller may use it right now. */
   leastIdleMs: 1_000,
   /** The size of all answers that were written and not read, in bytes. Beyond it, callers that do not read are cut. */
   maxUnreadBytes: 2 ** 28,

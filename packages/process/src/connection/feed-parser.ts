@@ -41,6 +41,7 @@ export function feedParser(socket: Socket, later: (run: () => void) => void, onP
   let broughtNothing = 0
   let pending = 0
 
+  const hasBody = () => isChunked || response?.req.headers['content-length'] !== undefined
   const responseInProgress = () => (response?.closed === false ? response : undefined)
 
   function feed(isTurn = false): void {
@@ -111,8 +112,7 @@ export function feedParser(socket: Socket, later: (run: () => void) => void, onP
     feed()
     notePending()
     // If the connection was cut, also frees a read whose requests have no body, which might use its memory.
-    const hasBody = isChunked || response?.req.headers['content-length'] !== undefined
-    if (socket.destroyed && !hasBody && bytes.buffer.byteLength > 0) (bytes.buffer as ArrayBuffer).transfer(0)
+    if (socket.destroyed && !hasBody() && bytes.buffer.byteLength > 0) (bytes.buffer as ArrayBuffer).transfer(0)
   })
   socket.once('close', () => (rest = NOTHING))
   socket.on('pause', () => stop?.call(socket))

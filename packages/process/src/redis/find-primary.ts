@@ -3,10 +3,7 @@ import { isIP } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type RedisOptions as AllOptions, Redis } from 'ioredis'
 
-/**
- * Sentinels or nodes are asked for the primary one after the other, each for at most ASK_MS. After the last one, a
- * pause of ASK_EVERY_MS.
- */
+/** Sentinels or nodes are asked one after the other, each for at most ASK_MS. After the last one, a pause. */
 const ASK_MS = 500
 const ASK_EVERY_MS = 500
 /** The pause before we connect again to a Sentinel, which announces failovers. */
@@ -69,8 +66,7 @@ export function accessTo({ host, port }: Endpoint, access: RedisOptions): RedisO
 
 /**
  * Calls `onPrimary` when a Sentinel announces a new primary, until the returned function is called. Connections to a
- * frozen primary are silent, so they do not show that it was replaced. ioredis (6.0.0) has a `failoverDetector`, but it
- * closes a connection for good if the connection is just reconnecting.
+ * frozen primary are silent, so they do not show that it was replaced (docs/adr/0019-one-server-of-redis.md).
  */
 function watchFailovers(
   sentinels: readonly Endpoint[],
@@ -92,7 +88,7 @@ function watchFailovers(
   }
 }
 
-/** Asks a Sentinel or a node of a cluster for the primary, and notes other servers that can be asked. */
+/** Asks a Sentinel or a node for the primary, and notes other servers that can be asked. */
 type Ask = (redis: Redis, asked: Endpoint, note: (other: Endpoint) => void) => Promise<Endpoint>
 
 function askSentinel(name: string): Ask {
@@ -152,8 +148,7 @@ function createFindPrimary(seeds: readonly Endpoint[], access: RedisOptions, ask
     while (isWanted()) {
       let last = ''
       for (const [name, one] of [...known]) {
-        // The server that is asked goes last, so that the next connection asks another one first: a server that was
-        // frozen does not know yet that it was replaced.
+        // The next connection asks another server first: one that was frozen does not know that it was replaced.
         known.delete(name)
         known.set(name, one)
         try {

@@ -18,10 +18,7 @@ const servers = new WeakMap<object, OneServer>()
 
 /** The server that all connections of a process lead to. */
 interface Server {
-  /**
-   * '' before the first connection is ready, or if the server hides its id. A server that is promoted again gets
-   * another id, because a promotion changes `master_replid`.
-   */
+  /** '' before the first connection, or if the server hides its id. A promotion changes it. */
   id: string
   /** When a connection first met the server, on the monotonic clock, in ms. */
   since: number
@@ -91,10 +88,7 @@ function createOneServer() {
       streams.set(stream, { ...endpoint, id: '' })
       return stream.once('close', () => streams.delete(stream))
     },
-    /**
-     * Closes all connections to other addresses, so that they connect again. Hosts are compared as text, because
-     * Sentinels may announce names instead of addresses.
-     */
+    /** Closes all connections to other addresses. Hosts are compared as text: Sentinels may announce names. */
     keepOnly(host: string, port: number): void {
       for (const [stream, to] of streams) if (to.port !== port || to.host !== host) stream.destroy()
     },

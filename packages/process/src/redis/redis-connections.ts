@@ -13,7 +13,7 @@ type OnError = (error: Error) => void
 
 const backoff = (attempt: number) => Math.min(50 * 2 ** attempt, 500)
 
-/** Replies of a server that may no longer be the queue's primary. It has not run the command. */
+/** Replies of a server that is no longer the queue's primary, and has not run the command. */
 const MOVED = /^(MOVED|READONLY)/
 /** Replies of a server that may have been replaced without its notice, or of a cluster without a primary. */
 const ISOLATED = /^(CLUSTERDOWN|NOREPLICAS|MASTERDOWN)/
@@ -78,13 +78,9 @@ export async function pingRedis(redis: Redis): Promise<void> {
   await redis.ping()
 }
 
-/** The pause between two calls of `ask` while Redis is silent. */
 const ASK_EVERY_MS = 250
 
-/**
- * Tracks a silence of Redis. Call `begin` after a command that Redis left unconfirmed: it calls `ask` until Redis
- * answers. Send nothing else while `lasts` is true.
- */
+/** Tracks a silence of Redis. After an unconfirmed command, `begin` calls `ask` until Redis answers, and `lasts` is true. */
 export function createSilence(redis: Redis, ask: () => Promise<unknown>) {
   const silence = {
     lasts: false,

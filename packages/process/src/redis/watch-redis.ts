@@ -4,11 +4,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import { openScript } from './script.ts'
 
-/** The checks of Redis besides its eviction policy. A policy that evicts is always refused. */
+/** What follows from a missing append-only file or less memory (in bytes). A policy that evicts is always refused. */
 interface RedisChecks {
-  /** Whether a missing append-only file and too little memory are reported or refused. */
   redisChecks: 'warn' | 'refuse'
-  /** In bytes. */
   minRedisMemory: number
 }
 
