@@ -1,13 +1,5 @@
 // The documents in MongoDB, by collection, and the stages of a thread on its way there: request, draft, plan, round.
-import type {
-  Outcome,
-  QuoteAnswer,
-  QuoteFields,
-  SourceAnswer,
-  SourceFields,
-  STORED_STATUS,
-  Thread,
-} from '@sluice/contract'
+import type { Outcome, QuoteFields, SourceFields, STORED_STATUS, Thread, ThreadAnswer } from '@sluice/contract'
 import type { Document, ObjectId } from 'mongodb'
 
 type WithDates<Fields> = { [Name in keyof Fields]: Name extends 'createdAt' ? Date : Fields[Name] }
@@ -191,10 +183,7 @@ export interface ThreadPlan {
   outcomes: { source: Outcome; quotes: Outcome[] }[]
 }
 
-export interface StoredAnswer {
-  source: SourceAnswer
-  quotes: QuoteAnswer[]
-}
+export type StoredAnswer = Pick<ThreadAnswer, 'source' | 'quotes'>
 
 /** All requests of a batch for one thread. */
 export interface ThreadWork {

@@ -10,7 +10,6 @@ export type {
   WriterDocument,
 } from './documents.ts'
 export { inputThread } from './merge/drafts.ts'
-export { planThread } from './merge/plan.ts'
 export {
   allRefused,
   type CollectionName,
@@ -30,4 +29,4 @@ export { indexesFor } from './mongodb/rare-commands.ts'
 export { RefusedWriteError, refusalOf, StoreAwayError } from './mongodb/store-errors.ts'
 export { type Finding, forgetDigests, repairSources } from './write/doctor.ts'
 export { PausedTooLongError } from './write/guarded-writes.ts'
-export { type BatchStore, createBatchStore } from './write/store-batch.ts'
+export { type BatchStore, createBatchStore, planThread } from './write/store-batch.ts'

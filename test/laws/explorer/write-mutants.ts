@@ -220,7 +220,7 @@ export const writeMutants: Mutant[] = [
     100_000,
     one(
       'a recount removes tokens of batches that have not ended',
-      'write/writer-state.ts',
+      'write/writer.ts',
       'writer === state.name && batch <= upTo',
       'writer === state.name',
     ),

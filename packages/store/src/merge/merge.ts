@@ -1,4 +1,4 @@
-// Merges a request's fields into a stored source or quote. The functions are pure: law 1 (docs/glossary.md) needs that.
+// Merges requests into a stored thread, or into a new one. The functions are pure: law 1 (docs/glossary.md) needs that.
 import type { Outcome } from '@sluice/contract'
 import type {
   Draft,
@@ -11,9 +11,60 @@ import type {
   SourceDraft,
   SourceValues,
   Stamps,
+  StoredThread,
+  ThreadPlan,
 } from '../documents.ts'
 import { listKeyOf } from '../ids.ts'
-import { acceptedAtOf, UNCOUNTED, withDerived, withDerivedScore } from './drafts.ts'
+import { acceptedAtOf, newQuote, newSource, UNCOUNTED, withDerived, withDerivedScore } from './drafts.ts'
+
+/** Stands for a stored text that was not read, because a newer request replaces it. No request has an empty text. */
+export const REPLACED = ''
+
+/** Merges requests, at least one and in the order of their stamps, into the stored thread. */
+export function mergeRequests(stored: StoredThread, requests: readonly InputThread[]): ThreadPlan {
+  let source: SourceDraft | undefined = stored.source && unmerged(stored.source)
+  const quotes = new Map<string, QuoteDraft>()
+  const outcomes: ThreadPlan['outcomes'] = []
+  for (const request of requests) {
+    source = source === undefined ? newSource(request) : mergeSource(source, request)
+    const merged = mergeQuotes(stored, request, quotes)
+    const isUpdated = source.outcome === 'unchanged' && merged.outcomes.some((one) => one !== 'unchanged')
+    outcomes.push({ source: isUpdated ? 'updated' : source.outcome, quotes: merged.outcomes })
+    if (merged.changed) source = markChanged(source, request.id)
+  }
+  if (source === undefined) throw new Error('there is no request to merge')
+  const quoteWrites = [...quotes.values()].filter(({ advanced }) => advanced)
+  const unread = quoteWrites.find(({ document }) => document.text === REPLACED)
+  if (unread !== undefined) throw new Error(`the text of quote ${unread.document._id} was not read`)
+  return { source, quotes, quoteWrites, outcomes }
+}
+
+/** Merges a request's quotes into the drafts. `changed`: this delivery of the request or an earlier one changed a quote. */
+function mergeQuotes(
+  stored: StoredThread,
+  request: InputThread,
+  drafts: Map<string, QuoteDraft>,
+): { outcomes: Outcome[]; changed: boolean } {
+  const { cover = 0, tokens = [] } = stored.source?.meta ?? {}
+  const wroteBefore = tokens.some((token) => token.request === request.id)
+  let changed = false
+  const outcomes = request.quotes.map((quote) => {
+    const { _id } = quote.names
+    const inStore = stored.quotes.get(_id)
+    const before = drafts.get(_id) ?? (inStore && unmerged(inStore))
+    const draft = before === undefined ? newQuote(quote, request, cover) : mergeQuote(before, quote, request, cover)
+    drafts.set(_id, draft)
+    changed ||= draft.outcome !== 'unchanged' && (wroteBefore || draft.document !== before?.document)
+    return draft.outcome
+  })
+  return { outcomes, changed }
+}
+
+function markChanged(draft: SourceDraft, request: string): SourceDraft {
+  if (draft.document.meta.insertedBy === request) return { ...draft, advanced: true }
+  const meta = { ...draft.document.meta, changedBy: request }
+  return { ...draft, document: { ...draft.document, meta }, advanced: true }
+}
 
 /**
  * Merges field by field; the request that was accepted last wins. Merging is commutative, associative and idempotent:
@@ -95,7 +146,7 @@ function inputOfSource(document: SourceDocument): SourceValues {
 }
 
 /** Merges a request's fields of a quote into the draft. A smaller position is stored, too, but is not an update. */
-export function mergeQuote(
+function mergeQuote(
   draft: QuoteDraft,
   { names: { position }, values: input }: InputQuote,
   request: InputThread,
@@ -140,9 +191,8 @@ function inputOfQuote(document: QuoteDocument): QuoteValues {
 }
 
 /**
- * Returns the outcome of a request for one document. The document names the request that inserted it, and the last one
- * that changed it. If another request has changed the document since an earlier delivery of this one, the outcome of
- * that delivery is unknown. The answer is then `updated`, which never hides a change.
+ * Returns the outcome of a request for one document. If another request has changed the document since an earlier
+ * delivery of this one, the outcome of that delivery is unknown: `updated` never hides a change.
  */
 function outcomeOf(
   request: InputThread,

@@ -3,7 +3,7 @@
 // write, which are read again with majority.
 import type { OpenThread, ThreadRound, WriterToken } from '../documents.ts'
 import { type ReadDeps, type ReadThread, readThreads } from './read-stored.ts'
-import type { UnendedBatch } from './writer-state.ts'
+import type { UnendedBatch } from './writer.ts'
 
 /** Workers that write one thread refuse each other's writes at times. More refusals mean a fault. */
 const MAX_REFUSALS = 100

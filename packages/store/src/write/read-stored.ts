@@ -12,8 +12,7 @@ import type {
   WriterToken,
 } from '../documents.ts'
 import { textDigestOf } from '../merge/drafts.ts'
-import { stampOfField } from '../merge/merge.ts'
-import { REPLACED } from '../merge/merge-requests.ts'
+import { REPLACED, stampOfField } from '../merge/merge.ts'
 import { isRepeat } from '../merge/repeats.ts'
 import type { StoreCommands } from '../mongodb/commands.ts'
 import type { SumDeps } from './sum-sources.ts'
