@@ -1,5 +1,4 @@
 // Splits items that exceed one command into chunks.
-
 /** A command must not exceed 16 MiB, and a character takes three bytes at most. */
 export const CHARACTERS_PER_COMMAND = 3_000_000
 /** If the first command takes longer, MongoDB is slow, and the others are sent `WRITES_AT_ONCE` at a time. */
@@ -21,7 +20,7 @@ export async function sendInChunks<Item>(
   await sendAll(chunks, performance.now() - began > SLOW_MS ? WRITES_AT_ONCE : 1, send)
 }
 
-/** Sends all chunks, `atOnce` at a time. After a failure, no other chunk is sent. */
+/** Sends all chunks, `atOnce` at a time. After a failure, it sends no other. */
 export async function sendAll<Item>(
   chunks: Generator<Item[]>,
   atOnce: number,

@@ -16,10 +16,7 @@ export interface Stamps {
 }
 
 interface Meta extends Stamps {
-  /**
-   * New with each write, except the renewal of a reservation. An update takes effect only under the version that was
-   * read.
-   */
+  /** New with each write, except the renewal of a reservation. An update takes effect only under the version read. */
   version: ObjectId
   /** The names of fields that no request contained: a score from votes, a date from the acceptance. */
   derived?: string[]
@@ -28,10 +25,9 @@ interface Meta extends Stamps {
   changedBy?: string
 }
 
-/** The identity of a batch: its writer, and its number among the writer's batches. */
+/** The identity of a batch: its writer, and its number among the writer's batches, counted from 1. */
 export interface WriterBatch {
   writer: string
-  /** Counted from 1. */
   batch: number
 }
 
@@ -64,22 +60,13 @@ export interface SourceDocument extends SourceValues {
   /** The earliest moment at which a request for this source was accepted. */
   acceptedAt: Date
   status: typeof STORED_STATUS
-  /**
-   * `wordCount`: the words of all stored quotes. `quoteCount`: the number of these quotes. Exact while no token is
-   * open.
-   */
+  /** The words of all stored quotes, and the number of these quotes. Exact while no token is open. */
   wordCount: number
   quoteCount: number
   meta: Meta & {
-    /**
-     * The tenant's hash, `acceptedAt` and `_id` in one text: sorts a tenant's sources by date. Indexed if
-     * `LIST_SOURCES` is on.
-     */
+    /** The tenant's hash, `acceptedAt` and `_id` in one text: sorts a tenant's sources by date. */
     listKey: string
-    /**
-     * A stamp for all quotes of the source. It counts for each field that has an older stamp, except in quotes whose
-     * own `meta.cover` is as high.
-     */
+    /** A stamp of all quotes. It counts for fields with an older stamp, except in quotes whose own cover is as high. */
     cover?: number
     tokens?: WriterToken[]
     /** Set before each sum. A writer that opened the source before the sum finds another epoch, and recounts. */
@@ -92,19 +79,13 @@ export interface SourceDocument extends SourceValues {
 export interface QuoteDocument extends QuoteValues {
   _id: string
   sourceId: string
-  /**
-   * A request's stamp (16 digits), `.`, and the quote's index in that request (6 digits). If several requests have the
-   * quote, the smallest position counts.
-   */
+  /** A request's stamp (16 digits), `.`, and the quote's index in it (6 digits): the smallest of all its requests. */
   position: string
   wordCount: number
   meta: Meta & {
     /** The highest cover of the source that the quote's own stamps include. Only a higher one counts for the quote. */
     cover?: number
-    /**
-     * Shows whether a text equals the stored one, without a read of the stored one. A tool that changes the text must
-     * remove the digest.
-     */
+    /** Shows whether a text equals the stored one without reading it. A tool that changes the text must remove it. */
     textDigest?: string
   }
 }
@@ -115,10 +96,7 @@ export interface StoreRequest {
   /** Unique to the request, and the same each time it is delivered. */
   id: string
   tenant: string
-  /**
-   * The request's place in the one order of acceptance, in µs since 1970. Requests of one job share it, unless they are
-   * for one source.
-   */
+  /** The place in the one order of acceptance, in µs since 1970. Only requests for different sources may share it. */
   stamp: number
   /** An earlier delivery may have written a part of the request. */
   redelivered: boolean
@@ -163,12 +141,10 @@ export interface Draft<Stored> extends GuardedWrite<Stored> {
 export type SourceDraft = Draft<SourceDocument>
 export type QuoteDraft = Draft<QuoteDocument>
 
-/**
- * A thread as it was read: its source, and the stored quotes that the requests name. The threads of a round may share
- * one map of quotes, which lacks the quotes of repeats.
- */
+/** A thread as it was read. The threads of a round may share one map of quotes, which lacks the quotes of repeats. */
 export interface StoredThread {
   source?: SourceDocument | undefined
+  /** The stored quotes that the requests name. */
   quotes: ReadonlyMap<string, QuoteDocument>
 }
 

@@ -1,6 +1,5 @@
-// The rounds of a batch after its first. They are for threads whose writes were refused, because another process wrote
-// the threads meanwhile; for threads that the batch opened and another process sums; and for threads that need no
-// write, which are read again with majority.
+// The rounds of a batch after its first: for threads that another process wrote meanwhile, or sums although the batch
+// opened them; and for threads that need no write, which are read again with majority.
 import type { OpenThread, ThreadRound, WriterToken } from '../documents.ts'
 import { type ReadDeps, type ReadThread, readThreads } from './read-stored.ts'
 import type { UnendedBatch } from './writer.ts'
@@ -25,8 +24,8 @@ export async function readAgain(
 }
 
 /**
- * Removes threads from a batch if their sources do not have its token. A refused update that took effect and was then
- * overwritten has left its token there. Reads with majority: a write that removed the token might be rolled back.
+ * Removes threads from a batch if their sources lack its token, which a refused update leaves there if it took effect
+ * and was then overwritten. Reads with majority: a write that removed the token might be rolled back.
  */
 async function dropUnopened({ commands }: ReadDeps, unended: readonly UnendedBatch[]): Promise<void> {
   const ids = new Set(unended.flatMap(({ left }) => left.map(({ id }) => id)))

@@ -1,5 +1,5 @@
-// Writes under guard: opens the sources of a round, and writes the quotes. A guarded write takes effect only if no
-// other process wrote its document since the document was read.
+// Opens the sources of a round, and writes the quotes, under guard: a write takes effect only if no other process wrote
+// the document since it was read.
 import type { Document, ObjectId } from 'mongodb'
 import { CHARACTERS_PER_COMMAND, sendInChunks } from '../chunks.ts'
 import type { GuardedWrite, OpenThread, QuoteDraft, ThreadRound, WriterBatch, WriterToken } from '../documents.ts'
@@ -13,14 +13,12 @@ export interface WriteDeps {
   runtime: Runtime
 }
 
-/** This process was paused for more than `WRITE_WITHIN_MS`, so other processes no longer expect its quotes. */
+/** This process was paused for more than `WRITE_WITHIN_MS`: others no longer expect its quotes. */
 export class PausedTooLongError extends Error {}
 
 /**
- * Opens or reserves each source in one guarded write, and returns the threads that were not refused.
- *
- * @param batch is absent if no quote has to be written.
- * @param toSum reserves all sources for a sum.
+ * Opens each source or, with `toSum`, reserves it, in one guarded write. Returns the threads that were not refused.
+ * `batch` is absent if no quote has to be written.
  */
 export async function openSources(
   { commands, runtime }: WriteDeps,
@@ -71,10 +69,10 @@ export function totalsAfter({ wordCount, quoteCount }: QuoteTotals, writes: read
 }
 
 /**
- * Writes the quotes of all opened threads together, and returns the threads whose quotes are all written.
+ * Writes the quotes of all opened threads together, and returns the threads whose quotes are all written. Calls
+ * `onSent` when the first command was sent.
  *
  * @param openedAt is a moment before the sources were opened, by the monotonic clock.
- * @param onSent is called when the first command was sent.
  * @throws {PausedTooLongError}
  */
 export async function writeQuotes(
@@ -97,10 +95,8 @@ export async function writeQuotes(
 
 /**
  * Sends all writes, inserts first, and returns the ids of the refused ones. Each write must set `meta.version` to
- * `version`, which no other write sets. Each command has its writes in the order of their ids: some engines lock each
- * document that a command writes until the command ends, and two commands that lock in one order never deadlock.
- *
- * @param checkTime is called before each command and throws if it is too late to write.
+ * `version`, which no other write sets. Each command has its writes in the order of their ids: on engines that lock
+ * documents, two commands that lock in one order never deadlock. `checkTime`, before each command, throws if it is late.
  */
 export async function writeGuarded(
   commands: StoreCommands,
@@ -135,7 +131,7 @@ export async function writeGuarded(
   return refused
 }
 
-/** Counts the characters of a document's own string fields. Nothing else in a document is long. */
+/** Counts the characters of a document's string fields. Nothing else in it is long. */
 function charactersOf({ document, u = document }: GuardedWrite): number {
   const values: Document = u
   let characters = 0

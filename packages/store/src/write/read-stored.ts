@@ -1,6 +1,5 @@
 // Reads the threads of a batch, and as few stored texts as possible: the memory of a worker must not depend on the
 // length of stored texts.
-
 import { chunksOf } from '../chunks.ts'
 import type {
   InputThread,
@@ -31,7 +30,7 @@ export interface ReadDeps extends SumDeps {
 }
 
 /**
- * Reads the sources, then the watermarks of their tokens, then the quotes that the requests name. The order matters:
+ * Reads the sources, then the watermarks of their tokens, then the quotes that the requests name. In this order, because
  * the version of the source shows whether a quote may have changed since.
  */
 export async function readThreads(deps: ReadDeps, works: readonly ThreadWork[]): Promise<ReadThread[]> {
@@ -76,36 +75,27 @@ const TEXTS_PER_QUERY = 200
 const MAX_CHARACTERS = 32_000_000
 
 /** A text that a request has for a stored quote, and the request's stamp. */
-interface GivenText {
-  text: string
-  stamp: number
-}
+type InputText = { _id: string; text: string; stamp: number }
 
 /**
- * Reads the quotes that the requests name. Reads a stored text only if it is newer than the texts of the requests and
- * differs from them, or if the quote has no text digest. Else the quote has the text of a request, or `REPLACED`. Reads
- * with majority: a quote that the round does not write must not be rolled back after the answer.
- *
- * Throws if the answers need more stored text than `MAX_CHARACTERS`.
+ * Reads the quotes that the requests name, with majority: a quote that the round does not write must not be rolled back
+ * after the answer. Reads a stored text only if it is newer than the texts of the requests and differs from them, or if
+ * the quote has no text digest. Else the quote has the text of a request, or `REPLACED`.
  */
 async function readQuotes(
   commands: Pick<StoreCommands, 'find' | 'findWithoutTexts'>,
   requests: readonly InputThread[],
   sources: ReadonlyMap<string, SourceDocument>,
 ): Promise<Map<string, QuoteDocument>> {
-  const given = new Map<string, GivenText[]>()
-  for (const { quotes, stamp } of requests) {
-    for (const { names, values } of quotes) {
-      const texts = given.get(names._id) ?? []
-      texts.push({ text: values.text, stamp })
-      given.set(names._id, texts)
-    }
-  }
-  const found = await commands.findWithoutTexts([...given.keys()], 'majority')
+  const texts = requests.flatMap(({ quotes, stamp }) =>
+    quotes.map(({ names: { _id }, values: { text } }): InputText => ({ _id, text, stamp })),
+  )
+  const input = Map.groupBy(texts, ({ _id }) => _id)
+  const found = await commands.findWithoutTexts([...input.keys()], 'majority')
   const quotes = new Map<string, QuoteDocument>()
   const unread: QuoteWithoutText[] = []
   for (const quote of found) {
-    const text = knownText(quote, given.get(quote._id) ?? [], sources.get(quote.sourceId)?.meta.cover ?? 0)
+    const text = knownText(quote, input.get(quote._id) ?? [], sources.get(quote.sourceId)?.meta.cover ?? 0)
     if (text === undefined) unread.push(quote)
     else quotes.set(quote._id, { ...quote, text })
   }
@@ -123,7 +113,7 @@ async function readQuotes(
 }
 
 /** Returns the text for the merge, or undefined if it must be read. */
-function knownText(quote: QuoteWithoutText, texts: readonly GivenText[], cover: number): string | undefined {
+function knownText(quote: QuoteWithoutText, texts: readonly InputText[], cover: number): string | undefined {
   const same = texts.find(({ text }) => hasText(quote, text))
   if (same !== undefined) return same.text
   if (quote.meta.textDigest === undefined) return undefined

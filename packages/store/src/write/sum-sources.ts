@@ -1,6 +1,5 @@
-// Sums the quotes of sources. The new epoch, set before the sum begins, is for safety: a writer whose quotes the sum
-// missed finds the epoch, and recounts. The reservation, its renewals and the wait for other writers serve progress
-// alone.
+// Sums the quotes of sources. The epoch, set before the sum begins, is for safety: a writer whose quotes the sum missed
+// finds it, and recounts. The reservation, its renewals and the wait for other writers serve progress alone.
 import type { ObjectId } from 'mongodb'
 import { chunksOf } from '../chunks.ts'
 import type { GuardedWrite, OpenThread, SourceDocument, StoreRequest, WriterToken } from '../documents.ts'
@@ -9,29 +8,28 @@ import type { QuoteTotals, StoreCommands } from '../mongodb/commands.ts'
 import { asStoreAway } from '../mongodb/store-errors.ts'
 import { planMarks } from './guarded-updates.ts'
 import { totalsAfter, type WriteDeps, writeGuarded, writeQuotes } from './guarded-writes.ts'
-import { ageOf, type IsExcluded, type IsToken, isMine, tokensAfterSum, type Watermarks } from './tokens.ts'
+import { ageOf, type createIsExcluded, type IsToken, isMine, tokensAfterSum, type Watermarks } from './tokens.ts'
 
 export interface SumDeps extends WriteDeps {
   watermarks: Watermarks
-  isExcluded: IsExcluded
+  isExcluded: ReturnType<typeof createIsExcluded>
 }
 
 /** Bounds the time of one sum. */
 export const SOURCES_AT_ONCE = 100
 /** A refused recount is tried again after a random time of at most this. */
 const BACK_OFF_MS = 50
-/** How often a reservation is renewed. Others ignore one that was not renewed for a second. */
+/** The pause between two renewals. Others ignore a reservation that was not renewed for a second. */
 const RENEW_MS = 250
-/** A sum waits only for tokens of others that are younger than this: the writers of older ones may be dead. */
+/** A sum waits at most for this time, and only for younger tokens: the writers of older ones may be dead. */
 const USUAL_BATCH_MS = 1_000
 /** The pause between two reads of watermarks. */
 const POLL_MS = 10
 export const NO_QUOTES: QuoteTotals = { wordCount: 0, quoteCount: 0 }
 
 /**
- * Sums the quotes of these sources and writes the totals, until no write is refused.
- *
- * @param isRemovable selects the tokens to remove: all quotes of such a token are written.
+ * Sums the quotes of these sources and writes the totals, until no write is refused. Removes the tokens that
+ * `isRemovable` selects: all quotes of such a token are written.
  */
 export async function recount(deps: SumDeps, ids: readonly string[], isRemovable: IsToken): Promise<void> {
   const { runtime } = deps
@@ -47,12 +45,11 @@ export async function recount(deps: SumDeps, ids: readonly string[], isRemovable
 /** Recounts the sources of requests that failed for good. Throws a `StoreAwayError` if the outcome is not known. */
 export async function recountRequests(deps: SumDeps, requests: readonly StoreRequest[]): Promise<void> {
   const ids = new Set(requests.map(({ tenant, thread }) => sourceIdOf(tenant, thread.source)))
-  // A late command of the failed request may still take effect: its tokens stay.
-  const isRemovable = () => false
-  await recount(deps, [...ids], isRemovable).catch((error) => Promise.reject(asStoreAway(error)))
+  // All tokens stay: a late command of a failed request may still take effect.
+  await recount(deps, [...ids], () => false).catch((error) => Promise.reject(asStoreAway(error)))
 }
 
-/** Recounts these sources once. Returns the ids of those that were refused, or that another process sums. */
+/** Recounts these sources once. Returns the ids of those that were refused or excluded. */
 async function recountOnce(
   deps: SumDeps,
   ids: readonly string[],
@@ -124,9 +121,9 @@ function isOfOneOf(threads: readonly OpenThread[]): IsToken {
 }
 
 /**
- * Waits for the writers of open tokens, sets a new epoch, writes quotes, sums, and commits the totals.
+ * Waits for the writers of open tokens, sets a new epoch, writes quotes, sums, and commits the totals. Removes the
+ * tokens that `isOwn` selects: all quotes of such a token are written before the sum begins.
  *
- * @param isOwn selects the tokens to remove: all quotes of such a token are written before the sum begins.
  * @param write writes quotes, and returns the commits of the sources, without the refused ones and without totals.
  */
 async function sumSources(
@@ -178,10 +175,7 @@ function renew(
   }
 }
 
-/**
- * Waits, at most `USUAL_BATCH_MS`, until the tokens of others are settled or older than that: then fewer writers must
- * recount. Without the bound by age, each sum that meets the token of a dead writer would wait.
- */
+/** Waits until the tokens of others are settled, or too old to be worth it: then fewer writers must recount. */
 async function awaitWriters(
   { runtime, watermarks }: SumDeps,
   reserved: readonly SourceDocument[],
