@@ -16,7 +16,6 @@ export {
   type CommandOptions,
   type Documents,
   type ReadConcern,
-  type Runtime,
   type SourceTotals,
   type StoreCommands,
   type UpdateStatement,
@@ -24,7 +23,7 @@ export {
 } from './mongodb/commands.ts'
 export { connectStore, PROBE_MS, probeStore, type StoreConnection } from './mongodb/connect-store.ts'
 export { checkLayout, StoreLayoutError, watchStoreLayout } from './mongodb/layout.ts'
-export { mongoCommands, processRuntime } from './mongodb/mongo-commands.ts'
+export { mongoCommands, processRuntime, type Runtime } from './mongodb/mongo-commands.ts'
 export { indexesFor } from './mongodb/rare-commands.ts'
 export { RefusedWriteError, refusalOf, StoreAwayError } from './mongodb/store-errors.ts'
 export { type Finding, forgetDigests, repairSources } from './write/doctor.ts'

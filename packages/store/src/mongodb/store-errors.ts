@@ -12,9 +12,8 @@ import { sourceIdIn, sourceIdOf } from '../ids.ts'
 import { StoreLayoutError } from './layout.ts'
 
 /**
- * A command as a whole failed, and its outcome is unknown. MongoDB may be away or unable to commit, or the command
- * alone may be too much for it: a probe decides. Only the `cause` can say which documents of the command MongoDB
- * refused: see `refusalOf`.
+ * A command as a whole failed, and its outcome is unknown. MongoDB may be away or unable to commit, or the command alone
+ * may be too much for it: a probe decides. The `cause` may say which documents MongoDB refused: see `refusalOf`.
  */
 export class StoreAwayError extends Error {
   /** MongoDB is certainly away. No probe decides then, because a probe may succeed although the commands fail. */
@@ -30,20 +29,14 @@ export class StoreAwayError extends Error {
 
 /**
  * Codes of errors that a probe does not meet, from MongoDB's `error_codes.yml`: Unauthorized (a user may write one
- * collection and not another), and those of an overload, which a single small write passes (ResourceExhausted,
- * IngressRequestRateLimitExceeded, no connection from a pool).
+ * collection and not another), and those of an overload, which a single small write passes.
  */
 const CERTAIN_CODES = new Set([13, 402, 407, 433, 449, 450, 462])
-
 const CERTAIN_NAMES = new Set(['MongoNotConnectedError', 'MongoServerClosedError', 'MongoTopologyClosedError'])
-
 const CERTAIN_LABELS = ['RetryableWriteError', 'SystemOverloadedError']
 
 const DUPLICATE_KEY = 11_000
-/**
- * Another command has locked a document that this command writes. Engines that lock documents use this code to end a
- * deadlock.
- */
+/** Another command has locked a document that this one writes. Engines that lock documents so end a deadlock. */
 const WRITE_CONFLICT = 112
 
 interface WriteError {
@@ -66,10 +59,7 @@ const CODE_NAMES: Readonly<Record<number, string>> = {
 
 /** The most characters of a write error's `errInfo`, which can quote a whole document. */
 const MAX_ERR_INFO = 1_024
-/**
- * The most characters of a text in `errInfo`. It keeps most JSON below `MAX_ERR_INFO`. Longer JSON is cut at a place
- * that depends on its texts, so equal failures would get different reason groups.
- */
+/** Keeps most `errInfo` below its bound: equal failures that are cut at different places have different reason groups. */
 const MAX_ERR_TEXT = 100
 /** A replacer for `JSON.stringify`. Leaves the `_id` out, which the message has already. */
 const cutText = (name: string, value: unknown) =>
@@ -91,11 +81,10 @@ export class RefusedWriteError extends MongoServerError {
 
 /**
  * Returns the positions of the writes that were refused because of another process's write: as duplicates, or because
- * both locked a document.
+ * both locked a document. If writes were refused for other reasons, throws one error for all of these.
  *
  * @param idsOf the `_id`s of all writes of the command.
- * @throws {RefusedWriteError} if writes were refused for other reasons: one error, whose `sources` has an error for
- *   each source with such a write.
+ * @throws {RefusedWriteError}
  */
 export function refusedIn(errors: readonly WriteError[], collection: string, idsOf: readonly string[]): number[] {
   const others = errors.filter(({ code }) => code !== DUPLICATE_KEY && code !== WRITE_CONFLICT)
@@ -128,7 +117,7 @@ export function asStoreAway(error: unknown): unknown {
   return isOfSocket || error instanceof MongoError ? new StoreAwayError(error, isOfSocket || isCertain(error)) : error
 }
 
-/** Returns whether a command took too long, by the connection's limit or by the command's own. */
+/** Returns whether a command exceeded the connection's time limit or its own. */
 export function isTimeOut(error: unknown): boolean {
   return error instanceof StoreAwayError || error instanceof MongoNetworkTimeoutError
 }
@@ -144,10 +133,7 @@ function isCertain(error: unknown): boolean {
   return CERTAIN_LABELS.some((label) => error.hasErrorLabel(label))
 }
 
-/**
- * Returns the server's code, or NaN for any other error. A write concern error has a code, too, although its write may
- * have taken effect.
- */
+/** Returns the server's code, or NaN for any other error. A write concern error has one: its write may take effect. */
 function codeOf(error: unknown): number {
   return error instanceof MongoServerError ? Number(error.code) : Number.NaN
 }

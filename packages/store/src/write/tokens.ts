@@ -3,7 +3,8 @@
 // keeps other processes out of a source that is summed.
 import type { ObjectId } from 'mongodb'
 import type { SourceDocument, ThreadWork, WriterBatch, WriterToken } from '../documents.ts'
-import type { Runtime, StoreCommands } from '../mongodb/commands.ts'
+import type { StoreCommands } from '../mongodb/commands.ts'
+import type { Runtime } from '../mongodb/mongo-commands.ts'
 
 /** A writer sends quotes only within this time after it opened their source. */
 export const WRITE_WITHIN_MS = 30_000
