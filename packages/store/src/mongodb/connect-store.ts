@@ -81,8 +81,5 @@ export async function probeStore(commands: Pick<StoreCommands, 'update' | 'inser
     const { n } = await commands.update('writers', [{ q: ONLY_PROBE, u: { $set: values }, multi: true }])
     if (n === 0) await commands.insert('writers', [{ _id: PROBE, ...values }])
   }
-  await fill(0)
-  if (bytes === 0) return
-  await fill(Math.min(bytes, MAX_BYTES))
-  await fill(0)
+  for (const size of bytes === 0 ? [0] : [0, Math.min(bytes, MAX_BYTES), 0]) await fill(size)
 }

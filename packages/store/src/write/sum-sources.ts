@@ -61,12 +61,11 @@ async function recountOnce(
   const isOwn = (one: WriterToken) => one.writer === writer || isRemovable(one)
   const version = runtime.newId()
   const found = await commands.find('sources', ids)
-  const reservations = found
-    .filter((source) => !isExcluded(source, isOwn))
-    .map((source) => {
-      const others = (source.meta.tokens ?? []).filter((one) => one.writer !== writer)
-      return planMarks(source, { version, tokens: [...others, token] })
-    })
+  const mine = found.filter((source) => !isExcluded(source, isOwn))
+  const reservations = mine.map((source) => {
+    const others = (source.meta.tokens ?? []).filter((one) => one.writer !== writer)
+    return planMarks(source, { version, tokens: [...others, token] })
+  })
   const reserved = await writeSources(commands, reservations, version)
   const summed = await sumSources(deps, reserved, isOwn, async (sources) => sources.map(withoutDigest))
   const done = new Set(summed.map(({ _id }) => _id))
@@ -133,9 +132,11 @@ async function sumSources(
   write: (sources: readonly SourceDocument[]) => Promise<Commit[]>,
 ): Promise<SourceDocument[]> {
   let sources = reserved
-  const stopRenewing = renew(deps, () => sources, isOwn)
+  const done = new AbortController()
+  void renew(deps, () => sources, isOwn, done.signal).catch(() => {})
   try {
-    await awaitWriters(deps, sources, isOwn)
+    const others = sources.flatMap(({ meta }) => (meta.tokens ?? []).filter((token) => !isOwn(token)))
+    await awaitWriters(deps, others)
     sources = await setEpoch(deps, sources)
     const written = await write(sources)
     const found = await deps.commands.sumQuotes(written.map(({ stored }) => stored._id))
@@ -145,20 +146,20 @@ async function sumSources(
     })
     return await commitSources(deps, commits, (tokens) => tokensAfterSum(deps.runtime, tokens, isOwn))
   } finally {
-    stopRenewing()
+    done.abort()
   }
 }
 
-/** Renews these reservations until the returned function is called, or until a renewal fails. */
-function renew(
+/** Renews these reservations until `done` aborts, or until a renewal fails. */
+async function renew(
   { commands, runtime }: WriteDeps,
   reserved: () => readonly SourceDocument[],
   isOwn: IsToken,
-): () => void {
-  let isDone = false
-  async function renewAll(): Promise<void> {
+  done: AbortSignal,
+): Promise<void> {
+  for (;;) {
     await runtime.delay(RENEW_MS)
-    if (isDone) return
+    if (done.aborted) return
     const excludes = runtime.newId()
     const inOrder = reserved().toSorted(compareIds)
     const statements = inOrder.map(({ _id, meta: { version, tokens = [] } }) => {
@@ -167,21 +168,11 @@ function renew(
       return { q: { _id, 'meta.version': version }, u: { $set: { 'meta.tokens': renewed } } }
     })
     if (statements.length > 0) await commands.update('sources', statements)
-    await renewAll()
-  }
-  void renewAll().catch(() => {})
-  return () => {
-    isDone = true
   }
 }
 
-/** Waits until the tokens of others are settled, or too old to be worth it: then fewer writers must recount. */
-async function awaitWriters(
-  { runtime, watermarks }: SumDeps,
-  reserved: readonly SourceDocument[],
-  isOwn: IsToken,
-): Promise<void> {
-  const tokens = reserved.flatMap(({ meta }) => (meta.tokens ?? []).filter((token) => !isOwn(token)))
+/** Waits until these tokens are settled, or too old to be worth it: then fewer writers must recount. */
+async function awaitWriters({ runtime, watermarks }: SumDeps, tokens: readonly WriterToken[]): Promise<void> {
   const began = runtime.monotonic()
   for (;;) {
     await watermarks.read(tokens)
@@ -203,10 +194,7 @@ async function setEpoch(
 }
 
 /** A reserved source, and the document that is to replace it. */
-interface Commit {
-  stored: SourceDocument
-  document: SourceDocument
-}
+type Commit = Record<'stored' | 'document', SourceDocument>
 
 /** Commits reserved sources, with the tokens that `tokensAfter` keeps. Returns those that were not refused. */
 async function commitSources(
