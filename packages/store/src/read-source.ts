@@ -61,7 +61,7 @@ export function createSourceReads(db: Db) {
   }
 }
 
-/** The time limit of a read. For each page, the server reads and sorts all quotes of a source: perhaps a million. */
+/** The time limit of a read: for each page, the server sorts all quotes of a source, perhaps a million. */
 const READ_MS = 10_000
 
 /** Ends a read after `READ_MS`, or when its caller is gone. @throws {StoreAwayError} */

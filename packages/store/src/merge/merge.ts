@@ -67,9 +67,8 @@ function markChanged(draft: SourceDraft, request: string): SourceDraft {
 }
 
 /**
- * Merges field by field; the request that was accepted last wins. Merging is commutative, associative and idempotent:
- * a last-writer-wins map (Shapiro et al. 2011, "A comprehensive study of Convergent and Commutative Replicated Data
- * Types"). A field that the request leaves out is kept. No two requests for one source have the same stamp.
+ * Merges field by field: the request that was accepted last wins, and a field that it leaves out is kept. So merging is
+ * commutative, associative and idempotent. No two requests for one source have the same stamp.
  */
 function mergeValues<Values extends object>(
   stored: Values,
@@ -156,7 +155,7 @@ function mergeQuote(
   const stampOf = (name: string) => stampOfField(before, name, cover)
   const { values, stamps, changed, advanced } = mergeValues(inputOfQuote(before), stampOf, input, request.stamp)
   const isMoved = position < before.position
-  // If the position gets smaller, no earlier delivery of the request has merged this quote, so it counts as advanced.
+  // If the position gets smaller, no earlier delivery of the request has merged this quote: it counts as advanced.
   const outcome = outcomeOf(request, before.meta, { changed, advanced: advanced || isMoved })
   if (!advanced && !isMoved) return { ...draft, outcome }
   const { stamps: _older, derived: _derived, ...kept } = before.meta

@@ -30,10 +30,8 @@ export class StoreLayoutError extends Error {
 }
 
 /**
- * Returns whether the database has the number of this release.
- *
- * @throws {StoreLayoutError} if it has another one, or none and documents that this release would not find.
- * @throws the driver's error if MongoDB is away.
+ * Returns whether the database has the number of this release. Throws a `StoreLayoutError` if it has another one, or
+ * none and documents that this release would not find; the driver's error if MongoDB is away.
  */
 export async function checkLayout(db: Db, signal?: AbortSignal): Promise<boolean> {
   const options = { ...PRIMARY, ...(signal && { signal }) }
@@ -61,10 +59,8 @@ const FIRST_MS = 1_000
 const AGAIN_MS = 5_000
 
 /**
- * Checks the layout until MongoDB has answered once. Waits for that at most `FIRST_MS`: if a later answer shows another
- * layout, calls `onOther`, which must stop the process.
- *
- * @throws {StoreLayoutError} if MongoDB answers within `FIRST_MS` that it has another layout.
+ * Checks the layout until MongoDB has answered once. Throws a `StoreLayoutError` if the answer comes within `FIRST_MS`;
+ * calls `onOther`, which must stop the process, if it comes later.
  */
 export async function watchStoreLayout(db: Db, onOther: (error: StoreLayoutError) => void): Promise<void> {
   async function checkUntilAnswered(): Promise<void> {

@@ -41,9 +41,8 @@ const WRITES_PER_COMMAND = 250
 const MARKS = { 'meta.version': 1, 'meta.epoch': 1 } as const
 
 /**
- * Makes the store's commands on a MongoDB database, with majority write concern. (The driver's `bulkWrite` is slower, and
- * does not distinguish a network error from a refused write.) Each throws the driver's error or a `StoreAwayError` if
- * the outcome is unknown.
+ * Makes the commands. Each throws the driver's error or a `StoreAwayError` if its outcome is unknown. The driver's
+ * `bulkWrite` is slower, and does not distinguish a network error from a refused write.
  */
 export function mongoCommands(db: Db, options: CommandOptions = {}): StoreCommands {
   const { limitMs = COMMAND_MS, metrics } = options
@@ -51,8 +50,7 @@ export function mongoCommands(db: Db, options: CommandOptions = {}): StoreComman
   let writtenAt: Timestamp | undefined
   /**
    * Sends a command with a signal that ends its waits: the driver (7.9) waits for ever for `drain` on a destroyed socket,
-   * which `socketTimeoutMS` does not end. Throws a `StoreAwayError` if the command, whose outcome is then unknown, does
-   * not end in time.
+   * which `socketTimeoutMS` does not end.
    */
   async function within<Reply>(command: string, send: (signal: AbortSignal) => Promise<Reply>): Promise<Reply> {
     const began = performance.now()

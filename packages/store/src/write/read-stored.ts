@@ -1,5 +1,4 @@
-// Reads the threads of a batch, and as few stored texts as possible: the memory of a worker must not depend on the
-// length of stored texts.
+// Reads the threads of a batch, and few stored texts: a worker's memory must not depend on the length of those.
 import { chunksOf } from '../chunks.ts'
 import type {
   InputThread,
@@ -50,7 +49,7 @@ export async function readThreads(deps: ReadDeps, works: readonly ThreadWork[]):
   return threads.map(({ source, ...thread }) => ({ ...thread, stored: { source, quotes } }))
 }
 
-/** Returns these sources without tokens of settled batches. Reads and raises watermarks, and waits for no recount. */
+/** Returns these sources without tokens of settled batches. Reads and raises watermarks. Waits for no recount. */
 async function withoutSettledTokens(
   { writer, watermarks }: ReadDeps,
   sources: readonly SourceDocument[],
@@ -68,10 +67,8 @@ async function withoutSettledTokens(
   return sources.map(watermarks.withoutSettledTokens)
 }
 
-/** The assumed length of a text whose digest a tool removed: the contract's default bound. */
-const LONGEST_TEXT = 100_000
 /** The most texts of one query, and the most characters of stored texts in one batch. */
-const TEXTS_PER_QUERY = 200
+const TEXTS_PER_QUERY = 50
 const MAX_CHARACTERS = 32_000_000
 
 /** A text that a request has for a stored quote, and the request's stamp. */
@@ -100,7 +97,7 @@ async function readQuotes(
     else quotes.set(quote._id, { ...quote, text })
   }
   let characters = 0
-  for (const some of chunksOf(unread, TEXTS_PER_QUERY, textLengthOf)) {
+  for (const some of chunksOf(unread, TEXTS_PER_QUERY)) {
     const ids = some.map(({ _id }) => _id)
     for (const quote of await commands.find('quotes', ids, 'majority')) {
       quotes.set(quote._id, quote)
@@ -121,12 +118,7 @@ function knownText(quote: QuoteWithoutText, texts: readonly InputText[], cover: 
   return texts.some((one) => one.stamp > stamp) ? REPLACED : undefined
 }
 
-/** Returns whether the stored quote has this text. Never true for a quote without a digest. */
 function hasText({ meta: { textDigest } }: QuoteWithoutText, text: string): boolean {
+  // The length is compared first: it costs no hash.
   return textDigest?.startsWith(`${text.length}.`) === true && textDigest === textDigestOf(text)
-}
-
-/** Returns the length of the stored text, or the longest one for a quote without a digest. */
-function textLengthOf({ meta: { textDigest } }: QuoteWithoutText): number {
-  return textDigest === undefined ? LONGEST_TEXT : Number.parseInt(textDigest, 10)
 }

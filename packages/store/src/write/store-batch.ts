@@ -30,10 +30,9 @@ export function createBatchStore(commands: StoreCommands, runtime: Runtime = pro
   return {
     /**
      * Stores a batch, and returns the answers by request id when all is written with majority. A request gets no answer
-     * while another process sums its thread: store it again soon. That is safe at any time, in any process.
+     * while another process sums its thread: store it again, which is safe at any time, in any process. Calls
+     * `onLastWrite` when a round has sent its last commands, but never for threads that are summed.
      *
-     * @param onLastWrite is called when a round has sent the commits of reserved sources or, without such, its first
-     *   command with quotes. Never called for threads that are summed.
      * @throws {StoreAwayError} if the outcome of the writes is not known.
      */
     async store(requests: readonly StoreRequest[], onLastWrite = () => {}): Promise<Map<string, StoredAnswer>> {
@@ -135,10 +134,7 @@ async function planRounds(ready: readonly ReadThread[], slices: Slices): Promise
   return rounds
 }
 
-/**
- * Plans requests for one thread, in the order of their stamps. A pure function. The plan of a new thread is what
- * `mergeRequests` would make of its request.
- */
+/** Plans requests for one thread, in the order of their stamps. A pure function. */
 export function planThread(stored: StoredThread, requests: readonly InputThread[]): ThreadPlan {
   const [first] = requests
   if (stored.source === undefined && first !== undefined && requests.length === 1) return planNew(first)

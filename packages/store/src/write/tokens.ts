@@ -26,7 +26,7 @@ const MAX_KNOWN = 10_000
 type Source = Pick<SourceDocument, 'meta'>
 export type IsToken = (token: WriterToken) => boolean
 
-/** Returns the time since the token's batch began, in milliseconds, by the clocks of two machines. */
+/** Returns the time since the token's batch began, by the clocks of two machines. */
 export function ageOf(runtime: Runtime, { since }: WriterToken): number {
   return runtime.now() - since.getTime()
 }
@@ -64,10 +64,7 @@ export function tokensAfterSum(runtime: Runtime, tokens: readonly WriterToken[],
   })
 }
 
-/**
- * Makes the function that returns whether another process sums the source's quotes. It watches the renewals of
- * reservations by this process's own clock, because the clocks of machines differ.
- */
+/** Makes the check whether another process sums a source, by this process's clock: those of machines differ. */
 export function createIsExcluded(runtime: Runtime) {
   const firstSeen = new Map<string, number>()
   function isRenewed(renewal: ObjectId): boolean {

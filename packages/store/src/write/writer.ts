@@ -4,7 +4,7 @@ import { recount, type SumDeps } from './sum-sources.ts'
 
 export type Writer = ReturnType<typeof createWriter>
 
-/** A source as a batch opened it: its totals included the batch's quotes before these were written. */
+/** A source as a batch opened it: its totals include the batch's quotes, which were written later. */
 type OpenedSource = { id: string; epoch: SourceDocument['meta']['epoch'] }
 type UncheckedSource = OpenedSource & { batch: number }
 
@@ -29,11 +29,11 @@ class WriterState {
   }
 }
 
-/** A numbered batch that has not ended. It ends when its threads are stored, or have no token of it. */
+/** A batch that has not ended. It ends when its threads are stored, or have no token of it. */
 export interface UnendedBatch {
   state: WriterState
   batch: WriterBatch
-  /** The sources whose epochs are to be checked when the batch has ended. */
+  /** The sources whose epochs are to be checked. */
   opened: readonly OpenedSource[]
   /** Its threads that are not stored, and that may have a token of it. */
   left: readonly ThreadWork[]
@@ -44,6 +44,7 @@ const SETTLE_AFTER_MS = 20
 /** The pause after a failure to settle. */
 const SETTLE_AGAIN_MS = 1_000
 
+/** Creates the commit log of this process. */
 export function createWriter(deps: SumDeps) {
   const { commands, runtime } = deps
   /** The current state, and those that were abandoned and have batches to settle. */
@@ -134,10 +135,7 @@ export function createWriter(deps: SumDeps) {
       while (state.ended.delete(state.contiguous + 1)) state.contiguous += 1
       void settleLater(state, SETTLE_AFTER_MS)
     },
-    /**
-     * Call if some quotes of the batch may not be written. The watermark of the writer's name then stops before this
-     * batch, and the next batch begins under another name.
-     */
+    /** Call if some quotes of the batch may not be written: the watermark stops before it, and a new name begins. */
     abandon({ state }: UnendedBatch): void {
       if (current === state) current = undefined
       // Earlier batches are still settled. If that fails, other processes sum their sources.
