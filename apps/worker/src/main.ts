@@ -72,6 +72,8 @@ await runProcess({
       keys,
       redis,
       concurrency: { interactive: settings.concurrency, bulk: settings.bulkConcurrency },
+      // Some 150 bytes for each of the jobs that completed last. Look-ups read them.
+      recentBytes: Math.floor(settings.resultBytes / 8),
       retainedMs: settings.retainedResultSeconds * 1000,
       transientMs: settings.waitSeconds * 2000,
       ready: ingest.ready,

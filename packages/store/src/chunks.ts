@@ -21,11 +21,7 @@ export async function sendInChunks<Item>(
 }
 
 /** Sends all chunks, `atOnce` at a time. After a failure, it sends no other. */
-export async function sendAll<Item>(
-  chunks: Generator<Item[]>,
-  atOnce: number,
-  send: (chunk: Item[]) => Promise<void>,
-): Promise<void> {
+export async function sendAll<Item>(chunks: Generator<Item[]>, atOnce: number, send: (chunk: Item[]) => Promise<void>) {
   async function sendNext(): Promise<void> {
     // A loop that throws ends the generator, and so the other loops.
     for (const chunk of chunks) await send(chunk)

@@ -65,10 +65,7 @@ export function createSourceReads(db: Db) {
 const READ_MS = 10_000
 
 /** Ends a read after `READ_MS`, or when its caller is gone. @throws {StoreAwayError} */
-export async function withinTime<Found>(
-  gone: AbortSignal,
-  read: (signal: AbortSignal) => Promise<Found>,
-): Promise<Found> {
+export async function withinTime<Found>(gone: AbortSignal, read: (signal: AbortSignal) => Promise<Found>) {
   const signal = AbortSignal.any([gone, AbortSignal.timeout(READ_MS)])
   try {
     return await read(signal)

@@ -71,14 +71,10 @@ export function newSource({ id: insertedBy, names, source, stamp, digest }: Inpu
 }
 
 /** Makes the draft of a quote that is not stored. `cover`: the source's `meta.cover`, or 0. */
-export function newQuote(
-  { names, values: input }: InputQuote,
-  { id: insertedBy, stamp }: InputThread,
-  cover: number,
-): QuoteDraft {
-  const { values, derived } = withDerivedScore(input)
+export function newQuote(quote: InputQuote, { id: insertedBy, stamp }: InputThread, cover: number): QuoteDraft {
+  const { values, derived } = withDerivedScore(quote.values)
   const meta = { version: UNWRITTEN, stamp, ...derived, insertedBy, ...(cover > 0 && { cover }) }
-  const document = { ...names, ...values, wordCount: UNCOUNTED, meta }
+  const document = { ...quote.names, ...values, wordCount: UNCOUNTED, meta }
   return { document, changed: true, advanced: true, outcome: 'created' }
 }
 

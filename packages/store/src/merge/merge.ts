@@ -40,11 +40,7 @@ export function mergeRequests(stored: StoredThread, requests: readonly InputThre
 }
 
 /** Merges a request's quotes into the drafts. `changed`: this delivery of the request or an earlier one changed a quote. */
-function mergeQuotes(
-  stored: StoredThread,
-  request: InputThread,
-  drafts: Map<string, QuoteDraft>,
-): { outcomes: Outcome[]; changed: boolean } {
+function mergeQuotes(stored: StoredThread, request: InputThread, drafts: Map<string, QuoteDraft>) {
   const { cover = 0, tokens = [] } = stored.source?.meta ?? {}
   const wroteBefore = tokens.some((token) => token.request === request.id)
   let changed = false
@@ -70,12 +66,7 @@ function markChanged(draft: SourceDraft, request: string): SourceDraft {
  * Merges field by field: the request that was accepted last wins, and a field that it leaves out is kept. So merging is
  * commutative, associative and idempotent. No two requests for one source have the same stamp.
  */
-function mergeValues<Values extends object>(
-  stored: Values,
-  stampOf: (name: string) => number,
-  input: Values,
-  stamp: number,
-) {
+function mergeValues<Some extends object>(stored: Some, stampOf: (name: string) => number, input: Some, stamp: number) {
   const values = { ...stored }
   const stamps: Record<string, number> = {}
   for (const name in stored) stamps[name] = stampOf(name)
@@ -145,15 +136,11 @@ function inputOfSource(document: SourceDocument): SourceValues {
 }
 
 /** Merges a request's fields of a quote into the draft. A smaller position is stored, too, but is not an update. */
-function mergeQuote(
-  draft: QuoteDraft,
-  { names: { position }, values: input }: InputQuote,
-  request: InputThread,
-  cover: number,
-): QuoteDraft {
+function mergeQuote(draft: QuoteDraft, input: InputQuote, request: InputThread, cover: number): QuoteDraft {
   const before = draft.document
+  const { position } = input.names
   const stampOf = (name: string) => stampOfField(before, name, cover)
-  const { values, stamps, changed, advanced } = mergeValues(inputOfQuote(before), stampOf, input, request.stamp)
+  const { values, stamps, changed, advanced } = mergeValues(inputOfQuote(before), stampOf, input.values, request.stamp)
   const isMoved = position < before.position
   // If the position gets smaller, no earlier delivery of the request has merged this quote: it counts as advanced.
   const outcome = outcomeOf(request, before.meta, { changed, advanced: advanced || isMoved })

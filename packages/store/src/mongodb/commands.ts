@@ -63,11 +63,7 @@ export interface StoreCommands {
   /** The most documents of one `insert`, and statements of one `update`. */
   readonly writesPerCommand: number
   /** Reads documents by their ids, in any order. Not a snapshot: documents are read one after the other. */
-  find<Name extends CollectionName>(
-    name: Name,
-    ids: readonly string[],
-    concern?: ReadConcern,
-  ): Promise<Documents[Name][]>
+  find<Of extends CollectionName>(name: Of, ids: readonly string[], concern?: ReadConcern): Promise<Documents[Of][]>
   /** Reads quotes by their ids without their texts, in any order. */
   findWithoutTexts(ids: readonly string[], concern?: ReadConcern): Promise<QuoteWithoutText[]>
   /** Reads only the versions and epochs of these documents. `withEpoch` omits those without an epoch. */

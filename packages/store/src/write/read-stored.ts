@@ -50,10 +50,7 @@ export async function readThreads(deps: ReadDeps, works: readonly ThreadWork[]):
 }
 
 /** Returns these sources without tokens of settled batches. Reads and raises watermarks. Waits for no recount. */
-async function withoutSettledTokens(
-  { writer, watermarks }: ReadDeps,
-  sources: readonly SourceDocument[],
-): Promise<SourceDocument[]> {
+async function withoutSettledTokens({ writer, watermarks }: ReadDeps, sources: readonly SourceDocument[]) {
   const tokens = sources.flatMap(({ meta }) => meta.tokens ?? [])
   for (const state of writer.states) {
     const isOwn = ({ writer: name, batch }: WriterToken) =>

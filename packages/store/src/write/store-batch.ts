@@ -1,6 +1,7 @@
 // Stores a batch of requests in one round: read, plan, open, write, commit. If another process wrote a thread
 // meanwhile, the thread takes another round.
 import type { InputThread, StoredAnswer, StoredThread, StoreRequest, ThreadPlan, ThreadRound } from '../documents.ts'
+import { sourceIdOf } from '../ids.ts'
 import { answersOf, groupByThread, planNew, textDigestOf, UNCOUNTED } from '../merge/drafts.ts'
 import { mergeRequests } from '../merge/merge.ts'
 import { planRepeat, shortenRepeats } from '../merge/repeats.ts'
@@ -13,7 +14,7 @@ import { noteRefused, readAgain } from './further-rounds.ts'
 import { needsNoWrite } from './guarded-updates.ts'
 import { openSources, writeQuotes } from './guarded-writes.ts'
 import { type ReadDeps, type ReadThread, readThreads } from './read-stored.ts'
-import { recountRequests, writeAndCommit, writeAndSum } from './sum-sources.ts'
+import { recount, writeAndCommit, writeAndSum } from './sum-sources.ts'
 import { createIsExcluded, createWatermarks, needsSum } from './tokens.ts'
 import { createWriter, type UnendedBatch } from './writer.ts'
 
@@ -51,7 +52,12 @@ export function createBatchStore(commands: StoreCommands, runtime: Runtime = pro
         throw asStoreAway(error)
       }
     },
-    recountRequests: (requests: readonly StoreRequest[]) => recountRequests(sumDeps, requests),
+    /** Recounts the sources of requests that failed for good. @throws {StoreAwayError} as `store` does. */
+    async recountRequests(requests: readonly StoreRequest[]): Promise<void> {
+      const ids = new Set(requests.map(({ tenant, thread }) => sourceIdOf(tenant, thread.source)))
+      // All tokens stay: a late command of a failed request may still take effect.
+      await recount(sumDeps, [...ids], () => false).catch((error) => Promise.reject(asStoreAway(error)))
+    },
     settle: deps.writer.settle,
   }
 }

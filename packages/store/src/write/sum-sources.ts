@@ -2,10 +2,9 @@
 // finds it, and recounts. The reservation, its renewals and the wait for other writers serve progress alone.
 import type { ObjectId } from 'mongodb'
 import { chunksOf } from '../chunks.ts'
-import type { GuardedWrite, OpenThread, SourceDocument, StoreRequest, WriterToken } from '../documents.ts'
-import { compareIds, sourceIdOf } from '../ids.ts'
+import type { GuardedWrite, OpenThread, SourceDocument, WriterToken } from '../documents.ts'
+import { compareIds } from '../ids.ts'
 import type { QuoteTotals, StoreCommands } from '../mongodb/commands.ts'
-import { asStoreAway } from '../mongodb/store-errors.ts'
 import { planMarks } from './guarded-updates.ts'
 import { totalsAfter, type WriteDeps, writeGuarded, writeQuotes } from './guarded-writes.ts'
 import { ageOf, type createIsExcluded, type IsToken, isMine, tokensAfterSum, type Watermarks } from './tokens.ts'
@@ -42,20 +41,8 @@ export async function recount(deps: SumDeps, ids: readonly string[], isRemovable
   }
 }
 
-/** Recounts the sources of requests that failed for good. Throws a `StoreAwayError` if the outcome is not known. */
-export async function recountRequests(deps: SumDeps, requests: readonly StoreRequest[]): Promise<void> {
-  const ids = new Set(requests.map(({ tenant, thread }) => sourceIdOf(tenant, thread.source)))
-  // All tokens stay: a late command of a failed request may still take effect.
-  await recount(deps, [...ids], () => false).catch((error) => Promise.reject(asStoreAway(error)))
-}
-
 /** Recounts these sources once. Returns the ids of those that were refused or excluded. */
-async function recountOnce(
-  deps: SumDeps,
-  ids: readonly string[],
-  writer: string,
-  isRemovable: IsToken,
-): Promise<string[]> {
+async function recountOnce(deps: SumDeps, ids: readonly string[], writer: string, isRemovable: IsToken) {
   const { commands, runtime, isExcluded } = deps
   const token = { request: '', writer, batch: 1, since: new Date(runtime.now()), excludes: runtime.newId() }
   const isOwn = (one: WriterToken) => one.writer === writer || isRemovable(one)
@@ -184,10 +171,7 @@ async function awaitWriters({ runtime, watermarks }: SumDeps, tokens: readonly W
 }
 
 /** Sets a new epoch, after which a sum may begin. Returns the sources that were not refused, as they are stored. */
-async function setEpoch(
-  { commands, runtime, watermarks }: SumDeps,
-  reserved: readonly SourceDocument[],
-): Promise<SourceDocument[]> {
+async function setEpoch({ commands, runtime, watermarks }: SumDeps, reserved: readonly SourceDocument[]) {
   const epoch = runtime.newId()
   const writes = reserved.map((source) => planMarks(source, { version: epoch, epoch }))
   return (await writeSources(commands, writes, epoch)).map(watermarks.withoutSettledTokens)
@@ -213,11 +197,7 @@ async function commitSources(
   return writeSources(commands, writes, version)
 }
 
-async function writeSources(
-  commands: StoreCommands,
-  writes: readonly GuardedWrite<SourceDocument>[],
-  version: ObjectId,
-): Promise<SourceDocument[]> {
+async function writeSources(commands: StoreCommands, writes: GuardedWrite<SourceDocument>[], version: ObjectId) {
   const refused = await writeGuarded(commands, 'sources', writes, version)
   return writes.flatMap(({ document }) => (refused.has(document._id) ? [] : [document]))
 }
