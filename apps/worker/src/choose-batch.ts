@@ -37,20 +37,11 @@ export function chooseBatch(gathered: readonly IngestRequest[], bounds: BatchSiz
   return [...gathered.keys()].slice(0, end === -1 ? gathered.length : end)
 }
 
-/**
- * The most requests of a batch that is tried again. A partly written thread costs several times as much as a new one: a
- * batch of 380 such threads made other callers wait for half a second.
- */
+/** The most requests of a batch that is tried again: 380 partly written threads delayed other callers for 0.5 s. */
 const MAX_APART = 50
 
-/**
- * Returns the outcomes of the requests of a failed batch. A request that the store refused has failed. Any other may
- * have been written in part, or may have caused the failure, so it is tried apart.
- */
-export function outcomesOfFailed(
-  batch: readonly IngestRequest[],
-  error: unknown,
-): ({ error: Error } | { apart: number })[] {
+/** Returns what becomes of the requests of a failed batch: refused ones have failed, all others are tried apart. */
+export function outcomesOfFailed(batch: readonly IngestRequest[], error: unknown) {
   // If a whole command failed, the store may have been away for a moment, so a single request is tried once more.
   const isTriedAgain = error instanceof StoreAwayError && batch[0]?.apart === undefined
   const reason = asError(error instanceof StoreAwayError ? error.cause : error)

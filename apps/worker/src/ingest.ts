@@ -121,10 +121,7 @@ export function createIngest({ storeBatch, bounds, probeStore, metrics }: Ingest
         else return tried
       }
     },
-    /**
-     * Resolves when jobs of this lane should be fetched. While a batch is being written, until its last write, further
-     * jobs stay in the queue, where every worker can fetch them.
-     */
+    /** Resolves when jobs of this lane should be fetched. Until then, they wait where every worker can fetch them. */
     async ready(lane: Lane): Promise<void> {
       while (unwritten[lane].size > 0) await laneWritten.promise
       // A small batch costs as much as a large one, so under load each batch waits until some more jobs have arrived.

@@ -30,11 +30,7 @@ export async function sendAll<Item>(chunks: Generator<Item[]>, atOnce: number, s
 }
 
 /** Returns the items in chunks for one command each. */
-export function* chunksOf<Item>(
-  items: readonly Item[],
-  maxItems: number,
-  charactersOf: (item: Item) => number = () => 0,
-): Generator<Item[]> {
+export function* chunksOf<Item>(items: readonly Item[], maxItems: number, charactersOf = (_: Item) => 0) {
   let chunk: Item[] = []
   let characters = 0
   for (const item of items) {

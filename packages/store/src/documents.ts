@@ -120,9 +120,8 @@ export interface InputThread extends Pick<StoreRequest, 'id' | 'stamp' | 'redeli
 
 /** A write of a document: an insert, or an update that takes effect only under the version that was read. */
 export interface GuardedWrite<Stored = SourceDocument | QuoteDocument> {
-  /** The document as it was read; absent if none was stored. */
+  /** The document as it was read; absent if none was stored. `document`: as it is to be stored. */
   stored?: Stored
-  /** The document as it is to be stored. */
   document: Stored
   /** The update, if it does not replace the whole document. */
   u?: Document
@@ -141,10 +140,9 @@ export interface Draft<Stored> extends GuardedWrite<Stored> {
 export type SourceDraft = Draft<SourceDocument>
 export type QuoteDraft = Draft<QuoteDocument>
 
-/** A thread as it was read. The threads of a round may share one map of quotes, which lacks the quotes of repeats. */
+/** A thread as it was read. A round's threads may share one map of the quotes that requests (not repeats) name. */
 export interface StoredThread {
   source?: SourceDocument | undefined
-  /** The stored quotes that the requests name. */
   quotes: ReadonlyMap<string, QuoteDocument>
 }
 

@@ -25,10 +25,7 @@ function fieldsOf({ properties }: { properties: object }): Record<string, 1> {
   return Object.fromEntries(Object.keys(properties).flatMap((name) => (name === 'id' ? [] : [[name, 1] as const])))
 }
 
-/**
- * Makes reads from the primary with `majority`: they find every thread whose caller got the answer that it is stored.
- * A read throws a `StoreAwayError` when `gone` aborts, if MongoDB can't be reached, or after `READ_MS`.
- */
+/** Makes reads that find every thread whose caller got the answer that it is stored. @throws {StoreAwayError} */
 export function createSourceReads(db: Db) {
   const options = { readPreference: 'primary', readConcern: { level: 'majority' } } as const
   const sources = db.collection<SourceDocument>('sources', options)
@@ -190,10 +187,8 @@ async function readList(
 type ListRange = Record<'$gte' | '$lt', string>
 
 /**
- * Returns the newest part of a range that has at least `wanted` sources, or the whole range. A short one is fast where a
- * server sorts all sources of the range for each page, as DocumentDB and the development stand-in do.
- *
- * @param startOf returns the list key of the moment that is `ms` before the end of the range.
+ * Returns the newest part of a range that has at least `wanted` sources, or the whole range. A short one is fast where
+ * a server sorts the range for each page (DocumentDB, the development stand-in). `startOf(ms)`: `ms` before its end.
  */
 async function newestIn(
   sources: Collection<SourceDocument>,

@@ -39,7 +39,7 @@ export function mergeRequests(stored: StoredThread, requests: readonly InputThre
   return { source, quotes, quoteWrites, outcomes }
 }
 
-/** Merges a request's quotes into the drafts. `changed`: this delivery of the request or an earlier one changed a quote. */
+/** Merges a request's quotes into the drafts. `changed`: this or an earlier delivery of it changed a quote. */
 function mergeQuotes(stored: StoredThread, request: InputThread, drafts: Map<string, QuoteDraft>) {
   const { cover = 0, tokens = [] } = stored.source?.meta ?? {}
   const wroteBefore = tokens.some((token) => token.request === request.id)
@@ -176,10 +176,7 @@ function inputOfQuote(document: QuoteDocument): QuoteValues {
   return values
 }
 
-/**
- * Returns the outcome of a request for one document. If another request has changed the document since an earlier
- * delivery of this one, the outcome of that delivery is unknown: `updated` never hides a change.
- */
+/** Returns the outcome of a request for one document: `updated` if an earlier delivery may have changed it. */
 function outcomeOf(
   request: InputThread,
   stored: { insertedBy: string; changedBy?: string },

@@ -1,12 +1,9 @@
-// Shortens the work for repeats of a stored thread: one stamp for all quotes (the cover), and a digest instead of reads.
+// Shortens the work for repeats: one stamp for all quotes (the cover), and a digest instead of reads.
 import type { InputThread, QuoteDraft, SourceDocument, StoredThread, ThreadPlan } from '../documents.ts'
 import { newQuote } from './drafts.ts'
 import { mergeSource, unmerged } from './merge.ts'
 
-/**
- * Returns whether the only request repeats the source's last request, which contained all quotes. Then only stamps
- * move, and no quotes are read. Never true while the source has a token.
- */
+/** Returns whether the only request equals the last one, which had all quotes. Then no quotes are read. */
 export function isRepeat(source: SourceDocument, requests: readonly InputThread[]): boolean {
   const [request] = requests
   if (request === undefined || requests.length > 1) return false
@@ -54,10 +51,7 @@ function withCover(stored: StoredThread, plan: ThreadPlan): ThreadPlan {
   return { ...plan, source, quotes, quoteWrites }
 }
 
-/**
- * Returns the stamp that the source can store in place of new stamps on its quotes, or undefined: all stored quotes must
- * have been read, and each field must keep the stamp of the merge.
- */
+/** Returns the stamp to store on the source in place of its quotes, if each field then has the stamp of the merge. */
 function coverOf({ source }: StoredThread, drafts: readonly QuoteDraft[]): number | undefined {
   const restamped = drafts.find(({ changed, advanced }) => advanced && !changed)
   const cover = restamped?.document.meta.stamp

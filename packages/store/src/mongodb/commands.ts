@@ -1,6 +1,5 @@
-// The commands of MongoDB that the store needs. Tests run the store on commands in memory, too; one conformance suite
-// runs on both.
-import type { Document, ObjectId } from 'mongodb'
+// The commands of MongoDB that the store needs. Tests run the store on commands in memory, too.
+import type { Document } from 'mongodb'
 import type { QuoteDocument, QuoteWithoutText, SourceDocument, WriterDocument } from '../documents.ts'
 
 export interface Documents {
@@ -12,10 +11,7 @@ export interface Documents {
 export type CollectionName = keyof Documents
 
 /** The marks of a document that guards and checks compare. */
-export interface Version {
-  _id: string
-  meta: { version: ObjectId; epoch?: ObjectId }
-}
+export type Version = { _id: string; meta: Pick<SourceDocument['meta'], 'version' | 'epoch'> }
 
 export interface UpdateStatement {
   q: Document
@@ -34,23 +30,17 @@ export interface WriteReply {
   refused: number[]
 }
 
-/**
- * Returns the reply for a command that failed because another one locked its documents. The documents' versions show
- * which of its writes took effect; a majority has those.
- */
+/** Returns the reply for a command that met a lock: only the documents' versions show which writes took effect. */
 export function allRefused({ length }: readonly unknown[]): WriteReply {
   return { n: 0, refused: Array.from({ length }, (_, at) => at) }
 }
 
-export interface QuoteTotals {
-  wordCount: number
-  quoteCount: number
-}
+export type QuoteTotals = Pick<SourceDocument, 'wordCount' | 'quoteCount'>
 
 /** The part of a source that can disagree with its quotes. */
-export type SourceTotals = Pick<SourceDocument, '_id' | 'wordCount' | 'quoteCount' | 'meta'>
+export type SourceTotals = QuoteTotals & Pick<SourceDocument, '_id' | 'meta'>
 
-/** The most ids of a query: on the stand-in SecantusDB, the cost of an id grows with the list. Not measured on MongoDB. */
+/** The most ids of a query: on the stand-in SecantusDB, the cost of an id grows with their number. */
 export const IDS_PER_QUERY = 100
 
 /** Guards need the versions of the primary, even if the URL prefers secondaries. */

@@ -13,7 +13,7 @@ export type StoreConnection = ReturnType<typeof connectStore>
 const DATABASE_IN_URL = /^mongodb(?:\+srv)?:\/\/[^/]+\/([^/?]+)/
 
 /**
- * Connects to the database that the URL names (or `sluice`) in the background, so that a process starts while MongoDB is
+ * Connects to the database of the URL (or `sluice`) in the background, so that a process starts while MongoDB is
  * away. Notices an unreachable server within 2 s, and one that hangs within 10 s. `metrics` observe each command, which
  * costs CPU: the driver reads each reply twice for it.
  */
@@ -45,12 +45,11 @@ export function connectStore(url: string, metrics?: CommandMetrics) {
   }
 }
 
+/** The longest wait for a close, and the pause before the next try to connect. */
 const CLOSE_MS = 100
-
-/** The pause before the next try to connect. */
 const CONNECT_AGAIN_MS = 200
 
-/** Connects until it succeeds once: then the driver reconnects by itself. If its first connection fails, it gives up. */
+/** Connects until it succeeds once: the driver gives up if its first connection fails, else it reconnects by itself. */
 async function connectFirst(client: MongoClient, closing: AbortSignal): Promise<void> {
   while (!closing.aborted) {
     try {
@@ -72,7 +71,7 @@ export const PROBE_MS = 5_000
 
 /**
  * Resolves when MongoDB has committed a majority write of this size (at most 8 MiB). Begins with a small write: while
- * MongoDB is away, probes cost little. Throws if MongoDB refuses, can't be reached, or exceeds the commands' time limit.
+ * MongoDB is away, probes cost little. Throws if MongoDB refuses, is away, or exceeds the commands' time limit.
  */
 export async function probeStore(commands: Pick<StoreCommands, 'update' | 'insert'>, bytes: number): Promise<void> {
   const fill = async (size: number) => {

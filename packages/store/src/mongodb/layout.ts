@@ -9,10 +9,7 @@ import { PRIMARY } from './commands.ts'
 const LAYOUT = 1
 
 /** The one document of the collection `layout`. */
-interface LayoutDocument {
-  _id: 'documents'
-  number: number
-}
+type LayoutDocument = { _id: typeof ID; number: number }
 const ID = 'documents'
 
 /** The documents in MongoDB have another layout than this release reads and writes. */

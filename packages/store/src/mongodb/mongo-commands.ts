@@ -48,10 +48,7 @@ export function mongoCommands(db: Db, options: CommandOptions = {}): StoreComman
   const { limitMs = COMMAND_MS, metrics } = options
   /** When the last write took effect, by the cluster's clock. A MongoDB without replicas has none. */
   let writtenAt: Timestamp | undefined
-  /**
-   * Sends a command with a signal that ends its waits: the driver (7.9) waits for ever for `drain` on a destroyed socket,
-   * which `socketTimeoutMS` does not end.
-   */
+  /** Sends a command with a signal: else the driver (7.9) waits for ever for `drain` on a destroyed socket. */
   async function within<Reply>(command: string, send: (signal: AbortSignal) => Promise<Reply>): Promise<Reply> {
     const began = performance.now()
     const signal = AbortSignal.timeout(limitMs)
@@ -65,14 +62,9 @@ export function mongoCommands(db: Db, options: CommandOptions = {}): StoreComman
       metrics?.times.observe({ command }, (performance.now() - began) / 1000)
     }
   }
-  function write(
-    kind: 'insert' | 'update',
-    name: CollectionName,
-    writes: Document,
-    ids: readonly string[],
-  ): Promise<WriteReply> {
+  function write(kind: 'insert' | 'update', name: CollectionName, writes: Document, ids: readonly string[]) {
     const command = { [kind]: name, ...writes, ordered: false, writeConcern: { w: 'majority' } }
-    const writing = within(kind, async (signal) => {
+    const writing = within(kind, async (signal): Promise<WriteReply> => {
       // The driver itself throws a write concern error: the write may be rolled back.
       const { n, writeErrors, operationTime } = await db.command(command, { ...PRIMARY, signal })
       if (operationTime !== undefined && !writtenAt?.greaterThan(operationTime)) writtenAt = operationTime

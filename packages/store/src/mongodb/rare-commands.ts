@@ -20,9 +20,7 @@ type Ask = (command: Document) => Promise<Document>
 
 /**
  * Returns the indexes that workers create, by collection: their names, each with its one field. Quotes need one only if
- * the server walks the collection for a range of `_id`, or does not explain how it finds one.
- *
- * @param ask sends a command to the database. Its error is thrown if MongoDB can't be reached.
+ * the server walks the collection for a range of `_id`, or does not explain how it finds one. Throws if it is away.
  */
 export async function indexesFor(
   ask: Ask,
@@ -71,8 +69,8 @@ export function rareCommands(
   return {
     sumQuotes(sourceIds, areNeighbours) {
       const sum = { _id: '$sourceId', wordCount: { $sum: '$wordCount' }, quoteCount: { $sum: 1 } }
-      // With majority: a quote that is rolled back must not be in totals that stay. After `writtenAt`: a new primary may
-      // learn late of quotes that the former one confirmed before the sum's epoch.
+      // With majority: totals must not include a quote that is rolled back. After `writtenAt`: a new primary may learn
+      // late of quotes that the former one confirmed before the sum's epoch.
       const afterClusterTime = writtenAt()
       const readConcern = { level: 'majority', ...(afterClusterTime && { afterClusterTime }) }
       const query = (some: readonly string[]) => {

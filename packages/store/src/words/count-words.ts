@@ -1,4 +1,4 @@
-// Counts the words of texts: the word-like segments of the segmenter in slices.ts. A fast path for ASCII counts the same.
+// Counts words: the word-like segments of the segmenter in slices.ts. A fast path for ASCII counts the same.
 import { countSegments, type Slices } from './slices.ts'
 
 // One bit for each kind of character that words are made of (UAX #29). Every other character has none.

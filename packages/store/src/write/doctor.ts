@@ -72,10 +72,8 @@ async function checkSome(
   const open = some.map(watermarks.withoutSettledTokens)
   const isInUse = ({ meta }: SourceTotals) => meta.tokens?.some(isAlive) === true
   const notInUse = open.filter((source) => !isInUse(source))
-  const found = await commands.sumQuotes(
-    notInUse.map(({ _id }) => _id),
-    areNeighbours,
-  )
+  const toSum = notInUse.map(({ _id }) => _id)
+  const found = await commands.sumQuotes(toSum, areNeighbours)
   const sums = new Map(found.map(({ _id, ...sum }) => [_id, sum]))
   const compared = notInUse.map((source) => findingOf(source, sums.get(source._id) ?? NO_QUOTES))
   const suspects = compared.filter((finding) => !agrees(finding) || finding.openUntil !== undefined)

@@ -17,10 +17,7 @@ export interface WriteDeps {
 /** This process was paused for more than `WRITE_WITHIN_MS`: others no longer expect its quotes. */
 export class PausedTooLongError extends Error {}
 
-/**
- * Opens each source or, with `toSum`, reserves it, in one guarded write. Returns the threads that were not refused.
- * `batch` is absent if no quote has to be written.
- */
+/** Opens each source or, with `toSum`, reserves it. `batch`: if quotes are written. Omits refused threads. */
 export async function openSources(
   { commands, runtime }: WriteDeps,
   rounds: readonly ThreadRound[],
@@ -70,11 +67,8 @@ export function totalsAfter({ wordCount, quoteCount }: QuoteTotals, writes: read
 }
 
 /**
- * Writes the quotes of all opened threads together, and returns the threads whose quotes are all written. Calls
- * `onSent` when the first command was sent.
- *
- * @param openedAt is a moment before the sources were opened, by the monotonic clock.
- * @throws {PausedTooLongError}
+ * Writes the quotes of all opened threads together, and returns the threads whose quotes are all written. `openedAt` is
+ * a moment before their opening, by the monotonic clock. @throws {PausedTooLongError}
  */
 export async function writeQuotes(
   { commands, runtime }: WriteDeps,
@@ -97,7 +91,7 @@ export async function writeQuotes(
 /**
  * Sends all writes, inserts first, and returns the ids of the refused ones. Each write must set `meta.version` to
  * `version`, which no other write sets. Each command has its writes in the order of their ids: on engines that lock
- * documents, two commands that lock in one order never deadlock. `checkTime`, before each command, throws if it is late.
+ * documents, two commands that lock in one order never deadlock. `checkTime` throws before a late command.
  */
 export async function writeGuarded(
   commands: StoreCommands,
@@ -107,10 +101,7 @@ export async function writeGuarded(
   checkTime: () => void = () => {},
 ): Promise<Set<string>> {
   const refused = new Set<string>()
-  async function send(
-    some: readonly GuardedWrite[],
-    command: (some: readonly GuardedWrite[]) => Promise<string[]>,
-  ): Promise<void> {
+  async function send(some: readonly GuardedWrite[], command: (some: readonly GuardedWrite[]) => Promise<string[]>) {
     const sendSome = async (fitting: readonly GuardedWrite[]) => {
       checkTime()
       for (const id of await command(fitting)) refused.add(id)

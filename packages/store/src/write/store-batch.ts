@@ -1,5 +1,4 @@
-// Stores a batch of requests in one round: read, plan, open, write, commit. If another process wrote a thread
-// meanwhile, the thread takes another round.
+// Stores a batch of requests in one round (read, plan, open, write, commit), or more if other processes write, too.
 import type { InputThread, StoredAnswer, StoredThread, StoreRequest, ThreadPlan, ThreadRound } from '../documents.ts'
 import { sourceIdOf } from '../ids.ts'
 import { answersOf, groupByThread, planNew, textDigestOf, UNCOUNTED } from '../merge/drafts.ts'
@@ -10,10 +9,9 @@ import { processRuntime, type Runtime } from '../mongodb/mongo-commands.ts'
 import { asStoreAway } from '../mongodb/store-errors.ts'
 import { countWords } from '../words/count-words.ts'
 import { createSlices, SLICE_MS, type Slices } from '../words/slices.ts'
-import { noteRefused, readAgain } from './further-rounds.ts'
 import { needsNoWrite } from './guarded-updates.ts'
 import { openSources, writeQuotes } from './guarded-writes.ts'
-import { type ReadDeps, type ReadThread, readThreads } from './read-stored.ts'
+import { noteRefused, type ReadDeps, type ReadThread, readAgain, readThreads } from './read-stored.ts'
 import { recount, writeAndCommit, writeAndSum } from './sum-sources.ts'
 import { createIsExcluded, createWatermarks, needsSum } from './tokens.ts'
 import { createWriter, type UnendedBatch } from './writer.ts'
@@ -32,9 +30,8 @@ export function createBatchStore(commands: StoreCommands, runtime: Runtime = pro
     /**
      * Stores a batch, and returns the answers by request id when all is written with majority. A request gets no answer
      * while another process sums its thread: store it again, which is safe at any time, in any process. Calls
-     * `onLastWrite` when a round has sent its last commands, but never for threads that are summed.
-     *
-     * @throws {StoreAwayError} if the outcome of the writes is not known.
+     * `onLastWrite` when a round has sent its commits or, without such, its first quotes; not for threads that are
+     * summed. @throws {StoreAwayError} if the outcome of the writes is not known.
      */
     async store(requests: readonly StoreRequest[], onLastWrite = () => {}): Promise<Map<string, StoredAnswer>> {
       try {
@@ -62,16 +59,14 @@ export function createBatchStore(commands: StoreCommands, runtime: Runtime = pro
   }
 }
 
-/** What the rounds of a batch need and share. */
 interface Batch extends ReadDeps {
   slices: Slices
-  /** By the ids of the requests. */
   answers: Map<string, StoredAnswer>
   unended: Set<UnendedBatch>
   onLastWrite: () => void
 }
 
-/** Stores a batch in as many rounds as it needs (see further-rounds.ts). Returns whether all threads were new. */
+/** Stores a batch in as many rounds as it needs (see read-stored.ts). Returns whether all threads were new. */
 async function storeBatch(batch: Batch, first: readonly ReadThread[]): Promise<boolean> {
   let read = first
   let areNew = true

@@ -22,7 +22,6 @@ const BACK_OFF_MS = 50
 const RENEW_MS = 250
 /** A sum waits at most for this time, and only for younger tokens: the writers of older ones may be dead. */
 const USUAL_BATCH_MS = 1_000
-/** The pause between two reads of watermarks. */
 const POLL_MS = 10
 export const NO_QUOTES: QuoteTotals = { wordCount: 0, quoteCount: 0 }
 

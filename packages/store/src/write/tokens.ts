@@ -17,10 +17,7 @@ export const STALE_MS = 10_000
 export const EXPIRED_MS = 120_000
 /** A reservation that was not renewed for this time blocks nobody: its process hangs or died. */
 const UNRENEWED_MS = 1_000
-/**
- * The most renewals, and the most watermarks, in memory. Beyond it, all are forgotten: reservations block for another
- * `UNRENEWED_MS`, and watermarks are read again.
- */
+/** The most renewals, and watermarks, in memory. Beyond it, all are forgotten, which costs a second or a read. */
 const MAX_KNOWN = 10_000
 
 type Source = Pick<SourceDocument, 'meta'>
@@ -47,12 +44,10 @@ export function isMine({ requests }: ThreadWork, token: WriterToken): boolean {
 }
 
 /** Returns whether to sum: an earlier round or delivery of the same requests, or a dead writer, left a token. */
-export function needsSum(runtime: Runtime, work: ThreadWork, source: Source): boolean {
+export function needsSum(runtime: Runtime, work: ThreadWork, { meta: { tokens = [] } }: Source): boolean {
   const isStaleAndUnsummed = (token: WriterToken) =>
     isStale(runtime, token) && runtime.now() - (token.summed?.getTime() ?? 0) >= STALE_MS
-  return (source.meta.tokens ?? []).some(
-    (token) => isMine(work, token) || isStaleAndUnsummed(token) || isExpired(runtime, token),
-  )
+  return tokens.some((token) => isMine(work, token) || isStaleAndUnsummed(token) || isExpired(runtime, token))
 }
 
 /** Returns the tokens that stay after a sum. */

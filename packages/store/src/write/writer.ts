@@ -39,9 +39,8 @@ export interface UnendedBatch {
   left: readonly ThreadWork[]
 }
 
-/** Batches that end within this time share one check of epochs and one raise of the watermark. */
+/** Batches that end within SETTLE_AFTER_MS share one check of epochs. After a failure, SETTLE_AGAIN_MS must pass. */
 const SETTLE_AFTER_MS = 20
-/** The pause after a failure to settle. */
 const SETTLE_AGAIN_MS = 1_000
 
 /** Creates the commit log of this process. */
