@@ -19,7 +19,6 @@ export interface IngestRequest extends StoreRequest, BatchSize {
   apart?: number
   /** Lanes share no batch. */
   lane: Lane
-  /** The span of its job. */
   trace?: string
 }
 

@@ -79,9 +79,9 @@ export function createIngest({ storeBatch, bounds, probeStore, metrics }: Ingest
         })
       } catch (error) {
         if (!(await isStoreAway(error, probeStore, batch))) return outcomesOfFailed(batch, error)
-        const loss: LostStore = { away: true, reason: asError(error).message }
-        lost = loss
-        return batch.map(() => loss)
+        const away: LostStore = { away: true, reason: asError(error).message }
+        lost = away
+        return batch.map(() => away)
       }
     }
 

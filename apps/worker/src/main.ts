@@ -37,12 +37,7 @@ await runProcess({
     const batchStore = createBatchStore(mongoCommands(db, options))
     const probeCommands = mongoCommands(db, { limitMs: PROBE_MS, metrics: commandMetrics })
     const probe = (bytes: number) => probeStore(probeCommands, bytes)
-    const ingest = createIngest({
-      storeBatch: batchStore.store,
-      bounds: BATCH,
-      probeStore: probe,
-      metrics,
-    })
+    const ingest = createIngest({ storeBatch: batchStore.store, bounds: BATCH, probeStore: probe, metrics })
     const putBackAny = createPutBack(probe, metrics, log)
     // The check writes: a front end, such as a mongos or a gateway, answers a ping while the store behind it is away.
     const noWrites = 'it commits no writes'

@@ -28,8 +28,8 @@ export function connectStore(url: string, metrics?: CommandMetrics) {
     maxPoolSize: 20,
     monitorCommands: metrics !== undefined,
   })
-  const observe = ({ commandName, duration }: { commandName: string; duration: number }) =>
-    metrics?.times.observe({ command: commandName }, duration / 1000)
+  const observe = ({ commandName: command, duration }: { commandName: string; duration: number }) =>
+    metrics?.times.observe({ command }, duration / 1000)
   client.on('commandSucceeded', observe).on('commandFailed', observe)
   client.on('commandFailed', ({ failure }) => metrics?.errors.inc({ code: errorCodeOf(failure) }))
   const closing = new AbortController()
