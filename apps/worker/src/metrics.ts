@@ -1,5 +1,4 @@
 // Declares the metrics of a worker process.
-
 import type { Reading } from '@sluice/operations'
 import { type MetricsOf, metric, mongoMetrics, SECONDS, totalsOf } from '@sluice/process'
 

@@ -7,7 +7,6 @@ import type { WorkerMetrics } from './metrics.ts'
 
 interface WorkDeps {
   ingest: Pick<ReturnType<typeof createIngest>, 'ingest'>
-  /** Puts back a job because the store is away. */
   putBack: (job: FetchedJob, reason: string) => Away
   metrics: Pick<WorkerMetrics, 'queueTime' | 'storeTime' | 'totalTime'>
   log: Logger
@@ -50,11 +49,9 @@ export function createWork({ ingest, putBack, metrics, log }: WorkDeps): (job: F
 }
 
 /** The requests to store the threads of a job. */
-export function requestsOf(
-  { id, lane, attempt, redelivered, suspect, digests, data }: FetchedJob,
-  trace?: string,
-): IngestRequest[] {
-  const { tenant, stamp, threads } = data
+export function requestsOf(job: FetchedJob, trace?: string): IngestRequest[] {
+  const { id, lane, attempt, redelivered, suspect, digests } = job
+  const { tenant, stamp, threads } = job.data
   return threads.map((thread, at) => {
     const { service, externalId } = thread.source
     const first = threads.findIndex(({ source }) => source.externalId === externalId && source.service === service)
