@@ -8,8 +8,7 @@ export type { Away, Worked } from './consume/lane-deps.ts'
 export { readRecent } from './consume/recent.ts'
 export { createEnqueuer, type Enqueuer, nameJob } from './enqueue/enqueue.ts'
 export { openReplication, type Replication } from './enqueue/replication.ts'
-export { createMoveFailed } from './failed/failed-set.ts'
-export { readTries } from './failed/tries.ts'
+export { createMoveFailed, readTries } from './failed/failed-set.ts'
 export { createImports, type FoundImport, type ImportProblem, type ListedImport } from './imports/imports.ts'
 export {
   type FetchedJob,

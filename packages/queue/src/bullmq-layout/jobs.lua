@@ -102,22 +102,21 @@ end
 local function isFailed(lane, id)
   return redis.call('ZSCORE', lane .. 'failed', id) ~= false
 end
--- Returns a field of a job that has finished, or nothing.
-local function fieldOfFinished(lane, id, field)
-  local finishedAt, value = unpack(redis.call('HMGET', lane .. id, 'finishedOn', field))
-  return finishedAt and value
-end
--- Returns the next cursor, and ids and times (ms) of some failed jobs.
-local function scanFailed(lane, cursor, most)
-  return unpack(redis.call('ZSCAN', lane .. 'failed', cursor, 'COUNT', most))
-end
 local function readData(lane, id)
   return redis.call('HGET', lane .. id, 'data') or ''
 end
 --part failed
--- Returns whether a job failed at this time (ms) and was neither retried nor removed since.
-local function isFailedSince(lane, id, at)
-  return tonumber(redis.call('ZSCORE', lane .. 'failed', id)) == tonumber(at)
+-- Fails an active job for good, as BullMQ does. BullMQ's events tell people of failures, so this one is written.
+-- @param stacks of all failed tries, as JSON.
+local function failActive(lane, id, reason, stacks, now)
+  redis.call('DEL', lane .. id .. ':lock')
+  redis.call('SREM', lane .. 'stalled', id)
+  redis.call('LREM', lane .. 'active', -1, id)
+  redis.call('ZADD', lane .. 'failed', now, id)
+  redis.call('HINCRBY', lane .. id, 'atm', 1)
+  redis.call('HSET', lane .. id, 'failedReason', reason, 'stacktrace', stacks, 'finishedOn', now)
+  local events = redis.call('HGET', lane .. 'meta', 'opts.maxLenEvents') or 10000
+  redis.call('XADD', lane .. 'events', 'MAXLEN', '~', events, '*', 'event', 'failed', 'jobId', id, 'failedReason', reason, 'prev', 'active')
 end
 -- Returns the bytes of those fields of a job that may be large.
 -- @param own further fields, which BullMQ does not know.

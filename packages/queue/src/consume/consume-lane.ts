@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Job } from 'bullmq'
 import type { IngestJob, Lane, LockedJob } from '../job/job.ts'
 import { createLocks, openWorker } from './bullmq-worker.ts'
-import { asError, failJob, putBack, startSweeps, tryJob } from './fail-job.ts'
+import { asError, failJob, putBack, tryJob } from './fail-job.ts'
 import { countStored, createBlockingWait, createFetchJobs } from './fetch-and-complete.ts'
 import type { Capacity, LaneDeps } from './lane-deps.ts'
 
@@ -49,7 +49,6 @@ export function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find' | 'setTri
   const deps = { ...options, setTries, find: (id: string) => Job.fromId<IngestJob>(worker, id) }
   // The connection may now lead to another server, whose clock may be behind: see `shorten`.
   redis.on('ready', () => locks.shorten().catch(onError))
-  const stopSweeps = startSweeps(lane, deps)
   /** The locked jobs, with the times when they were locked, on the monotonic clock. */
   const locked = new Map<LockedJob, number>()
   let freed = Promise.withResolvers<void>()
@@ -160,7 +159,6 @@ export function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find' | 'setTri
       await Promise.all([blocking.stop(), fetching])
       while (locked.size > 0) await freed.promise
       clearInterval(renewal)
-      stopSweeps()
       await worker.close()
     },
   }

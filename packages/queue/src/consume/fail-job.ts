@@ -1,10 +1,6 @@
-// Handles tries that failed or may crash their worker: the job is tried again, put back, or fails for good. Records
-// final failures that a worker did not live to record.
+// Handles tries that failed or may crash their worker: the job is tried again, put back, or fails for good.
 import type { FailedThread } from '@sluice/contract'
-import { asList, openScript } from '@sluice/process/redis'
-import { UnrecoverableError } from 'bullmq'
-import { readFailure } from '../failed/tries.ts'
-import type { JobProgress, Lane, LockedJob, Receipt } from '../job/job.ts'
+import type { JobProgress, LockedJob, Receipt } from '../job/job.ts'
 import { TRIES, triesShown } from '../job/job.ts'
 import { countStored } from './fetch-and-complete.ts'
 import type { Away, FailedTry, LaneDeps, Worked } from './lane-deps.ts'
@@ -78,28 +74,24 @@ export async function putBack({ id, token, progress }: LockedJob, { find }: Pick
   await job?.moveToWait(token)
 }
 
-/** Has BullMQ count a failed try, and records a final failure. If the worker dies between, `startSweeps` does. */
+/** Records a failed try. A final one fails the job for good; after another one, BullMQ delays the job. */
 export async function failJob(locked: LockedJob, { failure, final }: FailedTry, deps: LaneDeps): Promise<void> {
   const job = await deps.find(locked.id)
   if (job === undefined) return
-  // `JOB_OPTIONS` sets BullMQ's own bound of tries to the largest safe integer, so only this class of error is final.
   const { message, stack = message } = failure
-  const reported = final ? Object.assign(new UnrecoverableError(message), { cause: failure, stack }) : failure
-  // Bounds the stacks that BullMQ keeps: a job may be retried by hand again and again.
-  job.opts.stackTraceLimit = TRIES
   // A job that failed may have stored some of its threads all the same.
   const partly = failure instanceof PartlyStoredError ? failure : undefined
   const receipts = partly?.receipts ?? locked.data.threads.map(() => null)
+  // Bounds the stacks that BullMQ keeps: a job may be retried by hand again and again.
+  const stacks = [...(job.stacktrace ?? []), stack].slice(-TRIES)
+  job.opts.stackTraceLimit = TRIES
   const result = { receipts, failure: message }
-  const ifFinal = final ? { progress: withCounted(locked.progress, receipts), result } : undefined
+  const ifFinal = final ? { progress: withCounted(locked.progress, receipts), result, stacks } : undefined
   await deps.recordTry(locked, failure, partly?.failedThreads ?? [], ifFinal)
-  await job.moveToFailed(reported, locked.token)
-  const failed = { ...locked, attempt: triesShown(job.attemptsMade) }
-  const { finishedOn: failedAt } = job
-  deps.onFailed(failed, failure, failedAt !== undefined)
-  if (failedAt === undefined) return job.updateProgress({ ...locked.progress, waitingSince: Date.now() })
-  countStored(deps, locked, receipts)
-  await deps.recordFailure({ ...failed, failedAt, result })
+  if (!final) await job.moveToFailed(failure, locked.token)
+  deps.onFailed({ ...locked, attempt: triesShown(locked.attempt) }, failure, final)
+  if (final) countStored(deps, locked, receipts)
+  else await job.updateProgress({ ...locked.progress, waitingSince: Date.now() })
 }
 
 /** Adds the threads with receipts to `counted`. Leaves out an empty array: Redis's cjson would make an object of it. */
@@ -111,39 +103,4 @@ function withCounted(progress: JobProgress, receipts: readonly (Receipt | null)[
 /** Converts a thrown value, which can be anything, to an error. */
 export function asError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(String(thrown))
-}
-
-/** How often a worker looks for final failures that were not recorded. */
-const SWEEP_EVERY_MS = 5_000
-/** The failed jobs that one sweep examines, in less than a millisecond. */
-const SWEPT_AT_ONCE = 500
-/** A younger failure is left to its worker. An older one may be recorded twice if the worker is slow: no harm. */
-const OVERDUE_MS = 5_000
-
-/**
- * Examines failed jobs of a lane, some at a time, until the returned function is called. Records final failures that a
- * dead worker left unrecorded: without a result, imports and callers wait, and the job counts as load for ever.
- */
-export function startSweeps(lane: Lane, { keys, redis, find, recordFailure, onError }: LaneDeps): () => void {
-  const findUnrecorded = openScript(redis, new URL('../failed/failed-set.lua#unrecorded', import.meta.url))
-  let cursor = '0'
-
-  async function finish(id: string): Promise<void> {
-    const { data, finishedOn: failedAt, failedReason: failure = '' } = (await find(id)) ?? {}
-    // The job was retried or removed meanwhile.
-    if (data === undefined || failedAt === undefined) return
-    const result = await readFailure(redis, keys.jobs[lane] + id)
-    const nothingStored = { receipts: data.threads.map(() => null), failure }
-    await recordFailure({ id, lane, data, failedAt, result: result ?? nothingStored })
-  }
-
-  async function sweep(): Promise<void> {
-    const reply = await findUnrecorded(keys.base, keys.jobs[lane], cursor, SWEPT_AT_ONCE, OVERDUE_MS)
-    const [next, ids] = asList(reply)
-    for (const id of asList(ids)) await finish(String(id))
-    cursor = String(next)
-  }
-
-  const timer = setInterval(() => void sweep().catch(onError), SWEEP_EVERY_MS)
-  return () => clearInterval(timer)
 }

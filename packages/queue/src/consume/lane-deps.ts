@@ -2,8 +2,8 @@
 import type { Outcome } from '@sluice/contract'
 import type { Job } from 'bullmq'
 import type { Redis } from 'ioredis'
-import type { createRecordTry } from '../failed/tries.ts'
-import type { CompletedJob, Failure, FetchedJob, IngestJob, Lane, LockedJob, Receipt } from '../job/job.ts'
+import type { createRecordTry } from '../failed/failed-set.ts'
+import type { CompletedJob, FetchedJob, IngestJob, Lane, LockedJob, Receipt } from '../job/job.ts'
 import type { QueueKeys } from '../job/lanes.ts'
 import type { createLocks } from './bullmq-worker.ts'
 import type { Pauses } from './exclusive-run.ts'
@@ -50,7 +50,6 @@ export interface LaneDeps extends LaneOptions {
   othersDone: (job: LockedJob) => Promise<unknown>
   recordTry: ReturnType<typeof createRecordTry>
   setTries: ReturnType<typeof createLocks>['setTries']
-  recordFailure: (failure: Failure) => Promise<void>
 }
 
 /** A worker's free capacity for jobs of one lane. */

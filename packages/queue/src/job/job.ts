@@ -116,13 +116,6 @@ export interface CompletedJob
   result: JobResult
 }
 
-/** The final failure of a job, which BullMQ keeps. */
-export interface Failure extends Pick<FetchedJob, 'id' | 'lane' | 'data'> {
-  result: JobResult
-  /** In ms since 1970: it identifies this failure, because the job may be retried, and fail again. */
-  failedAt: number
-}
-
 /** Reads a job's `progress`, as Redis or BullMQ's job has it: a number before the first `updateProgress`. */
 export function readProgress(progress: unknown): JobProgress {
   if (typeof progress === 'string' && progress.startsWith('{')) return JSON.parse(progress)

@@ -116,7 +116,7 @@ local function uncountFailed(base, lane, id)
   countFailed(base, lane, -read(packed).threads)
   return packed
 end
--- Adds a failed job that is retried to the load again. A job whose failure was not recorded is still in the load.
+-- Adds a failed job that is retried to the load again.
 local function countAgain(base, lane, id)
   local packed = uncountFailed(base, lane, id)
   if not packed then return end

@@ -19,10 +19,9 @@ local function append(base, stream, replies)
   redis.call('PEXPIRE', key, REPLIES_KEPT_MS)
 end
 --part change
--- Returns the result of a job that failed for good, or nothing. A job that was not moved to the failed ones has not
--- finished, although it may have the field `failure` already.
+-- Returns the result of a job that failed for good, or nothing.
 local function failureOf(lane, id)
-  return fieldOfFinished(lane, id, 'failure')
+  return redis.call('HGET', lane .. id, 'failure')
 end
 local function newestGroup(base)
   local packed = redis.call('GET', base .. 'newest-results')
