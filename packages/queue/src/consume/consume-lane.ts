@@ -3,9 +3,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Job } from 'bullmq'
 import type { IngestJob, Lane, LockedJob } from '../job/job.ts'
 import { createLocks, openWorker } from './bullmq-worker.ts'
-import { asError, failJob, putBack, tryJob } from './fail-job.ts'
-import { countStored, createBlockingWait, createFetchJobs } from './fetch-and-complete.ts'
-import type { Capacity, LaneDeps } from './lane-deps.ts'
+import { asError, endFailedTry, failJob, type LaneDeps, putBack, trySuspect } from './fail-job.ts'
+import { type Capacity, countStored, createBlockingWait, createFetchJobs } from './fetch-and-complete.ts'
 
 /** A lock that is not renewed ends after this time. */
 const LOCK_MS = 5_000
@@ -92,7 +91,7 @@ export function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find' | 'setTri
 
   const modes: Record<Mode, () => Promise<Mode>> = {
     async resting() {
-      await pauses.over()
+      if (pauses.open > 0) await pauses.over()
       await ready(lane)
       while (!hasCapacity()) await freed.promise
       if (pauses.open > 0) return 'resting'
@@ -167,7 +166,8 @@ export function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find' | 'setTri
 /** Runs a locked job once, then completes it, fails it or puts it back. @throws without Redis: the lock expires. */
 async function runJob(job: LockedJob, deps: LaneDeps): Promise<void> {
   if (deps.pauses.isExclusive) return putBack(job, deps)
-  const tried = await tryJob(job, deps)
+  const onFailed = (error: unknown) => endFailedTry(job, error, deps)
+  const tried = await (job.suspect ? trySuspect(job, deps) : deps.work(job).catch(onFailed))
   if ('away' in tried) return putBack(job, deps)
   if ('failure' in tried) return failJob(job, tried, deps)
   try {
@@ -175,5 +175,5 @@ async function runJob(job: LockedJob, deps: LaneDeps): Promise<void> {
   } catch (error) {
     return failJob(job, { failure: asError(error), final: false }, deps)
   }
-  countStored(deps, job, tried.receipts)
+  countStored(deps.stored, job, tried.receipts)
 }

@@ -5,9 +5,8 @@ import { createRecordTry, type FailedSetOptions } from '../failed/failed-set.ts'
 import { LANES, type Lane, type LockedJob } from '../job/job.ts'
 import type { ResultBounds } from '../replies/results.ts'
 import { consumeLane } from './consume-lane.ts'
-import { createPauses } from './exclusive-run.ts'
+import { createPauses, type LaneOptions } from './fail-job.ts'
 import { createComplete } from './fetch-and-complete.ts'
-import type { LaneOptions } from './lane-deps.ts'
 
 export interface ConsumerOptions extends LaneOptions, ResultBounds, FailedSetOptions {
   /** The most jobs of each lane that this process locks at a time. */

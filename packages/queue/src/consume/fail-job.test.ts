@@ -9,7 +9,7 @@ import { TRIES } from '../job/job.ts'
 import { queueKeys } from '../job/lanes.ts'
 import { consume, createReadLoad } from '../queue.test-support.ts'
 import { createResults } from '../replies/results.ts'
-import { PartlyStoredError } from './fail-job.ts'
+import { createPauses, PartlyStoredError } from './fail-job.ts'
 
 const thread = { source: { service: 'custom' as const, externalId: 'a', title: 'a' }, quotes: [] }
 const STORED = {
@@ -58,4 +58,36 @@ it('fails a job for good in one step, after which a worker may be killed', async
     [result?.receipts[0]?.outcomes, result?.receipts[1], result?.failure],
     ['=', null, 'the last try fails'],
   )
+})
+
+it('a job begins once the process has stopped fetching and runs no other job', async () => {
+  const pauses = createPauses()
+  const others = Promise.withResolvers<void>()
+  let began = false
+  const run = pauses.runExclusively(
+    () => others.promise,
+    async () => {
+      began = true
+      assert.deepEqual([pauses.open, pauses.isExclusive], [1, true])
+      return 'done'
+    },
+  )
+  assert.deepEqual([pauses.open, pauses.isExclusive], [1, true])
+  await new Promise(setImmediate)
+  assert.equal(began, false)
+  others.resolve()
+  assert.equal(await run, 'done')
+  assert.deepEqual([pauses.open, pauses.isExclusive], [0, false])
+  await pauses.over()
+})
+
+it('other jobs run again after a job has failed exclusively', async () => {
+  const pauses = createPauses()
+  const failing = pauses.runExclusively(
+    async () => {},
+    () => Promise.reject(new Error('no')),
+  )
+  await assert.rejects(failing, /no/)
+  assert.deepEqual([pauses.open, pauses.isExclusive], [0, false])
+  await pauses.over()
 })

@@ -1,9 +1,57 @@
-// Handles tries that failed or may crash their worker: the job is tried again, put back, or fails for good.
+// Handles tries that failed or may crash their worker: the job is tried again, put back, or fails for good. Pauses
+// fetching. Declares what that needs.
 import type { FailedThread } from '@sluice/contract'
-import type { JobProgress, LockedJob, Receipt } from '../job/job.ts'
+import type { Job } from 'bullmq'
+import type { Redis } from 'ioredis'
+import type { createRecordTry } from '../failed/failed-set.ts'
+import type { CompletedJob, FetchedJob, IngestJob, JobProgress, Lane, LockedJob, Receipt } from '../job/job.ts'
 import { TRIES, triesShown } from '../job/job.ts'
-import { countStored } from './fetch-and-complete.ts'
-import type { Away, FailedTry, LaneDeps, Worked } from './lane-deps.ts'
+import type { QueueKeys } from '../job/lanes.ts'
+import type { createLocks } from './bullmq-worker.ts'
+import { type Capacity, countStored, type StoredCounter } from './fetch-and-complete.ts'
+
+/** The store is away. Nothing is wrong with the job: it goes back to waiting and loses no try. */
+export interface Away {
+  away: true
+}
+
+/** The result of a try. If the work throws, the try has failed: the job gets another one or fails for good. */
+export type Worked = { receipts: Receipt[] } | Away
+
+/** A try that failed. `final`: the job gets no further try. */
+export interface FailedTry {
+  failure: Error
+  final: boolean
+}
+
+/** The options of a consumer that its lanes need, too. */
+export interface LaneOptions {
+  keys: QueueKeys
+  /** A connection that retries. Each lane opens another one to the same server, for commands that block. */
+  redis: Redis
+  /** Resolves when this worker can use jobs of the lane. Until then it fetches none; other workers may. */
+  ready: (lane: Lane) => Promise<void>
+  work: (job: FetchedJob) => Promise<Worked>
+  /** Called before a job fails for good. `Away` puts the job back. If it throws, the job fails all the same. */
+  beforeFinalFailure: (job: FetchedJob) => Promise<Away | undefined>
+  onFailed: (job: FetchedJob, failure: Error, final: boolean) => void
+  stored: StoredCounter
+  onError: (error: Error) => void
+}
+
+/** What both lanes of a consumer need. */
+export interface LaneDeps extends LaneOptions {
+  complete: (job: CompletedJob) => Promise<unknown>
+  /** The bounds of what a lane locks at a time. */
+  most: Pick<Capacity, 'jobs' | 'bytes'>
+  /** Returns BullMQ's own view of a job. Only rare cases need it. */
+  find: (id: string) => Promise<Job<IngestJob> | undefined>
+  pauses: Pauses
+  /** Resolves when the process runs no job but this one. */
+  othersDone: (job: LockedJob) => Promise<unknown>
+  recordTry: ReturnType<typeof createRecordTry>
+  setTries: ReturnType<typeof createLocks>['setTries']
+}
 
 /** Some threads of a job were stored, and the others failed. The stack is that of the first failed thread's error. */
 export class PartlyStoredError extends Error {
@@ -29,32 +77,28 @@ const MAX_HANDLER_CRASHES = 5
 
 const LOST_TRY = `gave up after ${TRIES} tries; the last one crashed or froze its worker`
 
-/** Tries a job. A suspect job, which may crash its worker, runs exclusively. */
-export function tryJob(job: LockedJob, deps: LaneDeps): Promise<Worked | FailedTry> {
-  if (!job.suspect) return tryOnce(job, deps)
-  return deps.pauses.runExclusively(
-    () => deps.othersDone(job),
-    () => tryCounted(job, deps),
-  )
+/**
+ * Tries a suspect exclusively. The try counts as failed before it begins, and no longer when it ends. After a crash, the
+ * count stays.
+ */
+export function trySuspect(job: LockedJob, deps: LaneDeps): Promise<Worked | FailedTry> {
+  async function tryCounted(): Promise<Worked | FailedTry> {
+    await deps.setTries(job, job.attempt)
+    try {
+      return await (job.attempt > TRIES ? endFailedTry(job, new Error(LOST_TRY), deps) : tryOnce(job, deps))
+    } finally {
+      await deps.setTries(job, job.attempt - 1)
+    }
+  }
+  return deps.pauses.runExclusively(() => deps.othersDone(job), tryCounted)
 }
 
 function tryOnce(job: LockedJob, deps: LaneDeps): Promise<Worked | FailedTry> {
-  if (job.attempt > TRIES) return handleFailedTry(job, new Error(LOST_TRY), deps)
-  return deps.work(job).catch((error) => handleFailedTry(job, error, deps))
+  return deps.work(job).catch((error) => endFailedTry(job, error, deps))
 }
 
-/** Counts a try as failed before it begins, and undoes that when the try ends. After a crash, the count stays. */
-async function tryCounted(suspect: LockedJob, deps: LaneDeps): Promise<Worked | FailedTry> {
-  await deps.setTries(suspect, suspect.attempt)
-  try {
-    return await tryOnce(suspect, deps)
-  } finally {
-    await deps.setTries(suspect, suspect.attempt - 1)
-  }
-}
-
-/** Handles a failed try: the job gets another one or fails for good, unless the store is away: then returns `Away`. */
-async function handleFailedTry(job: LockedJob, thrown: unknown, deps: LaneDeps): Promise<FailedTry | Away> {
+/** Returns whether a failed try was the last one, or `Away` if the store is away. */
+export async function endFailedTry(job: LockedJob, thrown: unknown, deps: LaneDeps): Promise<FailedTry | Away> {
   const failure = asError(thrown)
   if (job.attempt < TRIES) return { failure, final: false }
   try {
@@ -90,7 +134,7 @@ export async function failJob(locked: LockedJob, { failure, final }: FailedTry, 
   await deps.recordTry(locked, failure, partly?.failedThreads ?? [], ifFinal)
   if (!final) await job.moveToFailed(failure, locked.token)
   deps.onFailed({ ...locked, attempt: triesShown(locked.attempt) }, failure, final)
-  if (final) countStored(deps, locked, receipts)
+  if (final) countStored(deps.stored, locked, receipts)
   else await job.updateProgress({ ...locked.progress, waitingSince: Date.now() })
 }
 
@@ -98,6 +142,49 @@ export async function failJob(locked: LockedJob, { failure, final }: FailedTry, 
 function withCounted(progress: JobProgress, receipts: readonly (Receipt | null)[]): JobProgress {
   const counted = receipts.flatMap((receipt, place) => (receipt || progress.counted?.includes(place) ? place : []))
   return counted.length > 0 ? { ...progress, counted } : progress
+}
+
+export type Pauses = ReturnType<typeof createPauses>
+
+/** Counts pauses. Each lasts until `resume` is called for it. */
+export function createPauses() {
+  let lasting = Promise.withResolvers<void>()
+  lasting.resolve()
+  const pauses = {
+    /** The number of pauses that were not resumed yet. */
+    open: 0,
+    /** Resolves when all pauses were resumed, or after `release`. */
+    over: () => lasting.promise,
+    /** A job runs exclusively, or waits for the other jobs to end. No other job may begin. */
+    isExclusive: false,
+    async pause(): Promise<void> {
+      pauses.open += 1
+      if (pauses.open === 1) lasting = Promise.withResolvers()
+    },
+    async resume(): Promise<void> {
+      pauses.open -= 1
+      if (pauses.open === 0) lasting.resolve()
+    },
+    /** Resolves `over` in spite of pauses, because the process stops. */
+    release: () => lasting.resolve(),
+    /**
+     * Runs the work of a job that may crash its worker, once fetching is paused and `othersDone` has resolved. A crash
+     * counts against every job that the process has locked, so the other jobs must be done. Do not call while
+     * `isExclusive`.
+     */
+    async runExclusively<Result>(othersDone: () => Promise<unknown>, work: () => Promise<Result>): Promise<Result> {
+      pauses.isExclusive = true
+      try {
+        await pauses.pause()
+        await othersDone()
+        return await work()
+      } finally {
+        pauses.isExclusive = false
+        await pauses.resume()
+      }
+    },
+  }
+  return pauses
 }
 
 /** Converts a thrown value, which can be anything, to an error. */

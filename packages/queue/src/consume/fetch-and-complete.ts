@@ -2,8 +2,8 @@
 // results, sends them to the replicas that wait, and removes the jobs from the queue.
 import { hash } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Thread } from '@sluice/contract'
-import { createGroupCommit } from '@sluice/process'
+import type { Hit, Outcome, Thread } from '@sluice/contract'
+import { createGroupCommit, traceIdOf } from '@sluice/process'
 import { asList, connectLike, openScript } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
 import { createImports } from '../imports/imports.ts'
@@ -12,8 +12,15 @@ import { readProgress } from '../job/job.ts'
 import type { QueueKeys } from '../job/lanes.ts'
 import { createRecordClaims } from '../replies/claims.ts'
 import type { ResultBounds } from '../replies/results.ts'
-import type { Capacity, LaneOptions } from './lane-deps.ts'
-import { recentLine } from './recent.ts'
+
+/** A worker's free capacity for jobs of one lane. */
+export interface Capacity {
+  jobs: number
+  /** Of the jobs' data. */
+  bytes: number
+  /** The worker has no job of the lane, so it may fetch one that exceeds the bytes. */
+  isEmpty: boolean
+}
 
 /**
  * A fetch ends at this number of bytes. A larger fetch would block Redis, and make interactive jobs wait until all of
@@ -92,8 +99,51 @@ export function createComplete(redis: Redis, keys: QueueKeys, bounds: ResultBoun
   })
 }
 
+/** What is listed of a completed job. Times are in ms since 1970. */
+function factsOf({ id, name, data, attempt, enqueuedAt, result }: CompletedJob, worker: string) {
+  const counts: Record<Outcome, number> = { created: 0, updated: 0, unchanged: 0 }
+  for (const receipt of result.receipts) if (receipt) counts[receipt.source.outcome] += 1
+  const { tenant, threads, requestId, trace } = data
+  const { created, updated, unchanged } = counts
+  const ids = [id, tenant, name, threads.length, requestId, data.import?.id ?? ''] as const
+  return [...ids, created, updated, unchanged, attempt, enqueuedAt, worker, trace ? traceIdOf(trace) : ''] as const
+}
+
+/** Describes a completed job in one line of some 150 bytes. @param worker names the process that completed it. */
+function recentLine(job: CompletedJob, worker: string): string {
+  return JSON.stringify(factsOf(job, worker))
+}
+
+/** Reads a line. @param entry the id of its entry, which begins with the time (ms) at which the job completed. */
+export function readRecent(entry: string, line: string): Hit {
+  const fields: ReturnType<typeof factsOf> = JSON.parse(line)
+  const [id, tenant, name, threads, requestId, importId, ...facts] = fields
+  const [created, updated, unchanged, attempts, enqueuedAt, worker, traceId] = facts
+  return {
+    kind: 'job',
+    id,
+    tenant,
+    state: 'completed',
+    name,
+    threads,
+    requestId,
+    ...(importId !== '' && { importId }),
+    ...(traceId !== '' && { traceId }),
+    acceptedAt: new Date(enqueuedAt).toISOString(),
+    endedAt: new Date(Number.parseInt(entry, 10)).toISOString(),
+    attempts,
+    outcomes: { created, updated, unchanged },
+    worker,
+  }
+}
+
+/** Counts each stored thread once, when its job has completed or failed for good. */
+export interface StoredCounter {
+  inc(labels: { outcome: Outcome }): void
+}
+
 /** Counts the stored threads of a job, except those that counted when the job failed for good before. */
-export function countStored({ stored }: LaneOptions, { progress }: LockedJob, receipts: JobResult['receipts']): void {
+export function countStored(stored: StoredCounter, { progress }: LockedJob, receipts: JobResult['receipts']): void {
   for (const [place, receipt] of receipts.entries()) {
     if (receipt && !progress.counted?.includes(place)) stored.inc({ outcome: receipt.source.outcome })
   }

@@ -12,7 +12,7 @@
 --             share        the part of each that one tenant may have
 --             interactive  beginning of the interactive lane's keys
 --             server       id of this server ('' if unknown)
---             claims       claims and their bounds, absent if there are none: see claims.ts
+--             claims       ms to keep claims and the bytes bound of all; absent if no entry has a claim
 --             callers      each with its tenant and, if its quotes are charged: bucket, perSecond, burst
 --             entries      each with caller (from 1), deadline (µs), quotes to charge, beginning of its lane's keys, id
 --                          ('' only charges the bucket), name and number of threads
@@ -74,7 +74,7 @@ local stamp = math.max(load.stamp + 1, now, isOfOther and tonumber(ceiling) or 0
 local added, inserted, counted, outcomes = {}, {}, {}, {}
 for at, entry in ipairs(input.entries) do
   local caller, id, lane, name, rest = callers[entry.caller], entry.id, entry.lane, entry.name, ARGV[at + 2]
-  local claim, bucket, own, timeLeft = claims and claims.of[id], caller.bucket, caller.own, entry.deadline - now
+  local claim, bucket, own, timeLeft = entry.claim, caller.bucket, caller.own, entry.deadline - now
   local outcome = id == '' and 'charged' or claim and replayOf(base, claim)
   local refusal, job
   if not outcome then

@@ -1,6 +1,7 @@
-// A job: its payload, lanes, options for BullMQ, fields once it is fetched, result, and earlier tries.
+// A job: its payload, lanes, options for BullMQ, fields once it is fetched, and result, a receipt for each thread.
 import { hash, randomUUIDv7 } from 'node:crypto'
-import type { QuoteAnswer, SourceAnswer, Thread } from '@sluice/contract'
+import type { Outcome, QuoteAnswer, SourceAnswer, Thread, ThreadAnswer, Votes } from '@sluice/contract'
+import { effectiveScore, MESSAGE, STORED_STATUS } from '@sluice/contract'
 
 /** A job's payload: the one thread of a post, or some fifty threads of an import. */
 export interface IngestJob {
@@ -34,6 +35,15 @@ export function newJobId(externalId?: string): string {
 /** Returns Redis's pattern of the ids of jobs whose first thread has this externalId. Few others match. */
 export function idsOfThread(externalId: string): string {
   return '?'.repeat(36 - NAME_DIGITS) + nameDigits(externalId)
+}
+
+/** Names a job after its threads: people find it by its name. */
+export function nameJob(threads: readonly Thread[]): string {
+  const nameOf = (thread?: Thread) => `${thread?.source.service}/${thread?.source.externalId}`
+  const first = nameOf(threads[0])
+  const name = threads.length === 1 ? first : `${first} … ${nameOf(threads.at(-1))} (${threads.length})`
+  // Redis's parser of JSON refuses half a surrogate pair.
+  return name.toWellFormed()
 }
 
 const JOB_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
@@ -125,4 +135,65 @@ export function readProgress(progress: unknown): JobProgress {
 /** Counts a job's tries as people see them: at most `TRIES`, which crashes may exceed. */
 export function triesShown(tries: unknown): number {
   return Math.min(Number(tries ?? 0), TRIES)
+}
+
+const LETTERS = { created: 'c', updated: 'u', unchanged: '=' } as const
+const OUTCOMES: Record<string, Outcome> = { c: 'created', u: 'updated', '=': 'unchanged' }
+
+/** Makes the receipt of a stored thread. */
+export function makeReceipt(thread: Thread, { source, quotes }: Omit<ThreadAnswer, 'message'>): Receipt {
+  const { outcome, wordCount, createdAt, id: _id, status: _status, ...fields } = source
+  const sourceDiffers = differences(fields, sentSource(thread.source))
+  const quotesDiffer: Record<string, Partial<QuoteAnswer>> = {}
+  let outcomes = ''
+  quotes.forEach(({ id: _id, outcome, ...stored }, index) => {
+    outcomes += LETTERS[outcome]
+    const differs = differences<Partial<QuoteAnswer>>(stored, thread.quotes[index] ?? {})
+    if (differs !== undefined) quotesDiffer[index] = differs
+  })
+  return {
+    source: { outcome, wordCount, createdAt },
+    outcomes,
+    ...(sourceDiffers && { sourceDiffers }),
+    ...(Object.keys(quotesDiffer).length > 0 && { quotesDiffer }),
+  }
+}
+
+/** Builds the answer from a request, its receipt, and the ids, which follow from the request. */
+export function readReceipt(
+  thread: Thread,
+  { source: stored, outcomes, sourceDiffers, quotesDiffer }: Receipt,
+  ids: { source: string; quotes: readonly string[] },
+): ThreadAnswer {
+  const { title, description, ...source } = scored({ ...sentSource(thread.source), ...sourceDiffers })
+  return {
+    message: MESSAGE,
+    source: { id: ids.source, title, description, ...source, ...stored, status: STORED_STATUS },
+    quotes: thread.quotes.map((quote, index) => ({
+      id: ids.quotes[index] ?? '',
+      ...scored({ ...quote, ...quotesDiffer?.[index] }),
+      outcome: OUTCOMES[outcomes[index] ?? ''] ?? 'unchanged',
+    })),
+  }
+}
+
+function sentSource({ createdAt: _, ...source }: Thread['source']) {
+  return { ...source, description: source.description ?? null }
+}
+
+/** A score that was never sent follows from the stored votes. */
+function scored<Fields extends Votes>(fields: Fields): Fields {
+  const score = effectiveScore(fields)
+  return score === undefined ? fields : { ...fields, score }
+}
+
+function differences<Fields extends Votes>(stored: Fields, sent: Partial<Fields>): Partial<Fields> | undefined {
+  const score = effectiveScore({ upVotes: stored.upVotes, downVotes: stored.downVotes, score: sent.score })
+  let found: Partial<Fields> | undefined
+  for (const name in stored) {
+    if (stored[name] === (name === 'score' ? score : sent[name])) continue
+    found ??= {}
+    found[name] = stored[name]
+  }
+  return found
 }

@@ -25,11 +25,6 @@ export function claimOf(name: string, lane: Lane, threads: readonly Thread[]) {
   return { name, fingerprint: `${lane} ${hash('sha256', JSON.stringify(threads), 'base64url')}` }
 }
 
-/** The claims of jobs, by the job's id, and their bounds, as enqueue.lua gets them. */
-export function claimsOf(jobs: readonly { jobId: string; claim?: Claim }[], bytes: number) {
-  return { ms: CLAIM_MS, bytes, of: Object.fromEntries(jobs.map(({ jobId, claim }) => [jobId, claim])) }
-}
-
 /**
  * Makes a function that stores the results of jobs in their claims, before the jobs complete. The result of a job that
  * failed for good is not stored: its key is free again.
