@@ -18,8 +18,7 @@ local function insertWaiting(lane, id, place)
 end
 --part fetch
 --include jobs.lua#pause
--- Moves waiting jobs to the active ones and locks them. Limits of a queue (`concurrency`, `max` and `duration` in its
--- meta hash) have no effect.
+-- Moves waiting jobs to the active ones and locks them. Limits of a queue in its meta hash have no effect.
 --
 -- Moves jobs to the waiting ones: delayed jobs that are due and, if fewer than `most` jobs wait, the next ones by
 -- priority. Returns when the next delayed job is due (ms; 0 for none).
@@ -52,7 +51,7 @@ local function activateWaiting(lane, most)
   if #ids > 0 then redis.call('LPUSH', lane .. 'active', unpack(ids)) end
   return ids
 end
--- Returns data, time of enqueueing, starts, tries, stalls, progress and name; or nothing if the job was removed.
+-- Returns data, time of enqueueing, starts, tries, stalls, progress and name; nothing if the job was removed.
 local function readJob(key)
   local job = redis.call('HMGET', key, 'data', 'timestamp', 'ats', 'atm', 'stc', 'progress', 'name')
   return job[1] and job
@@ -83,8 +82,7 @@ end
 local function lockKey(lane, id)
   return lane .. id .. ':lock'
 end
--- Removes active jobs that succeeded, as BullMQ does with `removeOnComplete`.
--- @param locks the names of the jobs' locks.
+-- Removes active jobs that succeeded, and their locks, as BullMQ does with `removeOnComplete`.
 local function removeActive(lane, ids, locks)
   local keys = {}
   for at, id in ipairs(ids) do
@@ -118,8 +116,7 @@ local function failActive(lane, id, reason, stacks, now)
   local events = redis.call('HGET', lane .. 'meta', 'opts.maxLenEvents') or 10000
   redis.call('XADD', lane .. 'events', 'MAXLEN', '~', events, '*', 'event', 'failed', 'jobId', id, 'failedReason', reason, 'prev', 'active')
 end
--- Returns the bytes of those fields of a job that may be large.
--- @param own further fields, which BullMQ does not know.
+-- Returns the bytes of those fields of a job that may be large, `own` among them, which BullMQ does not know.
 local function sizeOf(lane, id, own)
   local size = 0
   for _, fields in ipairs({{'data', 'stacktrace', 'failedReason'}, own}) do
@@ -127,8 +124,7 @@ local function sizeOf(lane, id, own)
   end
   return size
 end
--- Returns ids and times (ms) in turn of failed jobs, newest first. Those of one millisecond are in the descending order
--- of their ids.
+-- Returns ids and times (ms) in turn of failed jobs, newest first; of one millisecond, in descending order of their ids.
 local function failedBetween(lane, latest, earliest, offset, most)
   return redis.call('ZREVRANGEBYSCORE', lane .. 'failed', latest, earliest, 'WITHSCORES', 'LIMIT', offset, most)
 end
@@ -163,14 +159,12 @@ local function pauseLane(lane)
   redis.call('HSET', lane .. 'meta', 'paused', 1)
   redis.call('DEL', lane .. 'marker')
 end
--- Wakes a blocked worker, which looks for waiting and for delayed jobs.
 local function resumeLane(lane)
   redis.call('HDEL', lane .. 'meta', 'paused')
   redis.call('ZADD', lane .. 'marker', 0, '0')
 end
 --part inspect
 --include jobs.lua#pause
--- Counts the jobs of a lane by state.
 local function countJobs(lane)
   return {
     waiting = redis.call('LLEN', lane .. 'wait') + redis.call('ZCARD', lane .. 'prioritized'),
@@ -179,13 +173,11 @@ local function countJobs(lane)
     failed = redis.call('ZCARD', lane .. 'failed'),
   }
 end
--- Returns when a job was enqueued (ms), and its progress.
 local function originOf(lane, id)
   return unpack(redis.call('HMGET', lane .. id, 'timestamp', 'progress'))
 end
 -- Returns the ids of at most `most` jobs each: the next ones to be fetched, those with a priority, active ones, and
--- delayed ones. Takes these from both ends of the delayed set: jobs with many tries have the longest delay and stand at
--- its end.
+-- delayed ones from both ends of their set: jobs with many tries have the longest delay.
 local function listJobs(lane, most)
   local delayed = redis.call('ZRANGE', lane .. 'delayed', 0, most / 2 - 1)
   local from = math.max(#delayed, redis.call('ZCARD', lane .. 'delayed') - most / 2)
@@ -211,15 +203,12 @@ return 1
 --part tries
 #!lua flags=allow-oom
 -- Sets the number of tries of a job that a worker still has locked.
--- ARGV  1  job id
---       2  token
---       3  the number
+-- ARGV  job id, token, number
 local key = KEYS[1] .. ARGV[1]
 if redis.call('GET', key .. ':lock') == ARGV[2] then redis.call('HSET', key, 'atm', ARGV[3]) end
 return 1
 --part shorten
--- Shortens the locks of a lane, and other keys, that last longer than any of them is ever set for: a server whose clock
--- was ahead has set them.
+-- Shortens locks of a lane, and other keys, that last longer than they are ever set for: the last server's clock was ahead.
 -- ARGV  1    the longest time for which these keys are set (ms)
 --       2 …  the other keys
 -- Returns the number of keys that it has shortened.

@@ -1,12 +1,10 @@
 #!lua flags=allow-oom
--- Completes jobs that succeeded, in one step: stores their results, sends them to the replicas that wait, and removes
--- the jobs from the queue. A job whose lock the worker has lost stays in the queue. Runs although Redis is full,
--- because it frees memory.
+-- Completes jobs that succeeded, in one step, also in a full Redis: stores their results, sends them to the replicas that
+-- wait, and removes the jobs from the queue. A job whose lock the worker has lost stays in the queue.
 --
--- Retained results (with the request, copied from BullMQ's job) and transient ones share a bound in bytes. Each kind
--- may have half of it, and more while the other needs less. Beyond it, the oldest transient results are evicted, and
--- the oldest retained results of the tenant with the most bytes, but none that this call has stored. The stream
--- `recent` gets an entry for each call, with a line about each job, for look-ups.
+-- Retained results and transient ones share a bound in bytes. Each kind may have half of it, and more while the other
+-- needs less. Beyond it, the oldest transient results are evicted, and the oldest retained results of the tenant with
+-- the most bytes, but none that this call has stored.
 --
 -- ARGV  1    a JSON object:
 --            retainedMs   ms to keep a retained result

@@ -15,19 +15,16 @@ const FAILED_FETCH_MS = 500
 /**
  * A lane is always in one of these modes. Locked jobs run meanwhile, in any mode.
  *
- * - `resting` is the first mode. The lane waits until no pause is open, the worker is ready for the lane, and it has
- *   capacity for the next job. Then: `blocking` if the last fetch drained the queue (it got one job or none), else
- *   `fetching`.
- * - `fetching`: the lane fetches at once. Then: `looking` if fetch.lua left the jobs to the worker with the lane's lease,
- *   else `resting`.
- * - `blocking`: the lane waits until a job is added or a delayed job is due, for some seconds at most, and fetches. Then:
- *   as after `fetching`.
- * - `looking`: the lane waits until the lease ends. Then: `fetching`. If fetching was paused meanwhile, the lane wakes
- *   another worker. Then: `resting`.
- * - `failed`: an error ended any mode above. The lane waits for FAILED_FETCH_MS. Then: `resting`.
- * - `closing` is the last mode. `close` leads to it from every other mode. The lane fetches no more.
+ * - `resting`, also after an error: waits until no pause is open, the worker is ready, and it has capacity. Then
+ *   `blocking` if the last fetch drained the queue (it got one job or none), else `fetching`.
+ * - `fetching`: fetches at once. Then `looking` if fetch.lua left the jobs to the worker with the lane's lease, else
+ *   `resting`.
+ * - `blocking`: waits for a job, some seconds at most, and fetches. Then as after `fetching`.
+ * - `looking`: waits until the lease ends. Then `fetching` or, if fetching was paused meanwhile, wakes another worker,
+ *   and `resting`.
+ * - `closing`, after `close`: fetches no more.
  */
-type Mode = 'resting' | 'fetching' | 'blocking' | 'looking' | 'failed' | 'closing'
+type Mode = 'resting' | 'fetching' | 'blocking' | 'looking' | 'closing'
 
 /** What the next fetch needs to know of the last one. */
 interface Found extends Omit<Awaited<ReturnType<ReturnType<typeof createFetchJobs>>>, 'jobs'> {
@@ -36,7 +33,7 @@ interface Found extends Omit<Awaited<ReturnType<ReturnType<typeof createFetchJob
 /** Before the first fetch, and after an error: the marker may have been used up, and jobs may wait, so do not block. */
 const UNKNOWN: Found = { isDrained: false, misfit: 0, nextAt: undefined, lookAfterMs: undefined }
 
-/** Consumes a lane until `close` is called. Fetches as many waiting jobs as its capacity allows. */
+/** Consumes a lane until `close` is called. */
 export function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find' | 'setTries'>) {
   const { keys, redis, most, pauses, ready, onError } = options
   const worker = openWorker(keys, lane, redis, LOCK_MS).on('error', onError)
@@ -119,11 +116,6 @@ export function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find' | 'setTri
       await blocking.wakeAnother()
       return 'resting'
     },
-    async failed() {
-      last = UNKNOWN
-      await delay(FAILED_FETCH_MS)
-      return 'resting'
-    },
     closing: async () => 'closing',
   }
 
@@ -134,9 +126,11 @@ export function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find' | 'setTri
   async function keepFetching(): Promise<void> {
     await worker.startStalledCheckTimer()
     while (mode !== 'closing') {
-      const next = modes[mode]().catch((error): Mode => {
+      const next = modes[mode]().catch(async (error): Promise<Mode> => {
         if (mode !== 'closing') onError(asError(error))
-        return 'failed'
+        last = UNKNOWN
+        await delay(FAILED_FETCH_MS)
+        return 'resting'
       })
       enter(await next)
     }

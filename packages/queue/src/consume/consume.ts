@@ -36,7 +36,7 @@ export function createConsumer(options: ConsumerOptions) {
   })
 
   return {
-    /** Stops fetching until `resume` was called for each `pause`. A blocked connection may still get a few jobs. */
+    /** Stops fetching until `resume` is called. A blocked connection may still get a few jobs. */
     pause: pauses.pause,
     resume: pauses.resume,
     /** Returns the jobs that this process has had locked for longer than `ms`. */
@@ -49,10 +49,7 @@ export function createConsumer(options: ConsumerOptions) {
         activeMs: Math.round(now - since),
       }))
     },
-    /**
-     * Stops fetching, and waits at most `graceMs` for the locked jobs. Other workers get the rest when the locks
-     * expire.
-     */
+    /** Stops fetching, and waits at most `graceMs` for the locked jobs. Other workers get the rest later. */
     async close(graceMs: number): Promise<void> {
       const closed = Promise.all(lanes.map((lane) => lane.close()))
       pauses.release()

@@ -18,7 +18,6 @@ export interface Away {
 /** The result of a try. If the work throws, the try has failed: the job gets another one or fails for good. */
 export type Worked = { receipts: Receipt[] } | Away
 
-/** A try that failed. `final`: the job gets no further try. */
 export interface FailedTry {
   failure: Error
   final: boolean
@@ -77,10 +76,7 @@ const MAX_HANDLER_CRASHES = 5
 
 const LOST_TRY = `gave up after ${TRIES} tries; the last one crashed or froze its worker`
 
-/**
- * Tries a suspect exclusively. The try counts as failed before it begins, and no longer when it ends. After a crash, the
- * count stays.
- */
+/** Tries a suspect exclusively. The try counts as failed until it ends, so that a crash counts. */
 export function trySuspect(job: LockedJob, deps: LaneDeps): Promise<Worked | FailedTry> {
   async function tryCounted(): Promise<Worked | FailedTry> {
     await deps.setTries(job, job.attempt)
@@ -110,7 +106,7 @@ export async function endFailedTry(job: LockedJob, thrown: unknown, deps: LaneDe
   return { failure, final: true }
 }
 
-/** Puts a job back to the waiting ones without counting a try: the store is away, or another job runs exclusively. */
+/** Puts a job back without counting a try: the store is away, or another job runs exclusively. */
 export async function putBack({ id, token, progress }: LockedJob, { find }: Pick<LaneDeps, 'find'>): Promise<void> {
   const job = await find(id)
   // A full Redis refuses to record the time. The job goes back all the same.
@@ -138,7 +134,7 @@ export async function failJob(locked: LockedJob, { failure, final }: FailedTry, 
   else await job.updateProgress({ ...locked.progress, waitingSince: Date.now() })
 }
 
-/** Adds the threads with receipts to `counted`. Leaves out an empty array: Redis's cjson would make an object of it. */
+/** Adds the threads with receipts to `counted`. */
 function withCounted(progress: JobProgress, receipts: readonly (Receipt | null)[]): JobProgress {
   const counted = receipts.flatMap((receipt, place) => (receipt || progress.counted?.includes(place) ? place : []))
   return counted.length > 0 ? { ...progress, counted } : progress
@@ -146,12 +142,11 @@ function withCounted(progress: JobProgress, receipts: readonly (Receipt | null)[
 
 export type Pauses = ReturnType<typeof createPauses>
 
-/** Counts pauses. Each lasts until `resume` is called for it. */
+/** Counts pauses of a process's fetching. Each lasts until `resume` is called for it. */
 export function createPauses() {
   let lasting = Promise.withResolvers<void>()
   lasting.resolve()
   const pauses = {
-    /** The number of pauses that were not resumed yet. */
     open: 0,
     /** Resolves when all pauses were resumed, or after `release`. */
     over: () => lasting.promise,
@@ -168,9 +163,8 @@ export function createPauses() {
     /** Resolves `over` in spite of pauses, because the process stops. */
     release: () => lasting.resolve(),
     /**
-     * Runs the work of a job that may crash its worker, once fetching is paused and `othersDone` has resolved. A crash
-     * counts against every job that the process has locked, so the other jobs must be done. Do not call while
-     * `isExclusive`.
+     * Runs the work of a job that may crash its worker, once fetching is paused and `othersDone` has resolved: a crash
+     * counts against every job that the process has locked. Do not call while `isExclusive`.
      */
     async runExclusively<Result>(othersDone: () => Promise<unknown>, work: () => Promise<Result>): Promise<Result> {
       pauses.isExclusive = true
@@ -187,7 +181,7 @@ export function createPauses() {
   return pauses
 }
 
-/** Converts a thrown value, which can be anything, to an error. */
+/** Converts a thrown value to an error. */
 export function asError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(String(thrown))
 }

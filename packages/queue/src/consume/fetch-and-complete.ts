@@ -22,21 +22,13 @@ export interface Capacity {
   isEmpty: boolean
 }
 
-/**
- * A fetch ends at this number of bytes. A larger fetch would block Redis, and make interactive jobs wait until all of
- * its jobs are written, even if it is their tenant's turn.
- */
+/** A fetch ends at this number of bytes: interactive jobs wait until all of its jobs are written, even in their turn. */
 const FETCH_BYTES = { interactive: 1024 * 1024, bulk: 512 * 1024 }
 
-/**
- * If this number of jobs waits, any worker fetches: a larger batch is hardly cheaper. A bulk job has some 50 threads.
- */
+/** If this number of jobs waits, any worker fetches: a larger batch is hardly cheaper. A bulk job has some 50 threads. */
 const PLENTY = { interactive: 50, bulk: 4 }
 
-/**
- * Makes a function that fetches jobs of a lane within a capacity and locks them for `lockMs`, unless another worker has
- * the lane's lease: see fetch.lua. Its argument `now` is in ms since 1970. Omit it if Redis may run the command later.
- */
+/** Makes a function that fetches jobs of a lane and locks them for `lockMs`: see fetch.lua. */
 export function createFetchJobs(redis: Redis, { base, jobs: laneKeys }: QueueKeys, worker: string, lockMs: number) {
   const fetchJobs = openScript(redis, new URL('./fetch.lua', import.meta.url))
   return async (lane: Lane, token: string, capacity: Capacity, now?: number) => {
@@ -56,7 +48,6 @@ export function createFetchJobs(redis: Redis, { base, jobs: laneKeys }: QueueKey
   }
 }
 
-/** Describes a job that was fetched and locked. */
 function readJob(lane: Lane, token: string, fields: readonly unknown[]): LockedJob {
   const [data, timestamp, started, tries, suspect, progress, name, id] = fields
   const facts = { id: String(id), name: String(name), lane, token }
@@ -73,12 +64,7 @@ function digestOf(thread: Thread): string {
   return hash('sha256', JSON.stringify([thread]), 'base64url').slice(0, 24)
 }
 
-/**
- * Makes a function that completes jobs: all that gather during a round trip in one step. Then evicts results beyond
- * their bounds, in further steps.
- *
- * @param worker names this process in the list of completed jobs.
- */
+/** Makes a function that completes jobs: all that gather during a round trip in one step. */
 export function createComplete(redis: Redis, keys: QueueKeys, bounds: ResultBounds, worker: string) {
   const { retainedMs, transientMs, resultBytes, recentBytes, claimBytes } = bounds
   const completeJobs = openScript(redis, new URL('./complete.lua', import.meta.url))
@@ -91,7 +77,7 @@ export function createComplete(redis: Redis, keys: QueueKeys, bounds: ResultBoun
       const { tenant, retained, replyTo: stream } = data
       return { id, lane: keys.jobs[lane], token, attempt, tenant, retained, stream }
     })
-    const texts = jobs.flatMap((job) => [JSON.stringify(job.result), recentLine(job, worker)])
+    const texts = jobs.flatMap((job) => [JSON.stringify(job.result), JSON.stringify(factsOf(job, worker))])
     const times = { retainedMs, transientMs, resultBytes, recentBytes }
     let more = await completeJobs(keys.base, JSON.stringify({ ...times, jobs: completed }), ...texts)
     while (more === 1) more = await completeJobs(keys.base, JSON.stringify({ ...times, jobs: [] }))
@@ -99,7 +85,7 @@ export function createComplete(redis: Redis, keys: QueueKeys, bounds: ResultBoun
   })
 }
 
-/** What is listed of a completed job. Times are in ms since 1970. */
+/** What is listed of a completed job, in some 150 bytes. Times are in ms since 1970. */
 function factsOf({ id, name, data, attempt, enqueuedAt, result }: CompletedJob, worker: string) {
   const counts: Record<Outcome, number> = { created: 0, updated: 0, unchanged: 0 }
   for (const receipt of result.receipts) if (receipt) counts[receipt.source.outcome] += 1
@@ -109,12 +95,7 @@ function factsOf({ id, name, data, attempt, enqueuedAt, result }: CompletedJob, 
   return [...ids, created, updated, unchanged, attempt, enqueuedAt, worker, trace ? traceIdOf(trace) : ''] as const
 }
 
-/** Describes a completed job in one line of some 150 bytes. @param worker names the process that completed it. */
-function recentLine(job: CompletedJob, worker: string): string {
-  return JSON.stringify(factsOf(job, worker))
-}
-
-/** Reads a line. @param entry the id of its entry, which begins with the time (ms) at which the job completed. */
+/** Reads a line about a completed job. @param entry the id of its entry, which begins with the time (ms). */
 export function readRecent(entry: string, line: string): Hit {
   const fields: ReturnType<typeof factsOf> = JSON.parse(line)
   const [id, tenant, name, threads, requestId, importId, ...facts] = fields
@@ -157,7 +138,7 @@ const STOP_MS = 500
 
 /** Opens a second connection to the server of `redis`, to block on BullMQ's marker, which is set while jobs wait. */
 export function createBlockingWait(redis: Redis, marker: string, onError: (error: Error) => void) {
-  // A connection that died silently must not block for ever: after this time, a new one sends the commands again.
+  // After this time, a connection that died silently is replaced, and the new one sends the commands again.
   const blocking = connectLike(redis, onError, BLOCK_MS + DEAD_MS)
   let blocked: Promise<unknown> = Promise.resolve()
   let id: Promise<number | undefined> | undefined
@@ -181,8 +162,6 @@ export function createBlockingWait(redis: Redis, marker: string, onError: (error
      */
     async wait<Result>(until: number, then: () => Promise<Result>): Promise<Result> {
       const ms = Math.min(Math.max(until - Date.now(), 10), BLOCK_MS)
-      // `stop` unblocks the wait by the connection's id. Without the id, jobs that Redis fetches for the cut connection
-      // wait until their locks expire.
       id ??= blocking.client('ID').catch(() => undefined)
       const woken = Promise.all([id, blocking.bzpopmin(marker, ms / 1000), then()])
       blocked = woken.catch(() => {})
@@ -193,10 +172,11 @@ export function createBlockingWait(redis: Redis, marker: string, onError: (error
     },
     /** Wakes another blocked worker, because this one was woken and fetches nothing. */
     wakeAnother: () => redis.zadd(marker, 0, '0'),
-    /** Ends the current wait, and closes the connection. */
+    /**
+     * Ends the current wait, and closes the connection. Unblocks it first, by its id: jobs that Redis fetched for a cut
+     * connection would wait until their locks expire.
+     */
     async stop(): Promise<void> {
-      // Unblocks the wait before the connection is cut. Otherwise Redis might fetch jobs for the cut connection, and
-      // they would wait until their locks expire.
       await Promise.race([unblock().catch(() => {}), delay(STOP_MS, undefined, { ref: false })])
       blocking.disconnect()
       cut(new Error('the wait was stopped'))

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- Fetches waiting jobs of a lane and locks them. Runs although Redis is full: only jobs that are done free memory. A
--- stalled job is fetched alone, because its worker runs it exclusively and would put all others back.
+-- Fetches waiting jobs of a lane and locks them, also in a full Redis: only jobs that are done free memory. A stalled
+-- job is fetched alone, because its worker runs it exclusively and would put all others back.
 --
 -- KEYS  1   beginning of the lane's keys
 -- ARGV  1   a JSON object:
@@ -41,21 +41,11 @@ local function whenToLook()
   if isNew and count == 1 then wakeIfJobsWait(lane) end
   return ms
 end
--- Returns the tries of a job since it was last retried by hand, and whether it is a suspect: a worker crashed or froze
--- that had locked it. BullMQ counts in `atm` the tries that failed. Its count of stalls can't serve, because a crash
--- counts against every job that the worker had locked. So the first stall is added to `atm`, and makes the job a
--- suspect, which runs exclusively. An exclusive try counts in `atm` before it begins: see fail-job.ts.
+-- Returns the tries of a job since it was last retried by hand, and whether it is a suspect. BullMQ counts failed tries
+-- in `atm`, and a crash as a stall of every job that the worker had locked. So only the first stall is added to `atm`,
+-- and makes the job a suspect, which runs exclusively. Its tries count in `atm` before they begin: see fail-job.ts.
 local function triesOf(key, job)
-  local tries, stalls, progress = tonumber(job[4] or 0), tonumber(job[5] or 0), job[6]
-  -- The release before this one counted some tries in `progress`. Remove this with the next release.
-  if progress and (string.find(progress, '"earlier"') or string.find(progress, '"crashes"')) then
-    local old = cjson.decode(progress)
-    tries = tries + (old.crashes or 0) - (old.earlier or 0)
-    old.crashes, old.earlier = nil, nil
-    setTries(key, tries)
-    job[6] = cjson.encode(old)
-    setProgress(key, job[6])
-  end
+  local tries, stalls = tonumber(job[4] or 0), tonumber(job[5] or 0)
   if stalls == 0 then return tries, false end
   if redis.call('HSETNX', key, 'suspect', 1) == 1 then
     tries = tries + 1

@@ -3,10 +3,9 @@
 -- fetch.lua). Its `progress` is a JobProgress of job.ts.
 --part try
 #!lua flags=allow-oom
--- Records a failed try of a job whose lock the worker still has. A final try also fails the job for good, in the same
--- step, so that no worker can die between: moves the job to BullMQ's failed ones, stores its result, notifies the
--- replica that waits, counts the job in its import, and removes it from the load. Then evicts the oldest failed jobs
--- beyond their bound, and imports beyond theirs.
+-- Records a failed try of a job whose lock the worker still has. A final try also fails the job for good, in one step, so
+-- that no worker can die between: moves the job to BullMQ's failed ones, stores its result, notifies the replica that
+-- waits, counts the job in its import, and removes it from the load. Then evicts what is beyond its bound.
 -- ARGV  1  a JSON object:
 --          keptMs   ms to keep failed jobs
 --          bytes    their bytes bound
@@ -65,8 +64,8 @@ end)
 return {1, math.max(more, evictImports(base, input.imports, now)), discarded}
 --part move
 #!lua flags=allow-oom
--- Retries or discards failed jobs. Jobs that are not failed stay as they are, so the script may run again. A retried
--- job keeps its data, and with it its place in the order of acceptance, and counts as load again.
+-- Retries or discards failed jobs. Jobs that are not failed stay as they are. A retried job keeps its data, and with it
+-- its place in the order of acceptance, and counts as load again.
 -- ARGV  1    retry or discard
 --       2-3  beginning of both lanes' keys
 --       4 …  job ids
@@ -82,7 +81,6 @@ local function beginAnew(lane, id, now)
   local stalls, progress = historyOf(lane, id)
   progress = progress and string.sub(progress, 1, 1) == '{' and cjson.decode(progress) or {}
   progress.retriedAt = now
-  progress.crashes, progress.earlier = nil, nil -- See fetch.lua.
   setProgress(lane .. id, cjson.encode(progress))
   redis.call('HDEL', lane .. id, 'failure')
   if stalls > 0 then redis.call('HSET', lane .. id, 'suspect', 1) end
@@ -109,8 +107,7 @@ for i = 4, #ARGV do
 end
 return moved
 --part start
--- Returns when a job was accepted or, if it was retried by hand, last retried (ms), and whether it was retried. Needs the
--- part `inspect` of jobs.lua.
+-- Returns when a job was accepted or last retried by hand (ms), and whether it was retried. Needs jobs.lua#inspect.
 local function startOf(lane, id)
   local accepted, progress = originOf(lane, id)
   local retried = progress and string.match(progress, '"retriedAt":(%d+)')

@@ -5,7 +5,7 @@ import type { Redis } from 'ioredis'
 import type { CompletedJob } from '../job/job.ts'
 import type { QueueKeys } from '../job/lanes.ts'
 
-/** An item that was not stored: refused with a problem, or failed for good with its job. */
+/** An item that was not stored. */
 export interface ImportProblem {
   index: number
   line?: number
@@ -49,16 +49,11 @@ const FINISHED_KEPT_MS = 60 * 60 * 1000
 
 const OUTCOMES = ['created', 'updated', 'unchanged', 'failed'] as const
 
-/** The most imports of a list. */
 const LISTED = 100
 
-/**
- * The most bytes of Redis for all imports. Beyond it, the tenant with the most bytes loses imports first. An import of
- * 100,000 threads needs about half a megabyte.
- */
+/** The most bytes of Redis for all imports. An import of 100,000 threads needs about half a megabyte. */
 const IMPORT_BYTES = 64 * 1024 * 1024
 
-/** The bounds of imports as scripts get them. */
 export function importBounds(bytes = IMPORT_BYTES) {
   return { bytes, unfinishedMs: UNFINISHED_KEPT_MS, finishedMs: FINISHED_KEPT_MS }
 }

@@ -22,7 +22,7 @@ export interface IngestJob {
   threads: Thread[]
 }
 
-/** The digits of a job's id that are a hash of the externalId of its first thread. */
+/** The last digits of a job's id are a hash of the externalId of its first thread. */
 const NAME_DIGITS = 8
 const nameDigits = (externalId: string) => hash('sha256', externalId).slice(0, NAME_DIGITS)
 
@@ -48,7 +48,7 @@ export function nameJob(threads: readonly Thread[]): string {
 
 const JOB_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-/** Checks the form of a job's, import's or operation's id. Another text could name another key, or be a secret. */
+/** Checks the form of an id of a job, import or operation. Another text could name another key, or be a secret. */
 export function isJobId(text: string): boolean {
   return JOB_ID.test(text)
 }
@@ -61,7 +61,7 @@ export const LANES: readonly Lane[] = ['interactive', 'bulk']
 /** Tries that a job gets before it fails for good, crashes of its worker included. */
 export const TRIES = 5
 
-/** BullMQ's options, without a bound of tries: the consumer bounds them, and a job retried by hand gets a full set. */
+/** BullMQ's options, without a bound of tries: the consumer bounds them. */
 export const JOB_OPTIONS = JSON.stringify({ attempts: Number.MAX_SAFE_INTEGER, backoff: { type: 'tries' } })
 
 /** A job as the worker gets it. */
@@ -77,7 +77,7 @@ export interface FetchedJob {
   attempt: number
   /** A worker may have worked on the job before without finishing. */
   redelivered: boolean
-  /** A worker crashed or froze while it had locked the job, so the job may be the cause. */
+  /** A worker crashed or froze that had locked the job, so the job may be the cause. */
   suspect: boolean
   /** In ms since 1970. */
   enqueuedAt: number
@@ -98,7 +98,7 @@ export interface JobProgress {
   waitingSince?: number
   /** When the job was last retried by hand, in ms since 1970. */
   retriedAt?: number
-  /** The places of the threads that counted as stored when the job failed for good. Absent if none did. */
+  /** The places of the threads that counted as stored when the job failed for good. */
   counted?: number[]
 }
 
@@ -120,19 +120,18 @@ export interface JobResult {
   failure?: string
 }
 
-/** A job that succeeded. */
 export interface CompletedJob
   extends Pick<LockedJob, 'id' | 'name' | 'lane' | 'data' | 'attempt' | 'token' | 'enqueuedAt'> {
   result: JobResult
 }
 
-/** Reads a job's `progress`, as Redis or BullMQ's job has it: a number before the first `updateProgress`. */
+/** Reads a job's `progress`, as Redis or BullMQ has it: a number before the first `updateProgress`. */
 export function readProgress(progress: unknown): JobProgress {
   if (typeof progress === 'string' && progress.startsWith('{')) return JSON.parse(progress)
   return typeof progress === 'object' && progress !== null ? progress : {}
 }
 
-/** Counts a job's tries as people see them: at most `TRIES`, which crashes may exceed. */
+/** Counts tries as people see them: crashes may exceed `TRIES`. */
 export function triesShown(tries: unknown): number {
   return Math.min(Number(tries ?? 0), TRIES)
 }

@@ -2,14 +2,13 @@
 -- The result of a job that failed for good is a field of the job, which BullMQ keeps.
 --
 -- Transient results are stored in groups. Each is a hash `results:GROUP` that expires as a whole: a key for each result
--- would need three more commands. New results join the newest group, which `newest-results` describes (packed: its
--- name, when it began in ms, and its bytes), until the group has its part of the time or of the bytes. Then it becomes
--- a member of the bounded store `transient`, and a new group begins. A retained result is a hash `retained:ID`, and a
--- member of `retained`, a bounded store of tenants.
+-- would need three more commands. New results join the newest group, `newest-results` (packed: name, beginning in ms,
+-- bytes), until it has its part of the time or of the bytes. Then it becomes a member of the bounded store `transient`.
+-- A retained result is a hash `retained:ID`, and a member of `retained`, a bounded store of tenants.
 local RESULT_BYTES = 450 -- Redis's own cost of a result.
 local GROUPS = 16 -- The time and the bytes of all transient results are divided into this number of parts, one a group.
 --part reply
--- Bounds a stream to 16 MB: an entry has at most 12 KB. A replica that misses removed entries looks its results up.
+-- Bounds a stream to 16 MB: an entry has at most 12 KB. A replica looks up what it misses.
 local ENTRIES_KEPT = 1300
 local REPLIES_KEPT_MS = 600000 -- The stream of a replica that is gone expires after this time without new entries.
 -- Adds an entry to the stream of a replica: ids of jobs and their results in turn.
@@ -27,7 +26,7 @@ local function newestGroup(base)
   local packed = redis.call('GET', base .. 'newest-results')
   if packed then return cmsgpack.unpack(packed) end
 end
--- Returns the groups of transient results, the newest first.
+-- Returns the groups, the newest first.
 local function groupsOf(base)
   local groups = redis.call('ZREVRANGE', base .. 'transient:age', 0, -1)
   local newest = newestGroup(base)
@@ -85,8 +84,8 @@ end
 return found
 --part retain
 #!lua flags=allow-oom
--- Returns the job's result. If it has none yet, returns '' and marks the job, whose result will then be retained. Makes
--- a transient result a retained one if the caller sends the job's data, which Redis no longer has.
+-- Returns the job's result, or '' and marks the job, whose result will then be retained. Makes a transient result a
+-- retained one if the caller sends the job's data, which Redis no longer has.
 -- ARGV  1    job id
 --       2    the job's data or ''
 --       3    ms to keep the result
