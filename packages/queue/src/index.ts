@@ -34,6 +34,12 @@ export {
   RateLimitedError,
 } from './load/refusals.ts'
 export { claimName } from './replies/claims.ts'
-export { type FoundJob, findJob } from './replies/job-lookup.ts'
 export { openReplyListener, REPLY_SILENT_MS, type ReplyListener } from './replies/reply-listener.ts'
-export { createResults, createRetainLater, forgetAnswers, type Results } from './replies/results.ts'
+export {
+  createResults,
+  createRetainLater,
+  type FoundJob,
+  findJob,
+  forgetAnswers,
+  type Results,
+} from './replies/results.ts'

@@ -60,6 +60,9 @@ local function lockJob(key, token, lockMs, now, starts)
   redis.call('SET', key .. ':lock', token, 'PX', lockMs)
   redis.call('HSET', key, 'processedOn', now, 'ats', starts)
 end
+local function setTries(key, tries)
+  redis.call('HSET', key, 'atm', tries)
+end
 local function dropRemoved(lane, id)
   redis.call('LREM', lane .. 'active', 1, id)
 end
@@ -70,13 +73,6 @@ end
 -- Sets the marker, which wakes another worker, if more jobs wait.
 local function wakeIfJobsWait(lane)
   if redis.call('EXISTS', lane .. 'wait', lane .. 'prioritized') > 0 then redis.call('ZADD', lane .. 'marker', 0, '0') end
-end
---part set
-local function setTries(key, tries)
-  redis.call('HSET', key, 'atm', tries)
-end
-local function setProgress(key, progress)
-  redis.call('HSET', key, 'progress', progress)
 end
 --part remove
 local function lockKey(lane, id)
@@ -106,13 +102,13 @@ end
 --part failed
 -- Fails an active job for good, as BullMQ does. BullMQ's events tell people of failures, so this one is written.
 -- @param stacks of all failed tries, as JSON.
-local function failActive(lane, id, reason, stacks, now)
+local function failActive(lane, id, reason, stacks, progress, now)
   redis.call('DEL', lane .. id .. ':lock')
   redis.call('SREM', lane .. 'stalled', id)
   redis.call('LREM', lane .. 'active', -1, id)
   redis.call('ZADD', lane .. 'failed', now, id)
   redis.call('HINCRBY', lane .. id, 'atm', 1)
-  redis.call('HSET', lane .. id, 'failedReason', reason, 'stacktrace', stacks, 'finishedOn', now)
+  redis.call('HSET', lane .. id, 'failedReason', reason, 'stacktrace', stacks, 'progress', progress, 'finishedOn', now)
   local events = redis.call('HGET', lane .. 'meta', 'opts.maxLenEvents') or 10000
   redis.call('XADD', lane .. 'events', 'MAXLEN', '~', events, '*', 'event', 'failed', 'jobId', id, 'failedReason', reason, 'prev', 'active')
 end
@@ -143,7 +139,8 @@ local function takeFailed(lane, id)
   return redis.call('ZREM', lane .. 'failed', id) == 1 and redis.call('EXISTS', lane .. id) == 1
 end
 -- Retries a job that `takeFailed` removed, as BullMQ does if it resets `attemptsMade`.
-local function retryTaken(lane, id)
+local function retryTaken(lane, id, progress)
+  redis.call('HSET', lane .. id, 'progress', progress)
   redis.call('HDEL', lane .. id, 'finishedOn', 'processedOn', 'failedReason', 'atm')
   addWaiting(lane, {id})
 end

@@ -1,5 +1,4 @@
 // BullMQ's own worker of a lane, which handles the rare cases: failed tries, jobs that are put back, and stalled jobs.
-
 import { openScript } from '@sluice/process/redis'
 import { Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
@@ -35,7 +34,7 @@ export function createLocks(redis: Redis, { base, jobs }: QueueKeys, lane: Lane,
   const renew = openScript(redis, new URL('../bullmq-layout/jobs.lua#renew', import.meta.url))
   const shorten = openScript(redis, new URL('../bullmq-layout/jobs.lua#shorten', import.meta.url))
   const setTries = openScript(redis, new URL('../bullmq-layout/jobs.lua#tries', import.meta.url))
-  const leases = [`lease:${lane}`, `lease:${lane}:lookers`, 'operations-lease'].map((key) => base + key)
+  const leases = [`lease:${lane}`, `lease:${lane}:looker`, 'operations-lease'].map((key) => base + key)
   return {
     renew: (locked: Iterable<LockedJob>): Promise<unknown> =>
       renew(jobs[lane], lockMs, ...[...locked].flatMap(({ id, token }) => [id, token])),

@@ -18,28 +18,17 @@
 --       3   for each job: data, time of enqueueing, starts, tries, 1 if it is a suspect, progress, name, id
 --       4   if jobs may be left to the worker with the lease: after how many ms this one must look again (0 for never)
 --include ../bullmq-layout/jobs.lua#fetch
---include ../bullmq-layout/jobs.lua#set
 
 -- A lane's lease lets jobs gather, because a small batch costs nearly as much as a large one. The worker whose fetch
 -- got several jobs leases the lane. Other workers leave the jobs until enough of them wait, or until the lease ends,
 -- LEASE_MS after that fetch, even if the worker dies. So no job waits longer for a slow, paused or dead worker.
-local LEASE_MS, LOOKERS = 50, 2
+local LEASE_MS = 50
 local lane, input = KEYS[1], cjson.decode(ARGV[1])
 local lease, worker, capacity, most = input.lease, input.worker, input.capacity, input.capacity.jobs
--- Returns after how many ms this worker must look again at the jobs that it leaves, or 0 if LOOKERS others do. The
--- first looker has used up the marker, so it wakes a second one. Otherwise, if the first died, the jobs would wait
--- until another job arrives.
+-- Returns after how many ms this worker must look again at the jobs that it leaves, or 0 if another one does.
 local function whenToLook()
-  local lookers = lease .. ':lookers'
-  local isNew, ms = redis.call('SADD', lookers, worker) == 1, math.max(redis.call('PTTL', lease), 1)
-  local count = redis.call('SCARD', lookers)
-  if count > LOOKERS then
-    redis.call('SREM', lookers, worker)
-    return 0
-  end
-  redis.call('PEXPIRE', lookers, ms)
-  if isNew and count == 1 then wakeIfJobsWait(lane) end
-  return ms
+  local ms = math.max(redis.call('PTTL', lease), 1)
+  return redis.call('SET', lease .. ':looker', worker, 'NX', 'PX', ms) and ms or 0
 end
 -- Returns the tries of a job since it was last retried by hand, and whether it is a suspect. BullMQ counts failed tries
 -- in `atm`, and a crash as a stall of every job that the worker had locked. So only the first stall is added to `atm`,

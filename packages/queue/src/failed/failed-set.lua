@@ -21,7 +21,6 @@
 --include ../load/load.lua#release
 --include ../load/load.lua#failed
 --include ../bullmq-layout/jobs.lua#remove
---include ../bullmq-layout/jobs.lua#set
 --include ../bullmq-layout/jobs.lua#failed
 --include ../imports/write-import.lua
 --include ../replies/results.lua#reply
@@ -37,8 +36,7 @@ local function recordTry(key)
   redis.call('HSET', key, 'tries', tries, 'failedThreads', job.failedThreads)
 end
 local function failForGood(id, lane, final)
-  failActive(lane, id, final.reason, final.stacks, now)
-  setProgress(lane .. id, final.progress)
+  failActive(lane, id, final.reason, final.stacks, final.progress, now)
   redis.call('HSET', lane .. id, 'failure', final.result)
   -- Sends no result: the replica looks it up.
   if final.stream then append(base, final.stream, {id, ''}) end
@@ -75,15 +73,15 @@ return {1, math.max(more, evictImports(base, input.imports, now)), discarded}
 --include ../load/load.lua#failed
 --include ../bullmq-layout/jobs.lua#add
 --include ../bullmq-layout/jobs.lua#failed
---include ../bullmq-layout/jobs.lua#set
--- Records the time of a retry by hand, and deletes the job's failure. A job that ever stalled remains a suspect.
-local function beginAnew(lane, id, now)
+-- A job that ever stalled remains a suspect.
+local function retry(base, lane, id, now)
   local stalls, progress = historyOf(lane, id)
   progress = progress and string.sub(progress, 1, 1) == '{' and cjson.decode(progress) or {}
   progress.retriedAt = now
-  setProgress(lane .. id, cjson.encode(progress))
   redis.call('HDEL', lane .. id, 'failure')
   if stalls > 0 then redis.call('HSET', lane .. id, 'suspect', 1) end
+  countAgain(base, lane, id)
+  retryTaken(lane, id, cjson.encode(progress))
 end
 local base, isRetry, moved, time = KEYS[1], ARGV[1] == 'retry', 0, redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -93,9 +91,7 @@ for i = 4, #ARGV do
     local lane = ARGV[at]
     if takeFailed(lane, id) then
       if isRetry then
-        countAgain(base, lane, id)
-        beginAnew(lane, id, now)
-        retryTaken(lane, id)
+        retry(base, lane, id, now)
       else
         uncountFailed(base, lane, id)
         removeTaken(lane, id)
