@@ -30,7 +30,7 @@ async function open(t: TestContext) {
 
   async function fetch(lane: Lane, jobs: number) {
     const fetchJobs = createFetchJobs(redis, keys, 'a-worker', 60_000)
-    return (await fetchJobs(lane, 'token', { jobs, bytes: 1_000_000, isEmpty: true }, Date.now())).jobs
+    return (await fetchJobs(lane, 'token', { jobs, bytes: 1_000_000, isEmpty: true })).jobs
   }
 
   return {

@@ -19,7 +19,6 @@ end
 --part fetch
 --include jobs.lua#pause
 -- Moves waiting jobs to the active ones and locks them. Limits of a queue in its meta hash have no effect.
---
 -- Moves jobs to the waiting ones: delayed jobs that are due and, if fewer than `most` jobs wait, the next ones by
 -- priority. Returns when the next delayed job is due (ms; 0 for none).
 local function letWait(lane, now, most)
@@ -110,7 +109,8 @@ local function failActive(lane, id, reason, stacks, progress, now)
   redis.call('HINCRBY', lane .. id, 'atm', 1)
   redis.call('HSET', lane .. id, 'failedReason', reason, 'stacktrace', stacks, 'progress', progress, 'finishedOn', now)
   local events = redis.call('HGET', lane .. 'meta', 'opts.maxLenEvents') or 10000
-  redis.call('XADD', lane .. 'events', 'MAXLEN', '~', events, '*', 'event', 'failed', 'jobId', id, 'failedReason', reason, 'prev', 'active')
+  local event = {'event', 'failed', 'jobId', id, 'failedReason', reason, 'prev', 'active'}
+  redis.call('XADD', lane .. 'events', 'MAXLEN', '~', events, '*', unpack(event))
 end
 -- Returns the bytes of those fields of a job that may be large, `own` among them, which BullMQ does not know.
 local function sizeOf(lane, id, own)
@@ -205,18 +205,14 @@ local key = KEYS[1] .. ARGV[1]
 if redis.call('GET', key .. ':lock') == ARGV[2] then redis.call('HSET', key, 'atm', ARGV[3]) end
 return 1
 --part shorten
--- Shortens locks of a lane, and other keys, that last longer than they are ever set for: the last server's clock was ahead.
+-- Shortens locks and other keys that last longer than they are ever set for: the last server's clock was ahead.
 -- ARGV  1    the longest time for which these keys are set (ms)
 --       2 …  the other keys
--- Returns the number of keys that it has shortened.
-local shortened = 0
 local function shorten(key)
-  if redis.call('PTTL', key) <= tonumber(ARGV[1]) then return end
-  redis.call('PEXPIRE', key, ARGV[1])
-  shortened = shortened + 1
+  if redis.call('PTTL', key) > tonumber(ARGV[1]) then redis.call('PEXPIRE', key, ARGV[1]) end
 end
 for _, id in ipairs(redis.call('LRANGE', KEYS[1] .. 'active', 0, -1)) do shorten(KEYS[1] .. id .. ':lock') end
 -- BullMQ's own key: while it exists, nobody looks for stalled jobs.
 shorten(KEYS[1] .. 'stalled-check')
 for at = 2, #ARGV do shorten(ARGV[at]) end
-return shortened
+return 1

@@ -38,12 +38,8 @@ export function createLocks(redis: Redis, { base, jobs }: QueueKeys, lane: Lane,
   return {
     renew: (locked: Iterable<LockedJob>): Promise<unknown> =>
       renew(jobs[lane], lockMs, ...[...locked].flatMap(({ id, token }) => [id, token])),
-    /** Sets the number of a job's tries, as BullMQ counts them. */
     setTries: ({ id, token }: LockedJob, tries: number): Promise<unknown> => setTries(jobs[lane], id, token, tries),
-    /**
-     * Shortens locks and leases that last longer than `lockMs`, and returns their number. After a failover to a Redis
-     * whose clock is behind, they would not expire before its clock has caught up.
-     */
+    /** Shortens locks and leases that last longer than `lockMs`, as after a failover to a Redis whose clock is behind. */
     shorten: (): Promise<unknown> => shorten(jobs[lane], lockMs, ...leases),
   }
 }

@@ -1,11 +1,9 @@
 #!lua flags=allow-oom
 -- Completes jobs that succeeded, in one step, also in a full Redis: stores their results, sends them to the replicas that
 -- wait, and removes the jobs from the queue. A job whose lock the worker has lost stays in the queue.
---
 -- Retained results and transient ones share a bound in bytes. Each kind may have half of it, and more while the other
 -- needs less. Beyond it, the oldest transient results are evicted, and the oldest retained results of the tenant with
 -- the most bytes, but none that this call has stored.
---
 -- ARGV  1    a JSON object:
 --            retainedMs   ms to keep a retained result
 --            transientMs  ms to keep a transient result
@@ -16,10 +14,7 @@
 --       2 …  of each job: result, and line for `recent`
 -- Returns 1 if more must be evicted: then call it again without jobs; else 0.
 --include ../load/load.lua#release
---include ../bullmq-layout/jobs.lua#states
 --include ../bullmq-layout/jobs.lua#remove
---include ../bounded.lua
---include ../replies/results.lua
 --include ../replies/results.lua#change
 --include ../replies/results.lua#reply
 -- The jobs that completed last. The stream `recent` has an entry for each call that completed jobs: their number, and a
@@ -57,11 +52,6 @@ for at, job in ipairs(jobs) do
   local id, lane, stream, result, line = job.id, job.lane, job.stream, ARGV[2 * at], ARGV[2 * at + 1]
   local own = counted[id]
   local isRetained = job.retained or own and own.isRetained
-  -- An earlier worker that lost its lock may have stored a transient result. This result replaces it.
-  if own and job.attempt > 1 then
-    forgetResult(base, id)
-    hasChanged = true
-  end
   if not own and hasResult(base, lane, id) then
     -- The job has completed or failed for good. This worker has lost the lock, and the owner's result stays.
   elseif isRetained then

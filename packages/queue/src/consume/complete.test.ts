@@ -214,15 +214,6 @@ it('counts the result of a job that completes twice once', async (t) => {
   assert.equal(await bytesOf('transient'), once)
 })
 
-it('stores the result of a job once that another worker completes after the first one lost its lock', async (t) => {
-  const { count, complete, bytesOf } = setUp(t)
-  await count('a')
-  await complete([completed('a')], BOUNDS)
-  const once = await bytesOf('transient')
-  await complete([completed('a', { attempt: 2 })], BOUNDS)
-  assert.equal(await bytesOf('transient'), once)
-})
-
 it('keeps the result of a job, retained or not, if a worker that lost its lock completes the job later', async (t) => {
   const { results, complete, addJob } = setUp(t)
   const late = { result: { receipts: [null] } }

@@ -17,11 +17,9 @@ const FAILED_FETCH_MS = 500
  *
  * - `resting`, also after an error: waits until no pause is open, the worker is ready, and it has capacity. Then
  *   `blocking` if the last fetch drained the queue (it got one job or none), else `fetching`.
- * - `fetching`: fetches at once. Then `looking` if fetch.lua left the jobs to the worker with the lane's lease, else
- *   `resting`.
+ * - `fetching`: fetches at once. Then `looking` if it left jobs to the worker with the lane's lease, else `resting`.
  * - `blocking`: waits for a job, some seconds at most, and fetches. Then as after `fetching`.
- * - `looking`: waits until the lease ends. Then `fetching` or, if fetching was paused meanwhile, wakes another worker,
- *   and `resting`.
+ * - `looking`: waits until the lease ends. Then `fetching` or, if it was paused meanwhile, wakes another worker.
  * - `closing`, after `close`: fetches no more.
  */
 type Mode = 'resting' | 'fetching' | 'blocking' | 'looking' | 'closing'
@@ -58,7 +56,6 @@ export function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find' | 'setTri
     isEmpty: locked.size === 0,
   })
 
-  /** Returns whether the next job may be fetched. */
   function hasCapacity(): boolean {
     const { jobs, bytes, isEmpty } = capacity()
     return isEmpty || (jobs > 0 && bytes > 0 && bytes >= last.misfit)
@@ -72,7 +69,7 @@ export function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find' | 'setTri
   }
 
   const newToken = () => `${worker.id}:${fetches++}`
-  const fetchNow = (token = newToken()) => fetchJobs(lane, token, capacity(), Date.now())
+  const fetchNow = (token = newToken()) => fetchJobs(lane, token, capacity())
 
   function lock<Fetched extends { jobs: LockedJob[] }>(found: Fetched): Fetched {
     for (const job of found.jobs) locked.set(job, performance.now())

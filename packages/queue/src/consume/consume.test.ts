@@ -306,7 +306,7 @@ it('reports retries, failures and stalled jobs by the events of BullMQ, and no s
   const { add, consume, called, redis, keys, queue, note, results } = await setUp(t)
   await add('stalls')
   const lockAndDie = createFetchJobs(redis, keys, 'killed', 1)
-  const { jobs } = await lockAndDie('interactive', 'token', { jobs: 1, bytes: 1_000_000, isEmpty: true }, Date.now())
+  const { jobs } = await lockAndDie('interactive', 'token', { jobs: 1, bytes: 1_000_000, isEmpty: true })
   assert.deepEqual(
     jobs.map(({ id }) => id),
     ['stalls'],

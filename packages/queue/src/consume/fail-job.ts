@@ -41,7 +41,6 @@ export interface LaneOptions {
 /** What both lanes of a consumer need. */
 export interface LaneDeps extends LaneOptions {
   complete: (job: CompletedJob) => Promise<unknown>
-  /** The bounds of what a lane locks at a time. */
   most: Pick<Capacity, 'jobs' | 'bytes'>
   /** Returns BullMQ's own view of a job. Only rare cases need it. */
   find: (id: string) => Promise<Job<IngestJob> | undefined>
@@ -134,7 +133,6 @@ export async function failJob(locked: LockedJob, { failure, final }: FailedTry, 
   else await job.updateProgress({ ...locked.progress, waitingSince: Date.now() })
 }
 
-/** Adds the threads with receipts to `counted`. */
 function withCounted(progress: JobProgress, receipts: readonly (Receipt | null)[]): JobProgress {
   const counted = receipts.flatMap((receipt, place) => (receipt || progress.counted?.includes(place) ? place : []))
   return counted.length > 0 ? { ...progress, counted } : progress
@@ -160,7 +158,7 @@ export function createPauses() {
       pauses.open -= 1
       if (pauses.open === 0) lasting.resolve()
     },
-    /** Resolves `over` in spite of pauses, because the process stops. */
+    /** Resolves `over`, because the process stops. */
     release: () => lasting.resolve(),
     /**
      * Runs the work of a job that may crash its worker, once fetching is paused and `othersDone` has resolved: a crash

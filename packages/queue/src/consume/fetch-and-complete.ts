@@ -31,11 +31,10 @@ const PLENTY = { interactive: 50, bulk: 4 }
 /** Makes a function that fetches jobs of a lane and locks them for `lockMs`: see fetch.lua. */
 export function createFetchJobs(redis: Redis, { base, jobs: laneKeys }: QueueKeys, worker: string, lockMs: number) {
   const fetchJobs = openScript(redis, new URL('./fetch.lua', import.meta.url))
-  return async (lane: Lane, token: string, capacity: Capacity, now?: number) => {
-    const input = { token, worker, lockMs, now, lease: `${base}lease:${lane}`, plenty: PLENTY[lane] }
-    const bounds = { capacity, enough: FETCH_BYTES[lane] }
-    const reply = await fetchJobs(laneKeys[lane], JSON.stringify({ ...input, ...bounds }))
-    const [due, misfit, jobs, lookAfterMs] = asList(reply)
+  return async (lane: Lane, token: string, capacity: Capacity) => {
+    const bounds = { capacity, plenty: PLENTY[lane], enough: FETCH_BYTES[lane] }
+    const input = { token, worker, lockMs, lease: `${base}lease:${lane}`, ...bounds }
+    const [due, misfit, jobs, lookAfterMs] = asList(await fetchJobs(laneKeys[lane], JSON.stringify(input)))
     return {
       jobs: asList(jobs).map((fields) => readJob(lane, token, asList(fields))),
       /** The bytes of the next job if it exceeded the capacity, else 0. */
@@ -118,12 +117,11 @@ export function readRecent(entry: string, line: string): Hit {
   }
 }
 
-/** Counts each stored thread once, when its job has completed or failed for good. */
 export interface StoredCounter {
   inc(labels: { outcome: Outcome }): void
 }
 
-/** Counts the stored threads of a job, except those that counted when the job failed for good before. */
+/** Counts the stored threads of a job, but those only once that counted when the job failed for good before. */
 export function countStored(stored: StoredCounter, { progress }: LockedJob, receipts: JobResult['receipts']): void {
   for (const [place, receipt] of receipts.entries()) {
     if (receipt && !progress.counted?.includes(place)) stored.inc({ outcome: receipt.source.outcome })

@@ -6,7 +6,6 @@
 -- ARGV  1   a JSON object:
 --           token     the value of the jobs' locks
 --           lockMs    ms to lock a job for
---           now       ms since 1970, absent if Redis may run the script later
 --           capacity  jobs: at most this number; bytes: of their data, at most; isEmpty: the first may exceed the bytes
 --           enough    bytes of data after which no further job is fetched
 --           lease     key of the lane's lease
@@ -42,8 +41,8 @@ local function triesOf(key, job)
   end
   return tries, true
 end
-local time = not input.now and redis.call('TIME')
-local now = input.now or time[1] * 1000 + math.floor(time[2] / 1000)
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local mayFetch = not isPaused(lane)
 local due = letWait(lane, now, mayFetch and most or 0)
 if not mayFetch then return {due, 0, {}} end

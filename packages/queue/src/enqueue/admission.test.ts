@@ -41,7 +41,7 @@ async function setUp(t: TestContext, bounds: Partial<QueueBounds> = {}) {
       return id
     },
     async completeAll() {
-      const { jobs } = await fetchJobs('bulk', 'token', capacity(1_000), Date.now())
+      const { jobs } = await fetchJobs('bulk', 'token', capacity(1_000))
       if (jobs.length === 0) return
       await completeJobs(jobs.map(({ id, lane }) => completed(id, { lane, token: 'token' })))
     },
@@ -118,7 +118,7 @@ describe('the bounds of the queue', () => {
     const addMany = (count: number, tenant: string) =>
       Promise.all(many(count, () => add({ lane: 'interactive', tenant })))
     const fetch = async (count: number) => {
-      const { jobs } = await fetchJobs('interactive', 'token', capacity(count), Date.now())
+      const { jobs } = await fetchJobs('interactive', 'token', capacity(count))
       return Map.groupBy(jobs, ({ data }) => data.tenant)
     }
     await addMany(300, 'loud')
@@ -149,12 +149,12 @@ describe('the bounds of the queue', () => {
     const { add, load, keys, redis, fetchJobs } = await setUp(t)
     const id = await add({ threads: 3 })
     const full = await load()
-    const [job] = (await fetchJobs('bulk', 'token', capacity(1), Date.now())).jobs
+    const [job] = (await fetchJobs('bulk', 'token', capacity(1))).jobs
     assert.equal(job?.id, id)
     await createFail(redis, keys)(id, { lane: 'bulk' })
     assert.equal((await load()).threads, 0)
     assert.equal(await createMoveFailed(redis, keys)('retry', [id]), 1)
-    await fetchJobs('bulk', 'other', capacity(1), Date.now())
+    await fetchJobs('bulk', 'other', capacity(1))
     assert.deepEqual(await load(), { ...full, drained: 3 })
     assert.equal(await redis.hexists(`${keys.jobs.bulk}${id}`, 'load'), 0)
   })

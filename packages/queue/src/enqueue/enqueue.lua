@@ -14,7 +14,7 @@
 --             claims       ms to keep claims and the bytes bound of all; absent if no entry has a claim
 --             callers      each with its tenant and, if its quotes are charged: bucket, perSecond, burst
 --             entries      each with caller (from 1), deadline (µs), quotes to charge, beginning of its lane's keys, id
---                          ('' only charges the bucket), name and number of threads
+--                          ('' only charges the bucket), name, number of threads and claim
 --       2     the jobs' options, as BullMQ stores them
 --       3 …   the data of each entry after its stamp, which comes first
 -- Returns
@@ -60,8 +60,6 @@ local function exceeds(used, job, part)
 end
 local replayOf, claimFor
 if claims then
---include ../bounded.lua
---include ../bullmq-layout/jobs.lua#states
 --include ../replies/claims.lua
   replayOf, claimFor = claimedOutcome, addClaim
 end

@@ -17,7 +17,6 @@ export type Enqueuer = ReturnType<typeof createEnqueuer>
 /** A job that is to be added, or a charge, on its way to Redis. */
 interface Entry {
   caller: Caller
-  /** Quotes to charge. */
   quotes: number
   lane: Lane
   /** '' for a charge. */

@@ -18,7 +18,6 @@
 -- Returns 0 if the worker has lost the lock; else 1, 1 if more must be evicted (then call it again without a job) or
 -- else 0, and the ids of the evicted jobs.
 --include ../bounded.lua
---include ../load/load.lua#release
 --include ../load/load.lua#failed
 --include ../bullmq-layout/jobs.lua#remove
 --include ../bullmq-layout/jobs.lua#failed
@@ -69,7 +68,6 @@ return {1, math.max(more, evictImports(base, input.imports, now)), discarded}
 --       4 …  job ids
 -- Returns the number of jobs moved.
 --include ../bounded.lua
---include ../load/load.lua#release
 --include ../load/load.lua#failed
 --include ../bullmq-layout/jobs.lua#add
 --include ../bullmq-layout/jobs.lua#failed

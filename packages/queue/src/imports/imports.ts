@@ -16,7 +16,6 @@ export interface ImportProblem {
   jobId?: string
 }
 
-/** The outcome of one job of an import, or of all so far. */
 interface ImportProgress {
   counts: Record<Outcome | 'failed', number>
   problems: ImportProblem[]
@@ -36,12 +35,6 @@ export interface ListedImport {
   received?: number
   jobs?: number
   jobsDone: number
-}
-
-/** An import whose jobs are all in Redis. */
-interface EnqueuedImport extends Record<'received' | 'jobs' | 'failed', number> {
-  tenant: string
-  refused: ImportProblem[]
 }
 
 const UNFINISHED_KEPT_MS = 31 * 24 * 60 * 60 * 1000
@@ -73,8 +66,14 @@ export function createImports(redis: Redis, { base }: QueueKeys, bytes?: number)
 
   return {
     /** Call once all jobs of an import are in Redis, with the numbers of its items and jobs, and the refused items. */
-    async open(id: string, { refused, ...numbers }: EnqueuedImport): Promise<void> {
-      await write(numbers.tenant, id, 'about', { ...numbers, refused: JSON.stringify(refused.slice(0, PROBLEMS_KEPT)) })
+    async open(
+      id: string,
+      {
+        refused,
+        ...about
+      }: { tenant: string; received: number; jobs: number; failed: number; refused: ImportProblem[] },
+    ): Promise<void> {
+      await write(about.tenant, id, 'about', { ...about, refused: JSON.stringify(refused.slice(0, PROBLEMS_KEPT)) })
     },
     /** Records the outcome of a job that belongs to an import; recording it again replaces it. */
     async recordJob(job: CompletedJob): Promise<void> {

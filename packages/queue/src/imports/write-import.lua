@@ -32,7 +32,6 @@ local function evictImports(base, bounds, now)
 end
 --part write
 #!lua flags=allow-oom
--- Writes fields of an import.
 -- ARGV  1  a JSON object:
 --          bounds  see `writeImport`
 --          import  absent if this call only evicts: tenant, id, hash (about or progress), fields

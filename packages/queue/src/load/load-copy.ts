@@ -4,15 +4,13 @@ import type { Lane } from '../job/job.ts'
 import type { Caller, Load, QueueBounds, Quota, Totals } from './queue-load.ts'
 import { IdempotencyKeyReusedError, QueueFullError, QueueUnavailableError, RateLimitedError } from './refusals.ts'
 
-/** A copied value, and when it was copied, on the monotonic clock. */
 type Aged<Copied> = Copied & { at: number }
 type Sample = Aged<Totals>
 
 /** An older copy of the load refuses nothing: jobs may have been completed meanwhile. */
 const FRESH_MS = 250
-/** Beyond `MAX_ENTRIES`, entries older than `FRESH_MS` are removed. */
+/** Beyond it, entries that are not fresh are removed. */
 const MAX_ENTRIES = 1_000
-/** The least bound of interactive threads. */
 const LEAST_INTERACTIVE = 500
 /** Rates are those of the last five seconds, by samples at least a quarter of a second apart. */
 const WINDOW_MS = 5_000

@@ -76,8 +76,7 @@ local function release(base, jobs)
 end
 --part tenants
 -- Finds tenants with threads in the load.
--- ARGV  1  cursor
---       2  number of fields to look at
+-- ARGV  cursor, number of fields to look at
 -- Returns the next cursor, and tenant and threads of each.
 local cursor, fields = unpack(redis.call('HSCAN', KEYS[1] .. 'load', ARGV[1], 'MATCH', 'of:*', 'COUNT', ARGV[2]))
 local found = {}
@@ -88,7 +87,8 @@ end
 return {cursor, found}
 --part failed
 -- Changes the load when jobs fail for good and when they are retried. The field `load` of a failed job has what the job
--- added to the load, with its result retained: by now, its caller has the job's id. Needs the part `release`.
+-- added to the load, with its result retained: by now, its caller has the job's id.
+--include load.lua#release
 local function packRetained(job)
   return cmsgpack.pack(job.threads, job.bytes, job.i, 0, job.tenant, true, job.name)
 end
@@ -140,8 +140,8 @@ release(base, gone)
 -- This number of jobs, of a hundred tenants, takes 1.5 ms.
 local MOST_SUMMED = 1000
 if cursor ~= '0' then return {cursor, ''} end
-if redis.call('HLEN', base .. 'load:jobs') > MOST_SUMMED then return {cursor, 'many'} end
-if redis.call('HLEN', base .. 'load') > MOST_SUMMED then return {cursor, 'many'} end
+local most = math.max(redis.call('HLEN', base .. 'load:jobs'), redis.call('HLEN', base .. 'load'))
+if most > MOST_SUMMED then return {cursor, 'many'} end
 local jobs, names, tenants = {}, {}, {}
 for at, packed in ipairs(redis.call('HVALS', base .. 'load:jobs')) do
   jobs[at] = read(packed)

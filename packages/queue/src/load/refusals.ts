@@ -35,10 +35,8 @@ export class QueueFullError extends Error {
 export class RateLimitedError extends Error {
   override name = 'RateLimitedError'
   readonly quota: Quota
-  /** After how many seconds the key may post again. */
   readonly retryAfter: number
 
-  /** @param level of the key's bucket, which is not above zero. */
   constructor(quota: Quota, level: number) {
     super('the key has used up its quota')
     this.quota = quota

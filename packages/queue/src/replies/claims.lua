@@ -1,6 +1,8 @@
--- Claims: the job that an Idempotency-Key of a tenant stands for. Needs `bounded.lua` and BullMQ's `states`. A claim is
--- a hash `claim:NAME`, which expires. Its fields are `tenant`, `job`, `lane` (the beginning of the lane's keys), the
--- request's `fingerprint` and, once the job is done, `result`. Claims are members of `claims`, a bounded store of tenants.
+-- Claims: the job that an Idempotency-Key of a tenant stands for. A claim is a hash `claim:NAME`, which expires. Its
+-- fields are `tenant`, `job`, `lane` (the beginning of the lane's keys), the request's `fingerprint` and, once the job is
+-- done, `result`. Claims are members of `claims`, a bounded store of tenants.
+--include ../bounded.lua
+--include ../bullmq-layout/jobs.lua#states
 local CLAIM_BYTES = 1100 -- Redis's own cost of a claim without its result, on Redis 6.2. Later ones need less.
 -- Evicts claims that have expired or are beyond the bound, at most `most`. Returns 1 if more must be evicted.
 local function boundClaims(base, now, bounds, most)
@@ -34,8 +36,6 @@ end
 --       2    bytes bound of all claims
 --       3 …  for each job: claim, job id, result
 -- Returns 1 if more claims must be evicted: then call it again without jobs.
---include ../bounded.lua
---include ../bullmq-layout/jobs.lua#states
 --include claims.lua
 local EVICTED_AT_ONCE = 200
 local base, bounds = KEYS[1], {ms = tonumber(ARGV[1]), bytes = tonumber(ARGV[2])}

@@ -93,7 +93,6 @@ export function openReplyListener(replica: string, keys: QueueKeys, reader: Redi
     const isOverdue = ({ since }: Waiter) => performance.now() - since > OVERDUE_MS
     while (!closing.signal.aborted) {
       const ids = [...waiters].flatMap(([jobId, ofJob]) => ([...ofJob].some(isOverdue) ? [jobId] : []))
-      // While Redis is away, the next attempt comes in half a second.
       if (ids.length > 0) await lookUp(ids).catch(() => {})
       await delay(LOOK_UP_EVERY_MS, undefined, { signal: closing.signal }).catch(() => {})
     }
@@ -142,7 +141,6 @@ export function openReplyListener(replica: string, keys: QueueKeys, reader: Redi
       }
       return { result: promise, cancel, accepted }
     },
-    /** Ends every wait and stops listening. */
     async close(): Promise<void> {
       closing.abort()
       for (const jobId of [...waiters.keys()]) settle(jobId, undefined)

@@ -1,6 +1,4 @@
--- Results of jobs that succeeded, transient and retained. The part `change` needs `bounded.lua` and BullMQ's `states`.
--- The result of a job that failed for good is a field of the job, which BullMQ keeps.
---
+-- Results of jobs that succeeded, transient and retained. The result of a job that failed for good is a field of the job.
 -- Transient results are stored in groups. Each is a hash `results:GROUP` that expires as a whole: a key for each result
 -- would need three more commands. New results join the newest group, `newest-results` (packed: name, beginning in ms,
 -- bytes), until it has its part of the time or of the bytes. Then it becomes a member of the bounded store `transient`.
@@ -18,7 +16,9 @@ local function append(base, stream, replies)
   redis.call('PEXPIRE', key, REPLIES_KEPT_MS)
 end
 --part change
--- Returns the result of a job that failed for good, or nothing.
+--include ../bounded.lua
+--include ../bullmq-layout/jobs.lua#states
+--include results.lua
 local function failureOf(lane, id)
   return redis.call('HGET', lane .. id, 'failure')
 end
@@ -42,7 +42,6 @@ end
 local function hasResult(base, lane, id)
   return findTransient(base, id) or redis.call('EXISTS', base .. 'retained:' .. id) == 1 or failureOf(lane, id)
 end
--- Removes the transient result of a job, if it has one.
 local function forgetResult(base, id)
   local result, group = findTransient(base, id)
   if not result then return end
@@ -62,8 +61,6 @@ end
 -- Returns the result of each job: '' if it has none yet, nil if Redis does not know the job.
 -- ARGV  1-2  beginning of both lanes' keys
 --       3 …  job ids
---include results.lua
---include ../bullmq-layout/jobs.lua#states
 --include results.lua#change
 local base, found, ids = KEYS[1], {}, {unpack(ARGV, 3)}
 local missing = #ids
@@ -91,11 +88,7 @@ return found
 --       3    ms to keep the result
 --       4-5  beginning of both lanes' keys
 --       6    tenant
---include ../bounded.lua
---include results.lua
---include ../bullmq-layout/jobs.lua#states
 --include results.lua#change
---include ../load/load.lua#release
 --include ../load/load.lua#failed
 local base, id, data, keptMs = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 local result = findTransient(base, id)

@@ -1,5 +1,4 @@
-// Looks up jobs and their results, retains results for callers that have a job's id, and forgets all answers after a
-// restore.
+// Looks up jobs and results, retains results for callers that have a job's id, and forgets answers after a restore.
 import type { JobState, Thread } from '@sluice/contract'
 import { asList, openScript } from '@sluice/process/redis'
 import type { Job } from 'bullmq'
