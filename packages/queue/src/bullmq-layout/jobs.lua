@@ -120,7 +120,7 @@ local function sizeOf(lane, id, own)
   end
   return size
 end
--- Returns ids and times (ms) in turn of failed jobs, newest first; of one millisecond, in descending order of their ids.
+-- Returns ids and times (ms) in turn of failed jobs, newest first; of one millisecond, by descending id.
 local function failedBetween(lane, latest, earliest, offset, most)
   return redis.call('ZREVRANGEBYSCORE', lane .. 'failed', latest, earliest, 'WITHSCORES', 'LIMIT', offset, most)
 end
@@ -179,8 +179,9 @@ local function listJobs(lane, most)
   local delayed = redis.call('ZRANGE', lane .. 'delayed', 0, most / 2 - 1)
   local from = math.max(#delayed, redis.call('ZCARD', lane .. 'delayed') - most / 2)
   for _, id in ipairs(redis.call('ZRANGE', lane .. 'delayed', from, -1)) do delayed[#delayed + 1] = id end
-  local waiting, prioritized = redis.call('LRANGE', lane .. 'wait', -most, -1), redis.call('ZRANGE', lane .. 'prioritized', 0, most - 1)
-  return waiting, prioritized, redis.call('LRANGE', lane .. 'active', -most, -1), delayed
+  local prioritized = redis.call('ZRANGE', lane .. 'prioritized', 0, most - 1)
+  local function last(list) return redis.call('LRANGE', lane .. list, -most, -1) end
+  return last('wait'), prioritized, last('active'), delayed
 end
 local function oldestFailure(lane)
   return tonumber(redis.call('ZRANGE', lane .. 'failed', 0, 0, 'WITHSCORES')[2])

@@ -39,7 +39,7 @@ export function createLocks(redis: Redis, { base, jobs }: QueueKeys, lane: Lane,
     renew: (locked: Iterable<LockedJob>): Promise<unknown> =>
       renew(jobs[lane], lockMs, ...[...locked].flatMap(({ id, token }) => [id, token])),
     setTries: ({ id, token }: LockedJob, tries: number): Promise<unknown> => setTries(jobs[lane], id, token, tries),
-    /** Shortens locks and leases that last longer than `lockMs`, as after a failover to a Redis whose clock is behind. */
+    /** Shortens locks and leases that last longer than `lockMs`: a failover may lead to a clock that is behind. */
     shorten: (): Promise<unknown> => shorten(jobs[lane], lockMs, ...leases),
   }
 }

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Completes jobs that succeeded, in one step, also in a full Redis: stores their results, sends them to the replicas that
+-- Completes jobs that succeeded, in one step, also in a full Redis: stores their results, sends them to replicas that
 -- wait, and removes the jobs from the queue. A job whose lock the worker has lost stays in the queue.
 -- Retained results and transient ones share a bound in bytes. Each kind may have half of it, and more while the other
 -- needs less. Beyond it, the oldest transient results are evicted, and the oldest retained results of the tenant with
@@ -9,7 +9,7 @@
 --            transientMs  ms to keep a transient result
 --            resultBytes  bytes bound of all results
 --            recentBytes  bytes bound of `recent`
---            jobs         each with id, beginning of its lane's keys, token, attempt, tenant, retained (whether its result
+--            jobs         each with id, beginning of its lane's keys, token, attempt, tenant, retained (if its result
 --                         must be) and, if a replica waits, its reply stream
 --       2 …  of each job: result, and line for `recent`
 -- Returns 1 if more must be evicted: then call it again without jobs; else 0.

@@ -83,7 +83,7 @@ export function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find' | 'setTri
     return found.lookAfterMs === undefined ? 'resting' : 'looking'
   }
 
-  const modes: Record<Mode, () => Promise<Mode>> = {
+  const modes: Record<Exclude<Mode, 'closing'>, () => Promise<Mode>> = {
     async resting() {
       if (pauses.open > 0) await pauses.over()
       await ready(lane)
@@ -113,7 +113,6 @@ export function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find' | 'setTri
       await blocking.wakeAnother()
       return 'resting'
     },
-    closing: async () => 'closing',
   }
 
   function enter(next: Mode): void {

@@ -22,10 +22,10 @@ export interface Capacity {
   isEmpty: boolean
 }
 
-/** A fetch ends at this number of bytes: interactive jobs wait until all of its jobs are written, even in their turn. */
+/** A fetch ends at this number of bytes: the next jobs wait until all of its jobs are written, even in their turn. */
 const FETCH_BYTES = { interactive: 1024 * 1024, bulk: 512 * 1024 }
 
-/** If this number of jobs waits, any worker fetches: a larger batch is hardly cheaper. A bulk job has some 50 threads. */
+/** If so many jobs wait, any worker fetches: a larger batch is hardly cheaper. A bulk job has some 50 threads. */
 const PLENTY = { interactive: 50, bulk: 4 }
 
 /** Makes a function that fetches jobs of a lane and locks them for `lockMs`: see fetch.lua. */

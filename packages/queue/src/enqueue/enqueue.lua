@@ -3,8 +3,8 @@
 -- got another answer by now.
 --
 -- A stamp is the last stamp plus one, or Redis's own time in µs if that is later. Stamps stay below `ceiling`. A server
--- that did not write the ceiling (a promoted replica, or the same server after a restart) may have lost the last stamps,
--- and its clock may be behind. It continues from the ceiling, so stamps keep rising if it lost less than SPARE.
+-- that did not write the ceiling (a promoted replica, or the same server after a restart) may have lost the last
+-- stamps, and its clock may be behind. It continues from the ceiling, so stamps keep rising if it lost less than SPARE.
 --
 -- ARGV  1     a JSON object:
 --             most         most threads, bytes and interactive threads in the load
@@ -27,8 +27,8 @@
 local JOB_BYTES = 625 -- What a job needs in Redis beside its name and the rest of its data.
 -- If less time is left (µs), the caller is likely to get the job's id instead of the result, which is then retained.
 local LATE = 900000
--- How far (µs) the ceiling is above the last stamp: AHEAD when it is written, and at least SPARE. At most FARTHEST above
--- the clock: behind a proxy that leads each connection to another server, every call could raise it.
+-- How far (µs) the ceiling is above the last stamp: AHEAD when it is written, and at least SPARE. At most FARTHEST
+-- above the clock: behind a proxy that leads each connection to another server, every call could raise it.
 local SPARE, AHEAD, FARTHEST = 5000000, 10000000, 600000000
 local base, input = KEYS[1], cjson.decode(ARGV[1])
 local most, claims = input.most, input.claims

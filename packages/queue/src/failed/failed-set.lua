@@ -3,8 +3,8 @@
 -- fetch.lua). Its `progress` is a JobProgress of job.ts.
 --part try
 #!lua flags=allow-oom
--- Records a failed try of a job whose lock the worker still has. A final try also fails the job for good, in one step, so
--- that no worker can die between: moves the job to BullMQ's failed ones, stores its result, notifies the replica that
+-- Records a failed try of a job whose lock the worker still has. A final try also fails the job for good, in one step,
+-- so that no worker can die between: moves the job to BullMQ's failed ones, stores its result, notifies the replica that
 -- waits, counts the job in its import, and removes it from the load. Then evicts what is beyond its bound.
 -- ARGV  1  a JSON object:
 --          keptMs   ms to keep failed jobs
@@ -39,7 +39,8 @@ local function failForGood(id, lane, final)
   redis.call('HSET', lane .. id, 'failure', final.result)
   -- Sends no result: the replica looks it up.
   if final.stream then append(base, final.stream, {id, ''}) end
-  if final.import then writeImport(base, final.tenant, final.import, 'progress', {id, final.outcome}, now, input.imports) end
+  local outcome = {id, final.outcome}
+  if final.import then writeImport(base, final.tenant, final.import, 'progress', outcome, now, input.imports) end
   releaseFailed(base, lane, id)
   keep(failures, id, now, FAILURE_BYTES + sizeOf(lane, id, {'failure', 'tries', 'failedThreads'}))
 end

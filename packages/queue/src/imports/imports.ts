@@ -22,11 +22,7 @@ interface ImportProgress {
 }
 
 /** An import with its progress so far: at most `PROBLEMS_KEPT` problems, in the order of the input. */
-export interface FoundImport extends ImportProgress {
-  tenant: string
-  done: boolean
-  received: number
-}
+export type FoundImport = NonNullable<Awaited<ReturnType<ReturnType<typeof createImports>['find']>>>
 
 /** An import in a list. The numbers of its items and jobs are known only once all of its jobs are in Redis. */
 export interface ListedImport {
@@ -39,14 +35,12 @@ export interface ListedImport {
 
 const UNFINISHED_KEPT_MS = 31 * 24 * 60 * 60 * 1000
 const FINISHED_KEPT_MS = 60 * 60 * 1000
-
 const OUTCOMES = ['created', 'updated', 'unchanged', 'failed'] as const
-
 const LISTED = 100
-
 /** The most bytes of Redis for all imports. An import of 100,000 threads needs about half a megabyte. */
 const IMPORT_BYTES = 64 * 1024 * 1024
 
+/** The bounds of imports, as scripts get them. */
 export function importBounds(bytes = IMPORT_BYTES) {
   return { bytes, unfinishedMs: UNFINISHED_KEPT_MS, finishedMs: FINISHED_KEPT_MS }
 }
@@ -99,7 +93,7 @@ export function createImports(redis: Redis, { base }: QueueKeys, bytes?: number)
         }),
       )
     },
-    async find(id: string): Promise<FoundImport | undefined> {
+    async find(id: string) {
       const [about, ofJobs] = await Promise.all([
         redis.hgetall(`${keyOf(id)}about`),
         redis.hvals(`${keyOf(id)}progress`),

@@ -25,7 +25,6 @@ export function queueKeys(queue: string) {
   }
 }
 
-/** BullMQ's own view of both lanes. */
 export type Queues = Readonly<Record<Lane, Queue<IngestJob>>>
 
 /** Bounds BullMQ's events, which serve only people who look for a fault, and may contain the reason of a failure. */

@@ -58,9 +58,7 @@ export function createLoadCopy(bounds: QueueBounds) {
       if (last !== undefined && at - last.at < BETWEEN_MS) return
       const isBusy = last !== undefined && Math.min(last.interactive, totals.interactive) >= BACKLOG
       if (isBusy) capacity = capacityAfter(capacity, last, totals)
-      // Redis may have lost its data, and counts anew.
-      const isLost = last !== undefined && totals.drained < last.drained
-      samples = [...(isLost ? [] : samples.filter((sample) => at - sample.at <= WINDOW_MS)), totals]
+      samples = [...samples.filter((sample) => at - sample.at <= WINDOW_MS), totals]
     },
     noteCaller({ tenant, quota }: Caller, load: Load, level: number, at: number): void {
       keep(tenants, tenant, { ...load, at })

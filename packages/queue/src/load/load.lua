@@ -8,7 +8,7 @@
 --   server        the server that wrote `ceiling`
 -- The hash `load:jobs` has what each job adds, by its id, so that each counts once: threads, bytes, interactive
 -- threads, 0, tenant, whether its result must be retained, and name (0 and name only for earlier releases).
--- Other values than texts are packed (MessagePack): reading and writing numbers as texts was a third of a script's time.
+-- Other values than texts are packed (MessagePack): numbers as texts took a third of a script's time.
 local function readLoad(base, tenants)
   local fields = {'all'}
   for at = 1, #tenants do fields[at + 1] = 'of:' .. tenants[at] end

@@ -17,7 +17,7 @@ export function claimName(tenant: string, key: string): string {
   return hash('sha256', JSON.stringify([tenant, key]), 'base64url')
 }
 
-/** Makes a job's claim. Its fingerprint has the lane: a caller that waits gets another answer than one that does not. */
+/** Makes a job's claim. Its fingerprint has the lane: callers that wait get another answer than those that do not. */
 export function claimOf(name: string, lane: Lane, threads: readonly Thread[]) {
   return { name, fingerprint: `${lane} ${hash('sha256', JSON.stringify(threads), 'base64url')}` }
 }

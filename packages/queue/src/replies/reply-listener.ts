@@ -25,7 +25,7 @@ interface Waiter {
   lose: () => void
 }
 
-/** Reads one reply stream for all waiting callers of a replica, on a connection that blocks. Looks overdue results up. */
+/** Reads one reply stream for all waiting callers of a replica, on a connection that blocks. Looks up overdue ones. */
 export function openReplyListener(replica: string, keys: QueueKeys, reader: Redis, results: Pick<Results, 'find'>) {
   const waiters = new Map<string, Set<Waiter>>()
   const stream = `${keys.base}replies:${replica}`

@@ -1,4 +1,4 @@
--- Results of jobs that succeeded, transient and retained. The result of a job that failed for good is a field of the job.
+-- Results of jobs that succeeded, transient and retained. That of a job that failed for good is a field of the job.
 -- Transient results are stored in groups. Each is a hash `results:GROUP` that expires as a whole: a key for each result
 -- would need three more commands. New results join the newest group, `newest-results` (packed: name, beginning in ms,
 -- bytes), until it has its part of the time or of the bytes. Then it becomes a member of the bounded store `transient`.

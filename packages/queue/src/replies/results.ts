@@ -122,7 +122,7 @@ function ofOneThread({ tenant, threads }: IngestJob): { tenant: string; thread: 
 /** While Redis is away, retaining is tried again after this pause, at most RETAIN_TRIES times: for five minutes. */
 const TRY_EVERY_MS = 500
 const RETAIN_TRIES = 600
-/** Of all payloads that wait for Redis. A job beyond it is marked without its own, and not found if it is done by then. */
+/** Of all payloads that wait for Redis. A job beyond it is marked without: if it is done by then, it is not found. */
 const MAX_CHARACTERS = 32 * 1024 * 1024
 
 /** Makes a function that has a job's result retained as soon as Redis answers: see `retainResult`. Never throws. */
@@ -148,8 +148,8 @@ const KEYS_AT_ONCE = 1_000
 const ANSWERS = /^(claims?|results|newest-results|transient|retained|imports?)(:|$)/
 
 /**
- * Removes the answers about stored threads, for a MongoDB that was restored to an earlier moment, and returns the number
- * of keys removed. No process may answer or complete jobs meanwhile. If interrupted, call it again.
+ * Removes the answers about stored threads, for a MongoDB that was restored to an earlier moment, and returns the
+ * number of keys removed. No process may answer or complete jobs meanwhile. If interrupted, call it again.
  */
 export async function forgetAnswers(redis: Redis, { base }: QueueKeys): Promise<number> {
   let removed = 0
