@@ -41,7 +41,7 @@ describe('the client', () => {
 
   test('posts a thread under an idempotency key, and again without another job', async () => {
     const client = createClient({ url: sluice.url, apiKey: sluice.key })
-    const options = { idempotencyKey: 'import of "c9"', respondAsync: true }
+    const options = { idempotencyKey: 'import of "c9"', wait: 0 }
     const first = await client.post(aThread('c9'), options)
     const again = await client.post(aThread('c9'), options)
     assert.ok(first.kind === 'accepted' && again.kind === 'accepted')
@@ -54,9 +54,9 @@ describe('the client', () => {
 
   test('follows the job of a thread that nobody waited for', async () => {
     const client = createClient({ url: sluice.url, apiKey: sluice.key })
-    const posted = await client.post(aThread('c2'), { respondAsync: true })
+    const posted = await client.post(aThread('c2'), { wait: 0 })
     assert.ok(posted.kind === 'accepted')
-    const job = await client.waitForJob(posted.jobId, { timeoutMs: 20_000 })
+    const job = await client.waitForJob(posted.jobId, { signal: AbortSignal.timeout(20_000) })
     assert.equal(job.state, 'completed')
     assert.equal(job.result?.source.externalId, 'c2')
   })

@@ -1,6 +1,6 @@
-// Chooses the requests of the next batch from those that have gathered.
-import type { Lane } from '@sluice/queue'
-import type { StoreRequest } from '@sluice/store'
+// Chooses the requests of a batch, and says what becomes of those of a failed one.
+import { asError, type Lane } from '@sluice/queue'
+import { refusalOf, StoreAwayError, type StoreRequest } from '@sluice/store'
 
 /** The size of a request, or the bounds of a batch. A batch always contains at least one request. */
 export interface BatchSize {
@@ -14,13 +14,11 @@ export interface BatchSize {
 export interface IngestRequest extends StoreRequest, BatchSize {
   /**
    * Present if the request may have caused a failure or a crash. It then shares a batch only with other such requests,
-   * at most this many in the batch. After a failure, the number becomes half the size of the failed batch, so that few
-   * tries find the cause.
+   * at most this many in the batch: after a failure, half of the failed batch, so that few tries find the cause.
    */
   apart?: number
   /** Lanes share no batch. */
   lane: Lane
-  /** The span of its job. */
   trace?: string
 }
 
@@ -36,4 +34,20 @@ export function chooseBatch(gathered: readonly IngestRequest[], bounds: BatchSiz
     return place > 0 && !fits
   })
   return [...gathered.keys()].slice(0, end === -1 ? gathered.length : end)
+}
+
+/** The most requests of a batch that is tried again: 380 partly written threads delayed other callers for 0.5 s. */
+const MAX_APART = 50
+
+/** Returns what becomes of the requests of a failed batch: refused ones have failed, all others are tried apart. */
+export function outcomesOfFailed(batch: readonly IngestRequest[], error: unknown) {
+  // If a whole command failed, the store may have been away for a moment, so a single request is tried once more.
+  const isTriedAgain = error instanceof StoreAwayError && batch[0]?.apart === undefined
+  const reason = asError(error instanceof StoreAwayError ? error.cause : error)
+  if (batch.length === 1 && !isTriedAgain) return [{ error: reason }]
+  const refusals = batch.map((request) => refusalOf(error, request))
+  // Of several requests for a refused thread, only some may be at fault.
+  const isOnly = (refusal: Error) => refusals.indexOf(refusal) === refusals.lastIndexOf(refusal)
+  const apart = { apart: Math.min(Math.ceil(batch.length / 2), MAX_APART) }
+  return refusals.map((refusal) => (refusal !== undefined && isOnly(refusal) ? { error: refusal } : apart))
 }

@@ -2,18 +2,15 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { createGroupCommit, inSpan } from '@sluice/process'
 import { asError, type Lane } from '@sluice/queue'
-import { type BatchStore, refusalOf, StoreAwayError, type StoredAnswer } from '@sluice/store'
-import { type BatchSize, chooseBatch, type IngestRequest } from './choose-batch.ts'
+import type { BatchStore, StoredAnswer } from '@sluice/store'
+import { type BatchSize, chooseBatch, type IngestRequest, outcomesOfFailed } from './choose-batch.ts'
 import type { WorkerMetrics } from './metrics.ts'
 import { isStoreAway, type LostStore, type ProbeStore } from './store-away.ts'
 
 /** A request was stored or can't be stored, or the store is away and the request's outcome is unknown. */
 export type Ingested = { answer: StoredAnswer } | { error: Error } | LostStore
 
-/**
- * `excluded`: another process is summing the request's thread, so the request was not stored. `apart`: the request's
- * batch failed, and the request must be tried again: see `IngestRequest`.
- */
+/** `excluded`: another process sums the request's thread. `apart`: the batch failed; try again: see `IngestRequest`. */
 type Tried = Ingested | { excluded: true } | { apart: number }
 
 interface IngestDeps {
@@ -28,25 +25,15 @@ const EXCLUDED_MS = 20
 
 /**
  * After the last write of a batch of several requests, fetching pauses for this share of the time that the batch took,
- * at most `MAX_PAUSE_MS`. So the pause follows the load and the speed of the store. A batch of one request causes no
- * pause.
+ * at most `MAX_PAUSE_MS`. So the pause follows the load and the speed of the store.
  */
 const PAUSE_SHARE = 0.75
 const MAX_PAUSE_MS = 12
 
-/**
- * The most requests of a batch that is tried again. A partly written thread costs several times as much as a new one: a
- * batch of 380 such threads made other callers wait for half a second.
- */
-const MAX_APART = 50
-
-/** A request that is larger than this share of a batch goes into other batches, so that small requests do not wait. */
+/** A request that is larger than this share of a batch goes into other batches: small requests must not wait for it. */
 const LARGE_SHARE = 1 / 8
 
-/**
- * A batch sends quotes only within 30 s after it opened their sources, and a command takes at most 10 s. So a batch
- * that runs for this time is stuck, and the store counts its tokens as expired.
- */
+/** A batch that runs for this time is stuck: all of its commands have time limits. Its tokens have expired. */
 const STUCK_MS = 120_000
 
 /** Collects fetched requests into batches, stores each batch, and splits it when it fails. */
@@ -67,11 +54,7 @@ export function createIngest({ storeBatch, bounds, probeStore, metrics }: Ingest
     laneWritten = Promise.withResolvers()
   }
 
-  /**
-   * Makes a function that stores a request in a batch. Its batches run one after the other.
-   *
-   * @param onLastWrite is called with a batch that sends its last commands: see `BatchStore.store`.
-   */
+  /** Makes a function that stores a request in a batch. Its batches run one after the other. */
   function createBatches(onLastWrite: (batch: IngestRequest[]) => void): (request: IngestRequest) => Promise<Tried> {
     async function tryBatch(batch: IngestRequest[]): Promise<Tried[]> {
       const away = lost
@@ -94,30 +77,11 @@ export function createIngest({ storeBatch, bounds, probeStore, metrics }: Ingest
           return answer === undefined ? { excluded: true } : { answer }
         })
       } catch (error) {
-        return outcomesOfFailed(batch, error, began)
-      }
-    }
-
-    /**
-     * Returns the outcomes of the requests of a failed batch. A request that the store refused has failed. Any other
-     * may have been written in part, or may have caused the failure, so it is tried apart.
-     */
-    async function outcomesOfFailed(batch: IngestRequest[], error: unknown, since: number): Promise<Tried[]> {
-      if (await isStoreAway(error, probeStore, batch)) {
-        const away: LostStore = { away: true, reason: asError(error).message, since }
+        if (!(await isStoreAway(error, probeStore, batch))) return outcomesOfFailed(batch, error)
+        const away: LostStore = { away: true, reason: asError(error).message, since: began }
         lost = away
         return batch.map(() => away)
       }
-      const [first] = batch
-      // If a whole command failed, the store may have been away for a moment, so a single request is tried once more.
-      const isTriedAgain = error instanceof StoreAwayError && first?.apart === undefined
-      const reason = asError(error instanceof StoreAwayError ? error.cause : error)
-      if (batch.length === 1 && !isTriedAgain) return [{ error: reason }]
-      const refusals = batch.map((request) => refusalOf(error, request))
-      // Of several requests for a refused thread, only some may be at fault.
-      const isOnly = (refusal: Error) => refusals.indexOf(refusal) === refusals.lastIndexOf(refusal)
-      const apart = { apart: Math.min(Math.ceil(batch.length / 2), MAX_APART) }
-      return refusals.map((refusal) => (refusal !== undefined && isOnly(refusal) ? { error: refusal } : apart))
     }
 
     // A single request, which is the most frequent case, needs no choice.
@@ -150,15 +114,13 @@ export function createIngest({ storeBatch, bounds, probeStore, metrics }: Ingest
       lost = undefined
       for (let next = request; ; ) {
         const tried = await store(next)
-        if ('apart' in tried) next = { ...asRedelivered(request), ...tried }
+        // A batch that failed may have written parts of each request.
+        if ('apart' in tried) next = { ...request, redelivered: true, ...tried }
         else if ('excluded' in tried) await delay(EXCLUDED_MS * (1 + Math.random()))
         else return tried
       }
     },
-    /**
-     * Resolves when jobs of this lane should be fetched. While a batch is being written, further jobs stay in the
-     * queue, where every worker can fetch them. This worker fetches again during the last write of the batch.
-     */
+    /** Resolves when jobs of this lane should be fetched. Until then, they wait where every worker can fetch them. */
     async ready(lane: Lane): Promise<void> {
       while (unwritten[lane].size > 0) await laneWritten.promise
       // A small batch costs as much as a large one, so under load each batch waits until some more jobs have arrived.
@@ -172,9 +134,4 @@ export function createIngest({ storeBatch, bounds, probeStore, metrics }: Ingest
       return ms < STUCK_MS ? undefined : `a batch has been running for ${Math.round(ms / 1000)} s`
     },
   }
-}
-
-/** A batch that failed may have written parts of each request. */
-function asRedelivered(request: IngestRequest): IngestRequest {
-  return { ...request, redelivered: true }
 }

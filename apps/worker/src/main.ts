@@ -6,10 +6,9 @@ import { checkOf, openMetrics, pingWhenAsked, settingsOrExit } from '@sluice/pro
 import * as queue from '@sluice/queue'
 import { createBatchStore, mongoCommands, PROBE_MS, probeStore } from '@sluice/store'
 import { runProcess } from '@sluice/wiring'
-import { createBeforeFinalFailure } from './final-failure.ts'
+import { createBeforeFinalFailure, createNoteFailure } from './failed-job.ts'
 import { createIngest } from './ingest.ts'
 import { createNoteTimes, readWorker, workerMetrics } from './metrics.ts'
-import { createNoteFailure } from './note-failure.ts'
 import { workerSettings } from './settings.ts'
 import { createPutBack, type LostStore } from './store-away.ts'
 import { createWork, describeJob, requestsOf } from './worker.ts'
@@ -26,9 +25,8 @@ const SETTLE_MS = 300
 const SLOW_MS = 10_000
 const SLOW_SHOWN = 10
 
-/** Most sources and quotes, and most characters of text (some 8 MB), in one batch. A larger request is written alone. */
-const BATCH_DOCUMENTS = 4_000
-const BATCH_CHARACTERS = 8_000_000
+/** The most sources and quotes, and characters of text (some 8 MB), in one batch. A larger request is written alone. */
+const BATCH = { documents: 4_000, characters: 8_000_000 }
 
 await runProcess({
   kind: 'worker',
@@ -41,12 +39,7 @@ await runProcess({
     const batchStore = createBatchStore(mongoCommands(db, options))
     const probeCommands = mongoCommands(db, { limitMs: PROBE_MS, metrics: commandMetrics })
     const probe = (bytes: number) => probeStore(probeCommands, bytes)
-    const ingest = createIngest({
-      storeBatch: batchStore.store,
-      bounds: { documents: BATCH_DOCUMENTS, characters: BATCH_CHARACTERS },
-      probeStore: probe,
-      metrics,
-    })
+    const ingest = createIngest({ storeBatch: batchStore.store, bounds: BATCH, probeStore: probe, metrics })
     const putBackAny = createPutBack(probe, metrics, log)
     // The check writes: a front end, such as a mongos or a gateway, answers a ping while the store behind it is away.
     const noWrites = 'it commits no writes'
@@ -63,8 +56,7 @@ await runProcess({
     await wired.watchQueue()
 
     release('batch store', async () => {
-      // Nothing is lost if this fails or exceeds its time: the tokens of the last batches become stale, and other
-      // processes sum their sources.
+      // If this fails or exceeds its time, other processes sum the sources of the last batches.
       const settling = batchStore.settle().catch((err) => log.warn({ err }, 'batches.not_settled'))
       await Promise.race([settling, delay(SETTLE_MS, undefined, { ref: false })])
     })
@@ -77,15 +69,13 @@ await runProcess({
       keys,
       redis,
       concurrency: { interactive: settings.concurrency, bulk: settings.bulkConcurrency },
+      // Some 150 bytes for each of the jobs that completed last. Look-ups read them.
+      recentBytes: Math.floor(settings.resultBytes / 8),
       retainedMs: settings.retainedResultSeconds * 1000,
       transientMs: settings.waitSeconds * 2000,
       ready: ingest.ready,
       work: createWork({ ingest, putBack, noteTimes: createNoteTimes(metrics, durations), log }),
-      beforeFinalFailure: createBeforeFinalFailure({
-        recountRequests: batchStore.recountRequests,
-        probeStore: probe,
-        putBack,
-      }),
+      beforeFinalFailure: createBeforeFinalFailure({ ...batchStore, probeStore: probe, putBack }),
       stored: metrics.stored,
       onFailed: createNoteFailure({ metrics, dashboardUrl: settings.dashboardUrl, log }),
       onEvicted: (jobId) => log.warn({ jobId }, 'job.evicted'),

@@ -1,5 +1,4 @@
 // Declares the metrics of a worker process.
-
 import type { Durations, Reading } from '@sluice/operations'
 import { type MetricsOf, metric, mongoMetrics, SECONDS, totalsOf } from '@sluice/process'
 import type { Lane } from '@sluice/queue'

@@ -30,16 +30,9 @@ export const workerSettings = {
   resultBytes: setting.wholeNumber({
     env: 'RESULT_BYTES',
     description:
-      'How many bytes of Redis the results of completed jobs may take. Beyond it, the oldest are evicted first, those with an id at /jobs only of the tenant that has the most.',
+      'How many bytes of Redis the results of completed jobs may take. Beyond it, the oldest are evicted first, those with an id at /jobs only of the tenant that has the most. The list of jobs that completed last takes up to an eighth of it more.',
     default: 268_435_456,
     min: 1_048_576,
-  }),
-  recentBytes: setting.wholeNumber({
-    env: 'RECENT_BYTES',
-    description:
-      'How many bytes of Redis the list of jobs that completed last may take, some 150 for each. Look-ups read it.',
-    default: 33_554_432,
-    min: 65_536,
   }),
   failedBytes: setting.wholeNumber({
     env: 'FAILED_BYTES',

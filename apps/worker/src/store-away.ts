@@ -1,4 +1,4 @@
-// Decides whether a failure means that the store is away. If so, pauses the consumer until it commits writes again.
+// Decides whether a failure means that the store is away, and pauses the consumer until the store commits writes again.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from '@sluice/process'
 import { type Away, asError, type Consumer } from '@sluice/queue'
@@ -14,10 +14,7 @@ export type LostStore = Away & { reason: string; since: number }
 /** The requests of a failed write. Nearly all of their bytes are characters of text. */
 type Written = readonly { characters: number }[]
 
-/**
- * Returns whether an error means that the store is away: a `StoreAwayError` that is certain, or one after which the
- * store does not commit a probe as large as the failed write.
- */
+/** Returns whether the store is away: the error is certain, or a probe as large as the failed write fails. */
 export async function isStoreAway(error: unknown, probeStore: ProbeStore, failed: Written): Promise<boolean> {
   if (!(error instanceof StoreAwayError)) return false
   return error.isCertain || (await probeFailure(probeStore, charactersOf(failed))) !== undefined
@@ -29,18 +26,14 @@ function charactersOf(requests: Written): number {
 
 /** The pauses between two probes. */
 const PROBE_AGAIN_MS = { first: 100, most: 1_000 }
-/** If the store is lost within this time after a successful probe, the probe does not test what fails. */
-const SOON_MS = 10_000
 /**
- * In that case, the consumer rests before the first probe, each time twice as long as before, up to this bound.
- * Otherwise jobs would be put back again and again.
+ * If the store is lost within SOON_MS after a successful probe, the probe does not test what fails. So that jobs are
+ * not put back again and again, the consumer rests before the next one, each time twice as long, at most MAX_REST_MS.
  */
+const SOON_MS = 10_000
 const MAX_REST_MS = 10_000
 
-/**
- * Makes `putBack`, which counts a job that is put back, and pauses the consumer until the store commits a probe of as
- * many bytes as were put back. Meanwhile jobs wait in the queue, where a worker that reaches the store can fetch them.
- */
+/** Makes `putBack`, which pauses the consumer until the store commits a probe of as many bytes as were put back. */
 export function createPutBack(probeStore: ProbeStore, metrics: Pick<WorkerMetrics, 'putBack'>, log: Logger) {
   /** The loss of the store, unless it is back. */
   let lost: LostStore | undefined

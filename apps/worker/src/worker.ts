@@ -8,7 +8,6 @@ import type { LostStore } from './store-away.ts'
 
 interface WorkDeps {
   ingest: Pick<ReturnType<typeof createIngest>, 'ingest'>
-  /** Puts back a job because the store is away. */
   putBack: (job: FetchedJob, lost: LostStore) => Away
   noteTimes: ReturnType<typeof createNoteTimes>
   log: Logger
@@ -47,11 +46,9 @@ export function createWork({ ingest, putBack, noteTimes, log }: WorkDeps): (job:
 }
 
 /** The requests to store the threads of a job. */
-export function requestsOf(
-  { id, lane, attempt, redelivered, suspect, digests, data }: FetchedJob,
-  trace?: string,
-): IngestRequest[] {
-  const { tenant, stamp, threads } = data
+export function requestsOf(job: FetchedJob, trace?: string): IngestRequest[] {
+  const { id, lane, attempt, redelivered, suspect, digests } = job
+  const { tenant, stamp, threads } = job.data
   return threads.map((thread, at) => {
     const { service, externalId } = thread.source
     const first = threads.findIndex(({ source }) => source.externalId === externalId && source.service === service)

@@ -6,12 +6,6 @@ export interface CallOptions {
   signal?: AbortSignal | undefined
 }
 
-/** Returns a signal that is aborted as soon as any of these signals is; undefined if all of them are undefined. */
-export function anySignal(...signals: (AbortSignal | undefined)[]): AbortSignal | undefined {
-  const present = signals.filter((signal) => signal !== undefined)
-  return present.length > 1 ? AbortSignal.any(present) : present[0]
-}
-
 /** Waits for a promise, at most until the signal is aborted. The work behind the promise goes on. */
 export async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return promise

@@ -26,9 +26,9 @@ test('post returns a stored thread, and sends its options as headers', async (t)
 
 test('post returns the job of a thread that is accepted', async (t) => {
   const api = await scriptApi(t, answerJson(202, stored, { location: '/jobs/j1' }))
-  const result = await api.client().post(aThread('a'), { respondAsync: true })
+  const result = await api.client().post(aThread('a'), { wait: 0 })
   assert.deepEqual(result, { kind: 'accepted', jobId: 'j1', answer: stored })
-  assert.equal(api.received[0]?.headers.prefer, 'respond-async')
+  assert.equal(api.received[0]?.headers.prefer, 'wait=0')
 })
 
 test('post is sent again after refusals, unknown acceptance and a broken connection', async (t) => {
@@ -94,7 +94,7 @@ test('waitForJob asks until the job is done, or its time is over', async (t) => 
   assert.equal(api.received[0]?.line, 'GET /jobs/j1')
   assert.equal(api.received[0]?.headers.prefer, 'wait=25')
   const never = await scriptApi(t, answerJson(200, job))
-  await assert.rejects(never.client().waitForJob('j1', { timeoutMs: 100 }), { name: 'TimeoutError' })
+  await assert.rejects(never.client().waitForJob('j1', { signal: AbortSignal.timeout(100) }), { name: 'TimeoutError' })
 })
 
 test('getSource names the source by its id or by its service and externalId, and is undefined if it is not stored', async (t) => {
@@ -140,15 +140,16 @@ test('limits are plain numbers', async (t) => {
   assert.deepEqual({ bodyBytes, importBytes, waitSeconds }, { bodyBytes: 7, importBytes: 9, waitSeconds: 30 })
 })
 
-test('the signal of the client ends every call', async (t) => {
+test('a signal ends every call', async (t) => {
   const api = await scriptApi(t, () => {})
   const controller = new AbortController()
-  const client = api.client({ signal: controller.signal })
+  const { signal } = controller
+  const client = api.client()
   const calls = [
-    client.post(aThread('a')),
-    client.limits(),
-    client.waitForJob('j1'),
-    client.postMany([aThread('b')]).next(),
+    client.post(aThread('a'), { signal }),
+    client.limits({ signal }),
+    client.waitForJob('j1', { signal }),
+    client.postMany([aThread('b')], { signal }).next(),
   ]
   const reason = new Error('enough')
   controller.abort(reason)

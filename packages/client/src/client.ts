@@ -1,5 +1,5 @@
 // The client: everything that an importer can ask of Sluice.
-import { anySignal, type CallOptions } from './abort.ts'
+import type { CallOptions } from './abort.ts'
 import type {
   JobAnswer,
   LimitName,
@@ -22,19 +22,12 @@ export interface ClientOptions extends TransportOptions {
   maxRetries?: number | undefined
   /** No retry begins later than this time after the last progress. Default: five minutes. */
   maxRetryMs?: number | undefined
-  /** Ends everything that this client does. */
-  signal?: AbortSignal | undefined
 }
 
 /** The fields of a thread that identify its source. */
 export interface SourceName {
   service: Service
   externalId: string
-}
-
-export interface WaitOptions extends CallOptions {
-  /** The longest wait. Without it, only the signal ends the wait. */
-  timeoutMs?: number | undefined
 }
 
 export interface PageOptions extends CallOptions {
@@ -50,32 +43,26 @@ export interface ListOptions extends PageOptions {
   since?: Date | undefined
 }
 
-/** The bounds of the service in force, as plain numbers: bytes, quotes, characters, threads, seconds. */
+/** The bounds of the service in force, as plain numbers. */
 export type ServiceLimits = Record<LimitName | 'importItems' | 'waitSeconds', number>
 
 /** Every function rejects with SluiceProblem, SluiceUnreachable, or the reason of an aborted signal. */
 export type Client = ReturnType<typeof createClient>
 
-/**
- * Creates a client of one API, with one key.
- *
- * @throws {TypeError} if the URL or the key can't be used.
- * @throws {RangeError} if a bound of retries is negative.
- */
-export function createClient({ maxRetries = 8, maxRetryMs = 300_000, signal, ...options }: ClientOptions) {
+/** Creates a client of one API, with one key. Throws a TypeError or RangeError if an option can't be used. */
+export function createClient({ maxRetries = 8, maxRetryMs = 300_000, ...options }: ClientOptions) {
   if (!(maxRetries >= 0 && maxRetryMs >= 0)) throw new RangeError('maxRetries and maxRetryMs must be at least 0.')
   const send = createTransport(options)
   const lockSources = createSourceLocks()
   const retryBounds = { maxRetries, maxRetryMs }
   const batchDeps = { send, lockSources, retryBounds }
-  const joined = (ofCall: AbortSignal | undefined) => anySignal(signal, ofCall)
 
   const ask = (request: HttpRequest): Promise<unknown> =>
     withRetries(retryBounds, request, async () => readJson(await send(request), request.signal))
   const get = (path: string, signal: AbortSignal | undefined, headers = {}) => ask({ path, headers, signal })
 
   async function limits(options: CallOptions = {}): Promise<ServiceLimits> {
-    const { limits, waitSeconds } = (await get('limits', joined(options.signal))) as LimitsAnswer
+    const { limits, waitSeconds } = (await get('limits', options.signal)) as LimitsAnswer
     const values = Object.entries({ ...limits, waitSeconds }).map(([name, { value }]) => [name, value])
     return Object.fromEntries(values) as ServiceLimits
   }
@@ -87,9 +74,8 @@ export function createClient({ maxRetries = 8, maxRetryMs = 300_000, signal, ...
      * thread is accepted: pass the `jobId` of the error to `waitForJob`.
      */
     async post(thread: ThreadRequest, options: PostOptions = {}): Promise<PostResult> {
-      const ofCall = { ...options, signal: joined(options.signal) }
-      const post = () => withRetries(retryBounds, ofCall, () => postThread(send, thread, ofCall))
-      return lockSources([sourceOf(thread)], ofCall.signal, post)
+      const post = () => withRetries(retryBounds, options, () => postThread(send, thread, options))
+      return lockSources([sourceOf(thread)], options.signal, post)
     },
     /**
      * Posts any number of threads in bounded chunks, and yields the results in their order. Threads of one source are
@@ -97,26 +83,24 @@ export function createClient({ maxRetries = 8, maxRetryMs = 300_000, signal, ...
      * all chunks in flight are aborted.
      */
     postMany(threads: Threads, options: PostManyOptions = {}): AsyncGenerator<ItemResult, void, undefined> {
-      const importBytes = async (ofCall: AbortSignal) => (await limits({ signal: ofCall })).importBytes
-      return postChunks({ ...batchDeps, importBytes }, threads, { ...options, signal: joined(options.signal) })
+      const importBytes = async (signal: AbortSignal) => (await limits({ signal })).importBytes
+      return postChunks({ ...batchDeps, importBytes }, threads, options)
     },
     /**
      * Posts a chunk that fits `importBytes`, and returns the results in the order of the threads. Threads without a
      * final result are posted again. That is safe: this client never has two requests for one source in flight.
      */
     async postBatch(threads: readonly ThreadRequest[], options: RetryOptions = {}): Promise<ItemResult[]> {
-      return postItems(batchDeps, threads.map(itemOf), { ...options, signal: joined(options.signal) })
+      return postItems(batchDeps, threads.map(itemOf), options)
     },
-    /** Waits until a job is `completed` or `failed`. Rejects with a TimeoutError after `timeoutMs`; the job goes on. */
-    async waitForJob(id: string, options: WaitOptions = {}): Promise<JobAnswer> {
-      const timeout = options.timeoutMs === undefined ? undefined : AbortSignal.timeout(options.timeoutMs)
-      const ofCall = anySignal(joined(options.signal), timeout)
-      return followJob((path, headers) => get(path, ofCall, headers), id, ofCall)
+    /** Waits until a job is `completed` or `failed`. The job goes on if the signal ends the wait. */
+    async waitForJob(id: string, { signal }: CallOptions = {}): Promise<JobAnswer> {
+      return followJob((path, headers) => get(path, signal, headers), id, signal)
     },
     /** Returns a stored source with a page of its quotes. Undefined if the key's tenant has no such source. */
     async getSource(source: string | SourceName, options: PageOptions = {}): Promise<SourcePage | undefined> {
       try {
-        return (await get(pathOfSource(source, options), joined(options.signal))) as SourcePage
+        return (await get(pathOfSource(source, options), options.signal)) as SourcePage
       } catch (error) {
         // Another 404 means that the URL is wrong, or the service too old to have this path.
         if (error instanceof SluiceProblem && error.code === 'source_unknown') return undefined
@@ -124,17 +108,16 @@ export function createClient({ maxRetries = 8, maxRetryMs = 300_000, signal, ...
       }
     },
     /** Lists the sources of the key's tenant in pages. The source whose first request was accepted last comes first. */
-    async listSources({ service, since, limit, after, signal: ofCall }: ListOptions = {}): Promise<SourceList> {
+    async listSources({ service, since, limit, after, signal }: ListOptions = {}): Promise<SourceList> {
       const query = queryOf({ service, since: since?.toISOString(), limit, after })
-      return (await get(`sources${query}`, joined(ofCall))) as SourceList
+      return (await get(`sources${query}`, signal)) as SourceList
     },
     /** Looks up any number of sources, by several requests. Returns the stored ones, without their quotes. */
     async lookUpSources(
       service: Service,
       externalIds: readonly string[],
-      options: CallOptions = {},
+      { signal }: CallOptions = {},
     ): Promise<StoredSource[]> {
-      const signal = joined(options.signal)
       const found: StoredSource[] = []
       for (let at = 0; at < externalIds.length; at += LOOKUP_SOURCES) {
         const body = JSON.stringify({ service, externalIds: externalIds.slice(at, at + LOOKUP_SOURCES) })
@@ -147,12 +130,26 @@ export function createClient({ maxRetries = 8, maxRetryMs = 300_000, signal, ...
   }
 }
 
-/** The service looks up at most this number of sources in one request. */
+/** The service returns at most this number of quotes in one page, and looks up this number of sources in one request. */
+const PAGE_QUOTES = 1_000
 const LOOKUP_SOURCES = 1_000
 const JSON_BODY = { 'content-type': 'application/json' }
 
 type LookupAnswer = { sources: StoredSource[] }
 type LimitsAnswer = { limits: Record<string, { value: number }>; waitSeconds: { value: number } }
+
+/** Yields the pages of a stored source, or nothing if it is not stored. */
+export async function* pagesOf(
+  client: Pick<Client, 'getSource'>,
+  name: SourceName,
+  signal?: AbortSignal,
+): AsyncGenerator<SourcePage> {
+  let page: SourcePage | undefined
+  do {
+    page = await client.getSource(name, { limit: PAGE_QUOTES, after: page?.next, signal })
+    if (page !== undefined) yield page
+  } while (page?.next !== undefined)
+}
 
 function pathOfSource(source: string | SourceName, { limit, after }: PageOptions): string {
   if (typeof source === 'string') return `sources/${encodeURIComponent(source)}${queryOf({ limit, after })}`

@@ -6,12 +6,11 @@ export {
   createClient,
   type ListOptions,
   type PageOptions,
+  pagesOf,
   type ServiceLimits,
   type SourceName,
-  type WaitOptions,
 } from './client.ts'
 export type * from './contract.generated.ts'
-export { pagesOf } from './pages.ts'
 export { type FailedItem, type ItemResult, isFinal, type StoredItem } from './post-batch.ts'
 export type { PostManyOptions, Threads } from './post-many.ts'
 export type { PostOptions, PostResult } from './post-thread.ts'

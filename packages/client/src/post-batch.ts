@@ -35,15 +35,13 @@ const NDJSON = { 'content-type': 'application/x-ndjson' }
 
 /** Prepares a thread to be posted. */
 export function itemOf(thread: contract.ThreadRequest): BatchItem {
-  // JSON can't express some values, such as undefined. They are sent as null, because the service would skip a blank
-  // line, and the results of all later threads would be those of their neighbours.
+  // The service would skip a blank line, so all later results would be those of a neighbour. It refuses null.
   return { source: sourceOf(thread), externalId: Object(thread).externalId, line: JSON.stringify(thread) ?? 'null' }
 }
 
 /**
- * Posts a chunk of threads. Threads of one source are posted one after the other. Returns the results in the order of
- * the input. Throws SluiceProblem or SluiceUnreachable, after all retries: some threads may be stored, and posting all
- * again is safe.
+ * Posts a chunk of threads, those of one source one after the other. Returns the results in their order. Throws
+ * SluiceProblem or SluiceUnreachable after all retries: posting all again is safe.
  */
 export function postItems(
   { send, lockSources, retryBounds }: PostBatchDeps,
@@ -61,10 +59,7 @@ export function postItems(
   })
 }
 
-/**
- * Replaces the index, which the service counts within one request, by that within all threads. Adds the externalId,
- * which the service may have been unable to read.
- */
+/** Sets the index within all threads, and the externalId, which the service may have been unable to read. */
 function placed(result: ItemResult & { line?: number }, index: number, item: BatchItem | undefined): ItemResult {
   const { line: _, ...kept } = result
   return { ...kept, index, ...(typeof item?.externalId === 'string' && { externalId: item.externalId }) }
@@ -122,10 +117,7 @@ function firstProblem(results: ReadonlyMap<BatchItem, ItemResult>, open: readonl
   return new SluiceProblem(problem?.status ?? 503, problem)
 }
 
-/**
- * Posts threads once, and notes each result as it arrives. Returns the error because of which some threads have no
- * result, or undefined if all have one.
- */
+/** Posts threads once, and notes each result as it arrives. Returns the error if some threads have no result. */
 async function postOnce(
   send: Send,
   items: readonly BatchItem[],
@@ -165,10 +157,7 @@ async function* readResults(response: Response): AsyncGenerator<readonly ItemRes
   }
 }
 
-/**
- * Whether the service could not read the body to its end. Such a result has the index of the first thread that the
- * service did not read, and says nothing about this thread.
- */
+/** Whether the service could not read the body to its end. That says nothing about the thread of the index. */
 function isOfBody({ problem }: ItemResult): boolean {
   return problem?.code === 'body_unreadable' || problem?.code === 'request_timeout'
 }

@@ -27,9 +27,8 @@ const CHUNK_BYTES = 4 * 1024 * 1024
 const CONCURRENCY = 4
 
 /**
- * Posts threads in chunks. Reads ahead only the chunks in flight and one more. When the consumer leaves, or a chunk
- * fails, all chunks in flight are aborted and the input is closed. A fault of the input is thrown after the results of
- * all threads before it.
+ * Posts threads in chunks, and reads ahead only one more. When the consumer leaves or a chunk fails, aborts all chunks
+ * in flight and closes the input. A fault of the input is thrown after the results of all threads before it.
  */
 export async function* postChunks(
   { importBytes, ...deps }: PostManyDeps,

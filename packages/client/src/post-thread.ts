@@ -7,10 +7,8 @@ import { readJson, type Send } from './transport.ts'
 export interface PostOptions extends CallOptions {
   /** For 24 hours, the same thread gets the same answer without another job. At most 255 visible characters. */
   idempotencyKey?: string | undefined
-  /** Waits at most this number of seconds until the thread is stored. After that, the result is `accepted`. */
+  /** Waits at most this number of seconds until the thread is stored, with 0 not at all. Then, the result is `accepted`. */
   wait?: number | undefined
-  /** Does not wait until the thread is stored: the result is `accepted` as soon as the service has it. */
-  respondAsync?: boolean | undefined
 }
 
 /** The thread is stored, or accepted: its job goes on, see `waitForJob`. */
@@ -32,12 +30,11 @@ export async function postThread(
   return { kind: 'accepted', jobId: jobIdOf(response), answer: answer as AcceptedAnswer }
 }
 
-function headersOf({ idempotencyKey, wait, respondAsync = false }: PostOptions): Record<string, string> {
+function headersOf({ idempotencyKey, wait }: PostOptions): Record<string, string> {
   if (wait !== undefined && !(wait >= 0)) throw new RangeError('wait must be a number of seconds of at least 0.')
-  const prefer = [respondAsync && 'respond-async', wait !== undefined && `wait=${Math.floor(wait)}`].filter(Boolean)
   return {
     'content-type': 'application/json',
-    ...(prefer.length > 0 && { prefer: prefer.join(', ') }),
+    ...(wait !== undefined && { prefer: `wait=${Math.floor(wait)}` }),
     ...(idempotencyKey !== undefined && { 'idempotency-key': quotedString(idempotencyKey) }),
   }
 }

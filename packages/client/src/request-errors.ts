@@ -61,15 +61,8 @@ function isProblem(body: unknown): body is Problem {
   return typeof code === 'string' && typeof detail === 'string' && areFaults
 }
 
-/**
- * Returns the seconds of Retry-After (RFC 9110). If it is a date, they count from the date of the answer, because the
- * clock of this machine may differ.
- */
+/** Returns the seconds of Retry-After. Undefined if it is a date, as a proxy may send: Sluice sends seconds. */
 function retryAfterOf(headers: Headers): number | undefined {
   const text = headers.get('retry-after') ?? ''
-  if (/^\d+$/.test(text)) return Number(text)
-  const date = Date.parse(text)
-  if (Number.isNaN(date)) return undefined
-  const now = Date.parse(headers.get('date') ?? '')
-  return Math.max(0, (date - (Number.isNaN(now) ? Date.now() : now)) / 1000)
+  return /^\d+$/.test(text) ? Number(text) : undefined
 }

@@ -54,9 +54,7 @@ export async function withRetries<T>(bounds: RetryBounds, options: CallOptions, 
   }
 }
 
-/**
- * Whether a request may be sent again. If it was accepted, that is safe too: nothing newer of its source is in flight.
- */
+/** Whether a request may be sent again. That is safe: nothing newer of its source is in flight. */
 export function isRetryable(cause: unknown): cause is SluiceProblem | SluiceUnreachable {
   return cause instanceof SluiceUnreachable || (cause instanceof SluiceProblem && isPassing(cause))
 }

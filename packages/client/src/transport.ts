@@ -18,22 +18,13 @@ export interface HttpRequest extends CallOptions {
   body?: string | undefined
 }
 
-/**
- * Sends a request. The answer has a status of 200 to 299, and its body is not read yet.
- *
- * @throws {SluiceProblem} the service refused it.
- * @throws {SluiceUnreachable} no answer came.
- */
+/** Sends a request, and throws SluiceProblem or SluiceUnreachable unless the answer has a status of 200 to 299. */
 export type Send = (request: HttpRequest) => Promise<Response>
 
 /** Visible ASCII. If the key had other characters, `fetch` would throw an error that contains the key. */
 const VISIBLE = /^[\x21-\x7e]+$/
 
-/**
- * Creates the function by which a client sends all requests.
- *
- * @throws {TypeError} if the URL or the key can't be used.
- */
+/** Creates the function by which a client sends all requests. @throws {TypeError} if URL or key can't be used. */
 export function createTransport({ url, apiKey, fetch = globalThis.fetch }: TransportOptions): Send {
   const base = baseOf(url)
   if (!VISIBLE.test(apiKey)) throw new TypeError('apiKey must be a key of Sluice, without white space.')
@@ -58,11 +49,7 @@ export function readJson(response: Response, signal: AbortSignal | undefined): P
   return readUnlessAborted(signal, () => response.json())
 }
 
-/**
- * Runs one step of a request: sends it and waits for the answer, or reads the body of the answer.
- *
- * @throws {SluiceUnreachable} if the step failed, and the signal's reason if the signal was aborted.
- */
+/** Runs one step of a request. Throws SluiceUnreachable if it fails, or the reason of an aborted signal. */
 export async function readUnlessAborted<T>(signal: AbortSignal | undefined, read: () => Promise<T>): Promise<T> {
   try {
     return await read()

@@ -16,18 +16,12 @@ declare module 'sonic-boom' {
 // Lines are written in blocks, at the latest after 100 ms: one write per line would cost more than the line itself.
 const BLOCK_BYTES = 65_536
 const FLUSH_MS = 100
-/**
- * The most that is buffered for a reader that does not read; newer lines are dropped, because a process must outlive
- * its log's reader.
- */
+/** The most that is buffered for a reader that does not read. Newer lines are dropped: a process outlives its reader. */
 const MAX_BUFFERED_BYTES = 16 * 1024 * 1024
 /** Attempts to write the last lines to a slow reader when the process exits, 100 ms apart. */
 const EXIT_TRIES = 3
 
-/**
- * Creates a logger that writes one JSON object a line, with ISO 8601 times, and without API keys and credentials. It
- * writes to stdout by default, buffered; the buffer is written when the process exits.
- */
+/** Creates a logger that writes one JSON object a line, without API keys and credentials, to stdout by default. */
 export function createLogger(name: string, level: LevelWithSilent, destination = bufferedStdout()): Logger {
   const timestamp = stdTimeFunctions.isoTime
   const formatters = { level: (label: string) => ({ level: label }) }
@@ -76,13 +70,11 @@ const REDACTED = '[redacted]'
 // slash, so two matches never scan the same characters and a hostile line costs no more than its length.
 const URL_CREDENTIALS = /:\/\/[^\s"/?#]*@/g
 
-// The header as a field of a logged object, at any depth, with any value; also in an object that was logged as text,
-// with escaped quotes.
+// The header as a field of a logged object, or of one that was logged as text, with escaped quotes.
 const KEY_HEADER = /("x-api-key":\[?")(?:[^"\\]|\\.)*/gi
 const KEY_HEADER_IN_TEXT = /(\\"x-api-key\\"\s*:\s*\\")[^"\\]*/gi
 
-// An API key by its shape, for keys outside the header: in a message, a path, a list of raw headers, a command. A path
-// may encode the underscore.
+// An API key by its shape, in any text. A path may encode the underscore.
 const KEY = /slc(?:_|%5f)[0-9a-z]+/gi
 
 /** Removes API keys from a text that is logged, stored or answered: a caller may put its key in the wrong place. */
@@ -90,10 +82,7 @@ export function redactKeys(text: string): string {
   return text.includes('slc') ? text.replace(KEY, REDACTED) : text
 }
 
-/**
- * Removes API keys and the credentials of URLs from a finished line: pino's `redact` finds paths only, and a secret may
- * be in any text.
- */
+/** Removes keys and credentials from a finished line: pino's `redact` finds paths only, a secret may be in any text. */
 function redactLine(line: string): string {
   let redacted = redactKeys(line)
   if (redacted.includes('://')) redacted = redacted.replace(URL_CREDENTIALS, `://${REDACTED}@`)

@@ -3,17 +3,16 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { listen } from './connection/listen.ts'
 import type { Metrics } from './metrics.ts'
 
-/** The state of one thing that a process needs. Anybody may see the reason, so it names no server. */
+/** The state of one thing that a process needs. The reason names no server: anybody may see it. */
 export type Check = { ok: true } | { ok: false; reason: string }
 
-/** Whether a process can do its work now, and each thing that it needs for that. */
 export type Readiness = ReturnType<typeof readinessOf>
 
 /** The age up to which the result of a ping answers further requests. */
 const PING_EVERY_MS = 500
 const PING_MS = 1_500
 
-/** A process is ready if every check is. */
+/** Makes the readiness of a process: it is ready if every check is. */
 export function readinessOf(checks: Readonly<Record<string, Check>>) {
   return { ready: Object.values(checks).every(({ ok }) => ok), checks }
 }
@@ -33,12 +32,7 @@ export function shareFor<Result>(ms: number, read: () => Promise<Result>): () =>
   }
 }
 
-/**
- * Makes a function that pings a server and returns the result.
- *
- * @param ping resolves if the server does what the process needs of it. A ping beyond its time limit has failed.
- * @param reason of a ping that was rejected.
- */
+/** Makes a check of a server by a ping, which must resolve within `PING_MS`. @param reason of a rejected ping. */
 export function pingWhenAsked(ping: () => Promise<unknown>, reason = 'not reached'): () => Promise<Check> {
   const late = checkOf(false, `no answer within ${PING_MS} ms`)
   return shareFor(PING_EVERY_MS, () => {

@@ -91,10 +91,7 @@ const MISNAMED = ['nodejs_active_handles_total', 'nodejs_active_requests_total',
 /** The metrics of a process as its admin port serves them. */
 export type Metrics = Pick<ReturnType<typeof openMetrics>, 'text' | 'contentType'>
 
-/**
- * Opens the declared metrics, and Node.js's own under their usual names, in a new registry. Each sample has the label
- * `process`. `text()` returns the Prometheus text format, version 0.0.4.
- */
+/** Opens the declared metrics, and Node.js's own, in a new registry. Each sample has the label `process`. */
 export function openMetrics<D extends MetricDeclarations>(process: string, declarations: D) {
   const registry = new Registry()
   registry.setDefaultLabels({ process })
@@ -107,10 +104,7 @@ export function openMetrics<D extends MetricDeclarations>(process: string, decla
   return {
     contentType: registry.contentType,
     metrics: { ...shared, ...openAll(registry, declarations) },
-    /**
-     * Calls `read`, which sets these gauges, before each scrape. If `read` fails, the gauges have no samples: while one
-     * server is away, all other metrics are still scraped.
-     */
+    /** Calls `read`, which sets these gauges, before each scrape. If it fails, as while a server is away, they have none. */
     sample(gauges: readonly Gauge<string>[], read: () => void | Promise<void>): void {
       samplers.push(async () => {
         for (const one of gauges) one.reset()
@@ -139,16 +133,9 @@ function openAll<D extends MetricDeclarations>(registry: Registry, declarations:
 }
 
 type Labels = Readonly<Record<string, string | number | undefined>>
+type ReadableMetric = { get(): Promise<{ values: readonly { value: number; labels: Labels }[] }> }
 
-/** A counter or histogram as its samples are read. */
-interface ReadableMetric {
-  get(): Promise<{ values: readonly { value: number; labels: Labels }[] }>
-}
-
-/**
- * Sums the samples of a metric by the name that `nameOf` returns for their labels. Leaves out samples without a name. A
- * histogram has a sample with the label `le` for each bucket: the number of observations up to that bound.
- */
+/** Sums the samples of a metric by the names that `nameOf` returns for their labels; those without a name are left out. */
 export async function totalsOf<Name extends string>(
   metric: ReadableMetric,
   nameOf: (labels: Labels) => Name | undefined,

@@ -1,11 +1,9 @@
 // Declares the settings that several processes share.
 import { setting } from './settings.ts'
-import { tracingSettings } from './tracing.ts'
 
 /**
- * The settings on which the API and the workers must agree. Workers keep results by the time that the API lets callers
- * wait, and create the index by which the API lists. Both evict idempotency keys by the same bound: the API adds the
- * keys, and the workers add results to them.
+ * The settings on which the API and the workers must agree. Workers keep results by the time that callers wait, create
+ * the index by which the API lists, and add results to the idempotency keys of the API.
  */
 export const agreedSettings = {
   waitSeconds: setting.number({
@@ -59,7 +57,7 @@ const HOSTS = `${USER}${HOST}(?:,${HOST})*`
 const REST = '(?:/\\d*)?(?:\\?\\S*)?'
 const ofSentinels = `\\+sentinel://${HOSTS}/(?:[^\\s/?%]|%[\\da-fA-F]{2})+${REST}`
 
-/** The settings of every process of Sluice. Each app declares its own in addition. */
+/** The settings of every process. Each app declares its own in addition. */
 export const processSettings = {
   redisUrl: setting.text({
     env: 'REDIS_URL',
@@ -125,5 +123,20 @@ export const processSettings = {
     min: 1,
     max: 3_600,
   }),
-  ...tracingSettings,
+  // The exporter reads the endpoint, and OTEL_EXPORTER_OTLP_HEADERS, from the environment.
+  otlpEndpoint: setting.text({
+    env: 'OTEL_EXPORTER_OTLP_ENDPOINT',
+    description:
+      'Where traces are sent, by OTLP over HTTP in JSON, such as http://127.0.0.1:4318. Without it nothing is traced; ids of the traces of callers are passed on all the same.',
+    default: null,
+    maxLength: 2_000,
+    pattern: /^https?:\/\/\S+$/,
+    bound: 'a URL that begins with http:// or https://',
+  }),
+  traceRatio: setting.number({
+    env: 'OTEL_TRACES_SAMPLER_ARG',
+    description: 'The share of traces that are recorded, of those that begin here. A caller decides for its own.',
+    default: 1,
+    max: 1,
+  }),
 }

@@ -6,10 +6,7 @@ import type { Logger } from 'pino'
 
 /** The functions and the signal that `start` receives. */
 export interface Life {
-  /**
-   * Registers the release of a resource that was just acquired, under a `name` for the log. Each release is called
-   * once, that of the newest resource first.
-   */
+  /** Registers the release of a resource that was just acquired. The newest resource is released first. */
   release: (name: string, release: () => Promise<void> | void) => void
   /** Aborts as soon as the process must stop, also while it still starts. */
   stopping: AbortSignal
@@ -18,9 +15,9 @@ export interface Life {
 }
 
 /**
- * Starts a process and stops it in order, at SIGTERM, SIGINT, `stop`, or when the parent that spawned it with an IPC
- * channel is gone. A stop during the start waits for the end of the start. Exits 0 after an orderly stop; 1 if the start
- * or a release failed, at an uncaught error, or once the grace time is over. Sends a parent `{ ready: true }`.
+ * Starts a process and stops it in order: at a signal, `stop`, or the end of a parent with an IPC channel, which gets
+ * `{ ready: true }`. A stop during the start waits for the end of the start. Exits 0 after an orderly stop; 1 if the
+ * start or a release failed, at an uncaught error, or once the grace time is over.
  */
 export async function runUntilStopped({
   start,

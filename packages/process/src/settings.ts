@@ -1,13 +1,12 @@
 // Declares settings (their names in the environment, kinds and bounds), and reads them.
 import { readFileSync } from 'node:fs'
 
-/** A value that an operator can set in the environment, as it is declared. */
 interface Declared<T> {
   env: string
   description: string
   /** The value if the environment has none. `null` means "none". */
   default: T
-  /** The value may contain a credential: no message ever shows the value. `SECRETS` must list the variable. */
+  /** No message shows the value, which may contain a credential. `SECRETS` must list the variable. */
   secret?: boolean
   /** Other variables that must be set if this one is. */
   needs?: readonly string[]
@@ -55,7 +54,6 @@ function choice<C extends string>(spec: Declared<C> & { choices: readonly C[] })
 /** Declares settings, one function per kind of value. Numbers are at least 0 unless `min` says otherwise. */
 export const setting = { number, wholeNumber, text, choice }
 
-/** Settings by their names in the code. */
 export type Declarations = Readonly<Record<string, Setting<unknown>>>
 
 /** The values of a set of declarations. */
@@ -63,12 +61,9 @@ export type Settings<D extends Declarations> = {
   readonly [K in keyof D]: D[K] extends Setting<infer T> ? T : never
 }
 
-/** Environment variables of a process. */
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/**
- * The settings in the environment cannot be used. The message names all faults at once, so that one restart fixes them.
- */
+/** The settings in the environment cannot be used. The message names all faults, so that one restart fixes them. */
 export class SettingsError extends Error {
   constructor(faults: readonly string[]) {
     super(['The settings in the environment cannot be used:', ...faults.map((fault) => `  ${fault}`)].join('\n'))

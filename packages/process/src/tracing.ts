@@ -1,9 +1,7 @@
-// Creates spans by OpenTelemetry's API, without automatic instrumentation. Spans go nowhere until `openTracing`
-// registers an exporter. The SDK is loaded only if the settings name a collector.
+// Creates spans by OpenTelemetry's API. They go nowhere until `openTracing` registers an exporter.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Attributes, Link, Span } from '@opentelemetry/api'
 import { isSpanContextValid, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
-import { setting } from './settings.ts'
 
 export { type Span, SpanKind }
 
@@ -33,17 +31,14 @@ function spanContextOf(traceparent = '') {
   return isSpanContextValid(context) ? context : undefined
 }
 
-/**
- * Returns the `traceparent` by which children name a span. Without a collector, it is that of the span's parent, so
- * that ids of callers are passed on, or undefined if there is none.
- */
+/** Returns the `traceparent` by which children name a span. Without a collector, it is that of the span's parent. */
 export function traceparentOf(span: Span | undefined): string | undefined {
   const context = span?.spanContext()
   if (context === undefined || !isSpanContextValid(context)) return undefined
   return `00-${context.traceId}-${context.spanId}-${context.traceFlags.toString(16).padStart(2, '0')}`
 }
 
-/** Returns the trace's id, a part of a `traceparent` that `traceparentOf` returned. */
+/** Returns the trace's id of a valid `traceparent`. */
 export function traceIdOf(traceparent: string): string {
   return traceparent.slice(3, 35)
 }
@@ -67,33 +62,10 @@ export async function inSpan<Result>(
   }
 }
 
-/** The settings of traces. The exporter reads the endpoint, and OTEL_EXPORTER_OTLP_HEADERS, from the environment. */
-export const tracingSettings = {
-  otlpEndpoint: setting.text({
-    env: 'OTEL_EXPORTER_OTLP_ENDPOINT',
-    description:
-      'Where traces are sent, by OTLP over HTTP in JSON, such as http://127.0.0.1:4318. Without it nothing is traced; ids of the traces of callers are passed on all the same.',
-    default: null,
-    maxLength: 2_000,
-    pattern: /^https?:\/\/\S+$/,
-    bound: 'a URL that begins with http:// or https://',
-  }),
-  traceRatio: setting.number({
-    env: 'OTEL_TRACES_SAMPLER_ARG',
-    description: 'The share of traces that are recorded, of those that begin here. A caller decides for its own.',
-    default: 1,
-    max: 1,
-  }),
-}
-
 /** A collector that is away must not hold up the end of a process. */
 const LAST_SPANS_MS = 1_000
 
-/**
- * Sends the spans of this process to the endpoint, if there is one.
- *
- * @returns a function that sends the last spans, within `LAST_SPANS_MS`. It never throws.
- */
+/** Sends the spans of this process to the endpoint, if there is one. Returns a function that sends the last spans. */
 export async function openTracing(
   process: string,
   { otlpEndpoint, traceRatio }: { otlpEndpoint: string | null; traceRatio: number },

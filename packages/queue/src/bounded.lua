@@ -29,27 +29,26 @@ local function oldestIn(store)
 end
 -- Evicts members older than the time `expired`, and the oldest ones beyond the bound. `onEvicted` gets each. Evicts at
 -- most `most`, because a call must not block Redis for long. Returns 1 if more may have to go: then call the script
--- again. Stops at a member of `new`, which this very call has added.
-local function evict(store, bound, expired, most, onEvicted, new)
+-- again.
+local function evict(store, bound, expired, most, onEvicted)
   for evicted = 0, most do
     local member, at = oldestIn(store)
-    if not member or at >= expired and (bytesIn(store) <= bound or new and new[member]) then return 0 end
+    if not member or at >= expired and bytesIn(store) <= bound then return 0 end
     if evicted == most then return 1 end
     forget(store, member)
     onEvicted(member)
   end
 end
 -- A bounded store of tenants: `STORE:of:TENANT` is a bounded store of one tenant's members. The members of `STORE` are
--- the tenants, each with its oldest member's time and its bytes. Adds or changes a member; removes it if `bytes` is
--- nil.
+-- the tenants, each with its oldest member's time and its bytes. Adds or changes a member; removes it without `bytes`.
 local function keepOf(store, tenant, member, at, bytes)
   local own = store .. ':of:' .. tenant
   if bytes then keep(own, member, at, bytes) else forget(own, member) end
   local oldest, oldestAt = oldestIn(own)
   if oldest then keep(store, tenant, oldestAt, bytesIn(own)) else forget(store, tenant) end
 end
--- Evicts as `evict` does, but beyond the bound, the oldest member of the tenant with the most bytes: so no tenant's
--- flood evicts the members of others. `onEvicted` gets each member, and whether it has expired.
+-- Evicts as `evict` does, but beyond the bound, the oldest member of the tenant with the most bytes, but none of `new`,
+-- which this very call has added. `onEvicted` gets each member, and whether it has expired.
 local function evictOfTenants(store, bound, expired, most, onEvicted, new)
   for evicted = 0, most do
     local tenant, at = oldestIn(store)

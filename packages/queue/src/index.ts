@@ -2,14 +2,11 @@
 
 export { readJob } from './bullmq-layout/layout.ts'
 export { type Consumer, createConsumer } from './consume/consume.ts'
-export { asError, PartlyStoredError } from './consume/fail-job.ts'
-export { createFetchJobs } from './consume/fetch-and-complete.ts'
-export type { Away, Worked } from './consume/lane-deps.ts'
-export { readRecent } from './consume/recent.ts'
-export { createEnqueuer, type Enqueuer, nameJob } from './enqueue/enqueue.ts'
+export { type Away, asError, PartlyStoredError, type Worked } from './consume/fail-job.ts'
+export { createFetchJobs, readRecent } from './consume/fetch-and-complete.ts'
+export { createEnqueuer, type Enqueuer } from './enqueue/enqueue.ts'
 export { openReplication, type Replication } from './enqueue/replication.ts'
-export { createMoveFailed } from './failed/failed-set.ts'
-export { readFailure, readTries } from './failed/tries.ts'
+export { createMoveFailed, readTries } from './failed/failed-set.ts'
 export { createImports, type FoundImport, type ImportProblem, type ListedImport } from './imports/imports.ts'
 export {
   type FetchedJob,
@@ -19,13 +16,15 @@ export {
   type JobResult,
   LANES,
   type Lane,
+  makeReceipt,
+  nameJob,
   newJobId,
   type Receipt,
   readProgress,
+  readReceipt,
   triesShown,
 } from './job/job.ts'
 export { openQueue, type QueueKeys, queueKeys, readShownJob } from './job/lanes.ts'
-export { makeReceipt, readReceipt } from './job/receipt.ts'
 export { createLoadAudit, type LoadAudit, type Quota } from './load/queue-load.ts'
 export {
   AcceptanceUnknownError,
@@ -36,6 +35,12 @@ export {
   RateLimitedError,
 } from './load/refusals.ts'
 export { claimName } from './replies/claims.ts'
-export { type FoundJob, findJob } from './replies/job-lookup.ts'
 export { openReplyListener, REPLY_SILENT_MS, type ReplyListener } from './replies/reply-listener.ts'
-export { createResults, createRetainLater, forgetAnswers, type Results } from './replies/results.ts'
+export {
+  createResults,
+  createRetainLater,
+  type FoundJob,
+  findJob,
+  forgetAnswers,
+  type Results,
+} from './replies/results.ts'

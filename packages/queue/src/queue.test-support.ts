@@ -1,6 +1,5 @@
 // For tests of the queue: adds jobs, and loads the BullMQ that our scripts are compared with.
 
-import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
@@ -14,8 +13,9 @@ import type { Redis } from 'ioredis'
 import { afterAll } from 'vitest'
 import { type ConsumerOptions, createConsumer } from './consume/consume.ts'
 import { createComplete } from './consume/fetch-and-complete.ts'
-import { createEnqueuer, type JobInput, nameJob } from './enqueue/enqueue.ts'
-import type { CompletedJob, Failure, IngestJob, Lane } from './job/job.ts'
+import { createEnqueuer, type JobInput } from './enqueue/enqueue.ts'
+import { createRecordTry } from './failed/failed-set.ts'
+import { type CompletedJob, type IngestJob, type Lane, nameJob } from './job/job.ts'
 import type { QueueKeys } from './job/lanes.ts'
 import type { ResultBounds } from './replies/results.ts'
 
@@ -55,10 +55,15 @@ export function completed(
   }
 }
 
-/** A job of one thread that failed for good at this time, in ms. */
-export function failedAt(time: number | undefined, id: string, more?: Parameters<typeof completed>[1]): Failure {
-  assert(time !== undefined)
-  return { ...completed(id, { result: { receipts: [null], failure: 'no' }, ...more }), failedAt: time }
+/** Makes a function that fails a job of one thread for good, of which this process has the lock `token`. */
+export function createFail(redis: Redis, keys: QueueKeys, failedBytes = 1_000_000_000, onEvicted = (_: string) => {}) {
+  const record = createRecordTry(redis, keys, { name: 'here:1', failedBytes, onEvicted })
+  return async (id: string, more?: Parameters<typeof completed>[1], reason = 'no'): Promise<void> => {
+    const job = completed(id, { token: 'token', ...more })
+    const result = { receipts: [null], failure: reason }
+    const error = new Error(reason)
+    await record(job, error, [], { result, progress: {}, stacks: [String(error.stack)] })
+  }
 }
 
 /** Bounds of results that no test reaches by chance. */
@@ -132,7 +137,6 @@ export function createReadLoad(redis: Redis, { base }: QueueKeys) {
 
 export { openWorker } from './consume/bullmq-worker.ts'
 export { putBack } from './consume/fail-job.ts'
-export { createRecordFailure } from './failed/failed-set.ts'
-export { createRecordTry } from './failed/tries.ts'
+export { createRecordTry } from './failed/failed-set.ts'
 export { TRIES } from './job/job.ts'
 export type { JobInput }

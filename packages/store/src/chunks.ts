@@ -1,5 +1,4 @@
 // Splits items that exceed one command into chunks.
-
 /** A command must not exceed 16 MiB, and a character takes three bytes at most. */
 export const CHARACTERS_PER_COMMAND = 3_000_000
 /** If the first command takes longer, MongoDB is slow, and the others are sent `WRITES_AT_ONCE` at a time. */
@@ -21,12 +20,8 @@ export async function sendInChunks<Item>(
   await sendAll(chunks, performance.now() - began > SLOW_MS ? WRITES_AT_ONCE : 1, send)
 }
 
-/** Sends all chunks, `atOnce` at a time. After a failure, no other chunk is sent. */
-export async function sendAll<Item>(
-  chunks: Generator<Item[]>,
-  atOnce: number,
-  send: (chunk: Item[]) => Promise<void>,
-): Promise<void> {
+/** Sends all chunks, `atOnce` at a time. After a failure, it sends no other. */
+export async function sendAll<Item>(chunks: Generator<Item[]>, atOnce: number, send: (chunk: Item[]) => Promise<void>) {
   async function sendNext(): Promise<void> {
     // A loop that throws ends the generator, and so the other loops.
     for (const chunk of chunks) await send(chunk)
@@ -35,11 +30,7 @@ export async function sendAll<Item>(
 }
 
 /** Returns the items in chunks for one command each. */
-export function* chunksOf<Item>(
-  items: readonly Item[],
-  maxItems: number,
-  charactersOf: (item: Item) => number = () => 0,
-): Generator<Item[]> {
+export function* chunksOf<Item>(items: readonly Item[], maxItems: number, charactersOf = (_: Item) => 0) {
   let chunk: Item[] = []
   let characters = 0
   for (const item of items) {

@@ -1,13 +1,5 @@
 // The documents in MongoDB, by collection, and the stages of a thread on its way there: request, draft, plan, round.
-import type {
-  Outcome,
-  QuoteAnswer,
-  QuoteFields,
-  SourceAnswer,
-  SourceFields,
-  STORED_STATUS,
-  Thread,
-} from '@sluice/contract'
+import type { Outcome, QuoteFields, SourceFields, STORED_STATUS, Thread, ThreadAnswer } from '@sluice/contract'
 import type { Document, ObjectId } from 'mongodb'
 
 type WithDates<Fields> = { [Name in keyof Fields]: Name extends 'createdAt' ? Date : Fields[Name] }
@@ -24,10 +16,7 @@ export interface Stamps {
 }
 
 interface Meta extends Stamps {
-  /**
-   * New with each write, except the renewal of a reservation. An update takes effect only under the version that was
-   * read.
-   */
+  /** New with each write, except the renewal of a reservation. An update takes effect only under the version read. */
   version: ObjectId
   /** The names of fields that no request contained: a score from votes, a date from the acceptance. */
   derived?: string[]
@@ -36,10 +25,9 @@ interface Meta extends Stamps {
   changedBy?: string
 }
 
-/** The identity of a batch: its writer, and its number among the writer's batches. */
+/** The identity of a batch: its writer, and its number among the writer's batches, counted from 1. */
 export interface WriterBatch {
   writer: string
-  /** Counted from 1. */
   batch: number
 }
 
@@ -72,22 +60,13 @@ export interface SourceDocument extends SourceValues {
   /** The earliest moment at which a request for this source was accepted. */
   acceptedAt: Date
   status: typeof STORED_STATUS
-  /**
-   * `wordCount`: the words of all stored quotes. `quoteCount`: the number of these quotes. Exact while no token is
-   * open.
-   */
+  /** The words of all stored quotes, and the number of these quotes. Exact while no token is open. */
   wordCount: number
   quoteCount: number
   meta: Meta & {
-    /**
-     * The tenant's hash, `acceptedAt` and `_id` in one text: sorts a tenant's sources by date. Indexed if
-     * `LIST_SOURCES` is on.
-     */
+    /** The tenant's hash, `acceptedAt` and `_id` in one text: sorts a tenant's sources by date. */
     listKey: string
-    /**
-     * A stamp for all quotes of the source. It counts for each field that has an older stamp, except in quotes whose
-     * own `meta.cover` is as high.
-     */
+    /** A stamp of all quotes. It counts for fields with an older stamp, except in quotes whose own cover is as high. */
     cover?: number
     tokens?: WriterToken[]
     /** Set before each sum. A writer that opened the source before the sum finds another epoch, and recounts. */
@@ -100,19 +79,13 @@ export interface SourceDocument extends SourceValues {
 export interface QuoteDocument extends QuoteValues {
   _id: string
   sourceId: string
-  /**
-   * A request's stamp (16 digits), `.`, and the quote's index in that request (6 digits). If several requests have the
-   * quote, the smallest position counts.
-   */
+  /** A request's stamp (16 digits), `.`, and the quote's index in it (6 digits): the smallest of all its requests. */
   position: string
   wordCount: number
   meta: Meta & {
     /** The highest cover of the source that the quote's own stamps include. Only a higher one counts for the quote. */
     cover?: number
-    /**
-     * Shows whether a text equals the stored one, without a read of the stored one. A tool that changes the text must
-     * remove the digest.
-     */
+    /** Shows whether a text equals the stored one without reading it. A tool that changes the text must remove it. */
     textDigest?: string
   }
 }
@@ -123,10 +96,7 @@ export interface StoreRequest {
   /** Unique to the request, and the same each time it is delivered. */
   id: string
   tenant: string
-  /**
-   * The request's place in the one order of acceptance, in µs since 1970. Requests of one job share it, unless they are
-   * for one source.
-   */
+  /** The place in the one order of acceptance, in µs since 1970. Only requests for different sources may share it. */
   stamp: number
   /** An earlier delivery may have written a part of the request. */
   redelivered: boolean
@@ -150,9 +120,8 @@ export interface InputThread extends Pick<StoreRequest, 'id' | 'stamp' | 'redeli
 
 /** A write of a document: an insert, or an update that takes effect only under the version that was read. */
 export interface GuardedWrite<Stored = SourceDocument | QuoteDocument> {
-  /** The document as it was read; absent if none was stored. */
+  /** The document as it was read; absent if none was stored. `document`: as it is to be stored. */
   stored?: Stored
-  /** The document as it is to be stored. */
   document: Stored
   /** The update, if it does not replace the whole document. */
   u?: Document
@@ -171,10 +140,7 @@ export interface Draft<Stored> extends GuardedWrite<Stored> {
 export type SourceDraft = Draft<SourceDocument>
 export type QuoteDraft = Draft<QuoteDocument>
 
-/**
- * A thread as it was read: its source, and the stored quotes that the requests name. The threads of a round may share
- * one map of quotes, which lacks the quotes of repeats.
- */
+/** A thread as it was read. A round's threads may share one map of the quotes that requests (not repeats) name. */
 export interface StoredThread {
   source?: SourceDocument | undefined
   quotes: ReadonlyMap<string, QuoteDocument>
@@ -191,10 +157,7 @@ export interface ThreadPlan {
   outcomes: { source: Outcome; quotes: Outcome[] }[]
 }
 
-export interface StoredAnswer {
-  source: SourceAnswer
-  quotes: QuoteAnswer[]
-}
+export type StoredAnswer = Pick<ThreadAnswer, 'source' | 'quotes'>
 
 /** All requests of a batch for one thread. */
 export interface ThreadWork {

@@ -10,7 +10,7 @@ export function hashTuple(...parts: unknown[]): string {
   return hash('sha256', JSON.stringify(parts), 'base64url').slice(0, ID_LENGTH)
 }
 
-/** Returns the id of a source. It is computed from (tenant, service, externalId), and never looked up. */
+/** Returns the id of a source, which is computed and never looked up. */
 export function sourceIdOf(tenant: string, source: Pick<SourceFields, 'service' | 'externalId'>): string {
   return hashTuple(tenant, source.service, source.externalId)
 }
@@ -27,19 +27,13 @@ export function compareIds(one: { _id: string }, other: { _id: string }): number
 /** Sorts after all characters of ids. */
 const AFTER_IDS = '~'
 
-/**
- * Returns the filter of the quotes of these sources (at least one). An index of `sourceId` serves it. So does an index
- * of `_id`, by the range from the first source to the last.
- */
+/** Returns the filter of the quotes of these sources (at least one). An index of `sourceId` or of `_id` serves it. */
 export function quotesOf(...sourceIds: string[]) {
   const sorted = sourceIds.toSorted()
   return { sourceId: { $in: sourceIds }, _id: { $gte: sorted[0] ?? '', $lt: sorted.at(-1) + AFTER_IDS } }
 }
 
-/**
- * Times in milliseconds are padded to this length, because list keys sort as text. Today's times have 13 digits; 15
- * digits last for 30,000 years.
- */
+/** Times in milliseconds are padded to this length, because list keys sort as text. It lasts for 30,000 years. */
 const MS_DIGITS = 15
 
 /** Returns the prefix that all list keys of a tenant share. No other tenant's keys have it. */
@@ -47,10 +41,7 @@ export function listPrefixOf(tenant: string): string {
   return `${hashTuple(tenant)}/`
 }
 
-/**
- * Returns the part of a `listKey` after its prefix. Cursors sort by date, then by id. A cursor without an id precedes
- * all others of its date.
- */
+/** Returns the part of a `listKey` after its prefix. A cursor without an id precedes all others of its date. */
 export function listCursorOf(at: Date, id = ''): string {
   return `${String(at.getTime()).padStart(MS_DIGITS, '0')}/${id}`
 }
@@ -60,10 +51,7 @@ export function listKeyOf(tenant: string, acceptedAt: Date, id: string): string 
   return listPrefixOf(tenant) + listCursorOf(acceptedAt, id)
 }
 
-/**
- * Returns the ids of a request's quotes, in order. A quote is identified by its externalId or, without one, by its
- * content and the number of equal quotes before it.
- */
+/** Returns the ids of a request's quotes, by externalId or else by content and the number of equal quotes before. */
 export function quoteIdsOf(sourceId: string, quotes: readonly QuoteFields[]): string[] {
   const equalsBefore = new Map<string, number>()
   return quotes.map((quote) => {

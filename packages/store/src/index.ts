@@ -10,14 +10,12 @@ export type {
   WriterDocument,
 } from './documents.ts'
 export { inputThread } from './merge/drafts.ts'
-export { planThread } from './merge/plan.ts'
 export {
   allRefused,
   type CollectionName,
   type CommandOptions,
   type Documents,
   type ReadConcern,
-  type Runtime,
   type SourceTotals,
   type StoreCommands,
   type UpdateStatement,
@@ -25,9 +23,9 @@ export {
 } from './mongodb/commands.ts'
 export { connectStore, PROBE_MS, probeStore, type StoreConnection } from './mongodb/connect-store.ts'
 export { checkLayout, StoreLayoutError, watchStoreLayout } from './mongodb/layout.ts'
-export { mongoCommands, processRuntime } from './mongodb/mongo-commands.ts'
+export { mongoCommands, processRuntime, type Runtime } from './mongodb/mongo-commands.ts'
 export { indexesFor } from './mongodb/rare-commands.ts'
 export { RefusedWriteError, refusalOf, StoreAwayError } from './mongodb/store-errors.ts'
 export { type Finding, forgetDigests, repairSources } from './write/doctor.ts'
 export { PausedTooLongError } from './write/guarded-writes.ts'
-export { type BatchStore, createBatchStore } from './write/store-batch.ts'
+export { type BatchStore, createBatchStore, planThread } from './write/store-batch.ts'

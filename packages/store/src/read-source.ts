@@ -1,5 +1,4 @@
-// The door `@sluice/store/read`: reads stored sources as callers see them, a page at a time: a source with its quotes,
-// or a tenant's sources, newest first. Never writes.
+// The door `@sluice/store/read`: reads stored sources as callers see them, a page at a time. Never writes.
 import type { ListedSource, PageQuery, QuoteCursor, SourceList, SourceListQuery, SourcePage } from '@sluice/contract'
 import { LIST_CURSOR, quoteCursorText, SourcePageSchema } from '@sluice/contract'
 import type { Collection, Db, Filter } from 'mongodb'
@@ -26,11 +25,7 @@ function fieldsOf({ properties }: { properties: object }): Record<string, 1> {
   return Object.fromEntries(Object.keys(properties).flatMap((name) => (name === 'id' ? [] : [[name, 1] as const])))
 }
 
-/**
- * Reads from the primary with `majority`, so that a read finds every thread whose caller got the answer that it is
- * stored. A read ends when `gone` aborts, because nobody waits for it any more. It throws a `StoreAwayError` then, and
- * also if MongoDB can't be reached or takes longer than ten seconds.
- */
+/** Makes reads that find every thread whose caller got the answer that it is stored. @throws {StoreAwayError} */
 export function createSourceReads(db: Db) {
   const options = { readPreference: 'primary', readConcern: { level: 'majority' } } as const
   const sources = db.collection<SourceDocument>('sources', options)
@@ -63,14 +58,11 @@ export function createSourceReads(db: Db) {
   }
 }
 
-/** The time limit of a read. For each page, the server reads and sorts all quotes of a source: perhaps a million. */
+/** The time limit of a read: for each page, the server sorts all quotes of a source, perhaps a million. */
 const READ_MS = 10_000
 
-/** Ends a read after `READ_MS`, or when nobody waits for it any more. @throws {StoreAwayError} */
-export async function withinTime<Found>(
-  gone: AbortSignal,
-  read: (signal: AbortSignal) => Promise<Found>,
-): Promise<Found> {
+/** Ends a read after `READ_MS`, or when its caller is gone. @throws {StoreAwayError} */
+export async function withinTime<Found>(gone: AbortSignal, read: (signal: AbortSignal) => Promise<Found>) {
   const signal = AbortSignal.any([gone, AbortSignal.timeout(READ_MS)])
   try {
     return await read(signal)
@@ -79,7 +71,7 @@ export async function withinTime<Found>(
   }
 }
 
-/** Ends a page whose texts exceed this number of characters, so that a page fits into memory. */
+/** A page with more characters of text ends, so that it fits into memory. */
 const PAGE_CHARACTERS = 4 * 1024 * 1024
 
 /** Returns the documents of one page and, if more follow, the last of them. */
@@ -99,17 +91,14 @@ async function pageOf<Found>(
   return { page }
 }
 
-/**
- * Reads one document more than the page has, to find out whether more follow. The batch is larger still, so that the
- * first reply is the last.
- */
+/** One document more than the page shows whether more follow. With a larger batch, the first reply is the last. */
 function optionsOf(limit: number, signal: AbortSignal) {
   return { limit: limit + 1, batchSize: limit + 2, maxTimeMS: READ_MS, signal }
 }
 
 type QuotePage = Omit<SourcePage, 'source'>
 
-/** Reads a page of quotes. The first page finds out how the quotes are sorted; for later pages, `after` contains it. */
+/** Reads a page of quotes. The first page finds out how they are sorted; for later pages, `after` says it. */
 async function readQuotes(
   quotes: Collection<QuoteDocument>,
   sourceId: string,
@@ -154,7 +143,7 @@ function cursorOf({ _id, createdAt, position }: StoredQuote, byDate: boolean): Q
 type StoredEntry = StoredSource & Pick<SourceDocument, 'acceptedAt' | 'quoteCount'>
 
 const ENTRY_FIELDS = { ...SOURCE_FIELDS, acceptedAt: 1, quoteCount: 1 }
-/** The most sources that are read for a page of one service, so that sources of other services can't make it slow. */
+/** The most sources that are read for a page of one service: those of other services must not make it slow. */
 const EXAMINED = 5_000
 /** The first span of time that `newestIn` tries. */
 const FIRST_SPAN_MS = 1_000
@@ -164,7 +153,7 @@ const FIRST_ID = '-'.repeat(24)
 /** Sorts after all dates. */
 const END = ':'
 
-/** Reads a page. Its queries use only the index of `meta.listKey`. Undefined if `after` is no cursor of this list. */
+/** Reads a page by the index of `meta.listKey`. Undefined if `after` is no cursor of this list. */
 async function readList(
   sources: Collection<SourceDocument>,
   tenant: string,
@@ -179,15 +168,10 @@ async function readList(
   const whole = { $gte: prefix + (since === undefined ? '' : listCursorOf(since)), $lt: prefix + (cursor ?? END) }
   const wanted = service === undefined ? limit + 1 : EXAMINED
   const before = cursor === undefined ? Date.now() : Number.parseInt(cursor, 10)
-  const range = await newestIn(
-    sources,
-    whole,
-    wanted,
-    (ms) => prefix + listCursorOf(new Date(Math.max(0, before - ms)), FIRST_ID),
-    signal,
-  )
+  const startOf = (ms: number) => prefix + listCursorOf(new Date(Math.max(0, before - ms)), FIRST_ID)
+  const range = await newestIn(sources, whole, wanted, startOf, signal)
   const sort = { 'meta.listKey': -1 } as const
-  // With a service, the page ends at the `EXAMINED`-th source of all services, or before. This query finds that source.
+  // With a service, the page ends at the `EXAMINED`-th source of all services, which this query finds, or before.
   const projection = { 'meta.listKey': 1 }
   const skipping = { sort, projection, skip: EXAMINED - 1, maxTimeMS: READ_MS, signal }
   const end = service === undefined ? null : await sources.findOne({ 'meta.listKey': range }, skipping)
@@ -200,16 +184,11 @@ async function readList(
   return { sources: page.map(listed), ...(next !== undefined && { next: `${next}~${tag}` }) }
 }
 
-interface ListRange {
-  $gte: string
-  $lt: string
-}
+type ListRange = Record<'$gte' | '$lt', string>
 
 /**
- * Returns the newest part of a range that has at least `wanted` sources, or the whole range. A short range is fast: for
- * each page, DocumentDB and the development stand-in sort all sources of the range.
- *
- * @param startOf returns the list key of the moment that is `ms` before the end of the range.
+ * Returns the newest part of a range that has at least `wanted` sources, or the whole range. A short one is fast where
+ * a server sorts the range for each page (DocumentDB, the development stand-in). `startOf(ms)`: `ms` before its end.
  */
 async function newestIn(
   sources: Collection<SourceDocument>,

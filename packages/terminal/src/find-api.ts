@@ -1,14 +1,12 @@
 // Finds the API that a command uses, and the key for it.
 import { readFile } from 'node:fs/promises'
 import type { Command } from 'commander'
-import { UserError } from './errors.ts'
 import { instancePaths, readRunning } from './instance.ts'
-
-const KEY_VARIABLE = 'SLUICE_API_KEY'
+import { UserError } from './run-program.ts'
 
 export interface FindApiDeps {
   readonly folder: string
-  readonly env: { readonly [KEY_VARIABLE]?: string | undefined; readonly DASHBOARD_URL?: string | undefined }
+  readonly env: { readonly [name in 'SLUICE_API_KEY' | 'DASHBOARD_URL']?: string | undefined }
 }
 
 export interface ApiOptions {
@@ -21,7 +19,6 @@ export interface Target {
   apiKey: string
 }
 
-/** Whose key the API needs. */
 export type KeyHolder = 'importer' | 'operator'
 
 /** Adds the options that name an API and a key. */
@@ -39,8 +36,8 @@ export function apiOptions(command: Command, holder: KeyHolder): Command {
 
 /**
  * Finds the API that the options name, else that of the Sluice that runs in the folder. The key comes from the key file
- * or SLUICE_API_KEY, else, without --url, from the folder: never from the command line, where other users of the
- * machine could read it. Throws UserError.
+ * or SLUICE_API_KEY, else, without --url, from the folder: never from the command line, which other users of the machine
+ * can read. Throws UserError.
  */
 export async function findApi(
   { folder, env }: FindApiDeps,
@@ -48,18 +45,14 @@ export async function findApi(
   holder: KeyHolder,
 ): Promise<Target> {
   const paths = instancePaths(folder)
-  const named = keyFile === undefined ? env[KEY_VARIABLE] : await readKey(keyFile, holder)
-  if (url !== undefined) {
-    return { url: baseOf(url), apiKey: usable(named || missingKey(holder)) }
-  }
+  const named = keyFile === undefined ? env.SLUICE_API_KEY : await readKey(keyFile, holder)
+  if (url !== undefined) return { url: baseOf(url), apiKey: usable(named || missingKey(holder)) }
   const running = await readRunning(paths.running)
   if (running === undefined)
     throw new UserError(`No Sluice runs in ${folder}. Run \`start\` there, or name an API with --url.`)
   // The key of this folder goes to the API of this folder only.
-  return {
-    url: running.apiUrl,
-    apiKey: usable(named || (await readKey(holder === 'operator' ? paths.operatorKey : paths.key, holder))),
-  }
+  const own = holder === 'operator' ? paths.operatorKey : paths.key
+  return { url: running.apiUrl, apiKey: usable(named || (await readKey(own, holder))) }
 }
 
 /** Returns the URL of an API, which may have a path, with a slash at its end: the paths of requests are relative. */
@@ -86,7 +79,7 @@ export async function findDashboard({ folder, env }: FindApiDeps, { url }: ApiOp
 }
 
 function missingKey(holder: KeyHolder): never {
-  throw new UserError(`No key is known: put an ${holder}'s key into ${KEY_VARIABLE}, or name a file with --key-file.`)
+  throw new UserError(`No key is known: put an ${holder}'s key into SLUICE_API_KEY, or name a file with --key-file.`)
 }
 
 async function readKey(file: string, holder: KeyHolder): Promise<string> {

@@ -1,8 +1,8 @@
 // Claims a folder for one instance, and finds the instance that runs in a folder, with the servers that it uses.
 import { link, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { UserError } from './errors.ts'
 import { processFacts } from './process-facts.ts'
+import { UserError } from './run-program.ts'
 
 export type InstancePaths = ReturnType<typeof instancePaths>
 
@@ -25,7 +25,7 @@ export interface RunningInstance {
   /** Its command line: another program may have the process id by now. */
   readonly command: string
   readonly apiUrl: string
-  /** Its servers and its dashboard, as soon as the servers run. */
+  /** Present as soon as the servers run. */
   readonly mongodbUrl?: string
   readonly redisUrl?: string
   readonly dashboardUrl?: string
@@ -69,7 +69,6 @@ export async function claimFolder({ root, running }: InstancePaths, apiUrl: stri
     await rm(draft, { force: true })
   }
   return {
-    /** Records servers and dashboard, for other commands. */
     async recordServers(servers: Required<Pick<RunningInstance, 'mongodbUrl' | 'redisUrl' | 'dashboardUrl'>>) {
       await writeRecord(draft, { ...self, ...servers })
       await rename(draft, running)
@@ -95,6 +94,4 @@ async function claim(draft: string, running: string): Promise<void> {
   }
 }
 
-function writeRecord(file: string, record: RunningInstance): Promise<void> {
-  return writeFile(file, JSON.stringify(record), { mode: 0o600 })
-}
+const writeRecord = (file: string, record: RunningInstance) => writeFile(file, JSON.stringify(record), { mode: 0o600 })

@@ -6,9 +6,8 @@ const parentPollMs = 1_000
 const sameCtrlCMs = 1_000
 
 /**
- * Listens for SIGINT, SIGTERM, SIGHUP, and the end of the parent or of a package manager above it: a package manager
- * that is killed forwards no signal. The first request aborts `stopping`, whose reason says why; a request more than a
- * second later aborts `hurry`. `release` stops listening.
+ * Listens for signals, and for the end of the parent or of a package manager above it, which forwards no SIGKILL. The
+ * first request aborts `stopping`, whose reason says why; a request more than a second later aborts `hurry`.
  *
  * @param outlivesTerminal whether the process goes on after its terminal and its parent, as under `nohup`.
  */

@@ -1,6 +1,6 @@
 // Runs a command in the process of a test: starting the program costs half a second of CPU.
 import { type Command, CommanderError } from 'commander'
-import { messageForPeople } from './errors.ts'
+import { messageForPeople } from './run-program.ts'
 import { createPrinter } from './terminal.ts'
 
 /** What a command printed, and its exit code. */

@@ -10,7 +10,7 @@ export function parseCount(text: string): number {
   return Number(text)
 }
 
-/** Seconds in a duration such as `30m`, `24h` or `90d`; throws commander's InvalidArgumentError for any other text. */
+/** Seconds in a duration such as `30m`; throws commander's InvalidArgumentError for any other text. */
 export function parseDuration(text: string): number {
   const seconds = durationSeconds(text)
   if (seconds === undefined) throw new InvalidArgumentError('Write a number and a unit: 30m, 24h, 90d, 2w.')
@@ -61,12 +61,8 @@ export function pickFields(options: object, { properties }: { properties: object
 /** The lines of a table: each column is as wide as its longest cell. */
 export function tableLines(rows: readonly (readonly string[])[]): string[] {
   const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? []
-  return rows.map((row) =>
-    row
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-      .join('  ')
-      .trimEnd(),
-  )
+  const lineOf = (row: readonly string[]) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ')
+  return rows.map((row) => lineOf(row).trimEnd())
 }
 
 /** A number with its thousands apart: `1,200`. */
@@ -92,10 +88,7 @@ export function printable(text: string): string {
   return text.replace(/(?![\u200c\u200d])\p{C}/gu, '\ufffd')
 }
 
-/**
- * Makes the function by which commands print lines. All that reaches the terminal passes through it, so callers need
- * not clean texts of servers, files and databases.
- */
+/** Makes the function by which commands print lines: it cleans the texts of servers, files and databases. */
 export function createPrinter(write: (text: string) => void): (line: string) => void {
   return (line) => write(`${printable(line)}\n`)
 }

@@ -1,7 +1,7 @@
 // Uses the Redis of a queue for as long as a piece of work lasts.
 import { once } from 'node:events'
 import type { QueueAddress, Redis } from '@sluice/process/redis'
-import { RedisAwayError, UserError } from './errors.ts'
+import { RedisAwayError, UserError } from './run-program.ts'
 
 export type { QueueAddress }
 

@@ -177,14 +177,12 @@ export const writeMutants: Mutant[] = [
     'writer.begin(planned.map(({ work }) => work))',
     'writer.begin([])',
   ),
-  known(
-    one('a refused opening counts as not written', 'write/further-rounds.ts', 'tokens.get(id)?.some(isOwn)', 'false'),
-  ),
+  known(one('a refused opening counts as not written', 'write/read-stored.ts', 'tokens.get(id)?.some(isOwn)', 'false')),
   rare(
     60_000,
     one(
       'a batch ends by a read that no majority has',
-      'write/further-rounds.ts',
+      'write/read-stored.ts',
       "commands.find('sources', [...ids], 'majority')",
       "commands.find('sources', [...ids])",
     ),
@@ -212,7 +210,7 @@ export const writeMutants: Mutant[] = [
   ),
   one(
     'outcomes of refused rounds are forgotten',
-    'write/further-rounds.ts',
+    'write/read-stored.ts',
     'work.requests.map((request) => ({ ...request, redelivered: true }))',
     'work.requests',
   ),
@@ -220,7 +218,7 @@ export const writeMutants: Mutant[] = [
     100_000,
     one(
       'a recount removes tokens of batches that have not ended',
-      'write/writer-state.ts',
+      'write/writer.ts',
       'writer === state.name && batch <= upTo',
       'writer === state.name',
     ),

@@ -1,7 +1,6 @@
 // Keeps something running: restarts it whenever it dies, until it is stopped.
 import { setTimeout as pause } from 'node:timers/promises'
 
-/** Something that runs until it dies or is stopped. */
 export interface Running {
   /** Resolves when it has ended, with the cause: `exit code 1`, `killed by SIGKILL`. */
   readonly died: Promise<string>
@@ -18,16 +17,14 @@ const settledMs = 10_000
 export interface Kept<R extends Running> {
   /** The one that runs now, or the last one while the next is being started. */
   current(): R
-  /** Ends it for good and waits until it is gone; may be called twice. */
+  /** Ends it for good, otherwise as `Running.stop`. */
   stop(hurry?: AbortSignal): Promise<void>
 }
 
 export interface KeepRunning<R extends Running> {
   /** Starts one and waits until it is ready. Throws soon after `signal` aborts; leaves nothing running if it throws. */
   launch(signal: AbortSignal): Promise<R>
-  /** The name in messages for people. */
   name: string
-  /** The file with its output. */
   log: string
   /** Receives a line about each unrequested death and each restart. */
   say(line: string): void

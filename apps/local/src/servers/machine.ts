@@ -36,7 +36,6 @@ export async function findProgram(names: readonly string[], path: string): Promi
   throw new Error(`no \`${names[0]}\` on the PATH`)
 }
 
-/** The version in the output of `program --version`, for example `7.0.15`; undefined if it has none. */
 export async function versionOf(program: string): Promise<string | undefined> {
   const { stdout } = await run(program, ['--version'], { timeout: 10_000 }).catch(() => ({ stdout: '' }))
   return /\bv=?(\d+\.\d+(?:\.\d+)?)/.exec(stdout)?.[1]

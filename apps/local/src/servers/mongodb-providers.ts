@@ -9,7 +9,6 @@ import type { Engine, Location, Machine, Provider } from './provider.ts'
 import { secantusVersion, type Wheels } from './wheels.ts'
 
 const oldest = '4.4'
-
 const replicaSetName = 'sluice'
 
 /** The providers of a MongoDB on this machine, in the order in which they are tried. */
@@ -81,7 +80,6 @@ const imageHost = `127.0.0.1:${image.port}`
 
 const downloadHost = 'fastdl.mongodb.org'
 const lookupWithinMs = 2_000
-
 const downloadedVersion = '8.2.6'
 
 /** Downloads MongoDB once for this user. Looks up the host first: without a network, a download retries for minutes. */

@@ -1,10 +1,9 @@
 // Finds or starts Redis and MongoDB, for `start` and for tests.
-import { statfsSync } from 'node:fs'
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { keepRunning } from './keep-running.ts'
-import { DidNotStart } from './launch-ready.ts'
+import { DidNotStart } from './launch-process.ts'
 import { freePort, isPortFree } from './machine.ts'
 import { askNamedMongodb, mongodbProviders, mongodbUrl } from './mongodb-providers.ts'
 import type { Engine, Location, Machine, Provider } from './provider.ts'
@@ -78,9 +77,6 @@ export async function openServers(options: OpenServers): Promise<Servers> {
   }
 }
 
-/** The first failed restarts get no advice: their cause may pass by itself. */
-const FAILURES_BEFORE_ADVICE = 3
-
 async function named(
   name: ServerName,
   url: string,
@@ -129,16 +125,15 @@ async function portOf(dataFolder: string): Promise<number> {
   return (await isPortFree(last)) ? last : freePort()
 }
 
-function portFile(dataFolder: string): string {
-  return join(dataFolder, 'sluice-port')
-}
+const portFile = (dataFolder: string) => join(dataFolder, 'sluice-port')
+
+/** The first failed restarts get no advice: their cause may pass by itself. */
+const FAILURES_BEFORE_ADVICE = 3
 
 async function keep(name: ServerName, engine: Engine, location: Location, { say }: OpenServers, signal: AbortSignal) {
   const isFirst = (await readdir(location.folder).catch(() => [])).length === 0
-  const adviceAfter = (failures: number) => {
-    if (isDiskFull(location.folder)) return `No space is left on the disk of ${location.folder}: free some.`
-    return failures < FAILURES_BEFORE_ADVICE ? '' : adviceOn(name, engine, location, failures)
-  }
+  const adviceAfter = (failures: number) =>
+    failures < FAILURES_BEFORE_ADVICE ? '' : adviceOn(name, engine, location, failures)
   const launch = (launchSignal: AbortSignal) => startEngine(engine, location, launchSignal)
   try {
     return await keepRunning({ name, log: serverLog(location), launch, say, adviceAfter, signal })
@@ -146,14 +141,6 @@ async function keep(name: ServerName, engine: Engine, location: Location, { say 
     if (isFirst || !(error instanceof DidNotStart)) throw error
     throw new UnusableData(`${error.message}\nIts earlier data is in ${location.folder}`)
   }
-}
-
-/** A disk with less space than this counts as full: servers write in blocks. */
-const FULL_BYTES = 1_000_000
-
-function isDiskFull(folder: string): boolean {
-  const { bavail, bsize } = statfsSync(folder)
-  return bavail * bsize < FULL_BYTES
 }
 
 function adviceOn(name: ServerName, engine: Engine, location: Location, failures: number): string {

@@ -1,10 +1,8 @@
 // A provider finds a program that can serve as Redis or MongoDB; the first provider whose program starts is used.
 
-/** Where one server runs. */
+/** Where one server runs: the absolute path of its data, and a port on 127.0.0.1. */
 export interface Location {
-  /** The folder of its data; an absolute path. */
   readonly folder: string
-  /** On 127.0.0.1. */
   readonly port: number
   /** Whether acknowledged writes must survive a SIGKILL of the server. */
   readonly durable: boolean
@@ -35,7 +33,6 @@ export interface Provider {
   find(): Promise<Engine>
 }
 
-/** The facts about this machine that providers need. */
 export interface Machine {
   /** The folders to search for programs, in the form of the variable PATH. */
   readonly path: string

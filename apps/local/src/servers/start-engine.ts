@@ -3,8 +3,7 @@ import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { processFacts } from '@sluice/terminal'
-import { type LaunchedProcess, launchProcess, signalGroup } from './launch-process.ts'
-import { untilReady } from './launch-ready.ts'
+import { type LaunchedProcess, launchProcess, signalGroup, untilReady } from './launch-process.ts'
 import { type Engine, type Location, UnusableData } from './provider.ts'
 
 /** Long enough to replay a large log. */
@@ -12,7 +11,6 @@ const readyWithinMs = 120_000
 const askEveryMs = 50
 const graceMs = 10_000
 
-/** The file with the output of a server. */
 export function serverLog({ folder }: Location): string {
   return join(folder, 'server.log')
 }
@@ -51,7 +49,7 @@ export async function recordOwner(folder: string, pid: number, program: string):
   await writeFile(ownerFile(folder), JSON.stringify(owner), { mode: 0o600 })
 }
 
-/** Removes the record of the owner, once the process has ended. */
+/** Removes this record, once the process has ended. */
 export async function forgetOwner(folder: string): Promise<void> {
   await rm(ownerFile(folder), { force: true })
 }

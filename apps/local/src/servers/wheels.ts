@@ -2,9 +2,8 @@
 import { execFile } from 'node:child_process'
 import { createHash, randomUUID } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
-import { glob, mkdir, rename, rm, stat } from 'node:fs/promises'
+import { glob, mkdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { findProgram, sayTime } from './machine.ts'
@@ -25,9 +24,6 @@ function versionIn(name: string): string {
 /** The wheels exist for these versions of Python. */
 const OLDEST_MINOR = 11
 const NEWEST_MINOR = 13
-
-/** An unfinished installation this old belongs to no live process. */
-const abandonedMs = 3_600_000
 
 /** The folder of a Python environment with both servers. Throws if it can't be installed. */
 export type Wheels = () => Promise<string>
@@ -78,33 +74,18 @@ async function lackOf(python: string): Promise<string | undefined> {
 }
 
 /** Two processes may install at the same time: each has a folder of its own, and the first to finish renames it. */
-async function install(python: string, folder: string, { cacheDir, signal, say }: Machine): Promise<void> {
+async function install(python: string, folder: string, { cacheDir, signal }: Machine): Promise<void> {
   await mkdir(cacheDir, { recursive: true, mode: 0o700 })
-  await removeAbandoned(cacheDir)
   const partial = `${folder}.${randomUUID()}.partial`
   try {
     await run(python, ['-m', 'venv', partial], { signal })
     const exactly = ['--only-binary', ':all:', '--require-hashes', '--requirement', REQUIREMENTS]
     const pip = ['-m', 'pip', 'install', '--disable-pip-version-check', ...exactly]
-    // Unbuffered, so that each line arrives when pip begins what the line names.
-    const installing = run(join(partial, 'bin/python3'), ['-u', ...pip], { signal })
-    if (installing.child.stdout)
-      createInterface(installing.child.stdout).on('line', (line) => {
-        if (/^\s*(Downloading|Installing) /.test(line)) say(line.trim())
-      })
-    await installing
+    await run(join(partial, 'bin/python3'), pip, { signal })
     await rename(partial, folder)
   } catch (error) {
     await rm(partial, { recursive: true, force: true })
     if (!existsSync(folder)) throw error
-  }
-}
-
-async function removeAbandoned(cacheDir: string): Promise<void> {
-  for await (const name of glob('*.partial', { cwd: cacheDir })) {
-    const folder = join(cacheDir, name)
-    const { mtimeMs } = await stat(folder).catch(() => ({ mtimeMs: Date.now() }))
-    if (Date.now() - mtimeMs > abandonedMs) await rm(folder, { recursive: true, force: true })
   }
 }
 

@@ -41,32 +41,16 @@ const usualDashboardPort = 3001
 /** Chooses ports: the API's as configured, the dashboard's usual one if free, else free ones. Throws UserError. */
 export async function choosePorts(api: number, host: string, workers: number): Promise<Ports> {
   if (!(await isPortFree(api, host))) {
-    throw new UserError(
-      `Port ${api} is taken on ${host}. Choose another: PORT=${await freeAfter(api, host)} before the command.`,
-    )
+    const other = await freePort()
+    throw new UserError(`Port ${api} is taken on ${host}. Choose another: PORT=${other} before the command.`)
   }
   const isUsualFree = api !== usualDashboardPort && (await isPortFree(usualDashboardPort, DASHBOARD_HOST))
-  const taken = new Set([api])
-  const another = async () => {
-    let port = await freePort()
-    while (taken.has(port)) port = await freePort()
-    taken.add(port)
-    return port
-  }
-  const [dashboard, apiAdmin, dashboardAdmin] = [await another(), await another(), await another()]
-  const workerAdmin: number[] = []
-  while (workerAdmin.length < workers) workerAdmin.push(await another())
-  return { api, dashboard: isUsualFree ? usualDashboardPort : dashboard, apiAdmin, dashboardAdmin, workerAdmin }
+  // The API does not listen on its own port yet, so that port counts as free.
+  const ports = new Set([api])
+  while (ports.size < workers + 4) ports.add(await freePort())
+  const [, free = 0, apiAdmin = 0, dashboardAdmin = 0, ...workerAdmin] = ports
+  return { api, dashboard: isUsualFree ? usualDashboardPort : free, apiAdmin, dashboardAdmin, workerAdmin }
 }
-
-/** Returns the next port on which a server could listen. */
-async function freeAfter(port: number, host: string): Promise<number> {
-  const next = port < HIGHEST_PORT ? port + 1 : freePort()
-  const candidate = await next
-  return (await isPortFree(candidate, host)) ? candidate : freeAfter(candidate, host)
-}
-
-const HIGHEST_PORT = 65_535
 
 /** One of Sluice's own processes. */
 export interface App {

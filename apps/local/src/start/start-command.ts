@@ -29,7 +29,7 @@ export function startCommand(deps: StartDeps): Command {
     .action(({ workers }: { workers: number }) => runStart(deps, workers))
 }
 
-/** More than any machine has use for; each takes some 100 MB. */
+/** A bound against a slip of the finger: each worker takes some 100 MB. */
 const MOST_WORKERS = 64
 
 function parseWorkers(text: string): number {

@@ -9,8 +9,7 @@ import type { StoreConnection } from '@sluice/store'
 import type { QueueAddress } from '@sluice/terminal'
 import { claimFolder, type InstancePaths, instancePaths } from '@sluice/terminal'
 import { type Kept, keepRunning } from '../servers/keep-running.ts'
-import type { LaunchedProcess } from '../servers/launch-process.ts'
-import { launchNode } from '../servers/launch-ready.ts'
+import { type LaunchedProcess, launchNode } from '../servers/launch-process.ts'
 import { openServers } from '../servers/open-servers.ts'
 import { type App, appsOf, choosePorts, DASHBOARD_HOST, type Mains, type Ports } from './apps.ts'
 
@@ -20,7 +19,6 @@ export interface StartOptions {
   readonly env: NodeJS.ProcessEnv
   readonly host: string
   readonly port: number
-  /** How many worker processes. */
   readonly workers: number
   /** How long an app may take to stop, in milliseconds. */
   readonly graceMs: number
@@ -31,9 +29,8 @@ export interface StartOptions {
   /** Stores a link by which an operator logs in to the dashboard, and returns its token. */
   readonly createLink: (server: QueueAddress) => Promise<string>
   readonly say: (line: string) => void
-  /** Aborts to stop in order. */
+  /** `stopping` aborts to stop in order, `hurry` to stop at once. */
   readonly stopping: AbortSignal
-  /** Aborts to stop at once. */
   readonly hurry: AbortSignal
 }
 
@@ -109,18 +106,11 @@ async function stopAll(starting: readonly Promise<Kept<LaunchedProcess>>[], hurr
 }
 
 function summary(pids: ReadonlyMap<string, number>, ports: Ports, host: string, logs: string): readonly string[] {
-  const workers = ports.workerAdmin.map(
-    (admin, index) => `process ${pids.get(`worker-${index + 1}`)} (${metricsOf(admin)})`,
-  )
-  return [
-    `API: ${urlOf(host, ports.api)}, process ${pids.get('api')} (${metricsOf(ports.apiAdmin)})`,
-    `Workers: ${workers.join(', ')}`,
-    `Logs: ${logs}`,
-  ]
-}
-
-function metricsOf(adminPort: number): string {
-  return `metrics: http://127.0.0.1:${adminPort}/metrics`
+  const describe = (app: string, admin: number) =>
+    `process ${pids.get(app)} (metrics: http://127.0.0.1:${admin}/metrics)`
+  const workers = ports.workerAdmin.map((admin, index) => describe(`worker-${index + 1}`, admin))
+  const api = `API: ${urlOf(host, ports.api)}, ${describe('api', ports.apiAdmin)}`
+  return [api, `Workers: ${workers.join(', ')}`, `Logs: ${logs}`]
 }
 
 /** A wildcard address is reached on this machine through the loopback address. */

@@ -1,4 +1,4 @@
-/** Checks keys by their records, which are looked up in one query at a time. Fails fast while MongoDB is away. */
+// What a keyring asks of MongoDB: checks of keys by their records, one query at a time, and when keys were last used.
 import { LRUCache } from 'lru-cache'
 import { isLive, type KeyAccess, type KeyRecord, type KnownKey, shortKeyId } from './key.ts'
 
@@ -15,8 +15,8 @@ const KEYS_PER_QUERY = 200
 
 /**
  * Makes a function that looks keys up. Lookups that arrive during a query form the next one, so that a flood of guesses
- * loads MongoDB no more than one caller does. After a failed query, all lookups fail at once. The first one after
- * `retryMs` starts a query that nobody waits for, to try MongoDB again.
+ * loads MongoDB no more than one caller does. After a failed query, all lookups fail at once, and every `retryMs` one
+ * of them starts a query that nobody waits for.
  */
 export function createKeyLookups({ findKeys, onError, monotonic, retryMs }: LookupOptions) {
   const waiting: (PromiseWithResolvers<FoundKey> & { id: string })[] = []
@@ -46,8 +46,7 @@ export function createKeyLookups({ findKeys, onError, monotonic, retryMs }: Look
   return function lookUp(id: string, maxWaiting = Number.POSITIVE_INFINITY): Promise<FoundKey> {
     const lookup = { id, ...Promise.withResolvers<FoundKey>() }
     const failedFor = monotonic() - failedAt
-    // During an outage, lookups renew `failedAt` every `retryMs` + the time of a query, so within 3 * `retryMs`. An
-    // older failure means that no lookup came for a while, so MongoDB may be back.
+    // During an outage, lookups renew `failedAt` within 3 * `retryMs`. After an older failure, MongoDB may be back.
     const isAway = failedFor < 3 * retryMs
     if (isAway || waiting.length >= maxWaiting) lookup.reject(new Error('the key was not looked up'))
     else waiting.push(lookup)
@@ -56,7 +55,7 @@ export function createKeyLookups({ findKeys, onError, monotonic, retryMs }: Look
   }
 }
 
-/** The result of a check. `known` is absent if the key was unknown, expired or revoked at `checkedAt`. */
+/** `known` is absent if the key was unknown, expired or revoked at `checkedAt`. */
 export interface CheckedKey {
   readonly known?: KnownKey
   readonly expiresAt: number
@@ -95,5 +94,33 @@ export function createCheckCaches({
     }),
     // Guesses are not among the known keys, so they evict none of them.
     others: new LRUCache<string, CheckedKey>({ ...shared, fetchMethod: (id) => check(id, MAX_NEW_KEYS) }),
+  }
+}
+
+const WRITE_MS = 60_000
+
+/**
+ * Writes the last use of each key every minute, and removes what is written from `uses`: a use that failed, or that is
+ * newer, stays for the next minute. Returns a function that ends the timer and writes the rest.
+ */
+export function writeUses(
+  uses: Map<string, number>,
+  { touchKeys, onError }: Pick<KeyAccess, 'touchKeys'> & { onError: (error: unknown) => void },
+): () => Promise<void> {
+  async function flush(): Promise<void> {
+    const written = Array.from(uses)
+    if (written.length === 0) return
+    try {
+      await touchKeys(new Map(written.map(([id, at]) => [id, new Date(at)])))
+      for (const [id, at] of written) if (uses.get(id) === at) uses.delete(id)
+    } catch (error) {
+      onError(error)
+    }
+  }
+
+  const timer = setInterval(flush, WRITE_MS).unref()
+  return () => {
+    clearInterval(timer)
+    return flush()
   }
 }

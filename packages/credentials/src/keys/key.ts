@@ -1,12 +1,9 @@
-/** Defines an API key: its text, the record that is stored instead of the text, and the queries on records. */
+// Defines an API key: its text, the record that is stored instead of the text, and the queries on records.
 import { randomInt } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import type { Collection, Db } from 'mongodb'
 
-/**
- * An importer posts and reads the threads of one tenant. An operator handles the failed jobs of all tenants. A viewer
- * sees the ids and reasons of failed jobs, without payloads and quoted values.
- */
+/** An importer posts and reads threads of one tenant. An operator handles failed jobs of all. A viewer only sees them. */
 export const KEY_ROLES = ['importer', 'operator', 'viewer'] as const
 
 export type KeyRole = (typeof KEY_ROLES)[number]
@@ -18,7 +15,7 @@ export interface KeyLimits {
 
 /** What is stored of a key. The key itself is stored nowhere. */
 export interface KeyRecord {
-  /** The key's SHA-256 in hexadecimal. */
+  /** See `keyHash`. */
   readonly id: string
   readonly role: KeyRole
   /** '' unless the key is an importer's: no tenant can have that name. */
@@ -42,7 +39,7 @@ export interface KnownKey extends Pick<KeyRecord, 'role' | 'tenant' | 'limits'> 
   readonly keyId: string
 }
 
-/** The result of checking a key: its rights, none, or undecided because MongoDB is away. */
+/** The rights of a key, none, or undecided because MongoDB is away. */
 export type KeyCheck = KnownKey | { readonly outcome: 'unknown' } | { readonly outcome: 'unavailable' }
 
 /** The queries of a keyring. Both reject soon if MongoDB is away. */
@@ -69,7 +66,7 @@ export const KEY_LENGTH = PREFIX.length + RANDOM_LENGTH + CHECKSUM_LENGTH
 const FIND_MS = 1_000
 const TOUCH_MS = 5_000
 
-/** Creates a key's text: `slc_`, 178 random bits, and a checksum that exposes a typo without a lookup. */
+/** Creates a key's text, whose checksum exposes a typo without a lookup. */
 export function newKeyText(): string {
   const digits = Array.from({ length: RANDOM_LENGTH }, () => DIGITS[randomInt(DIGITS.length)])
   const start = PREFIX + digits.join('')
@@ -83,14 +80,14 @@ export function isWellFormedKey(text: string): boolean {
 }
 
 /**
- * Returns the collection of keys. Its reads go to the primary and its writes to a majority, even if the URL says
- * otherwise: the next lookup must see a revocation, and a failover must not undo the revocation.
+ * Returns the collection of keys. Whatever the URL says, it reads from the primary and writes to a majority: the next
+ * lookup must see a revocation, and no failover may undo it.
  */
 export function keyCollection(db: Db): Collection<KeyDocument> {
   return db.collection<KeyDocument>('keys', { readPreference: 'primary', writeConcern: { w: 'majority' } })
 }
 
-/** Returns whether a key is neither revoked nor expired at `now` (ms since 1970). */
+/** Returns whether a key is neither revoked nor expired at `now`. */
 export function isLive({ expiresAt, revokedAt }: Pick<KeyRecord, 'expiresAt' | 'revokedAt'>, now: number): boolean {
   return revokedAt === undefined && (expiresAt === undefined || expiresAt.getTime() > now)
 }

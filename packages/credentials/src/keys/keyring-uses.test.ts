@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { onTestFinished, test, vi } from 'vitest'
 import { type KeyRecord, newKeyText } from './key.ts'
-import { createKeyring, keyHash, writeUses } from './keyring.ts'
+import { writeUses } from './key-lookups.ts'
+import { createKeyring, keyHash } from './keyring.ts'
 
 const fail = (error: unknown) => assert.fail(String(error))
 

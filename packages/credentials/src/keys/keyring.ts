@@ -1,7 +1,7 @@
-/** Decides the rights of a request's key by the checks that this replica made, and stores when keys were last used. */
+// Decides the rights of a request's key by the checks that this replica made.
 import { hash } from 'node:crypto'
 import { isWellFormedKey, KEY_LENGTH, type KeyAccess, type KeyCheck } from './key.ts'
-import { type CheckedKey, createCheckCaches } from './key-lookups.ts'
+import { type CheckedKey, createCheckCaches, writeUses } from './key-lookups.ts'
 
 interface KeyringOptions extends KeyAccess {
   onError?: (error: unknown) => void
@@ -48,7 +48,7 @@ export function createKeyring({ findKeys, touchKeys, ...options }: KeyringOption
       return known.has(id) || isWellFormedKey(key) ? keyring.findById(id) : { outcome: 'unknown' }
     },
 
-    /** Returns the result of checking a key by its id. The key itself was checked before. Never rejects. */
+    /** Returns the result of checking a key by its id. Never rejects. */
     async findById(id: string): Promise<KeyCheck> {
       const checked = await check(id)
       if (checked === undefined) return { outcome: 'unavailable' }
@@ -64,38 +64,7 @@ export function createKeyring({ findKeys, touchKeys, ...options }: KeyringOption
   return keyring
 }
 
-const WRITE_MS = 60_000
-
-/**
- * Writes the last use of each key every minute, all keys together, and removes what it has written from `uses`. A use
- * that could not be written, or that is newer than the write, stays for the next one. Returns a function that ends the
- * timer and writes the rest.
- */
-export function writeUses(
-  uses: Map<string, number>,
-  { touchKeys, onError }: Pick<KeyAccess, 'touchKeys'> & { onError: (error: unknown) => void },
-): () => Promise<void> {
-  async function flush(): Promise<void> {
-    const written = Array.from(uses)
-    if (written.length === 0) return
-    try {
-      await touchKeys(new Map(written.map(([id, at]) => [id, new Date(at)])))
-      for (const [id, at] of written) if (uses.get(id) === at) uses.delete(id)
-    } catch (error) {
-      onError(error)
-    }
-  }
-
-  const timer = setInterval(flush, WRITE_MS).unref()
-  return () => {
-    clearInterval(timer)
-    return flush()
-  }
-}
-
-/**
- * Returns a key's id: its SHA-256 in hexadecimal. 178 random bits need no salt, and an id without one can be looked up.
- */
+/** Returns a key's id: its SHA-256 in hexadecimal. 178 random bits need no salt. */
 export function keyHash(key: string): string {
   return hash('sha256', key)
 }

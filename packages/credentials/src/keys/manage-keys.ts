@@ -9,7 +9,6 @@ export { isWellFormedKey, KEY_ROLES, keyAccess, keyCollection, shortKeyId } from
 export { createKeyring, type Keyring, keyHash } from './keyring.ts'
 
 export interface NewKey {
-  /** Stored nowhere. */
   readonly key: string
   readonly record: KeyRecord
 }
@@ -37,11 +36,9 @@ const ID_PREFIX = /^[0-9a-f]{6,64}$/
 
 /**
  * Creates a key and stores its hash. Only the return value contains the key itself. Two simultaneous calls with one
- * name may both succeed.
+ * name may both succeed. Keys without a tenant count as keys of one tenant.
  *
- * @throws {KeyRefusedError} if the tenant or name is blank, too long or not plain text, a detail does not fit the role,
- *   a limit is out of range, `expiresAt` has passed, or a live key of the same tenant has this name. Keys without a
- *   tenant count as keys of one tenant.
+ * @throws {KeyRefusedError} if a detail is refused, or a live key of the same tenant has this name.
  */
 export async function createKey(db: Db, details: NewKeyDetails): Promise<NewKey> {
   checkDetails(details)
@@ -63,10 +60,9 @@ function checkDetails({ role = 'importer', tenant, name, limits, expiresAt }: Ne
   refuseIf(role === 'importer' && tenant === undefined, 'The key of an importer needs a tenant.')
   const ofAll = 'An operator or viewer is concerned with all tenants, so the key has no tenant.'
   refuseIf(role !== 'importer' && tenant !== undefined, ofAll)
-  refuseIf(role !== 'importer' && limits !== undefined, NO_LIMITS)
   if (tenant !== undefined) checkName('tenant', tenant)
   checkName('name', name)
-  if (limits !== undefined) checkLimits(limits)
+  if (limits !== undefined) checkLimits(role, limits)
   const isLate = expiresAt !== undefined && !(expiresAt > new Date())
   refuseIf(isLate, 'The key would have expired already, or its expiry is not a date.')
 }
@@ -80,7 +76,7 @@ async function insertKey(db: Db, details: NewKeyDetails): Promise<NewKey> {
   return { key, record }
 }
 
-/** Lists all keys, or those of one tenant, oldest first. The list includes revoked and expired keys. */
+/** Lists all keys, or those of one tenant, oldest first, with revoked and expired ones. */
 export async function listKeys(db: Db, tenant?: string): Promise<KeyRecord[]> {
   const documents = await keyCollection(db)
     .find(tenant === undefined ? {} : { tenant }, { signal: AbortSignal.timeout(COMMAND_MS) })
@@ -90,9 +86,8 @@ export async function listKeys(db: Db, tenant?: string): Promise<KeyRecord[]> {
 }
 
 /**
- * Creates a new key with the details of the live key that `reference` names (by its name or the beginning of its id).
- * `expiresAt` replaces the expiry. The old key works until the overlap ends, or until its own expiry if that is
- * earlier. `reference` never names a key that is replaced already.
+ * Creates a key with the details of the live key that `reference` names, by its name or the beginning of its id, unless
+ * that key is replaced already. The old key works until the overlap ends, or its own expiry if that is earlier.
  *
  * @throws {KeyRefusedError} if `reference` names no live key or several, or the overlap or the expiry is out of range.
  */
@@ -121,11 +116,9 @@ export async function rotateKey(
 }
 
 /**
- * Revokes the live key that `reference` names, for good. Every replica refuses the key within 5 s, but a replica that
- * can't reach MongoDB may accept the key for 15 minutes.
+ * Revokes the live key that `reference` names. Every replica that reaches MongoDB refuses the key within 5 s.
  *
- * @throws {KeyRefusedError} if `reference` names no live key or several. During an overlap, two live keys have one
- *   name: only the operator knows which to revoke, and names it by its id.
+ * @throws {KeyRefusedError} if `reference` names no live key, or several, as during the overlap of a rotation.
  */
 export async function revokeKey(db: Db, reference: string): Promise<KeyRecord> {
   const revokedAt = new Date()
@@ -135,14 +128,11 @@ export async function revokeKey(db: Db, reference: string): Promise<KeyRecord> {
   return { ...record, revokedAt }
 }
 
-/**
- * Replaces or removes the limits of the live key that `reference` names. Every replica that reaches MongoDB applies
- * them within 5 s.
- */
+/** Replaces or removes the limits of the live key that `reference` names, for all replicas within 5 s. */
 export async function limitKey(db: Db, reference: string, limits: KeyLimits | undefined): Promise<KeyRecord> {
   const { limits: _, ...record } = pickKey(await listKeys(db), reference, Date.now())
   refuseIf(record.role !== 'importer', NO_LIMITS)
-  if (limits !== undefined) checkLimits(limits)
+  if (limits !== undefined) checkLimits(record.role, limits)
   const update = limits === undefined ? { $unset: { limits: 1 as const } } : { $set: { limits } }
   await keyCollection(db).updateOne({ _id: record.id }, update, { maxTimeMS: COMMAND_MS })
   return { ...record, limits }
@@ -150,7 +140,8 @@ export async function limitKey(db: Db, reference: string, limits: KeyLimits | un
 
 const NO_LIMITS = 'Only an importer posts, so the key has no limits.'
 
-function checkLimits(limits: KeyLimits): void {
+function checkLimits(role: KeyRole, limits: KeyLimits): void {
+  refuseIf(role !== 'importer', NO_LIMITS)
   for (const quotes of [limits.quotesPerSecond, limits.burstQuotes]) {
     const isInRange = quotes >= 1 && quotes <= HIGHEST_LIMIT && Number.isInteger(quotes)
     refuseIf(!isInRange, `A limit is not a whole number from 1 to ${HIGHEST_LIMIT}.`)

@@ -29,7 +29,6 @@ const IDLE_MS = 30 * MINUTE_MS
 export const LINK_MS = 10 * MINUTE_MS
 
 const TOKEN_BYTES = 32
-/** The form of a token: 256 random bits. */
 const TOKEN = /^[\w-]{43}$/
 
 /** Returns whether a text can be the token of a link. */
@@ -37,7 +36,7 @@ export function isWellFormedLink(text: string): boolean {
   return TOKEN.test(text)
 }
 
-/** Opens the sessions of a queue's dashboard. Every function throws a `QueueUnavailableError` while Redis is away. */
+/** Opens the sessions of a queue's dashboard. Its functions throw a `QueueUnavailableError` while Redis is away. */
 export function createSessions(redis: Redis, { base }: QueueKeys) {
   const run = openScript(redis, new URL('./sessions.lua', import.meta.url))
 

@@ -16,17 +16,14 @@ import {
   completed,
   consume,
   createCompleteJobs,
+  createFail,
   createJobAdder,
   createReadLoad,
-  createRecordFailure,
   createRecordTry,
-  failedAt,
-  openWorker,
   TRIES,
   tenantThreads,
 } from '@sluice/queue/test-support'
 import { requiredUrl, testQueueName } from '@sluice/test-support'
-import { Job, UnrecoverableError } from 'bullmq'
 import { type TestContext, test, vi } from 'vitest'
 import { createFailedJobs } from './failed-jobs.ts'
 import { groupIdOf } from './reasons.ts'
@@ -40,37 +37,24 @@ interface Failing {
   service?: Service
   externalIds?: string[]
   reason?: string
-  /** False: the worker dies before it has recorded the failure. */
-  isRecorded?: boolean
 }
 
 async function open(t: TestContext) {
   const redis = connectRetrying({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, () => {})
   const keys = queueKeys(testQueueName())
   const queues = { interactive: openQueue(keys, 'interactive', redis), bulk: openQueue(keys, 'bulk', redis) }
-  const workers = {
-    interactive: openWorker(keys, 'interactive', redis, 5_000).on('error', () => {}),
-    bulk: openWorker(keys, 'bulk', redis, 5_000).on('error', () => {}),
-  }
-  t.onTestFinished(async () => {
-    await Promise.all(Object.values(workers).map((worker) => worker.close(true)))
-    redis.disconnect()
-  })
+  t.onTestFinished(() => redis.disconnect())
   const enqueue = createJobAdder(redis, keys)
-  const record = createRecordFailure(redis, keys, 1_000_000_000, () => {})
+  const fetch = createFetchJobs(redis, keys, 'a-worker', 5_000)
+  const failFetched = createFail(redis, keys)
   return {
     redis,
-    record,
+    failFetched,
     complete: createCompleteJobs(redis, keys),
-    find: (id: string) => queues.interactive.getJob(id),
-    async failFetched(lane: Lane, id: string, reason: string) {
-      await (await Job.fromId(workers[lane], id))?.moveToFailed(new UnrecoverableError(reason), 'token')
-      await record(failedAt((await queues[lane].getJob(id))?.finishedOn, id, { lane }))
-    },
     keys,
     queues,
     failedJobs: createFailedJobs(redis, keys),
-    fetch: createFetchJobs(redis, keys, 'a-worker', 5_000),
+    fetch,
     /** Enqueues a job and has it fail for good, as a worker does. The next job fails in a later millisecond. */
     async fail({
       lane = 'interactive',
@@ -78,15 +62,13 @@ async function open(t: TestContext) {
       service = 'slack',
       externalIds = ['a'],
       reason = 'no',
-      isRecorded = true,
     }: Failing) {
       const id = newJobId()
       const threads = externalIds.map((externalId) => ({ source: { service, externalId, title: 'T' }, quotes: [] }))
       await enqueue({ id, lane, job: { tenant, requestId: 'r', retained: false, threads } })
-      const job = await workers[lane].getNextJob('token', { block: false })
-      assert.equal(job?.id, id)
-      await job?.moveToFailed(new UnrecoverableError(reason), 'token')
-      if (isRecorded) await record(failedAt(job?.finishedOn, id, { lane }))
+      const { jobs } = await fetch(lane, 'token', { jobs: 1, bytes: 1_000_000, isEmpty: true })
+      assert.equal(jobs[0]?.id, id)
+      await failFetched(id, { lane }, reason)
       const failedBy = Date.now()
       while (Date.now() === failedBy) await setImmediate()
       return id
@@ -195,10 +177,10 @@ test('a reason that is longer than what lists show has one reasonGroup everywher
   assert.equal(jobs[0]?.reasonGroup, (await failedJobs.find(id))?.job.reasonGroup)
 })
 
-test('groups read no payload, but that of a job whose failure was not recorded', async (t) => {
+test('groups read no payload, but that of a job without a record of its load', async (t) => {
   const { fail, failedJobs, redis, keys } = await open(t)
   await redis.hset(keys.jobs.interactive + (await fail({})), 'data', 'not read')
-  await fail({ isRecorded: false, externalIds: ['a', 'b'] })
+  await redis.hdel(keys.jobs.interactive + (await fail({ externalIds: ['a', 'b'] })), 'load')
   assert.deepEqual(
     (await failedJobs.groups({})).groups.map(({ jobs, threads }) => [jobs, threads]),
     [[2, 3]],
@@ -262,7 +244,7 @@ test('a retried job has lost the result of its failure, so a caller waits for th
   assert.equal(await results.retainResult(id), undefined)
 })
 
-test('a job that is retried before its worker has recorded the failure gets no result of that failure', async (t) => {
+test('a job that is retried as soon as it failed gets no result of that failure', async (t) => {
   const { failedJobs, redis, keys } = await open(t)
   const imports = createImports(redis, keys)
   const results = createResults(redis, keys)
@@ -289,7 +271,7 @@ test('a job that is retried before its worker has recorded the failure gets no r
     onFailed: () => void failedJobs.move('retry', [id]),
   })
   t.onTestFinished(() => consumer.close(1_000))
-  assert.deepEqual(await seen.promise, [undefined, false])
+  assert.deepEqual(await seen.promise, [undefined, true])
   finish.resolve()
   await vi.waitFor(async () => assert.deepEqual((await results.find([id])).get(id), { receipts }), HANG_MS)
   const { done, counts } = (await imports.find('i')) ?? {}
@@ -390,7 +372,7 @@ test('the failed tries and threads of a job have a bound in bytes', async (t) =>
   await redis.set(`${keys.jobs.interactive}${id}:lock`, token)
   const locked = { ...completed(id), token, digests: [], redelivered: false, suspect: false }
   const job = { ...locked, enqueuedAt: 0, bytes: 0, progress: {} }
-  const recordTry = createRecordTry(redis, keys, 'here:1')
+  const recordTry = createRecordTry(redis, keys, { name: 'here:1', failedBytes: 1_000_000, onEvicted: () => {} })
   const failed = Array.from({ length: 50 }, (_, place) => ({
     place,
     service: 'slack',
@@ -398,7 +380,7 @@ test('the failed tries and threads of a job have a bound in bytes', async (t) =>
     reason: 'no',
   }))
   for (let at = 0; at < 30; at++) await recordTry(job, new Error(`${at} ${'x'.repeat(400)}`), failed)
-  await recordTry({ ...job, token: 'of another worker' }, new Error('late'), [])
+  await assert.rejects(recordTry({ ...job, token: 'of another worker' }, new Error('late'), []), /lock/)
   const fields = await redis.hmget(keys.jobs.interactive + id, 'tries', 'failedThreads')
   assert.ok(fields.every((text) => text !== null && Buffer.byteLength(text) <= 4_200))
   const { tries = [], failedThreads = [], failedThreadCount } = (await failedJobs.find(id))?.job ?? {}
@@ -408,51 +390,36 @@ test('the failed tries and threads of a job have a bound in bytes', async (t) =>
   assert.equal(failedThreadCount, 50)
 })
 
-for (const then of ['waits', 'has completed', 'has failed again'] as const) {
-  test(`a failure that is recorded after its job was retried and ${then} changes nothing`, async (t) => {
-    const { failedJobs, fail, complete, find, record, fetch, failFetched, redis, keys } = await open(t)
-    const imports = createImports(redis, keys)
-    await imports.open('i', { tenant: 'acme', received: 1, jobs: 1, failed: 0, refused: [] })
-    const id = await fail({ isRecorded: false })
-    const data = { tenant: 'acme', import: { id: 'i', places: [0] }, replyTo: 'replica' }
-    const late = failedAt((await find(id))?.finishedOn, id, { data, result: { receipts: [null], failure: 'late' } })
-    assert.equal(await failedJobs.move('retry', [id]), 1)
-    if (then !== 'waits') await fetch('interactive', 'token', { jobs: 1, bytes: 1_000_000, isEmpty: true })
-    if (then === 'has completed') await complete([completed(id, { data, token: 'token' })])
-    if (then === 'has failed again') await failFetched('interactive', id, 'again')
-    const seen = async () => [
-      await createResults(redis, keys).find([id]),
-      await createReadLoad(redis, keys)(),
-      await imports.find('i'),
-      await redis.zrange(`${keys.base}failures:bytes`, '0', '-1', 'WITHSCORES'),
-      await redis.xlen(`${keys.base}replies:replica`),
-    ]
-    const before = await seen()
-    await record(late)
-    assert.deepEqual(await seen(), before)
-  })
-}
-
-test('a job whose failure was not recorded is not discarded, because its import would never end', async (t) => {
-  const { failedJobs, fail, find, record, redis, keys } = await open(t)
+test('a worker that lost the lock of a job does not fail the job', async (t) => {
+  const { failedJobs, fail, fetch, failFetched, redis, keys } = await open(t)
   const imports = createImports(redis, keys)
   await imports.open('i', { tenant: 'acme', received: 1, jobs: 1, failed: 0, refused: [] })
-  const id = await fail({ isRecorded: false })
-  assert.equal(await failedJobs.move('discard', [id]), 0)
-  await record(failedAt((await find(id))?.finishedOn, id, { data: { import: { id: 'i', places: [0] } } }))
-  assert.equal(await failedJobs.move('discard', [id]), 1)
+  const id = await fail({})
+  assert.equal(await failedJobs.move('retry', [id]), 1)
+  await fetch('interactive', 'token', { jobs: 1, bytes: 1_000_000, isEmpty: true })
+  const seen = async () => [
+    await redis.hgetall(keys.jobs.interactive + id),
+    await createReadLoad(redis, keys)(),
+    await imports.find('i'),
+    await redis.keys(`${keys.base.replace('{', '\\{')}*`),
+  ]
+  const before = await seen()
+  const data = { tenant: 'acme', import: { id: 'i', places: [0] }, replyTo: 'replica' }
+  await assert.rejects(failFetched(id, { data, token: 'of another worker' }), /lock/)
+  assert.deepEqual(await seen(), before)
+  await failFetched(id, { data })
   assert.equal((await imports.find('i'))?.done, true)
 })
 
 test('a retried job counts as load as soon as it waits, and once', async (t) => {
   const { failedJobs, fail, fetch, redis, keys } = await open(t)
   const readLoad = createReadLoad(redis, keys)
-  const recorded = await fail({ externalIds: ['a', 'b'] })
-  const unrecorded = await fail({ isRecorded: false })
-  assert.equal((await readLoad()).threads, 1)
-  assert.equal(await failedJobs.move('retry', [recorded, unrecorded]), 2)
+  const first = await fail({ externalIds: ['a', 'b'] })
+  const other = await fail({})
+  assert.equal((await readLoad()).threads, 0)
+  assert.equal(await failedJobs.move('retry', [first, other, other]), 2)
   assert.equal((await readLoad()).threads, 3)
-  assert.deepEqual((await redis.hkeys(`${keys.base}load:jobs`)).sort(), [recorded, unrecorded].sort())
+  assert.deepEqual((await redis.hkeys(`${keys.base}load:jobs`)).sort(), [first, other].sort())
   assert.equal(await tenantThreads(redis, keys, 'acme'), 3)
   await fetch('interactive', 'token', { jobs: 2, bytes: 1_000_000, isEmpty: true })
   assert.equal((await readLoad()).threads, 3)

@@ -114,7 +114,7 @@ export function createFailedJobs(redis: Redis, keys: QueueKeys) {
         const payload: IngestJob = JSON.parse(data)
         const about = { id, lane, tenant: payload.tenant, threads: payload.threads.length }
         const summary = summaryOf(about, failedAt, [name, reason, enqueuedAt, tries])
-        const tried = await readTries(redis, laneKeys[lane] + id)
+        const { result: _, ...tried } = await readTries(redis, laneKeys[lane] + id)
         const found = { ...summary, ...tried, stack: JSON.parse(stack), payload }
         return { job: found, traceId: payload.trace && traceIdOf(payload.trace) }
       }

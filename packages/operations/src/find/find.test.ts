@@ -3,14 +3,7 @@ import { once } from 'node:events'
 import type { FindQuery, Thread } from '@sluice/contract'
 import { connectRetrying } from '@sluice/process/redis'
 import { createEnqueuer, createImports, type Lane, newJobId, queueKeys } from '@sluice/queue'
-import {
-  BOUNDS,
-  completed,
-  createCompleteJobs,
-  createRecordFailure,
-  failedAt,
-  type JobInput,
-} from '@sluice/queue/test-support'
+import { BOUNDS, completed, createCompleteJobs, createFail, type JobInput } from '@sluice/queue/test-support'
 import { requiredUrl, testQueueName, UNBOUNDED } from '@sluice/test-support'
 import { it, type TestContext, vi } from 'vitest'
 import { createFailedJobs } from '../failed/failed-jobs.ts'
@@ -51,13 +44,7 @@ async function setUp(t: TestContext, recentBytes = BOUNDS.recentBytes) {
     await complete([completed(id, { data: await lock(id), token: 'token', enqueuedAt: Date.now(), result })])
   }
   async function fail(id: string, reason: string): Promise<void> {
-    const data = await lock(id)
-    await redis.lrem(`${keys.jobs.interactive}active`, 1, id)
-    await redis.del(`${keys.jobs.interactive}${id}:lock`)
-    const at = Date.now()
-    await redis.zadd(keys.failed.interactive, at, id)
-    await redis.hset(keys.jobs.interactive + id, 'finishedOn', at, 'failedReason', reason)
-    await createRecordFailure(redis, keys, 1_000_000, () => {})(failedAt(at, id, { data }))
+    await createFail(redis, keys)(id, { data: await lock(id) }, reason)
   }
   const hitsOf = async (query: FindQuery) => (await find(query, NOBODY)).hits
   return { redis, keys, find, add, lock, finish, fail, hitsOf }

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import type { JobListQuery, Thread } from '@sluice/contract'
 import { connectRetrying } from '@sluice/process/redis'
 import { createEnqueuer, type Lane, newJobId, queueKeys } from '@sluice/queue'
-import { BOUNDS, completed, createCompleteJobs, createRecordFailure, failedAt } from '@sluice/queue/test-support'
+import { BOUNDS, completed, createCompleteJobs, createFail } from '@sluice/queue/test-support'
 import { requiredUrl, testQueueName, UNBOUNDED } from '@sluice/test-support'
 import { it, type TestContext } from 'vitest'
 import { createFailedJobs } from '../failed/failed-jobs.ts'
@@ -53,12 +53,7 @@ async function setUp(t: TestContext) {
       await redis.zadd(`${jobs.interactive}delayed`, Date.now() * 0x1000, id)
     },
     async fail(id: string) {
-      const data = await lock(id)
-      await leave(id)
-      const at = Date.now()
-      await redis.zadd(keys.failed.interactive, at, id)
-      await redis.hset(jobs.interactive + id, 'finishedOn', at, 'failedReason', 'Document failed validation')
-      await createRecordFailure(redis, keys, 1_000_000, () => {})(failedAt(at, id, { data }))
+      await createFail(redis, keys)(id, { data: await lock(id) }, 'Document failed validation')
     },
     idsOf: async (query: JobListQuery) => (await list(query)).jobs.map(({ id }) => id),
   }

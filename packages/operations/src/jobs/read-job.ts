@@ -2,17 +2,7 @@
 import type { FailedThread, Hit, Outcome, RecordedTry } from '@sluice/contract'
 import { traceIdOf } from '@sluice/process'
 import type { IngestJob, JobResult, Lane, QueueKeys } from '@sluice/queue'
-import {
-  createResults,
-  isJobId,
-  LANES,
-  nameJob,
-  readFailure,
-  readJob,
-  readProgress,
-  readTries,
-  triesShown,
-} from '@sluice/queue'
+import { createResults, isJobId, LANES, nameJob, readJob, readProgress, readTries, triesShown } from '@sluice/queue'
 import type { Redis } from 'ioredis'
 import { SHOWN_REASON } from '../failed/reasons.ts'
 import { createScanRecent, NEWEST } from './recent-jobs.ts'
@@ -49,10 +39,9 @@ export function createReadJob(redis: Redis, keys: QueueKeys) {
   /** Reads a job that has not completed. */
   async function readQueued(id: string, lane: Lane): Promise<JobDetail | undefined> {
     const jobKey = keys.jobs[lane] + id
-    const [job, tried, failure, delayed] = await Promise.all([
+    const [job, { result, ...tried }, delayed] = await Promise.all([
       readJob(redis, keys.jobs[lane], id),
       readTries(redis, jobKey),
-      readFailure(redis, jobKey),
       redis.zscore(`${keys.jobs[lane]}delayed`, id),
     ])
     if (job === undefined) return undefined
@@ -70,7 +59,7 @@ export function createReadJob(redis: Redis, keys: QueueKeys) {
     }
     return {
       hit: { ...jobHit(id, payload), ...facts },
-      threads: threadsOf(payload, isFailed ? failure : undefined),
+      threads: threadsOf(payload, isFailed ? result : undefined),
       ...(fetchedAt > 0 && { fetchedAt: isoOf(fetchedAt) }),
       ...(waitingSince !== undefined && { waitingSince: isoOf(waitingSince) }),
       ...(retriedAt !== undefined && { retriedAt: isoOf(retriedAt) }),

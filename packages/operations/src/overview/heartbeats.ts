@@ -61,14 +61,14 @@ export function startHeartbeats(redis: Redis, { base }: QueueKeys, ofKind: OfKin
       .filter(([, rise]) => rise > 0)
 
   async function nextBeat(isLast: boolean): Promise<string> {
-    const { totals = {}, manyTotals = {}, peaks = {}, away: lost, slowJobs } = await read()
+    const { totals = {}, manyTotals = {}, peaks = {}, away: lost, ...more } = await read()
     const away = lost && { ...lost, reason: lost.reason.slice(0, REASON_CHARACTERS) }
     const largest = risesOf(manyTotals).sort(([, one], [, other]) => other - one)
     const counts = Object.fromEntries([...risesOf(totals), ...largest.slice(0, LARGEST)])
     const usage = { cpu: cpuSinceLast(), memoryBytes: process.memoryUsage.rss() }
     const about: Omit<SeenProcess, 'id' | 'seenMsAgo'> = { ...ofKind, host, pid, startedAt, ...usage }
     beats += 1
-    const state = { ...about, storeAwayMs: away?.ms, slowJobs }
+    const state = { ...about, storeAwayMs: away?.ms, ...more }
     const description = isLast ? {} : { about: JSON.stringify({ beat: beats, ...state }) }
     sent = { ...totals, ...manyTotals }
     // As texts, so that Lua adds no digits.

@@ -3,9 +3,9 @@ import { once } from 'node:events'
 import type { QueuedJobs } from '@sluice/contract'
 import { connectRetrying } from '@sluice/process/redis'
 import { createEnqueuer, createFetchJobs, type Lane, newJobId, queueKeys } from '@sluice/queue'
-import { createRecordFailure, failedAt, openWorker, putBack } from '@sluice/queue/test-support'
+import { createFail, openWorker, putBack } from '@sluice/queue/test-support'
 import { requiredUrl, testQueueName, UNBOUNDED } from '@sluice/test-support'
-import { Job, UnrecoverableError } from 'bullmq'
+import { Job } from 'bullmq'
 import { type TestContext, test, vi } from 'vitest'
 import { createFailedJobs } from '../failed/failed-jobs.ts'
 import { createOperations } from '../failed/operations.ts'
@@ -30,7 +30,7 @@ async function open(t: TestContext) {
 
   async function fetch(lane: Lane, jobs: number) {
     const fetchJobs = createFetchJobs(redis, keys, 'a-worker', 60_000)
-    return (await fetchJobs(lane, 'token', { jobs, bytes: 1_000_000, isEmpty: true }, Date.now())).jobs
+    return (await fetchJobs(lane, 'token', { jobs, bytes: 1_000_000, isEmpty: true })).jobs
   }
 
   return {
@@ -55,11 +55,8 @@ async function open(t: TestContext) {
     /** Ends a try of each job that the lane can fetch now, for good or not. */
     async failNext(lane: Lane, { final = true, failedBytes = 1_000_000_000 } = {}): Promise<void> {
       for (const { id, token } of await fetch(lane, 100)) {
-        const job = await lanes[lane].find(id)
-        assert(job)
-        await job.moveToFailed(final ? new UnrecoverableError('no') : new Error('no'), token)
-        const record = createRecordFailure(redis, keys, failedBytes, () => {})
-        if (final) await record(failedAt(job.finishedOn, id, { lane }))
+        if (final) await createFail(redis, keys, failedBytes)(id, { lane })
+        else await (await lanes[lane].find(id))?.moveToFailed(new Error('no'), token)
       }
     },
     /** Reads jobs, threads and the oldest job's age in tens of seconds: the test itself may take some. */

@@ -1,14 +1,14 @@
-// Bounds the connections of a server, and passes on their requests. Also bounds pipelined requests: those that a caller
-// sends before it has the previous answer.
+// Bounds the connections of a server, and the pipelined requests of each: those that a caller sends before it has the
+// previous answer.
 import type { RequestListener } from 'node:http'
 import type { Socket } from 'node:net'
-import { type ConnectionBounds, createUnreadCutter, cutAfter, SWEEP_MS } from './cut-connections.ts'
+import { type ConnectionBounds, createTurns, createUnreadCutter, cutAfter, SWEEP_MS } from './cut-connections.ts'
 import { type Feed, feedParser } from './feed-parser.ts'
 
 interface Connection {
   socket: Socket
   feed: Feed
-  /** The number of requests since the connection was last idle. */
+  /** The number of requests since the connection was idle. */
   pipelined: number
   /** When the connection became idle, or its next head began to arrive, in monotonic ms. */
   since: number
@@ -18,10 +18,7 @@ interface Connection {
 
 /** This many connections beyond `maxConnections` get a 503. Further ones are cut at once. */
 const SURPLUS = 1_000
-/**
- * A caller that has ended its side gets its answer only if we send it and the caller reads it within this time. Most
- * callers that half-close have hung up.
- */
+/** The time for the answer to a caller that has ended its side: most of these callers have hung up. */
 const LAST_READ_MS = 1_000
 /** How long a caller may still send after we have ended a connection. What it sends is discarded. */
 const LAST_SENT_MS = 5_000
@@ -32,10 +29,8 @@ const PIPELINED = 16
 export const MAX_HEADERS = 100
 
 /**
- * Keeps track of the open connections.
- *
- * @param listener gets the requests, one at a time of each connection.
- * @param refuse answers with a problem, and closes the connection.
+ * Keeps track of the open connections. `listener` gets the requests, one at a time of each connection. `refuse` answers
+ * with a problem, and closes the connection.
  */
 export function boundConnections(
   listener: RequestListener,
@@ -87,10 +82,7 @@ export function boundConnections(
     connection.socket.destroy()
   }
 
-  /**
-   * Cuts the connection that has idled longest, or whose head has been arriving longest, unless that is less than
-   * `leastIdleMs`. Returns whether it cut one.
-   */
+  /** Cuts the connection that idles, or whose head arrives, longest and for `leastIdleMs`. Returns whether it did. */
   function cutLongest(): boolean {
     const [idles] = idle
     const [arrives] = arriving
@@ -134,7 +126,6 @@ export function boundConnections(
   return {
     serve,
     closeSoon,
-    /** The number of open connections. */
     size: () => open.size,
     /** When the last request arrived, on the monotonic clock, in ms. */
     lastRequestAt: () => lastRequestAt,
@@ -146,8 +137,7 @@ export function boundConnections(
       const connection = { socket, feed, pipelined: 0, since: 0, pending: 0 }
       open.set(socket, connection)
       becomeIdle(connection)
-      // Node calls `destroySoon` after the last answer. If the caller has sent more, closing would reset the connection
-      // and destroy answers on their way.
+      // Node calls `destroySoon` after the last answer. Closing would reset a caller that still sends.
       socket.destroySoon = () => closeSoon(socket)
       socket.on('end', () => feed.responseInProgress() && cutAfter(socket, LAST_READ_MS))
       socket.once('close', () => forget(connection))
@@ -160,29 +150,5 @@ export function boundConnections(
       // Node does not count a connection as idle before its first byte.
       for (const { socket } of idle) if (socket.writable) socket.destroy()
     },
-  }
-}
-
-/** The time for deferred work in one turn of the event loop. Then new connections and other callers get their turn. */
-const TURN_MS = 1
-
-/**
- * A fair queue. It runs deferred functions for about a millisecond in each turn of the event loop, so that new
- * connections and small requests get their turn between two pieces of a caller that sends much.
- */
-function createTurns(): (run: () => void) => void {
-  const waiting: (() => void)[] = []
-  let isScheduled = false
-  function runSome(): void {
-    const began = performance.now()
-    do waiting.shift()?.()
-    while (waiting.length > 0 && performance.now() - began < TURN_MS)
-    isScheduled = waiting.length > 0
-    if (isScheduled) setImmediate(runSome)
-  }
-  return (run) => {
-    waiting.push(run)
-    if (!isScheduled) setImmediate(runSome)
-    isScheduled = true
   }
 }

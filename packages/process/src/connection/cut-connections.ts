@@ -1,15 +1,14 @@
-// Cuts connections whose callers neither send nor read, and those with too much unread.
+// Cuts connections whose callers neither send nor read, and those with too much unread. Shares time among the others.
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
-/** The bounds of all connections of a server together, and of each. */
+/** The bounds of all connections of a server together. */
 export const BOUNDS = {
   /**
    * Beyond this number, the connection that waits longest for the rest of a head, or idles longest, is closed for a new
-   * one. If no connection has done so for `leastIdleMs`, the new one gets one answer, a 503, and is closed.
+   * one. If none has done so for `leastIdleMs` (its caller may use it right now), the new one gets a 503.
    */
   maxConnections: 10_000,
-  /** A connection that idles for less is not closed for a new one, in ms: its caller may use it right now. */
   leastIdleMs: 1_000,
   /** The size of all answers that were written and not read, in bytes. Beyond it, callers that do not read are cut. */
   maxUnreadBytes: 2 ** 28,
@@ -38,17 +37,11 @@ export function cutIfIdle(socket: Socket, response: ServerResponse | undefined):
   else socket.setTimeout(socket.timeout ?? 0)
 }
 
-/**
- * How often callers with unread bytes are checked. A caller is stalled if it has read neither `READ_BYTES` nor all its
- * bytes since the last check.
- */
+/** How often callers with unread bytes are checked. A caller must read `READ_BYTES`, or all, between two checks. */
 export const SWEEP_MS = 2_000
 const READ_BYTES = 64 * 1024
 
-/**
- * Makes the function of a sweep. While the sum of unread bytes exceeds the bound, it cuts the connections of stalled
- * callers, the largest first.
- */
+/** Makes a sweep: while all unread bytes exceed the bound, it cuts connections of stalled callers, the largest first. */
 export function createUnreadCutter(maxBytes: number): (connections: Iterable<Socket>) => void {
   /** The bytes that each caller must have read by the next sweep, counted from the beginning of its connection. */
   let targets = new WeakMap<Socket, number>()
@@ -65,5 +58,29 @@ export function createUnreadCutter(maxBytes: number): (connections: Iterable<Soc
     targets = new WeakMap(
       unread.map((socket) => [socket, readBytes(socket) + Math.min(READ_BYTES, socket.writableLength)]),
     )
+  }
+}
+
+/** The time for deferred work in one turn of the event loop. */
+const TURN_MS = 1
+
+/**
+ * A fair queue: runs deferred functions for about a millisecond in each turn of the event loop, between new connections
+ * and small requests.
+ */
+export function createTurns(): (run: () => void) => void {
+  const waiting: (() => void)[] = []
+  let isScheduled = false
+  function runSome(): void {
+    const began = performance.now()
+    do waiting.shift()?.()
+    while (waiting.length > 0 && performance.now() - began < TURN_MS)
+    isScheduled = waiting.length > 0
+    if (isScheduled) setImmediate(runSome)
+  }
+  return (run) => {
+    waiting.push(run)
+    if (!isScheduled) setImmediate(runSome)
+    isScheduled = true
   }
 }

@@ -41,6 +41,7 @@ export function feedParser(socket: Socket, later: (run: () => void) => void, onP
   let broughtNothing = 0
   let pending = 0
 
+  const hasBody = () => isChunked || response?.req.headers['content-length'] !== undefined
   const responseInProgress = () => (response?.closed === false ? response : undefined)
 
   function feed(isTurn = false): void {
@@ -106,19 +107,12 @@ export function feedParser(socket: Socket, later: (run: () => void) => void, onP
   socket.removeAllListeners('data').on('data', (bytes) => {
     if (isOver && socket.bytesRead - stoppedAt > DISCARDED_BYTES) socket.destroy()
     if (!isOver && socket.writable) rest = rest.length === 0 ? bytes : Buffer.concat([rest, bytes])
-    // Frees the memory of the read at once: until the collector runs, such reads would take more than 100 MiB.
+    // Frees the read at once: until the collector runs, such reads would take more than 100 MiB.
     if (rest !== bytes) (bytes.buffer as ArrayBuffer).transfer(0)
     feed()
     notePending()
-    // If the connection was cut, also frees a read whose requests have no body. A body may still use the memory of its
-    // read.
-    if (
-      socket.destroyed &&
-      response?.req.headers['content-length'] === undefined &&
-      !isChunked &&
-      bytes.buffer.byteLength > 0
-    )
-      (bytes.buffer as ArrayBuffer).transfer(0)
+    // If the connection was cut, also frees a read whose requests have no body, which might use its memory.
+    if (socket.destroyed && !hasBody() && bytes.buffer.byteLength > 0) (bytes.buffer as ArrayBuffer).transfer(0)
   })
   socket.once('close', () => (rest = NOTHING))
   socket.on('pause', () => stop?.call(socket))

@@ -11,14 +11,11 @@ import { BOUNDS, type ConnectionBounds, cutIfIdle } from './cut-connections.ts'
 /** The time for a request's head to arrive, and for a connection to idle while the caller should send or read. */
 const HEAD_MS = 20_000
 const IDLE_MS = 120_000
-/**
- * A connection may idle for this number of `waitSeconds`: one until an import's job is enqueued, one until its result,
- * and one for a last look-up.
- */
+/** A connection may idle for this number of `waitSeconds`: an import waits for its job, its result, and a look-up. */
 const IDLE_WAITS = 3
 /** How many connections wait to be accepted while the event loop is busy. Linux leaves further ones unanswered. */
 const BACKLOG = 4_096
-/** `linger` does not wait if no connection is open and no request came for this time. */
+/** `linger` skips its wait if no connection is open and no request came for this time. */
 const QUIET_MS = 5_000
 
 interface ListenOptions extends Partial<ConnectionBounds> {
@@ -31,10 +28,8 @@ interface ListenOptions extends Partial<ConnectionBounds> {
 }
 
 /**
- * Listens for HTTP. A body or an answer of any size may last as long as it moves. A connection is cut if nothing
- * moved for `idleMs` although the caller should send or read. It is never cut while its caller waits for us.
- *
- * @throws Node's error if the address is in use or not permitted.
+ * Listens for HTTP. A connection is cut if nothing moved for `idleMs` although the caller should send or read, and never
+ * while its caller waits for us. Throws Node's error if the address is in use or not permitted.
  */
 export async function listen(listener: RequestListener, { port, host, ...options }: ListenOptions) {
   const { headMs = HEAD_MS, waitSeconds = 0 } = options
@@ -90,16 +85,12 @@ export async function listen(listener: RequestListener, { port, host, ...options
     address,
     port: typeof address === 'object' && address !== null ? address.port : port,
     connections: connections.size,
-    /**
-     * Serves on for `ms`, so that callers with an idle connection and balancers learn that the process stops before
-     * they are refused. Resolves at once if no connection is open and no request came lately.
-     */
+    /** Serves on for `ms`, so that balancers learn that the process stops. Resolves at once if nobody called lately. */
     async linger(ms: number): Promise<void> {
       const isQuiet = performance.now() - connections.lastRequestAt() > QUIET_MS
       if (isQuiet && connections.size() === 0) return
       await setTimeout(ms)
-      // If the process was not scheduled meanwhile, its timers run before it reads. Read the requests that have
-      // arrived.
+      // If the process was not scheduled meanwhile, its timers run before it reads: read what has arrived.
       await setImmediate()
     },
     close,

@@ -1,47 +1,24 @@
-// Leads all connections of a process to one server: the primary that has the queue. `REDIS_URL` names it, or Sentinels
-// that know it, or nodes of a cluster.
-import { connect as connectTcp, isIP } from 'node:net'
-import { setTimeout as delay } from 'node:timers/promises'
+// Leads all connections of a process to one server: the primary that has the queue.
+import { connect as connectTcp } from 'node:net'
 import { connect as connectTls } from 'node:tls'
-import { AbstractConnector, type RedisOptions as AllOptions, Redis } from 'ioredis'
-
-/** Where a queue is. */
-export interface QueueAddress {
-  /** `redis://HOST:PORT`, `redis+sentinel://HOST,HOST/NAME` or `redis+cluster://HOST,HOST`. */
-  redisUrl: string
-  queue: string
-}
+import { AbstractConnector, Redis } from 'ioredis'
+import { accessTo, createPrimaryFinder, type Endpoint, type QueueAddress, type RedisOptions } from './find-primary.ts'
 
 /** A server that the process has left is refused for this time: after a failover, there may be two primaries. */
 const LEFT_MS = 10_000
 /** A peer that does not close a connection that we ended is cut off after this time. */
 const DISCONNECT_MS = 200
 
-/**
- * Sentinels or nodes are asked for the primary one after the other, each for at most ASK_MS. After the last one, a
- * pause of ASK_EVERY_MS.
- */
-const ASK_MS = 500
-const ASK_EVERY_MS = 500
-/** The pause before we connect again to a Sentinel, which announces failovers. */
-const RECONNECT_MS = 10_000
-
 type OnError = Parameters<AbstractConnector['connect']>[0]
 type Stream = Awaited<ReturnType<AbstractConnector['connect']>>
 type Info = Readonly<Record<string, string | undefined>>
-/** Without `replyMapping`, which would change the type of all commands. */
-type RedisOptions = Omit<AllOptions, 'replyMapping'>
-type Endpoint = { host: string; port: number }
 
 /** The server of each `openPrimary`, by its `Connector` class, which a connection shares with its duplicates. */
 const servers = new WeakMap<object, OneServer>()
 
 /** The server that all connections of a process lead to. */
 interface Server {
-  /**
-   * '' before the first connection is ready, or if the server hides its id. A server that is promoted again gets
-   * another id, because a promotion changes `master_replid`.
-   */
+  /** '' before the first connection, or if the server hides its id. A promotion changes it. */
   id: string
   /** When a connection first met the server, on the monotonic clock, in ms. */
   since: number
@@ -53,13 +30,9 @@ export function serverOf(redis: Redis): Server {
 }
 
 /** Opens a connection to the primary. It and all of its duplicates lead to the same server, also after a failover. */
-export function openPrimary({ redisUrl, queue }: QueueAddress, options: RedisOptions): Redis {
+export function openPrimary(address: QueueAddress, options: RedisOptions): Redis {
   const server = createOneServer()
-  const { kind, endpoints, access, askAccess, name } = readRedisUrl(redisUrl)
-  const findPrimary =
-    kind === 'server'
-      ? async () => endpoints[0]
-      : createFindPrimary(endpoints, askAccess, kind === 'sentinel' ? askSentinel(name) : askNode(`{${queue}}`))
+  const { access, findPrimary, watchFailovers } = createPrimaryFinder(address)
 
   class PrimaryConnector extends AbstractConnector {
     private onError: OnError = () => {}
@@ -72,8 +45,9 @@ export function openPrimary({ redisUrl, queue }: QueueAddress, options: RedisOpt
     async connect(onError: OnError): Promise<Stream> {
       this.connecting = true
       this.onError = onError
-      if (kind === 'sentinel') this.unwatch ??= watchFailovers(endpoints, askAccess, name, server.keepOnly)
-      const endpoint = await findPrimary(onError, () => this.connecting)
+      this.unwatch ??= watchFailovers?.(server.keepOnly)
+      const isWanted = () => this.connecting
+      const endpoint = await findPrimary(isWanted, (error) => onError('error', error))
       if (endpoint === undefined || !this.connecting) throw new Error('Connection is closed.')
       const { tls } = accessTo(endpoint, access)
       this.stream = tls ? connectTls({ ...tls, ...endpoint }) : connectTcp(endpoint)
@@ -114,10 +88,7 @@ function createOneServer() {
       streams.set(stream, { ...endpoint, id: '' })
       return stream.once('close', () => streams.delete(stream))
     },
-    /**
-     * Closes all connections to other addresses, so that they connect again. Hosts are compared as text, because
-     * Sentinels may announce names instead of addresses.
-     */
+    /** Closes all connections to other addresses. Hosts are compared as text: Sentinels may announce names. */
     keepOnly(host: string, port: number): void {
       for (const [stream, to] of streams) if (to.port !== port || to.host !== host) stream.destroy()
     },
@@ -136,141 +107,5 @@ function createOneServer() {
       for (const [other, { id }] of streams) if (id !== found) other.destroy()
       return true
     },
-  }
-}
-
-/** Reads a URL, which is valid: see the setting `REDIS_URL`. Sentinel's own credentials stand in its query. */
-export function readRedisUrl(url: string) {
-  const [, scheme, kind = 'server', username, password, hosts = '', rest = ''] =
-    /^(rediss?)(?:\+(sentinel|cluster))?:\/\/(?:([^:@?]*)(?::([^?]*))?@)?([^@/?]+)(.*)$/.exec(url) ?? []
-  // In the query, a plus is no space and a number sign begins no fragment: passwords may contain both.
-  const { pathname, searchParams } = new URL(`redis://hosts${rest.replaceAll('+', '%2B').replaceAll('#', '%23')}`)
-  const [, first = '', second = ''] = pathname.split('/')
-  const [name, db] = kind === 'sentinel' ? [first, second] : ['', first]
-  const accessBy = (user?: string | null, secret?: string | null): RedisOptions => ({
-    ...(user && { username: user }),
-    ...(secret && { password: secret }),
-    ...(scheme === 'rediss' && { tls: {} }),
-  })
-  const own = accessBy(username && decodeURIComponent(username), password && decodeURIComponent(password))
-  const endpoints = hosts.split(',').map((one): Endpoint => {
-    const [, ipv6, host = '', port] = /^(?:\[(.*)\]|(.*?))(?::(\d+))?$/.exec(one) ?? []
-    return { host: ipv6 ?? host, port: Number(port ?? (kind === 'sentinel' ? 26_379 : 6_379)) }
-  })
-  return {
-    kind,
-    endpoints,
-    name: decodeURIComponent(name),
-    access: { ...own, db: Number(db) },
-    /** The access to the Sentinels or nodes that are asked for the primary. */
-    askAccess:
-      kind === 'sentinel' ? accessBy(searchParams.get('sentinelUsername'), searchParams.get('sentinelPassword')) : own,
-  }
-}
-
-/** Node sends the server's name (SNI, RFC 6066) only if `servername` has it. An IP address is not a name. */
-function accessTo({ host, port }: Endpoint, access: RedisOptions): RedisOptions {
-  return { ...access, host, port, ...(access.tls && { tls: { servername: isIP(host) > 0 ? '' : host } }) }
-}
-
-/**
- * Calls `onPrimary` when a Sentinel announces a new primary, until the returned function is called. Connections to a
- * frozen primary are silent, so they do not show that it was replaced. ioredis (6.0.0) has a `failoverDetector`, but it
- * closes a connection for good if the connection is just reconnecting.
- */
-function watchFailovers(
-  sentinels: readonly Endpoint[],
-  access: RedisOptions,
-  name: string,
-  onPrimary: (host: string, port: number) => void,
-): () => void {
-  const watchers = sentinels.map((sentinel) => {
-    const always = { retryStrategy: () => RECONNECT_MS, maxRetriesPerRequest: null, enableReadyCheck: false }
-    const watcher = new Redis({ ...accessTo(sentinel, access), ...always }).on('error', () => {})
-    watcher.subscribe('+switch-master').catch(() => {}) // It was closed meanwhile.
-    return watcher.on('message', (_, text) => {
-      const [of, , , host = '', port] = text.split(' ')
-      if (of === name) onPrimary(host, Number(port))
-    })
-  })
-  return () => {
-    for (const watcher of watchers) watcher.disconnect()
-  }
-}
-
-/** Asks a Sentinel or a node of a cluster for the primary, and notes other servers that can be asked. */
-type Ask = (redis: Redis, asked: Endpoint, note: (other: Endpoint) => void) => Promise<Endpoint>
-
-function askSentinel(name: string): Ask {
-  const textsIn = (reply: unknown) => (Array.isArray(reply) ? reply.map(String) : [])
-  return async (redis, _, note) => {
-    const [address, others] = await Promise.all([
-      redis.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', name),
-      redis.call('SENTINEL', 'SENTINELS', name),
-    ])
-    for (const other of Array.isArray(others) ? others.map(textsIn) : []) {
-      const [host = '', port, flags] = ['ip', 'port', 'flags'].map((field) => other[other.indexOf(field) + 1])
-      if (!flags?.includes('disconnected')) note({ host, port: Number(port) })
-    }
-    const [host = '', port] = textsIn(address)
-    return { host, port: Number(port) }
-  }
-}
-
-function askNode(key: string): Ask {
-  return async (redis, asked, note) => {
-    const [slot, ranges] = await Promise.all([redis.cluster('KEYSLOT', key), redis.cluster('SLOTS')])
-    // A node that does not know its own address replies an empty one.
-    for (const [, , ...nodes] of ranges) for (const [host, port] of nodes) note({ host: host || asked.host, port })
-    const owner = ranges.find(([from, to]) => from <= slot && slot <= to)?.[2]
-    if (owner === undefined) throw new Error('no node of the cluster has the slot of the queue')
-    return { host: owner[0] || asked.host, port: owner[1] }
-  }
-}
-
-/** Makes a function that finds the primary. It asks the seeds, and the servers that they name, one after the other. */
-function createFindPrimary(seeds: readonly Endpoint[], access: RedisOptions, ask: Ask) {
-  // By the time of a failover, all seeds may be gone.
-  const known = new Map<string, Endpoint>()
-  const note = (one: Endpoint) => known.set(`${one.host}:${one.port}`, one)
-  seeds.forEach(note)
-
-  async function askOnce(one: Endpoint): Promise<Endpoint> {
-    const once = { retryStrategy: () => null, enableReadyCheck: false, connectTimeout: ASK_MS, commandTimeout: ASK_MS }
-    const redis = new Redis({ ...accessTo(one, access), ...once })
-    let refusal: unknown
-    redis.on('error', (error) => {
-      refusal = error
-    })
-    try {
-      const found = await ask(redis, one, note)
-      if (found.host && found.port > 0 && found.port < 65_536) return found
-      throw new Error('it names no address')
-    } catch (error) {
-      // The error of a command says that the connection was closed, and not why.
-      throw refusal ?? error
-    } finally {
-      redis.disconnect()
-    }
-  }
-
-  return async (onError: OnError, isWanted: () => boolean): Promise<Endpoint | undefined> => {
-    while (isWanted()) {
-      let last = ''
-      for (const [name, one] of [...known]) {
-        // The server that is asked goes last, so that the next connection asks another one first: a server that was
-        // frozen does not know yet that it was replaced.
-        known.delete(name)
-        known.set(name, one)
-        try {
-          return await askOnce(one)
-        } catch (error) {
-          last = `${name} (${error instanceof Error ? error.message : error})`
-        }
-      }
-      onError('error', new Error(`nobody names the primary; asked last: ${last}`))
-      await delay(ASK_EVERY_MS, undefined, { ref: false })
-    }
-    return undefined
   }
 }

@@ -7,12 +7,11 @@ import type { Redis } from 'ioredis'
 /** Runs a script. `key` is the prefix of all keys that the script uses: the base of the queue or of a lane. */
 export type Script = (key: string, ...args: (string | number)[]) => Promise<unknown>
 
-/** Returns a script's reply if it is a list, else an empty list. */
+/** A script's reply if it is a list, else an empty one. */
 export function asList(reply: unknown): readonly unknown[] {
   return Array.isArray(reply) ? reply : []
 }
 
-/** Metrics of scripts: their times, and their errors by code. */
 interface ScriptMetrics {
   times: { observe(labels: { command: string }, seconds: number): void }
   errors: { inc(labels: { code: string }): void }
@@ -25,22 +24,19 @@ export function observeCommands(redis: Redis, metrics: ScriptMetrics): void {
   metricsOf.set(redis, metrics)
 }
 
+/** The first line of a script that runs although Redis is full. To Redis 6.2 these flags are a syntax error. */
+const ALLOW_OOM = /^#!lua flags=allow-oom/
+/** Stands in for the flags: a full Redis runs a script unless its first write may need memory. DEL needs none. */
+const HARMLESS_WRITE = "redis.call('DEL', KEYS[1] .. 'never')"
+
 /** Opens a script, or the part of a file that the address names after `#`, as a command of a connection. */
 export function openScript(redis: Redis, address: URL): Script {
   const name = address.href.split('/').at(-1)?.replace('.lua', '') ?? ''
   const command = `sluice:${name}`
-  const lua = readScript(address)
   // ioredis sends the script whole once for each connection, and then its hash.
-  const define = (text: string) => redis.defineCommand(command, { lua: text, numberOfKeys: 1 })
-  const run: Script = (...args) => Reflect.get(redis, command).apply(redis, args)
-  define(lua)
+  redis.defineCommand(command, { lua: readScript(address).replace(ALLOW_OOM, HARMLESS_WRITE), numberOfKeys: 1 })
   return (...args) => {
-    const reply = run(...args).catch((error) => {
-      // Redis 6.2 refuses the script's flags, so the script is defined anew without them. Other calls on their way fail
-      // with NOSCRIPT instead, and only run again.
-      if (!error.message.startsWith('NOSCRIPT')) define(forOldRedis(lua, error))
-      return run(...args)
-    })
+    const reply: Promise<unknown> = Reflect.get(redis, command).apply(redis, args)
     observe(reply, name, metricsOf.get(redis))
     return reply
   }
@@ -70,18 +66,6 @@ function includedBy(address: URL, included: string): URL {
   if (!included.startsWith('@')) return new URL(included, address)
   const [file = '', part = ''] = included.split('#')
   return Object.assign(pathToFileURL(createRequire(address).resolve(file)), { hash: part })
-}
-
-/** The first line of a script: flags that let it run although Redis is full. To Redis 6.2 it is a syntax error. */
-const FLAGS = /^#!.*/
-const FLAGS_UNKNOWN = /unexpected symbol near '#'/
-/** Stands in for the flags: a full Redis 6.2 runs a script unless its first write may need memory. DEL needs none. */
-const HARMLESS_WRITE = "redis.call('DEL', KEYS[1] .. 'never')"
-
-/** Returns the script as Redis 6.2 runs it. Throws the error if it has another cause than the script's flags. */
-function forOldRedis(lua: string, error: Error): string {
-  if (!FLAGS_UNKNOWN.test(error.message)) throw error
-  return lua.replace(FLAGS, HARMLESS_WRITE)
 }
 
 function errorCodeOf(error: unknown): string {

@@ -10,10 +10,9 @@ import type { Redis } from 'ioredis'
 import { it, type TestContext } from 'vitest'
 import { createLocks } from '../consume/bullmq-worker.ts'
 import { createFetchJobs } from '../consume/fetch-and-complete.ts'
-import { nameJob } from '../enqueue/enqueue.ts'
-import { type IngestJob, JOB_OPTIONS, type LockedJob } from '../job/job.ts'
+import { type IngestJob, JOB_OPTIONS, type LockedJob, nameJob } from '../job/job.ts'
 import { type QueueKeys, queueKeys } from '../job/lanes.ts'
-import { completed, createCompleteJobs, createJobAdder, loadBullMQ } from '../queue.test-support.ts'
+import { completed, createCompleteJobs, createFail, createJobAdder, loadBullMQ } from '../queue.test-support.ts'
 
 const bullmq = await loadBullMQ()
 
@@ -142,6 +141,30 @@ it('removes a completed job from the queue as BullMQ does', async (t) => {
   const { ours, theirs } = await left()
   assert.deepEqual(Object.keys(ours), ['marker'])
   assert.deepEqual(ours, theirs)
+})
+
+it('fails a job for good as BullMQ does', async (t) => {
+  const { steps, left, redis, ours: keys, queue, onOurs } = setUp(t)
+  await steps.add()
+  const { theirs } = await steps.fetch()
+  await createFail(redis, keys)(ID, { token: TOKEN })
+  await theirs?.moveToFailed(new bullmq.UnrecoverableError('no'), TOKEN)
+  await redis.hdel(keys.jobs.interactive + ID, 'failure', 'tries', 'failedThreads', 'load', 'progress')
+  const found = await left()
+  for (const lane of [found.ours, found.theirs]) {
+    const { finishedOn, stacktrace, ...fields } = Object(lane[ID])
+    lane[ID] = { ...fields, isFinished: isNow(finishedOn), stacks: JSON.parse(stacktrace).length }
+  }
+  assert.deepEqual(Object.keys(found.ours).sort(), [ID, 'failed', 'marker'])
+  assert.deepEqual(found.ours, found.theirs)
+  const failed = async (view: typeof queue) =>
+    (await redis.xrange(view.toKey('events'), '-', '+')).map(([, all]) => all)
+  const event = ['event', 'failed', 'jobId', ID, 'failedReason', 'no', 'prev', 'active']
+  for (const view of [onOurs.queue, queue])
+    assert.deepEqual(
+      (await failed(view)).filter(([, name]) => name === 'failed'),
+      [event],
+    )
 })
 
 it('fetches delayed jobs once they are due, and jobs with priorities, in the order of BullMQ', async (t) => {

@@ -18,9 +18,7 @@ local function insertWaiting(lane, id, place)
 end
 --part fetch
 --include jobs.lua#pause
--- Moves waiting jobs to the active ones and locks them. Limits of a queue (`concurrency`, `max` and `duration` in its
--- meta hash) have no effect.
---
+-- Moves waiting jobs to the active ones and locks them. Limits of a queue in its meta hash have no effect.
 -- Moves jobs to the waiting ones: delayed jobs that are due and, if fewer than `most` jobs wait, the next ones by
 -- priority. Returns when the next delayed job is due (ms; 0 for none).
 local function letWait(lane, now, most)
@@ -52,7 +50,7 @@ local function activateWaiting(lane, most)
   if #ids > 0 then redis.call('LPUSH', lane .. 'active', unpack(ids)) end
   return ids
 end
--- Returns data, time of enqueueing, starts, tries, stalls, progress and name; or nothing if the job was removed.
+-- Returns data, time of enqueueing, starts, tries, stalls, progress and name; nothing if the job was removed.
 local function readJob(key)
   local job = redis.call('HMGET', key, 'data', 'timestamp', 'ats', 'atm', 'stc', 'progress', 'name')
   return job[1] and job
@@ -60,6 +58,9 @@ end
 local function lockJob(key, token, lockMs, now, starts)
   redis.call('SET', key .. ':lock', token, 'PX', lockMs)
   redis.call('HSET', key, 'processedOn', now, 'ats', starts)
+end
+local function setTries(key, tries)
+  redis.call('HSET', key, 'atm', tries)
 end
 local function dropRemoved(lane, id)
   redis.call('LREM', lane .. 'active', 1, id)
@@ -72,19 +73,11 @@ end
 local function wakeIfJobsWait(lane)
   if redis.call('EXISTS', lane .. 'wait', lane .. 'prioritized') > 0 then redis.call('ZADD', lane .. 'marker', 0, '0') end
 end
---part set
-local function setTries(key, tries)
-  redis.call('HSET', key, 'atm', tries)
-end
-local function setProgress(key, progress)
-  redis.call('HSET', key, 'progress', progress)
-end
 --part remove
 local function lockKey(lane, id)
   return lane .. id .. ':lock'
 end
--- Removes active jobs that succeeded, as BullMQ does with `removeOnComplete`.
--- @param locks the names of the jobs' locks.
+-- Removes active jobs that succeeded, and their locks, as BullMQ does with `removeOnComplete`.
 local function removeActive(lane, ids, locks)
   local keys = {}
   for at, id in ipairs(ids) do
@@ -102,25 +95,24 @@ end
 local function isFailed(lane, id)
   return redis.call('ZSCORE', lane .. 'failed', id) ~= false
 end
--- Returns a field of a job that has finished, or nothing.
-local function fieldOfFinished(lane, id, field)
-  local finishedAt, value = unpack(redis.call('HMGET', lane .. id, 'finishedOn', field))
-  return finishedAt and value
-end
--- Returns the next cursor, and ids and times (ms) of some failed jobs.
-local function scanFailed(lane, cursor, most)
-  return unpack(redis.call('ZSCAN', lane .. 'failed', cursor, 'COUNT', most))
-end
 local function readData(lane, id)
   return redis.call('HGET', lane .. id, 'data') or ''
 end
 --part failed
--- Returns whether a job failed at this time (ms) and was neither retried nor removed since.
-local function isFailedSince(lane, id, at)
-  return tonumber(redis.call('ZSCORE', lane .. 'failed', id)) == tonumber(at)
+-- Fails an active job for good, as BullMQ does. BullMQ's events tell people of failures, so this one is written.
+-- @param stacks of all failed tries, as JSON.
+local function failActive(lane, id, reason, stacks, progress, now)
+  redis.call('DEL', lane .. id .. ':lock')
+  redis.call('SREM', lane .. 'stalled', id)
+  redis.call('LREM', lane .. 'active', -1, id)
+  redis.call('ZADD', lane .. 'failed', now, id)
+  redis.call('HINCRBY', lane .. id, 'atm', 1)
+  redis.call('HSET', lane .. id, 'failedReason', reason, 'stacktrace', stacks, 'progress', progress, 'finishedOn', now)
+  local events = redis.call('HGET', lane .. 'meta', 'opts.maxLenEvents') or 10000
+  local event = {'event', 'failed', 'jobId', id, 'failedReason', reason, 'prev', 'active'}
+  redis.call('XADD', lane .. 'events', 'MAXLEN', '~', events, '*', unpack(event))
 end
--- Returns the bytes of those fields of a job that may be large.
--- @param own further fields, which BullMQ does not know.
+-- Returns the bytes of those fields of a job that may be large, `own` among them, which BullMQ does not know.
 local function sizeOf(lane, id, own)
   local size = 0
   for _, fields in ipairs({{'data', 'stacktrace', 'failedReason'}, own}) do
@@ -128,8 +120,7 @@ local function sizeOf(lane, id, own)
   end
   return size
 end
--- Returns ids and times (ms) in turn of failed jobs, newest first. Those of one millisecond are in the descending order
--- of their ids.
+-- Returns ids and times (ms) in turn of failed jobs, newest first; of one millisecond, by descending id.
 local function failedBetween(lane, latest, earliest, offset, most)
   return redis.call('ZREVRANGEBYSCORE', lane .. 'failed', latest, earliest, 'WITHSCORES', 'LIMIT', offset, most)
 end
@@ -148,7 +139,8 @@ local function takeFailed(lane, id)
   return redis.call('ZREM', lane .. 'failed', id) == 1 and redis.call('EXISTS', lane .. id) == 1
 end
 -- Retries a job that `takeFailed` removed, as BullMQ does if it resets `attemptsMade`.
-local function retryTaken(lane, id)
+local function retryTaken(lane, id, progress)
+  redis.call('HSET', lane .. id, 'progress', progress)
   redis.call('HDEL', lane .. id, 'finishedOn', 'processedOn', 'failedReason', 'atm')
   addWaiting(lane, {id})
 end
@@ -164,14 +156,12 @@ local function pauseLane(lane)
   redis.call('HSET', lane .. 'meta', 'paused', 1)
   redis.call('DEL', lane .. 'marker')
 end
--- Wakes a blocked worker, which looks for waiting and for delayed jobs.
 local function resumeLane(lane)
   redis.call('HDEL', lane .. 'meta', 'paused')
   redis.call('ZADD', lane .. 'marker', 0, '0')
 end
 --part inspect
 --include jobs.lua#pause
--- Counts the jobs of a lane by state.
 local function countJobs(lane)
   return {
     waiting = redis.call('LLEN', lane .. 'wait') + redis.call('ZCARD', lane .. 'prioritized'),
@@ -180,19 +170,18 @@ local function countJobs(lane)
     failed = redis.call('ZCARD', lane .. 'failed'),
   }
 end
--- Returns when a job was enqueued (ms), and its progress.
 local function originOf(lane, id)
   return unpack(redis.call('HMGET', lane .. id, 'timestamp', 'progress'))
 end
 -- Returns the ids of at most `most` jobs each: the next ones to be fetched, those with a priority, active ones, and
--- delayed ones. Takes these from both ends of the delayed set: jobs with many tries have the longest delay and stand at
--- its end.
+-- delayed ones from both ends of their set: jobs with many tries have the longest delay.
 local function listJobs(lane, most)
   local delayed = redis.call('ZRANGE', lane .. 'delayed', 0, most / 2 - 1)
   local from = math.max(#delayed, redis.call('ZCARD', lane .. 'delayed') - most / 2)
   for _, id in ipairs(redis.call('ZRANGE', lane .. 'delayed', from, -1)) do delayed[#delayed + 1] = id end
-  local waiting, prioritized = redis.call('LRANGE', lane .. 'wait', -most, -1), redis.call('ZRANGE', lane .. 'prioritized', 0, most - 1)
-  return waiting, prioritized, redis.call('LRANGE', lane .. 'active', -most, -1), delayed
+  local prioritized = redis.call('ZRANGE', lane .. 'prioritized', 0, most - 1)
+  local function last(list) return redis.call('LRANGE', lane .. list, -most, -1) end
+  return last('wait'), prioritized, last('active'), delayed
 end
 -- Returns the ids of at most `most` jobs that wait, are delayed or are active, from a place on. Waiting and active jobs
 -- are in the order of the lists, the last one that was added first; delayed ones by the time at which they are due.
@@ -233,26 +222,19 @@ return 1
 --part tries
 #!lua flags=allow-oom
 -- Sets the number of tries of a job that a worker still has locked.
--- ARGV  1  job id
---       2  token
---       3  the number
+-- ARGV  job id, token, number
 local key = KEYS[1] .. ARGV[1]
 if redis.call('GET', key .. ':lock') == ARGV[2] then redis.call('HSET', key, 'atm', ARGV[3]) end
 return 1
 --part shorten
--- Shortens the locks of a lane, and other keys, that last longer than any of them is ever set for: a server whose clock
--- was ahead has set them.
+-- Shortens locks and other keys that last longer than they are ever set for: the last server's clock was ahead.
 -- ARGV  1    the longest time for which these keys are set (ms)
 --       2 …  the other keys
--- Returns the number of keys that it has shortened.
-local shortened = 0
 local function shorten(key)
-  if redis.call('PTTL', key) <= tonumber(ARGV[1]) then return end
-  redis.call('PEXPIRE', key, ARGV[1])
-  shortened = shortened + 1
+  if redis.call('PTTL', key) > tonumber(ARGV[1]) then redis.call('PEXPIRE', key, ARGV[1]) end
 end
 for _, id in ipairs(redis.call('LRANGE', KEYS[1] .. 'active', 0, -1)) do shorten(KEYS[1] .. id .. ':lock') end
 -- BullMQ's own key: while it exists, nobody looks for stalled jobs.
 shorten(KEYS[1] .. 'stalled-check')
 for at = 2, #ARGV do shorten(ARGV[at]) end
-return shortened
+return 1

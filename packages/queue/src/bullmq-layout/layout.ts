@@ -8,7 +8,7 @@ export function keysOf(prefix: string, queue: string) {
   return {
     /** The beginning of all of its keys. `jobs + id` is a job's hash. */
     jobs,
-    /** It is set while jobs wait, and wakes blocked workers. */
+    /** Set while jobs wait: it wakes blocked workers. */
     marker: `${jobs}marker`,
     /** The failed jobs, a sorted set by the time of failure (ms). */
     failed: `${jobs}failed`,
@@ -44,12 +44,7 @@ export async function readJob(redis: Redis, jobs: string, id: string) {
 const TEXTS = ['name', 'failedReason', 'stacktrace']
 const NUMBERS = ['delay', 'timestamp', 'ats', 'atm', 'finishedOn', 'processedOn']
 
-/**
- * Returns a job as BullMQ does, but without reading its payload: never write the job back.
- *
- * @param data stands in place of the payload.
- * @param opts stand in place of the job's own. Tries beyond its `attempts` are not shown.
- */
+/** Returns a job as BullMQ does, but with this payload and these options, and at most `attempts` tries. */
 export async function readWithoutData(
   queue: Queue,
   redis: Redis,

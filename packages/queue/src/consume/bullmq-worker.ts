@@ -1,5 +1,4 @@
 // BullMQ's own worker of a lane, which handles the rare cases: failed tries, jobs that are put back, and stalled jobs.
-
 import { openScript } from '@sluice/process/redis'
 import { Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
@@ -9,11 +8,7 @@ import type { QueueKeys } from '../job/lanes.ts'
 /** How often a lane is searched for jobs whose lock has expired. In each interval, one worker does so. */
 const STALLED_CHECK_MS = 2_000
 
-/**
- * Opens BullMQ's own worker of a lane, which fetches nothing by itself.
- *
- * @param lockMs how long locks last. Other workers fetch a killed worker's jobs within `lockMs + STALLED_CHECK_MS`.
- */
+/** Opens BullMQ's own worker of a lane. Others fetch a killed worker's jobs within `lockMs + STALLED_CHECK_MS`. */
 export function openWorker(keys: QueueKeys, lane: Lane, redis: Redis, lockMs: number): Worker<IngestJob> {
   return new Worker<IngestJob>(keys.queues[lane], null, {
     connection: redis,
@@ -29,10 +24,7 @@ export function openWorker(keys: QueueKeys, lane: Lane, redis: Redis, lockMs: nu
   })
 }
 
-/**
- * Returns 500 ms after the first failed try, doubled for each further one, ± 50 %, so that jobs that failed together are
- * not retried together.
- */
+/** Half a second, doubled for each further try. Random, so that jobs that failed together are not retried together. */
 function delayBeforeNextTry(tries: number): number {
   return 500 * 2 ** (tries - 1) * (0.5 + Math.random())
 }
@@ -42,17 +34,12 @@ export function createLocks(redis: Redis, { base, jobs }: QueueKeys, lane: Lane,
   const renew = openScript(redis, new URL('../bullmq-layout/jobs.lua#renew', import.meta.url))
   const shorten = openScript(redis, new URL('../bullmq-layout/jobs.lua#shorten', import.meta.url))
   const setTries = openScript(redis, new URL('../bullmq-layout/jobs.lua#tries', import.meta.url))
-  const leases = [`lease:${lane}`, `lease:${lane}:lookers`, 'operations-lease'].map((key) => base + key)
+  const leases = [`lease:${lane}`, `lease:${lane}:looker`, 'operations-lease'].map((key) => base + key)
   return {
-    /** Renews the locks of jobs that this process has locked: they then last `lockMs` from now. */
     renew: (locked: Iterable<LockedJob>): Promise<unknown> =>
       renew(jobs[lane], lockMs, ...[...locked].flatMap(({ id, token }) => [id, token])),
-    /** Sets the number of a job's tries, as BullMQ counts them, while this process has the lock. */
     setTries: ({ id, token }: LockedJob, tries: number): Promise<unknown> => setTries(jobs[lane], id, token, tries),
-    /**
-     * Shortens locks and leases that last longer than `lockMs`, and returns their number. After a failover to a Redis
-     * whose clock is behind, they would not expire before its clock has caught up.
-     */
+    /** Shortens locks and leases that last longer than `lockMs`: a failover may lead to a clock that is behind. */
     shorten: (): Promise<unknown> => shorten(jobs[lane], lockMs, ...leases),
   }
 }

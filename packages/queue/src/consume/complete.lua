@@ -1,30 +1,38 @@
 #!lua flags=allow-oom
--- Completes jobs that succeeded, in one step: stores their results, sends them to the replicas that wait, and removes
--- the jobs from the queue. A job whose lock the worker has lost stays in the queue. Runs although Redis is full,
--- because it frees memory.
---
--- Retained results (with the request, copied from BullMQ's job) and transient ones share a bound in bytes. Each kind
--- may have half of it, and more while the other needs less. Beyond it, the oldest transient results are evicted, and
--- the oldest retained results of the tenant with the most bytes, but none that this call has stored. The stream
--- `recent` gets an entry for each call, with a line about each job, for look-ups.
---
+-- Completes jobs that succeeded, in one step, also in a full Redis: stores their results, sends them to replicas that
+-- wait, and removes the jobs from the queue. A job whose lock the worker has lost stays in the queue.
+-- Retained results and transient ones share a bound in bytes. Each kind may have half of it, and more while the other
+-- needs less. Beyond it, the oldest transient results are evicted, and the oldest retained results of the tenant with
+-- the most bytes, but none that this call has stored.
 -- ARGV  1    a JSON object:
 --            retainedMs   ms to keep a retained result
 --            transientMs  ms to keep a transient result
 --            resultBytes  bytes bound of all results
 --            recentBytes  bytes bound of `recent`
---            jobs         each with id, beginning of its lane's keys, token, attempt, tenant, retained (whether its result
+--            jobs         each with id, beginning of its lane's keys, token, attempt, tenant, retained (if its result
 --                         must be) and, if a replica waits, its reply stream
 --       2 …  of each job: result, and line for `recent`
 -- Returns 1 if more must be evicted: then call it again without jobs; else 0.
 --include ../load/load.lua#release
---include ../bullmq-layout/jobs.lua#states
 --include ../bullmq-layout/jobs.lua#remove
---include ../bounded.lua
---include ../replies/results.lua
 --include ../replies/results.lua#change
 --include ../replies/results.lua#reply
---include recent.lua
+-- The jobs that completed last. The stream `recent` has an entry for each call that completed jobs: their number, and a
+-- line about each. `recent:bytes` counts its bytes, because a stream can only be trimmed by its number of entries.
+local RECENT_BYTES = 50 -- Redis's own cost of an entry.
+local function appendRecent(base, lines, bound)
+  local key, counter = base .. 'recent', base .. 'recent:bytes'
+  local text = table.concat(lines, '\n')
+  redis.call('XADD', key, '*', 'count', #lines, 'jobs', text)
+  local bytes = redis.call('INCRBY', counter, #text + RECENT_BYTES)
+  -- May remove more entries than the one that was added, so that a lowered bound is reached step by step.
+  for _ = 1, 10 do
+    local oldest = bytes > bound and redis.call('XRANGE', key, '-', '+', 'COUNT', 1)[1]
+    if not oldest then return end
+    redis.call('XDEL', key, oldest[1])
+    bytes = redis.call('DECRBY', counter, #oldest[2][4] + RECENT_BYTES)
+  end
+end
 local EVICTED_AT_ONCE = 500 -- A call must not block Redis for more than about a millisecond.
 local ENTRY_BYTES = 8192 -- An entry with more bytes gets no further reply.
 local REPLY_BYTES = 4096 -- A larger result is not sent, only the job's id: the replica looks the result up.
@@ -44,11 +52,6 @@ for at, job in ipairs(jobs) do
   local id, lane, stream, result, line = job.id, job.lane, job.stream, ARGV[2 * at], ARGV[2 * at + 1]
   local own = counted[id]
   local isRetained = job.retained or own and own.isRetained
-  -- An earlier worker that lost its lock may have stored a transient result. This result replaces it.
-  if own and job.attempt > 1 then
-    forgetResult(base, id)
-    hasChanged = true
-  end
   if not own and hasResult(base, lane, id) then
     -- The job has completed or failed for good. This worker has lost the lock, and the owner's result stays.
   elseif isRetained then

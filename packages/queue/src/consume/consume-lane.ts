@@ -3,9 +3,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Job } from 'bullmq'
 import type { IngestJob, Lane, LockedJob } from '../job/job.ts'
 import { createLocks, openWorker } from './bullmq-worker.ts'
-import { asError, failJob, putBack, startSweeps, tryJob } from './fail-job.ts'
-import { countStored, createBlockingWait, createFetchJobs } from './fetch-and-complete.ts'
-import type { Capacity, LaneDeps } from './lane-deps.ts'
+import { asError, endFailedTry, failJob, type LaneDeps, putBack, trySuspect } from './fail-job.ts'
+import { type Capacity, countStored, createBlockingWait, createFetchJobs } from './fetch-and-complete.ts'
 
 /** A lock that is not renewed ends after this time. */
 const LOCK_MS = 5_000
@@ -16,19 +15,14 @@ const FAILED_FETCH_MS = 500
 /**
  * A lane is always in one of these modes. Locked jobs run meanwhile, in any mode.
  *
- * - `resting` is the first mode. The lane waits until no pause is open, the worker is ready for the lane, and it has
- *   capacity for the next job. Then: `blocking` if the last fetch drained the queue (it got one job or none), else
- *   `fetching`.
- * - `fetching`: the lane fetches at once. Then: `looking` if fetch.lua left the jobs to the worker with the lane's lease,
- *   else `resting`.
- * - `blocking`: the lane waits until a job is added or a delayed job is due, for some seconds at most, and fetches. Then:
- *   as after `fetching`.
- * - `looking`: the lane waits until the lease ends. Then: `fetching`. If fetching was paused meanwhile, the lane wakes
- *   another worker. Then: `resting`.
- * - `failed`: an error ended any mode above. The lane waits for FAILED_FETCH_MS. Then: `resting`.
- * - `closing` is the last mode. `close` leads to it from every other mode. The lane fetches no more.
+ * - `resting`, also after an error: waits until no pause is open, the worker is ready, and it has capacity. Then
+ *   `blocking` if the last fetch drained the queue (it got one job or none), else `fetching`.
+ * - `fetching`: fetches at once. Then `looking` if it left jobs to the worker with the lane's lease, else `resting`.
+ * - `blocking`: waits for a job, some seconds at most, and fetches. Then as after `fetching`.
+ * - `looking`: waits until the lease ends. Then `fetching` or, if it was paused meanwhile, wakes another worker.
+ * - `closing`, after `close`: fetches no more.
  */
-type Mode = 'resting' | 'fetching' | 'blocking' | 'looking' | 'failed' | 'closing'
+type Mode = 'resting' | 'fetching' | 'blocking' | 'looking' | 'closing'
 
 /** What the next fetch needs to know of the last one. */
 interface Found extends Omit<Awaited<ReturnType<ReturnType<typeof createFetchJobs>>>, 'jobs'> {
@@ -37,7 +31,7 @@ interface Found extends Omit<Awaited<ReturnType<ReturnType<typeof createFetchJob
 /** Before the first fetch, and after an error: the marker may have been used up, and jobs may wait, so do not block. */
 const UNKNOWN: Found = { isDrained: false, misfit: 0, nextAt: undefined, lookAfterMs: undefined }
 
-/** Consumes a lane until `close` is called. Fetches as many waiting jobs as its capacity allows. */
+/** Consumes a lane until `close` is called. */
 export function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find' | 'setTries'>) {
   const { keys, redis, most, pauses, ready, onError } = options
   const worker = openWorker(keys, lane, redis, LOCK_MS).on('error', onError)
@@ -49,7 +43,6 @@ export function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find' | 'setTri
   const deps = { ...options, setTries, find: (id: string) => Job.fromId<IngestJob>(worker, id) }
   // The connection may now lead to another server, whose clock may be behind: see `shorten`.
   redis.on('ready', () => locks.shorten().catch(onError))
-  const stopSweeps = startSweeps(lane, deps)
   /** The locked jobs, with the times when they were locked, on the monotonic clock. */
   const locked = new Map<LockedJob, number>()
   let freed = Promise.withResolvers<void>()
@@ -63,7 +56,6 @@ export function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find' | 'setTri
     isEmpty: locked.size === 0,
   })
 
-  /** Returns whether the next job may be fetched. */
   function hasCapacity(): boolean {
     const { jobs, bytes, isEmpty } = capacity()
     return isEmpty || (jobs > 0 && bytes > 0 && bytes >= last.misfit)
@@ -77,7 +69,7 @@ export function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find' | 'setTri
   }
 
   const newToken = () => `${worker.id}:${fetches++}`
-  const fetchNow = (token = newToken()) => fetchJobs(lane, token, capacity(), Date.now())
+  const fetchNow = (token = newToken()) => fetchJobs(lane, token, capacity())
 
   function lock<Fetched extends { jobs: LockedJob[] }>(found: Fetched): Fetched {
     for (const job of found.jobs) locked.set(job, performance.now())
@@ -91,9 +83,9 @@ export function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find' | 'setTri
     return found.lookAfterMs === undefined ? 'resting' : 'looking'
   }
 
-  const modes: Record<Mode, () => Promise<Mode>> = {
+  const modes: Record<Exclude<Mode, 'closing'>, () => Promise<Mode>> = {
     async resting() {
-      await pauses.over()
+      if (pauses.open > 0) await pauses.over()
       await ready(lane)
       while (!hasCapacity()) await freed.promise
       if (pauses.open > 0) return 'resting'
@@ -121,12 +113,6 @@ export function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find' | 'setTri
       await blocking.wakeAnother()
       return 'resting'
     },
-    async failed() {
-      last = UNKNOWN
-      await delay(FAILED_FETCH_MS)
-      return 'resting'
-    },
-    closing: async () => 'closing',
   }
 
   function enter(next: Mode): void {
@@ -136,9 +122,11 @@ export function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find' | 'setTri
   async function keepFetching(): Promise<void> {
     await worker.startStalledCheckTimer()
     while (mode !== 'closing') {
-      const next = modes[mode]().catch((error): Mode => {
+      const next = modes[mode]().catch(async (error): Promise<Mode> => {
         if (mode !== 'closing') onError(asError(error))
-        return 'failed'
+        last = UNKNOWN
+        await delay(FAILED_FETCH_MS)
+        return 'resting'
       })
       enter(await next)
     }
@@ -160,7 +148,6 @@ export function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find' | 'setTri
       await Promise.all([blocking.stop(), fetching])
       while (locked.size > 0) await freed.promise
       clearInterval(renewal)
-      stopSweeps()
       await worker.close()
     },
   }
@@ -169,7 +156,8 @@ export function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find' | 'setTri
 /** Runs a locked job once, then completes it, fails it or puts it back. @throws without Redis: the lock expires. */
 async function runJob(job: LockedJob, deps: LaneDeps): Promise<void> {
   if (deps.pauses.isExclusive) return putBack(job, deps)
-  const tried = await tryJob(job, deps)
+  const onFailed = (error: unknown) => endFailedTry(job, error, deps)
+  const tried = await (job.suspect ? trySuspect(job, deps) : deps.work(job).catch(onFailed))
   if ('away' in tried) return putBack(job, deps)
   if ('failure' in tried) return failJob(job, tried, deps)
   try {
@@ -177,5 +165,5 @@ async function runJob(job: LockedJob, deps: LaneDeps): Promise<void> {
   } catch (error) {
     return failJob(job, { failure: asError(error), final: false }, deps)
   }
-  countStored(deps, job, tried.receipts)
+  countStored(deps.stored, job, tried.receipts)
 }

@@ -275,32 +275,6 @@ it('awaits the handler before a job fails for good that crashed its workers too 
   assert.deepEqual([failures[0]?.attempt, failures[0]?.final], [5, true])
 })
 
-for (const [what, fields, attempt] of [
-  ['whose worker crashed, and then crashed again in an exclusive try', { stc: 2, progress: '{"crashes":1}' }, 3],
-  ['that was retried by hand after five tries, and stalled before', { atm: 4, stc: 1, progress: '{"earlier":5}' }, 1],
-  ['that was retried by hand, and failed once since', { atm: 6, progress: '{"earlier":5,"counted":[0]}' }, 2],
-] as const)
-  it(`reads the tries of a job of the last release ${what}`, async (t) => {
-    const { add, consume, called, note, queue } = await setUp(t)
-    await add('a', fields)
-    const away = { away: true } as const
-    const tries: number[] = []
-    consume({
-      async work({ attempt }) {
-        tries.push(attempt)
-        if (tries.length < 3) return away
-        const { attemptsMade, progress } = (await queue.getJob('a')) ?? {}
-        note(`made ${attemptsMade}, counted ${JSON.stringify(Object(progress).counted)}`)
-        return { receipts: [RECEIPT] }
-      },
-    })
-    const isSuspect = 'stc' in fields
-    const counted = fields.progress.includes('counted') ? '[0]' : undefined
-    await called(`made ${isSuspect ? attempt : attempt - 1}, counted ${counted}`)
-    // Going back costs no try.
-    assert.deepEqual(tries, [attempt, attempt, attempt])
-  })
-
 it('fails a job without the handler after too many crashes in it', async (t) => {
   const { add, consume, called, calls, note } = await setUp(t)
   await add('a', { stc: 1, atm: 2 * TRIES })
@@ -332,7 +306,7 @@ it('reports retries, failures and stalled jobs by the events of BullMQ, and no s
   const { add, consume, called, redis, keys, queue, note, results } = await setUp(t)
   await add('stalls')
   const lockAndDie = createFetchJobs(redis, keys, 'killed', 1)
-  const { jobs } = await lockAndDie('interactive', 'token', { jobs: 1, bytes: 1_000_000, isEmpty: true }, Date.now())
+  const { jobs } = await lockAndDie('interactive', 'token', { jobs: 1, bytes: 1_000_000, isEmpty: true })
   assert.deepEqual(
     jobs.map(({ id }) => id),
     ['stalls'],

@@ -1,21 +1,14 @@
 // Consumes the queue: both lanes, which pause and close together, within one process.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { SeenProcess } from '@sluice/contract'
-import { createRecordFailure, type OnEvicted } from '../failed/failed-set.ts'
-import { createRecordTry } from '../failed/tries.ts'
+import { createRecordTry, type FailedSetOptions } from '../failed/failed-set.ts'
 import { LANES, type Lane, type LockedJob } from '../job/job.ts'
 import type { ResultBounds } from '../replies/results.ts'
 import { consumeLane } from './consume-lane.ts'
-import { createPauses } from './exclusive-run.ts'
+import { createPauses, type LaneOptions } from './fail-job.ts'
 import { createComplete } from './fetch-and-complete.ts'
-import type { LaneOptions } from './lane-deps.ts'
 
-export interface ConsumerOptions extends LaneOptions, ResultBounds {
-  /** Names this process in the failed tries of a job, and in the list of completed jobs. */
-  name: string
-  /** The most bytes of Redis for failed jobs. Beyond it, the oldest are evicted first. */
-  failedBytes: number
-  onEvicted: OnEvicted
+export interface ConsumerOptions extends LaneOptions, ResultBounds, FailedSetOptions {
   /** The most jobs of each lane that this process locks at a time. */
   concurrency: Readonly<Record<Lane, number>>
   /** The most bytes of jobs that this process locks. A job larger than its lane's share is the lane's only one. */
@@ -31,20 +24,19 @@ const SHOWN_NAME = 200
 
 /** Starts to consume a queue. */
 export function createConsumer(options: ConsumerOptions) {
-  const { keys, redis, failedBytes, concurrency, bytesInHand, onEvicted } = options
+  const { keys, redis, concurrency, bytesInHand } = options
   const complete = createComplete(redis, keys, options, options.name)
-  const recordTry = createRecordTry(redis, keys, options.name)
-  const recordFailure = createRecordFailure(redis, keys, failedBytes, onEvicted)
+  const recordTry = createRecordTry(redis, keys, options)
   const othersDone = (job: LockedJob) => Promise.all(lanes.map((lane) => lane.othersDone(job)))
   const pauses = createPauses()
-  const shared = { ...options, complete, recordTry, recordFailure, pauses, othersDone }
+  const shared = { ...options, complete, recordTry, pauses, othersDone }
   const lanes: ReturnType<typeof consumeLane>[] = LANES.map((lane) => {
     const most = { jobs: concurrency[lane], bytes: bytesInHand * BYTES_SHARE[lane] }
     return consumeLane(lane, { ...shared, most })
   })
 
   return {
-    /** Stops fetching until `resume` was called for each `pause`. A blocked connection may still get a few jobs. */
+    /** Stops fetching until `resume` is called. A blocked connection may still get a few jobs. */
     pause: pauses.pause,
     resume: pauses.resume,
     /** Returns the jobs that this process has had locked for longer than `ms`. */
@@ -57,10 +49,7 @@ export function createConsumer(options: ConsumerOptions) {
         activeMs: Math.round(now - since),
       }))
     },
-    /**
-     * Stops fetching, and waits at most `graceMs` for the locked jobs. Other workers get the rest when the locks
-     * expire.
-     */
+    /** Stops fetching, and waits at most `graceMs` for the locked jobs. Other workers get the rest later. */
     async close(graceMs: number): Promise<void> {
       const closed = Promise.all(lanes.map((lane) => lane.close()))
       pauses.release()

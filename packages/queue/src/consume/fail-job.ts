@@ -1,13 +1,55 @@
-// Handles tries that failed or may crash their worker: the job is tried again, put back, or fails for good. Records
-// final failures that a worker did not live to record.
+// Handles tries that failed or may crash their worker: the job is tried again, put back, or fails for good. Pauses
+// fetching. Declares what that needs.
 import type { FailedThread } from '@sluice/contract'
-import { asList, openScript } from '@sluice/process/redis'
-import { UnrecoverableError } from 'bullmq'
-import { readFailure } from '../failed/tries.ts'
-import type { JobProgress, Lane, LockedJob, Receipt } from '../job/job.ts'
+import type { Job } from 'bullmq'
+import type { Redis } from 'ioredis'
+import type { createRecordTry } from '../failed/failed-set.ts'
+import type { CompletedJob, FetchedJob, IngestJob, JobProgress, Lane, LockedJob, Receipt } from '../job/job.ts'
 import { TRIES, triesShown } from '../job/job.ts'
-import { countStored } from './fetch-and-complete.ts'
-import type { Away, FailedTry, LaneDeps, Worked } from './lane-deps.ts'
+import type { QueueKeys } from '../job/lanes.ts'
+import type { createLocks } from './bullmq-worker.ts'
+import { type Capacity, countStored, type StoredCounter } from './fetch-and-complete.ts'
+
+/** The store is away. Nothing is wrong with the job: it goes back to waiting and loses no try. */
+export interface Away {
+  away: true
+}
+
+/** The result of a try. If the work throws, the try has failed: the job gets another one or fails for good. */
+export type Worked = { receipts: Receipt[] } | Away
+
+export interface FailedTry {
+  failure: Error
+  final: boolean
+}
+
+/** The options of a consumer that its lanes need, too. */
+export interface LaneOptions {
+  keys: QueueKeys
+  /** A connection that retries. Each lane opens another one to the same server, for commands that block. */
+  redis: Redis
+  /** Resolves when this worker can use jobs of the lane. Until then it fetches none; other workers may. */
+  ready: (lane: Lane) => Promise<void>
+  work: (job: FetchedJob) => Promise<Worked>
+  /** Called before a job fails for good. `Away` puts the job back. If it throws, the job fails all the same. */
+  beforeFinalFailure: (job: FetchedJob) => Promise<Away | undefined>
+  onFailed: (job: FetchedJob, failure: Error, final: boolean) => void
+  stored: StoredCounter
+  onError: (error: Error) => void
+}
+
+/** What both lanes of a consumer need. */
+export interface LaneDeps extends LaneOptions {
+  complete: (job: CompletedJob) => Promise<unknown>
+  most: Pick<Capacity, 'jobs' | 'bytes'>
+  /** Returns BullMQ's own view of a job. Only rare cases need it. */
+  find: (id: string) => Promise<Job<IngestJob> | undefined>
+  pauses: Pauses
+  /** Resolves when the process runs no job but this one. */
+  othersDone: (job: LockedJob) => Promise<unknown>
+  recordTry: ReturnType<typeof createRecordTry>
+  setTries: ReturnType<typeof createLocks>['setTries']
+}
 
 /** Some threads of a job were stored, and the others failed. The stack is that of the first failed thread's error. */
 export class PartlyStoredError extends Error {
@@ -33,32 +75,25 @@ const MAX_HANDLER_CRASHES = 5
 
 const LOST_TRY = `gave up after ${TRIES} tries; the last one crashed or froze its worker`
 
-/** Tries a job. A suspect job, which may crash its worker, runs exclusively. */
-export function tryJob(job: LockedJob, deps: LaneDeps): Promise<Worked | FailedTry> {
-  if (!job.suspect) return tryOnce(job, deps)
-  return deps.pauses.runExclusively(
-    () => deps.othersDone(job),
-    () => tryCounted(job, deps),
-  )
+/** Tries a suspect exclusively. The try counts as failed until it ends, so that a crash counts. */
+export function trySuspect(job: LockedJob, deps: LaneDeps): Promise<Worked | FailedTry> {
+  async function tryCounted(): Promise<Worked | FailedTry> {
+    await deps.setTries(job, job.attempt)
+    try {
+      return await (job.attempt > TRIES ? endFailedTry(job, new Error(LOST_TRY), deps) : tryOnce(job, deps))
+    } finally {
+      await deps.setTries(job, job.attempt - 1)
+    }
+  }
+  return deps.pauses.runExclusively(() => deps.othersDone(job), tryCounted)
 }
 
 function tryOnce(job: LockedJob, deps: LaneDeps): Promise<Worked | FailedTry> {
-  if (job.attempt > TRIES) return handleFailedTry(job, new Error(LOST_TRY), deps)
-  return deps.work(job).catch((error) => handleFailedTry(job, error, deps))
+  return deps.work(job).catch((error) => endFailedTry(job, error, deps))
 }
 
-/** Counts a try as failed before it begins, and undoes that when the try ends. After a crash, the count stays. */
-async function tryCounted(suspect: LockedJob, deps: LaneDeps): Promise<Worked | FailedTry> {
-  await deps.setTries(suspect, suspect.attempt)
-  try {
-    return await tryOnce(suspect, deps)
-  } finally {
-    await deps.setTries(suspect, suspect.attempt - 1)
-  }
-}
-
-/** Handles a failed try: the job gets another one or fails for good, unless the store is away: then returns `Away`. */
-async function handleFailedTry(job: LockedJob, thrown: unknown, deps: LaneDeps): Promise<FailedTry | Away> {
+/** Returns whether a failed try was the last one, or `Away` if the store is away. */
+export async function endFailedTry(job: LockedJob, thrown: unknown, deps: LaneDeps): Promise<FailedTry | Away> {
   const failure = asError(thrown)
   if (job.attempt < TRIES) return { failure, final: false }
   try {
@@ -70,7 +105,7 @@ async function handleFailedTry(job: LockedJob, thrown: unknown, deps: LaneDeps):
   return { failure, final: true }
 }
 
-/** Puts a job back to the waiting ones without counting a try: the store is away, or another job runs exclusively. */
+/** Puts a job back without counting a try: the store is away, or another job runs exclusively. */
 export async function putBack({ id, token, progress }: LockedJob, { find }: Pick<LaneDeps, 'find'>): Promise<void> {
   const job = await find(id)
   // A full Redis refuses to record the time. The job goes back all the same.
@@ -78,72 +113,73 @@ export async function putBack({ id, token, progress }: LockedJob, { find }: Pick
   await job?.moveToWait(token)
 }
 
-/** Has BullMQ count a failed try, and records a final failure. If the worker dies between, `startSweeps` does. */
+/** Records a failed try. A final one fails the job for good; after another one, BullMQ delays the job. */
 export async function failJob(locked: LockedJob, { failure, final }: FailedTry, deps: LaneDeps): Promise<void> {
   const job = await deps.find(locked.id)
   if (job === undefined) return
-  // `JOB_OPTIONS` sets BullMQ's own bound of tries to the largest safe integer, so only this class of error is final.
   const { message, stack = message } = failure
-  const reported = final ? Object.assign(new UnrecoverableError(message), { cause: failure, stack }) : failure
-  // Bounds the stacks that BullMQ keeps: a job may be retried by hand again and again.
-  job.opts.stackTraceLimit = TRIES
   // A job that failed may have stored some of its threads all the same.
   const partly = failure instanceof PartlyStoredError ? failure : undefined
   const receipts = partly?.receipts ?? locked.data.threads.map(() => null)
+  // Bounds the stacks that BullMQ keeps: a job may be retried by hand again and again.
+  const stacks = [...(job.stacktrace ?? []), stack].slice(-TRIES)
+  job.opts.stackTraceLimit = TRIES
   const result = { receipts, failure: message }
-  const ifFinal = final ? { progress: withCounted(locked.progress, receipts), result } : undefined
+  const ifFinal = final ? { progress: withCounted(locked.progress, receipts), result, stacks } : undefined
   await deps.recordTry(locked, failure, partly?.failedThreads ?? [], ifFinal)
-  await job.moveToFailed(reported, locked.token)
-  const failed = { ...locked, attempt: triesShown(job.attemptsMade) }
-  const { finishedOn: failedAt } = job
-  deps.onFailed(failed, failure, failedAt !== undefined)
-  if (failedAt === undefined) return job.updateProgress({ ...locked.progress, waitingSince: Date.now() })
-  countStored(deps, locked, receipts)
-  await deps.recordFailure({ ...failed, failedAt, result })
+  if (!final) await job.moveToFailed(failure, locked.token)
+  deps.onFailed({ ...locked, attempt: triesShown(locked.attempt) }, failure, final)
+  if (final) countStored(deps.stored, locked, receipts)
+  else await job.updateProgress({ ...locked.progress, waitingSince: Date.now() })
 }
 
-/** Adds the threads with receipts to `counted`. Leaves out an empty array: Redis's cjson would make an object of it. */
 function withCounted(progress: JobProgress, receipts: readonly (Receipt | null)[]): JobProgress {
   const counted = receipts.flatMap((receipt, place) => (receipt || progress.counted?.includes(place) ? place : []))
   return counted.length > 0 ? { ...progress, counted } : progress
 }
 
-/** Converts a thrown value, which can be anything, to an error. */
-export function asError(thrown: unknown): Error {
-  return thrown instanceof Error ? thrown : new Error(String(thrown))
+export type Pauses = ReturnType<typeof createPauses>
+
+/** Counts pauses of a process's fetching. Each lasts until `resume` is called for it. */
+export function createPauses() {
+  let lasting = Promise.withResolvers<void>()
+  lasting.resolve()
+  const pauses = {
+    open: 0,
+    /** Resolves when all pauses were resumed, or after `release`. */
+    over: () => lasting.promise,
+    /** A job runs exclusively, or waits for the other jobs to end. No other job may begin. */
+    isExclusive: false,
+    async pause(): Promise<void> {
+      pauses.open += 1
+      if (pauses.open === 1) lasting = Promise.withResolvers()
+    },
+    async resume(): Promise<void> {
+      pauses.open -= 1
+      if (pauses.open === 0) lasting.resolve()
+    },
+    /** Resolves `over`, because the process stops. */
+    release: () => lasting.resolve(),
+    /**
+     * Runs the work of a job that may crash its worker, once fetching is paused and `othersDone` has resolved: a crash
+     * counts against every job that the process has locked. Do not call while `isExclusive`.
+     */
+    async runExclusively<Result>(othersDone: () => Promise<unknown>, work: () => Promise<Result>): Promise<Result> {
+      pauses.isExclusive = true
+      try {
+        await pauses.pause()
+        await othersDone()
+        return await work()
+      } finally {
+        pauses.isExclusive = false
+        await pauses.resume()
+      }
+    },
+  }
+  return pauses
 }
 
-/** How often a worker looks for final failures that were not recorded. */
-const SWEEP_EVERY_MS = 5_000
-/** The failed jobs that one sweep examines, in less than a millisecond. */
-const SWEPT_AT_ONCE = 500
-/** A younger failure is left to its worker. An older one may be recorded twice if the worker is slow: no harm. */
-const OVERDUE_MS = 5_000
-
-/**
- * Examines failed jobs of a lane, some at a time, until the returned function is called. Records final failures that a
- * dead worker left unrecorded: without a result, imports and callers wait, and the job counts as load for ever.
- */
-export function startSweeps(lane: Lane, { keys, redis, find, recordFailure, onError }: LaneDeps): () => void {
-  const findUnrecorded = openScript(redis, new URL('../failed/failed-set.lua#unrecorded', import.meta.url))
-  let cursor = '0'
-
-  async function finish(id: string): Promise<void> {
-    const { data, finishedOn: failedAt, failedReason: failure = '' } = (await find(id)) ?? {}
-    // The job was retried or removed meanwhile.
-    if (data === undefined || failedAt === undefined) return
-    const result = await readFailure(redis, keys.jobs[lane] + id)
-    const nothingStored = { receipts: data.threads.map(() => null), failure }
-    await recordFailure({ id, lane, data, failedAt, result: result ?? nothingStored })
-  }
-
-  async function sweep(): Promise<void> {
-    const reply = await findUnrecorded(keys.base, keys.jobs[lane], cursor, SWEPT_AT_ONCE, OVERDUE_MS)
-    const [next, ids] = asList(reply)
-    for (const id of asList(ids)) await finish(String(id))
-    cursor = String(next)
-  }
-
-  const timer = setInterval(() => void sweep().catch(onError), SWEEP_EVERY_MS)
-  return () => clearInterval(timer)
+/** Converts a thrown value to an error. */
+export function asError(thrown: unknown): Error {
+  return thrown instanceof Error ? thrown : new Error(String(thrown))
 }

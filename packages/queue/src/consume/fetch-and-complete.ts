@@ -2,8 +2,8 @@
 // results, sends them to the replicas that wait, and removes the jobs from the queue.
 import { hash } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Thread } from '@sluice/contract'
-import { createGroupCommit } from '@sluice/process'
+import type { Hit, Outcome, Thread } from '@sluice/contract'
+import { createGroupCommit, traceIdOf } from '@sluice/process'
 import { asList, connectLike, openScript } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
 import { createImports } from '../imports/imports.ts'
@@ -12,31 +12,29 @@ import { readProgress } from '../job/job.ts'
 import type { QueueKeys } from '../job/lanes.ts'
 import { createRecordClaims } from '../replies/claims.ts'
 import type { ResultBounds } from '../replies/results.ts'
-import type { Capacity, LaneOptions } from './lane-deps.ts'
-import { recentLine } from './recent.ts'
 
-/**
- * A fetch ends at this number of bytes. A larger fetch would block Redis, and make interactive jobs wait until all of
- * its jobs are written, even if it is their tenant's turn.
- */
+/** A worker's free capacity for jobs of one lane. */
+export interface Capacity {
+  jobs: number
+  /** Of the jobs' data. */
+  bytes: number
+  /** The worker has no job of the lane, so it may fetch one that exceeds the bytes. */
+  isEmpty: boolean
+}
+
+/** A fetch ends at this number of bytes: the next jobs wait until all of its jobs are written, even in their turn. */
 const FETCH_BYTES = { interactive: 1024 * 1024, bulk: 512 * 1024 }
 
-/**
- * If this number of jobs waits, any worker fetches: a larger batch is hardly cheaper. A bulk job has some 50 threads.
- */
+/** If so many jobs wait, any worker fetches: a larger batch is hardly cheaper. A bulk job has some 50 threads. */
 const PLENTY = { interactive: 50, bulk: 4 }
 
-/**
- * Makes a function that fetches jobs of a lane within a capacity and locks them for `lockMs`, unless another worker has
- * the lane's lease: see fetch.lua. Its argument `now` is in ms since 1970. Omit it if Redis may run the command later.
- */
+/** Makes a function that fetches jobs of a lane and locks them for `lockMs`: see fetch.lua. */
 export function createFetchJobs(redis: Redis, { base, jobs: laneKeys }: QueueKeys, worker: string, lockMs: number) {
   const fetchJobs = openScript(redis, new URL('./fetch.lua', import.meta.url))
-  return async (lane: Lane, token: string, capacity: Capacity, now?: number) => {
-    const input = { token, worker, lockMs, now, lease: `${base}lease:${lane}`, plenty: PLENTY[lane] }
-    const bounds = { capacity, enough: FETCH_BYTES[lane] }
-    const reply = await fetchJobs(laneKeys[lane], JSON.stringify({ ...input, ...bounds }))
-    const [due, misfit, jobs, lookAfterMs] = asList(reply)
+  return async (lane: Lane, token: string, capacity: Capacity) => {
+    const bounds = { capacity, plenty: PLENTY[lane], enough: FETCH_BYTES[lane] }
+    const input = { token, worker, lockMs, lease: `${base}lease:${lane}`, ...bounds }
+    const [due, misfit, jobs, lookAfterMs] = asList(await fetchJobs(laneKeys[lane], JSON.stringify(input)))
     return {
       jobs: asList(jobs).map((fields) => readJob(lane, token, asList(fields))),
       /** The bytes of the next job if it exceeded the capacity, else 0. */
@@ -49,7 +47,6 @@ export function createFetchJobs(redis: Redis, { base, jobs: laneKeys }: QueueKey
   }
 }
 
-/** Describes a job that was fetched and locked. */
 function readJob(lane: Lane, token: string, fields: readonly unknown[]): LockedJob {
   const [data, timestamp, started, tries, suspect, progress, name, id] = fields
   const facts = { id: String(id), name: String(name), lane, token }
@@ -66,12 +63,7 @@ function digestOf(thread: Thread): string {
   return hash('sha256', JSON.stringify([thread]), 'base64url').slice(0, 24)
 }
 
-/**
- * Makes a function that completes jobs: all that gather during a round trip in one step. Then evicts results beyond
- * their bounds, in further steps.
- *
- * @param worker names this process in the list of completed jobs.
- */
+/** Makes a function that completes jobs: all that gather during a round trip in one step. */
 export function createComplete(redis: Redis, keys: QueueKeys, bounds: ResultBounds, worker: string) {
   const { retainedMs, transientMs, resultBytes, recentBytes, claimBytes } = bounds
   const completeJobs = openScript(redis, new URL('./complete.lua', import.meta.url))
@@ -84,7 +76,7 @@ export function createComplete(redis: Redis, keys: QueueKeys, bounds: ResultBoun
       const { tenant, retained, replyTo: stream } = data
       return { id, lane: keys.jobs[lane], token, attempt, tenant, retained, stream }
     })
-    const texts = jobs.flatMap((job) => [JSON.stringify(job.result), recentLine(job, worker)])
+    const texts = jobs.flatMap((job) => [JSON.stringify(job.result), JSON.stringify(factsOf(job, worker))])
     const times = { retainedMs, transientMs, resultBytes, recentBytes }
     let more = await completeJobs(keys.base, JSON.stringify({ ...times, jobs: completed }), ...texts)
     while (more === 1) more = await completeJobs(keys.base, JSON.stringify({ ...times, jobs: [] }))
@@ -92,8 +84,45 @@ export function createComplete(redis: Redis, keys: QueueKeys, bounds: ResultBoun
   })
 }
 
-/** Counts the stored threads of a job, except those that counted when the job failed for good before. */
-export function countStored({ stored }: LaneOptions, { progress }: LockedJob, receipts: JobResult['receipts']): void {
+/** What is listed of a completed job, in some 150 bytes. Times are in ms since 1970. */
+function factsOf({ id, name, data, attempt, enqueuedAt, result }: CompletedJob, worker: string) {
+  const counts: Record<Outcome, number> = { created: 0, updated: 0, unchanged: 0 }
+  for (const receipt of result.receipts) if (receipt) counts[receipt.source.outcome] += 1
+  const { tenant, threads, requestId, trace } = data
+  const { created, updated, unchanged } = counts
+  const ids = [id, tenant, name, threads.length, requestId, data.import?.id ?? ''] as const
+  return [...ids, created, updated, unchanged, attempt, enqueuedAt, worker, trace ? traceIdOf(trace) : ''] as const
+}
+
+/** Reads a line about a completed job. @param entry the id of its entry, which begins with the time (ms). */
+export function readRecent(entry: string, line: string): Hit {
+  const fields: ReturnType<typeof factsOf> = JSON.parse(line)
+  const [id, tenant, name, threads, requestId, importId, ...facts] = fields
+  const [created, updated, unchanged, attempts, enqueuedAt, worker, traceId] = facts
+  return {
+    kind: 'job',
+    id,
+    tenant,
+    state: 'completed',
+    name,
+    threads,
+    requestId,
+    ...(importId !== '' && { importId }),
+    ...(traceId !== '' && { traceId }),
+    acceptedAt: new Date(enqueuedAt).toISOString(),
+    endedAt: new Date(Number.parseInt(entry, 10)).toISOString(),
+    attempts,
+    outcomes: { created, updated, unchanged },
+    worker,
+  }
+}
+
+export interface StoredCounter {
+  inc(labels: { outcome: Outcome }): void
+}
+
+/** Counts the stored threads of a job, but those only once that counted when the job failed for good before. */
+export function countStored(stored: StoredCounter, { progress }: LockedJob, receipts: JobResult['receipts']): void {
   for (const [place, receipt] of receipts.entries()) {
     if (receipt && !progress.counted?.includes(place)) stored.inc({ outcome: receipt.source.outcome })
   }
@@ -107,7 +136,7 @@ const STOP_MS = 500
 
 /** Opens a second connection to the server of `redis`, to block on BullMQ's marker, which is set while jobs wait. */
 export function createBlockingWait(redis: Redis, marker: string, onError: (error: Error) => void) {
-  // A connection that died silently must not block for ever: after this time, a new one sends the commands again.
+  // After this time, a connection that died silently is replaced, and the new one sends the commands again.
   const blocking = connectLike(redis, onError, BLOCK_MS + DEAD_MS)
   let blocked: Promise<unknown> = Promise.resolve()
   let id: Promise<number | undefined> | undefined
@@ -131,8 +160,6 @@ export function createBlockingWait(redis: Redis, marker: string, onError: (error
      */
     async wait<Result>(until: number, then: () => Promise<Result>): Promise<Result> {
       const ms = Math.min(Math.max(until - Date.now(), 10), BLOCK_MS)
-      // `stop` unblocks the wait by the connection's id. Without the id, jobs that Redis fetches for the cut connection
-      // wait until their locks expire.
       id ??= blocking.client('ID').catch(() => undefined)
       const woken = Promise.all([id, blocking.bzpopmin(marker, ms / 1000), then()])
       blocked = woken.catch(() => {})
@@ -143,10 +170,11 @@ export function createBlockingWait(redis: Redis, marker: string, onError: (error
     },
     /** Wakes another blocked worker, because this one was woken and fetches nothing. */
     wakeAnother: () => redis.zadd(marker, 0, '0'),
-    /** Ends the current wait, and closes the connection. */
+    /**
+     * Ends the current wait, and closes the connection. Unblocks it first, by its id: jobs that Redis fetched for a cut
+     * connection would wait until their locks expire.
+     */
     async stop(): Promise<void> {
-      // Unblocks the wait before the connection is cut. Otherwise Redis might fetch jobs for the cut connection, and
-      // they would wait until their locks expire.
       await Promise.race([unblock().catch(() => {}), delay(STOP_MS, undefined, { ref: false })])
       blocking.disconnect()
       cut(new Error('the wait was stopped'))

@@ -1,12 +1,11 @@
 #!lua flags=allow-oom
--- Fetches waiting jobs of a lane and locks them. Runs although Redis is full: only jobs that are done free memory. A
--- stalled job is fetched alone, because its worker runs it exclusively and would put all others back.
+-- Fetches waiting jobs of a lane and locks them, also in a full Redis: only jobs that are done free memory. A stalled
+-- job is fetched alone, because its worker runs it exclusively and would put all others back.
 --
 -- KEYS  1   beginning of the lane's keys
 -- ARGV  1   a JSON object:
 --           token     the value of the jobs' locks
 --           lockMs    ms to lock a job for
---           now       ms since 1970, absent if Redis may run the script later
 --           capacity  jobs: at most this number; bytes: of their data, at most; isEmpty: the first may exceed the bytes
 --           enough    bytes of data after which no further job is fetched
 --           lease     key of the lane's lease
@@ -18,44 +17,23 @@
 --       3   for each job: data, time of enqueueing, starts, tries, 1 if it is a suspect, progress, name, id
 --       4   if jobs may be left to the worker with the lease: after how many ms this one must look again (0 for never)
 --include ../bullmq-layout/jobs.lua#fetch
---include ../bullmq-layout/jobs.lua#set
 
 -- A lane's lease lets jobs gather, because a small batch costs nearly as much as a large one. The worker whose fetch
 -- got several jobs leases the lane. Other workers leave the jobs until enough of them wait, or until the lease ends,
 -- LEASE_MS after that fetch, even if the worker dies. So no job waits longer for a slow, paused or dead worker.
-local LEASE_MS, LOOKERS = 50, 2
+local LEASE_MS = 50
 local lane, input = KEYS[1], cjson.decode(ARGV[1])
 local lease, worker, capacity, most = input.lease, input.worker, input.capacity, input.capacity.jobs
--- Returns after how many ms this worker must look again at the jobs that it leaves, or 0 if LOOKERS others do. The
--- first looker has used up the marker, so it wakes a second one. Otherwise, if the first died, the jobs would wait
--- until another job arrives.
+-- Returns after how many ms this worker must look again at the jobs that it leaves, or 0 if another one does.
 local function whenToLook()
-  local lookers = lease .. ':lookers'
-  local isNew, ms = redis.call('SADD', lookers, worker) == 1, math.max(redis.call('PTTL', lease), 1)
-  local count = redis.call('SCARD', lookers)
-  if count > LOOKERS then
-    redis.call('SREM', lookers, worker)
-    return 0
-  end
-  redis.call('PEXPIRE', lookers, ms)
-  if isNew and count == 1 then wakeIfJobsWait(lane) end
-  return ms
+  local ms = math.max(redis.call('PTTL', lease), 1)
+  return redis.call('SET', lease .. ':looker', worker, 'NX', 'PX', ms) and ms or 0
 end
--- Returns the tries of a job since it was last retried by hand, and whether it is a suspect: a worker crashed or froze
--- that had locked it. BullMQ counts in `atm` the tries that failed. Its count of stalls can't serve, because a crash
--- counts against every job that the worker had locked. So the first stall is added to `atm`, and makes the job a
--- suspect, which runs exclusively. An exclusive try counts in `atm` before it begins: see fail-job.ts.
+-- Returns the tries of a job since it was last retried by hand, and whether it is a suspect. BullMQ counts failed tries
+-- in `atm`, and a crash as a stall of every job that the worker had locked. So only the first stall is added to `atm`,
+-- and makes the job a suspect, which runs exclusively. Its tries count in `atm` before they begin: see fail-job.ts.
 local function triesOf(key, job)
-  local tries, stalls, progress = tonumber(job[4] or 0), tonumber(job[5] or 0), job[6]
-  -- The release before this one counted some tries in `progress`. Remove this with the next release.
-  if progress and (string.find(progress, '"earlier"') or string.find(progress, '"crashes"')) then
-    local old = cjson.decode(progress)
-    tries = tries + (old.crashes or 0) - (old.earlier or 0)
-    old.crashes, old.earlier = nil, nil
-    setTries(key, tries)
-    job[6] = cjson.encode(old)
-    setProgress(key, job[6])
-  end
+  local tries, stalls = tonumber(job[4] or 0), tonumber(job[5] or 0)
   if stalls == 0 then return tries, false end
   if redis.call('HSETNX', key, 'suspect', 1) == 1 then
     tries = tries + 1
@@ -63,8 +41,8 @@ local function triesOf(key, job)
   end
   return tries, true
 end
-local time = not input.now and redis.call('TIME')
-local now = input.now or time[1] * 1000 + math.floor(time[2] / 1000)
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local mayFetch = not isPaused(lane)
 local due = letWait(lane, now, mayFetch and most or 0)
 if not mayFetch then return {due, 0, {}} end

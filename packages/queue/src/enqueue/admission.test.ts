@@ -1,18 +1,16 @@
 import assert from 'node:assert/strict'
 import { connectFailFast, connectRetrying } from '@sluice/process/redis'
 import { requiredUrl, testQueueName, UNBOUNDED } from '@sluice/test-support'
-import { UnrecoverableError } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { describe, it, type TestContext, vi } from 'vitest'
-import { createFetchJobs } from '../consume/fetch-and-complete.ts'
-import type { Capacity } from '../consume/lane-deps.ts'
-import { createMoveFailed, createRecordFailure } from '../failed/failed-set.ts'
+import { type Capacity, createFetchJobs } from '../consume/fetch-and-complete.ts'
+import { createMoveFailed } from '../failed/failed-set.ts'
 import { type Lane, newJobId } from '../job/job.ts'
 import { type QueueKeys, queueKeys } from '../job/lanes.ts'
 import { createLoadCopy } from '../load/load-copy.ts'
 import { createLoadAudit, type QueueBounds, type Quota } from '../load/queue-load.ts'
 import { QueueFullError, RateLimitedError } from '../load/refusals.ts'
-import { completed, createCompleteJobs, createReadLoad, failedAt, tenantThreads } from '../queue.test-support.ts'
+import { completed, createCompleteJobs, createFail, createReadLoad, tenantThreads } from '../queue.test-support.ts'
 import { createEnqueuer } from './enqueue.ts'
 
 const capacity = (jobs: number): Capacity => ({ jobs, bytes: 1_000_000, isEmpty: true })
@@ -43,7 +41,7 @@ async function setUp(t: TestContext, bounds: Partial<QueueBounds> = {}) {
       return id
     },
     async completeAll() {
-      const { jobs } = await fetchJobs('bulk', 'token', capacity(1_000), Date.now())
+      const { jobs } = await fetchJobs('bulk', 'token', capacity(1_000))
       if (jobs.length === 0) return
       await completeJobs(jobs.map(({ id, lane }) => completed(id, { lane, token: 'token' })))
     },
@@ -120,7 +118,7 @@ describe('the bounds of the queue', () => {
     const addMany = (count: number, tenant: string) =>
       Promise.all(many(count, () => add({ lane: 'interactive', tenant })))
     const fetch = async (count: number) => {
-      const { jobs } = await fetchJobs('interactive', 'token', capacity(count), Date.now())
+      const { jobs } = await fetchJobs('interactive', 'token', capacity(count))
       return Map.groupBy(jobs, ({ data }) => data.tenant)
     }
     await addMany(300, 'loud')
@@ -148,17 +146,15 @@ describe('the bounds of the queue', () => {
   })
 
   it('counts a job that failed for good no more, and counts it again when it is retried', async (t) => {
-    const { add, load, keys, redis, enqueuer, fetchJobs } = await setUp(t)
+    const { add, load, keys, redis, fetchJobs } = await setUp(t)
     const id = await add({ threads: 3 })
     const full = await load()
-    const [job] = (await fetchJobs('bulk', 'token', capacity(1), Date.now())).jobs
+    const [job] = (await fetchJobs('bulk', 'token', capacity(1))).jobs
     assert.equal(job?.id, id)
-    const failed = await enqueuer.queues.bulk.getJob(id)
-    await failed?.moveToFailed(new UnrecoverableError('no'), 'token')
-    await createRecordFailure(redis, keys, 1_000_000, () => {})(failedAt(failed?.finishedOn, id, { lane: 'bulk' }))
+    await createFail(redis, keys)(id, { lane: 'bulk' })
     assert.equal((await load()).threads, 0)
     assert.equal(await createMoveFailed(redis, keys)('retry', [id]), 1)
-    await fetchJobs('bulk', 'other', capacity(1), Date.now())
+    await fetchJobs('bulk', 'other', capacity(1))
     assert.deepEqual(await load(), { ...full, drained: 3 })
     assert.equal(await redis.hexists(`${keys.jobs.bulk}${id}`, 'load'), 0)
   })

@@ -1,21 +1,20 @@
 -- Accepts jobs or refuses them, charges the buckets of their keys, assigns stamps to threads (their places in the order
 -- of acceptance), and adds the accepted jobs, in one step. A job whose deadline has passed is refused: its caller has
--- got another answer by now. A job whose Idempotency-Key is claimed by another job is not added.
+-- got another answer by now.
 --
--- A stamp is the last stamp plus one, or Redis's own time in µs if that is later; no replica's clock counts. Stamps
--- stay below `ceiling`. A server that did not write the ceiling (a replica that was promoted, or the same server after
--- a restart) may have lost the last stamps, and its clock may be behind. It continues from the ceiling, so stamps keep
--- rising if it lost less than SPARE.
+-- A stamp is the last stamp plus one, or Redis's own time in µs if that is later. Stamps stay below `ceiling`. A server
+-- that did not write the ceiling (a promoted replica, or the same server after a restart) may have lost the last
+-- stamps, and its clock may be behind. It continues from the ceiling, so stamps keep rising if it lost less than SPARE.
 --
 -- ARGV  1     a JSON object:
 --             most         most threads, bytes and interactive threads in the load
 --             share        the part of each that one tenant may have
 --             interactive  beginning of the interactive lane's keys
 --             server       id of this server ('' if unknown)
---             claims       claims and their bounds, absent if there are none: see claims.ts
+--             claims       ms to keep claims and the bytes bound of all; absent if no entry has a claim
 --             callers      each with its tenant and, if its quotes are charged: bucket, perSecond, burst
 --             entries      each with caller (from 1), deadline (µs), quotes to charge, beginning of its lane's keys, id
---                          ('' only charges the bucket), name and number of threads
+--                          ('' only charges the bucket), name, number of threads and claim
 --       2     the jobs' options, as BullMQ stores them
 --       3 …   the data of each entry after its stamp, which comes first
 -- Returns
@@ -28,8 +27,8 @@
 local JOB_BYTES = 625 -- What a job needs in Redis beside its name and the rest of its data.
 -- If less time is left (µs), the caller is likely to get the job's id instead of the result, which is then retained.
 local LATE = 900000
--- How far (µs) the ceiling is above the last stamp: AHEAD when it is written, and at least SPARE. It is at most
--- FARTHEST above the clock: behind a proxy that leads each connection to another server, every call could raise it.
+-- How far (µs) the ceiling is above the last stamp: AHEAD when it is written, and at least SPARE. At most FARTHEST
+-- above the clock: behind a proxy that leads each connection to another server, every call could raise it.
 local SPARE, AHEAD, FARTHEST = 5000000, 10000000, 600000000
 local base, input = KEYS[1], cjson.decode(ARGV[1])
 local most, claims = input.most, input.claims
@@ -61,8 +60,6 @@ local function exceeds(used, job, part)
 end
 local replayOf, claimFor
 if claims then
---include ../bounded.lua
---include ../bullmq-layout/jobs.lua#states
 --include ../replies/claims.lua
   replayOf, claimFor = claimedOutcome, addClaim
 end
@@ -74,7 +71,7 @@ local stamp = math.max(load.stamp + 1, now, isOfOther and tonumber(ceiling) or 0
 local added, inserted, counted, outcomes = {}, {}, {}, {}
 for at, entry in ipairs(input.entries) do
   local caller, id, lane, name, rest = callers[entry.caller], entry.id, entry.lane, entry.name, ARGV[at + 2]
-  local claim, bucket, own, timeLeft = claims and claims.of[id], caller.bucket, caller.own, entry.deadline - now
+  local claim, bucket, own, timeLeft = entry.claim, caller.bucket, caller.own, entry.deadline - now
   local outcome = id == '' and 'charged' or claim and replayOf(base, claim)
   local refusal, job
   if not outcome then
@@ -92,8 +89,8 @@ for at, entry in ipairs(input.entries) do
     writeJob(lane .. id, name, '{"stamp":' .. string.format('%.0f', stamp) .. rest, ARGV[2], enqueuedAt)
     stamp = stamp + job.threads
     count(load, job, 1)
-    -- Tenants take turns in the interactive lane, as if each had a queue of its own: in front of a tenant's third job
-    -- are its own first two, and three of each other tenant. So a flood delays other tenants by these turns only.
+    -- Tenants take turns in the interactive lane: in front of a tenant's third job are its own first two, and three of
+    -- each other tenant. So a flood delays other tenants by these turns only.
     local turn = own.i * load.tenantsI
     if job.i > 0 and turn < load.i then
       inserted[#inserted + 1] = {lane, id, turn - 1}

@@ -1,16 +1,14 @@
 // Adds jobs with accepted threads to the queue, before a deadline and within bounds. Jobs that arrive during a round
 // trip share the next one.
-import type { Thread } from '@sluice/contract'
 import { type ChooseGroup, createGroupCommit } from '@sluice/process'
 import { asList, createSilence, openScript, serverOf } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
-import { type IngestJob, JOB_OPTIONS, type Lane } from '../job/job.ts'
+import { type IngestJob, JOB_OPTIONS, type Lane, nameJob } from '../job/job.ts'
 import { openQueue, type QueueKeys } from '../job/lanes.ts'
 import { createLoadCopy } from '../load/load-copy.ts'
 import type { Caller, QueueBounds, Quota } from '../load/queue-load.ts'
 import { AcceptanceUnknownError, QueueFullError, QueueUnavailableError, refusalByRedis } from '../load/refusals.ts'
-import { type Claim, claimOf, claimsOf } from '../replies/claims.ts'
-import { openRedisClock } from './redis-clock.ts'
+import { CLAIM_MS, type Claim, claimOf } from '../replies/claims.ts'
 
 /** A job's payload before it has its stamp. */
 export type JobInput = Omit<IngestJob, 'stamp'>
@@ -19,16 +17,15 @@ export type Enqueuer = ReturnType<typeof createEnqueuer>
 /** A job that is to be added, or a charge, on its way to Redis. */
 interface Entry {
   caller: Caller
-  /** Quotes to charge. */
   quotes: number
   lane: Lane
   /** '' for a charge. */
-  jobId: string
+  id: string
   name: string
   threads: number
   /** The job's data after its stamp. */
   rest: string
-  claim?: Claim
+  claim?: Claim | undefined
   /** When the entry arrived, on the monotonic clock, in ms. */
   since: number
   /** An entry that was dropped is never sent. */
@@ -39,7 +36,7 @@ interface Entry {
 const ENQUEUE_MS = 1_800
 /** If an entry has waited longer, new requests are refused. A process that just started works off a burst in less. */
 const BUSY_MS = 1_000
-/** The least time between two refreshes of the copy of the load by refused requests. */
+/** A refused request refreshes the copy of the load, which nothing else may do, but only after this time. */
 const REFRESH_MS = 100
 
 /** The outcome of an entry: see enqueue.lua. `claimedBy`: the id of the earlier job of the same request. */
@@ -54,10 +51,6 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
   const waiting = new Set<Entry>()
   let refreshedAt = 0
   let onClose = () => {}
-  let server = serverOf(redis).id
-  redis.on('ready', () => {
-    server = serverOf(redis).id
-  })
   // If the connection breaks, ioredis neither rejects the commands under way nor sends them again.
   redis.on('close', () => onClose())
 
@@ -82,15 +75,16 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
       most: { threads: queueThreads, bytes: queueBytes, interactive: copy.mostInteractive() },
       share,
       interactive: keys.jobs.interactive,
-      server,
-      claims: entries.some(({ claim }) => claim !== undefined) ? claimsOf(entries, claimBytes) : undefined,
+      server: serverOf(redis).id,
+      claims: entries.some(({ claim }) => claim !== undefined) ? { ms: CLAIM_MS, bytes: claimBytes } : undefined,
       callers: callers.map(({ tenant, quota }) => ({
         tenant,
         ...(quota && { bucket: quota.keyId, perSecond: quota.quotesPerSecond, burst: quota.burstQuotes }),
       })),
-      entries: entries.map(({ caller, quotes, lane, jobId: id, name, threads, since }) => {
+      entries: entries.map(({ caller, quotes, lane, id, name, threads, claim, since }) => {
         const deadline = Math.floor((since + ENQUEUE_MS + aheadMs) * 1000)
-        return { caller: ids.indexOf(callerId(caller)) + 1, deadline, quotes, lane: keys.jobs[lane], id, name, threads }
+        const about = { caller: ids.indexOf(callerId(caller)) + 1, deadline, lane: keys.jobs[lane] }
+        return { ...about, quotes, id, name, threads, claim }
       }),
     }
     for (const entry of entries) entry.state = 'sent'
@@ -127,7 +121,7 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
 
   /** Charges a key for a refused request. Never throws or waits. 0 quotes only refresh the copy of the load. */
   function charge(caller: Caller, quotes: number): void {
-    const entry = { caller, quotes, lane: 'bulk', jobId: '', name: '', threads: 0, rest: '', ...arrived() } as const
+    const entry = { caller, quotes, lane: 'bulk', id: '', name: '', threads: 0, rest: '', ...arrived() } as const
     if (isAnswering()) send(entry).catch(() => {})
   }
 
@@ -137,14 +131,12 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
     /** Returns whether jobs can be added: Redis is connected, and has left no command unconfirmed. */
     isAnswering,
     /**
-     * Adds a job, whose threads get their stamps. Returns the job's id. If an earlier job of the same request has
-     * claimed the Idempotency-Key, no job is added, and the id is that of the earlier job.
+     * Adds a job, whose threads get their stamps. Returns its id or, if an earlier job of the same request has claimed
+     * the Idempotency-Key, the id of that job: then no job is added.
      *
-     * @param id the job's id, from `newJobId`: a caller can wait for the job before it is added.
-     * @param quota the key is charged one for each quote, and at least one for each thread.
-     * @throws {QueueUnavailableError | QueueFullError | RateLimitedError | IdempotencyKeyReusedError} The job was not
-     *   accepted and never will be.
-     * @throws {AcceptanceUnknownError}
+     * @param id from `newJobId`: a caller can wait for the job before it is added.
+     * @param quota is charged one for each quote, and at least one for each thread.
+     * @throws {AcceptanceUnknownError} After any other error, the job was not accepted and never will be.
      */
     async enqueue(id: string, lane: Lane, job: JobInput, quota?: Quota): Promise<string> {
       if (!isAnswering()) throw new QueueUnavailableError()
@@ -159,7 +151,6 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
       const now = performance.now()
       const refusal = copy.refusalOf(caller, lane, now)
       if (refusal !== undefined) {
-        // A refused request enqueues nothing, so it asks for the load to refresh the copy.
         if (now - refreshedAt >= REFRESH_MS) {
           refreshedAt = now
           charge(caller, 0)
@@ -175,31 +166,20 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
 
 const arrived = (): Pick<Entry, 'since' | 'state'> => ({ since: performance.now(), state: 'waiting' })
 
-function jobEntry(jobId: string, lane: Lane, job: JobInput, quota: Quota | undefined): Entry {
+function jobEntry(id: string, lane: Lane, job: JobInput, quota: Quota | undefined): Entry {
   // The script writes the stamp, which comes first. The threads come last, because workers of the last release need that.
   const { threads, ...others } = job
-  const data = JSON.stringify({ ...others, threads })
+  const rest = `,${JSON.stringify({ ...others, threads }).slice(1)}`
   const quotes = threads.reduce((sum, thread) => sum + Math.max(1, thread.quotes.length), 0)
   const caller = quota === undefined ? { tenant: job.tenant } : { tenant: job.tenant, quota }
-  const claim = job.claim !== undefined && claimOf(job.claim, lane, threads)
-  const about = { caller, quotes, lane, jobId, name: nameJob(threads), threads: threads.length }
-  return { ...about, rest: `,${data.slice(1)}`, ...(claim && { claim }), ...arrived() }
-}
-
-/** Names a job after its threads: people find it by its name. */
-export function nameJob(threads: readonly Thread[]): string {
-  const nameOf = (thread?: Thread) => `${thread?.source.service}/${thread?.source.externalId}`
-  const first = nameOf(threads[0])
-  const name = threads.length === 1 ? first : `${first} … ${nameOf(threads.at(-1))} (${threads.length})`
-  // Redis's parser of JSON refuses half a surrogate pair.
-  return name.toWellFormed()
+  const claim = job.claim === undefined ? undefined : claimOf(job.claim, lane, threads)
+  return { caller, quotes, lane, id, name: nameJob(threads), threads: threads.length, rest, claim, ...arrived() }
 }
 
 /**
  * Waits until Redis has confirmed an entry, at most until its deadline. An entry that was not sent by then is dropped.
- * If a sent entry reaches the script after its deadline, the script refuses it. Throws `AcceptanceUnknownError` only at
- * the deadline: before that, the entry may still be accepted. After any other error, it was not accepted and never will
- * be.
+ * The script refuses a sent entry that reaches it later. So `AcceptanceUnknownError` is thrown only at the deadline:
+ * before that, the entry may still be accepted. After any other error, it never will be.
  */
 function confirmed(entry: Entry, send: (entry: Entry) => Promise<Outcome>): Promise<Outcome> {
   const { promise, resolve, reject } = Promise.withResolvers<Outcome>()
@@ -207,7 +187,7 @@ function confirmed(entry: Entry, send: (entry: Entry) => Promise<Outcome>): Prom
   function onLate(): void {
     const isSent = entry.state === 'sent'
     if (!isSent) entry.state = 'dropped'
-    reject(isSent ? new AcceptanceUnknownError(entry.jobId, cause) : new QueueUnavailableError())
+    reject(isSent ? new AcceptanceUnknownError(entry.id, cause) : new QueueUnavailableError())
   }
   // Replies that have arrived by the deadline are read first.
   const timer = setTimeout(() => setImmediate(onLate), ENQUEUE_MS)
@@ -234,4 +214,38 @@ const chooseEntries: ChooseGroup<Entry> = (gathered) => {
     chosen.push(index)
   }
   return chosen
+}
+
+/** A sample older than this is replaced by the next one, even by a lower one: the two clocks may have drifted apart. */
+const SAMPLE_MS = 10_000
+
+/**
+ * Measures by how much Redis's clock is ahead of the local monotonic clock. Each sample is a lower bound, because a
+ * reply arrives after Redis has read its clock. The highest one counts.
+ */
+function openRedisClock(redis: Redis) {
+  let aheadMs: number | undefined
+  let sampledAt = 0
+  // The next connection may lead to another server.
+  redis.on('close', () => {
+    aheadMs = undefined
+  })
+
+  /** @param redisUs the time in a reply that has just arrived, in µs since 1970. */
+  function note(redisUs: number): number {
+    const now = performance.now()
+    const sample = redisUs / 1000 - now
+    if (aheadMs === undefined || sample > aheadMs || now - sampledAt > SAMPLE_MS) {
+      aheadMs = sample
+      sampledAt = now
+    }
+    return aheadMs
+  }
+
+  async function ask(): Promise<number> {
+    const [seconds, microseconds] = await redis.time()
+    return note(Number(seconds) * 1_000_000 + Number(microseconds))
+  }
+
+  return { note, ask, aheadMs: async () => aheadMs ?? ask() }
 }

@@ -1,5 +1,4 @@
 // Waits until Redis's replicas have a confirmed job, so that a failover does not lose it.
-
 import { createGroupCommit } from '@sluice/process'
 import { serverOf } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
@@ -10,10 +9,7 @@ export type Replication = ReturnType<typeof openReplication>
 
 const WAIT_MS = 1_000
 
-/**
- * Lets callers wait until this number of replicas has their jobs. If it is not 0, opens a second connection like
- * `redis`, because WAIT blocks. Callers that wait at the same time share one WAIT.
- */
+/** Lets callers wait until this number of replicas has their jobs: on a connection of its own, because WAIT blocks. */
 export function openReplication(redis: Redis, { base }: QueueKeys, replicas: number, onError: (error: Error) => void) {
   const own = replicas > 0 ? redis.duplicate().on('error', onError) : undefined
   /** Returns for each time whether enough replicas have all writes, and Redis has been the same server since then. */
@@ -25,7 +21,7 @@ export function openReplication(redis: Redis, { base }: QueueKeys, replicas: num
   })
   return {
     /**
-     * Resolves when enough replicas have the job; at once if there are none to wait for.
+     * Resolves when enough replicas have the job.
      *
      * @param since a moment before the job was enqueued, on the monotonic clock, in ms.
      * @throws {AcceptanceUnknownError} if they do not have it within a second, or Redis has become another server.

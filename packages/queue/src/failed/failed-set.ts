@@ -1,39 +1,105 @@
-// Records that a job failed for good, and retries or discards failed jobs.
-
-import type { OperationKind } from '@sluice/contract'
+// Records failed tries, fails jobs for good, and retries or discards failed jobs.
+import type { FailedThread, OperationKind, RecordedTry } from '@sluice/contract'
 import { asList, openScript } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
 import { importBounds, progressOf } from '../imports/imports.ts'
-import type { Failure } from '../job/job.ts'
+import type { JobProgress, JobResult, LockedJob } from '../job/job.ts'
 import type { QueueKeys } from '../job/lanes.ts'
 
-/** Receives the id of each failed job that was evicted. */
-export type OnEvicted = (jobId: string) => void
+export interface FailedSetOptions {
+  /** Names this process in the failed tries of a job, and in the list of completed jobs. */
+  name: string
+  /** The most bytes of Redis for failed jobs, as BullMQ keeps them. Beyond it, the oldest are evicted first. */
+  failedBytes: number
+  /** Receives the id of each failed job that was evicted. */
+  onEvicted: (jobId: string) => void
+}
+
+/** What is left of a job that failed for good. */
+export interface FinalFailure {
+  result: JobResult
+  progress: JobProgress
+  /** The stacks of its failed tries, as BullMQ keeps them. */
+  stacks: readonly string[]
+}
 
 const FAILED_KEPT_MS = 30 * 24 * 60 * 60 * 1000
+/** The most characters of a reason here. BullMQ keeps the reason of the last try whole. */
+const REASON_CHARACTERS = 300
+/** The bound of `tries`, and of `failedThreads`. Beyond it, the oldest tries and the last threads are left out. */
+const FIELD_BYTES = 4_096
+
+/** The failed threads of a job, and how many there were. */
+interface FailedThreads {
+  count: number
+  threads: FailedThread[]
+}
 
 /**
- * Makes a function that records the final failure of a job with its result, and evicts the oldest failed jobs beyond
- * their bound. A job that was retried or discarded meanwhile stays as it is, so the function may be called again.
+ * Makes a function that records a failed try of a locked job, and the threads that failed. With `final`, the same step
+ * fails the job for good, and evicts the oldest failed jobs beyond their bound. Without it, BullMQ must count the try.
  *
- * @param failedBytes the most bytes of Redis for all failed jobs, as BullMQ keeps them.
+ * @throws if this worker has lost the lock. Then nothing changes.
  */
-export function createRecordFailure(redis: Redis, keys: QueueKeys, failedBytes: number, onEvicted: OnEvicted) {
+export function createRecordTry(redis: Redis, keys: QueueKeys, { name: worker, ...options }: FailedSetOptions) {
   const { base, jobs } = keys
-  const record = openScript(redis, new URL('./failed-set.lua#record', import.meta.url))
+  const record = openScript(redis, new URL('./failed-set.lua#try', import.meta.url))
   const lanes = [jobs.interactive, jobs.bulk]
-  const bounds = { keptMs: FAILED_KEPT_MS, bytes: failedBytes, lanes, imports: importBounds() }
-  return async (failure: Failure): Promise<void> => {
-    const { id, lane, data, failedAt, result } = failure
-    const { tenant, replyTo: stream, import: { id: ofImport } = {} } = data
-    const about = { id, lane: jobs[lane], failedAt, result: JSON.stringify(result), tenant, stream }
-    const job = { ...about, ...(ofImport !== undefined && { import: ofImport, outcome: progressOf(failure) }) }
+  const bounds = { keptMs: FAILED_KEPT_MS, bytes: options.failedBytes, lanes, imports: importBounds() }
+  return async (
+    { id, lane, token, data }: Pick<LockedJob, 'id' | 'lane' | 'token' | 'data'>,
+    { message }: Error,
+    failed: readonly FailedThread[],
+    final?: FinalFailure,
+  ): Promise<void> => {
+    const failedTry: RecordedTry = { at: new Date().toISOString(), worker, reason: shortened(message) }
+    const texts = { try: JSON.stringify(failedTry), failedThreads: JSON.stringify(fitting(failed)) }
+    const job = { id, lane: jobs[lane], token, most: FIELD_BYTES, ...texts, final: final && finalOf(id, data, final) }
     let input: object = { ...bounds, job }
     for (let more: unknown = 1; more === 1; input = bounds) {
-      const reply = asList(await record(base, JSON.stringify(input)))
-      for (const evicted of asList(reply[1])) onEvicted(String(evicted))
-      more = reply[0]
+      const [isLocked, next, evicted] = asList(await record(base, JSON.stringify(input)))
+      if (isLocked === 0) throw new Error(`the lock of job ${id} is lost`)
+      for (const one of asList(evicted)) options.onEvicted(String(one))
+      more = next
     }
+  }
+}
+
+function finalOf(id: string, data: LockedJob['data'], { result, progress, stacks }: FinalFailure) {
+  const { tenant, replyTo: stream, import: { id: ofImport } = {} } = data
+  const texts = { result: JSON.stringify(result), progress: JSON.stringify(progress), stacks: JSON.stringify(stacks) }
+  // Redis's parser of JSON refuses half a surrogate pair.
+  const about = { tenant, stream, reason: result.failure?.toWellFormed() ?? '', ...texts }
+  return ofImport === undefined ? about : { ...about, import: ofImport, outcome: progressOf({ id, data, result }) }
+}
+
+function fitting(failed: readonly FailedThread[]): FailedThreads {
+  const fit: FailedThreads = { count: failed.length, threads: [] }
+  let bytes = 0
+  for (const { reason, ...thread } of failed) {
+    const short = { ...thread, reason: shortened(reason) }
+    bytes += Buffer.byteLength(JSON.stringify(short)) + 1
+    if (bytes > FIELD_BYTES) break
+    fit.threads.push(short)
+  }
+  return fit
+}
+
+function shortened(reason: string): string {
+  return reason.length > REASON_CHARACTERS ? `${reason.slice(0, REASON_CHARACTERS)}…` : reason
+}
+
+/** Reads the failed tries of a job, oldest first, its failed threads, and its result once it has failed for good. */
+export async function readTries(redis: Redis, jobKey: string) {
+  const [tries, threads, failure] = await redis.hmget(jobKey, 'tries', 'failedThreads', 'failure')
+  const failed: FailedThreads = JSON.parse(threads ?? '{"count":0,"threads":[]}')
+  const result: JobResult | undefined = failure ? JSON.parse(failure) : undefined
+  const each = (tries ?? '').split('\n').filter((text) => text !== '')
+  return {
+    tries: each.map((text): RecordedTry => JSON.parse(text)).reverse(),
+    failedThreads: failed.threads,
+    failedThreadCount: failed.count,
+    result,
   }
 }
 

@@ -5,7 +5,7 @@ import type { Redis } from 'ioredis'
 import type { CompletedJob } from '../job/job.ts'
 import type { QueueKeys } from '../job/lanes.ts'
 
-/** An item that was not stored: refused with a problem, or failed for good with its job. */
+/** An item that was not stored. */
 export interface ImportProblem {
   index: number
   line?: number
@@ -16,18 +16,13 @@ export interface ImportProblem {
   jobId?: string
 }
 
-/** The outcome of one job of an import, or of all so far. */
 interface ImportProgress {
   counts: Record<Outcome | 'failed', number>
   problems: ImportProblem[]
 }
 
 /** An import with its progress so far: at most `PROBLEMS_KEPT` problems, in the order of the input. */
-export interface FoundImport extends ImportProgress {
-  tenant: string
-  done: boolean
-  received: number
-}
+export type FoundImport = NonNullable<Awaited<ReturnType<ReturnType<typeof createImports>['find']>>>
 
 /** An import in a list. The numbers of its items and jobs are known only once all of its jobs are in Redis. */
 export interface ListedImport {
@@ -38,27 +33,14 @@ export interface ListedImport {
   jobsDone: number
 }
 
-/** An import whose jobs are all in Redis. */
-interface EnqueuedImport extends Record<'received' | 'jobs' | 'failed', number> {
-  tenant: string
-  refused: ImportProblem[]
-}
-
 const UNFINISHED_KEPT_MS = 31 * 24 * 60 * 60 * 1000
 const FINISHED_KEPT_MS = 60 * 60 * 1000
-
 const OUTCOMES = ['created', 'updated', 'unchanged', 'failed'] as const
-
-/** The most imports of a list. */
 const LISTED = 100
-
-/**
- * The most bytes of Redis for all imports. Beyond it, the tenant with the most bytes loses imports first. An import of
- * 100,000 threads needs about half a megabyte.
- */
+/** The most bytes of Redis for all imports. An import of 100,000 threads needs about half a megabyte. */
 const IMPORT_BYTES = 64 * 1024 * 1024
 
-/** The bounds of imports as scripts get them. */
+/** The bounds of imports, as scripts get them. */
 export function importBounds(bytes = IMPORT_BYTES) {
   return { bytes, unfinishedMs: UNFINISHED_KEPT_MS, finishedMs: FINISHED_KEPT_MS }
 }
@@ -78,8 +60,14 @@ export function createImports(redis: Redis, { base }: QueueKeys, bytes?: number)
 
   return {
     /** Call once all jobs of an import are in Redis, with the numbers of its items and jobs, and the refused items. */
-    async open(id: string, { refused, ...numbers }: EnqueuedImport): Promise<void> {
-      await write(numbers.tenant, id, 'about', { ...numbers, refused: JSON.stringify(refused.slice(0, PROBLEMS_KEPT)) })
+    async open(
+      id: string,
+      {
+        refused,
+        ...about
+      }: { tenant: string; received: number; jobs: number; failed: number; refused: ImportProblem[] },
+    ): Promise<void> {
+      await write(about.tenant, id, 'about', { ...about, refused: JSON.stringify(refused.slice(0, PROBLEMS_KEPT)) })
     },
     /** Records the outcome of a job that belongs to an import; recording it again replaces it. */
     async recordJob(job: CompletedJob): Promise<void> {
@@ -105,7 +93,7 @@ export function createImports(redis: Redis, { base }: QueueKeys, bytes?: number)
         }),
       )
     },
-    async find(id: string): Promise<FoundImport | undefined> {
+    async find(id: string) {
       const [about, ofJobs] = await Promise.all([
         redis.hgetall(`${keyOf(id)}about`),
         redis.hvals(`${keyOf(id)}progress`),

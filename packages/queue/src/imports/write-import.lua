@@ -8,9 +8,7 @@ local function keysOf(base, import)
   local key = base .. 'import:' .. import .. ':'
   return key .. 'about', key .. 'progress'
 end
--- Writes an import.
--- @param name of the hash to write: about or progress.
--- @param fields and their values in turn.
+-- Writes fields and values, in turn, to the hash `name` (about or progress) of an import.
 -- @param bounds bytes of all imports, unfinishedMs (the time to keep an unfinished one) and finishedMs.
 local function writeImport(base, tenant, id, name, fields, now, bounds)
   local about, progress = keysOf(base, id)
@@ -34,7 +32,6 @@ local function evictImports(base, bounds, now)
 end
 --part write
 #!lua flags=allow-oom
--- Writes fields of an import.
 -- ARGV  1  a JSON object:
 --          bounds  see `writeImport`
 --          import  absent if this call only evicts: tenant, id, hash (about or progress), fields

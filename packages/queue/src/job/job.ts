@@ -1,6 +1,7 @@
-// A job: its payload, lanes, options for BullMQ, fields once it is fetched, result, and earlier tries.
+// A job: its payload, lanes, options for BullMQ, fields once it is fetched, and result, a receipt for each thread.
 import { hash, randomUUIDv7 } from 'node:crypto'
-import type { QuoteAnswer, SourceAnswer, Thread } from '@sluice/contract'
+import type { Outcome, QuoteAnswer, SourceAnswer, Thread, ThreadAnswer, Votes } from '@sluice/contract'
+import { effectiveScore, MESSAGE, STORED_STATUS } from '@sluice/contract'
 
 /** A job's payload: the one thread of a post, or some fifty threads of an import. */
 export interface IngestJob {
@@ -21,7 +22,7 @@ export interface IngestJob {
   threads: Thread[]
 }
 
-/** The digits of a job's id that are a hash of the externalId of its first thread. */
+/** The last digits of a job's id are a hash of the externalId of its first thread. */
 const NAME_DIGITS = 8
 const nameDigits = (externalId: string) => hash('sha256', externalId).slice(0, NAME_DIGITS)
 
@@ -36,9 +37,18 @@ export function idsOfThread(externalId: string): string {
   return '?'.repeat(36 - NAME_DIGITS) + nameDigits(externalId)
 }
 
+/** Names a job after its threads: people find it by its name. */
+export function nameJob(threads: readonly Thread[]): string {
+  const nameOf = (thread?: Thread) => `${thread?.source.service}/${thread?.source.externalId}`
+  const first = nameOf(threads[0])
+  const name = threads.length === 1 ? first : `${first} … ${nameOf(threads.at(-1))} (${threads.length})`
+  // Redis's parser of JSON refuses half a surrogate pair.
+  return name.toWellFormed()
+}
+
 const JOB_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-/** Checks the form of a job's, import's or operation's id. Another text could name another key, or be a secret. */
+/** Checks the form of an id of a job, import or operation. Another text could name another key, or be a secret. */
 export function isJobId(text: string): boolean {
   return JOB_ID.test(text)
 }
@@ -51,7 +61,7 @@ export const LANES: readonly Lane[] = ['interactive', 'bulk']
 /** Tries that a job gets before it fails for good, crashes of its worker included. */
 export const TRIES = 5
 
-/** BullMQ's options, without a bound of tries: the consumer bounds them, and a job retried by hand gets a full set. */
+/** BullMQ's options, without a bound of tries: the consumer bounds them. */
 export const JOB_OPTIONS = JSON.stringify({ attempts: Number.MAX_SAFE_INTEGER, backoff: { type: 'tries' } })
 
 /** A job as the worker gets it. */
@@ -67,7 +77,7 @@ export interface FetchedJob {
   attempt: number
   /** A worker may have worked on the job before without finishing. */
   redelivered: boolean
-  /** A worker crashed or froze while it had locked the job, so the job may be the cause. */
+  /** A worker crashed or froze that had locked the job, so the job may be the cause. */
   suspect: boolean
   /** In ms since 1970. */
   enqueuedAt: number
@@ -88,7 +98,7 @@ export interface JobProgress {
   waitingSince?: number
   /** When the job was last retried by hand, in ms since 1970. */
   retriedAt?: number
-  /** The places of the threads that counted as stored when the job failed for good. Absent if none did. */
+  /** The places of the threads that counted as stored when the job failed for good. */
   counted?: number[]
 }
 
@@ -110,26 +120,79 @@ export interface JobResult {
   failure?: string
 }
 
-/** A job that succeeded. */
 export interface CompletedJob
   extends Pick<LockedJob, 'id' | 'name' | 'lane' | 'data' | 'attempt' | 'token' | 'enqueuedAt'> {
   result: JobResult
 }
 
-/** The final failure of a job, which BullMQ keeps. */
-export interface Failure extends Pick<FetchedJob, 'id' | 'lane' | 'data'> {
-  result: JobResult
-  /** In ms since 1970: it identifies this failure, because the job may be retried, and fail again. */
-  failedAt: number
-}
-
-/** Reads a job's `progress`, as Redis or BullMQ's job has it: a number before the first `updateProgress`. */
+/** Reads a job's `progress`, as Redis or BullMQ has it: a number before the first `updateProgress`. */
 export function readProgress(progress: unknown): JobProgress {
   if (typeof progress === 'string' && progress.startsWith('{')) return JSON.parse(progress)
   return typeof progress === 'object' && progress !== null ? progress : {}
 }
 
-/** Counts a job's tries as people see them: at most `TRIES`, which crashes may exceed. */
+/** Counts tries as people see them: crashes may exceed `TRIES`. */
 export function triesShown(tries: unknown): number {
   return Math.min(Number(tries ?? 0), TRIES)
+}
+
+const LETTERS = { created: 'c', updated: 'u', unchanged: '=' } as const
+const OUTCOMES: Record<string, Outcome> = { c: 'created', u: 'updated', '=': 'unchanged' }
+
+/** Makes the receipt of a stored thread. */
+export function makeReceipt(thread: Thread, { source, quotes }: Omit<ThreadAnswer, 'message'>): Receipt {
+  const { outcome, wordCount, createdAt, id: _id, status: _status, ...fields } = source
+  const sourceDiffers = differences(fields, sentSource(thread.source))
+  const quotesDiffer: Record<string, Partial<QuoteAnswer>> = {}
+  let outcomes = ''
+  quotes.forEach(({ id: _id, outcome, ...stored }, index) => {
+    outcomes += LETTERS[outcome]
+    const differs = differences<Partial<QuoteAnswer>>(stored, thread.quotes[index] ?? {})
+    if (differs !== undefined) quotesDiffer[index] = differs
+  })
+  return {
+    source: { outcome, wordCount, createdAt },
+    outcomes,
+    ...(sourceDiffers && { sourceDiffers }),
+    ...(Object.keys(quotesDiffer).length > 0 && { quotesDiffer }),
+  }
+}
+
+/** Builds the answer from a request, its receipt, and the ids, which follow from the request. */
+export function readReceipt(
+  thread: Thread,
+  { source: stored, outcomes, sourceDiffers, quotesDiffer }: Receipt,
+  ids: { source: string; quotes: readonly string[] },
+): ThreadAnswer {
+  const { title, description, ...source } = scored({ ...sentSource(thread.source), ...sourceDiffers })
+  return {
+    message: MESSAGE,
+    source: { id: ids.source, title, description, ...source, ...stored, status: STORED_STATUS },
+    quotes: thread.quotes.map((quote, index) => ({
+      id: ids.quotes[index] ?? '',
+      ...scored({ ...quote, ...quotesDiffer?.[index] }),
+      outcome: OUTCOMES[outcomes[index] ?? ''] ?? 'unchanged',
+    })),
+  }
+}
+
+function sentSource({ createdAt: _, ...source }: Thread['source']) {
+  return { ...source, description: source.description ?? null }
+}
+
+/** A score that was never sent follows from the stored votes. */
+function scored<Fields extends Votes>(fields: Fields): Fields {
+  const score = effectiveScore(fields)
+  return score === undefined ? fields : { ...fields, score }
+}
+
+function differences<Fields extends Votes>(stored: Fields, sent: Partial<Fields>): Partial<Fields> | undefined {
+  const score = effectiveScore({ upVotes: stored.upVotes, downVotes: stored.downVotes, score: sent.score })
+  let found: Partial<Fields> | undefined
+  for (const name in stored) {
+    if (stored[name] === (name === 'score' ? score : sent[name])) continue
+    found ??= {}
+    found[name] = stored[name]
+  }
+  return found
 }

@@ -18,17 +18,16 @@ export function queueKeys(queue: string) {
     queues,
     /** The beginning of Sluice's own keys. */
     base: `${prefix}:sluice:`,
-    /** The beginning of BullMQ's keys of each lane: see `keysOf`. */
+    /** The beginning of BullMQ's keys of each lane. */
     jobs: { interactive: interactive.jobs, bulk: bulk.jobs },
     markers: { interactive: interactive.marker, bulk: bulk.marker },
     failed: { interactive: interactive.failed, bulk: bulk.failed },
   }
 }
 
-/** BullMQ's own view of both lanes. */
 export type Queues = Readonly<Record<Lane, Queue<IngestJob>>>
 
-/** The most events that BullMQ keeps of each lane. An event may contain the reason of a failure. */
+/** Bounds BullMQ's events, which serve only people who look for a fault, and may contain the reason of a failure. */
 const EVENTS_KEPT = 1_000
 
 /** Opens BullMQ's own view of a lane. */
@@ -37,7 +36,6 @@ export function openQueue(keys: QueueKeys, lane: Lane, redis: Redis): Queue<Inge
     connection: redis,
     prefix: keys.prefix,
     skipVersionCheck: true,
-    // BullMQ's events serve only people who look for a fault.
     streams: { events: { maxLen: EVENTS_KEPT } },
   })
   queue.on('error', () => {}) // the connection's own listener logs it

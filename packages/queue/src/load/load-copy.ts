@@ -4,24 +4,21 @@ import type { Lane } from '../job/job.ts'
 import type { Caller, Load, QueueBounds, Quota, Totals } from './queue-load.ts'
 import { IdempotencyKeyReusedError, QueueFullError, QueueUnavailableError, RateLimitedError } from './refusals.ts'
 
-/** A copied value, and when it was copied, on the monotonic clock, in ms. */
 type Aged<Copied> = Copied & { at: number }
 type Sample = Aged<Totals>
 
 /** An older copy of the load refuses nothing: jobs may have been completed meanwhile. */
 const FRESH_MS = 250
-/** Beyond `MAX_ENTRIES`, entries older than `FRESH_MS` are removed. */
+/** Beyond it, entries that are not fresh are removed. */
 const MAX_ENTRIES = 1_000
-/** The least bound of interactive threads, for a slow or idle queue. */
 const LEAST_INTERACTIVE = 500
 /** Rates are those of the last five seconds, by samples at least a quarter of a second apart. */
 const WINDOW_MS = 5_000
 const BETWEEN_MS = 250
 /** Workers count as busy in an interval if the load has this number of interactive threads at both ends of it. */
 const BACKLOG = 100
-/** The assumed capacity, in threads a second, until a backlog was measured. */
+/** The capacity, in threads a second, until a backlog was measured. Then the mean, with this weight of the last one. */
 const FIRST_CAPACITY = 500
-/** The weight of the last interval in the mean capacity. */
 const WEIGHT = 0.2
 
 const EMPTY: Load = { threads: 0, bytes: 0, interactive: 0 }
@@ -52,7 +49,7 @@ export function createLoadCopy(bounds: QueueBounds) {
   }
 
   return {
-    /** The upper bound of interactive threads in the load: what workers store in `waitingSeconds`, at least 500. */
+    /** The bound of interactive threads in the load: what workers store in `waitingSeconds`, at least 500. */
     mostInteractive,
     /** @param at when Redis was asked, on the monotonic clock, in ms. */
     noteTotals(copied: Totals, at: number): void {
@@ -61,11 +58,8 @@ export function createLoadCopy(bounds: QueueBounds) {
       if (last !== undefined && at - last.at < BETWEEN_MS) return
       const isBusy = last !== undefined && Math.min(last.interactive, totals.interactive) >= BACKLOG
       if (isBusy) capacity = capacityAfter(capacity, last, totals)
-      // Redis may have lost its data, and counts anew.
-      const isLost = last !== undefined && totals.drained < last.drained
-      samples = [...(isLost ? [] : samples.filter((sample) => at - sample.at <= WINDOW_MS)), totals]
+      samples = [...samples.filter((sample) => at - sample.at <= WINDOW_MS), totals]
     },
-    /** @param level of the bucket, in quotes. At zero or below, the bucket is empty. */
     noteCaller({ tenant, quota }: Caller, load: Load, level: number, at: number): void {
       keep(tenants, tenant, { ...load, at })
       if (quota !== undefined) keep(buckets, quota.keyId, { level, at })
@@ -96,7 +90,6 @@ export function createLoadCopy(bounds: QueueBounds) {
   }
 }
 
-/** A bucket is refilled steadily, up to its burst. */
 function levelAt({ level, at }: Aged<{ level: number }>, { quotesPerSecond, burstQuotes }: Quota, now: number): number {
   return Math.min(burstQuotes, level + ((now - at) / 1000) * quotesPerSecond)
 }
@@ -107,7 +100,7 @@ function keep<Entry extends { at: number }>(entries: Map<string, Entry>, key: st
   for (const [other, { at }] of entries) if (entry.at - at > FRESH_MS) entries.delete(other)
 }
 
-/** Returns the new capacity: interactive threads a second that leave the load while enough of them wait. */
+/** Returns the new mean of the interactive threads a second that leave the load while enough of them wait. */
 function capacityAfter(capacity: number, last: Sample, next: Sample): number {
   const [passed, left] = [next.at - last.at, next.drainedInteractive - last.drainedInteractive]
   // A store that is away drains nothing, which shows nothing about the capacity.
@@ -122,22 +115,16 @@ const MOST_SECONDS = 60
 const LEAST_SPAN_MS = 500
 
 /**
- * Returns after how many seconds, from 1 to 60, a refused caller should try again. The load that caused the refusal is
- * the queue's or the tenant's; `most` are its bounds. It drains at the rate of `samples`, from the last seconds, or, if
- * they show none, by `capacity` threads a second.
+ * Returns after how many seconds, from 1 to 60, a refused caller should try again. The load that caused the refusal
+ * drains at the rate of `samples` or, if they show none, by `capacity` threads a second. `most` are its bounds.
  */
-function retryAfter(
-  { threads, bytes, interactive }: Load,
-  most: Load,
-  samples: readonly Sample[],
-  capacity: number,
-): number {
+function retryAfter(load: Load, most: Load, samples: readonly Sample[], capacity: number): number {
   const perSecond = drained(samples, 'drained') ?? capacity
-  const bytesPerSecond = perSecond * (bytes / Math.max(threads, 1))
+  const bytesPerSecond = perSecond * (load.bytes / Math.max(load.threads, 1))
   const each = [
-    (threads - ROOM * most.threads) / perSecond,
-    (bytes - ROOM * most.bytes) / bytesPerSecond,
-    (interactive - ROOM * most.interactive) / (drained(samples, 'drainedInteractive') ?? capacity),
+    (load.threads - ROOM * most.threads) / perSecond,
+    (load.bytes - ROOM * most.bytes) / bytesPerSecond,
+    (load.interactive - ROOM * most.interactive) / (drained(samples, 'drainedInteractive') ?? capacity),
   ]
   const seconds = Math.max(...each.filter((one) => !Number.isNaN(one)))
   // Random, so that not all callers come again at once.

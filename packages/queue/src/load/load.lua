@@ -1,16 +1,14 @@
 -- Counts the load of a queue: jobs that are accepted, and neither completed nor failed for good, over both lanes.
 -- The hash `load` has the fields
---   all           threads, bytes, interactive threads, tenants with interactive threads, threads that ever left the
---                 load, interactive threads that ever left it, and the last stamp
+--   all           threads, bytes, interactive threads, tenants with interactive threads, threads and interactive
+--                 threads that ever left the load, and the last stamp
 --   of:TENANT     threads, bytes and interactive threads of a tenant
 --   failed:LANE   threads of a lane's failed jobs, as a text; LANE is the beginning of the lane's keys
 --   ceiling       a time above all stamps, as a text: see enqueue.lua
 --   server        the server that wrote `ceiling`
 -- The hash `load:jobs` has what each job adds, by its id, so that each counts once: threads, bytes, interactive
--- threads, a number that only earlier releases use, tenant, whether its result must be retained, and name, which only
--- earlier releases use.
--- All values that are not texts are packed (MessagePack): reading and writing numbers as texts was a third of a
--- script's time.
+-- threads, 0, tenant, whether its result must be retained, and name (0 and name only for earlier releases).
+-- Other values than texts are packed (MessagePack): numbers as texts took a third of a script's time.
 local function readLoad(base, tenants)
   local fields = {'all'}
   for at = 1, #tenants do fields[at + 1] = 'of:' .. tenants[at] end
@@ -61,7 +59,6 @@ local function countedJobs(base, ids)
   end
   return jobs
 end
--- Removes these jobs, by id, from the load.
 local function release(base, jobs)
   local ids, tenants, isListed = {}, {}, {}
   for id, job in pairs(jobs) do
@@ -79,8 +76,7 @@ local function release(base, jobs)
 end
 --part tenants
 -- Finds tenants with threads in the load.
--- ARGV  1  cursor
---       2  number of fields to look at
+-- ARGV  cursor, number of fields to look at
 -- Returns the next cursor, and tenant and threads of each.
 local cursor, fields = unpack(redis.call('HSCAN', KEYS[1] .. 'load', ARGV[1], 'MATCH', 'of:*', 'COUNT', ARGV[2]))
 local found = {}
@@ -90,17 +86,15 @@ for at = 1, #fields, 2 do
 end
 return {cursor, found}
 --part failed
--- Changes the load when jobs fail for good and when they are retried. BullMQ keeps a failed job; its field `load` has
--- what the job added to the load. Needs the part `release`.
---
--- Packs what a job adds to the load, with its result retained: by now, its caller has the job's id.
+-- Changes the load when jobs fail for good and when they are retried. The field `load` of a failed job has what the job
+-- added to the load, with its result retained: by now, its caller has the job's id.
+--include load.lua#release
 local function packRetained(job)
   return cmsgpack.pack(job.threads, job.bytes, job.i, 0, job.tenant, true, job.name)
 end
 local function countFailed(base, lane, threads)
   redis.call('HINCRBY', base .. 'load', 'failed:' .. lane, threads)
 end
--- Removes a job that failed for good from the load.
 local function releaseFailed(base, lane, id)
   local counted = countedJobs(base, {id})
   if not counted[id] then return end
@@ -116,7 +110,6 @@ local function uncountFailed(base, lane, id)
   countFailed(base, lane, -read(packed).threads)
   return packed
 end
--- Adds a failed job that is retried to the load again. A job whose failure was not recorded is still in the load.
 local function countAgain(base, lane, id)
   local packed = uncountFailed(base, lane, id)
   if not packed then return end
@@ -127,9 +120,8 @@ local function countAgain(base, lane, id)
   writeLoad(base, load)
 end
 --part audit
--- Removes jobs from the load that BullMQ's own tools removed from the queue. After the last jobs, it compares the
--- totals with the jobs, if they are few, and corrects the totals: another version of the scripts may have counted
--- otherwise.
+-- Removes jobs from the load that BullMQ's own tools removed from the queue. After the last jobs, compares the totals
+-- with the jobs, if they are few, and corrects them: another version of the scripts may have counted otherwise.
 -- ARGV  1    cursor
 --       2    number of jobs to look at
 --       3 …  beginning of both lanes' keys
@@ -148,8 +140,8 @@ release(base, gone)
 -- This number of jobs, of a hundred tenants, takes 1.5 ms.
 local MOST_SUMMED = 1000
 if cursor ~= '0' then return {cursor, ''} end
-if redis.call('HLEN', base .. 'load:jobs') > MOST_SUMMED then return {cursor, 'many'} end
-if redis.call('HLEN', base .. 'load') > MOST_SUMMED then return {cursor, 'many'} end
+local most = math.max(redis.call('HLEN', base .. 'load:jobs'), redis.call('HLEN', base .. 'load'))
+if most > MOST_SUMMED then return {cursor, 'many'} end
 local jobs, names, tenants = {}, {}, {}
 for at, packed in ipairs(redis.call('HVALS', base .. 'load:jobs')) do
   jobs[at] = read(packed)

@@ -1,11 +1,9 @@
-// Types of a queue's load, of its bounds, and of the callers that add to it. Audits the load, because BullMQ's own
-// tools may remove jobs behind Sluice's back.
-
+// Types of a queue's load, of its bounds, and of the callers that add to it. Audits the load.
 import { asList, openScript } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from '../job/lanes.ts'
 
-/** The bounds of the jobs that are accepted, and neither completed nor failed for good, over both lanes. */
+/** The bounds of the load: the jobs that are accepted, and neither completed nor failed for good, over both lanes. */
 export interface QueueBounds {
   queueThreads: number
   /** Of the jobs as Redis stores them. */
@@ -20,8 +18,7 @@ export interface QueueBounds {
 
 /** The load of a queue, or of one tenant in it. `interactive`: threads of that lane. */
 export type Load = Record<'threads' | 'bytes' | 'interactive', number>
-
-/** The load of the whole queue, as a script returns it. `drained`: threads that ever left it. */
+/** The load of the whole queue. `drained`: threads that ever left it. */
 export type Totals = Load & Record<'drained' | 'drainedInteractive', number>
 
 export interface Quota {
@@ -44,10 +41,7 @@ const JOBS_AT_ONCE = 500
 export type LoadAudit = (typeof AUDITS)[number]
 const AUDITS = ['right', 'corrected', 'many'] as const
 
-/**
- * Makes a function that checks the next few jobs, and removes from the load those that the queue no longer has. After
- * the last jobs, it compares the totals with the jobs, corrects the totals, and returns the result.
- */
+/** Makes a function that audits the next few jobs and, after the last ones, returns the result: see load.lua. */
 export function createLoadAudit(redis: Redis, { base, jobs }: QueueKeys): () => Promise<LoadAudit | undefined> {
   const audit = openScript(redis, new URL('./load.lua#audit', import.meta.url))
   let cursor = '0'

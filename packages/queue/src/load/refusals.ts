@@ -1,7 +1,7 @@
-// Errors of enqueueing: refused (with the time after which to try again), or outcome unknown.
+// Errors of enqueueing. After all but the last one, the job was not accepted and never will be.
 import type { Quota } from './queue-load.ts'
 
-/** Redis can't be reached, or refused the command. A job was not accepted and never will be. */
+/** Redis can't be reached, or refused the command. */
 export class QueueUnavailableError extends Error {
   override name = 'QueueUnavailableError'
 
@@ -17,10 +17,9 @@ export function orUnavailable<Result>(query: Promise<Result>): Promise<Result> {
   })
 }
 
-/** The queue is full, or the tenant has used up its share of it. The job was not accepted and never will be. */
+/** The queue is full, or the tenant has used up its share of it. */
 export class QueueFullError extends Error {
   override name = 'QueueFullError'
-  /** `full`: the whole queue; `share`: the tenant's share of it. */
   readonly bound: 'full' | 'share'
   /** After how many seconds, from 1 to 60, to try again. */
   readonly retryAfter: number
@@ -32,14 +31,12 @@ export class QueueFullError extends Error {
   }
 }
 
-/** The key has used up its quota. The job was not accepted and never will be. */
+/** The key has used up its quota. */
 export class RateLimitedError extends Error {
   override name = 'RateLimitedError'
   readonly quota: Quota
-  /** After how many seconds the key may post again. */
   readonly retryAfter: number
 
-  /** @param level of the key's bucket, which is not above zero. */
   constructor(quota: Quota, level: number) {
     super('the key has used up its quota')
     this.quota = quota
@@ -47,7 +44,7 @@ export class RateLimitedError extends Error {
   }
 }
 
-/** The request's Idempotency-Key stands for another request. The job was not accepted and never will be. */
+/** The request's Idempotency-Key stands for another request. */
 export class IdempotencyKeyReusedError extends Error {
   override name = 'IdempotencyKeyReusedError'
 }
@@ -75,10 +72,7 @@ const WITHIN_SCRIPT = /user_script/
 const NOTHING_WRITTEN = /\b(OOM|READONLY|MISCONF|NOREPLICAS) /
 const OUT_OF_MEMORY = /\bOOM /
 
-/**
- * Makes a refusal of an error that Redis replied to a script, if that error shows that the script has written nothing.
- * Undefined if it may have written a part.
- */
+/** Makes a refusal of an error that Redis replied to a script. Undefined if the script may have written a part. */
 export function refusalByRedis(error: Error): QueueFullError | QueueUnavailableError | undefined {
   if (WITHIN_SCRIPT.test(error.message) && !NOTHING_WRITTEN.test(error.message)) return undefined
   return OUT_OF_MEMORY.test(error.message)

@@ -1,11 +1,9 @@
--- Claims: the job that an Idempotency-Key of a tenant stands for. Needs `bounded.lua` and BullMQ's `states`. A claim is
--- a hash `claim:NAME`, which expires. Its fields are `tenant`, `job`, `lane` (the beginning of the lane's keys), the
--- request's `fingerprint` and, once the job is done, `result`. The claims are the members of `claims`, a bounded store
--- of tenants.
---
--- Redis's own cost of a claim without its result: the hash, its time to live, and its entries in `claims`. Measured on
--- Redis 6.2. Redis 7.0 needs 10 % less, and Valkey 9 needs 25 % less.
-local CLAIM_BYTES = 1100
+-- Claims: the job that an Idempotency-Key of a tenant stands for. A claim is a hash `claim:NAME`, which expires. Its
+-- fields are `tenant`, `job`, `lane` (the beginning of the lane's keys), the request's `fingerprint` and, once the job
+-- is done, `result`. Claims are members of `claims`, a bounded store of tenants.
+--include ../bounded.lua
+--include ../bullmq-layout/jobs.lua#states
+local CLAIM_BYTES = 1100 -- Redis's own cost of a claim without its result, on Redis 6.2. Later ones need less.
 -- Evicts claims that have expired or are beyond the bound, at most `most`. Returns 1 if more must be evicted.
 local function boundClaims(base, now, bounds, most)
   return evictOfTenants(base .. 'claims', bounds.bytes, now - bounds.ms, most, function(name, hasExpired)
@@ -13,9 +11,8 @@ local function boundClaims(base, now, bounds, most)
     if not hasExpired then redis.call('UNLINK', base .. 'claim:' .. name) end
   end)
 end
--- Returns the outcome for a job whose key is claimed: `claimed` with the earlier job's id, or `reused` if the key was
--- claimed for another request. A claim is void if its job can't have a result any more, because it failed for good or
--- was removed.
+-- Returns the outcome for a job whose key is claimed: `claimed` with the earlier job's id, or `reused` if it stands for
+-- another request. A claim is void if its job can't have a result any more: it failed for good, or was removed.
 local function claimedOutcome(base, claim)
   local key = base .. 'claim:' .. claim.name
   local job, lane, fingerprint = unpack(redis.call('HMGET', key, 'job', 'lane', 'fingerprint'))
@@ -33,14 +30,12 @@ local function addClaim(base, now, bounds, claim, tenant, lane, job)
 end
 --part record
 #!lua flags=allow-oom
--- Stores the results of jobs in their claims. Skips a claim that was evicted, or that stands for another job by now.
--- Runs although Redis is full, because the jobs could not complete otherwise.
+-- Stores the results of jobs in their claims, also in a full Redis: the jobs could not complete otherwise. Skips claims
+-- that were evicted, or stand for another job by now.
 -- ARGV  1    ms to keep a claim
 --       2    bytes bound of all claims
 --       3 …  for each job: claim, job id, result
 -- Returns 1 if more claims must be evicted: then call it again without jobs.
---include ../bounded.lua
---include ../bullmq-layout/jobs.lua#states
 --include claims.lua
 local EVICTED_AT_ONCE = 200
 local base, bounds = KEYS[1], {ms = tonumber(ARGV[1]), bytes = tonumber(ARGV[2])}

@@ -6,10 +6,10 @@ import type { Redis } from 'ioredis'
 import type { CompletedJob, Lane } from '../job/job.ts'
 import type { QueueKeys } from '../job/lanes.ts'
 
-/** How long a claim stays, unless it is evicted: meanwhile its key stands for one request. */
+/** How long a claim stays, unless it is evicted. */
 export const CLAIM_MS = 24 * 60 * 60 * 1000
 
-/** A job's claim on the key of its request, as the enqueueing script gets it. */
+/** A job's claim on the key of its request. */
 export type Claim = ReturnType<typeof claimOf>
 
 /** Names a claim by a hash: a key may be its caller's secret. Equal keys of two tenants have different claims. */
@@ -17,23 +17,12 @@ export function claimName(tenant: string, key: string): string {
   return hash('sha256', JSON.stringify([tenant, key]), 'base64url')
 }
 
-/**
- * Makes the claim of a job. Its fingerprint identifies the request: another request under the same key is refused. The
- * fingerprint has the lane, because a caller that waits gets another answer than one that does not.
- */
+/** Makes a job's claim. Its fingerprint has the lane: callers that wait get another answer than those that do not. */
 export function claimOf(name: string, lane: Lane, threads: readonly Thread[]) {
   return { name, fingerprint: `${lane} ${hash('sha256', JSON.stringify(threads), 'base64url')}` }
 }
 
-/** The claims of jobs, by the job's id, and their bounds, as enqueue.lua gets them. */
-export function claimsOf(jobs: readonly { jobId: string; claim?: Claim }[], bytes: number) {
-  return { ms: CLAIM_MS, bytes, of: Object.fromEntries(jobs.map(({ jobId, claim }) => [jobId, claim])) }
-}
-
-/**
- * Makes a function that stores the results of jobs in their claims, before the jobs complete. The result of a job that
- * failed for good is not stored: its key is free again.
- */
+/** Makes a function that stores the results of jobs in their claims, but not of a failed job: its key is free again. */
 export function createRecordClaims(redis: Redis, { base }: QueueKeys, claimBytes: number) {
   const record = openScript(redis, new URL('./claims.lua#record', import.meta.url))
   return async (jobs: readonly Pick<CompletedJob, 'id' | 'data' | 'result'>[]): Promise<void> => {

@@ -21,14 +21,11 @@ interface Waiter {
   /** On the monotonic clock, in ms. */
   since: number
   settle: (result: JobResult | undefined) => void
-  /** Called if Redis does not know the job. A job that was accepted is then lost, and its wait fails. */
+  /** Called if Redis does not know the job: a job that was accepted is lost. */
   lose: () => void
 }
 
-/**
- * Reads one reply stream for all waiting callers of a replica. Looks overdue results up, so that a lost reply costs
- * about a second and never the answer. The reader is a connection of its own, because it blocks.
- */
+/** Reads one reply stream for all waiting callers of a replica, on a connection that blocks. Looks up overdue ones. */
 export function openReplyListener(replica: string, keys: QueueKeys, reader: Redis, results: Pick<Results, 'find'>) {
   const waiters = new Map<string, Set<Waiter>>()
   const stream = `${keys.base}replies:${replica}`
@@ -72,7 +69,7 @@ export function openReplyListener(replica: string, keys: QueueKeys, reader: Redi
     }
   }
 
-  /** Reads an entry: job ids and results in turn. '' stands for a result that is too large, or for a final failure. */
+  /** Reads an entry: job ids and results in turn. '' stands for a large result, or a final failure. */
   async function readEntry(fields: string[]): Promise<void> {
     const large: string[] = []
     for (let at = 0; at < fields.length; at += 2) {
@@ -96,7 +93,6 @@ export function openReplyListener(replica: string, keys: QueueKeys, reader: Redi
     const isOverdue = ({ since }: Waiter) => performance.now() - since > OVERDUE_MS
     while (!closing.signal.aborted) {
       const ids = [...waiters].flatMap(([jobId, ofJob]) => ([...ofJob].some(isOverdue) ? [jobId] : []))
-      // While Redis is away, the next attempt comes in half a second.
       if (ids.length > 0) await lookUp(ids).catch(() => {})
       await delay(LOOK_UP_EVERY_MS, undefined, { signal: closing.signal }).catch(() => {})
     }
@@ -106,21 +102,16 @@ export function openReplyListener(replica: string, keys: QueueKeys, reader: Redi
   void readReplies()
 
   return {
-    /** The replica's name, for the jobs' `replyTo`. */
     replica,
-    /** Returns the number of jobs that callers wait for. */
     awaitedJobs: () => waiters.size,
     /** Returns whether the stream was read a moment ago. If not, results arrive a second later, by look-ups. */
     isListening: () => performance.now() - lastReadAt < REPLY_SILENT_MS + BLOCK_MS,
     /**
-     * Waits for a job, which may be enqueued before or after this call. Call `accepted` once the job is accepted, and
-     * `cancel` if no result will come.
+     * Waits for a job. Call this before the job is enqueued, `accepted` once it is accepted, and `cancel` if no result
+     * will come. `result` resolves with undefined after `ms`, after `cancel` or `close`, or when `signal` aborts. It
+     * rejects with `AcceptanceUnknownError` if Redis does not know a job that was accepted.
      *
-     * `result` resolves with undefined after `ms` without a result, after `cancel` or `close`, or when `signal` aborts.
-     * It rejects with `AcceptanceUnknownError` if Redis does not know a job that was accepted.
-     *
-     * @param lookUpAtOnce the job was accepted and replies to another replica or to none, so its result is looked up
-     *   from the start.
+     * @param lookUpAtOnce the job was accepted before, and may reply to no one.
      */
     wait(jobId: string, ms: number, signal: AbortSignal, { lookUpAtOnce } = { lookUpAtOnce: false }) {
       const { promise, resolve, reject } = Promise.withResolvers<JobResult | undefined>()
@@ -150,7 +141,6 @@ export function openReplyListener(replica: string, keys: QueueKeys, reader: Redi
       }
       return { result: promise, cancel, accepted }
     },
-    /** Ends every wait and stops listening. */
     async close(): Promise<void> {
       closing.abort()
       for (const jobId of [...waiters.keys()]) settle(jobId, undefined)

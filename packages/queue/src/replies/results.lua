@@ -1,15 +1,12 @@
--- Results of jobs that succeeded, transient and retained. The part `change` needs `bounded.lua` and BullMQ's `states`.
--- The result of a job that failed for good is a field of the job, which BullMQ keeps.
---
+-- Results of jobs that succeeded, transient and retained. That of a job that failed for good is a field of the job.
 -- Transient results are stored in groups. Each is a hash `results:GROUP` that expires as a whole: a key for each result
--- would need three more commands. New results join the newest group, which `newest-results` describes (packed: its
--- name, when it began in ms, and its bytes), until the group has its part of the time or of the bytes. Then it becomes
--- a member of the bounded store `transient`, and a new group begins. A retained result is a hash `retained:ID`, and a
--- member of `retained`, a bounded store of tenants.
+-- would need three more commands. New results join the newest group, `newest-results` (packed: name, beginning in ms,
+-- bytes), until it has its part of the time or of the bytes. Then it becomes a member of the bounded store `transient`.
+-- A retained result is a hash `retained:ID`, and a member of `retained`, a bounded store of tenants.
 local RESULT_BYTES = 450 -- Redis's own cost of a result.
 local GROUPS = 16 -- The time and the bytes of all transient results are divided into this number of parts, one a group.
 --part reply
--- Bounds a stream to 16 MB: an entry has at most 12 KB. A replica that misses removed entries looks its results up.
+-- Bounds a stream to 16 MB: an entry has at most 12 KB. A replica looks up what it misses.
 local ENTRIES_KEPT = 1300
 local REPLIES_KEPT_MS = 600000 -- The stream of a replica that is gone expires after this time without new entries.
 -- Adds an entry to the stream of a replica: ids of jobs and their results in turn.
@@ -19,16 +16,17 @@ local function append(base, stream, replies)
   redis.call('PEXPIRE', key, REPLIES_KEPT_MS)
 end
 --part change
--- Returns the result of a job that failed for good, or nothing. A job that was not moved to the failed ones has not
--- finished, although it may have the field `failure` already.
+--include ../bounded.lua
+--include ../bullmq-layout/jobs.lua#states
+--include results.lua
 local function failureOf(lane, id)
-  return fieldOfFinished(lane, id, 'failure')
+  return redis.call('HGET', lane .. id, 'failure')
 end
 local function newestGroup(base)
   local packed = redis.call('GET', base .. 'newest-results')
   if packed then return cmsgpack.unpack(packed) end
 end
--- Returns the groups of transient results, the newest first.
+-- Returns the groups, the newest first.
 local function groupsOf(base)
   local groups = redis.call('ZREVRANGE', base .. 'transient:age', 0, -1)
   local newest = newestGroup(base)
@@ -44,7 +42,6 @@ end
 local function hasResult(base, lane, id)
   return findTransient(base, id) or redis.call('EXISTS', base .. 'retained:' .. id) == 1 or failureOf(lane, id)
 end
--- Removes the transient result of a job, if it has one.
 local function forgetResult(base, id)
   local result, group = findTransient(base, id)
   if not result then return end
@@ -64,8 +61,6 @@ end
 -- Returns the result of each job: '' if it has none yet, nil if Redis does not know the job.
 -- ARGV  1-2  beginning of both lanes' keys
 --       3 …  job ids
---include results.lua
---include ../bullmq-layout/jobs.lua#states
 --include results.lua#change
 local base, found, ids = KEYS[1], {}, {unpack(ARGV, 3)}
 local missing = #ids
@@ -86,18 +81,14 @@ end
 return found
 --part retain
 #!lua flags=allow-oom
--- Returns the job's result. If it has none yet, returns '' and marks the job, whose result will then be retained. Makes
--- a transient result a retained one if the caller sends the job's data, which Redis no longer has.
+-- Returns the job's result, or '' and marks the job, whose result will then be retained. Makes a transient result a
+-- retained one if the caller sends the job's data, which Redis no longer has.
 -- ARGV  1    job id
 --       2    the job's data or ''
 --       3    ms to keep the result
 --       4-5  beginning of both lanes' keys
 --       6    tenant
---include ../bounded.lua
---include results.lua
---include ../bullmq-layout/jobs.lua#states
 --include results.lua#change
---include ../load/load.lua#release
 --include ../load/load.lua#failed
 local base, id, data, keptMs = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 local result = findTransient(base, id)

@@ -1,9 +1,10 @@
-// Looks up results of jobs, retains results for callers that have a job's id, and forgets all answers after a restore.
-
+// Looks up jobs and results, retains results for callers that have a job's id, and forgets answers after a restore.
+import type { JobState, Thread } from '@sluice/contract'
 import { asList, openScript } from '@sluice/process/redis'
+import type { Job } from 'bullmq'
 import type { Redis } from 'ioredis'
-import type { IngestJob, JobResult } from '../job/job.ts'
-import type { QueueKeys } from '../job/lanes.ts'
+import { type IngestJob, type JobResult, readProgress, triesShown } from '../job/job.ts'
+import type { QueueKeys, Queues } from '../job/lanes.ts'
 
 /** How long results stay, and how many bytes of Redis they may use. */
 export interface ResultBounds {
@@ -11,14 +12,11 @@ export interface ResultBounds {
   retainedMs: number
   /** For all other results. */
   transientMs: number
-  /**
-   * Of all results together. Each kind may have half of it, and more while the other needs less. Beyond it, the tenant
-   * with the most bytes of retained results loses its oldest ones first.
-   */
+  /** Of all results together: see complete.lua. */
   resultBytes: number
   /** Of the list of jobs that completed last. */
   recentBytes: number
-  /** Of idempotency keys. Beyond it, the tenant with the most bytes loses its oldest keys first. */
+  /** Of idempotency keys. */
   claimBytes: number
 }
 
@@ -47,8 +45,7 @@ export function createResults(redis: Redis, { base, jobs }: QueueKeys) {
       return results
     },
     /**
-     * Returns the job's result. If it has none yet, its result will be retained. One step, so that the job cannot
-     * complete between lookup and mark.
+     * Returns the job's result. If it has none yet, its result will be retained.
      *
      * @param data the job's payload. With it, a transient result is retained, too, for an hour.
      */
@@ -71,19 +68,64 @@ export function createResults(redis: Redis, { base, jobs }: QueueKeys) {
   }
 }
 
+/** A job as its caller may see it. */
+export interface FoundJob {
+  tenant: string
+  thread: Thread
+  state: JobState
+  changedAt: Date
+  attempts: number
+  result?: JobResult
+}
+
+type RetainedResults = Pick<Results, 'findRetained'>
+
+/** Finds a job of one thread by its id: its retained result, else BullMQ's job. */
+export async function findJob(queues: Queues, results: RetainedResults, id: string): Promise<FoundJob | undefined> {
+  const completed = await findCompleted(results, id)
+  if (completed !== undefined) return completed
+  const job = (await queues.interactive.getJob(id)) ?? (await queues.bulk.getJob(id))
+  // The job may have completed between the two lookups.
+  return (job && (await describe(job))) ?? findCompleted(results, id)
+}
+
+async function findCompleted(results: RetainedResults, id: string): Promise<FoundJob | undefined> {
+  const retained = await results.findRetained(id)
+  if (retained === undefined) return undefined
+  const { data, at, attempts, result } = retained
+  const about = ofOneThread(JSON.parse(data))
+  return about && { ...about, state: 'completed', changedAt: new Date(at), attempts, result }
+}
+
+async function describe(job: Job<IngestJob>): Promise<FoundJob | undefined> {
+  const about = ofOneThread(job.data)
+  if (about === undefined) return undefined
+  const state = await job.getState()
+  if (state === 'unknown') return undefined
+  const { timestamp, finishedOn = timestamp, processedOn = timestamp, failedReason: failure } = job
+  const attempts = triesShown(job.attemptsMade)
+  if (state === 'failed') {
+    const result = { receipts: [null], failure }
+    return { ...about, state, changedAt: new Date(finishedOn), attempts, result }
+  }
+  if (state === 'active') return { ...about, state, changedAt: new Date(processedOn), attempts: attempts + 1 }
+  const { waitingSince = timestamp } = readProgress(job.progress)
+  return { ...about, state: 'waiting', changedAt: new Date(waitingSince), attempts }
+}
+
+/** Undefined for a job of several threads: only operators need its id. */
+function ofOneThread({ tenant, threads }: IngestJob): { tenant: string; thread: Thread } | undefined {
+  const [thread] = threads
+  return thread === undefined || threads.length > 1 ? undefined : { tenant, thread }
+}
+
 /** While Redis is away, retaining is tried again after this pause, at most RETAIN_TRIES times: for five minutes. */
 const TRY_EVERY_MS = 500
 const RETAIN_TRIES = 600
-/**
- * The most characters of all payloads that wait for Redis. Beyond it, jobs are marked without theirs: a job that
- * completes before Redis answers is then not found.
- */
+/** Of all payloads that wait for Redis. A job beyond it is marked without: if it is done by then, it is not found. */
 const MAX_CHARACTERS = 32 * 1024 * 1024
 
-/**
- * Makes a function that has a job's result retained as soon as Redis answers: it marks the job or, if the job has
- * completed meanwhile, stores its payload beside the result. Never throws.
- */
+/** Makes a function that has a job's result retained as soon as Redis answers: see `retainResult`. Never throws. */
 export function createRetainLater({ retainResult }: Pick<Results, 'retainResult'>) {
   let characters = 0
   async function retain(jobId: string, data: string, tenant: string): Promise<void> {
@@ -102,16 +144,12 @@ export function createRetainLater({ retainResult }: Pick<Results, 'retainResult'
 
 const KEYS_AT_ONCE = 1_000
 
-/**
- * Keys of claims, results and imports, with their bounded stores. The list of the jobs that completed last stays: it
- * shows what to post again. Jobs stay, too.
- */
+/** Keys of claims, results and imports. The list of the jobs that completed last stays: it shows what to post again. */
 const ANSWERS = /^(claims?|results|newest-results|transient|retained|imports?)(:|$)/
 
 /**
- * Removes the answers about stored threads from Redis, for a MongoDB that was restored to an earlier moment. Takes
- * steps of about a millisecond, and returns the number of keys removed. No process may answer or complete jobs
- * meanwhile. If interrupted, call it again.
+ * Removes the answers about stored threads, for a MongoDB that was restored to an earlier moment, and returns the
+ * number of keys removed. No process may answer or complete jobs meanwhile. If interrupted, call it again.
  */
 export async function forgetAnswers(redis: Redis, { base }: QueueKeys): Promise<number> {
   let removed = 0

@@ -1,9 +1,32 @@
-// Makes the drafts of new documents from accepted requests, and the digests that show whether a text changed.
+// Groups requests by thread, makes the drafts of new documents, and makes the answers. Sends no command.
 import { hash } from 'node:crypto'
-import { effectiveScore, STORED_STATUS, type Votes } from '@sluice/contract'
+import { effectiveScore, type Outcome, STORED_STATUS, type Votes } from '@sluice/contract'
 import { ObjectId } from 'mongodb'
-import type { InputQuote, InputThread, QuoteDraft, SourceDraft, SourceValues, StoreRequest } from '../documents.ts'
+import type {
+  InputQuote,
+  InputThread,
+  OpenThread,
+  QuoteDocument,
+  QuoteDraft,
+  SourceDocument,
+  SourceDraft,
+  SourceValues,
+  StoredAnswer,
+  StoreRequest,
+  ThreadPlan,
+  ThreadWork,
+} from '../documents.ts'
 import { listKeyOf, quoteIdsOf, sourceIdOf } from '../ids.ts'
+
+/** Groups a batch's requests by thread, each group in the order of acceptance. */
+export function groupByThread(requests: readonly StoreRequest[]): ThreadWork[] {
+  const byThread = Map.groupBy(requests.map(inputThread), ({ names }) => names._id)
+  return Array.from(byThread, ([id, ofThread]) => {
+    const requestsInOrder = ofThread.sort((one, other) => one.stamp - other.stamp)
+    const readsMajority = ofThread.some(({ redelivered }) => redelivered)
+    return { id, requests: requestsInOrder, mayHaveChanged: false, readsMajority, refusals: 0, isStored: false }
+  })
+}
 
 /** Converts an accepted request into the store's own terms. */
 export function inputThread({ tenant, thread, ...request }: StoreRequest): InputThread {
@@ -48,15 +71,20 @@ export function newSource({ id: insertedBy, names, source, stamp, digest }: Inpu
 }
 
 /** Makes the draft of a quote that is not stored. `cover`: the source's `meta.cover`, or 0. */
-export function newQuote(
-  { names, values: input }: InputQuote,
-  { id: insertedBy, stamp }: InputThread,
-  cover: number,
-): QuoteDraft {
-  const { values, derived } = withDerivedScore(input)
+export function newQuote(quote: InputQuote, { id: insertedBy, stamp }: InputThread, cover: number): QuoteDraft {
+  const { values, derived } = withDerivedScore(quote.values)
   const meta = { version: UNWRITTEN, stamp, ...derived, insertedBy, ...(cover > 0 && { cover }) }
-  const document = { ...names, ...values, wordCount: UNCOUNTED, meta }
+  const document = { ...quote.names, ...values, wordCount: UNCOUNTED, meta }
   return { document, changed: true, advanced: true, outcome: 'created' }
+}
+
+/** Plans a thread that is not stored, from its only request. No two quotes of a request have one id. */
+export function planNew(request: InputThread): ThreadPlan {
+  const source = newSource(request)
+  const quoteWrites = request.quotes.map((quote) => newQuote(quote, request, 0))
+  const quotes = new Map(quoteWrites.map((draft) => [draft.document._id, draft]))
+  const outcomes = [{ source: source.outcome, quotes: quoteWrites.map(({ outcome }) => outcome) }]
+  return { source, quotes, quoteWrites, outcomes }
 }
 
 /** A stamp has 16 digits until the year 2286. The setting `MAX_QUOTES` keeps an index within six digits. */
@@ -95,4 +123,27 @@ const TEXT_HASH_LENGTH = 16
 /** Returns the digest of a text: its length in UTF-16 units, and a hash. */
 export function textDigestOf(text: string): string {
   return `${text.length}.${hash('sha256', text, 'base64url').slice(0, TEXT_HASH_LENGTH)}`
+}
+
+/** Makes the answer to each request of a stored thread, by the request's id. */
+export function answersOf({ work, plan, source }: OpenThread): [string, StoredAnswer][] {
+  return work.requests.map((request, at) => {
+    const outcomes = plan.outcomes[at]
+    const quotes = request.quotes.map(({ names: { _id } }, index) => {
+      const draft = plan.quotes.get(_id)
+      if (draft === undefined) throw new Error(`quote ${_id} was not planned`)
+      return quoteAnswer(draft.document, outcomes?.quotes[index] ?? 'unchanged')
+    })
+    return [request.id, { source: sourceAnswer(source, outcomes?.source ?? 'unchanged'), quotes }]
+  })
+}
+
+function sourceAnswer(document: SourceDocument, outcome: Outcome): StoredAnswer['source'] {
+  const { _id, tenant, acceptedAt, quoteCount, meta, createdAt, description, ...fields } = document
+  return { id: _id, ...fields, description: description ?? null, createdAt: createdAt.toISOString(), outcome }
+}
+
+function quoteAnswer(document: QuoteDocument, outcome: Outcome): StoredAnswer['quotes'][number] {
+  const { _id, sourceId, position, wordCount, meta, createdAt, ...fields } = document
+  return { id: _id, ...fields, ...(createdAt && { createdAt: createdAt.toISOString() }), outcome }
 }

@@ -1,4 +1,4 @@
-// Merges a request's fields into a stored source or quote. The functions are pure: law 1 (docs/glossary.md) needs that.
+// Merges requests into a stored thread, or into a new one. The functions are pure: law 1 (docs/glossary.md) needs that.
 import type { Outcome } from '@sluice/contract'
 import type {
   Draft,
@@ -11,21 +11,62 @@ import type {
   SourceDraft,
   SourceValues,
   Stamps,
+  StoredThread,
+  ThreadPlan,
 } from '../documents.ts'
 import { listKeyOf } from '../ids.ts'
-import { acceptedAtOf, UNCOUNTED, withDerived, withDerivedScore } from './drafts.ts'
+import { acceptedAtOf, newQuote, newSource, UNCOUNTED, withDerived, withDerivedScore } from './drafts.ts'
+
+/** Stands for a stored text that was not read, because a newer request replaces it. No request has an empty text. */
+export const REPLACED = ''
+
+/** Merges requests, at least one and in the order of their stamps, into the stored thread. */
+export function mergeRequests(stored: StoredThread, requests: readonly InputThread[]): ThreadPlan {
+  let source: SourceDraft | undefined = stored.source && unmerged(stored.source)
+  const quotes = new Map<string, QuoteDraft>()
+  const outcomes: ThreadPlan['outcomes'] = []
+  for (const request of requests) {
+    source = source === undefined ? newSource(request) : mergeSource(source, request)
+    const merged = mergeQuotes(stored, request, quotes)
+    const isUpdated = source.outcome === 'unchanged' && merged.outcomes.some((one) => one !== 'unchanged')
+    outcomes.push({ source: isUpdated ? 'updated' : source.outcome, quotes: merged.outcomes })
+    if (merged.changed) source = markChanged(source, request.id)
+  }
+  if (source === undefined) throw new Error('there is no request to merge')
+  const quoteWrites = [...quotes.values()].filter(({ advanced }) => advanced)
+  const unread = quoteWrites.find(({ document }) => document.text === REPLACED)
+  if (unread !== undefined) throw new Error(`the text of quote ${unread.document._id} was not read`)
+  return { source, quotes, quoteWrites, outcomes }
+}
+
+/** Merges a request's quotes into the drafts. `changed`: this or an earlier delivery of it changed a quote. */
+function mergeQuotes(stored: StoredThread, request: InputThread, drafts: Map<string, QuoteDraft>) {
+  const { cover = 0, tokens = [] } = stored.source?.meta ?? {}
+  const wroteBefore = tokens.some((token) => token.request === request.id)
+  let changed = false
+  const outcomes = request.quotes.map((quote) => {
+    const { _id } = quote.names
+    const inStore = stored.quotes.get(_id)
+    const before = drafts.get(_id) ?? (inStore && unmerged(inStore))
+    const draft = before === undefined ? newQuote(quote, request, cover) : mergeQuote(before, quote, request, cover)
+    drafts.set(_id, draft)
+    changed ||= draft.outcome !== 'unchanged' && (wroteBefore || draft.document !== before?.document)
+    return draft.outcome
+  })
+  return { outcomes, changed }
+}
+
+function markChanged(draft: SourceDraft, request: string): SourceDraft {
+  if (draft.document.meta.insertedBy === request) return { ...draft, advanced: true }
+  const meta = { ...draft.document.meta, changedBy: request }
+  return { ...draft, document: { ...draft.document, meta }, advanced: true }
+}
 
 /**
- * Merges field by field; the request that was accepted last wins. Merging is commutative, associative and idempotent:
- * a last-writer-wins map (Shapiro et al. 2011, "A comprehensive study of Convergent and Commutative Replicated Data
- * Types"). A field that the request leaves out is kept. No two requests for one source have the same stamp.
+ * Merges field by field: the request that was accepted last wins, and a field that it leaves out is kept. So merging is
+ * commutative, associative and idempotent. No two requests for one source have the same stamp.
  */
-function mergeValues<Values extends object>(
-  stored: Values,
-  stampOf: (name: string) => number,
-  input: Values,
-  stamp: number,
-) {
+function mergeValues<Some extends object>(stored: Some, stampOf: (name: string) => number, input: Some, stamp: number) {
   const values = { ...stored }
   const stamps: Record<string, number> = {}
   for (const name in stored) stamps[name] = stampOf(name)
@@ -95,17 +136,13 @@ function inputOfSource(document: SourceDocument): SourceValues {
 }
 
 /** Merges a request's fields of a quote into the draft. A smaller position is stored, too, but is not an update. */
-export function mergeQuote(
-  draft: QuoteDraft,
-  { names: { position }, values: input }: InputQuote,
-  request: InputThread,
-  cover: number,
-): QuoteDraft {
+function mergeQuote(draft: QuoteDraft, input: InputQuote, request: InputThread, cover: number): QuoteDraft {
   const before = draft.document
+  const { position } = input.names
   const stampOf = (name: string) => stampOfField(before, name, cover)
-  const { values, stamps, changed, advanced } = mergeValues(inputOfQuote(before), stampOf, input, request.stamp)
+  const { values, stamps, changed, advanced } = mergeValues(inputOfQuote(before), stampOf, input.values, request.stamp)
   const isMoved = position < before.position
-  // If the position gets smaller, no earlier delivery of the request has merged this quote, so it counts as advanced.
+  // If the position gets smaller, no earlier delivery of the request has merged this quote: it counts as advanced.
   const outcome = outcomeOf(request, before.meta, { changed, advanced: advanced || isMoved })
   if (!advanced && !isMoved) return { ...draft, outcome }
   const { stamps: _older, derived: _derived, ...kept } = before.meta
@@ -139,11 +176,7 @@ function inputOfQuote(document: QuoteDocument): QuoteValues {
   return values
 }
 
-/**
- * Returns the outcome of a request for one document. The document names the request that inserted it, and the last one
- * that changed it. If another request has changed the document since an earlier delivery of this one, the outcome of
- * that delivery is unknown. The answer is then `updated`, which never hides a change.
- */
+/** Returns the outcome of a request for one document: `updated` if an earlier delivery may have changed it. */
 function outcomeOf(
   request: InputThread,
   stored: { insertedBy: string; changedBy?: string },

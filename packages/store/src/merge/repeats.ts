@@ -1,13 +1,9 @@
-// Shortens the work for repeats of a stored thread: one stamp for all quotes (the cover), and a digest instead of
-// reads.
+// Shortens the work for repeats: one stamp for all quotes (the cover), and a digest instead of reads.
 import type { InputThread, QuoteDraft, SourceDocument, StoredThread, ThreadPlan } from '../documents.ts'
 import { newQuote } from './drafts.ts'
-import { mergeSource, stampOfField, unmerged } from './merge.ts'
+import { mergeSource, unmerged } from './merge.ts'
 
-/**
- * Returns whether the only request repeats the source's last request, which contained all quotes. Then only stamps
- * move, and no quotes are read. Never true while the source has a token.
- */
+/** Returns whether the only request equals the last one, which had all quotes. Then no quotes are read. */
 export function isRepeat(source: SourceDocument, requests: readonly InputThread[]): boolean {
   const [request] = requests
   if (request === undefined || requests.length > 1) return false
@@ -16,10 +12,7 @@ export function isRepeat(source: SourceDocument, requests: readonly InputThread[
   return request.stamp > Math.max(stamp, cover)
 }
 
-/**
- * Returns the plan that `mergeRequests` would make from the stored quotes: one new cover. Undefined if the request is
- * no repeat.
- */
+/** Returns the plan that a merge with the stored quotes would make: one new cover. Undefined if this is no repeat. */
 export function planRepeat(source: SourceDocument, requests: readonly InputThread[]): ThreadPlan | undefined {
   const [request] = requests
   if (request === undefined || !isRepeat(source, requests)) return undefined
@@ -27,20 +20,23 @@ export function planRepeat(source: SourceDocument, requests: readonly InputThrea
   const { document, outcome } = draft
   const meta = request.quotes.length === 0 ? document.meta : { ...document.meta, cover: request.stamp }
   const cover = source.meta.cover ?? 0
-  const quotes = request.quotes.map((quote): [string, QuoteDraft] => {
-    return [quote.names._id, unmerged(newQuote(quote, request, cover).document)]
-  })
+  const quotes = request.quotes.map((quote) => unmerged(newQuote(quote, request, cover).document))
   return {
     source: { ...draft, advanced: true, document: { ...document, meta } },
-    quotes: new Map(quotes),
+    quotes: new Map(quotes.map((draft) => [draft.document._id, draft])),
     quoteWrites: [],
     outcomes: [{ source: outcome, quotes: request.quotes.map(() => 'unchanged') }],
   }
 }
 
-/** Shortens a plan: a cover in place of many stamps, and the digest to keep. */
-export function shortenRepeats(stored: StoredThread, requests: readonly InputThread[], plan: ThreadPlan): ThreadPlan {
-  return withDigest(stored, requests, withCover(stored, plan))
+/** Shortens a plan by a cover in place of many stamps, and sets the digest to keep. */
+export function shortenRepeats(stored: StoredThread, requests: readonly InputThread[], merged: ThreadPlan): ThreadPlan {
+  const plan = withCover(stored, merged)
+  const { document } = plan.source
+  const { digest: _, ...others } = document.meta
+  const digest = digestToKeep(stored, requests, plan)
+  const meta = { ...others, ...(digest !== undefined && { digest }) }
+  return { ...plan, source: { ...plan.source, document: { ...document, meta } } }
 }
 
 /** Replaces new stamps on many quotes by one stamp on the source, if both mean the same. */
@@ -55,10 +51,7 @@ function withCover(stored: StoredThread, plan: ThreadPlan): ThreadPlan {
   return { ...plan, source, quotes, quoteWrites }
 }
 
-/**
- * Returns the stamp that the source can store in place of new stamps on its quotes, or undefined. All stored quotes
- * must have been read, and each field must keep the stamp of the merge.
- */
+/** Returns the stamp to store on the source in place of its quotes, if each field then has the stamp of the merge. */
 function coverOf({ source }: StoredThread, drafts: readonly QuoteDraft[]): number | undefined {
   const restamped = drafts.find(({ changed, advanced }) => advanced && !changed)
   const cover = restamped?.document.meta.stamp
@@ -66,39 +59,22 @@ function coverOf({ source }: StoredThread, drafts: readonly QuoteDraft[]): numbe
   // While another process writes, it may store quotes that were not read.
   if (source.meta.tokens !== undefined) return undefined
   if (drafts.filter((draft) => draft.stored !== undefined).length !== source.quoteCount) return undefined
-  const isCovered = (draft: QuoteDraft) => draft.changed || keepsStamps(cover, draft, source.meta.cover ?? 0)
+  const isCovered = (draft: QuoteDraft) => draft.changed || (draft.advanced && hasStamp(draft, cover))
   return drafts.every(isCovered) ? cover : undefined
 }
 
-/** Returns whether each field of the quote has the same stamp with the new cover as after the merge. */
-function keepsStamps(cover: number, { document, stored, advanced }: QuoteDraft, coverBefore: number): boolean {
-  if (advanced) {
-    const { stamp, stamps } = document.meta
-    return stamp === cover && stamps === undefined && (stored?.meta.cover ?? 0) < cover
-  }
-  const names = ['', ...Object.keys(document.meta.stamps ?? {})]
-  return names.every((name) => stampOfField(document, name, coverBefore) >= cover)
+/** Returns whether the merge gave this stamp to each field of the quote, and a new cover gives it, too. */
+function hasStamp({ document: { meta }, stored }: QuoteDraft, stamp: number): boolean {
+  return meta.stamp === stamp && meta.stamps === undefined && (stored?.meta.cover ?? 0) < stamp
 }
 
 /** Returns the draft with this cover as the quote's own. The source's cover then changes no stamp of the quote. */
-function withOwnCover(cover: number, draft: QuoteDraft): QuoteDraft {
-  const { document } = draft
+function withOwnCover(cover: number, { document, ...draft }: QuoteDraft): QuoteDraft {
   const meta = { ...document.meta, cover: Math.max(cover, document.meta.cover ?? 0) }
   return { ...draft, document: { ...document, meta } }
 }
 
-function withDigest(stored: StoredThread, requests: readonly InputThread[], plan: ThreadPlan): ThreadPlan {
-  const { document } = plan.source
-  const { digest: _, ...others } = document.meta
-  const digest = digestToKeep(stored, requests, plan)
-  const meta = { ...others, ...(digest !== undefined && { digest }) }
-  return { ...plan, source: { ...plan.source, document: { ...document, meta } } }
-}
-
-/**
- * Returns the first request's digest if that request contains every field of every stored quote, and no other process
- * writes.
- */
+/** Returns the first request's digest if it contains every field of every stored quote, and no other process writes. */
 function digestToKeep(
   { source: stored }: StoredThread,
   [request]: readonly InputThread[],

@@ -1,6 +1,5 @@
-// The dependencies of the store: MongoDB's commands, clocks, random numbers. Tests run the store on commands in memory;
-// one conformance suite runs on both.
-import type { Document, ObjectId } from 'mongodb'
+// The commands of MongoDB that the store needs. Tests run the store on commands in memory, too.
+import type { Document } from 'mongodb'
 import type { QuoteDocument, QuoteWithoutText, SourceDocument, WriterDocument } from '../documents.ts'
 
 export interface Documents {
@@ -12,10 +11,7 @@ export interface Documents {
 export type CollectionName = keyof Documents
 
 /** The marks of a document that guards and checks compare. */
-export interface Version {
-  _id: string
-  meta: { version: ObjectId; epoch?: ObjectId }
-}
+export type Version = { _id: string; meta: Pick<SourceDocument['meta'], 'version' | 'epoch'> }
 
 export interface UpdateStatement {
   q: Document
@@ -26,7 +22,7 @@ export interface UpdateStatement {
   multi?: true
 }
 
-/** The result of one write command. A refused write does not stop the others (`ordered: false`). */
+/** The result of one write command. A refused write does not stop the others. */
 export interface WriteReply {
   /** Documents that were inserted, or that a statement matched or upserted. */
   n: number
@@ -34,26 +30,17 @@ export interface WriteReply {
   refused: number[]
 }
 
-/**
- * Returns the reply for a command that failed because another one locked its documents. Some of its writes may have
- * taken effect: the versions of the documents show which. A majority has these writes.
- */
+/** Returns the reply for a command that met a lock: only the documents' versions show which writes took effect. */
 export function allRefused({ length }: readonly unknown[]): WriteReply {
   return { n: 0, refused: Array.from({ length }, (_, at) => at) }
 }
 
-export interface QuoteTotals {
-  wordCount: number
-  quoteCount: number
-}
+export type QuoteTotals = Pick<SourceDocument, 'wordCount' | 'quoteCount'>
 
 /** The part of a source that can disagree with its quotes. */
-export type SourceTotals = Pick<SourceDocument, '_id' | 'wordCount' | 'quoteCount' | 'meta'>
+export type SourceTotals = QuoteTotals & Pick<SourceDocument, '_id' | 'meta'>
 
-/**
- * The most ids of a query. Measured on the stand-in SecantusDB: the cost of an id grows with the length of the list.
- * Not measured on MongoDB.
- */
+/** The most ids of a query: on the stand-in SecantusDB, the cost of an id grows with their number. */
 export const IDS_PER_QUERY = 100
 
 /** Guards need the versions of the primary, even if the URL prefers secondaries. */
@@ -66,25 +53,20 @@ export interface StoreCommands {
   /** The most documents of one `insert`, and statements of one `update`. */
   readonly writesPerCommand: number
   /** Reads documents by their ids, in any order. Not a snapshot: documents are read one after the other. */
-  find<Name extends CollectionName>(
-    name: Name,
-    ids: readonly string[],
-    concern?: ReadConcern,
-  ): Promise<Documents[Name][]>
+  find<Of extends CollectionName>(name: Of, ids: readonly string[], concern?: ReadConcern): Promise<Documents[Of][]>
   /** Reads quotes by their ids without their texts, in any order. */
   findWithoutTexts(ids: readonly string[], concern?: ReadConcern): Promise<QuoteWithoutText[]>
   /** Reads only the versions and epochs of these documents. `withEpoch` omits those without an epoch. */
   findVersions(name: 'sources' | 'quotes', ids: readonly string[], withEpoch?: 'withEpoch'): Promise<Version[]>
   /**
-   * Sums the stored quotes of each of these sources. Omits sources without quotes. `areNeighbours`: few other sources
-   * have ids between these, so one query sums many of them.
+   * Sums the stored quotes of each source. Omits sources without quotes. `areNeighbours`: few other sources have ids
+   * between these, so one query sums many of them.
    */
   sumQuotes(sourceIds: readonly string[], areNeighbours?: 'areNeighbours'): Promise<(QuoteTotals & { _id: string })[]>
   /** Reads all sources, at most 25,000 at once. Not a snapshot. */
   scanSources(): AsyncIterable<SourceTotals[]>
-  /** Throws if the server refuses a document for another reason than a duplicate or a lock. */
+  /** Throws, as `update` does, if the server refuses a document for another reason than a duplicate or a lock. */
   insert(name: CollectionName, documents: readonly Document[]): Promise<WriteReply>
-  /** Throws if the server refuses a statement for another reason than a duplicate or a lock. */
   update(name: CollectionName, statements: readonly UpdateStatement[]): Promise<WriteReply>
   /** Prepares the database for the first batch: notes the layout, creates the indexes. @throws {StoreLayoutError} */
   prepare(): Promise<void>
@@ -102,18 +84,4 @@ export interface CommandOptions {
 export interface CommandMetrics {
   times: { observe(labels: { command: string }, seconds: number): void }
   errors: { inc(labels: { code: string }): void }
-}
-
-/** The process's clocks, random numbers and ids. */
-export interface Runtime {
-  /** Milliseconds since 1970, by this machine's clock. */
-  now(): number
-  /** Milliseconds by a clock that never jumps. */
-  monotonic(): number
-  /** Resolves after this time. Keeps no process alive. */
-  delay(ms: number): Promise<void>
-  /** A number from 0 to below 1. */
-  random(): number
-  /** An id that no other call ever returns, on any machine. */
-  newId(): ObjectId
 }

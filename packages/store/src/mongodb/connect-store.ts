@@ -9,14 +9,13 @@ export { watchStoreLayout } from './layout.ts'
 
 export type StoreConnection = ReturnType<typeof connectStore>
 
-/** Finds the database in a URL. `new URL` refuses a replica set's URL, which has a list of hosts. */
+/** Finds the database in a URL. `new URL` refuses the list of hosts of a replica set. */
 const DATABASE_IN_URL = /^mongodb(?:\+srv)?:\/\/[^/]+\/([^/?]+)/
 
 /**
- * Connects to the database that the URL names (`sluice` if it names none), in the background, so that a process starts
- * while MongoDB is away. Notices an unreachable server within 2 s, and one that hangs within 10 s.
- *
- * @param metrics observe each command. That costs CPU, as the driver reads each reply twice for it.
+ * Connects to the database of the URL (or `sluice`) in the background, so that a process starts while MongoDB is
+ * away. Notices an unreachable server within 2 s, and one that hangs within 10 s. `metrics` observe each command, which
+ * costs CPU: the driver reads each reply twice for it.
  */
 export function connectStore(url: string, metrics?: CommandMetrics) {
   const client = new MongoClient(url, {
@@ -29,8 +28,8 @@ export function connectStore(url: string, metrics?: CommandMetrics) {
     maxPoolSize: 20,
     monitorCommands: metrics !== undefined,
   })
-  const observe = ({ commandName, duration }: { commandName: string; duration: number }) =>
-    metrics?.times.observe({ command: commandName }, duration / 1000)
+  const observe = ({ commandName: command, duration }: { commandName: string; duration: number }) =>
+    metrics?.times.observe({ command }, duration / 1000)
   client.on('commandSucceeded', observe).on('commandFailed', observe)
   client.on('commandFailed', ({ failure }) => metrics?.errors.inc({ code: errorCodeOf(failure) }))
   const closing = new AbortController()
@@ -40,21 +39,17 @@ export function connectStore(url: string, metrics?: CommandMetrics) {
     db,
     async close(): Promise<void> {
       closing.abort()
-      // The driver asks MongoDB to end its sessions. They also end by themselves: a hanging MongoDB must not delay a
-      // stop.
+      // The driver asks MongoDB to end its sessions, which also end by themselves: a hanging one must not delay a stop.
       await Promise.race([client.close(), delay(CLOSE_MS, undefined, { ref: false })])
     },
   }
 }
 
+/** The longest wait for a close, and the pause before the next try to connect. */
 const CLOSE_MS = 100
-
-/** The pause before the next try to connect. */
 const CONNECT_AGAIN_MS = 200
 
-/**
- * Connects again until it succeeds: the driver gives up if its first connection fails, and later reconnects by itself.
- */
+/** Connects until it succeeds once: the driver gives up if its first connection fails, else it reconnects by itself. */
 async function connectFirst(client: MongoClient, closing: AbortSignal): Promise<void> {
   while (!closing.aborted) {
     try {
@@ -67,7 +62,7 @@ async function connectFirst(client: MongoClient, closing: AbortSignal): Promise<
 
 /** The probe's document in `writers`. Workers need the rights for that collection anyway. */
 const PROBE = 'probe'
-/** A range, which a router sends to every shard: while one is away, the probe fails, as threads of that shard would. */
+/** A range, which a router sends to every shard: while one is away, the probe fails, as its threads would. */
 const ONLY_PROBE = { _id: { $gte: PROBE, $lt: `${PROBE}\0` } }
 /** A document must not exceed 16 MiB. */
 const MAX_BYTES = 8 * 1024 * 1024
@@ -76,9 +71,7 @@ export const PROBE_MS = 5_000
 
 /**
  * Resolves when MongoDB has committed a majority write of this size (at most 8 MiB). Begins with a small write: while
- * MongoDB is away, probes cost little. Throws if MongoDB refuses, can't be reached, or is too slow.
- *
- * @param commands bound the probe by their time limit: `PROBE_MS` where the probe decides whether MongoDB is back.
+ * MongoDB is away, probes cost little. Throws if MongoDB refuses, is away, or exceeds the commands' time limit.
  */
 export async function probeStore(commands: Pick<StoreCommands, 'update' | 'insert'>, bytes: number): Promise<void> {
   const fill = async (size: number) => {
@@ -87,8 +80,5 @@ export async function probeStore(commands: Pick<StoreCommands, 'update' | 'inser
     const { n } = await commands.update('writers', [{ q: ONLY_PROBE, u: { $set: values }, multi: true }])
     if (n === 0) await commands.insert('writers', [{ _id: PROBE, ...values }])
   }
-  await fill(0)
-  if (bytes === 0) return
-  await fill(Math.min(bytes, MAX_BYTES))
-  await fill(0)
+  for (const size of bytes === 0 ? [0] : [0, Math.min(bytes, MAX_BYTES), 0]) await fill(size)
 }

@@ -9,10 +9,7 @@ import { PRIMARY } from './commands.ts'
 const LAYOUT = 1
 
 /** The one document of the collection `layout`. */
-interface LayoutDocument {
-  _id: 'documents'
-  number: number
-}
+type LayoutDocument = { _id: typeof ID; number: number }
 const ID = 'documents'
 
 /** The documents in MongoDB have another layout than this release reads and writes. */
@@ -30,10 +27,8 @@ export class StoreLayoutError extends Error {
 }
 
 /**
- * Returns whether the database has the number of this release.
- *
- * @throws {StoreLayoutError} if it has another one, or none and documents that this release would not find.
- * @throws the driver's error if MongoDB is away.
+ * Returns whether the database has the number of this release. Throws a `StoreLayoutError` if it has another one, or
+ * none and documents that this release would not find; the driver's error if MongoDB is away.
  */
 export async function checkLayout(db: Db, signal?: AbortSignal): Promise<boolean> {
   const options = { ...PRIMARY, ...(signal && { signal }) }
@@ -47,7 +42,7 @@ export async function checkLayout(db: Db, signal?: AbortSignal): Promise<boolean
   return false
 }
 
-/** Checks the layout, and writes the number into a database that has none. @throws what `checkLayout` throws. */
+/** Checks the layout as `checkLayout` does, and writes the number into a database that has none. */
 export async function noteLayout(db: Db, signal: AbortSignal): Promise<void> {
   if (await checkLayout(db, signal)) return
   const documents: LayoutDocument[] = [{ _id: ID, number: LAYOUT }]
@@ -61,26 +56,21 @@ const FIRST_MS = 1_000
 const AGAIN_MS = 5_000
 
 /**
- * Checks the layout now and, if MongoDB is away, again until MongoDB has answered once. Waits at most `FIRST_MS` for
- * the first check.
- *
- * @param onOther is called if a check finds another layout after this function has returned: the process must stop.
- * @throws {StoreLayoutError} if the first check finds another layout within `FIRST_MS`.
+ * Checks the layout until MongoDB has answered once. Throws a `StoreLayoutError` if the answer comes within `FIRST_MS`;
+ * calls `onOther`, which must stop the process, if it comes later.
  */
 export async function watchStoreLayout(db: Db, onOther: (error: StoreLayoutError) => void): Promise<void> {
-  async function isKnown(): Promise<boolean> {
-    try {
-      await checkLayout(db)
-      return true
-    } catch (error) {
-      if (error instanceof StoreLayoutError) throw error
-      return false
+  async function checkUntilAnswered(): Promise<void> {
+    for (;;) {
+      try {
+        return void (await checkLayout(db))
+      } catch (error) {
+        if (error instanceof StoreLayoutError) throw error
+        await delay(AGAIN_MS, undefined, { ref: false })
+      }
     }
   }
-  async function keepAsking(first: Promise<boolean>): Promise<void> {
-    for (let asked = first; !(await asked); asked = isKnown()) await delay(AGAIN_MS, undefined, { ref: false })
-  }
-  const first = isKnown()
-  if (await Promise.race([first, delay(FIRST_MS, false, { ref: false })])) return
-  keepAsking(first).catch(onOther)
+  const checking = checkUntilAnswered()
+  await Promise.race([checking, delay(FIRST_MS, undefined, { ref: false })])
+  checking.catch(onOther)
 }

@@ -11,7 +11,6 @@ import {
   IDS_PER_QUERY,
   PRIMARY,
   type ReadConcern,
-  type Runtime,
   type StoreCommands,
   type UpdateStatement,
   type Version,
@@ -21,12 +20,17 @@ import { probeStore } from './connect-store.ts'
 import { findInQueries, rareCommands } from './rare-commands.ts'
 import { errorCodeOf, isConflict, refusedIn, StoreAwayError } from './store-errors.ts'
 
-/** The clocks, random numbers and ids of this process. */
-export const processRuntime: Runtime = {
+export type Runtime = typeof processRuntime
+
+/** The clocks, random numbers and ids of this process. Tests replace them. */
+export const processRuntime = {
   now: Date.now,
+  /** Milliseconds by a clock that never jumps. */
   monotonic: () => performance.now(),
-  delay: (ms) => delay(ms, undefined, { ref: false }),
+  /** Keeps no process alive. */
+  delay: (ms: number): Promise<void> => delay(ms, undefined, { ref: false }),
   random: Math.random,
+  /** Returns an id that no other call ever returns, on any machine. */
   newId: () => new ObjectId(),
 }
 
@@ -37,20 +41,14 @@ const WRITES_PER_COMMAND = 250
 const MARKS = { 'meta.version': 1, 'meta.epoch': 1 } as const
 
 /**
- * The store's commands on a MongoDB database, with majority write concern. The driver's `bulkWrite` is slower, and
- * does not distinguish a network error from a refused write. Each method throws the driver's error or a
- * `StoreAwayError` if the outcome is unknown.
+ * Makes the commands. Each throws the driver's error or a `StoreAwayError` if its outcome is unknown. The driver's
+ * `bulkWrite` is slower, and does not distinguish a network error from a refused write.
  */
 export function mongoCommands(db: Db, options: CommandOptions = {}): StoreCommands {
   const { limitMs = COMMAND_MS, metrics } = options
   /** When the last write took effect, by the cluster's clock. A MongoDB without replicas has none. */
   let writtenAt: Timestamp | undefined
-  /**
-   * Sends a command with a signal, which ends each wait of the command: the driver (7.9) waits for ever for `drain` on
-   * a socket that was destroyed, and `socketTimeoutMS` does not end that.
-   *
-   * @throws {StoreAwayError} if the command does not end in time. Whether it took effect is unknown.
-   */
+  /** Sends a command with a signal: else the driver (7.9) waits for ever for `drain` on a destroyed socket. */
   async function within<Reply>(command: string, send: (signal: AbortSignal) => Promise<Reply>): Promise<Reply> {
     const began = performance.now()
     const signal = AbortSignal.timeout(limitMs)
@@ -64,14 +62,9 @@ export function mongoCommands(db: Db, options: CommandOptions = {}): StoreComman
       metrics?.times.observe({ command }, (performance.now() - began) / 1000)
     }
   }
-  function write(
-    kind: 'insert' | 'update',
-    name: CollectionName,
-    writes: Document,
-    ids: readonly string[],
-  ): Promise<WriteReply> {
+  function write(kind: 'insert' | 'update', name: CollectionName, writes: Document, ids: readonly string[]) {
     const command = { [kind]: name, ...writes, ordered: false, writeConcern: { w: 'majority' } }
-    const writing = within(kind, async (signal) => {
+    const writing = within(kind, async (signal): Promise<WriteReply> => {
       // The driver itself throws a write concern error: the write may be rolled back.
       const { n, writeErrors, operationTime } = await db.command(command, { ...PRIMARY, signal })
       if (operationTime !== undefined && !writtenAt?.greaterThan(operationTime)) writtenAt = operationTime
@@ -107,13 +100,10 @@ export function mongoCommands(db: Db, options: CommandOptions = {}): StoreComman
     findWithoutTexts: (ids, concern) => find<QuoteWithoutText>('quotes', ids, concern, { text: 0 }),
     findVersions: (name, ids, withEpoch) =>
       find<Version>(name, ids, 'local', MARKS, withEpoch && { 'meta.epoch': { $exists: true } }),
-    insert: (name, documents) =>
-      write(
-        'insert',
-        name,
-        { documents },
-        documents.map(({ _id }) => _id),
-      ),
+    insert(name, documents) {
+      const ids = documents.map(({ _id }) => _id)
+      return write('insert', name, { documents }, ids)
+    },
     update(name, statements) {
       const updates = name === 'quotes' ? statements.map(withSourceId) : statements
       // MongoDB's error for a statement on many documents does not name the refused one.

@@ -1,5 +1,4 @@
-// The store's commands that threads rarely need: finds of many documents, sums of quotes, a walk through sources,
-// indexes.
+// The store's commands that threads rarely need: large finds, sums of quotes, a walk through sources, indexes.
 import { type Db, type Document, MongoServerError, type Timestamp } from 'mongodb'
 import { chunksOf, sendAll } from '../chunks.ts'
 import type { SourceDocument } from '../documents.ts'
@@ -9,9 +8,7 @@ import { IDS_PER_QUERY, PRIMARY } from './commands.ts'
 import { noteLayout } from './layout.ts'
 import { isTimeOut } from './store-errors.ts'
 
-/**
- * A page is some 10 MB and not smaller, because the development stand-in walks through the collection for each page.
- */
+/** Some 10 MB. Not smaller, because the development stand-in walks through the collection for each page. */
 const PAGE = { projection: { wordCount: 1, quoteCount: 1, meta: 1 }, sort: { _id: 1 }, limit: 25_000 } as const
 
 const QUERIES_AT_ONCE = 8
@@ -22,11 +19,8 @@ const SMALL = 1_000
 type Ask = (command: Document) => Promise<Document>
 
 /**
- * Returns the indexes that workers create, by collection: their names, each with its one field. Collections without an
- * index are left out. Quotes need one only if the server walks the collection for a range of `_id`, or does not explain
- * how it finds one.
- *
- * @param ask sends a command to the database. Its error is thrown if MongoDB can't be reached.
+ * Returns the indexes that workers create, by collection: their names, each with its one field. Quotes need one only if
+ * the server walks the collection for a range of `_id`, or does not explain how it finds one. Throws if it is away.
  */
 export async function indexesFor(
   ask: Ask,
@@ -63,12 +57,7 @@ export async function findInQueries<Found>(
   return found
 }
 
-/**
- * Creates the commands of `StoreCommands` that threads rarely need.
- *
- * @param within sends a command of this name with a signal, which ends the command when its time is over.
- * @param writtenAt returns when this process's last write took effect. Undefined if the server does not say it.
- */
+/** Makes the commands that threads rarely need. `within`, `writtenAt`: see mongo-commands.ts. */
 export function rareCommands(
   db: Db,
   within: <Reply>(command: string, send: (signal: AbortSignal) => Promise<Reply>) => Promise<Reply>,
@@ -80,9 +69,8 @@ export function rareCommands(
   return {
     sumQuotes(sourceIds, areNeighbours) {
       const sum = { _id: '$sourceId', wordCount: { $sum: '$wordCount' }, quoteCount: { $sum: 1 } }
-      // With majority: a quote that is rolled back must not be in totals that stay. After `writtenAt`: a new primary
-      // may learn late what the former primary confirmed, and the sum must contain all quotes that were written before
-      // the sum's epoch.
+      // With majority: totals must not include a quote that is rolled back. After `writtenAt`: a new primary may learn
+      // late of quotes that the former one confirmed before the sum's epoch.
       const afterClusterTime = writtenAt()
       const readConcern = { level: 'majority', ...(afterClusterTime && { afterClusterTime }) }
       const query = (some: readonly string[]) => {
@@ -95,9 +83,8 @@ export function rareCommands(
           return cursor.firstBatch
         })
       }
-      // Without an index of `sourceId`, distant sources are summed one by one. One range of `_id` from the first source
-      // to the last would contain the quotes of other sources, and DocumentDB walks the collection for 40 ranges in one
-      // query.
+      // Without an index of `sourceId`, distant sources are summed one by one: one range of `_id` would contain the
+      // quotes of other sources, and DocumentDB walks the collection for 40 ranges in one query.
       return findInQueries(sourceIds, query, areNeighbours || hasSourceIndex ? IDS_PER_QUERY : 1)
     },
     // In pages, because a cursor that is read slowly has no time limit.
@@ -118,9 +105,7 @@ export function rareCommands(
       hasSourceIndex = 'quotes' in wanted
       for (const [collection, fields] of Object.entries(wanted)) {
         const indexes = Object.entries(fields).map(([name, field]) => ({ name, key: { [field]: 1 } }))
-        const command = { createIndexes: collection, indexes }
-        const building = within('createIndexes', (signal) => db.command(command, { ...PRIMARY, signal }))
-        await building.catch((error) => {
+        await ask({ createIndexes: collection, indexes }).catch((error) => {
           // MongoDB goes on with a build whose client has left, so a build that takes longer is no failure.
           if (!isTimeOut(error)) throw error
         })

@@ -1,21 +1,12 @@
 // Distinguishes failures of the whole store from those of one request.
-import {
-  BSON,
-  type Document,
-  MongoError,
-  MongoNetworkError,
-  MongoNetworkTimeoutError,
-  MongoServerError,
-  MongoServerSelectionError,
-} from 'mongodb'
+import { BSON, type Document, MongoError, MongoNetworkError, MongoNetworkTimeoutError, MongoServerError } from 'mongodb'
 import type { StoreRequest } from '../documents.ts'
 import { sourceIdIn, sourceIdOf } from '../ids.ts'
 import { StoreLayoutError } from './layout.ts'
 
 /**
- * A command as a whole failed, and its outcome is unknown. MongoDB may be away or unable to commit, or the command
- * alone may be too much for it: a probe decides. Only the `cause` can say which documents of the command MongoDB
- * refused: see `refusalOf`.
+ * A command as a whole failed. Its outcome is unknown. MongoDB may be away or unable to commit, or the command alone
+ * may be too much for it: a probe decides. The `cause` may say which documents MongoDB refused: see `refusalOf`.
  */
 export class StoreAwayError extends Error {
   /** MongoDB is certainly away. No probe decides then, because a probe may succeed although the commands fail. */
@@ -31,20 +22,14 @@ export class StoreAwayError extends Error {
 
 /**
  * Codes of errors that a probe does not meet, from MongoDB's `error_codes.yml`: Unauthorized (a user may write one
- * collection and not another), and those of an overload, which a single small write passes (ResourceExhausted,
- * IngressRequestRateLimitExceeded, no connection from a pool).
+ * collection and not another), and those of an overload, which a single small write passes.
  */
 const CERTAIN_CODES = new Set([13, 402, 407, 433, 449, 450, 462])
-
-const CERTAIN_NAMES = new Set(['MongoNotConnectedError', 'MongoServerClosedError', 'MongoTopologyClosedError'])
-
+const CERTAIN_NAMES = /^Mongo(ServerSelection|NotConnected|ServerClosed|TopologyClosed)Error$/
 const CERTAIN_LABELS = ['RetryableWriteError', 'SystemOverloadedError']
 
 const DUPLICATE_KEY = 11_000
-/**
- * Another command has locked a document that this command writes. Engines that lock documents use this code to end a
- * deadlock.
- */
+/** Another command has locked a document that this one writes. Engines that lock documents so end a deadlock. */
 const WRITE_CONFLICT = 112
 
 interface WriteError {
@@ -67,10 +52,7 @@ const CODE_NAMES: Readonly<Record<number, string>> = {
 
 /** The most characters of a write error's `errInfo`, which can quote a whole document. */
 const MAX_ERR_INFO = 1_024
-/**
- * The most characters of a text in `errInfo`. It keeps most JSON below `MAX_ERR_INFO`. Longer JSON is cut at a place
- * that depends on its texts, so equal failures would get different reason groups.
- */
+/** Keeps most `errInfo` below its bound: equal failures that are cut at different places form several groups. */
 const MAX_ERR_TEXT = 100
 /** A replacer for JSON. Leaves the `_id` out, which the message has already. A pattern is a rule, so it stays whole. */
 function cutText(name: string, value: unknown): unknown {
@@ -97,16 +79,12 @@ export class RefusedWriteError extends MongoServerError {
 
 /**
  * Returns the positions of the writes that were refused because of another process's write: as duplicates, or because
- * both locked a document.
- *
- * @param idsOf the `_id`s of all writes of the command.
- * @throws {RefusedWriteError} if writes were refused for other reasons: one error, whose `sources` has an error for
- *   each source with such a write.
+ * both locked a document. Throws one `RefusedWriteError` for all that were refused for other reasons.
  */
 export function refusedIn(errors: readonly WriteError[], collection: string, idsOf: readonly string[]): number[] {
   const others = errors.filter(({ code }) => code !== DUPLICATE_KEY && code !== WRITE_CONFLICT)
   const refusals = others.map((error) => new RefusedWriteError(error, collection, idsOf[error.index] ?? ''))
-  const worst = refusals.find(({ code }) => !concernsDocument(Number(code))) ?? refusals[0]
+  const worst = refusals.find(({ code }) => !(Number(code) in CODE_NAMES)) ?? refusals[0]
   if (worst === undefined) return errors.map(({ index }) => index)
   // Of several errors of one source, the map keeps the first.
   worst.sources = new Map(refusals.toReversed().flatMap(({ sources }) => [...sources]))
@@ -126,7 +104,7 @@ export function refusalOf(error: unknown, { tenant, thread }: StoreRequest): Err
 
 /** Returns a `StoreAwayError` for an error of MongoDB or its connection that concerns no document, else the error. */
 export function asStoreAway(error: unknown): unknown {
-  if (error instanceof RefusedWriteError && concernsDocument(codeOf(error))) return error
+  if (error instanceof RefusedWriteError && codeOf(error) in CODE_NAMES) return error
   // Jobs wait for a release that knows the layout.
   if (error instanceof StoreLayoutError) return new StoreAwayError(error, true)
   // While a command waits for a full socket, the driver (7.9) throws the socket's own error.
@@ -134,26 +112,19 @@ export function asStoreAway(error: unknown): unknown {
   return isOfSocket || error instanceof MongoError ? new StoreAwayError(error, isOfSocket || isCertain(error)) : error
 }
 
-/** Returns whether a command took too long, by the connection's limit or by the command's own. */
+/** Returns whether a command exceeded the connection's time limit or its own. */
 export function isTimeOut(error: unknown): boolean {
   return error instanceof StoreAwayError || error instanceof MongoNetworkTimeoutError
 }
 
-function concernsDocument(code: number): boolean {
-  return code in CODE_NAMES
-}
-
 function isCertain(error: unknown): boolean {
   if (!(error instanceof MongoError) || error instanceof MongoNetworkTimeoutError) return false
-  if (error instanceof MongoNetworkError || error instanceof MongoServerSelectionError) return true
-  if (CERTAIN_NAMES.has(error.name) || CERTAIN_CODES.has(codeOf(error))) return true
+  if (error instanceof MongoNetworkError || CERTAIN_NAMES.test(error.name) || CERTAIN_CODES.has(codeOf(error)))
+    return true
   return CERTAIN_LABELS.some((label) => error.hasErrorLabel(label))
 }
 
-/**
- * Returns the server's code, or NaN for any other error. A write concern error has a code, too, although its write may
- * have taken effect.
- */
+/** Returns the server's code, or NaN for any other error. A write concern error has one: its write may take effect. */
 function codeOf(error: unknown): number {
   return error instanceof MongoServerError ? Number(error.code) : Number.NaN
 }

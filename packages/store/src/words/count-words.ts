@@ -1,5 +1,4 @@
-// Counts the words of texts: the word-like segments of `Intl.Segmenter('en', { granularity: 'word' })`. A fast path for
-// ASCII counts the same. Long counts are cut into slices: see slices.ts.
+// Counts words: the word-like segments of the segmenter in slices.ts. A fast path for ASCII counts the same.
 import { countSegments, type Slices } from './slices.ts'
 
 // One bit for each kind of character that words are made of (UAX #29). Every other character has none.
@@ -9,8 +8,7 @@ const UNDERSCORE = 4
 
 const ASCII = 128
 const KINDS = new Uint8Array(ASCII)
-// The kinds of neighbours that a character joins into one word. Both neighbours must be of the same kind (WB6, WB7,
-// WB11, WB12).
+// The kinds of neighbours that a character joins into one word, if both are of one kind (WB6, WB7, WB11, WB12).
 const JOINS = new Uint8Array(ASCII)
 
 fill(KINDS, LETTER, 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz')
@@ -46,8 +44,7 @@ function fill(table: Uint8Array, value: number, characters: string): void {
   for (const character of characters) table[character.charCodeAt(0)] = value
 }
 
-// Reads of the clock are this number of characters apart (some 20 µs of ASCII), because a read costs as much as
-// counting a short text.
+// The number of characters (some 20 µs of ASCII) between reads of the clock: a read costs as much as a short text.
 const CHECK_EVERY = 5_000
 
 /** Counts the words of each text. Never blocks the event loop for more than 50 ms, also if many counts run at once. */

@@ -1,5 +1,4 @@
 // Counts words by the segmenter, in slices of time. The event loop runs between two slices.
-
 const segmenter = new Intl.Segmenter('en', { granularity: 'word' })
 
 /**
@@ -8,7 +7,7 @@ const segmenter = new Intl.Segmenter('en', { granularity: 'word' })
  */
 export const SLICE_MS = 10
 
-/** Slices of time. All work that uses the same `Slices` shares the time of each slice. */
+/** All work that uses the same `Slices` shares the time of each slice. */
 export type Slices = ReturnType<typeof createSlices>
 
 /** Creates slices of `sliceMs` milliseconds by the clock `now`, which returns milliseconds. */

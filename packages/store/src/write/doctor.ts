@@ -1,5 +1,4 @@
-// Finds sources that disagree with their quotes, and repairs them. Removes digests after a restore, because the backup
-// may lack quotes that a digest's request contained.
+// Finds sources that disagree with their quotes, and repairs them. Removes digests after a restore.
 import { chunksOf } from '../chunks.ts'
 import type { WriterToken } from '../documents.ts'
 import type { QuoteTotals, SourceTotals, StoreCommands } from '../mongodb/commands.ts'
@@ -30,9 +29,7 @@ interface Findings {
 
 /**
  * Compares the totals of all sources with their quotes. With `repair`, recounts the wrong ones and removes expired
- * tokens. Safe while workers run: a source that is being written is checked again after 10 s.
- *
- * @param onProgress is called with the number of sources checked, and of those to check again after 10 s.
+ * tokens. Safe while workers run: a source that is being written is checked `again` after 10 s.
  */
 export async function repairSources(
   commands: StoreCommands,
@@ -62,10 +59,7 @@ export async function repairSources(
   return findings
 }
 
-/**
- * Compares these sources with their quotes, and adds to the findings. With `repair`, recounts the wrong sources.
- * Returns the ids of the sources that are being written.
- */
+/** Compares these sources, adds to the findings, and repairs. Returns the ids of those that are being written. */
 async function checkSome(
   { commands, runtime, repair }: WriteDeps & { repair: boolean },
   some: readonly SourceTotals[],
@@ -78,10 +72,8 @@ async function checkSome(
   const open = some.map(watermarks.withoutSettledTokens)
   const isInUse = ({ meta }: SourceTotals) => meta.tokens?.some(isAlive) === true
   const notInUse = open.filter((source) => !isInUse(source))
-  const found = await commands.sumQuotes(
-    notInUse.map(({ _id }) => _id),
-    areNeighbours,
-  )
+  const toSum = notInUse.map(({ _id }) => _id)
+  const found = await commands.sumQuotes(toSum, areNeighbours)
   const sums = new Map(found.map(({ _id, ...sum }) => [_id, sum]))
   const compared = notInUse.map((source) => findingOf(source, sums.get(source._id) ?? NO_QUOTES))
   const suspects = compared.filter((finding) => !agrees(finding) || finding.openUntil !== undefined)
@@ -96,11 +88,9 @@ async function checkSome(
   const wrong = still.filter(isWrong)
   findings.wrong.push(...wrong)
   findings.leftOpen.push(...still.filter((finding) => !isWrong(finding)))
-  if (repair) {
-    const toRecount = wrong.map(({ id }) => id)
-    const deps = { commands, runtime, watermarks, isExcluded: createIsExcluded(runtime) }
-    await recount(deps, toRecount, (token) => isExpired(runtime, token))
-  }
+  const toRecount = repair ? wrong.map(({ id }) => id) : []
+  const deps = { commands, runtime, watermarks, isExcluded: createIsExcluded(runtime) }
+  await recount(deps, toRecount, (token) => isExpired(runtime, token))
   return [...open.filter(isInUse).map(({ _id }) => _id), ...ids.filter((id) => !unmoved.has(id))]
 }
 
@@ -115,9 +105,8 @@ function agrees({ stored, counted }: Finding): boolean {
 }
 
 /**
- * Removes the digest of each source, so that the next request for the source reads and compares quotes. Returns the
- * number of digests that were removed. Each of these sources gets a new version: the write of a worker that read the
- * digest before is refused.
+ * Removes the digest of each source, because a backup may lack quotes that the digest's request contained. Returns the
+ * number of digests. A new version refuses the write of a worker that read the digest before.
  */
 export async function forgetDigests(commands: StoreCommands, runtime = processRuntime): Promise<number> {
   let removed = 0

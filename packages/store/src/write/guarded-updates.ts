@@ -6,11 +6,7 @@ import type { StoreCommands, UpdateStatement } from '../mongodb/commands.ts'
 
 type Opening = Pick<OpenThread, 'isFinal' | 'source'> & { write?: GuardedWrite<SourceDocument> }
 
-/**
- * Plans the opening of a stored source: reserves it, updates it, or leaves it as it is.
- *
- * @param after the source as it is to be stored.
- */
+/** Plans the opening of a stored source: reserves it, updates it to be `after`, or leaves it as it is. */
 export function planStored(round: ThreadRound, before: SourceDocument, after: SourceDocument, toSum: boolean): Opening {
   const { version, tokens = [], stamp, cover } = after.meta
   if (toSum || isCoverBesideQuotes(round, before)) {
@@ -18,7 +14,7 @@ export function planStored(round: ThreadRound, before: SourceDocument, after: So
     return { isFinal: false, source: write.document, write }
   }
   if (needsNoWrite(round)) return { isFinal: true, source: before }
-  // A repeat moves only stamps. One update can do that for many sources (see `joinUpdates`).
+  // A repeat moves only stamps, for many sources in one update (see `joinUpdates`).
   const restamped = planMarks(before, { version, stamp, ...(cover !== undefined && { cover }) })
   const write = isDeepStrictEqual(restamped.document, after) ? restamped : { stored: before, document: after }
   return { isFinal: true, source: after, write }
@@ -34,10 +30,7 @@ export function needsNoWrite({ plan: { source, quoteWrites } }: ThreadRound): bo
   return quoteWrites.length === 0 && !source.advanced
 }
 
-/**
- * Plans an update of the source that sets only these marks. If they include a new version, later writes by processes
- * that read the source before this update are refused.
- */
+/** Plans an update of only these marks. A new version refuses writes by processes that read the source before. */
 export function planMarks(
   stored: SourceDocument,
   marks: { version: ObjectId; tokens?: WriterToken[]; epoch?: ObjectId; stamp?: number; cover?: number },
@@ -48,8 +41,8 @@ export function planMarks(
 
 /**
  * Sends updates, which must be sorted by their ids. Returns the ids of the documents that do not have the new version
- * afterwards. Each joined update is a command of its own, after the others: its documents lie between theirs, and every
- * command must lock its documents in the order of their ids.
+ * afterwards. Each joined update is a command of its own: its documents lie between those of the others, and a command
+ * must lock its documents in the order of their ids.
  */
 export async function sendUpdates(
   commands: StoreCommands,
@@ -61,9 +54,9 @@ export async function sendUpdates(
     return { q: { _id: document._id, 'meta.version': stored?.meta.version }, u }
   })
   const joined = joinUpdates(updates)
-  const single = joined.filter(({ multi }) => !multi)
+  const ofMany = joined.filter(({ multi }) => multi)
   let n = 0
-  for (const some of [single, ...joined.filter(({ multi }) => multi).map((one) => [one])])
+  for (const some of [joined.filter(({ multi }) => !multi), ...ofMany.map((one) => [one])])
     if (some.length > 0) n += (await commands.update(name, some)).n
   if (n === updates.length) return []
   const ids = writes.map(({ document }) => document._id)
@@ -72,7 +65,7 @@ export async function sendUpdates(
   return ids.filter((id) => !written.has(id))
 }
 
-/** Joins updates that set the same values in documents of the same version: one update of many documents costs less. */
+/** Joins updates that set the same values in documents of the same version: that costs less. */
 function joinUpdates(updates: readonly UpdateStatement[]): UpdateStatement[] {
   const alike = Map.groupBy(updates, ({ q: { _id, ...guard }, u }) => (u.$set ? JSON.stringify([guard, u]) : _id))
   return Array.from(alike.values()).flatMap((some) => {

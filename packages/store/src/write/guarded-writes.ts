@@ -1,10 +1,11 @@
-// Writes under guard: opens the sources of a round, and writes the quotes. A guarded write takes effect only if no
-// other process wrote its document since the document was read.
+// Opens the sources of a round, and writes the quotes, under guard: a write takes effect only if no other process wrote
+// the document since it was read.
 import type { Document, ObjectId } from 'mongodb'
 import { CHARACTERS_PER_COMMAND, sendInChunks } from '../chunks.ts'
 import type { GuardedWrite, OpenThread, QuoteDraft, ThreadRound, WriterBatch, WriterToken } from '../documents.ts'
 import { compareIds } from '../ids.ts'
-import type { QuoteTotals, Runtime, StoreCommands } from '../mongodb/commands.ts'
+import type { QuoteTotals, StoreCommands } from '../mongodb/commands.ts'
+import type { Runtime } from '../mongodb/mongo-commands.ts'
 import { planStored, sendUpdates } from './guarded-updates.ts'
 import { isMine, WRITE_WITHIN_MS } from './tokens.ts'
 
@@ -13,15 +14,10 @@ export interface WriteDeps {
   runtime: Runtime
 }
 
-/** This process was paused for more than `WRITE_WITHIN_MS`, so other processes no longer expect its quotes. */
+/** This process was paused for more than `WRITE_WITHIN_MS`: others no longer expect its quotes. */
 export class PausedTooLongError extends Error {}
 
-/**
- * Opens or reserves each source in one guarded write, and returns the threads that were not refused.
- *
- * @param batch is absent if no quote has to be written.
- * @param toSum reserves all sources for a sum.
- */
+/** Opens each source or, with `toSum`, reserves it. `batch`: if quotes are written. Omits refused threads. */
 export async function openSources(
   { commands, runtime }: WriteDeps,
   rounds: readonly ThreadRound[],
@@ -71,11 +67,8 @@ export function totalsAfter({ wordCount, quoteCount }: QuoteTotals, writes: read
 }
 
 /**
- * Writes the quotes of all opened threads together, and returns the threads whose quotes are all written.
- *
- * @param openedAt is a moment before the sources were opened, by the monotonic clock.
- * @param onSent is called when the first command was sent.
- * @throws {PausedTooLongError}
+ * Writes the quotes of all opened threads together, and returns the threads whose quotes are all written. `openedAt` is
+ * a moment before their opening, by the monotonic clock. @throws {PausedTooLongError}
  */
 export async function writeQuotes(
   { commands, runtime }: WriteDeps,
@@ -97,10 +90,8 @@ export async function writeQuotes(
 
 /**
  * Sends all writes, inserts first, and returns the ids of the refused ones. Each write must set `meta.version` to
- * `version`, which no other write sets. Each command has its writes in the order of their ids: some engines lock each
- * document that a command writes until the command ends, and two commands that lock in one order never deadlock.
- *
- * @param checkTime is called before each command and throws if it is too late to write.
+ * `version`, which no other write sets. Each command has its writes in the order of their ids: on engines that lock
+ * documents, two commands that lock in one order never deadlock. `checkTime` throws before a late command.
  */
 export async function writeGuarded(
   commands: StoreCommands,
@@ -110,10 +101,7 @@ export async function writeGuarded(
   checkTime: () => void = () => {},
 ): Promise<Set<string>> {
   const refused = new Set<string>()
-  async function send(
-    some: readonly GuardedWrite[],
-    command: (some: readonly GuardedWrite[]) => Promise<string[]>,
-  ): Promise<void> {
+  async function send(some: readonly GuardedWrite[], command: (some: readonly GuardedWrite[]) => Promise<string[]>) {
     const sendSome = async (fitting: readonly GuardedWrite[]) => {
       checkTime()
       for (const id of await command(fitting)) refused.add(id)
@@ -135,7 +123,7 @@ export async function writeGuarded(
   return refused
 }
 
-/** Counts the characters of a document's own string fields. Nothing else in a document is long. */
+/** Counts the characters of a document's string fields. Nothing else in it is long. */
 function charactersOf({ document, u = document }: GuardedWrite): number {
   const values: Document = u
   let characters = 0

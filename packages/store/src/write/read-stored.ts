@@ -1,24 +1,25 @@
-// Reads the threads of a batch, and as few stored texts as possible: the memory of a worker must not depend on the
-// length of stored texts.
-
+// Reads the threads of a batch, and few stored texts: a worker's memory must not depend on their length. Further rounds
+// read threads that another process wrote meanwhile, or sums although the batch opened them; and threads that need no
+// write, with majority.
 import { chunksOf } from '../chunks.ts'
 import type {
   InputThread,
+  OpenThread,
   QuoteDocument,
   QuoteWithoutText,
   SourceDocument,
   StoredThread,
+  ThreadRound,
   ThreadWork,
   WriterToken,
 } from '../documents.ts'
 import { textDigestOf } from '../merge/drafts.ts'
-import { stampOfField } from '../merge/merge.ts'
-import { REPLACED } from '../merge/merge-requests.ts'
+import { REPLACED, stampOfField } from '../merge/merge.ts'
 import { isRepeat } from '../merge/repeats.ts'
 import type { StoreCommands } from '../mongodb/commands.ts'
 import type { SumDeps } from './sum-sources.ts'
 import { isMine } from './tokens.ts'
-import type { Writer } from './writer.ts'
+import type { UnendedBatch, Writer } from './writer.ts'
 
 export interface ReadThread {
   work: ThreadWork
@@ -31,10 +32,7 @@ export interface ReadDeps extends SumDeps {
   writer: Writer
 }
 
-/**
- * Reads the sources, then the watermarks of their tokens, then the quotes that the requests name. The order matters:
- * the version of the source shows whether a quote may have changed since.
- */
+/** Reads sources, watermarks, then quotes: so a source's version shows whether a quote may have changed since. */
 export async function readThreads(deps: ReadDeps, works: readonly ThreadWork[]): Promise<ReadThread[]> {
   const { commands, isExcluded } = deps
   const ids = works.map((work) => work.id)
@@ -52,11 +50,56 @@ export async function readThreads(deps: ReadDeps, works: readonly ThreadWork[]):
   return threads.map(({ source, ...thread }) => ({ ...thread, stored: { source, quotes } }))
 }
 
-/** Returns these sources without tokens of settled batches. Reads and raises watermarks, and waits for no recount. */
-async function withoutSettledTokens(
-  { writer, watermarks }: ReadDeps,
-  sources: readonly SourceDocument[],
-): Promise<SourceDocument[]> {
+/** Workers that write one thread refuse each other's writes at times. More refusals mean a fault. */
+const MAX_REFUSALS = 100
+/** The pause before another round is random. Its bound doubles each round, up to this. */
+const MAX_BACK_OFF_MS = 100
+
+/** Reads threads again after the n-th round. Removes threads from a batch if their sources lack its token. */
+export async function readAgain(
+  deps: ReadDeps & { unended: Iterable<UnendedBatch> },
+  left: readonly ReadThread[],
+  round: number,
+): Promise<ReadThread[]> {
+  const { runtime } = deps
+  if (round > 1) await runtime.delay(runtime.random() * Math.min(2 ** round, MAX_BACK_OFF_MS))
+  const works = left.map(({ work }) => work)
+  const read = await readThreads(deps, works)
+  await dropUnopened(deps, [...deps.unended])
+  return read
+}
+
+/**
+ * Removes threads from a batch if their sources lack its token, which a refused update leaves there if it took effect
+ * and was then overwritten. Reads with majority: a write that removed the token might be rolled back.
+ */
+async function dropUnopened({ commands }: ReadDeps, unended: readonly UnendedBatch[]): Promise<void> {
+  const ids = new Set(unended.flatMap(({ left }) => left.map(({ id }) => id)))
+  const found = await commands.find('sources', [...ids], 'majority')
+  const tokens = new Map(found.map(({ _id, meta }) => [_id, meta.tokens ?? []]))
+  for (const one of unended) {
+    const isOwn = ({ writer, batch }: WriterToken) => writer === one.batch.writer && batch === one.batch.batch
+    one.left = one.left.filter(({ id }) => tokens.get(id)?.some(isOwn))
+    for (const work of one.left) work.mayHaveChanged = true
+  }
+}
+
+/** Prepares a refused thread for another round. */
+export function noteRefused({ work, stored, plan }: ThreadRound, open: readonly OpenThread[], toSum: boolean): void {
+  work.refusals += 1
+  if (work.refusals === MAX_REFUSALS) throw new Error(`other processes won thread ${work.id} ${MAX_REFUSALS} times`)
+  const isOpened = open.some((thread) => thread.work === work)
+  // If a refused insert took effect after all, `meta.insertedBy` names the request, and the outcome is right.
+  if (!isOpened && stored.source === undefined) return
+  // A refused update may have taken effect and been overwritten since, so the requests count as delivered again.
+  work.requests = work.requests.map((request) => ({ ...request, redelivered: true }))
+  // If a refused opening left a token, `dropUnopened` finds it after the next read. An opening without a token leaves
+  // no trace, so the thread may have changed.
+  work.mayHaveChanged ||= isOpened || !(toSum || plan.quoteWrites.length > 0)
+}
+
+/** Returns these sources without tokens of settled batches. Reads and raises watermarks. Waits for no recount. */
+async function withoutSettledTokens({ writer, watermarks }: ReadDeps, sources: readonly SourceDocument[]) {
   const tokens = sources.flatMap(({ meta }) => meta.tokens ?? [])
   for (const state of writer.states) {
     const isOwn = ({ writer: name, batch }: WriterToken) =>
@@ -70,48 +113,37 @@ async function withoutSettledTokens(
   return sources.map(watermarks.withoutSettledTokens)
 }
 
-/** The assumed length of a text whose digest a tool removed: the contract's default bound. */
-const LONGEST_TEXT = 100_000
 /** The most texts of one query, and the most characters of stored texts in one batch. */
-const TEXTS_PER_QUERY = 200
+const TEXTS_PER_QUERY = 50
 const MAX_CHARACTERS = 32_000_000
 
 /** A text that a request has for a stored quote, and the request's stamp. */
-interface GivenText {
-  text: string
-  stamp: number
-}
+type InputText = { _id: string; text: string; stamp: number }
 
 /**
- * Reads the quotes that the requests name. Reads a stored text only if it is newer than the texts of the requests and
- * differs from them, or if the quote has no text digest. Else the quote has the text of a request, or `REPLACED`. Reads
- * with majority: a quote that the round does not write must not be rolled back after the answer.
- *
- * Throws if the answers need more stored text than `MAX_CHARACTERS`.
+ * Reads the quotes that the requests name, with majority: a quote that the round does not write must not be rolled back
+ * after the answer. Reads a stored text only if it is newer than the texts of the requests and differs from them, or if
+ * the quote has no text digest. Else the quote has the text of a request, or `REPLACED`.
  */
 async function readQuotes(
   commands: Pick<StoreCommands, 'find' | 'findWithoutTexts'>,
   requests: readonly InputThread[],
   sources: ReadonlyMap<string, SourceDocument>,
 ): Promise<Map<string, QuoteDocument>> {
-  const given = new Map<string, GivenText[]>()
-  for (const { quotes, stamp } of requests) {
-    for (const { names, values } of quotes) {
-      const texts = given.get(names._id) ?? []
-      texts.push({ text: values.text, stamp })
-      given.set(names._id, texts)
-    }
-  }
-  const found = await commands.findWithoutTexts([...given.keys()], 'majority')
+  const texts = requests.flatMap(({ quotes, stamp }) =>
+    quotes.map(({ names: { _id }, values: { text } }): InputText => ({ _id, text, stamp })),
+  )
+  const input = Map.groupBy(texts, ({ _id }) => _id)
+  const found = await commands.findWithoutTexts([...input.keys()], 'majority')
   const quotes = new Map<string, QuoteDocument>()
   const unread: QuoteWithoutText[] = []
   for (const quote of found) {
-    const text = knownText(quote, given.get(quote._id) ?? [], sources.get(quote.sourceId)?.meta.cover ?? 0)
+    const text = knownText(quote, input.get(quote._id) ?? [], sources.get(quote.sourceId)?.meta.cover ?? 0)
     if (text === undefined) unread.push(quote)
     else quotes.set(quote._id, { ...quote, text })
   }
   let characters = 0
-  for (const some of chunksOf(unread, TEXTS_PER_QUERY, textLengthOf)) {
+  for (const some of chunksOf(unread, TEXTS_PER_QUERY)) {
     const ids = some.map(({ _id }) => _id)
     for (const quote of await commands.find('quotes', ids, 'majority')) {
       quotes.set(quote._id, quote)
@@ -124,7 +156,7 @@ async function readQuotes(
 }
 
 /** Returns the text for the merge, or undefined if it must be read. */
-function knownText(quote: QuoteWithoutText, texts: readonly GivenText[], cover: number): string | undefined {
+function knownText(quote: QuoteWithoutText, texts: readonly InputText[], cover: number): string | undefined {
   const same = texts.find(({ text }) => hasText(quote, text))
   if (same !== undefined) return same.text
   if (quote.meta.textDigest === undefined) return undefined
@@ -132,12 +164,7 @@ function knownText(quote: QuoteWithoutText, texts: readonly GivenText[], cover: 
   return texts.some((one) => one.stamp > stamp) ? REPLACED : undefined
 }
 
-/** Returns whether the stored quote has this text. Never true for a quote without a digest. */
 function hasText({ meta: { textDigest } }: QuoteWithoutText, text: string): boolean {
+  // The length is compared first: it costs no hash.
   return textDigest?.startsWith(`${text.length}.`) === true && textDigest === textDigestOf(text)
-}
-
-/** Returns the length of the stored text, or the longest one for a quote without a digest. */
-function textLengthOf({ meta: { textDigest } }: QuoteWithoutText): number {
-  return textDigest === undefined ? LONGEST_TEXT : Number.parseInt(textDigest, 10)
 }

@@ -1,21 +1,20 @@
-// Stores a batch of requests in one round: read, plan, open, write, commit. If another process wrote a thread
-// meanwhile, the thread takes another round.
-import type { StoredAnswer, StoreRequest, ThreadRound } from '../documents.ts'
-import { textDigestOf, UNCOUNTED } from '../merge/drafts.ts'
-import { answersOf, groupByThread, planThread } from '../merge/plan.ts'
-import type { Runtime, StoreCommands } from '../mongodb/commands.ts'
-import { processRuntime } from '../mongodb/mongo-commands.ts'
+// Stores a batch of requests in one round (read, plan, open, write, commit), or more if other processes write, too.
+import type { InputThread, StoredAnswer, StoredThread, StoreRequest, ThreadPlan, ThreadRound } from '../documents.ts'
+import { sourceIdOf } from '../ids.ts'
+import { answersOf, groupByThread, planNew, textDigestOf, UNCOUNTED } from '../merge/drafts.ts'
+import { mergeRequests } from '../merge/merge.ts'
+import { planRepeat, shortenRepeats } from '../merge/repeats.ts'
+import type { StoreCommands } from '../mongodb/commands.ts'
+import { processRuntime, type Runtime } from '../mongodb/mongo-commands.ts'
 import { asStoreAway } from '../mongodb/store-errors.ts'
 import { countWords } from '../words/count-words.ts'
 import { createSlices, SLICE_MS, type Slices } from '../words/slices.ts'
-import { noteRefused, readAgain } from './further-rounds.ts'
 import { needsNoWrite } from './guarded-updates.ts'
 import { openSources, writeQuotes } from './guarded-writes.ts'
-import { type ReadDeps, type ReadThread, readThreads } from './read-stored.ts'
-import { recountRequests, writeAndCommit, writeAndSum } from './sum-sources.ts'
+import { noteRefused, type ReadDeps, type ReadThread, readAgain, readThreads } from './read-stored.ts'
+import { recount, writeAndCommit, writeAndSum } from './sum-sources.ts'
 import { createIsExcluded, createWatermarks, needsSum } from './tokens.ts'
-import { createWriter } from './writer.ts'
-import type { UnendedBatch } from './writer-state.ts'
+import { createWriter, type UnendedBatch } from './writer.ts'
 
 export type BatchStore = ReturnType<typeof createBatchStore>
 
@@ -24,18 +23,15 @@ export function createBatchStore(commands: StoreCommands, runtime: Runtime = pro
   const sumDeps = { commands, runtime, watermarks: createWatermarks(commands), isExcluded: createIsExcluded(runtime) }
   const deps = { ...sumDeps, writer: createWriter(sumDeps), slices: createSlices(SLICE_MS, runtime.monotonic) }
   let isPrepared = false
-  // Imports tend to be all new or all known. So a batch after an all-new one is not read first: if a thread is stored
-  // after all, its insert is refused, and the next round reads it.
+  // Imports tend to be all new or all known, so a batch after an all-new one is not read first: the insert of a thread
+  // that is stored after all is refused, and the next round reads it.
   let wereNew = false
   return {
     /**
      * Stores a batch, and returns the answers by request id when all is written with majority. A request gets no answer
-     * while another process sums its thread: store the request again soon. Storing a request again is safe, in any
-     * process and at any time.
-     *
-     * @param onLastWrite is called in each round: after the round has sent the commits of reserved sources or, if it
-     *   has none, its first command with quotes. Never called for threads that are summed.
-     * @throws {StoreAwayError} if the outcome of the writes is not known: try again.
+     * while another process sums its thread: store it again, which is safe at any time, in any process. Calls
+     * `onLastWrite` when a round has sent its commits or, without such, its first quotes; not for threads that are
+     * summed. @throws {StoreAwayError} if the outcome of the writes is not known.
      */
     async store(requests: readonly StoreRequest[], onLastWrite = () => {}): Promise<Map<string, StoredAnswer>> {
       try {
@@ -53,24 +49,24 @@ export function createBatchStore(commands: StoreCommands, runtime: Runtime = pro
         throw asStoreAway(error)
       }
     },
-    recountRequests: (requests: readonly StoreRequest[]) => recountRequests(sumDeps, requests),
+    /** Recounts the sources of requests that failed for good. @throws {StoreAwayError} as `store` does. */
+    async recountRequests(requests: readonly StoreRequest[]): Promise<void> {
+      const ids = new Set(requests.map(({ tenant, thread }) => sourceIdOf(tenant, thread.source)))
+      // All tokens stay: a late command of a failed request may still take effect.
+      await recount(sumDeps, [...ids], () => false).catch((error) => Promise.reject(asStoreAway(error)))
+    },
     settle: deps.writer.settle,
   }
 }
 
-/** What the rounds of a batch need and share. */
 interface Batch extends ReadDeps {
   slices: Slices
-  /** By the ids of the requests. */
   answers: Map<string, StoredAnswer>
   unended: Set<UnendedBatch>
   onLastWrite: () => void
 }
 
-/**
- * Stores a batch in one round, or in more if another process writes its threads, or if a thread that needs no write
- * must be read again with majority. Returns whether all threads were new.
- */
+/** Stores a batch in as many rounds as it needs (see read-stored.ts). Returns whether all threads were new. */
 async function storeBatch(batch: Batch, first: readonly ReadThread[]): Promise<boolean> {
   let read = first
   let areNew = true
@@ -95,9 +91,8 @@ async function storeBatch(batch: Batch, first: readonly ReadThread[]): Promise<b
 }
 
 /**
- * Plans and writes these threads, and adds the answers of those that were not refused.
- *
- * @param toSum whether all of them must be summed: decided once, because a token may become stale at any moment.
+ * Plans and writes these threads, and adds the answers of those that were not refused. `toSum`, whether all must be
+ * summed, is decided once, because a token may become stale at any moment.
  */
 async function storeRound(batch: Batch, ready: readonly ReadThread[], toSum: boolean): Promise<void> {
   if (ready.length === 0) return
@@ -126,9 +121,7 @@ async function storeRound(batch: Batch, ready: readonly ReadThread[], toSum: boo
   endStored(batch)
 }
 
-/**
- * Plans each thread. Adds the word counts and the text digests to the quotes to write. Their versions are set later.
- */
+/** Plans each thread. Adds word counts and text digests to the quotes to write. Their versions are set later. */
 async function planRounds(ready: readonly ReadThread[], slices: Slices): Promise<ThreadRound[]> {
   const rounds = ready.map(({ work, stored }) => ({ work, stored, plan: planThread(stored, work.requests) }))
   const documents = rounds.flatMap(({ plan }) => plan.quoteWrites.map(({ document }) => document))
@@ -140,6 +133,14 @@ async function planRounds(ready: readonly ReadThread[], slices: Slices): Promise
     document.meta.textDigest = textDigestOf(document.text)
   })
   return rounds
+}
+
+/** Plans requests for one thread, in the order of their stamps. A pure function. */
+export function planThread(stored: StoredThread, requests: readonly InputThread[]): ThreadPlan {
+  const [first] = requests
+  if (stored.source === undefined && first !== undefined && requests.length === 1) return planNew(first)
+  const repeat = stored.source && planRepeat(stored.source, requests)
+  return repeat ?? shortenRepeats(stored, requests, mergeRequests(stored, requests))
 }
 
 /** Ends the batches whose threads are all stored, or have no token of the batch. */

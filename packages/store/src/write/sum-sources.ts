@@ -1,37 +1,33 @@
-// Sums the quotes of sources. The new epoch, set before the sum begins, is for safety: a writer whose quotes the sum
-// missed finds the epoch, and recounts. The reservation, its renewals and the wait for other writers serve progress
-// alone.
+// Sums the quotes of sources. The epoch, set before the sum begins, is for safety: a writer whose quotes the sum missed
+// finds it, and recounts. The reservation, its renewals and the wait for other writers serve progress alone.
 import type { ObjectId } from 'mongodb'
 import { chunksOf } from '../chunks.ts'
-import type { GuardedWrite, OpenThread, SourceDocument, StoreRequest, WriterToken } from '../documents.ts'
-import { compareIds, sourceIdOf } from '../ids.ts'
+import type { GuardedWrite, OpenThread, SourceDocument, WriterToken } from '../documents.ts'
+import { compareIds } from '../ids.ts'
 import type { QuoteTotals, StoreCommands } from '../mongodb/commands.ts'
-import { asStoreAway } from '../mongodb/store-errors.ts'
 import { planMarks } from './guarded-updates.ts'
 import { totalsAfter, type WriteDeps, writeGuarded, writeQuotes } from './guarded-writes.ts'
-import { ageOf, type IsExcluded, type IsToken, isMine, tokensAfterSum, type Watermarks } from './tokens.ts'
+import { ageOf, type createIsExcluded, type IsToken, isMine, tokensAfterSum, type Watermarks } from './tokens.ts'
 
 export interface SumDeps extends WriteDeps {
   watermarks: Watermarks
-  isExcluded: IsExcluded
+  isExcluded: ReturnType<typeof createIsExcluded>
 }
 
 /** Bounds the time of one sum. */
 export const SOURCES_AT_ONCE = 100
 /** A refused recount is tried again after a random time of at most this. */
 const BACK_OFF_MS = 50
-/** How often a reservation is renewed. Others ignore one that was not renewed for a second. */
+/** The pause between two renewals. Others ignore a reservation that was not renewed for a second. */
 const RENEW_MS = 250
-/** A sum waits only for tokens of others that are younger than this: the writers of older ones may be dead. */
+/** A sum waits at most for this time, and only for younger tokens: the writers of older ones may be dead. */
 const USUAL_BATCH_MS = 1_000
-/** The pause between two reads of watermarks. */
 const POLL_MS = 10
 export const NO_QUOTES: QuoteTotals = { wordCount: 0, quoteCount: 0 }
 
 /**
- * Sums the quotes of these sources and writes the totals, until no write is refused.
- *
- * @param isRemovable selects the tokens to remove: all quotes of such a token are written.
+ * Sums the quotes of these sources and writes the totals, until no write is refused. Removes the tokens that
+ * `isRemovable` selects: all quotes of such a token are written.
  */
 export async function recount(deps: SumDeps, ids: readonly string[], isRemovable: IsToken): Promise<void> {
   const { runtime } = deps
@@ -44,32 +40,18 @@ export async function recount(deps: SumDeps, ids: readonly string[], isRemovable
   }
 }
 
-/** Recounts the sources of requests that failed for good. Throws a `StoreAwayError` if the outcome is not known. */
-export async function recountRequests(deps: SumDeps, requests: readonly StoreRequest[]): Promise<void> {
-  const ids = new Set(requests.map(({ tenant, thread }) => sourceIdOf(tenant, thread.source)))
-  // A late command of the failed request may still take effect: its tokens stay.
-  const isRemovable = () => false
-  await recount(deps, [...ids], isRemovable).catch((error) => Promise.reject(asStoreAway(error)))
-}
-
-/** Recounts these sources once. Returns the ids of those that were refused, or that another process sums. */
-async function recountOnce(
-  deps: SumDeps,
-  ids: readonly string[],
-  writer: string,
-  isRemovable: IsToken,
-): Promise<string[]> {
+/** Recounts these sources once. Returns the ids of those that were refused or excluded. */
+async function recountOnce(deps: SumDeps, ids: readonly string[], writer: string, isRemovable: IsToken) {
   const { commands, runtime, isExcluded } = deps
   const token = { request: '', writer, batch: 1, since: new Date(runtime.now()), excludes: runtime.newId() }
   const isOwn = (one: WriterToken) => one.writer === writer || isRemovable(one)
   const version = runtime.newId()
   const found = await commands.find('sources', ids)
-  const reservations = found
-    .filter((source) => !isExcluded(source, isOwn))
-    .map((source) => {
-      const others = (source.meta.tokens ?? []).filter((one) => one.writer !== writer)
-      return planMarks(source, { version, tokens: [...others, token] })
-    })
+  const mine = found.filter((source) => !isExcluded(source, isOwn))
+  const reservations = mine.map((source) => {
+    const others = (source.meta.tokens ?? []).filter((one) => one.writer !== writer)
+    return planMarks(source, { version, tokens: [...others, token] })
+  })
   const reserved = await writeSources(commands, reservations, version)
   const summed = await sumSources(deps, reserved, isOwn, async (sources) => sources.map(withoutDigest))
   const done = new Set(summed.map(({ _id }) => _id))
@@ -124,9 +106,9 @@ function isOfOneOf(threads: readonly OpenThread[]): IsToken {
 }
 
 /**
- * Waits for the writers of open tokens, sets a new epoch, writes quotes, sums, and commits the totals.
+ * Waits for the writers of open tokens, sets a new epoch, writes quotes, sums, and commits the totals. Removes the
+ * tokens that `isOwn` selects: all quotes of such a token are written before the sum begins.
  *
- * @param isOwn selects the tokens to remove: all quotes of such a token are written before the sum begins.
  * @param write writes quotes, and returns the commits of the sources, without the refused ones and without totals.
  */
 async function sumSources(
@@ -136,9 +118,11 @@ async function sumSources(
   write: (sources: readonly SourceDocument[]) => Promise<Commit[]>,
 ): Promise<SourceDocument[]> {
   let sources = reserved
-  const stopRenewing = renew(deps, () => sources, isOwn)
+  const done = new AbortController()
+  void renew(deps, () => sources, isOwn, done.signal).catch(() => {})
   try {
-    await awaitWriters(deps, sources, isOwn)
+    const others = sources.flatMap(({ meta }) => (meta.tokens ?? []).filter((token) => !isOwn(token)))
+    await awaitWriters(deps, others)
     sources = await setEpoch(deps, sources)
     const written = await write(sources)
     const found = await deps.commands.sumQuotes(written.map(({ stored }) => stored._id))
@@ -148,20 +132,20 @@ async function sumSources(
     })
     return await commitSources(deps, commits, (tokens) => tokensAfterSum(deps.runtime, tokens, isOwn))
   } finally {
-    stopRenewing()
+    done.abort()
   }
 }
 
-/** Renews these reservations until the returned function is called, or until a renewal fails. */
-function renew(
+/** Renews these reservations until `done` aborts, or until a renewal fails. */
+async function renew(
   { commands, runtime }: WriteDeps,
   reserved: () => readonly SourceDocument[],
   isOwn: IsToken,
-): () => void {
-  let isDone = false
-  async function renewAll(): Promise<void> {
+  done: AbortSignal,
+): Promise<void> {
+  for (;;) {
     await runtime.delay(RENEW_MS)
-    if (isDone) return
+    if (done.aborted) return
     const excludes = runtime.newId()
     const inOrder = reserved().toSorted(compareIds)
     const statements = inOrder.map(({ _id, meta: { version, tokens = [] } }) => {
@@ -170,24 +154,11 @@ function renew(
       return { q: { _id, 'meta.version': version }, u: { $set: { 'meta.tokens': renewed } } }
     })
     if (statements.length > 0) await commands.update('sources', statements)
-    await renewAll()
-  }
-  void renewAll().catch(() => {})
-  return () => {
-    isDone = true
   }
 }
 
-/**
- * Waits, at most `USUAL_BATCH_MS`, until the tokens of others are settled or older than that: then fewer writers must
- * recount. Without the bound by age, each sum that meets the token of a dead writer would wait.
- */
-async function awaitWriters(
-  { runtime, watermarks }: SumDeps,
-  reserved: readonly SourceDocument[],
-  isOwn: IsToken,
-): Promise<void> {
-  const tokens = reserved.flatMap(({ meta }) => (meta.tokens ?? []).filter((token) => !isOwn(token)))
+/** Waits until these tokens are settled, or too old to be worth it: then fewer writers must recount. */
+async function awaitWriters({ runtime, watermarks }: SumDeps, tokens: readonly WriterToken[]): Promise<void> {
   const began = runtime.monotonic()
   for (;;) {
     await watermarks.read(tokens)
@@ -199,20 +170,14 @@ async function awaitWriters(
 }
 
 /** Sets a new epoch, after which a sum may begin. Returns the sources that were not refused, as they are stored. */
-async function setEpoch(
-  { commands, runtime, watermarks }: SumDeps,
-  reserved: readonly SourceDocument[],
-): Promise<SourceDocument[]> {
+async function setEpoch({ commands, runtime, watermarks }: SumDeps, reserved: readonly SourceDocument[]) {
   const epoch = runtime.newId()
   const writes = reserved.map((source) => planMarks(source, { version: epoch, epoch }))
   return (await writeSources(commands, writes, epoch)).map(watermarks.withoutSettledTokens)
 }
 
 /** A reserved source, and the document that is to replace it. */
-interface Commit {
-  stored: SourceDocument
-  document: SourceDocument
-}
+type Commit = Record<'stored' | 'document', SourceDocument>
 
 /** Commits reserved sources, with the tokens that `tokensAfter` keeps. Returns those that were not refused. */
 async function commitSources(
@@ -231,11 +196,7 @@ async function commitSources(
   return writeSources(commands, writes, version)
 }
 
-async function writeSources(
-  commands: StoreCommands,
-  writes: readonly GuardedWrite<SourceDocument>[],
-  version: ObjectId,
-): Promise<SourceDocument[]> {
+async function writeSources(commands: StoreCommands, writes: GuardedWrite<SourceDocument>[], version: ObjectId) {
   const refused = await writeGuarded(commands, 'sources', writes, version)
   return writes.flatMap(({ document }) => (refused.has(document._id) ? [] : [document]))
 }

@@ -1,56 +1,53 @@
-// A token marks a source for a transaction: its writer may still write quotes. For safety: a token is open until a
-// watermark covers it, and a source with a stale or expired token, or one of the same request, is summed. For progress
-// alone: `excludes` keeps other processes out of a source that is summed.
+// A token marks a source: its writer may still write quotes. For safety: a token is open until a watermark covers it,
+// and a source with a stale or expired token, or one of the same request, is summed. For progress alone: `excludes`
+// keeps other processes out of a source that is summed.
 import type { ObjectId } from 'mongodb'
 import type { SourceDocument, ThreadWork, WriterBatch, WriterToken } from '../documents.ts'
-import type { Runtime, StoreCommands } from '../mongodb/commands.ts'
+import type { StoreCommands } from '../mongodb/commands.ts'
+import type { Runtime } from '../mongodb/mongo-commands.ts'
 
 /** A writer sends quotes only within this time after it opened their source. */
 export const WRITE_WITHIN_MS = 30_000
 /**
- * A token this old counts as its writer's crash: a process that meets the source sums its quotes again, at most once in
- * this time, until the token is gone. A dead writer's job is delivered again within this time.
+ * A token this old counts as its writer's crash: whoever meets the source sums its quotes, at most once in this time,
+ * until the token is gone. A dead writer's job is delivered again within this time.
  */
 export const STALE_MS = 10_000
 /** 30 s to write + 30 s for a late command + 60 s between the clocks of two machines. */
 export const EXPIRED_MS = 120_000
 /** A reservation that was not renewed for this time blocks nobody: its process hangs or died. */
 const UNRENEWED_MS = 1_000
-/** The most renewals in memory. Beyond it, all are forgotten: reservations block for another `UNRENEWED_MS`. */
-const MAX_RENEWALS = 10_000
-/** The most watermarks in memory: each failed batch gives a process a new name. Beyond it, they are read again. */
-const MAX_WRITERS = 10_000
+/** The most renewals, and watermarks, in memory. Beyond it, all are forgotten, which costs a second or a read. */
+const MAX_KNOWN = 10_000
 
 type Source = Pick<SourceDocument, 'meta'>
 export type IsToken = (token: WriterToken) => boolean
 
-/** Returns the time since the token's batch began, in milliseconds, by the clocks of two machines. */
+/** Returns the time since the token's batch began, by the clocks of two machines. */
 export function ageOf(runtime: Runtime, { since }: WriterToken): number {
   return runtime.now() - since.getTime()
 }
 
-/** The token's writer is slow or dead. */
+/** Returns whether the token's writer is slow or dead. */
 export function isStale(runtime: Runtime, token: WriterToken): boolean {
   return ageOf(runtime, token) >= STALE_MS
 }
 
-/** Nothing that the token's writer has sent takes effect any more. */
+/** Returns whether nothing that the token's writer has sent takes effect any more. */
 export function isExpired(runtime: Runtime, token: WriterToken): boolean {
   return ageOf(runtime, token) >= EXPIRED_MS
 }
 
-/** The token belongs to one of these requests. */
+/** Returns whether the token belongs to one of these requests. */
 export function isMine({ requests }: ThreadWork, token: WriterToken): boolean {
   return requests.some(({ id }) => id === token.request)
 }
 
 /** Returns whether to sum: an earlier round or delivery of the same requests, or a dead writer, left a token. */
-export function needsSum(runtime: Runtime, work: ThreadWork, source: Source): boolean {
+export function needsSum(runtime: Runtime, work: ThreadWork, { meta: { tokens = [] } }: Source): boolean {
   const isStaleAndUnsummed = (token: WriterToken) =>
     isStale(runtime, token) && runtime.now() - (token.summed?.getTime() ?? 0) >= STALE_MS
-  return (source.meta.tokens ?? []).some(
-    (token) => isMine(work, token) || isStaleAndUnsummed(token) || isExpired(runtime, token),
-  )
+  return tokens.some((token) => isMine(work, token) || isStaleAndUnsummed(token) || isExpired(runtime, token))
 }
 
 /** Returns the tokens that stay after a sum. */
@@ -62,20 +59,17 @@ export function tokensAfterSum(runtime: Runtime, tokens: readonly WriterToken[],
   })
 }
 
-/** Returns whether another process sums the source's quotes. */
-export type IsExcluded = (source: Source, isOwn: IsToken) => boolean
-
-/** Watches the renewals of reservations by this process's own clock, because the clocks of machines differ. */
-export function createIsExcluded(runtime: Runtime): IsExcluded {
+/** Makes the check whether another process sums a source, by this process's clock: those of machines differ. */
+export function createIsExcluded(runtime: Runtime) {
   const firstSeen = new Map<string, number>()
   function isRenewed(renewal: ObjectId): boolean {
     const key = renewal.toHexString()
     const seen = firstSeen.get(key) ?? runtime.monotonic()
-    if (firstSeen.size >= MAX_RENEWALS) firstSeen.clear()
+    if (firstSeen.size >= MAX_KNOWN) firstSeen.clear()
     firstSeen.set(key, seen)
     return runtime.monotonic() - seen < UNRENEWED_MS
   }
-  return ({ meta: { tokens = [] } }, isOwn) =>
+  return ({ meta: { tokens = [] } }: Source, isOwn: IsToken): boolean =>
     tokens.some(
       (token) => !isOwn(token) && token.excludes !== undefined && !isStale(runtime, token) && isRenewed(token.excludes),
     )
@@ -83,13 +77,13 @@ export function createIsExcluded(runtime: Runtime): IsExcluded {
 
 export type Watermarks = ReturnType<typeof createWatermarks>
 
-/** Creates a cache of watermarks. It is empty at first. */
+/** Creates a cache of watermarks, empty at first. */
 export function createWatermarks(commands: Pick<StoreCommands, 'find'>) {
   const known = new Map<string, number>()
   const covers = ({ writer, batch }: WriterBatch) => (known.get(writer) ?? 0) >= batch
 
   function remember(writer: string, watermark: number): void {
-    if (known.size >= MAX_WRITERS) known.clear()
+    if (known.size >= MAX_KNOWN) known.clear()
     known.set(writer, Math.max(watermark, known.get(writer) ?? 0))
   }
 

@@ -1,18 +1,49 @@
 // The commit log of this process: its document in `writers` shows which of its batches are committed.
-import type { ThreadWork } from '../documents.ts'
-import type { SumDeps } from './sum-sources.ts'
-import { recountMissed, type UncheckedSource, type UnendedBatch, WriterState } from './writer-state.ts'
+import type { SourceDocument, ThreadWork, WriterBatch } from '../documents.ts'
+import { recount, type SumDeps } from './sum-sources.ts'
 
 export type Writer = ReturnType<typeof createWriter>
 
-/**
- * Batches that end within this time share one check of epochs and one raise of the watermark. If the process crashes
- * before these, the sources are summed again.
- */
+/** A source as a batch opened it: its totals include the batch's quotes, which were written later. */
+type OpenedSource = { id: string; epoch: SourceDocument['meta']['epoch'] }
+type UncheckedSource = OpenedSource & { batch: number }
+
+/** A writer under one name. Its document in `writers` is stored with its first watermark. */
+class WriterState {
+  readonly name: string
+  begun = 0
+  /** The batches that have ended beyond `contiguous`. */
+  readonly ended = new Set<number>()
+  /** All batches up to this one have ended. */
+  contiguous = 0
+  /** The sources of ended batches whose epochs are still to be checked. */
+  unchecked: UncheckedSource[] = []
+  watermark = 0
+  /** The last `advance`, after which the next one begins. */
+  advancing = Promise.resolve()
+  recounting: Promise<void> | undefined
+  isScheduled = false
+
+  constructor(name: string) {
+    this.name = name
+  }
+}
+
+/** A batch that has not ended. It ends when its threads are stored, or have no token of it. */
+export interface UnendedBatch {
+  state: WriterState
+  batch: WriterBatch
+  /** The sources whose epochs are to be checked. */
+  opened: readonly OpenedSource[]
+  /** Its threads that are not stored, and that may have a token of it. */
+  left: readonly ThreadWork[]
+}
+
+/** Batches that end within SETTLE_AFTER_MS share one check of epochs. After a failure, SETTLE_AGAIN_MS must pass. */
 const SETTLE_AFTER_MS = 20
-/** The pause after a failure to settle. */
 const SETTLE_AGAIN_MS = 1_000
 
+/** Creates the commit log of this process. */
 export function createWriter(deps: SumDeps) {
   const { commands, runtime } = deps
   /** The current state, and those that were abandoned and have batches to settle. */
@@ -42,8 +73,7 @@ export function createWriter(deps: SumDeps) {
 
   /**
    * Raises the watermark over the ended batches, up to the first with a source that was summed since the batch opened
-   * it. That sum may have missed quotes, so the source is recounted in the background. A sum that begins after this
-   * check misses none.
+   * it: that sum may have missed quotes. A sum that begins after this check misses none.
    */
   async function advance(state: WriterState): Promise<void> {
     const upTo = state.contiguous
@@ -52,7 +82,7 @@ export function createWriter(deps: SumDeps) {
     state.unchecked = state.unchecked.filter((source) => source.batch > upTo || missed.has(source))
     const left = state.unchecked.filter(({ batch }) => batch <= upTo)
     await raise(state, Math.min(upTo, ...left.map(({ batch }) => batch - 1)))
-    if (left.length > 0) recountMissed(deps, state, upTo, new Set(left.map(({ id }) => id)))
+    if (left.length > 0) recountMissed(state, upTo, new Set(left.map(({ id }) => id)))
   }
 
   /** Returns the sources that were summed since they were opened. */
@@ -63,16 +93,28 @@ export function createWriter(deps: SumDeps) {
     return new Set(opened.filter(({ id, epoch }) => epochs.has(id) && String(epochs.get(id)) !== String(epoch)))
   }
 
-  /**
-   * Raises the watermark in the writer's document. Stores the document if it is absent, as at first or after a removal:
-   * without it, the tokens of all batches count as open.
-   */
+  /** Raises the watermark in the writer's document, which is absent at first or after a removal. */
   async function raise(state: WriterState, watermark: number): Promise<void> {
     if (state.watermark >= watermark) return
     const raised = { q: { _id: state.name }, u: { $max: { watermark } }, upsert: true } as const
     const { n } = await commands.update('writers', [raised])
     // Zero if a late raise stored the document at the same moment.
     if (n === 1) state.watermark = watermark
+  }
+
+  /**
+   * Recounts these sources in the background, and removes the tokens of the writer's ended batches from them. Does
+   * nothing while an earlier recount runs: `settleState`, which notices a failure, then advances again.
+   */
+  function recountMissed(state: WriterState, upTo: number, ids: ReadonlySet<string>): void {
+    async function recountAll(): Promise<void> {
+      await recount(deps, [...ids], ({ writer, batch }) => writer === state.name && batch <= upTo)
+      state.unchecked = state.unchecked.filter(({ id, batch }) => batch > upTo || !ids.has(id))
+    }
+    state.recounting ??= recountAll().finally(() => {
+      state.recounting = undefined
+    })
+    state.recounting.catch(() => {})
   }
 
   return {
@@ -92,10 +134,7 @@ export function createWriter(deps: SumDeps) {
       while (state.ended.delete(state.contiguous + 1)) state.contiguous += 1
       void settleLater(state, SETTLE_AFTER_MS)
     },
-    /**
-     * Call if some quotes of the batch may not be written. The watermark of the writer's name then stops before this
-     * batch, and the next batch begins under another name.
-     */
+    /** Call if some quotes of the batch may not be written: the watermark stops before it, and a new name begins. */
     abandon({ state }: UnendedBatch): void {
       if (current === state) current = undefined
       // Earlier batches are still settled. If that fails, other processes sum their sources.

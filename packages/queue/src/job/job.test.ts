@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { QuoteAnswer, SourceAnswer, Thread } from '@sluice/contract'
 import fc from 'fast-check'
 import { it } from 'vitest'
-import { makeReceipt, readReceipt } from './receipt.ts'
+import { makeReceipt, readReceipt } from './job.ts'
 
 const outcome = fc.constantFrom('created' as const, 'updated' as const, 'unchanged' as const)
 const votes = { upVotes: fc.integer(), downVotes: fc.integer(), score: fc.integer() }

@@ -1,0 +1,71 @@
+// What follows a failed try of a job: a count and a log line; before the job fails for good, a recount of its sources.
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Logger } from '@sluice/process'
+import { type Away, asError, type FetchedJob, PartlyStoredError } from '@sluice/queue'
+import type { BatchStore } from '@sluice/store'
+import type { WorkerMetrics } from './metrics.ts'
+import { isStoreAway, type LostStore, type ProbeStore } from './store-away.ts'
+import { describeJob, requestsOf } from './worker.ts'
+
+interface FinalFailureDeps {
+  recountRequests: BatchStore['recountRequests']
+  probeStore: ProbeStore
+  putBack: (job: FetchedJob, lost: LostStore) => Away
+}
+
+/** The tries of a recount while the store commits writes, and the pause between two. */
+const TRIES = 3
+const AGAIN_MS = 500
+
+/**
+ * Makes a function that recounts the sources of a job or, if the store is away, puts the job back. It throws if the
+ * recount fails although the store commits writes: the job's tokens stay, and the next request or a repair sums.
+ */
+export function createBeforeFinalFailure({ recountRequests, probeStore, putBack }: FinalFailureDeps) {
+  return async (job: FetchedJob): Promise<Away | undefined> => {
+    const requests = requestsOf(job)
+    for (let tries = 1; ; tries++) {
+      const since = performance.now()
+      try {
+        await recountRequests(requests)
+        return undefined
+      } catch (error) {
+        if (await isStoreAway(error, probeStore, requests))
+          return putBack(job, { away: true, reason: asError(error).message, since })
+        if (tries === TRIES) throw error
+        await delay(AGAIN_MS)
+      }
+    }
+  }
+}
+
+/** A log line names at most this many failed threads of its job, and counts the others. */
+const LOGGED_THREADS = 20
+
+interface NoteFailureDeps {
+  metrics: Pick<WorkerMetrics, 'failed' | 'threadsFailed'>
+  /** The log line of a job that failed for good links to the job's page in this dashboard. */
+  dashboardUrl: string | null
+  log: Logger
+}
+
+/** Makes a function that counts a failed try, and logs its cause. */
+export function createNoteFailure({ metrics, dashboardUrl, log }: NoteFailureDeps) {
+  return (job: FetchedJob, failure: Error, final: boolean): void => {
+    const { threads } = job.data
+    const failed = failure instanceof PartlyStoredError ? failure.failedThreads : undefined
+    metrics.failed.inc({ final: String(final) })
+    if (final) metrics.threadsFailed.inc(failed?.length ?? threads.length)
+    const named = threads.length > 1 ? (failed ?? []) : []
+    const failedThreads = named.slice(0, LOGGED_THREADS).map(({ service, externalId }) => `${service}/${externalId}`)
+    const more = named.length - failedThreads.length
+    const fields = {
+      ...describeJob(job),
+      reason: failure.message,
+      ...(named.length > 0 && { failedThreads }),
+      ...(more > 0 && { more }),
+      ...(final && dashboardUrl && { page: `${dashboardUrl.replace(/\/$/, '')}/jobs/${job.id}` }),
+    }
+    log[final ? 'error' : 'warn'](fields, final ? 'job.failed' : 'job.try_failed')
+  }
+}

@@ -1,0 +1,121 @@
+// Checks Redis while a process runs: that it evicts nothing, writes an append-only file and has enough memory, and that
+// this release can read what other releases wrote (docs/adr/0018-layouts-of-redis.md).
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Redis } from 'ioredis'
+import { openScript } from './script.ts'
+
+/** What follows from a missing append-only file or less memory (in bytes). A policy that evicts is always refused. */
+interface RedisChecks {
+  redisChecks: 'warn' | 'refuse'
+  minRedisMemory: number
+}
+
+/** The first check waits at most this long for a connection: while Redis loads data, it is neither ready nor closed. */
+const READY_MS = 2_000
+/** Somebody may change the settings of Redis while it runs. */
+const CHECK_EVERY_MS = 60_000
+
+/**
+ * Checks that Redis keeps accepted jobs: now, each time that the connection is ready again, and each minute. Does not
+ * wait for a Redis that is away.
+ *
+ * @param warn receives each fault that is not refused: when it is found first, and when it is back.
+ * @throws an error that names each fault with the command that fixes it. Later the error is an unhandled rejection,
+ *   which ends the process.
+ */
+export async function watchRedis(redis: Redis, checks: RedisChecks, warn: (fault: string) => void): Promise<void> {
+  let known: readonly string[] = []
+
+  /** Finds the faults by INFO, which managed Redis allows even if it refuses CONFIG. */
+  async function check(): Promise<void> {
+    if (redis.status !== 'ready') return
+    // If Redis goes away during the check, the next one comes when it is back.
+    const info = await redis.info().catch(() => undefined)
+    if (info === undefined) return
+    const { eviction, others } = redisFaults(info, checks.minRedisMemory)
+    const refused = checks.redisChecks === 'refuse' ? [...eviction, ...others] : eviction
+    if (refused.length > 0) throw new Error(refused.join(' '))
+    for (const fault of others) if (!known.includes(fault)) warn(fault)
+    known = others
+  }
+
+  const opened = new Promise((resolve) => redis.once('ready', resolve).once('error', resolve).once('close', resolve))
+  if (redis.status !== 'ready') await Promise.race([opened, delay(READY_MS, undefined, { ref: false })])
+  repeat(redis, CHECK_EVERY_MS, check)
+  await check()
+}
+
+/** Calls `check` each time that the connection is ready again (it may be another Redis), and after each `everyMs`. */
+function repeat(redis: Redis, everyMs: number, check: () => Promise<void>): void {
+  redis.on('ready', check)
+  const timer = setInterval(check, everyMs).unref()
+  redis.once('end', () => clearInterval(timer))
+}
+
+/** Finds faults in the reply of INFO, each with the command that fixes it. @param minMemory in bytes. */
+export function redisFaults(info: string, minMemory: number): Record<'eviction' | 'others', string[]> {
+  const field = (name: string) => infoField(info, name)
+  const policy = field('maxmemory_policy') ?? 'noeviction'
+  // Without a limit of its own, Redis may use all of its machine's memory.
+  const memory = Number(field('maxmemory')) || Number(field('total_system_memory'))
+  const eviction =
+    `Redis runs with maxmemory-policy ${policy} and would throw accepted jobs away when its memory is full. ` +
+    'Set it to noeviction: `redis-cli config set maxmemory-policy noeviction`, and `maxmemory-policy noeviction` in redis.conf.'
+  const durability =
+    'Redis writes no append-only file, so a crash of Redis loses all accepted jobs that wait. ' +
+    'Turn it on: `redis-cli config set appendonly yes`, and `appendonly yes` with `appendfsync everysec` in redis.conf.'
+  const size =
+    `Redis may use ${memory} bytes of memory, less than the ${minMemory} of MIN_REDIS_MEMORY, and refuses jobs when that is full. ` +
+    `Give it more: \`redis-cli config set maxmemory ${minMemory}\`, and \`maxmemory ${minMemory}\` in redis.conf; or lower the bounds of the queue.`
+  const others = [...(field('aof_enabled') === '0' ? [durability] : []), ...(memory < minMemory ? [size] : [])]
+  return { eviction: policy === 'noeviction' ? [] : [eviction], others }
+}
+
+/** Reads a field of INFO. Undefined if this Redis has none, or hides it. */
+export function infoField(info: string, name: string): string | undefined {
+  return new RegExp(`^${name}:(\\S+)`, 'm').exec(info)?.[1]
+}
+
+/**
+ * The layout of a queue's keys and values, as a number. It rises when an older release could not read what this one
+ * writes. `test/e2e/redis-layout.test.ts` fails if the layout changes without the number.
+ */
+export const LAYOUT = {
+  /** What this release writes. */
+  writes: 1,
+  /** The highest layout that this release reads. A release before a change already reads the next one: `writes` + 1. */
+  reads: 1,
+}
+
+const LAYOUT_EVERY_MS = 5_000
+
+/**
+ * Records the layout that this process writes, and checks that it can read what others wrote: now, each time that the
+ * connection is ready again, and every five seconds. Does not wait for a Redis that is away.
+ *
+ * @param base the beginning of the queue's own keys.
+ * @param onNewer is called when a later check fails: the process must stop.
+ * @throws if the first check fails.
+ */
+export async function watchLayout(
+  redis: Redis,
+  base: string,
+  onNewer: (error: Error) => void,
+  { writes, reads } = LAYOUT,
+): Promise<void> {
+  const note = openScript(redis, new URL('./layout.lua', import.meta.url))
+
+  async function check(): Promise<void> {
+    if (redis.status !== 'ready') return
+    // If Redis goes away during the check, the next one comes when it is back.
+    const found = Number(await note(base, writes).catch(() => 0))
+    if (found <= reads) return
+    throw new Error(
+      `A newer release of Sluice has written layout ${found} to this queue, and this release reads only up to ${reads}. ` +
+        'Start the newer release, or set QUEUE to another name (docs/operating.md#upgrades).',
+    )
+  }
+
+  await check()
+  repeat(redis, LAYOUT_EVERY_MS, () => check().catch(onNewer))
+}
