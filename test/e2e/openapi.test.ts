@@ -59,7 +59,7 @@ describe('the API explains itself', () => {
   const examples = Object.entries(describeApi(DEFAULT_LIMITS).paths).flatMap(([path, methods]) =>
     Object.entries(methods).flatMap(([method, { requestBody, security }]) =>
       Object.entries(requestBody?.content ?? {}).flatMap(([mediaType, content]) =>
-        Object.values(content.examples).map((example) => ({
+        Object.values(content.examples ?? {}).map((example) => ({
           method: method.toUpperCase(),
           path,
           mediaType,

@@ -3,7 +3,6 @@
 import { PROBLEM_MEDIA_TYPE, PROBLEMS, type ProblemCode, problemType } from '@sluice/contract'
 import type { KeyRole } from '@sluice/credentials/keys'
 import { opens } from '../request/middleware.ts'
-import { problemExample } from './contents.ts'
 import type { Content, HeaderName, Parameter, Route } from './route.ts'
 import { ANSWER_HEADERS, enqueues, REQUEST_ID } from './route.ts'
 
@@ -90,17 +89,12 @@ export function describeRoutes(routes: readonly Route[]) {
     components: {
       schemas,
       headers,
-      examples: Object.fromEntries(
-        codes.map((code) => [code, { summary: PROBLEMS[code].title, value: problemExample(code) }]),
-      ),
       securitySchemes: {
         key: { type: 'apiKey', in: 'header', name: 'x-api-key', description: 'A key of the role that the path needs.' },
       },
     },
   }
 }
-
-const codes = Object.keys(PROBLEMS) as ProblemCode[]
 
 const ROLES: readonly KeyRole[] = ['importer', 'operator', 'viewer']
 
@@ -157,8 +151,7 @@ function describeProblems(ofStatus: readonly ProblemCode[], more: readonly Heade
   const headers = headerRefs(['X-Request-Id', ...(PROBLEM_HEADERS[PROBLEMS[first].status] ?? []), ...more])
   const description = ofStatus.map((code) => `[${code}](${problemType(code)}): ${PROBLEMS[code].title}`).join('\n\n')
   const schema = { $ref: '#/components/schemas/Problem', properties: { code: { enum: ofStatus } } }
-  const examples = Object.fromEntries(ofStatus.map((code) => [code, { $ref: `#/components/examples/${code}` }]))
-  return { description, headers, content: { [PROBLEM_MEDIA_TYPE]: { schema, examples } } }
+  return { description, headers, content: { [PROBLEM_MEDIA_TYPE]: { schema } } }
 }
 
 function headerRefs(names: readonly HeaderName[]): Record<string, object> {

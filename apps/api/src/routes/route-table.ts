@@ -10,7 +10,7 @@ import { getJob, getSource, getSources, lookUpSources } from '../sources/look-up
 import { postSource } from '../sources/post-source.ts'
 import * as content from './contents.ts'
 import { describeRoutes } from './describe-routes.ts'
-import { IDEMPOTENCY_KEY, idOf, PREFER, PREFER_WAIT, queryParameters, type Route } from './route.ts'
+import { type Content, IDEMPOTENCY_KEY, idOf, json, PREFER, PREFER_WAIT, queryParameters, type Route } from './route.ts'
 
 type Described = Omit<Route, 'id' | 'method' | 'path' | 'access' | 'handler'>
 
@@ -55,7 +55,9 @@ function importerRoutes(limits: contract.Limits): Route[] {
       summary: 'Shows the source of a name, with a page of its quotes, or lists sources',
       description: `With \`service\` and \`externalId\`, one source. ${SORTED} Without \`externalId\`, if the service lists sources (\`LIST_SOURCES\`), a page of your tenant's sources, those first that were first accepted last; \`service\` and \`since\` filter. It may have fewer sources than \`limit\`.`,
       parameters: queryParameters(contract.SourcesQuerySchema(limits), content.SOURCE_EXAMPLES),
-      answers: { 200: ['The source, or the list.', content.SOURCE_OR_LIST] },
+      answers: {
+        200: ['The source, or the list.', json({ anyOf: [contract.SourcePageSchema, contract.SourceListSchema] })],
+      },
       problems: READ_PROBLEMS,
     }),
     get('getSource', '/sources/{id}', 'importer', getSource, {
@@ -65,7 +67,7 @@ function importerRoutes(limits: contract.Limits): Route[] {
         idOf('the source, from an answer to POST', content.SOURCE_ID_SCHEMA),
         ...queryParameters(contract.SourcePageQuerySchema, content.PAGE_EXAMPLES),
       ],
-      answers: { 200: ['The source.', content.SOURCE_PAGE] },
+      answers: { 200: ['The source.', json(contract.SourcePageSchema)] },
       problems: READ_PROBLEMS,
     }),
     post('lookUpSources', '/sources:lookup', 'importer', lookUpSources, {
@@ -73,7 +75,7 @@ function importerRoutes(limits: contract.Limits): Route[] {
       description: 'Sources that are not stored are left out. It charges no quota, and works while the queue is full.',
       body: content.lookupContent(contract.LookupRequestSchema(limits)),
       onlyReads: true,
-      answers: { 200: ['The stored sources.', content.FOUND_SOURCES] },
+      answers: { 200: ['The stored sources.', json(contract.LookupAnswerSchema)] },
       problems: ['store_unavailable'],
     }),
     post('postImport', '/sources:batch', 'importer', postImport, {
@@ -83,7 +85,11 @@ function importerRoutes(limits: contract.Limits): Route[] {
       body: content.threadsContent(thread, IMPORT_ITEMS.value),
       answers: {
         200: ['The results of all items, as lines or as one object, as the items were sent.', content.IMPORT],
-        202: ['All items are in the queue, and their caller prefers not to wait.', content.IMPORT_PROGRESS, LATER],
+        202: [
+          'All items are in the queue, and their caller prefers not to wait.',
+          json(contract.ImportProgressSchema),
+          LATER,
+        ],
       },
       problemHeaders: ['Location'],
     }),
@@ -91,7 +97,7 @@ function importerRoutes(limits: contract.Limits): Route[] {
       summary: 'The progress of an import',
       description: 'Of an import that was answered 202. It can be read until an hour after its last item.',
       parameters: [idOf('the import')],
-      answers: { 200: ['The progress so far.', content.IMPORT_PROGRESS] },
+      answers: { 200: ['The progress so far.', json(contract.ImportProgressSchema)] },
       problems: ['import_unknown', 'queue_unavailable'],
     }),
     get('getJob', '/jobs/{id}', 'importer', getJob, {
@@ -101,7 +107,7 @@ function importerRoutes(limits: contract.Limits): Route[] {
       answers: {
         200: [
           'The job. It has a result if it is completed, and a problem if it failed.',
-          content.JOB,
+          json(contract.JobAnswerSchema),
           ['Preference-Applied'],
         ],
       },
@@ -114,7 +120,7 @@ function importerRoutes(limits: contract.Limits): Route[] {
 const OPEN_OPERATION = {
   body: content.OPERATION_REQUEST,
   answers: {
-    202: ['The operation is open. `Location` has its progress.', content.OPENED_OPERATION, ['Location']],
+    202: ['The operation is open. `Location` has its progress.', json(contract.OperationSchema), ['Location']],
   },
   problems: ['operations_full'],
 } as const satisfies Partial<Route>
@@ -126,7 +132,7 @@ const OPERATE_LANE = {
   parameters: [
     { name: 'lane', in: 'path', required: true, schema: { type: 'string', enum: LANES, examples: ['bulk'] } },
   ],
-  answers: { 200: ['It is done, and listed among the operations.', content.LANE_OPERATION] },
+  answers: { 200: ['It is done, and listed among the operations.', json(contract.OperationSchema)] },
 } as const satisfies Partial<Route>
 
 const OPERATOR_ROUTES: readonly Route[] = [
@@ -134,38 +140,38 @@ const OPERATOR_ROUTES: readonly Route[] = [
     summary: 'Looks up jobs, and what is stored, of all tenants',
     description: `At most ${contract.HITS_SHOWN} hits. One look-up of a replica at a time examines the queue; others wait.`,
     parameters: queryParameters(contract.FindQuerySchema, content.FIND_EXAMPLES),
-    answers: { 200: ['The hits.', content.FOUND] },
+    answers: { 200: ['The hits.', json(contract.FoundSchema)] },
     problems: ['stopping'],
   }),
   get('getOverview', '/admin/overview', 'operator', admin.getOverview, {
     summary: 'Returns the state of the queue, the processes and Redis, and what happened lately',
     description: 'From heartbeats, which each process writes every second: it needs no Prometheus.',
-    answers: { 200: ['The state.', content.STATUS] },
+    answers: { 200: ['The state.', json(contract.StatusSchema)] },
   }),
   get('listRecentJobs', '/admin/recent', 'operator', admin.listRecentJobs, {
     summary: 'Lists the jobs that completed last',
     description: 'Without `after` the newest ones, with it those that completed since; oldest first.',
     parameters: queryParameters(contract.RecentJobsQuerySchema, { after: '1714555831000-0' }),
-    answers: { 200: ['The jobs.', content.RECENT_JOBS] },
+    answers: { 200: ['The jobs.', json(contract.RecentJobsSchema)] },
   }),
   get('listFailedJobs', '/admin/jobs', 'operator', admin.listFailedJobs, {
     summary: 'Lists failed jobs, newest first',
     description:
       'Those that meet all given parameters. A page may have fewer jobs than `limit`: only one without `next` is the last.',
     parameters: queryParameters(contract.FailedJobQuerySchema, content.FAILED_JOB_EXAMPLES),
-    answers: { 200: ['A page of failed jobs.', content.FAILED_JOBS] },
+    answers: { 200: ['A page of failed jobs.', json(contract.FailedJobPageSchema)] },
   }),
   get('groupFailedJobs', '/admin/job-groups', 'operator', admin.groupFailedJobs, {
     summary: 'Groups failed jobs by their reason',
     description: `Those that meet all given parameters, the group with the most threads first; at most ${contract.GROUPS_LISTED} groups. \`reasonGroup\` of a group selects its jobs for a retry.`,
     parameters: queryParameters(contract.FailedJobFilterSchema, content.FAILED_JOB_EXAMPLES),
-    answers: { 200: ['The groups.', content.FAILED_JOB_GROUPS] },
+    answers: { 200: ['The groups.', json(contract.FailedJobGroupsSchema)] },
   }),
   get('getFailedJob', '/admin/jobs/{id}', 'operator', admin.getFailedJob, {
     summary: 'Shows a failed job',
     description: 'With the stack of each of the last five failed tries, and the job as it was enqueued.',
     parameters: [idOf('the job')],
-    answers: { 200: ['The failed job.', content.FAILED_JOB] },
+    answers: { 200: ['The failed job.', json(contract.FailedJobSchema)] },
     problems: ['job_unknown'],
   }),
   post('retryFailedJobs', '/admin/jobs:retry', 'operator', (deps) => admin.openOperation(deps, 'retry'), {
@@ -192,13 +198,13 @@ const OPERATOR_ROUTES: readonly Route[] = [
   get('listOperations', '/admin/operations', 'operator', admin.listOperations, {
     summary: 'Lists operations, newest first',
     description: `Who retried or discarded which failed jobs, or paused or resumed a lane: the newest ${contract.OPERATIONS_LISTED}, and all that are open.`,
-    answers: { 200: ['The operations.', content.OPERATIONS] },
+    answers: { 200: ['The operations.', json(contract.OperationListSchema)] },
   }),
   get('getOperation', '/admin/operations/{id}', 'operator', admin.getOperation, {
     summary: 'The progress of an operation',
     description: 'A completed operation can be read for a week.',
     parameters: [idOf('the operation')],
-    answers: { 200: ['The progress so far.', content.OPERATION] },
+    answers: { 200: ['The progress so far.', json(contract.OperationSchema)] },
     problems: ['operation_unknown'],
   }),
 ]
@@ -217,36 +223,43 @@ const getReadiness: Route['handler'] =
     return { status: body.ready ? 200 : 503, body, headers }
   }
 
+/** A file of any of these media types. */
+const fileContent = (mediaTypes: readonly string[]): Content =>
+  Object.fromEntries(mediaTypes.map((mediaType) => [mediaType, { schema: { type: 'string' } }]))
+
 /** The answers of the pages. */
 const PAGE: Route['answers'] = {
   200: [
     'The page.',
-    content.fileContent(['text/html; charset=utf-8']),
+    fileContent(['text/html; charset=utf-8']),
     ['Cache-Control', 'Content-Security-Policy', 'X-Content-Type-Options'],
   ],
 }
 
 const TO_DOCS = {
   summary: 'Leads to the page',
-  answers: { 302: ['The path of the page.', content.fileContent(['text/plain; charset=utf-8']), ['Location']] },
+  answers: { 302: ['The path of the page.', fileContent(['text/plain; charset=utf-8']), ['Location']] },
 } as const satisfies Described
 
 const OPEN_ROUTES: readonly Route[] = [
   get('getLimits', '/limits', 'open', getLimits, {
     summary: 'Every bound that a request can meet',
-    answers: { 200: ['The limits in force.', content.LIMITS] },
+    answers: { 200: ['The limits in force.', json(contract.LimitsSchema)] },
   }),
   get('getLiveness', '/livez', 'open', () => async () => ({ status: 200, body: { alive: true } }), {
     summary: 'Whether the process is alive',
-    answers: { 200: ['It is.', content.ALIVE] },
+    answers: { 200: ['It is.', json(contract.LivenessSchema)] },
   }),
   get('getReadiness', '/readyz', 'open', getReadiness, {
     summary: 'Whether the process can accept requests',
-    answers: { 200: ['It can.', content.READY], 503: ['It can not.', content.NOT_READY, ['Retry-After']] },
+    answers: {
+      200: ['It can.', json(contract.ReadinessSchema)],
+      503: ['It can not.', json(contract.ReadinessSchema), ['Retry-After']],
+    },
   }),
   get('getDescription', '/openapi.json', 'open', (deps) => getDescription(deps, () => describeApi(deps.limits)), {
     summary: 'This description',
-    answers: { 200: ['The description of the API.', content.DESCRIPTION, ['Content-Encoding', 'Vary']] },
+    answers: { 200: ['The description of the API.', json({ type: 'object' }), ['Content-Encoding', 'Vary']] },
   }),
   get('getRoot', '/', 'open', () => leadTo('docs'), TO_DOCS),
   get('getDocsFolder', '/docs/', 'open', () => leadTo('../docs'), TO_DOCS),
@@ -261,7 +274,7 @@ const OPEN_ROUTES: readonly Route[] = [
     answers: {
       200: [
         'The file. Its address changes with its content, so it may be kept for a year.',
-        content.fileContent([...ASSETS.values()].map(({ mediaType }) => mediaType)),
+        fileContent([...ASSETS.values()].map(({ mediaType }) => mediaType)),
         ['Cache-Control', 'Content-Encoding', 'Vary', 'X-Content-Type-Options'],
       ],
     },

@@ -44,7 +44,7 @@ export interface MediaType {
   schema: object
   /** The schema of each line, where a body has lines: OpenAPI 3.1 can describe a sequence only as text. */
   'x-itemSchema'?: object
-  examples: Readonly<Record<string, { summary: string; value: unknown } | { $ref: string }>>
+  examples?: Readonly<Record<string, { summary: string; value: unknown }>>
 }
 
 /**
@@ -59,14 +59,15 @@ export interface Parameter {
   schema: object
 }
 
-/** A body in JSON, with one example. */
-export function json(schema: object, value: unknown, summary = 'An example'): Content {
-  return { 'application/json': { schema, examples: { example: { summary, value } } } }
+/** A body in JSON. */
+export function json(schema: object, value?: unknown, summary = 'An example'): Content {
+  return { 'application/json': { schema, ...(value !== undefined && { examples: { example: { summary, value } } }) } }
 }
 
 /** A body in lines, with the schema of each line. */
-export function lines(itemSchema: object, value: string, summary: string): Content {
+export function lines(itemSchema: object, values: readonly object[], summary: string): Content {
   const schema = { type: 'string', contentMediaType: NDJSON, description: 'JSON texts, one on each line.' }
+  const value = values.map((line) => `${JSON.stringify(line)}\n`).join('')
   return { [NDJSON]: { schema, 'x-itemSchema': itemSchema, examples: { lines: { summary, value } } } }
 }
 
