@@ -227,14 +227,16 @@ const getReadiness: Route['handler'] =
 const fileContent = (mediaTypes: readonly string[]): Content =>
   Object.fromEntries(mediaTypes.map((mediaType) => [mediaType, { schema: { type: 'string' } }]))
 
+const FILE_HEADERS = [
+  'Cache-Control',
+  'Content-Encoding',
+  'Content-Security-Policy',
+  'Vary',
+  'X-Content-Type-Options',
+] as const
+
 /** The answers of the pages. */
-const PAGE: Route['answers'] = {
-  200: [
-    'The page.',
-    fileContent(['text/html; charset=utf-8']),
-    ['Cache-Control', 'Content-Security-Policy', 'X-Content-Type-Options'],
-  ],
-}
+const PAGE: Route['answers'] = { 200: ['The page.', fileContent(['text/html; charset=utf-8']), FILE_HEADERS] }
 
 const TO_DOCS = {
   summary: 'Leads to the page',
@@ -272,11 +274,7 @@ const OPEN_ROUTES: readonly Route[] = [
     summary: 'A file of these pages',
     parameters: [{ name: 'name', in: 'path', required: true, schema: { type: 'string', examples: ['page.css'] } }],
     answers: {
-      200: [
-        'The file. Its address changes with its content, so it may be kept for a year.',
-        fileContent([...ASSETS.values()].map(({ mediaType }) => mediaType)),
-        ['Cache-Control', 'Content-Encoding', 'Vary', 'X-Content-Type-Options'],
-      ],
+      200: ['The file.', fileContent([...ASSETS.values()].map(({ mediaType }) => mediaType)), FILE_HEADERS],
     },
   }),
 ]
