@@ -4,13 +4,12 @@ import { isUtf8 } from 'node:buffer'
 import type { ValidateFunction } from 'ajv'
 import { addFault, faultsOf, type Parsed, refuseText } from './faults.ts'
 import { isRecord, parseIsoDate, type Votes } from './field-values.ts'
+import { addStrictFaults, SOURCE, type Warning, warningsOf } from './leniency.ts'
 import type { JsonBounds, RefusedText } from './refused-text.ts'
 import { EMPTY_IMPORT, refuseBeyondBounds, refuseSyntax, withExternalId } from './refused-text.ts'
-import { addStrictFaults } from './strict-faults.ts'
 import type { FieldNames, Limits, PrunedQuote, PrunedRequest, QuoteFields, Thread } from './thread-request.ts'
 import { fieldNames, ThreadRequestSchema } from './thread-request.ts'
 import { compileSchema } from './validator.ts'
-import { SOURCE, type Warning, warningsOf } from './warnings.ts'
 
 /** A parsed thread, or its faults: `errors` lists at most 50, `total` counts all. */
 export type ParsedText = { ok: true; thread: Thread; warnings?: Warning[] } | RefusedText

@@ -1,7 +1,7 @@
 // Refuses text that is not the JSON that the contract requires, and says why.
 import { type Refused, refuseText } from './faults.ts'
+import type { Warning } from './leniency.ts'
 import type { Limits } from './thread-request.ts'
-import type { Warning } from './warnings.ts'
 
 /** Text that can't be accepted, with its `externalId` if that could be read. */
 export type RefusedText = Refused & { warnings?: Warning[]; externalId?: string }

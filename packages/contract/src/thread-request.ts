@@ -1,6 +1,6 @@
 // The request of `POST /sources`: its bounds, the JSON Schema of a thread, and the types derived from it.
 import type { Static, TNumber, TString } from 'typebox'
-import { Type } from './json-schema.ts'
+import { named, oneOf, Type } from './json-schema.ts'
 
 type Unit = 'bytes' | 'levels' | 'values' | 'quotes' | 'characters'
 const limit = (value: number, unit: Unit, description: string) => ({ default: value, unit, description })
@@ -66,9 +66,10 @@ export const ISO_DATE = 'date-time'
  * the rules that no schema can express.
  */
 export function ThreadRequestSchema(limits: Limits) {
-  return Type.Object(
+  return named(
+    'Thread',
     {
-      service: Type.Enum(SERVICES, { type: 'string', description: 'What kind of thing the source is.' }),
+      service: oneOf(SERVICES, 'What kind of thing the source is.'),
       externalId: required(limits.externalId, "The caller's own identifier of the source; posting it again updates."),
       title: required(limits.title, 'Title of the source.'),
       channelName: text(limits.string, 'Name of the channel or subreddit.'),
@@ -82,12 +83,13 @@ export function ThreadRequestSchema(limits: Limits) {
         description: 'The comments or messages of the source, in order. May be empty.',
       }),
     },
-    { title: 'Thread', description: 'A source together with its quotes.' },
+    { description: 'A source together with its quotes.' },
   )
 }
 
 function QuoteRequestSchema(limits: Limits) {
-  return Type.Object(
+  return named(
+    'Quote',
     {
       text: required(limits.text, 'Text of the quote.'),
       externalId: text(limits.externalId, "The caller's own identifier of the quote; posting it again updates."),
@@ -97,7 +99,7 @@ function QuoteRequestSchema(limits: Limits) {
       replyingTo: text(limits.externalId, 'The externalId of the quote that this one replies to, or null.'),
       ...votes('quote'),
     },
-    { title: 'Quote', description: 'A comment or message of a source.' },
+    { description: 'A comment or message of a source.' },
   )
 }
 

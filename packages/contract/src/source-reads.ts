@@ -1,0 +1,205 @@
+// Stored sources as callers read them, by a name or an id, in lists and in look-ups: schemas, types, parsers of requests.
+import type { Static } from 'typebox'
+import { QuoteAnswerSchema, SourceAnswerSchema } from './answers.ts'
+import { type Parsed, refuseField } from './faults.ts'
+import { parseIsoDate } from './field-values.ts'
+import { closed, count, moment, named, oneOf, optional, Type, text } from './json-schema.ts'
+import { parseBody } from './parse-thread.ts'
+import { ISO_DATE, type Limits, NOT_BLANK, SERVICES, type Service, WELL_FORMED } from './thread-request.ts'
+import { createParser, createQueryParser, type Params } from './validator.ts'
+
+/** A page has at most MOST_OF_PAGE quotes or sources, and DEFAULT_OF_PAGE without `limit`. */
+const MOST_OF_PAGE = 1_000
+const DEFAULT_OF_PAGE = 100
+
+/** The form of a cursor among quotes: date or nothing, position, and id of a quote. */
+const QUOTE_CURSOR = /^(-?\d{1,15})?~(\d{16}\.\d{6})~([\w-]{48})$/
+
+/** The parameters of every page. @param cursor the pattern of `after`. */
+const pageFields = (cursor: string) => ({
+  limit: optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: MOST_OF_PAGE,
+      description: `Most quotes of this page, or sources of a list; ${DEFAULT_OF_PAGE} if it is absent.`,
+    }),
+  ),
+  after: optional(
+    Type.String({ pattern: cursor, description: '`next` of the page before, of the same source or list.' }),
+  ),
+})
+
+/** The query of `GET /sources/{id}`. */
+export const SourcePageQuerySchema = named('SourcePageQuery', pageFields(QUOTE_CURSOR.source), {
+  additionalProperties: false,
+})
+
+const { outcome: _ofSource, ...sourceFields } = SourceAnswerSchema.properties
+const { outcome: _ofQuote, ...quoteFields } = QuoteAnswerSchema.properties
+
+/** The answer of `GET /sources/{id}`, and of `GET /sources` with an externalId. */
+export const SourcePageSchema = named('SourcePage', {
+  source: named('ReadSource', sourceFields),
+  quotes: Type.Array(
+    named('ReadQuote', {
+      ...quoteFields,
+      position: text('Sorts the quotes of a source in the order in which they were first given.'),
+    }),
+  ),
+  next: optional(text('Give it as `after` for the next page. Absent on the last one.')),
+})
+
+export type SourcePage = Static<typeof SourcePageSchema>
+
+/** A cursor: the quote after which a page begins. Quotes are sorted by date first if all of them have one. */
+export interface QuoteCursor {
+  /** The date in ms since 1970. Absent: sorted by position alone. */
+  date?: number
+  position: string
+  /** The id of the quote. It begins with that of its source. */
+  id: string
+}
+
+/** A page of a source's quotes: at most `limit`, beginning after a cursor. */
+export interface PageQuery {
+  limit: number
+  after?: QuoteCursor
+}
+
+const parseFields = createQueryParser(SourcePageQuerySchema)
+
+/** Checks the query of `GET /sources/{id}`. */
+export function parsePageQuery(params: Params): Parsed<PageQuery> {
+  const query = parseFields(params)
+  return query.ok ? parsePage(query.value) : query
+}
+
+/** Reads the parameters of a page of quotes. */
+function parsePage({ limit = DEFAULT_OF_PAGE, after }: Static<typeof SourcePageQuerySchema>): Parsed<PageQuery> {
+  if (after === undefined) return { ok: true, value: { limit } }
+  const cursor = readCursor(after)
+  if (cursor === undefined) return refuseField('after', 'must be `next` of an earlier page.')
+  return { ok: true, value: { limit, after: cursor } }
+}
+
+/** The cursor as `next` and `after` carry it. */
+export function quoteCursorText({ date, position, id }: QuoteCursor): string {
+  return `${date ?? ''}~${position}~${id}`
+}
+
+function readCursor(text: string): QuoteCursor | undefined {
+  const [, date, position, id] = QUOTE_CURSOR.exec(text) ?? []
+  if (position === undefined || id === undefined) return undefined
+  return { ...(date !== undefined && { date: Number(date) }), position, id }
+}
+
+/** The form of a list's cursor: the date and the id of a source, and a mark of the list that the cursor belongs to. */
+export const LIST_CURSOR = /^(\d{15}\/[\w-]{24})~([\w-]{8})$/
+
+/** The query of `GET /sources`: with `externalId` it names one source, without it lists those of the tenant. */
+export function SourcesQuerySchema({ externalId }: Pick<Limits, 'externalId'>) {
+  return closed('SourcesQuery', {
+    service: optional(oneOf(SERVICES, 'The service of the source, or of the listed ones.')),
+    externalId: optional(
+      Type.String({
+        maxLength: externalId,
+        format: WELL_FORMED,
+        pattern: NOT_BLANK,
+        description: "The caller's own identifier of the source. Without it, the answer is a list.",
+      }),
+    ),
+    since: optional(
+      Type.String({
+        format: ISO_DATE,
+        description: 'Of a list: only sources first accepted at this time or later. A date alone will do.',
+      }),
+    ),
+    ...pageFields(`${QUOTE_CURSOR.source}|${LIST_CURSOR.source}`),
+  })
+}
+
+type SourcesFields = Static<ReturnType<typeof SourcesQuerySchema>>
+
+/** The answer of `GET /sources` without `externalId`. */
+export const SourceListSchema = named('SourceList', {
+  sources: Type.Array(
+    named('ListedSource', {
+      ...SourcePageSchema.properties.source.properties,
+      quoteCount: count('Stored quotes of the source.'),
+      acceptedAt: moment('When the first request for the source was accepted.'),
+    }),
+  ),
+  next: SourcePageSchema.properties.next,
+})
+
+export type SourceList = Static<typeof SourceListSchema>
+export type ListedSource = SourceList['sources'][number]
+
+/** A page of a list: at most `limit` sources, beginning after a cursor of the store. */
+export interface SourceListQuery {
+  service?: Service
+  since?: Date
+  limit: number
+  after?: string
+}
+
+/** One source by its name, or a list. */
+export type SourcesQuery =
+  | { name: { service: Service; externalId: string }; page: PageQuery }
+  | { list: SourceListQuery }
+
+/** Makes the parser of the query of `GET /sources`. If `listSources` is `off`, the parser refuses lists. */
+export function createSourcesParser(
+  limits: Pick<Limits, 'externalId'> & { listSources: 'on' | 'off' },
+): (params: Params) => Parsed<SourcesQuery> {
+  const schema = SourcesQuerySchema(limits)
+  const parseFields = createQueryParser(schema)
+  return (params) => {
+    const query = parseFields(params)
+    if (!query.ok) return query
+    const { service, externalId, since, ...pageTexts } = query.value
+    if (externalId === undefined)
+      return limits.listSources === 'on'
+        ? { ok: true, value: { list: listOf(query.value) } }
+        : refuseField('externalId', NO_LIST, 'required')
+    if (service === undefined) return refuseField('service', 'is required beside externalId.', 'required')
+    if (since !== undefined) return refuseField('since', 'is for a list: leave out since, or externalId.')
+    const page = parsePage(pageTexts)
+    return page.ok ? { ok: true, value: { name: { service, externalId }, page: page.value } } : page
+  }
+}
+
+const NO_LIST = 'is required: this service lists no sources (its setting LIST_SOURCES is off).'
+
+function listOf({ since, limit = DEFAULT_OF_PAGE, ...query }: SourcesFields): SourceListQuery {
+  const sinceText = since === undefined ? undefined : parseIsoDate(since)
+  return { ...query, limit, ...(sinceText !== undefined && { since: new Date(sinceText) }) }
+}
+
+const SOURCES_PER_LOOKUP = 1_000
+
+/** The body of `POST /sources:lookup`. An unknown field is a fault: the caller may mean it as a filter. */
+export function LookupRequestSchema({ externalId }: Pick<Limits, 'externalId'>) {
+  return closed('LookupRequest', {
+    service: oneOf(SERVICES, 'The service of the sources.'),
+    externalIds: Type.Array(Type.String({ maxLength: externalId, format: WELL_FORMED }), {
+      maxItems: SOURCES_PER_LOOKUP,
+      description: "The caller's own identifiers of the sources.",
+    }),
+  })
+}
+
+/** The answer of `POST /sources:lookup`. */
+export const LookupAnswerSchema = named('LookupAnswer', {
+  sources: Type.Array(SourcePageSchema.properties.source, {
+    description: 'The stored ones, in the order of `externalIds`.',
+  }),
+})
+
+type LookupRequest = Static<ReturnType<typeof LookupRequestSchema>>
+
+/** Makes the parser of the body of `POST /sources:lookup`. */
+export function createLookupParser(limits: Pick<Limits, 'externalId' | 'jsonValues' | 'nesting'>) {
+  const parse = createParser(LookupRequestSchema(limits))
+  return (text: Buffer): Parsed<LookupRequest> => parseBody(text, limits, parse)
+}
