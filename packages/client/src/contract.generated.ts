@@ -203,11 +203,11 @@ export interface SourceAnswer {
   title: string
   /** Null if it is absent. */
   description: string | null
-  url?: string
   externalId: string
   service: Service
   channelName?: string
   channelId?: string
+  url?: string
   upVotes?: number
   downVotes?: number
   /** The one that was sent, else upVotes minus downVotes. */
@@ -225,16 +225,16 @@ export interface SourceAnswer {
 export interface QuoteAnswer {
   /** Identifier of the stored quote. It never changes. */
   id: string
-  externalId?: string
   text: string
+  externalId?: string
   /** Sent as speaker or as username. */
   speaker?: string
+  /** The externalId of the quote that this one replies to. */
+  replyingTo?: string
   upVotes?: number
   downVotes?: number
   /** The one that was sent, else upVotes minus downVotes. */
   score?: number
-  /** The externalId of the quote that this one replies to. */
-  replyingTo?: string
   /** The date that was sent. */
   createdAt?: string
   /** The effect of this request on the document. */
@@ -257,27 +257,27 @@ export interface AcceptedAnswer {
     title: string
     /** Null if it is absent. */
     description: string | null
-    url?: string
     externalId: string
     service: Service
     channelName?: string
     channelId?: string
+    url?: string
     upVotes?: number
     downVotes?: number
     /** The one that was sent, else upVotes minus downVotes. */
     score?: number
   }
   quotes: {
-    externalId?: string
     text: string
+    externalId?: string
     /** Sent as speaker or as username. */
     speaker?: string
+    /** The externalId of the quote that this one replies to. */
+    replyingTo?: string
     upVotes?: number
     downVotes?: number
     /** The one that was sent, else upVotes minus downVotes. */
     score?: number
-    /** The externalId of the quote that this one replies to. */
-    replyingTo?: string
   }[]
   /** Unknown fields that look like known ones, each name once, at most 20. They were ignored. */
   warnings?: Warning[]
@@ -290,11 +290,11 @@ export interface StoredSource {
   title: string
   /** Null if it is absent. */
   description: string | null
-  url?: string
   externalId: string
   service: Service
   channelName?: string
   channelId?: string
+  url?: string
   upVotes?: number
   downVotes?: number
   /** The one that was sent, else upVotes minus downVotes. */
@@ -310,16 +310,16 @@ export interface StoredSource {
 export interface StoredQuote {
   /** Identifier of the stored quote. It never changes. */
   id: string
-  externalId?: string
   text: string
+  externalId?: string
   /** Sent as speaker or as username. */
   speaker?: string
+  /** The externalId of the quote that this one replies to. */
+  replyingTo?: string
   upVotes?: number
   downVotes?: number
   /** The one that was sent, else upVotes minus downVotes. */
   score?: number
-  /** The externalId of the quote that this one replies to. */
-  replyingTo?: string
   /** The date that was sent. */
   createdAt?: string
   /** Sorts the quotes of a source in the order in which they were first given. */
@@ -341,11 +341,11 @@ export interface ListedSource {
   title: string
   /** Null if it is absent. */
   description: string | null
-  url?: string
   externalId: string
   service: Service
   channelName?: string
   channelId?: string
+  url?: string
   upVotes?: number
   downVotes?: number
   /** The one that was sent, else upVotes minus downVotes. */

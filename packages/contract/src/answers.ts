@@ -11,10 +11,7 @@ export const MESSAGE = 'New source received successfully.'
 /** The `status` of every stored source. */
 export const STORED_STATUS = 'TRANSCRIBED' as const
 
-const OUTCOMES = ['created', 'updated', 'unchanged'] as const
-const JOB_STATES = ['waiting', 'active', 'completed', 'failed'] as const
-
-const outcome = oneOf(OUTCOMES, 'The effect of this request on the document.')
+const outcome = oneOf(['created', 'updated', 'unchanged'], 'The effect of this request on the document.')
 
 type Answered<P> = { [Name in keyof P]: TOptional<TUnsafe<NonNullable<StaticOf<P[Name]>>>> }
 type StaticOf<S> = S extends TSchema ? Static<S> : never
@@ -28,31 +25,21 @@ function answered<P extends Readonly<Record<string, TSchema>>>(fields: P): Answe
 const request = ThreadRequestSchema(DEFAULT_LIMITS).properties
 const score = optional(Type.Number({ description: 'The one that was sent, else upVotes minus downVotes.' }))
 
-const { title, description, url, externalId: _id, service: _service, createdAt, quotes, ...sourceFields } = request
+const { title, description, externalId: _id, service: _service, createdAt, quotes, ...sourceFields } = request
 const sentSource = {
   title: Type.String(),
   description: Type.Unsafe<string | null>({ type: ['string', 'null'], description: 'Null if it is absent.' }),
-  ...answered({ url }),
   externalId: Type.String(),
   service: oneOf(SERVICES),
   ...answered(sourceFields),
   score,
 }
 
-const {
-  username,
-  text: _text,
-  createdAt: _at,
-  externalId: quoteId,
-  speaker,
-  replyingTo,
-  ...quoteFields
-} = quotes.items.properties
+const { username, text: _text, createdAt: _at, ...quoteFields } = quotes.items.properties
 const sentQuote = {
-  ...answered({ externalId: quoteId }),
   text: Type.String(),
-  speaker: optional(text('Sent as speaker or as username.')),
   ...answered(quoteFields),
+  speaker: optional(text('Sent as speaker or as username.')),
   score,
   replyingTo: optional(text('The externalId of the quote that this one replies to.')),
 }
@@ -92,15 +79,15 @@ export const AcceptedAnswerSchema = named('AcceptedThread', {
 /** The answer of `GET /jobs/{id}`. */
 export const JobAnswerSchema = named('Job', {
   id: Type.String({ format: 'uuid' }),
-  state: oneOf(JOB_STATES, 'waiting includes a job between two tries.'),
+  state: oneOf(['waiting', 'active', 'completed', 'failed'], 'waiting includes a job between two tries.'),
   changedAt: moment('When the job entered this state.'),
   attempts: count('Tries made so far.'),
   result: optional(ThreadAnswerSchema),
   problem: optional(ProblemSchema),
 })
 
-export type Outcome = (typeof OUTCOMES)[number]
-export type JobState = (typeof JOB_STATES)[number]
+export type Outcome = Static<typeof outcome>
+export type JobState = JobAnswer['state']
 export type SourceAnswer = Static<typeof SourceAnswerSchema>
 export type QuoteAnswer = Static<typeof QuoteAnswerSchema>
 export type ThreadAnswer = Static<typeof ThreadAnswerSchema>

@@ -23,10 +23,7 @@ const filterFields = {
   service: optional(oneOf(SERVICES, 'The service of one of its threads.')),
   externalId: param(2_000, 'The externalId of one of its threads, the same one if `service` is given.'),
   reason: param(1_000, 'A part of the reason of the failure, in capitals or not.'),
-  reasonGroup: param(
-    2_000,
-    'The reason without the parts that differ from job to job, as `reasonGroup` of a job has it.',
-  ),
+  reasonGroup: param(2_000, 'The reason without the parts that differ from job to job: `reasonGroup` of a job.'),
   since: date('The job failed at this time or later.'),
   until: date('The job failed at this time or earlier.'),
 }
@@ -40,7 +37,7 @@ const PLACE = /^(\d{1,15})\.([\w-]{1,80})$/
 export const FailedJobQuerySchema = closed('FailedJobQuery', {
   ...filterFields,
   limit: optional(
-    Type.Integer({ minimum: 1, maximum: JOBS_PER_PAGE, description: 'Jobs of this page; 50 if it is absent.' }),
+    Type.Integer({ minimum: 1, maximum: JOBS_PER_PAGE, description: 'Jobs of this page; by default 50.' }),
   ),
   after: optional(Type.String({ pattern: PLACE.source, description: '`next` of the page before.' })),
 })
@@ -116,9 +113,7 @@ export const FailedJobSchema = named('FailedJob', {
 export const OperationSchema = named('Operation', {
   id: uuid('The id of the operation.'),
   kind: oneOf(['retry', 'discard', 'pause', 'resume']),
-  by: text(
-    "The id of the operator's key, as `sluice keys list` shows it, or the user that made the operator's login link.",
-  ),
+  by: text("The id of the operator's key (`sluice keys list`), or the user that made the operator's login link."),
   filter: optional(FailedJobFilterSchema),
   lane: optional(oneOf(['interactive', 'bulk'], 'The lane that was paused or resumed.')),
   state: oneOf(['waiting', 'active', 'completed']),
@@ -159,8 +154,7 @@ export function parseFailedJobQuery(params: Params): Parsed<FailedJobQuery> {
   if (!query.ok) return query
   const { limit = 50, after, ...filter } = query.value
   const [, at, id] = PLACE.exec(after ?? '') ?? []
-  if (id === undefined) return { ok: true, value: { filter, limit } }
-  return { ok: true, value: { filter, limit, after: { at: Number(at), id } } }
+  return { ok: true, value: { filter, limit, ...(id !== undefined && { after: { at: Number(at), id } }) } }
 }
 
 /** Parses an `OperationRequest`, within the bounds of nesting and of the number of values. */

@@ -64,7 +64,6 @@ function explainFault(error: ErrorObject): Fault {
   return { pointer, code, message: `${nameOf(pointer)} ${text}` }
 }
 
-/** Lists the errors that a compiled schema found. */
 export function faultsOf(errors: readonly ErrorObject[] | null | undefined): FaultList {
   const faults: FaultList = { errors: [], total: 0 }
   for (const error of errors ?? []) {
@@ -90,7 +89,7 @@ export function refuseField(name: string, message: string, code: FaultCode = 'ty
   return { ok: false, errors: [{ pointer: `/${name}`, code, message: `${name} ${message}` }], total: 1 }
 }
 
-/** Returns the code of an error, and the message without the field's name. */
+/** The code of an error, and its message without the field's name. */
 function explain({ keyword, params, schema, parentSchema, data }: ErrorObject): [FaultCode, string] {
   switch (keyword) {
     case 'pattern':

@@ -3,7 +3,7 @@ import type { Static } from 'typebox'
 import { outcomeCounts } from './answers.ts'
 import type { FailedJobPage } from './failed-job-schemas.ts'
 import { closed, count, moment, named, oneOf, optional, Type, text } from './json-schema.ts'
-import { NOT_BLANK, SERVICES, WELL_FORMED } from './thread-request.ts'
+import { required, SERVICES, WELL_FORMED } from './thread-request.ts'
 import { createQueryParser } from './validator.ts'
 
 /** The most hits of an answer. */
@@ -14,13 +14,10 @@ const param = (maxLength: number, description: string) =>
 
 /** The query of `GET /admin/find`. */
 export const FindQuerySchema = closed('FindQuery', {
-  q: Type.String({
-    maxLength: 600,
-    format: WELL_FORMED,
-    pattern: NOT_BLANK,
-    description:
-      'The externalId of a source, or the id of a job, an import, a source or a stored quote; of completed jobs also of their request.',
-  }),
+  q: required(
+    600,
+    'The externalId of a source, or the id of a job, an import, a source or a stored quote; of completed jobs also of their request.',
+  ),
   tenant: param(200, 'The tenant.'),
   service: optional(oneOf(SERVICES, 'The service of the source.')),
   reason: param(1_000, 'A part of the reason of a failure, in capitals or not: only failed jobs.'),

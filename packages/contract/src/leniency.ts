@@ -20,7 +20,7 @@ export const WarningsSchema = Type.Array(WarningSchema, {
 
 const LISTED_WARNINGS = 20
 
-/** At most this many unknown names of the source, and as many of quotes, are compared: a body can have millions. */
+/** The most unknown names of the source, and of quotes, that are compared: a body can have millions. */
 const COMPARED_NAMES = 200
 
 /** Stands for the source among the indexes of its quotes. */
@@ -78,8 +78,7 @@ function isSent(sent: object, field: string): boolean {
 }
 
 /**
- * Adds faults for unknown fields, for quotes that share an `externalId`, and for a `replyingTo` that is no `externalId`
- * of the request's quotes.
+ * Adds the faults of strict handling.
  *
  * @param request the body without its unknown and absent fields.
  * @param unknown the places of unknown fields, as for `warningsOf`.

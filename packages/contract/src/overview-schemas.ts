@@ -11,10 +11,7 @@ const lane = oneOf(['interactive', 'bulk'], 'The lane.')
 const byLane = (value: ReturnType<typeof number>) => Type.Object({ interactive: value, bulk: value })
 
 const PauseSchema = Type.Object(
-  {
-    by: optional(text('As `by` of an operation.')),
-    since: optional(moment('When the lane was paused.')),
-  },
+  { by: optional(text('As `by` of an operation.')), since: optional(moment('When the lane was paused.')) },
   { description: 'Empty if a tool of BullMQ paused the lane.' },
 )
 

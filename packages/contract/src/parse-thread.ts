@@ -18,6 +18,7 @@ export type ParsedText = { ok: true; thread: Thread; warnings?: Warning[] } | Re
 export type ParsedArray = { ok: true; elements: ParsedText[] } | RefusedText
 
 type ParseOptions = { strict: boolean }
+type Fields = Record<string, unknown>
 
 const NOT_AN_OBJECT = refuseText('type', 'The body must be a JSON object.')
 
@@ -54,7 +55,7 @@ export function createThreadParser(limits: Limits) {
   }
 }
 
-/** Parses texts, and never throws. Its results are plain data, so that it can run in a worker thread. */
+/** Never throws. Its results are plain data, so that it can run in a worker thread. */
 export type TextParser = ReturnType<typeof createTextParser>
 
 /** Makes the parsers of texts for their limits. */
@@ -79,7 +80,6 @@ export function createTextParser(limits: Limits) {
 
 const BYTE_ORDER_MARK = '\ufeff'
 
-/** Parses JSON text in UTF-8, within the bounds of nesting and of the number of values. Never throws. */
 function parseJson(text: Buffer, limits: JsonBounds): { ok: true; value: unknown } | RefusedText {
   if (!isUtf8(text)) return refuseText('not_decodable', 'The body is not valid UTF-8.')
   const isSmall = text.length <= limits.nesting && text.length <= limits.jsonValues
@@ -103,8 +103,6 @@ export function parseBody<Value>(
   if (!json.ok) return json
   return isRecord(json.value) ? check(json.value) : NOT_AN_OBJECT
 }
-
-type Fields = Record<string, unknown>
 
 /**
  * Copies the known fields of a request that are neither null nor blank, in the order of the schema. Never looks into
@@ -140,17 +138,11 @@ function isAbsent(value: unknown): boolean {
 }
 
 /**
- * Normalises a valid request, and changes its quotes in place. Equal requests get equal JSON. Fields stay in the order
- * of the schema, except in merged quotes: fields that only a later quote has come last. Normalising the result again
- * changes no value.
+ * Normalises a valid request in place. Equal requests get equal JSON: fields stay in the order of the schema. Quotes with
+ * the same `externalId` are merged into the first one, and the fields of a later quote win.
  */
-function normaliseThread({ quotes, ...source }: PrunedRequest): Thread {
+function normaliseThread({ quotes: requests, ...source }: PrunedRequest): Thread {
   normaliseValues(source)
-  return { source, quotes: mergeQuotes(quotes) }
-}
-
-/** Merges quotes with the same `externalId` into the first one. The fields of a later quote win. */
-function mergeQuotes(requests: PrunedQuote[]): QuoteFields[] {
   const quotes = new Map<string | QuoteFields, QuoteFields>()
   for (const request of requests) {
     const quote = toQuote(request)
@@ -159,7 +151,7 @@ function mergeQuotes(requests: PrunedQuote[]): QuoteFields[] {
     if (first === undefined) quotes.set(key, quote)
     else Object.assign(first, quote)
   }
-  return [...quotes.values()]
+  return { source, quotes: [...quotes.values()] }
 }
 
 /** `username` becomes `speaker` at its place in the schema, because equal quotes must have equal JSON. */
@@ -170,7 +162,6 @@ function toQuote(quote: PrunedQuote): QuoteFields {
   return { text, ...(externalId !== undefined && { externalId }), speaker, ...others }
 }
 
-/** Changes dates and numbers in place. */
 function normaliseValues(fields: Votes & { createdAt?: string }): void {
   if (fields.createdAt !== undefined) fields.createdAt = parseIsoDate(fields.createdAt) ?? fields.createdAt
   // Adding 0 turns -0 into 0, which `JSON.stringify` writes for -0 too.

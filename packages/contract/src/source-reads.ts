@@ -5,7 +5,7 @@ import { type Parsed, refuseField } from './faults.ts'
 import { parseIsoDate } from './field-values.ts'
 import { closed, count, moment, named, oneOf, optional, Type, text } from './json-schema.ts'
 import { parseBody } from './parse-thread.ts'
-import { ISO_DATE, type Limits, NOT_BLANK, SERVICES, type Service, WELL_FORMED } from './thread-request.ts'
+import { ISO_DATE, type Limits, required, SERVICES, type Service, WELL_FORMED } from './thread-request.ts'
 import { createParser, createQueryParser, type Params } from './validator.ts'
 
 /** A page has at most MOST_OF_PAGE quotes or sources, and DEFAULT_OF_PAGE without `limit`. */
@@ -21,7 +21,7 @@ const pageFields = (cursor: string) => ({
     Type.Integer({
       minimum: 1,
       maximum: MOST_OF_PAGE,
-      description: `Most quotes of this page, or sources of a list; ${DEFAULT_OF_PAGE} if it is absent.`,
+      description: `The most of this page; by default ${DEFAULT_OF_PAGE}.`,
     }),
   ),
   after: optional(
@@ -74,23 +74,16 @@ export function parsePageQuery(params: Params): Parsed<PageQuery> {
   return query.ok ? parsePage(query.value) : query
 }
 
-/** Reads the parameters of a page of quotes. */
 function parsePage({ limit = DEFAULT_OF_PAGE, after }: Static<typeof SourcePageQuerySchema>): Parsed<PageQuery> {
   if (after === undefined) return { ok: true, value: { limit } }
-  const cursor = readCursor(after)
-  if (cursor === undefined) return refuseField('after', 'must be `next` of an earlier page.')
-  return { ok: true, value: { limit, after: cursor } }
+  const [, date, position, id] = QUOTE_CURSOR.exec(after) ?? []
+  if (position === undefined || id === undefined) return refuseField('after', 'must be `next` of an earlier page.')
+  return { ok: true, value: { limit, after: { ...(date !== undefined && { date: Number(date) }), position, id } } }
 }
 
 /** The cursor as `next` and `after` carry it. */
 export function quoteCursorText({ date, position, id }: QuoteCursor): string {
   return `${date ?? ''}~${position}~${id}`
-}
-
-function readCursor(text: string): QuoteCursor | undefined {
-  const [, date, position, id] = QUOTE_CURSOR.exec(text) ?? []
-  if (position === undefined || id === undefined) return undefined
-  return { ...(date !== undefined && { date: Number(date) }), position, id }
 }
 
 /** The form of a list's cursor: the date and the id of a source, and a mark of the list that the cursor belongs to. */
@@ -101,18 +94,10 @@ export function SourcesQuerySchema({ externalId }: Pick<Limits, 'externalId'>) {
   return closed('SourcesQuery', {
     service: optional(oneOf(SERVICES, 'The service of the source, or of the listed ones.')),
     externalId: optional(
-      Type.String({
-        maxLength: externalId,
-        format: WELL_FORMED,
-        pattern: NOT_BLANK,
-        description: "The caller's own identifier of the source. Without it, the answer is a list.",
-      }),
+      required(externalId, "The caller's own identifier of the source. Without it, the answer is a list."),
     ),
     since: optional(
-      Type.String({
-        format: ISO_DATE,
-        description: 'Of a list: only sources first accepted at this time or later. A date alone will do.',
-      }),
+      Type.String({ format: ISO_DATE, description: 'Of a list: only sources first accepted at this time or later.' }),
     ),
     ...pageFields(`${QUOTE_CURSOR.source}|${LIST_CURSOR.source}`),
   })
@@ -143,18 +128,13 @@ export interface SourceListQuery {
   after?: string
 }
 
-/** One source by its name, or a list. */
-export type SourcesQuery =
-  | { name: { service: Service; externalId: string }; page: PageQuery }
-  | { list: SourceListQuery }
+type SourceName = { service: Service; externalId: string }
+type SourcesQuery = { name: SourceName; page: PageQuery } | { list: SourceListQuery }
 
 /** Makes the parser of the query of `GET /sources`. If `listSources` is `off`, the parser refuses lists. */
-export function createSourcesParser(
-  limits: Pick<Limits, 'externalId'> & { listSources: 'on' | 'off' },
-): (params: Params) => Parsed<SourcesQuery> {
-  const schema = SourcesQuerySchema(limits)
-  const parseFields = createQueryParser(schema)
-  return (params) => {
+export function createSourcesParser(limits: Pick<Limits, 'externalId'> & { listSources: 'on' | 'off' }) {
+  const parseFields = createQueryParser(SourcesQuerySchema(limits))
+  return (params: Params): Parsed<SourcesQuery> => {
     const query = parseFields(params)
     if (!query.ok) return query
     const { service, externalId, since, ...pageTexts } = query.value
@@ -172,8 +152,7 @@ export function createSourcesParser(
 const NO_LIST = 'is required: this service lists no sources (its setting LIST_SOURCES is off).'
 
 function listOf({ since, limit = DEFAULT_OF_PAGE, ...query }: SourcesFields): SourceListQuery {
-  const sinceText = since === undefined ? undefined : parseIsoDate(since)
-  return { ...query, limit, ...(sinceText !== undefined && { since: new Date(sinceText) }) }
+  return { ...query, limit, ...(since !== undefined && { since: new Date(parseIsoDate(since) ?? since) }) }
 }
 
 const SOURCES_PER_LOOKUP = 1_000
@@ -196,10 +175,8 @@ export const LookupAnswerSchema = named('LookupAnswer', {
   }),
 })
 
-type LookupRequest = Static<ReturnType<typeof LookupRequestSchema>>
-
 /** Makes the parser of the body of `POST /sources:lookup`. */
 export function createLookupParser(limits: Pick<Limits, 'externalId' | 'jsonValues' | 'nesting'>) {
   const parse = createParser(LookupRequestSchema(limits))
-  return (text: Buffer): Parsed<LookupRequest> => parseBody(text, limits, parse)
+  return (text: Buffer) => parseBody(text, limits, parse)
 }

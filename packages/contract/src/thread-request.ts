@@ -61,10 +61,7 @@ export const NOT_BLANK = '\\S'
  */
 export const ISO_DATE = 'date-time'
 
-/**
- * The JSON Schema that validates requests and from which the API's description is generated. `createThreadParser` adds
- * the rules that no schema can express.
- */
+/** The JSON Schema of a request. `createThreadParser` adds the rules that no schema can express. */
 export function ThreadRequestSchema(limits: Limits) {
   return named(
     'Thread',
@@ -123,15 +120,15 @@ export type QuoteFields = Omit<PrunedQuote, 'username'>
 /** One accepted request. No two of its quotes have the same `externalId`. */
 export type Thread = { source: SourceFields; quotes: QuoteFields[] }
 
-/** The known fields of a source and of a quote, in the order of the schema. */
 export type FieldNames = { source: readonly string[]; quote: readonly string[] }
 
-/** Lists the fields of the schema. */
+/** The known fields of a source and of a quote, in the order of the schema. */
 export function fieldNames({ properties }: ReturnType<typeof ThreadRequestSchema>): FieldNames {
   return { source: Object.keys(properties), quote: Object.keys(properties.quotes.items.properties) }
 }
 
-function required(maxLength: number, description: string) {
+/** A text that is not blank. */
+export function required(maxLength: number, description: string) {
   return Type.String({ maxLength, format: WELL_FORMED, pattern: NOT_BLANK, description })
 }
 
