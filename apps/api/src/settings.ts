@@ -46,15 +46,13 @@ export const apiSettings = {
   }),
   queueThreads: setting.wholeNumber({
     env: 'MAX_QUEUE_THREADS',
-    description:
-      'How many threads the queue accepts until they are stored. Beyond it, requests get a 503. The same for all API replicas.',
+    description: 'Threads that the queue holds. Beyond it, requests get a 503. The same for all API replicas.',
     default: 200_000,
     min: 100,
   }),
   queueBytes: setting.wholeNumber({
     env: 'MAX_QUEUE_BYTES',
-    description:
-      'How many bytes of Redis these threads may take. Beyond it, requests get a 503. The same for all API replicas.',
+    description: 'Bytes of Redis for these threads. Beyond it, requests get a 503. The same for all API replicas.',
     default: 1_073_741_824,
     min: 33_554_432,
   }),
@@ -90,8 +88,7 @@ export const apiSettings = {
   }),
   operationJobsPerSecond: setting.wholeNumber({
     env: 'OPERATION_JOBS_PER_SECOND',
-    description:
-      'How many failed jobs a second operators can have retried or discarded, all operations and API replicas together.',
+    description: 'Failed jobs that are retried or discarded each second, by all operations and API replicas together.',
     default: 100,
     min: 1,
     max: 10_000,

@@ -21,7 +21,7 @@ export const FAILED_JOB_EXAMPLES = {
   after: `1714555831000.${EXAMPLE_ID}`,
 }
 export const FIND_EXAMPLES = { q: externalId, tenant: 'acme', service, reason: 'validation' }
-export const SOURCE_ID_SCHEMA = { type: 'string', examples: [SOURCE_ID] }
+export const SOURCE_ID_SCHEMA = { examples: [SOURCE_ID] }
 
 const thread = {
   ...SOURCE,

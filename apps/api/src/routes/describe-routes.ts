@@ -3,7 +3,7 @@
 import { PROBLEM_MEDIA_TYPE, PROBLEMS, type ProblemCode, problemType } from '@sluice/contract'
 import type { KeyRole } from '@sluice/credentials/keys'
 import { opens } from '../request/middleware.ts'
-import type { Content, HeaderName, Parameter, Route } from './route.ts'
+import type { Content, HeaderName, Route } from './route.ts'
 import { ANSWER_HEADERS, enqueues, REQUEST_ID } from './route.ts'
 
 /** A route of the document. */
@@ -59,8 +59,7 @@ const TAGS = {
   importer: { name: 'Importers', description: 'Post threads and look up what became of them.' },
   operator: {
     name: 'Operators',
-    description:
-      'Handle failed jobs of all tenants. Only with the key of an operator; a viewer may read, without payloads and quoted values.',
+    description: 'Handle failed jobs of all tenants. A viewer may read, without payloads and quoted values.',
   },
   open: { name: 'Service', description: 'Needs no key.' },
 } as const satisfies Record<Route['access'], { name: string; description: string }>
@@ -71,7 +70,7 @@ const ABOUT = `Receives conversation threads and keeps each exactly once.
 - A path that does not exist answers 404 \`route_unknown\`, another method of a path 405 \`method_not_allowed\` with \`Allow\`, and both 403 \`api_key_invalid\` without a key.
 - A \`GET\` path answers \`HEAD\` too.`
 
-/** Builds the document of these routes, in some milliseconds. */
+/** Builds the document of these routes. */
 export function describeRoutes(routes: readonly Route[]) {
   const paths: Record<string, Record<string, DescribedRoute>> = {}
   const schemas: Record<string, object> = {}
@@ -106,9 +105,7 @@ function describeRoute(route: Route) {
     summary,
     ...(description !== undefined && { description }),
     security: ROLES.filter((role) => opens(role, access, method.toUpperCase())).map((role) => ({ key: [role] })),
-    parameters: [...parameters, REQUEST_ID].map(
-      ({ required = false, ...parameter }): Parameter => ({ ...parameter, required }),
-    ),
+    parameters: [...parameters, REQUEST_ID],
     ...(body !== undefined && { requestBody: { required: true, description: CODINGS, content: body } }),
     responses: describeAnswers(route),
   }

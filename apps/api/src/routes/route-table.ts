@@ -10,7 +10,8 @@ import { getJob, getSource, getSources, lookUpSources } from '../sources/look-up
 import { postSource } from '../sources/post-source.ts'
 import * as content from './contents.ts'
 import { describeRoutes } from './describe-routes.ts'
-import { type Content, IDEMPOTENCY_KEY, idOf, json, PREFER, PREFER_WAIT, queryParameters, type Route } from './route.ts'
+import type { Content, Route } from './route.ts'
+import { IDEMPOTENCY_KEY, idOf, json, PREFER, PREFER_WAIT, pathParameter, queryParameters } from './route.ts'
 
 type Described = Omit<Route, 'id' | 'method' | 'path' | 'access' | 'handler'>
 
@@ -22,10 +23,8 @@ const routeOf =
 const get = routeOf('get')
 const post = routeOf('post')
 
-/** The headers of a 202. */
 const LATER = ['Location', 'Preference-Applied'] as const
 
-/** The problems of a GET that reads a source. */
 const READ_PROBLEMS: readonly contract.ProblemCode[] = ['source_unknown', 'store_unavailable', 'stopping']
 
 const SORTED =
@@ -55,16 +54,14 @@ function importerRoutes(limits: contract.Limits): Route[] {
       summary: 'Shows the source of a name, with a page of its quotes, or lists sources',
       description: `With \`service\` and \`externalId\`, one source. ${SORTED} Without \`externalId\`, if the service lists sources (\`LIST_SOURCES\`), a page of your tenant's sources, those first that were first accepted last; \`service\` and \`since\` filter. It may have fewer sources than \`limit\`.`,
       parameters: queryParameters(contract.SourcesQuerySchema(limits), content.SOURCE_EXAMPLES),
-      answers: {
-        200: ['The source, or the list.', json({ anyOf: [contract.SourcePageSchema, contract.SourceListSchema] })],
-      },
+      answers: { 200: ['It, or them.', json({ anyOf: [contract.SourcePageSchema, contract.SourceListSchema] })] },
       problems: READ_PROBLEMS,
     }),
     get('getSource', '/sources/{id}', 'importer', getSource, {
       summary: 'Shows the source of an id, with a page of its quotes',
       description: SORTED,
       parameters: [
-        idOf('the source, from an answer to POST', content.SOURCE_ID_SCHEMA),
+        pathParameter('id', content.SOURCE_ID_SCHEMA, 'The id of the source, from an answer to POST.'),
         ...queryParameters(contract.SourcePageQuerySchema, content.PAGE_EXAMPLES),
       ],
       answers: { 200: ['The source.', json(contract.SourcePageSchema)] },
@@ -85,11 +82,7 @@ function importerRoutes(limits: contract.Limits): Route[] {
       body: content.threadsContent(thread, IMPORT_ITEMS.value),
       answers: {
         200: ['The results of all items, as lines or as one object, as the items were sent.', content.IMPORT],
-        202: [
-          'All items are in the queue, and their caller prefers not to wait.',
-          json(contract.ImportProgressSchema),
-          LATER,
-        ],
+        202: ['All items are in the queue. Their caller does not wait.', json(contract.ImportProgressSchema), LATER],
       },
       problemHeaders: ['Location'],
     }),
@@ -105,33 +98,23 @@ function importerRoutes(limits: contract.Limits): Route[] {
       description: 'Once the job is done, with the very answer that a waiting caller would have got.',
       parameters: [idOf('the job'), PREFER_WAIT],
       answers: {
-        200: [
-          'The job. It has a result if it is completed, and a problem if it failed.',
-          json(contract.JobAnswerSchema),
-          ['Preference-Applied'],
-        ],
+        200: ['The job, once done with its result or problem.', json(contract.JobAnswerSchema), ['Preference-Applied']],
       },
       problems: ['job_unknown', 'queue_unavailable'],
     }),
   ]
 }
 
-/** What the two routes that open an operation have in common. */
 const OPEN_OPERATION = {
   body: content.OPERATION_REQUEST,
-  answers: {
-    202: ['The operation is open. `Location` has its progress.', json(contract.OperationSchema), ['Location']],
-  },
+  answers: { 202: ['It is open. `Location` has its progress.', json(contract.OperationSchema), ['Location']] },
   problems: ['operations_full'],
 } as const satisfies Partial<Route>
 
 const IDS_OR_FILTER = 'Give either `ids`, at most 1,000, or `filter`; an empty filter means all failed jobs.'
 
-/** What the two routes of a lane have in common. */
 const OPERATE_LANE = {
-  parameters: [
-    { name: 'lane', in: 'path', required: true, schema: { type: 'string', enum: LANES, examples: ['bulk'] } },
-  ],
+  parameters: [pathParameter('lane', { enum: LANES, examples: ['bulk'] })],
   answers: { 200: ['It is done, and listed among the operations.', json(contract.OperationSchema)] },
 } as const satisfies Partial<Route>
 
@@ -156,8 +139,7 @@ const OPERATOR_ROUTES: readonly Route[] = [
   }),
   get('listFailedJobs', '/admin/jobs', 'operator', admin.listFailedJobs, {
     summary: 'Lists failed jobs, newest first',
-    description:
-      'Those that meet all given parameters. A page may have fewer jobs than `limit`: only one without `next` is the last.',
+    description: 'Those that meet all parameters. Only a page without `next` is the last, however few jobs it has.',
     parameters: queryParameters(contract.FailedJobQuerySchema, content.FAILED_JOB_EXAMPLES),
     answers: { 200: ['A page of failed jobs.', json(contract.FailedJobPageSchema)] },
   }),
@@ -187,8 +169,7 @@ const OPERATOR_ROUTES: readonly Route[] = [
   post('pauseLane', '/admin/lanes/{lane}:pause', 'operator', (deps) => admin.operateLane(deps, 'pause'), {
     ...OPERATE_LANE,
     summary: 'Pauses a lane',
-    description:
-      'Workers finish the jobs that they have, and fetch no more of this lane. It goes on to accept jobs, up to the bounds of the queue.',
+    description: 'Workers finish the jobs that they have, and fetch no more of this lane. It still accepts jobs.',
   }),
   post('resumeLane', '/admin/lanes/{lane}:resume', 'operator', (deps) => admin.operateLane(deps, 'resume'), {
     ...OPERATE_LANE,
@@ -214,7 +195,7 @@ const getLimits: Route['handler'] = ({ limits }) => {
   return async () => ({ status: 200, body })
 }
 
-/** A 503 has the media type of a 200, because it is no problem of the request. */
+// A 503 has the media type of a 200, because it is no problem of the request.
 const getReadiness: Route['handler'] =
   ({ readiness }) =>
   async () => {
@@ -223,24 +204,18 @@ const getReadiness: Route['handler'] =
     return { status: body.ready ? 200 : 503, body, headers }
   }
 
-/** A file of any of these media types. */
-const fileContent = (mediaTypes: readonly string[]): Content =>
+const fileContent = (...mediaTypes: readonly string[]): Content =>
   Object.fromEntries(mediaTypes.map((mediaType) => [mediaType, { schema: { type: 'string' } }]))
+const ASSET = fileContent(...Array.from(ASSETS.values(), ({ mediaType }) => mediaType))
 
-const FILE_HEADERS = [
-  'Cache-Control',
-  'Content-Encoding',
-  'Content-Security-Policy',
-  'Vary',
-  'X-Content-Type-Options',
-] as const
-
-/** The answers of the pages. */
-const PAGE: Route['answers'] = { 200: ['The page.', fileContent(['text/html; charset=utf-8']), FILE_HEADERS] }
+const READINESS = json(contract.ReadinessSchema)
+const COMPRESSED = ['Content-Encoding', 'Vary'] as const
+const FILE_HEADERS = [...COMPRESSED, 'Cache-Control', 'Content-Security-Policy', 'X-Content-Type-Options'] as const
+const PAGE: Route['answers'] = { 200: ['The page.', fileContent('text/html; charset=utf-8'), FILE_HEADERS] }
 
 const TO_DOCS = {
   summary: 'Leads to the page',
-  answers: { 302: ['The path of the page.', fileContent(['text/plain; charset=utf-8']), ['Location']] },
+  answers: { 302: ['The path of the page.', fileContent('text/plain; charset=utf-8'), ['Location']] },
 } as const satisfies Described
 
 const OPEN_ROUTES: readonly Route[] = [
@@ -254,14 +229,11 @@ const OPEN_ROUTES: readonly Route[] = [
   }),
   get('getReadiness', '/readyz', 'open', getReadiness, {
     summary: 'Whether the process can accept requests',
-    answers: {
-      200: ['It can.', json(contract.ReadinessSchema)],
-      503: ['It can not.', json(contract.ReadinessSchema), ['Retry-After']],
-    },
+    answers: { 200: ['It can.', READINESS], 503: ['It can not.', READINESS, ['Retry-After']] },
   }),
   get('getDescription', '/openapi.json', 'open', (deps) => getDescription(deps, () => describeApi(deps.limits)), {
     summary: 'This description',
-    answers: { 200: ['The description of the API.', json({ type: 'object' }), ['Content-Encoding', 'Vary']] },
+    answers: { 200: ['The description of the API.', json({ type: 'object' }), COMPRESSED] },
   }),
   get('getRoot', '/', 'open', () => leadTo('docs'), TO_DOCS),
   get('getDocsFolder', '/docs/', 'open', () => leadTo('../docs'), TO_DOCS),
@@ -272,14 +244,12 @@ const OPEN_ROUTES: readonly Route[] = [
   }),
   get('getAsset', '/docs/assets/{name}', 'open', getAsset, {
     summary: 'A file of these pages',
-    parameters: [{ name: 'name', in: 'path', required: true, schema: { type: 'string', examples: ['page.css'] } }],
-    answers: {
-      200: ['The file.', fileContent([...ASSETS.values()].map(({ mediaType }) => mediaType)), FILE_HEADERS],
-    },
+    parameters: [pathParameter('name', { examples: ['page.css'] })],
+    answers: { 200: ['The file.', ASSET, FILE_HEADERS] },
   }),
 ]
 
-/** Builds the OpenAPI document for these limits, in some milliseconds. */
+/** Builds the OpenAPI document for these limits. */
 export function describeApi(limits: contract.Limits) {
   return describeRoutes(apiRoutes(limits))
 }

@@ -32,7 +32,7 @@ export interface Route {
   problemHeaders?: readonly HeaderName[]
 }
 
-/** Whether a route adds to the queue. Routes of operators do not: they must work while the queue accepts nothing. */
+/** Whether a route adds to the queue. Routes of operators must work while the queue accepts nothing. */
 export function enqueues({ method, access, onlyReads }: Pick<Route, 'method' | 'access' | 'onlyReads'>): boolean {
   return method === 'post' && access === 'importer' && !onlyReads
 }
@@ -73,12 +73,15 @@ export function lines(itemSchema: object, values: readonly object[], summary: st
 
 export const EXAMPLE_ID = '3f0c9a52-7a6e-4b57-9d0c-0d4c6c1d2f10'
 
-/** The parameter `id` of a path. */
-export function idOf(
-  what: string,
-  schema: object = { type: 'string', format: 'uuid', examples: [EXAMPLE_ID] },
-): Parameter {
-  return { name: 'id', in: 'path', required: true, description: `The id of ${what}.`, schema }
+/** A parameter of a path. @param more adds to its schema. */
+export function pathParameter(name: string, more: object, description?: string): Parameter {
+  const schema = { type: 'string', ...more }
+  return { name, in: 'path', required: true, ...(description !== undefined && { description }), schema }
+}
+
+/** The parameter `id` of a path, of what has a random id. */
+export function idOf(what: string): Parameter {
+  return pathParameter('id', { format: 'uuid', examples: [EXAMPLE_ID] }, `The id of ${what}.`)
 }
 
 /** The parameters of a query, from the schema that checks it. The examples are valid together. */
@@ -97,34 +100,32 @@ export function queryParameters(
   }))
 }
 
-function header(name: string, description: string, examples: readonly string[], more: object = {}): Parameter {
-  return { name, in: 'header', description, schema: { type: 'string', ...more, examples } }
+function header(name: string, description: string, example: string, more: object = {}): Parameter {
+  return { name, in: 'header', description, schema: { type: 'string', ...more, examples: [example] } }
 }
 
 export const REQUEST_ID = header(
   'X-Request-Id',
   'Your own id of the request, at most 128 visible ASCII characters. The answer and the log repeat it.',
-  ['import-7/line:12'],
+  'import-7/line:12',
 )
 
 export const IDEMPOTENCY_KEY = header(
   'Idempotency-Key',
   'A name of this request, 1 to 255 visible ASCII characters, in quotation marks or without them (draft-ietf-httpapi-idempotency-key-header-07). Within 24 hours, the same request with the same key gets the same answer, and no new job.',
-  ['"8e03978e-40d5-43e8-bc93-6894a57f9324"'],
+  '"8e03978e-40d5-43e8-bc93-6894a57f9324"',
   { pattern: KEY_FORM.source },
 )
 
 export const PREFER = header(
   'Prefer',
   'RFC 7240. `respond-async`: do not wait. `wait=N`: wait at most N seconds. `handling=strict`: refuse what is otherwise ignored. Several are separated by commas.',
-  ['respond-async', 'wait=5', 'handling=strict'],
+  'respond-async',
 )
 
-export const PREFER_WAIT = header('Prefer', '`wait=N` waits at most N seconds for the end of the job (RFC 7240).', [
-  'wait=5',
-])
+export const PREFER_WAIT = header('Prefer', '`wait=N` waits at most N seconds for the end of the job.', 'wait=5')
 
-/** A header of answers. `always`: each answer whose description lists the header has it. */
+/** Headers of answers. `always`: each answer whose description lists the header has it. */
 const optional = (description: string, example: string, more: object = {}) => ({
   description,
   schema: { type: 'string', ...more, examples: [example] },
@@ -136,14 +137,10 @@ const always = (description: string, example: string | number, more: object = {}
 })
 
 export const ANSWER_HEADERS = {
-  'X-Request-Id': always(
-    'The id of the request: yours if it is safe, else a new one.',
-    '0d1f7c7e-63a8-4c1c-9f0e-1d5c0b7ad0a1',
-    { pattern: '^[\\x21-\\x7e]{1,128}$' },
-  ),
-  Location: optional('The path of the progress, or of the page.', `/jobs/${EXAMPLE_ID}`, {
-    format: 'uri-reference',
+  'X-Request-Id': always('The id of the request: yours if it is safe, else a new one.', EXAMPLE_ID, {
+    pattern: '^[\\x21-\\x7e]{1,128}$',
   }),
+  Location: optional('The path of the progress or page.', `/jobs/${EXAMPLE_ID}`, { format: 'uri-reference' }),
   'Preference-Applied': optional('The preferences that took effect (RFC 7240).', 'respond-async'),
   'Retry-After': always('Wait this many seconds before you send the request again.', 7, { minimum: 1 }),
   'RateLimit-Policy': optional(
@@ -155,10 +152,7 @@ export const ANSWER_HEADERS = {
     '"quotes";r=0;t=7',
   ),
   Allow: always('The methods of the path.', 'GET, HEAD'),
-  'Accept-Encoding': optional(
-    'The content codings that the service reads, if that of the request is none of them.',
-    'gzip, br, deflate, zstd',
-  ),
+  'Accept-Encoding': optional('The content codings that the service reads.', 'gzip, br, deflate, zstd'),
   'Cache-Control': always('How long the file may be kept.', 'no-cache'),
   'Content-Encoding': optional('How the file is compressed. Absent if the caller accepts no gzip.', 'gzip'),
   Vary: always('The headers of the request on which the answer depends.', 'accept-encoding'),
