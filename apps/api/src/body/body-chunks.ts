@@ -1,5 +1,6 @@
-// Yields a body's chunks as they arrive, inflated. A body may have several gzip members or zstd frames; other bytes
-// after them are refused.
+// Reads the headers that describe a body, and yields its chunks as they arrive, inflated. A body may have several gzip
+// members or zstd frames; other bytes after them are refused.
+import type { IncomingMessage } from 'node:http'
 import { finished, type Readable, type Transform } from 'node:stream'
 import {
   constants,
@@ -9,13 +10,59 @@ import {
   createInflateRaw,
   createZstdDecompress,
 } from 'node:zlib'
-import type { ProblemError, SizeLimit } from '../request/problem-error.ts'
-import { bodyTooLarge, bodyUnreadable, CallerGoneError } from '../request/problem-error.ts'
-import type { Coding } from './content-type.ts'
+import type { SizeLimit } from '../request/problem-error.ts'
+import {
+  bodyTooLarge,
+  bodyUnreadable,
+  CallerGoneError,
+  mediaTypeUnsupported,
+  ProblemError,
+} from '../request/problem-error.ts'
+
+/**
+ * The content codings of a body (RFC 9110, section 8.4), each with the memory of its inflater: `fixed` bytes, and
+ * `share` bytes more for each byte of inflated text that is kept, because the windows of brotli (16 MiB) and zstd
+ * (8 MiB) fill only with what was inflated.
+ */
+export const INFLATER_MEMORY = {
+  identity: { fixed: 0, share: 0 },
+  gzip: { fixed: 128 * 1024, share: 0 },
+  deflate: { fixed: 128 * 1024, share: 0 },
+  br: { fixed: 512 * 1024, share: 1 },
+  zstd: { fixed: 512 * 1024, share: 1 },
+}
+
+export type Coding = keyof typeof INFLATER_MEMORY
+
+/** Checks a body's media type, charset and coding. @param accepted in lower case. @throws {ProblemError} 415. */
+export function checkContentType(
+  { headers }: IncomingMessage,
+  accepted: readonly string[],
+): { mediaType: string; coding: Coding } {
+  const [mediaType = '', ...parameters] = (headers['content-type'] ?? '')
+    .split(';')
+    .map((part) => part.trim().toLowerCase())
+  if (!accepted.includes(mediaType)) throw mediaTypeUnsupported(mediaType, accepted)
+  const charset = parameters
+    .find((parameter) => parameter.startsWith('charset='))
+    ?.slice('charset='.length)
+    .replaceAll('"', '')
+  if (charset !== undefined && charset !== 'utf-8' && charset !== 'utf8') throw new ProblemError('charset_unsupported')
+  return { mediaType, coding: codingOf(headers['content-encoding'] ?? '') }
+}
+
+function codingOf(header: string): Coding {
+  const name = header.trim().toLowerCase() || 'identity'
+  if (name === 'x-gzip') return 'gzip'
+  if (!isCoding(name)) throw new ProblemError('encoding_unsupported')
+  return name
+}
+
+const isCoding = (name: string): name is Coding => Object.hasOwn(INFLATER_MEMORY, name)
 
 type CompressedCoding = Exclude<Coding, 'identity'>
 
-/** A stream that inflates, and the number of compressed bytes that it has used. */
+/** `bytesWritten`: the compressed bytes that it has used. */
 type Inflater = Transform & { readonly bytesWritten: number }
 
 /** A frame of zstd may ask for a window of any size. RFC 9659 allows 8 MiB in HTTP. */

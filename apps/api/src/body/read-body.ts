@@ -4,7 +4,7 @@ import { setImmediate } from 'node:timers/promises'
 import { createTextParser, type Limits } from '@sluice/contract'
 import { bodyTooLarge, CallerGoneError, overloaded, type SizeLimit } from '../request/problem-error.ts'
 import { type BodyContext, readArriving } from './arriving-body.ts'
-import { type Coding, checkContentType } from './content-type.ts'
+import { type Coding, checkContentType } from './body-chunks.ts'
 import { createParsingThread } from './parsing-thread.ts'
 
 /** Returns the length that a body announces, infinity if it announces none. @throws {ProblemError} 413. */

@@ -1,6 +1,6 @@
 // Every problem that the API reports: the error classes, their texts, and the mapping from errors of the packages.
 import { randomInt } from 'node:crypto'
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import type { IncomingHttpHeaders } from 'node:http'
 import type { Fault, FaultCode, Problem, ProblemCode, ProblemMembers, Warning } from '@sluice/contract'
 import { createProblem, NEWLINES } from '@sluice/contract'
 import { OperationsFullError, OperatorOnlyError } from '@sluice/operations'
@@ -17,7 +17,7 @@ type Headers = Readonly<Record<string, string>>
 
 const after = (seconds: number): Headers => ({ 'retry-after': String(seconds) })
 
-/** The headers of problems whose headers never vary. */
+/** Headers that never vary. */
 const HEADERS: Partial<Record<ProblemCode, Headers>> = {
   expectation_unknown: { connection: 'close' },
   transfer_coding_unsupported: { connection: 'close' },
@@ -30,7 +30,7 @@ const HEADERS: Partial<Record<ProblemCode, Headers>> = {
   stopping: after(1),
 }
 
-/** The problem that a request is answered with. `members.detail` replaces the detail of its kind. */
+/** `members.detail` replaces the detail of its kind. */
 export class ProblemError extends Error {
   readonly code: ProblemCode
   readonly members: Omit<ProblemMembers, 'instance' | 'requestId'>
@@ -65,7 +65,7 @@ export function asProblem(error: unknown): ProblemError | undefined {
   return undefined
 }
 
-/** The error of a Redis that can't write to its disk. It names the cause, such as `No space left on device`. */
+/** Redis can't write to its disk. The error names the cause, such as `No space left on device`. */
 const CANNOT_PERSIST = /^MISCONF (.*?)(?: script: .*)?$/
 
 function refusedWrites({ cause }: QueueUnavailableError): ProblemError['members'] {
@@ -76,29 +76,6 @@ function refusedWrites({ cause }: QueueUnavailableError): ProblemError['members'
 /** The body that reports a problem. */
 export function problemBody({ code, members }: ProblemError, instance: string | undefined, requestId: string): Problem {
   return createProblem(code, { ...members, ...(instance !== undefined && { instance }), requestId })
-}
-
-/** A host and a port as a header Host may have them (RFC 9110, section 7.2). */
-const HOST = /^(?:[\w.~!$&'()*+,;=%-]*|\[[\da-f:.v]+\])(?::\d*)?$/i
-
-/**
- * The problem of a head that HTTP does not allow, that has a transfer coding other than `chunked` (RFC 9112, section
- * 6.1), or that expects anything but `100-continue` (RFC 9110, section 10.1.1).
- *
- * @param hosts the number of its Host headers.
- */
-export function headInvalid({ headers, httpVersion }: IncomingMessage, hosts: number): ProblemError | undefined {
-  if (httpVersion !== '1.1' && httpVersion !== '1.0')
-    return bodyUnreadable('not_http', 'The version must be HTTP/1.1 or HTTP/1.0.')
-  if (hosts === 0 && httpVersion === '1.1') return bodyUnreadable('not_http', 'The header Host is missing.')
-  if (hosts > 1) return bodyUnreadable('not_http', 'The header Host may be given only once.')
-  if (!HOST.test(headers.host ?? '')) return bodyUnreadable('not_http', 'The header Host is not valid.')
-  const { expect, 'transfer-encoding': coding } = headers
-  // Node accepts other codings before the chunks, and would pass on the body encoded.
-  if (coding !== undefined && coding.trim().toLowerCase() !== 'chunked')
-    return new ProblemError('transfer_coding_unsupported')
-  const isKnown = expect === undefined || expect.toLowerCase() === '100-continue'
-  return isKnown ? undefined : new ProblemError('expectation_unknown')
 }
 
 /** The key is unknown or missing, or can't be checked. */
@@ -137,9 +114,8 @@ export function bodyTooLarge(bytes: number, limit: SizeLimit): ProblemError {
 
 /** A line of an import is longer than a body of `POST /sources` may be. */
 export function lineTooLong(bytes: number): ProblemError {
-  return new ProblemError('body_too_large', {
-    detail: `A line may have at most ${bytes} bytes (bodyBytes). ${NEWLINES}`,
-  })
+  const detail = `A line may have at most ${bytes} bytes (bodyBytes). ${NEWLINES}`
+  return new ProblemError('body_too_large', { detail })
 }
 
 /** The message or its whole body can't be read. */
@@ -152,10 +128,10 @@ function ofWholeBody(code: FaultCode, message: string): ProblemError['members'] 
 }
 
 /** The problems of a text that could not be read as JSON. */
-const UNREADABLE: ReadonlyMap<FaultCode, ProblemCode> = new Map([
-  ['not_decodable', 'body_unreadable'],
-  ['not_json', 'json_invalid'],
-])
+const UNREADABLE: Partial<Record<FaultCode, ProblemCode>> = {
+  not_decodable: 'body_unreadable',
+  not_json: 'json_invalid',
+}
 
 type Refused = { errors: Fault[]; total: number; warnings?: Warning[] }
 
@@ -163,12 +139,12 @@ type Refused = { errors: Fault[]; total: number; warnings?: Warning[] }
 export function requestInvalid({ errors, total, warnings }: Refused): ProblemError {
   const [first] = errors
   if (total === 1 && first?.pointer === '')
-    return new ProblemError(UNREADABLE.get(first.code) ?? 'request_invalid', ofWholeBody(first.code, first.message))
+    return new ProblemError(UNREADABLE[first.code] ?? 'request_invalid', ofWholeBody(first.code, first.message))
   const detail = total === 1 ? 'The request has a fault; see errors.' : `The request has ${total} faults; see errors.`
   return new ProblemError('request_invalid', { detail, errors, total, ...(warnings !== undefined && { warnings }) })
 }
 
-/** The value of Idempotency-Key can't be read, or the header does not belong here. */
+/** Idempotency-Key can't be read, or does not belong here. */
 export function idempotencyKeyInvalid(message: string): ProblemError {
   return new ProblemError('idempotency_key_invalid', ofWholeBody('header_invalid', message))
 }
@@ -188,7 +164,7 @@ function rateLimited({ quota, retryAfter }: RateLimitedError): ProblemError {
   return new ProblemError('rate_limited', members, after(retryAfter))
 }
 
-/** The job goes on, or nobody knows whether it was accepted. The caller can look up the job. */
+/** The job goes on, or its acceptance is unknown. The caller can look it up. */
 export function jobUndecided(code: 'job_pending' | 'acceptance_unknown', jobId: string): ProblemError {
   return new ProblemError(code, { jobId }, { location: `/jobs/${jobId}` })
 }
