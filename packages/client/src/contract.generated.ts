@@ -100,7 +100,7 @@ export type FaultCode =
 
 /** A fault of a request. */
 export interface Fault {
-  /** JSON Pointer (RFC 6901) to the fault in the request body; "" is the whole body. Of a query: / and the parameter. */
+  /** JSON Pointer (RFC 6901) into the request body; "" is all of it. Of a query: / and the parameter. */
   pointer: string
   /** What is wrong, for programs. */
   code: FaultCode
@@ -124,13 +124,13 @@ export interface Problem {
   code: ProblemCode
   /** The X-Request-Id of the answer. */
   requestId: string
-  /** The faults of the request, at most 50. Every 400 has them. */
+  /** At most 50 of the faults. Every 400 has them. */
   errors?: Fault[]
   /** How many faults the request has. */
   total?: number
   /** Unknown fields that look like known ones, each name once, at most 20. They were ignored. */
   warnings?: Warning[]
-  /** The exceeded quotas, by their names in RateLimit-Policy. */
+  /** Exceeded quotas, as in RateLimit-Policy. */
   'violated-policies'?: string[]
   /** The job of the request. See GET /jobs/{id}. */
   jobId?: string

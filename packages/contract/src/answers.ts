@@ -195,13 +195,9 @@ const LimitSchema = named('Limit', { value: Type.Number(), unit: Type.String(), 
 
 /** The answer of `GET /limits`. */
 export const LimitsSchema = named('Limits', {
-  limits: Type.Record(Type.String(), LimitSchema, {
-    description: 'Every bound that a request can meet, by its name.',
-  }),
+  limits: Type.Record(Type.String(), LimitSchema, { description: 'Every bound of a request, by its name.' }),
   quota: Type.Record(Type.String(), LimitSchema, { description: 'What a key without limits of its own may post.' }),
-  queue: Type.Record(Type.String(), LimitSchema, {
-    description: 'What the queue holds before requests are refused.',
-  }),
+  queue: Type.Record(Type.String(), LimitSchema, { description: 'What the queue holds, and no more.' }),
   waitSeconds: LimitSchema,
 })
 

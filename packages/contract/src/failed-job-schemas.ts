@@ -2,13 +2,14 @@
 import type { Static } from 'typebox'
 import { type Parsed, refuseText } from './faults.ts'
 import { parseIsoDate } from './field-values.ts'
-import { closed, count, moment, named, oneOf, optional, Type, text } from './json-schema.ts'
+import { closed, count, moment, named, next, oneOf, optional, pageParameters, Type, text } from './json-schema.ts'
 import { parseBody } from './parse-thread.ts'
 import type { JsonBounds } from './refused-text.ts'
 import { ISO_DATE, SERVICES } from './thread-request.ts'
 import { createParser, createQueryParser, type Params } from './validator.ts'
 
 export const JOBS_PER_PAGE = 100
+const DEFAULT_OF_PAGE = 50
 /** One operation can name at most this many jobs. A filter may match any number. */
 const IDS_PER_OPERATION = 1_000
 /** A list shows this many of the newest operations. At most as many can be uncompleted at a time. */
@@ -36,10 +37,7 @@ const PLACE = /^(\d{1,15})\.([\w-]{1,80})$/
 /** The query of `GET /admin/jobs`. */
 export const FailedJobQuerySchema = closed('FailedJobQuery', {
   ...filterFields,
-  limit: optional(
-    Type.Integer({ minimum: 1, maximum: JOBS_PER_PAGE, description: 'Jobs of this page; by default 50.' }),
-  ),
-  after: optional(Type.String({ pattern: PLACE.source, description: '`next` of the page before.' })),
+  ...pageParameters({ most: JOBS_PER_PAGE, byDefault: DEFAULT_OF_PAGE, cursor: PLACE.source }),
 })
 
 /** The body of `POST /admin/jobs:retry` and `POST /admin/jobs:discard`: either `ids` or `filter`. */
@@ -64,7 +62,7 @@ const summary = {
 /** The answer of `GET /admin/jobs`. */
 export const FailedJobPageSchema = named('FailedJobPage', {
   jobs: Type.Array(Type.Object(summary)),
-  next: optional(text('Give it as `after` for the next page. Absent on the last one.')),
+  next,
 })
 
 export const GROUPS_LISTED = 200
@@ -152,7 +150,7 @@ const parseOperation = createParser(OperationRequestSchema)
 export function parseFailedJobQuery(params: Params): Parsed<FailedJobQuery> {
   const query = parseQueryFields(params)
   if (!query.ok) return query
-  const { limit = 50, after, ...filter } = query.value
+  const { limit = DEFAULT_OF_PAGE, after, ...filter } = query.value
   const [, at, id] = PLACE.exec(after ?? '') ?? []
   return { ok: true, value: { filter, limit, ...(id !== undefined && { after: { at: Number(at), id } }) } }
 }

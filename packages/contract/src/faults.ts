@@ -26,9 +26,7 @@ export const FAULT_CODES = [
 ] as const
 
 export const FaultSchema = named('Fault', {
-  pointer: text(
-    'JSON Pointer (RFC 6901) to the fault in the request body; "" is the whole body. Of a query: / and the parameter.',
-  ),
+  pointer: text('JSON Pointer (RFC 6901) into the request body; "" is all of it. Of a query: / and the parameter.'),
   code: oneOf(FAULT_CODES, 'What is wrong, for programs.'),
   message: text('What is wrong, for people.'),
 })

@@ -55,9 +55,9 @@ const DATE_FORM =
   /^((?!0000)\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01]))(?:T((?:[01]\d|2[0-3]):[0-5]\d)(?:(:[0-5]\d)(?:[.,](\d+))?)?(?:Z|([+-](?:[01]\d|2[0-3]))(?::?([0-5]\d))?)?)?$/
 
 /**
- * Reads a date of ISO 8601-1: a full date, which is midnight UTC, or a date-time with `Z`, an offset, or neither, which
- * is UTC. Returns the moment in UTC with milliseconds, further decimals cut off. Undefined if the text has another form,
- * names a day that does not exist, or lies outside the years 1 to 9999 of UTC.
+ * Reads a date of ISO 8601-1: a full date (midnight UTC), or a date-time with `Z`, an offset, or neither (UTC). Returns
+ * the moment in UTC with milliseconds, further decimals cut off. Undefined if the text has another form, names a day
+ * that does not exist, or lies outside the years 1 to 9999 of UTC.
  *
  * Runs twice for the date of every quote, so it works on the text: `toISOString` alone is slower than the rest.
  */

@@ -14,10 +14,7 @@ const param = (maxLength: number, description: string) =>
 
 /** The query of `GET /admin/find`. */
 export const FindQuerySchema = closed('FindQuery', {
-  q: required(
-    600,
-    'The externalId of a source, or the id of a job, an import, a source or a stored quote; of completed jobs also of their request.',
-  ),
+  q: required(600, 'An externalId, or the id of a job, an import, a source, a quote, or a completed job’s request.'),
   tenant: param(200, 'The tenant.'),
   service: optional(oneOf(SERVICES, 'The service of the source.')),
   reason: param(1_000, 'A part of the reason of a failure, in capitals or not: only failed jobs.'),

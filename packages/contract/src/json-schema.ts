@@ -51,3 +51,15 @@ export const text = (description: string) => Type.String({ description })
 export const moment = (description: string) => Type.String({ format: 'date-time', description })
 /** A whole number, 0 or more. */
 export const count = (description: string) => Type.Integer({ minimum: 0, description })
+
+/** The parameters of a page: its size, and the cursor after which it begins. @param most the largest size. */
+export const pageParameters = ({ most, byDefault, cursor }: { most: number; byDefault: number; cursor: string }) => ({
+  limit: optional(
+    Type.Integer({ minimum: 1, maximum: most, description: `The most of this page; ${byDefault} if absent.` }),
+  ),
+  after: optional(
+    Type.String({ pattern: cursor, description: '`next` of the page before, of the same list or source.' }),
+  ),
+})
+/** The cursor in an answer. */
+export const next = optional(text('Give it as `after` for the next page. Absent on the last one.'))

@@ -1,4 +1,4 @@
-// What the parser forgives: unknown fields, quotes that share an externalId, and a reply without its quote. Strict handling
+// What the parser forgives: unknown fields, quotes that share an externalId, a reply without its quote. Strict handling
 // makes them faults. Otherwise an unknown field that looks like a known one is ignored with a warning.
 import type { Static } from 'typebox'
 import { addFault, type FaultList, LONGEST_NAMED_FIELD, pointerTo } from './faults.ts'

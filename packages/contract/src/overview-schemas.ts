@@ -20,9 +20,7 @@ const QueuedJobsSchema = Type.Object({
   state: oneOf(QUEUED_STATES, '`delayed`: between two tries.'),
   jobs: count('Jobs of this lane and state.'),
   threads: count('Threads of these jobs.'),
-  oldestMs: number(
-    'Age of the oldest of these jobs since it was accepted or last retried by an operator; of failed jobs, since it failed. 0 without a job.',
-  ),
+  oldestMs: number('Age of the oldest since it was accepted, last retried by an operator, or failed. 0 without a job.'),
 })
 
 const SlowJobSchema = Type.Object({

@@ -138,8 +138,8 @@ function isAbsent(value: unknown): boolean {
 }
 
 /**
- * Normalises a valid request in place. Equal requests get equal JSON: fields stay in the order of the schema. Quotes with
- * the same `externalId` are merged into the first one, and the fields of a later quote win.
+ * Normalises a valid request in place. Equal requests get equal JSON: fields stay in the order of the schema. Quotes
+ * with the same `externalId` are merged into the first one, and the fields of a later quote win.
  */
 function normaliseThread({ quotes: requests, ...source }: PrunedRequest): Thread {
   normaliseValues(source)

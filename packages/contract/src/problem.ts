@@ -24,13 +24,11 @@ export const ProblemSchema = named(
       description: 'The kind of problem, for programs.',
     }),
     requestId: text('The X-Request-Id of the answer.'),
-    errors: optional(
-      Type.Array(FaultSchema, { description: 'The faults of the request, at most 50. Every 400 has them.' }),
-    ),
+    errors: optional(Type.Array(FaultSchema, { description: 'At most 50 of the faults. Every 400 has them.' })),
     total: optional(Type.Integer({ description: 'How many faults the request has.' })),
     warnings: optional(WarningsSchema),
     'violated-policies': optional(
-      Type.Array(Type.String(), { description: 'The exceeded quotas, by their names in RateLimit-Policy.' }),
+      Type.Array(Type.String(), { description: 'Exceeded quotas, as in RateLimit-Policy.' }),
     ),
     jobId: optional(Type.String({ format: 'uuid', description: 'The job of the request. See GET /jobs/{id}.' })),
   },

@@ -27,7 +27,8 @@ export const PROBLEMS = {
   operator_only: {
     status: 403,
     title: 'For keys of operators only',
-    meaning: '`/admin` needs the key of an operator. A viewer’s key only reads there, and filters by no reason.',
+    meaning:
+      'The key is valid, but it is not the key of an operator. The paths under `/admin` handle the failed jobs of all tenants. A viewer’s key only reads there, and filters by no reason.',
     remedy: 'Use a key that was created with `sluice keys create --role operator`.',
   },
   route_unknown: {
@@ -127,14 +128,12 @@ export const PROBLEMS = {
     status: 400,
     title: 'Body is not JSON',
     meaning: 'The body, or a line of an import, is no JSON text. `errors` names the place.',
-    remedy:
-      'Correct the text. An import in lines needs each thread on one line: `curl` keeps line ends only with `--data-binary`.',
+    remedy: 'Correct the text. An import needs each thread on one line: with `curl`, send `--data-binary`.',
   },
   request_invalid: {
     status: 400,
     title: 'Request invalid',
-    meaning:
-      'The body or the query does not have the required form. `errors` has a JSON Pointer, a code and a message for each of the first 50 faults, `total` counts all.',
+    meaning: 'The body or the query has a wrong form. `errors` lists the first 50 faults, `total` counts all.',
     remedy: 'Correct each fault, and send the request again.',
   },
   idempotency_key_invalid: {

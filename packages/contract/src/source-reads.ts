@@ -1,9 +1,9 @@
-// Stored sources as callers read them, by a name or an id, in lists and in look-ups: schemas, types, parsers of requests.
+// Stored sources as callers read them: one, lists and look-ups. Schemas, types, and parsers of requests.
 import type { Static } from 'typebox'
 import { QuoteAnswerSchema, SourceAnswerSchema } from './answers.ts'
 import { type Parsed, refuseField } from './faults.ts'
 import { parseIsoDate } from './field-values.ts'
-import { closed, count, moment, named, oneOf, optional, Type, text } from './json-schema.ts'
+import { closed, count, moment, named, next, oneOf, optional, pageParameters, Type, text } from './json-schema.ts'
 import { parseBody } from './parse-thread.ts'
 import { ISO_DATE, type Limits, required, SERVICES, type Service, WELL_FORMED } from './thread-request.ts'
 import { createParser, createQueryParser, type Params } from './validator.ts'
@@ -15,24 +15,10 @@ const DEFAULT_OF_PAGE = 100
 /** The form of a cursor among quotes: date or nothing, position, and id of a quote. */
 const QUOTE_CURSOR = /^(-?\d{1,15})?~(\d{16}\.\d{6})~([\w-]{48})$/
 
-/** The parameters of every page. @param cursor the pattern of `after`. */
-const pageFields = (cursor: string) => ({
-  limit: optional(
-    Type.Integer({
-      minimum: 1,
-      maximum: MOST_OF_PAGE,
-      description: `The most of this page; by default ${DEFAULT_OF_PAGE}.`,
-    }),
-  ),
-  after: optional(
-    Type.String({ pattern: cursor, description: '`next` of the page before, of the same source or list.' }),
-  ),
-})
+const pageFields = (cursor: string) => pageParameters({ most: MOST_OF_PAGE, byDefault: DEFAULT_OF_PAGE, cursor })
 
 /** The query of `GET /sources/{id}`. */
-export const SourcePageQuerySchema = named('SourcePageQuery', pageFields(QUOTE_CURSOR.source), {
-  additionalProperties: false,
-})
+export const SourcePageQuerySchema = closed('SourcePageQuery', pageFields(QUOTE_CURSOR.source))
 
 const { outcome: _ofSource, ...sourceFields } = SourceAnswerSchema.properties
 const { outcome: _ofQuote, ...quoteFields } = QuoteAnswerSchema.properties
@@ -46,7 +32,7 @@ export const SourcePageSchema = named('SourcePage', {
       position: text('Sorts the quotes of a source in the order in which they were first given.'),
     }),
   ),
-  next: optional(text('Give it as `after` for the next page. Absent on the last one.')),
+  next,
 })
 
 export type SourcePage = Static<typeof SourcePageSchema>
@@ -93,12 +79,8 @@ export const LIST_CURSOR = /^(\d{15}\/[\w-]{24})~([\w-]{8})$/
 export function SourcesQuerySchema({ externalId }: Pick<Limits, 'externalId'>) {
   return closed('SourcesQuery', {
     service: optional(oneOf(SERVICES, 'The service of the source, or of the listed ones.')),
-    externalId: optional(
-      required(externalId, "The caller's own identifier of the source. Without it, the answer is a list."),
-    ),
-    since: optional(
-      Type.String({ format: ISO_DATE, description: 'Of a list: only sources first accepted at this time or later.' }),
-    ),
+    externalId: optional(required(externalId, "The caller's own identifier of one source; for a list, absent.")),
+    since: optional(Type.String({ format: ISO_DATE, description: 'Of a list: only those first accepted since then.' })),
     ...pageFields(`${QUOTE_CURSOR.source}|${LIST_CURSOR.source}`),
   })
 }
@@ -114,7 +96,7 @@ export const SourceListSchema = named('SourceList', {
       acceptedAt: moment('When the first request for the source was accepted.'),
     }),
   ),
-  next: SourcePageSchema.properties.next,
+  next,
 })
 
 export type SourceList = Static<typeof SourceListSchema>
@@ -170,9 +152,7 @@ export function LookupRequestSchema({ externalId }: Pick<Limits, 'externalId'>) 
 
 /** The answer of `POST /sources:lookup`. */
 export const LookupAnswerSchema = named('LookupAnswer', {
-  sources: Type.Array(SourcePageSchema.properties.source, {
-    description: 'The stored ones, in the order of `externalIds`.',
-  }),
+  sources: Type.Array(SourcePageSchema.properties.source, { description: 'The stored ones, in the order asked for.' }),
 })
 
 /** Makes the parser of the body of `POST /sources:lookup`. */

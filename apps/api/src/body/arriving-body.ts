@@ -7,7 +7,7 @@ import { bodyChunks, type Coding, INFLATER_MEMORY } from './body-chunks.ts'
 
 export type BodyContext = Pick<RequestContext, 'request' | 'response' | 'tenant' | 'signal' | 'refusedBytes'>
 
-/** The memory that is reserved at first for a body that is compressed or announces no length. */
+/** Reserved at first for a body that is compressed or announces no length. */
 const EXPECTED_BYTES = 64 * 1024
 
 /**
@@ -75,11 +75,9 @@ const EMPTY: Buffer = Buffer.alloc(0)
 const LEAST_BYTES = 16 * 1024
 
 /**
- * Creates a buffer that joins the chunks of a body: each separate chunk costs some 400 bytes more than its length. A
- * single chunk is kept as it is, without a copy.
+ * Creates a buffer that joins the chunks of a body: each separate chunk costs some 400 bytes more than its length.
  *
- * @param expected the probable number of bytes, or 0.
- * @param most the largest number of bytes that are ever added.
+ * @param expected the probable number of bytes, or 0. `most`: the largest number that is ever added.
  * @param ensure receives each new capacity before it is allocated, and may throw to refuse it.
  */
 export function createGrowingBuffer(
@@ -111,7 +109,6 @@ export function createGrowingBuffer(
       }
       length += chunk.length
     },
-    /** Returns all bytes and starts anew. */
     take(): Buffer {
       const bytes = buffer.subarray(0, length)
       buffer = EMPTY
@@ -148,10 +145,7 @@ export async function drainBody(request: IncomingMessage, ms = DRAIN_MS): Promis
   return isComplete
 }
 
-/**
- * Ends an answer after the rest of the request's body was drained: closing the connection of a caller that still sends
- * would lose the answer. If draining gave up, closes the connection too.
- */
+/** Ends an answer once the body is drained: closing the connection of a caller that sends would lose the answer. */
 export async function endAfter(draining: Promise<boolean>, response: ServerResponse): Promise<void> {
   const isComplete = await draining
   response.end()

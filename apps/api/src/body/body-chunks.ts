@@ -71,7 +71,6 @@ const ZSTD_WINDOW_LOG = 23
 /** The low four bits of a zlib stream's first byte are 8 (RFC 1950). Some clients send a raw stream instead. */
 const isZlib = (first: number) => (first & 0x0f) === 8
 
-/** Creates an inflater. The first bytes of `deflate` decide between a zlib stream and a raw one. */
 function createInflater(coding: CompressedCoding, first: Buffer): Inflater {
   if (coding === 'gzip') return createGunzip()
   if (coding === 'br') return createBrotliDecompress()
@@ -90,9 +89,7 @@ export interface ChunkBounds {
 /**
  * Yields a body's chunks, inflated. Leaves the body open and without listeners, so that the caller can drain the rest.
  *
- * @throws {ProblemError} 413 beyond the bound; 400 if the body does not inflate or bytes follow its end; the reason of
- *   `stop`.
- * @throws {CallerGoneError}
+ * @throws {ProblemError} 413 beyond the bound; 400 if the body does not inflate; the reason of `stop`.
  */
 export async function* bodyChunks(body: Readable, coding: Coding, bounds: ChunkBounds): AsyncGenerator<Buffer> {
   const ended = new AbortController()
@@ -138,10 +135,7 @@ async function nextOf(chunks: AsyncGenerator<Buffer>): Promise<Buffer | undefine
   }
 }
 
-/**
- * Inflates one member, or all of them if Node's stream for this coding continues with the next member by itself.
- * Returns the bytes of the last chunk that follow the member.
- */
+/** Inflates a member, and the next ones if Node does so by itself. Returns the bytes of the last chunk after it. */
 async function* inflateMember(
   first: Buffer,
   following: AsyncGenerator<Buffer>,

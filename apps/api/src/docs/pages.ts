@@ -9,7 +9,7 @@ import type { Answer, Handler } from '../request/request-context.ts'
 
 type PageDeps = Pick<ApiDeps, 'openSpace'>
 
-/** A page or a file of a page. Resolved late: describing the routes must not need the packages that contain the files. */
+/** A page, or a file of a page. Found late: describing the routes must not need the packages that contain the files. */
 const file = (mediaType: string, find: () => string) => ({ mediaType, load: () => readFile(new URL(find())) })
 
 const HTML = 'text/html; charset=utf-8'
@@ -86,16 +86,13 @@ export function getDescription(deps: PageDeps, describe: () => unknown): Handler
   return serve(deps, async () => Buffer.from(JSON.stringify(describe())), { 'content-type': 'application/json' })
 }
 
-/** Redirects to a page, because people try `/` and `/docs/` first. @param target relative, as paths in the pages are. */
+/** Redirects to a page: people try `/` and `/docs/` first. @param target relative, as paths in the pages are. */
 export function leadTo(target: string): Handler {
   const headers = { 'content-type': 'text/plain; charset=utf-8', location: target }
   return async () => ({ status: 302, bytes: Buffer.from(`See ${target}\n`), headers })
 }
 
-/**
- * A larger answer to a caller without a key closes its connection. Its bytes count in `openSpace` until the connection
- * is closed.
- */
+/** A larger answer to a caller without a key closes its connection, and counts in `openSpace` until then. */
 const LARGE_BYTES = 64 * 1024
 
 /** Serves bytes that are loaded and compressed for their first reader. */

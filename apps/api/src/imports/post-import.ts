@@ -68,7 +68,6 @@ async function readArray({ deps, context }: PostedImport, coding: Coding): Promi
   return groupElements(parsed.elements, context.requestId)
 }
 
-/** Answers an array with one JSON object. */
 async function collectResults(groups: ImportGroups, run: PostedImport): Promise<Answer> {
   const results: string[] = []
   for await (const ofGroup of storeGroups(groups, run)) results.push(...ofGroup)
@@ -82,11 +81,7 @@ const LAST_DRAIN_MS = 200
 /** The time that the caller has to read the answer if the rest of its body was not drained: too large or too slow. */
 const LAST_READ_MS = 30_000
 
-/**
- * Answers with a line for each item as soon as it and all items before it are done, and a summary as the last line.
- *
- * @throws {ProblemError} if nothing of the body could be read.
- */
+/** Answers with a line for each item as soon as it and all items before it are done, and a summary as the last line. */
 async function streamResults(groups: ImportGroups, run: PostedImport): Promise<typeof STREAMED> {
   const { deps, context, summary } = run
   const { request, response, signal } = context
@@ -113,10 +108,8 @@ async function streamResults(groups: ImportGroups, run: PostedImport): Promise<t
   return STREAMED
 }
 
-/**
- * Adds one last item for the rest of a body that can't be read to its end. Drains the rest at once, because some
- * callers read nothing until they have sent everything.
- */
+// One last item stands for the rest of a body that can't be read to its end. The rest is drained at once, because some
+// callers read nothing until they have sent everything.
 async function* endWithProblem(
   groups: ImportGroups,
   { path, requestId }: RequestContext,

@@ -136,16 +136,10 @@ async function storeThreads(threads: Thread[], run: ImportRun): Promise<(Receipt
   }
 }
 
-// The first and the longest pause between two tries.
 const FIRST_PAUSE_MS = 50
 const LONGEST_PAUSE_MS = 2_000
 
-/**
- * Enqueues a job. While the queue is full or the key's quota is used up, tries again until the import made no progress
- * for `waitSeconds`.
- *
- * @throws what `Enqueuer.enqueue` throws.
- */
+/** While the queue is full or the quota used up, tries again until the import made no progress for `waitSeconds`. */
 export async function enqueuePatiently(
   job: Omit<IngestJob, 'tenant' | 'stamp' | 'requestId'>,
   jobId: string,

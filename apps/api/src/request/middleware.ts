@@ -211,9 +211,8 @@ export function writeHead(
 }
 
 /**
- * The headers of draft-ietf-httpapi-ratelimit-headers-11, on the answers to POSTs that were accepted or refused for
- * their quota. The draft wants a window. A token bucket has none, so `w` is the time to refill an empty one. Quotes are
- * no registered unit of the draft, so the unit has a parameter with a prefix.
+ * The headers of draft-ietf-httpapi-ratelimit-headers-11. The draft wants a window. A token bucket has none, so `w` is
+ * the time to refill an empty one. Quotes are no registered unit, so the unit has a parameter with a prefix.
  */
 function quotaHeaders(
   { quotaLeft }: Pick<ApiDeps['enqueuer'], 'quotaLeft'>,

@@ -1,4 +1,4 @@
-// The bodies that have an example: those of requests, and the answers to posts. A test checks each example by its schema.
+// The bodies that have an example: those of requests, and the answers to posts. A test checks the examples.
 import * as contract from '@sluice/contract'
 import { type Content, EXAMPLE_ID, json, lines } from './route.ts'
 

@@ -97,9 +97,7 @@ function importerRoutes(limits: contract.Limits): Route[] {
       summary: 'The state of a job',
       description: 'Once the job is done, with the very answer that a waiting caller would have got.',
       parameters: [idOf('the job'), PREFER_WAIT],
-      answers: {
-        200: ['The job, once done with its result or problem.', json(contract.JobAnswerSchema), ['Preference-Applied']],
-      },
+      answers: { 200: ['The job, with what came of it.', json(contract.JobAnswerSchema), ['Preference-Applied']] },
       problems: ['job_unknown', 'queue_unavailable'],
     }),
   ]

@@ -10,10 +10,7 @@ export interface Route {
   method: 'get' | 'post'
   /** As OpenAPI writes it: `/jobs/{id}`. */
   path: string
-  /**
-   * Open routes need no key, other routes need a key of this role. A viewer may read what operators read. Routes of one
-   * path have the same access.
-   */
+  /** Routes of one path have the same access. */
   access: Access
   handler: (deps: ApiDeps) => Handler
   /** Its name in generated clients. */
@@ -47,10 +44,7 @@ export interface MediaType {
   examples?: Readonly<Record<string, { summary: string; value: unknown }>>
 }
 
-/**
- * A parameter of a path, query or head. Its example is in `schema`, because Swagger UI would fill its forms with an
- * example that stands beside the schema.
- */
+/** The example is in `schema`: Swagger UI would fill its forms with an example that stands beside the schema. */
 export interface Parameter {
   name: string
   in: 'path' | 'query' | 'header'
@@ -137,9 +131,7 @@ const always = (description: string, example: string | number, more: object = {}
 })
 
 export const ANSWER_HEADERS = {
-  'X-Request-Id': always('The id of the request: yours if it is safe, else a new one.', EXAMPLE_ID, {
-    pattern: '^[\\x21-\\x7e]{1,128}$',
-  }),
+  'X-Request-Id': always('Your id of the request, or a new one.', EXAMPLE_ID, { pattern: '^[\\x21-\\x7e]{1,128}$' }),
   Location: optional('The path of the progress or page.', `/jobs/${EXAMPLE_ID}`, { format: 'uri-reference' }),
   'Preference-Applied': optional('The preferences that took effect (RFC 7240).', 'respond-async'),
   'Retry-After': always('Wait this many seconds before you send the request again.', 7, { minimum: 1 }),
@@ -147,10 +139,7 @@ export const ANSWER_HEADERS = {
     'The quota of the key (draft-ietf-httpapi-ratelimit-headers-11).',
     '"quotes";q=600000;w=60;sluice-unit="quotes"',
   ),
-  RateLimit: optional(
-    'What is left of the quota (`r`), and in how many seconds it is full again or, if it is used up, there is more (`t`).',
-    '"quotes";r=0;t=7',
-  ),
+  RateLimit: optional('What is left of the quota (`r`), and when it is full, or has more (`t`).', '"quotes";r=0;t=7'),
   Allow: always('The methods of the path.', 'GET, HEAD'),
   'Accept-Encoding': optional('The content codings that the service reads.', 'gzip, br, deflate, zstd'),
   'Cache-Control': always('How long the file may be kept.', 'no-cache'),
