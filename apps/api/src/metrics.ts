@@ -60,9 +60,7 @@ export type ApiMetrics = MetricsOf<typeof apiMetrics>
 /** The gauges of this replica alone. */
 const OWN_GAUGES = ['awaitedJobs', 'connections', 'bodyBytes'] as const
 
-interface SampledApi extends Record<(typeof OWN_GAUGES)[number], () => number> {
-  queueState: () => Promise<QueueState>
-}
+type SampledApi = Record<(typeof OWN_GAUGES)[number], () => number> & { queueState: () => Promise<QueueState> }
 
 /** Reads the gauges of an API replica at each scrape. */
 export function sampleApi({ metrics, sample }: ReturnType<typeof openMetrics<typeof apiMetrics>>, api: SampledApi) {

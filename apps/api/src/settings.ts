@@ -66,8 +66,7 @@ export const apiSettings = {
   }),
   tenantShare: setting.number({
     env: 'TENANT_SHARE',
-    description:
-      'The part of these three bounds, of MAX_BODIES_BYTES and of MAX_SPILL_BYTES that one tenant may take. 1: no bound for a tenant.',
+    description: 'The part of these three bounds, MAX_BODIES_BYTES and MAX_SPILL_BYTES for one tenant. 1: no bound.',
     default: 0.5,
     min: 0.01,
     max: 1,
@@ -108,8 +107,7 @@ export const apiSettings = {
   }),
   maxLoopDelayMs: setting.wholeNumber({
     env: 'MAX_LOOP_DELAY_MS',
-    description:
-      "POSTs get a 503 while the 99th percentile of the event loop's delay in the last second exceeds it. In milliseconds.",
+    description: "POSTs get a 503 while the event loop's delay (p99 of a second) exceeds it. In milliseconds.",
     default: 250,
     min: 1,
   }),

@@ -76,7 +76,6 @@ export const AcceptedAnswerSchema = named('AcceptedThread', {
   warnings: optional(WarningsSchema),
 })
 
-/** The answer of `GET /jobs/{id}`. */
 export const JobAnswerSchema = named('Job', {
   id: Type.String({ format: 'uuid' }),
   state: oneOf(['waiting', 'active', 'completed', 'failed'], 'waiting includes a job between two tries.'),
@@ -176,7 +175,6 @@ export const ImportAnswerSchema = named('ImportAnswer', {
   summary: ImportSummarySchema,
 })
 
-/** The answer of `GET /batches/{id}`. */
 export const ImportProgressSchema = named('ImportProgress', {
   id: Type.String({ format: 'uuid' }),
   state: oneOf(['active', 'completed']),
@@ -193,7 +191,6 @@ export type ImportProgressAnswer = Static<typeof ImportProgressSchema>
 
 const LimitSchema = named('Limit', { value: Type.Number(), unit: Type.String(), description: Type.String() })
 
-/** The answer of `GET /limits`. */
 export const LimitsSchema = named('Limits', {
   limits: Type.Record(Type.String(), LimitSchema, { description: 'Every bound of a request, by its name.' }),
   quota: Type.Record(Type.String(), LimitSchema, { description: 'What a key without limits of its own may post.' }),
@@ -201,12 +198,10 @@ export const LimitsSchema = named('Limits', {
   waitSeconds: LimitSchema,
 })
 
-/** The answer of `GET /livez`. */
 export const LivenessSchema = named('Liveness', { alive: Type.Literal(true) })
 
 const CheckSchema = named('Check', { ok: Type.Boolean(), reason: optional(text('What is wrong.')) })
 
-/** The answer of `GET /readyz`. */
 export const ReadinessSchema = named('Readiness', {
   ready: Type.Boolean({ description: 'Whether every check is ok.' }),
   checks: Type.Record(Type.String(), CheckSchema, { description: 'Each thing that the process needs.' }),

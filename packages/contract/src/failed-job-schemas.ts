@@ -34,7 +34,6 @@ export const FailedJobFilterSchema = closed('FailedJobFilter', filterFields)
 
 const PLACE = /^(\d{1,15})\.([\w-]{1,80})$/
 
-/** The query of `GET /admin/jobs`. */
 export const FailedJobQuerySchema = closed('FailedJobQuery', {
   ...filterFields,
   ...pageParameters({ most: JOBS_PER_PAGE, byDefault: DEFAULT_OF_PAGE, cursor: PLACE.source }),
@@ -59,7 +58,6 @@ const summary = {
   reasonGroup: text('The same, with … for each quoted text, number and id.'),
 }
 
-/** The answer of `GET /admin/jobs`. */
 export const FailedJobPageSchema = named('FailedJobPage', {
   jobs: Type.Array(Type.Object(summary)),
   next,
@@ -67,7 +65,6 @@ export const FailedJobPageSchema = named('FailedJobPage', {
 
 export const GROUPS_LISTED = 200
 
-/** The answer of `GET /admin/job-groups`. */
 export const FailedJobGroupsSchema = named('FailedJobGroups', {
   groups: Type.Array(
     Type.Object({
@@ -97,7 +94,6 @@ const FailedThreadSchema = Type.Object({
   reason: text('The beginning of its reason in the last try.'),
 })
 
-/** The answer of `GET /admin/jobs/{id}`. */
 export const FailedJobSchema = named('FailedJob', {
   ...summary,
   tries: Type.Array(RecordedTrySchema, { description: 'The last failed tries, oldest first.' }),
@@ -122,7 +118,6 @@ export const OperationSchema = named('Operation', {
   done: count('Jobs that were retried or discarded.'),
 })
 
-/** The answer of `GET /admin/operations`. */
 export const OperationListSchema = named('OperationList', { operations: Type.Array(OperationSchema) })
 
 export type FailedJobFilter = Static<typeof FailedJobFilterSchema>
@@ -136,7 +131,6 @@ export type LaneOperationKind = 'pause' | 'resume'
 export type OperationKind = Exclude<Operation['kind'], LaneOperationKind>
 /** A cursor in the order of failed jobs, newest first: when the job failed, in ms since 1970, and its id. */
 export type FailedJobPlace = { at: number; id: string }
-/** One page of failed jobs, beginning after a cursor. */
 export type FailedJobQuery = { filter: FailedJobFilter; limit: number; after?: FailedJobPlace }
 export type OperationRequest = { ids: string[] } | { filter: FailedJobFilter }
 

@@ -18,9 +18,9 @@ export function hasAtMost(limit: number): (text: string) => boolean {
   }
 }
 
-interface QuoteContent extends Partial<Record<'speaker' | 'createdAt' | 'replyingTo', string | null | undefined>> {
-  text: string
-}
+type QuoteContent = { text: string } & Partial<
+  Record<'speaker' | 'createdAt' | 'replyingTo', string | null | undefined>
+>
 
 /**
  * Returns the content that identifies a quote without an externalId. If quotes of a request have equal content, the

@@ -12,7 +12,6 @@ export const HITS_SHOWN = 200
 const param = (maxLength: number, description: string) =>
   optional(Type.String({ maxLength, format: WELL_FORMED, description }))
 
-/** The query of `GET /admin/find`. */
 export const FindQuerySchema = closed('FindQuery', {
   q: required(600, 'An externalId, or the id of a job, an import, a source, a quote, or a completed job’s request.'),
   tenant: param(200, 'The tenant.'),
@@ -44,19 +43,16 @@ const HitSchema = named('Hit', {
   changedBy: optional(text('The job that changed it last.')),
 })
 
-/** The answer of `GET /admin/find`. */
 export const FoundSchema = named('Found', {
   hits: Type.Array(HitSchema, { description: 'In the order in which a job moves, and at last what is stored.' }),
   more: Type.Boolean({ description: `There are more than ${HITS_SHOWN} hits.` }),
   notes: Type.Array(Type.String(), { description: 'What was not looked up, and why.' }),
 })
 
-/** The query of `GET /admin/recent`. */
 export const RecentJobsQuerySchema = closed('RecentJobsQuery', {
   after: optional(Type.String({ pattern: '^\\d{1,15}-\\d{1,15}$', description: '`next` of the answer before.' })),
 })
 
-/** The answer of `GET /admin/recent`. */
 export const RecentJobsSchema = named('RecentJobs', {
   jobs: Type.Array(HitSchema, { description: 'Completed jobs, oldest first.' }),
   next: text('Give it as `after` for the jobs that completed since.'),

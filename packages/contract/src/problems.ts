@@ -228,8 +228,7 @@ export const PROBLEMS = {
     status: 504,
     title: 'Job not done yet',
     meaning: 'The request was accepted, but it was not stored within the time that a caller may wait. The job goes on.',
-    remedy:
-      'Look it up with `GET /jobs/{id}`: `Location` has the path. Posting the same again is safe unless something newer was posted for this source.',
+    remedy: 'Look it up at `Location`. Posting the same again is safe unless something newer was posted.',
   },
 } as const satisfies Record<string, ProblemKind>
 

@@ -17,7 +17,6 @@ const QUOTE_CURSOR = /^(-?\d{1,15})?~(\d{16}\.\d{6})~([\w-]{48})$/
 
 const pageFields = (cursor: string) => pageParameters({ most: MOST_OF_PAGE, byDefault: DEFAULT_OF_PAGE, cursor })
 
-/** The query of `GET /sources/{id}`. */
 export const SourcePageQuerySchema = closed('SourcePageQuery', pageFields(QUOTE_CURSOR.source))
 
 const { outcome: _ofSource, ...sourceFields } = SourceAnswerSchema.properties
@@ -47,10 +46,7 @@ export interface QuoteCursor {
 }
 
 /** A page of a source's quotes: at most `limit`, beginning after a cursor. */
-export interface PageQuery {
-  limit: number
-  after?: QuoteCursor
-}
+export type PageQuery = { limit: number; after?: QuoteCursor }
 
 const parseFields = createQueryParser(SourcePageQuerySchema)
 
@@ -103,12 +99,7 @@ export type SourceList = Static<typeof SourceListSchema>
 export type ListedSource = SourceList['sources'][number]
 
 /** A page of a list: at most `limit` sources, beginning after a cursor of the store. */
-export interface SourceListQuery {
-  service?: Service
-  since?: Date
-  limit: number
-  after?: string
-}
+export type SourceListQuery = { service?: Service; since?: Date; limit: number; after?: string }
 
 type SourceName = { service: Service; externalId: string }
 type SourcesQuery = { name: SourceName; page: PageQuery } | { list: SourceListQuery }
@@ -150,7 +141,6 @@ export function LookupRequestSchema({ externalId }: Pick<Limits, 'externalId'>) 
   })
 }
 
-/** The answer of `POST /sources:lookup`. */
 export const LookupAnswerSchema = named('LookupAnswer', {
   sources: Type.Array(SourcePageSchema.properties.source, { description: 'The stored ones, in the order asked for.' }),
 })

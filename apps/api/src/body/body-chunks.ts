@@ -2,21 +2,13 @@
 // members or zstd frames; other bytes after them are refused.
 import type { IncomingMessage } from 'node:http'
 import { finished, type Readable, type Transform } from 'node:stream'
-import {
-  constants,
-  createBrotliDecompress,
-  createGunzip,
-  createInflate,
-  createInflateRaw,
-  createZstdDecompress,
-} from 'node:zlib'
-import type { SizeLimit } from '../request/problem-error.ts'
+import * as zlib from 'node:zlib'
 import {
   bodyTooLarge,
   bodyUnreadable,
   CallerGoneError,
-  mediaTypeUnsupported,
   ProblemError,
+  type SizeLimit,
 } from '../request/problem-error.ts'
 
 /**
@@ -42,7 +34,10 @@ export function checkContentType(
   const [mediaType = '', ...parameters] = (headers['content-type'] ?? '')
     .split(';')
     .map((part) => part.trim().toLowerCase())
-  if (!accepted.includes(mediaType)) throw mediaTypeUnsupported(mediaType, accepted)
+  if (!accepted.includes(mediaType)) {
+    const fault = mediaType === '' ? 'The header Content-Type is missing.' : 'This Content-Type is not supported.'
+    throw new ProblemError('media_type_unsupported', { detail: `${fault} Send ${accepted.join(' or ')}.` })
+  }
   const charset = parameters
     .find((parameter) => parameter.startsWith('charset='))
     ?.slice('charset='.length)
@@ -72,10 +67,11 @@ const ZSTD_WINDOW_LOG = 23
 const isZlib = (first: number) => (first & 0x0f) === 8
 
 function createInflater(coding: CompressedCoding, first: Buffer): Inflater {
-  if (coding === 'gzip') return createGunzip()
-  if (coding === 'br') return createBrotliDecompress()
-  if (coding === 'zstd') return createZstdDecompress({ params: { [constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG } })
-  return isZlib(first[0] ?? 0) ? createInflate() : createInflateRaw()
+  if (coding === 'gzip') return zlib.createGunzip()
+  if (coding === 'br') return zlib.createBrotliDecompress()
+  if (coding === 'zstd')
+    return zlib.createZstdDecompress({ params: { [zlib.constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG } })
+  return isZlib(first[0] ?? 0) ? zlib.createInflate() : zlib.createInflateRaw()
 }
 
 export interface ChunkBounds {

@@ -89,7 +89,7 @@ export function getDescription(deps: PageDeps, describe: () => unknown): Handler
 /** Redirects to a page: people try `/` and `/docs/` first. @param target relative, as paths in the pages are. */
 export function leadTo(target: string): Handler {
   const headers = { 'content-type': 'text/plain; charset=utf-8', location: target }
-  return async () => ({ status: 302, bytes: Buffer.from(`See ${target}\n`), headers })
+  return async () => ({ status: 302, content: `See ${target}\n`, headers })
 }
 
 /** A larger answer to a caller without a key closes its connection, and counts in `openSpace` until then. */
@@ -110,6 +110,6 @@ function serve({ openSpace }: PageDeps, load: () => Promise<Buffer>, headers: An
     // Reserved until the socket closes: after the response has ended, unread bytes may stay in the system's buffers.
     if (isLarge) openSpace.reserve({ tenant: '', response: request.socket }, content.length)
     const coding = { vary: 'accept-encoding', ...(isGzipped && { 'content-encoding': 'gzip' }) }
-    return { status: 200, bytes: content, headers: { ...headers, ...coding, ...(isLarge && { connection: 'close' }) } }
+    return { status: 200, content, headers: { ...headers, ...coding, ...(isLarge && { connection: 'close' }) } }
   }
 }

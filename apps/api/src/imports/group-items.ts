@@ -16,10 +16,8 @@ export interface ThreadItem extends ItemNumber {
   warnings?: Warning[] | undefined
 }
 
-/** An item that was refused: its result as JSON, because its bytes are counted. */
-export interface RefusedItem {
-  result: string
-}
+/** The result of a refused item is JSON, because its bytes are counted. */
+export type RefusedItem = { result: string }
 
 export interface ImportGroup {
   items: (ThreadItem | RefusedItem)[]

@@ -72,7 +72,7 @@ async function collectResults(groups: ImportGroups, run: PostedImport): Promise<
   const results: string[] = []
   for await (const ofGroup of storeGroups(groups, run)) results.push(...ofGroup)
   run.context.log.summary = run.summary
-  return { status: 200, json: `{"results":[${results.join(',')}],"summary":${JSON.stringify(run.summary)}}` }
+  return { status: 200, content: `{"results":[${results.join(',')}],"summary":${JSON.stringify(run.summary)}}` }
 }
 
 /** The time for draining the rest of a body when the process must end. Connections are cut half a second later. */

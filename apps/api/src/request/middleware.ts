@@ -178,7 +178,7 @@ function send(deps: MiddlewareDeps, context: RequestContext, result: Ending): nu
     response.destroy()
     return 'gone'
   }
-  const content = 'body' in result ? JSON.stringify(result.body) : 'json' in result ? result.json : result.bytes
+  const content = 'body' in result ? JSON.stringify(result.body) : result.content
   // Express's `response.json` would add a charset, which JSON does not have (RFC 8259).
   const headers = { 'content-length': String(Buffer.byteLength(content)), ...result.headers }
   writeHead(deps, context, { status: result.status, headers }, isUnread(request))

@@ -4,13 +4,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Fault, FaultCode, Problem, ProblemCode, ProblemMembers, Warning } from '@sluice/contract'
 import { createProblem, NEWLINES } from '@sluice/contract'
 import { OperationsFullError, OperatorOnlyError } from '@sluice/operations'
-import {
-  AcceptanceUnknownError,
-  IdempotencyKeyReusedError,
-  QueueFullError,
-  QueueUnavailableError,
-  RateLimitedError,
-} from '@sluice/queue'
+import * as queue from '@sluice/queue'
 import { StoreAwayError } from '@sluice/store/read'
 
 type Headers = Readonly<Record<string, string>>
@@ -51,15 +45,15 @@ export class CallerGoneError extends Error {}
 /** The problem that an error means to the caller. Undefined if the error is a fault of our own. */
 export function asProblem(error: unknown): ProblemError | undefined {
   if (error instanceof ProblemError) return error
-  if (error instanceof QueueUnavailableError) return new ProblemError('queue_unavailable', refusedWrites(error))
-  if (error instanceof QueueFullError)
+  if (error instanceof queue.QueueUnavailableError) return new ProblemError('queue_unavailable', refusedWrites(error))
+  if (error instanceof queue.QueueFullError)
     return new ProblemError(error.bound === 'full' ? 'queue_full' : 'tenant_share', {}, after(error.retryAfter))
   if (error instanceof StoreAwayError) return new ProblemError('store_unavailable')
   if (error instanceof OperatorOnlyError) return new ProblemError('operator_only')
   if (error instanceof OperationsFullError) return new ProblemError('operations_full')
-  if (error instanceof RateLimitedError) return rateLimited(error)
-  if (error instanceof AcceptanceUnknownError) return jobUndecided('acceptance_unknown', error.jobId)
-  if (error instanceof IdempotencyKeyReusedError) return new ProblemError('idempotency_key_reused')
+  if (error instanceof queue.RateLimitedError) return rateLimited(error)
+  if (error instanceof queue.AcceptanceUnknownError) return jobUndecided('acceptance_unknown', error.jobId)
+  if (error instanceof queue.IdempotencyKeyReusedError) return new ProblemError('idempotency_key_reused')
   // Express throws it for a path that can't be decoded. Nothing else here does.
   if (error instanceof URIError) return new ProblemError('route_unknown')
   return undefined
@@ -68,7 +62,7 @@ export function asProblem(error: unknown): ProblemError | undefined {
 /** Redis can't write to its disk. The error names the cause, such as `No space left on device`. */
 const CANNOT_PERSIST = /^MISCONF (.*?)(?: script: .*)?$/
 
-function refusedWrites({ cause }: QueueUnavailableError): ProblemError['members'] {
+function refusedWrites({ cause }: queue.QueueUnavailableError): ProblemError['members'] {
   const [, reason] = (cause instanceof Error && CANNOT_PERSIST.exec(cause.message)) || []
   return reason === undefined ? {} : { detail: `Redis refuses writes: ${reason}` }
 }
@@ -92,15 +86,6 @@ export function keyRefused(
   // Many APIs expect a bearer token, so callers may send the key there. The answer never repeats the key.
   const where = /\bslc_/.test(authorization) ? ' Send the key in x-api-key, not in Authorization.' : ''
   return new ProblemError('api_key_invalid', { detail: `The header x-api-key is missing.${where}` })
-}
-
-export function methodNotAllowed(allow: string): ProblemError {
-  return new ProblemError('method_not_allowed', { detail: `This path accepts ${allow}.` }, { allow })
-}
-
-export function mediaTypeUnsupported(input: string, accepted: readonly string[]): ProblemError {
-  const fault = input === '' ? 'The header Content-Type is missing.' : 'This Content-Type is not supported.'
-  return new ProblemError('media_type_unsupported', { detail: `${fault} Send ${accepted.join(' or ')}.` })
 }
 
 /** The limits of a body, as `GET /limits` names them. */
@@ -158,7 +143,7 @@ export function overloaded(): ProblemError {
 export const QUOTA_POLICY = 'quotes'
 
 /** The key has used up its quota. */
-function rateLimited({ quota, retryAfter }: RateLimitedError): ProblemError {
+function rateLimited({ quota, retryAfter }: queue.RateLimitedError): ProblemError {
   const detail = `The key may post ${quota.quotesPerSecond} quotes a second. The request was not accepted; send it again later.`
   const members = { detail, 'violated-policies': [QUOTA_POLICY] }
   return new ProblemError('rate_limited', members, after(retryAfter))

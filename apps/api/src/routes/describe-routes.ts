@@ -6,17 +6,13 @@ import { opens } from '../request/middleware.ts'
 import type { Content, HeaderName, Route } from './route.ts'
 import { ANSWER_HEADERS, enqueues, REQUEST_ID } from './route.ts'
 
-/** A route of the document. */
 type DescribedRoute = ReturnType<typeof describeRoute>
+type DescribedAnswer = { description: string; headers: Record<string, object>; content: Content }
 
-interface DescribedAnswer {
-  description: string
-  headers: Record<string, object>
-  content: Content
-}
+type Codes = readonly ProblemCode[]
 
 /** The problems that a request to any route can meet. */
-const ANY: readonly ProblemCode[] = [
+const ANY: Codes = [
   'body_unreadable',
   'idempotency_key_invalid',
   'request_timeout',
@@ -26,17 +22,17 @@ const ANY: readonly ProblemCode[] = [
   'internal',
   'overloaded',
 ]
-const KEYED: readonly ProblemCode[] = ['api_key_invalid', 'keys_unavailable', ...ANY]
+const KEYED: Codes = ['api_key_invalid', 'keys_unavailable', ...ANY]
 /** The problems of any route, by its access. */
 const ACCESS_PROBLEMS = {
   open: ANY,
   importer: ['importer_only', ...KEYED],
   // All routes of operators need Redis.
   operator: ['operator_only', ...KEYED, 'queue_unavailable'],
-} as const satisfies Record<Route['access'], readonly ProblemCode[]>
+} as const satisfies Record<Route['access'], Codes>
 
 /** The problems of a request with a body. */
-const BODY_PROBLEMS: readonly ProblemCode[] = [
+const BODY_PROBLEMS: Codes = [
   'json_invalid',
   'request_invalid',
   'body_too_large',
@@ -47,13 +43,7 @@ const BODY_PROBLEMS: readonly ProblemCode[] = [
 ]
 
 /** The problems of a request that adds to the queue. */
-const ENQUEUE_PROBLEMS: readonly ProblemCode[] = [
-  'rate_limited',
-  'queue_unavailable',
-  'queue_full',
-  'tenant_share',
-  'acceptance_unknown',
-]
+const ENQUEUING: Codes = ['rate_limited', 'queue_unavailable', 'queue_full', 'tenant_share', 'acceptance_unknown']
 
 const TAGS = {
   importer: { name: 'Importers', description: 'Post threads and look up what became of them.' },
@@ -121,7 +111,7 @@ function describeAnswers(route: Route): Record<string, DescribedAnswer> {
   const problems = new Set([
     ...ACCESS_PROBLEMS[route.access],
     ...(route.body === undefined ? [] : BODY_PROBLEMS),
-    ...(enqueues(route) ? ENQUEUE_PROBLEMS : []),
+    ...(enqueues(route) ? ENQUEUING : []),
     ...(route.parameters?.some((parameter) => parameter.in === 'query') ? (['request_invalid'] as const) : []),
     ...(route.problems ?? []),
     ...(route.path.includes('{') ? (['route_unknown'] as const) : []),
@@ -143,7 +133,7 @@ const PROBLEM_HEADERS: Readonly<Record<number, readonly HeaderName[]>> = {
 }
 
 /** The answer of one status that can report any of these problems. */
-function describeProblems(ofStatus: readonly ProblemCode[], more: readonly HeaderName[]): DescribedAnswer {
+function describeProblems(ofStatus: Codes, more: readonly HeaderName[]): DescribedAnswer {
   const [first = 'internal'] = ofStatus
   const headers = headerRefs(['X-Request-Id', ...(PROBLEM_HEADERS[PROBLEMS[first].status] ?? []), ...more])
   const description = ofStatus.map((code) => `[${code}](${problemType(code)}): ${PROBLEMS[code].title}`).join('\n\n')

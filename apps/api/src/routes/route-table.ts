@@ -8,10 +8,11 @@ import { postImport } from '../imports/post-import.ts'
 import { describeLimits, IMPORT_ITEMS } from '../settings.ts'
 import { getJob, getSource, getSources, lookUpSources } from '../sources/look-ups.ts'
 import { postSource } from '../sources/post-source.ts'
-import * as content from './contents.ts'
 import { describeRoutes } from './describe-routes.ts'
 import type { Content, Route } from './route.ts'
-import { IDEMPOTENCY_KEY, idOf, json, PREFER, PREFER_WAIT, pathParameter, queryParameters } from './route.ts'
+import * as content from './route.ts'
+
+const { idOf, json, pathParameter, queryParameters } = content
 
 type Described = Omit<Route, 'id' | 'method' | 'path' | 'access' | 'handler'>
 
@@ -42,7 +43,7 @@ function importerRoutes(limits: contract.Limits): Route[] {
       summary: 'Stores a source with its quotes',
       description:
         'Merges the source into the stored one. By default the answer comes when everything is stored. Posting the same again is safe and answers `unchanged`. Unknown fields are ignored.',
-      parameters: [PREFER, IDEMPOTENCY_KEY],
+      parameters: [content.PREFER, content.IDEMPOTENCY_KEY],
       body: content.threadContent(thread),
       answers: {
         200: ['The source and its quotes are stored.', content.STORED, ['Preference-Applied']],
@@ -78,7 +79,7 @@ function importerRoutes(limits: contract.Limits): Route[] {
     post('postImport', '/sources:batch', 'importer', postImport, {
       summary: 'Stores many sources, each on its own',
       description: `Send a thread on each line (\`${contract.NDJSON}\`), or an array of at most ${IMPORT_ITEMS.value}. A refused item harms no other. The answer has a result for each item, in their order, and then a summary.`,
-      parameters: [PREFER],
+      parameters: [content.PREFER],
       body: content.threadsContent(thread, IMPORT_ITEMS.value),
       answers: {
         200: ['The results of all items, as lines or as one object, as the items were sent.', content.IMPORT],
@@ -96,7 +97,7 @@ function importerRoutes(limits: contract.Limits): Route[] {
     get('getJob', '/jobs/{id}', 'importer', getJob, {
       summary: 'The state of a job',
       description: 'Once the job is done, with the very answer that a waiting caller would have got.',
-      parameters: [idOf('the job'), PREFER_WAIT],
+      parameters: [idOf('the job'), content.PREFER_WAIT],
       answers: { 200: ['The job, with what came of it.', json(contract.JobAnswerSchema), ['Preference-Applied']] },
       problems: ['job_unknown', 'queue_unavailable'],
     }),

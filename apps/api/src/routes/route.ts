@@ -1,5 +1,6 @@
-// What a route is: how it is served and described, with the headers and parameters that routes share.
-import { NDJSON, type ProblemCode } from '@sluice/contract'
+// What a route is: how it is served and described, with the headers, parameters and bodies of the description. Requests
+// and the answers to posts have examples, which a test checks.
+import * as contract from '@sluice/contract'
 import type { ApiDeps } from '../api-deps.ts'
 import type { Access } from '../request/middleware.ts'
 import type { Handler } from '../request/request-context.ts'
@@ -24,7 +25,7 @@ export interface Route {
   onlyReads?: true
   /** The answers that are no problems, by status. */
   answers: Readonly<Record<number, readonly [description: string, content: Content, headers?: readonly HeaderName[]]>>
-  problems?: readonly ProblemCode[]
+  problems?: readonly contract.ProblemCode[]
   /** Headers that any of these problems may have besides its usual ones. */
   problemHeaders?: readonly HeaderName[]
 }
@@ -34,7 +35,6 @@ export function enqueues({ method, access, onlyReads }: Pick<Route, 'method' | '
   return method === 'post' && access === 'importer' && !onlyReads
 }
 
-/** The forms of a body, by media type. */
 export type Content = Readonly<Record<string, MediaType>>
 
 export interface MediaType {
@@ -59,13 +59,13 @@ export function json(schema: object, value?: unknown, summary = 'An example'): C
 }
 
 /** A body in lines, with the schema of each line. */
-export function lines(itemSchema: object, values: readonly object[], summary: string): Content {
-  const schema = { type: 'string', contentMediaType: NDJSON, description: 'JSON texts, one on each line.' }
+function lines(itemSchema: object, values: readonly object[], summary: string): Content {
+  const schema = { type: 'string', contentMediaType: contract.NDJSON, description: 'JSON texts, one on each line.' }
   const value = values.map((line) => `${JSON.stringify(line)}\n`).join('')
-  return { [NDJSON]: { schema, 'x-itemSchema': itemSchema, examples: { lines: { summary, value } } } }
+  return { [contract.NDJSON]: { schema, 'x-itemSchema': itemSchema, examples: { lines: { summary, value } } } }
 }
 
-export const EXAMPLE_ID = '3f0c9a52-7a6e-4b57-9d0c-0d4c6c1d2f10'
+const EXAMPLE_ID = '3f0c9a52-7a6e-4b57-9d0c-0d4c6c1d2f10'
 
 /** A parameter of a path. @param more adds to its schema. */
 export function pathParameter(name: string, more: object, description?: string): Parameter {
@@ -150,3 +150,82 @@ export const ANSWER_HEADERS = {
 } as const
 
 export type HeaderName = keyof typeof ANSWER_HEADERS
+
+const SOURCE = { service: 'slack', externalId: 'C024BE91L/1714555800.000100', title: 'Which keyboard do you use?' }
+const QUOTE = { externalId: '1714555860.000200', text: 'A split one, for my wrists.', speaker: 'ada' }
+const SOURCE_ID = 'HIMta5gbmrzJqkboXM5_NbWI'
+const QUOTE_ID = `${SOURCE_ID}WOetD1_c02sJAlmF6xx7mVQj`
+
+/** Examples of the parameters of queries and paths, by name. */
+const { service, externalId } = SOURCE
+export const SOURCE_EXAMPLES = { service, externalId, limit: 20 }
+export const PAGE_EXAMPLES = { limit: 20, after: `~1714555861000200.000000~${QUOTE_ID}` }
+export const FAILED_JOB_EXAMPLES = {
+  ...SOURCE_EXAMPLES,
+  tenant: 'acme',
+  reason: 'validation',
+  reasonGroup: 'Document failed validation',
+  since: '2024-05-01T00:00:00Z',
+  until: '2024-05-02T00:00:00Z',
+  after: `1714555831000.${EXAMPLE_ID}`,
+}
+export const FIND_EXAMPLES = { q: externalId, tenant: 'acme', service, reason: 'validation' }
+export const SOURCE_ID_SCHEMA = { examples: [SOURCE_ID] }
+
+const thread = {
+  ...SOURCE,
+  channelName: 'keyboards',
+  createdAt: '2024-05-01T09:30:00Z',
+  quotes: [
+    { ...QUOTE, upVotes: 4, downVotes: 1 },
+    { externalId: '1714555890.000300', text: 'Which layout?', speaker: 'grace', replyingTo: QUOTE.externalId },
+  ],
+}
+
+/** A thread as it is posted. Its schema depends on the limits. */
+export const threadContent = (schema: object): Content => json(schema, thread, 'A thread')
+
+/** The threads of an import, as lines or as an array. */
+export const threadsContent = (schema: object, maxItems: number): Content => ({
+  ...lines(schema, [thread, { ...thread, externalId: 'C024BE91L/1714555900.000300' }], 'Two threads'),
+  ...json({ type: 'array', items: schema, minItems: 1, maxItems }, [thread], 'An array of one thread'),
+})
+
+export const lookupContent = (schema: object): Content =>
+  json(schema, { service, externalIds: [externalId, 'unknown'] }, 'Two names')
+
+export const STORED = json(contract.ThreadAnswerSchema, {
+  message: contract.MESSAGE,
+  source: {
+    id: SOURCE_ID,
+    ...SOURCE,
+    description: null,
+    wordCount: 6,
+    status: contract.STORED_STATUS,
+    createdAt: '2024-05-01T09:30:00.000Z',
+    outcome: 'created',
+  },
+  quotes: [{ id: QUOTE_ID, ...QUOTE, outcome: 'created' }],
+})
+
+export const ACCEPTED = json(contract.AcceptedAnswerSchema, {
+  message: contract.MESSAGE,
+  source: { ...SOURCE, description: null },
+  quotes: [QUOTE],
+})
+
+const quotes = { created: 1, updated: 0, unchanged: 0 }
+const item = { index: 0, externalId, status: 200, outcome: 'created', id: SOURCE_ID, wordCount: 6, quotes }
+const summary = { received: 1, created: 1, updated: 0, unchanged: 0, failed: 0 }
+export const IMPORT = {
+  ...lines(contract.ImportLineSchema, [item, { summary }], 'The result of an item, and the summary'),
+  ...json(contract.ImportAnswerSchema, { results: [item], summary }),
+}
+
+/** Only the OpenAPI document has this rule: `parseOperationRequest` checks it itself, for a better message. */
+const ONE_FIELD = { minProperties: 1, maxProperties: 1 }
+export const OPERATION_REQUEST = json(
+  { ...contract.OperationRequestSchema, ...ONE_FIELD },
+  { filter: { tenant: 'acme', reason: 'validation' } },
+  'The failed jobs of a tenant',
+)

@@ -50,10 +50,10 @@ async function readAnswer(deps: ReadDeps, context: RequestContext, id: string, q
 }
 
 function jsonAnswer(deps: Pick<ReadDeps, 'bodyMemory'>, context: RequestContext, body: object): Answer {
-  const json = JSON.stringify(body)
+  const content = JSON.stringify(body)
   // The answer stays in memory until its caller has read it.
-  deps.bodyMemory.reserve(context, json.length)
-  return { status: 200, json }
+  deps.bodyMemory.reserve(context, content.length)
+  return { status: 200, content }
 }
 
 /** POST /sources:lookup: many sources without their quotes. Those that are not stored are left out. */
