@@ -52,7 +52,7 @@ function codingOfJson(request: IncomingMessage): Coding {
   return type === JSON_TYPE && coding === undefined ? 'identity' : checkContentType(request, [JSON_TYPE]).coding
 }
 
-/** Takes a body that arrived with its head. Until 'close', `isUnread` may be true: an answer would cut the connection. */
+/** Takes a body that came with its head. Until 'close', `isUnread` may be true: an answer would cut the connection. */
 function takeWhole(request: IncomingMessage): Promise<Buffer> {
   const body: Buffer = request.read() ?? Buffer.alloc(0)
   return new Promise((resolve, reject) => {
