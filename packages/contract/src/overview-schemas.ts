@@ -1,31 +1,26 @@
 // The answer of `GET /admin/overview`: the current state of the service, and what happened lately.
 import type { Static } from 'typebox'
 import { outcomeCounts } from './answers.ts'
-import { count, moment, Type, text } from './json-schema.ts'
+import { count, moment, named, oneOf, optional, Type, text } from './json-schema.ts'
 
 /** The states of a job that was accepted and has not succeeded. `delayed`: between two tries. */
 export const QUEUED_STATES = ['waiting', 'delayed', 'active', 'failed'] as const
 
 const number = (description: string) => Type.Number({ minimum: 0, description })
-const lane = Type.Enum(['interactive', 'bulk'], { type: 'string', description: 'The lane.' })
+const lane = oneOf(['interactive', 'bulk'], 'The lane.')
 const byLane = (value: ReturnType<typeof number>) => Type.Object({ interactive: value, bulk: value })
 
 const PauseSchema = Type.Object(
-  {
-    by: Type.Optional(text('As `by` of an operation.')),
-    since: Type.Optional(moment('When the lane was paused.')),
-  },
+  { by: optional(text('As `by` of an operation.')), since: optional(moment('When the lane was paused.')) },
   { description: 'Empty if a tool of BullMQ paused the lane.' },
 )
 
 const QueuedJobsSchema = Type.Object({
   lane,
-  state: Type.Enum(QUEUED_STATES, { type: 'string', description: '`delayed`: between two tries.' }),
+  state: oneOf(QUEUED_STATES, '`delayed`: between two tries.'),
   jobs: count('Jobs of this lane and state.'),
   threads: count('Threads of these jobs.'),
-  oldestMs: number(
-    'Age of the oldest of these jobs since it was accepted or last retried by an operator; of failed jobs, since it failed. 0 without a job.',
-  ),
+  oldestMs: number('Age of the oldest since it was accepted, last retried by an operator, or failed. 0 without a job.'),
 })
 
 const SlowJobSchema = Type.Object({
@@ -36,7 +31,7 @@ const SlowJobSchema = Type.Object({
 
 const ProcessSchema = Type.Object({
   id: text('Another one at each start.'),
-  kind: Type.Enum(['api', 'worker', 'dashboard'], { type: 'string', description: 'What it is.' }),
+  kind: oneOf(['api', 'worker', 'dashboard'], 'What it is.'),
   version: text('Of Sluice.'),
   host: text('The name of its machine.'),
   pid: count('Its process id there.'),
@@ -44,14 +39,12 @@ const ProcessSchema = Type.Object({
   seenMsAgo: number('Since its last sign of life, which comes every second.'),
   cpu: number('Cores that it kept busy in the last second.'),
   memoryBytes: count('Its resident memory.'),
-  storeAwayMs: Type.Optional(number('For how long MongoDB has been away, by this worker.')),
-  slowJobs: Type.Optional(
-    Type.Array(SlowJobSchema, { description: 'Jobs that it has had for more than ten seconds.' }),
-  ),
+  storeAwayMs: optional(number('For how long MongoDB has been away, by this worker.')),
+  slowJobs: optional(Type.Array(SlowJobSchema, { description: 'Jobs that it has had for more than ten seconds.' })),
 })
 
 const quantiles = (description: string) =>
-  Type.Optional(Type.Object({ p50: number('The median.'), p99: number('The 99th percentile.') }, { description }))
+  optional(Type.Object({ p50: number('The median.'), p99: number('The 99th percentile.') }, { description }))
 
 /** What happened in a span of minutes. */
 const HistoryPointSchema = Type.Object({
@@ -71,28 +64,25 @@ const HistoryPointSchema = Type.Object({
 })
 
 /** The answer of `GET /admin/overview`: the current state, and the history of the last five minutes and hour. */
-export const StatusSchema = Type.Object(
-  {
-    at: moment('When this was read.'),
-    queued: Type.Array(QueuedJobsSchema, { description: 'The queue by lane and state.' }),
-    paused: Type.Object(
-      { interactive: Type.Optional(PauseSchema), bulk: Type.Optional(PauseSchema) },
-      { description: 'The lanes that are paused, with who did it.' },
-    ),
-    tenants: Type.Array(Type.Object({ tenant: Type.String(), threads: count('Accepted and not yet completed.') }), {
-      description: 'The ten tenants with the most threads in the queue.',
-    }),
-    processes: Type.Array(ProcessSchema, { description: 'Those that gave a sign of life in the last ten minutes.' }),
-    redis: Type.Object({
-      usedBytes: count('Memory that Redis uses.'),
-      maxBytes: count('The most that it may use; 0 if it has no limit of its own.'),
-    }),
-    storeAwayMs: Type.Optional(number('For how long MongoDB has been away, by the workers that live.')),
-    lastMinutes: HistoryPointSchema,
-    lastHour: HistoryPointSchema,
-  },
-  { title: 'Status' },
-)
+export const StatusSchema = named('Status', {
+  at: moment('When this was read.'),
+  queued: Type.Array(QueuedJobsSchema, { description: 'The queue by lane and state.' }),
+  paused: Type.Object(
+    { interactive: optional(PauseSchema), bulk: optional(PauseSchema) },
+    { description: 'The lanes that are paused, with who did it.' },
+  ),
+  tenants: Type.Array(Type.Object({ tenant: Type.String(), threads: count('Accepted and not yet completed.') }), {
+    description: 'The ten tenants with the most threads in the queue.',
+  }),
+  processes: Type.Array(ProcessSchema, { description: 'Those that gave a sign of life in the last ten minutes.' }),
+  redis: Type.Object({
+    usedBytes: count('Memory that Redis uses.'),
+    maxBytes: count('The most that it may use; 0 if it has no limit of its own.'),
+  }),
+  storeAwayMs: optional(number('For how long MongoDB has been away, by the workers that live.')),
+  lastMinutes: HistoryPointSchema,
+  lastHour: HistoryPointSchema,
+})
 
 export type Status = Static<typeof StatusSchema>
 export type Overview = Omit<Status, 'lastMinutes' | 'lastHour'>
