@@ -1,5 +1,4 @@
 // The dependencies that `main.ts` passes to the API's parts. Each part picks those that it needs.
-
 import type { Keyring } from '@sluice/credentials/keys'
 import type { ViewFor } from '@sluice/operations'
 import type { Logger, Readiness } from '@sluice/process'
@@ -21,12 +20,9 @@ export interface ApiDeps extends SourceReads {
   replyListener: Pick<queue.ReplyListener, 'replica' | 'wait'>
   confirmReplicated: queue.Replication['confirm']
   findClaimed: queue.Results['findClaimed']
-  /**
-   * Returns the job's result. If the job has none yet, marks it so that its result is retained for the caller, who gets
-   * the job's id instead. Never throws: without Redis, the caller still gets the id, but the result may expire earlier.
-   */
+  /** Returns the job's result, or has it retained for a caller that gets the id instead. Never throws. */
   retainResult: (jobId: string) => Promise<queue.JobResult | undefined>
-  /** As `retainResult`, but tries again for minutes while Redis does not answer. Never throws. */
+  /** As `retainResult`, but tries again for minutes while Redis does not answer. */
   retainLater: ReturnType<typeof queue.createRetainLater>
   /** @throws {QueueUnavailableError} */
   findJob: (jobId: string) => Promise<queue.FoundJob | undefined>

@@ -6,7 +6,6 @@ import {
   asProblem,
   CallerGoneError,
   idempotencyKeyInvalid,
-  methodNotAllowed,
   ProblemError,
   problemBody,
 } from './request/problem-error.ts'
@@ -56,7 +55,7 @@ function refuseMethod(routes: readonly ServedRoute[]): () => never {
   const methods = routes.map(({ method }) => method.toUpperCase())
   const allow = [...methods, ...(methods.includes('GET') ? ['HEAD'] : [])].join(', ')
   return () => {
-    throw methodNotAllowed(allow)
+    throw new ProblemError('method_not_allowed', { detail: `This path accepts ${allow}.` }, { allow })
   }
 }
 

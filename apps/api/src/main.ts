@@ -9,8 +9,7 @@ import { runProcess } from '@sluice/wiring'
 import type { ApiDeps } from './api-deps.ts'
 import { buildApp } from './app.ts'
 import { createBodyParser, createBudget } from './body/read-body.ts'
-import { apiMetrics, countProblems, readApi, sampleApi } from './metrics.ts'
-import { watchLoopDelay } from './request/middleware.ts'
+import { apiMetrics, countProblems, readApi, sampleApi, watchLoopDelay } from './metrics.ts'
 import { apiRoutes } from './routes/route-table.ts'
 import { apiSettings } from './settings.ts'
 
@@ -23,16 +22,12 @@ const LAST_ANSWERS_MS = 1_000
 const AFTER_ANSWERS_MS = 500
 /** How often the load is compared with some of the queue's jobs: see `createLoadAudit`. */
 const AUDIT_EVERY_MS = 5_000
-
-/** Heartbeats come each second. They share a reading of the queue's state for this time: it may cost Redis 2 ms. */
+/** Heartbeats, one each second, share a reading of the queue's state for this time: it may cost Redis 2 ms. */
 const PEAKS_EVERY_MS = 5_000
-
 /** The bound of `openSpace`: documents and pages on their way to callers without a key. */
 const OPEN_BYTES = 16 * 1024 * 1024
-
 /** The bound of `readSpace`. Less than the connections to MongoDB (20), because checks of keys need some. */
 const READS_AT_ONCE = 8
-
 /** A stopping process still serves new requests for the smaller of this time and this share of the grace time. */
 const LINGER_MS = 1_500
 const LINGER_SHARE = 0.25
@@ -61,7 +56,6 @@ await runProcess({
     const parser = createBodyParser(settings)
     release('body parser', parser.close)
     const bodyMemory = createBudget({ maxBytes: settings.bodiesBytes, tenantShare })
-    const spillSpace = createBudget({ maxBytes: settings.spillBytes, tenantShare })
     const { viewFor, runOperations } = openViews(redis, keys, db)
     const stopOperations = runOperations({
       jobsPerSecond: settings.operationJobsPerSecond,
@@ -102,7 +96,7 @@ await runProcess({
       parser,
       bodyMemory,
       openSpace: createBudget({ maxBytes: OPEN_BYTES, tenantShare: 1 }),
-      spillSpace,
+      spillSpace: createBudget({ maxBytes: settings.spillBytes, tenantShare }),
       loopDelay: watchLoopDelay(),
       limits: settings,
       readiness,

@@ -1,11 +1,10 @@
 // Declares the metrics of the API, and samples those that are read when Prometheus asks.
-
+import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { PROBLEMS } from '@sluice/contract'
 import { peaksOf, type QueueState, type Reading } from '@sluice/operations'
 import { type MetricsOf, metric, mongoMetrics, type openMetrics, SECONDS, totalsOf } from '@sluice/process'
 import { LANES } from '@sluice/queue'
 
-/** The metrics of an API replica. */
 export const apiMetrics = {
   requests: metric.counter({
     name: 'sluice_requests_total',
@@ -62,9 +61,7 @@ export type ApiMetrics = MetricsOf<typeof apiMetrics>
 /** The gauges of this replica alone. */
 const OWN_GAUGES = ['awaitedJobs', 'connections', 'bodyBytes'] as const
 
-interface SampledApi extends Record<(typeof OWN_GAUGES)[number], () => number> {
-  queueState: () => Promise<QueueState>
-}
+type SampledApi = Record<(typeof OWN_GAUGES)[number], () => number> & { queueState: () => Promise<QueueState> }
 
 /** Reads the gauges of an API replica at each scrape. */
 export function sampleApi({ metrics, sample }: ReturnType<typeof openMetrics<typeof apiMetrics>>, api: SampledApi) {
@@ -122,4 +119,19 @@ export async function readApi(
     peaks: peaksOf(queued),
     ...bounds,
   }
+}
+
+/** The event loop's delay is measured this often. */
+const RESOLUTION_MS = 50
+
+/** Measures each second the 99th percentile of the event loop's delays in that second, until the process ends. */
+export function watchLoopDelay(): { p99Ms: number } {
+  const delay = { p99Ms: 0 }
+  const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
+  histogram.enable()
+  setInterval(() => {
+    delay.p99Ms = histogram.percentile(99) / 1e6 - RESOLUTION_MS
+    histogram.reset()
+  }, 1_000).unref()
+  return delay
 }

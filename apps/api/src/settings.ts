@@ -46,15 +46,13 @@ export const apiSettings = {
   }),
   queueThreads: setting.wholeNumber({
     env: 'MAX_QUEUE_THREADS',
-    description:
-      'How many threads the queue accepts until they are stored. Beyond it, requests get a 503. The same for all API replicas.',
+    description: 'Threads that the queue holds. Beyond it, requests get a 503. The same for all API replicas.',
     default: 200_000,
     min: 100,
   }),
   queueBytes: setting.wholeNumber({
     env: 'MAX_QUEUE_BYTES',
-    description:
-      'How many bytes of Redis these threads may take. Beyond it, requests get a 503. The same for all API replicas.',
+    description: 'Bytes of Redis for these threads. Beyond it, requests get a 503. The same for all API replicas.',
     default: 1_073_741_824,
     min: 33_554_432,
   }),
@@ -68,8 +66,7 @@ export const apiSettings = {
   }),
   tenantShare: setting.number({
     env: 'TENANT_SHARE',
-    description:
-      'The part of these three bounds, of MAX_BODIES_BYTES and of MAX_SPILL_BYTES that one tenant may take. 1: no bound for a tenant.',
+    description: 'The part of these three bounds, MAX_BODIES_BYTES and MAX_SPILL_BYTES for one tenant. 1: no bound.',
     default: 0.5,
     min: 0.01,
     max: 1,
@@ -90,8 +87,7 @@ export const apiSettings = {
   }),
   operationJobsPerSecond: setting.wholeNumber({
     env: 'OPERATION_JOBS_PER_SECOND',
-    description:
-      'How many failed jobs a second operators can have retried or discarded, all operations and API replicas together.',
+    description: 'Failed jobs that are retried or discarded each second, by all operations and API replicas together.',
     default: 100,
     min: 1,
     max: 10_000,
@@ -111,8 +107,7 @@ export const apiSettings = {
   }),
   maxLoopDelayMs: setting.wholeNumber({
     env: 'MAX_LOOP_DELAY_MS',
-    description:
-      "POSTs get a 503 while the 99th percentile of the event loop's delay in the last second exceeds it. In milliseconds.",
+    description: "POSTs get a 503 while the event loop's delay (p99 of a second) exceeds it. In milliseconds.",
     default: 250,
     min: 1,
   }),

@@ -31,7 +31,7 @@ async function open(...args: Parameters<typeof fetch>) {
 
 /** Makes a check of answers by a schema of the contract. It throws UserError. */
 export function createAnswerCheck<Schema extends Parameters<typeof createParser>[0]>(schema: Schema) {
-  const parse = createParser<Static<Schema>>(schema)
+  const parse = createParser(schema)
   return (answer: unknown): Static<Schema> => {
     const parsed = parse(answer)
     if (parsed.ok) return parsed.value

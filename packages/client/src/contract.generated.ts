@@ -100,7 +100,7 @@ export type FaultCode =
 
 /** A fault of a request. */
 export interface Fault {
-  /** JSON Pointer (RFC 6901) to the fault in the request body; "" is the whole body. Of a query: / and the parameter. */
+  /** JSON Pointer (RFC 6901) into the request body; "" is all of it. Of a query: / and the parameter. */
   pointer: string
   /** What is wrong, for programs. */
   code: FaultCode
@@ -124,13 +124,13 @@ export interface Problem {
   code: ProblemCode
   /** The X-Request-Id of the answer. */
   requestId: string
-  /** The faults of the request, at most 50. Every 400 has them. */
+  /** At most 50 of the faults. Every 400 has them. */
   errors?: Fault[]
   /** How many faults the request has. */
   total?: number
   /** Unknown fields that look like known ones, each name once, at most 20. They were ignored. */
   warnings?: Warning[]
-  /** The exceeded quotas, by their names in RateLimit-Policy. */
+  /** Exceeded quotas, as in RateLimit-Policy. */
   'violated-policies'?: string[]
   /** The job of the request. See GET /jobs/{id}. */
   jobId?: string
@@ -203,11 +203,11 @@ export interface SourceAnswer {
   title: string
   /** Null if it is absent. */
   description: string | null
-  url?: string
   externalId: string
   service: Service
   channelName?: string
   channelId?: string
+  url?: string
   upVotes?: number
   downVotes?: number
   /** The one that was sent, else upVotes minus downVotes. */
@@ -225,16 +225,16 @@ export interface SourceAnswer {
 export interface QuoteAnswer {
   /** Identifier of the stored quote. It never changes. */
   id: string
-  externalId?: string
   text: string
+  externalId?: string
   /** Sent as speaker or as username. */
   speaker?: string
+  /** The externalId of the quote that this one replies to. */
+  replyingTo?: string
   upVotes?: number
   downVotes?: number
   /** The one that was sent, else upVotes minus downVotes. */
   score?: number
-  /** The externalId of the quote that this one replies to. */
-  replyingTo?: string
   /** The date that was sent. */
   createdAt?: string
   /** The effect of this request on the document. */
@@ -257,27 +257,27 @@ export interface AcceptedAnswer {
     title: string
     /** Null if it is absent. */
     description: string | null
-    url?: string
     externalId: string
     service: Service
     channelName?: string
     channelId?: string
+    url?: string
     upVotes?: number
     downVotes?: number
     /** The one that was sent, else upVotes minus downVotes. */
     score?: number
   }
   quotes: {
-    externalId?: string
     text: string
+    externalId?: string
     /** Sent as speaker or as username. */
     speaker?: string
+    /** The externalId of the quote that this one replies to. */
+    replyingTo?: string
     upVotes?: number
     downVotes?: number
     /** The one that was sent, else upVotes minus downVotes. */
     score?: number
-    /** The externalId of the quote that this one replies to. */
-    replyingTo?: string
   }[]
   /** Unknown fields that look like known ones, each name once, at most 20. They were ignored. */
   warnings?: Warning[]
@@ -290,11 +290,11 @@ export interface StoredSource {
   title: string
   /** Null if it is absent. */
   description: string | null
-  url?: string
   externalId: string
   service: Service
   channelName?: string
   channelId?: string
+  url?: string
   upVotes?: number
   downVotes?: number
   /** The one that was sent, else upVotes minus downVotes. */
@@ -310,16 +310,16 @@ export interface StoredSource {
 export interface StoredQuote {
   /** Identifier of the stored quote. It never changes. */
   id: string
-  externalId?: string
   text: string
+  externalId?: string
   /** Sent as speaker or as username. */
   speaker?: string
+  /** The externalId of the quote that this one replies to. */
+  replyingTo?: string
   upVotes?: number
   downVotes?: number
   /** The one that was sent, else upVotes minus downVotes. */
   score?: number
-  /** The externalId of the quote that this one replies to. */
-  replyingTo?: string
   /** The date that was sent. */
   createdAt?: string
   /** Sorts the quotes of a source in the order in which they were first given. */
@@ -341,11 +341,11 @@ export interface ListedSource {
   title: string
   /** Null if it is absent. */
   description: string | null
-  url?: string
   externalId: string
   service: Service
   channelName?: string
   channelId?: string
+  url?: string
   upVotes?: number
   downVotes?: number
   /** The one that was sent, else upVotes minus downVotes. */

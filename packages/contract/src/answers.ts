@@ -1,121 +1,92 @@
 // The bodies of successful answers: their schemas, the types derived from them, and the 202 answer itself.
 import type { Static, TOptional, TSchema, TUnsafe } from 'typebox'
 import { effectiveScore, type Votes } from './field-values.ts'
-import { count, moment, Type, text } from './json-schema.ts'
+import { count, moment, named, oneOf, optional, Type, text } from './json-schema.ts'
+import { WarningsSchema } from './leniency.ts'
 import { ProblemSchema } from './problem.ts'
 import { DEFAULT_LIMITS, SERVICES, type Thread, ThreadRequestSchema } from './thread-request.ts'
-import { WarningsSchema } from './warnings.ts'
 
 export const MESSAGE = 'New source received successfully.'
 
 /** The `status` of every stored source. */
 export const STORED_STATUS = 'TRANSCRIBED' as const
 
-const OUTCOMES = ['created', 'updated', 'unchanged'] as const
-const JOB_STATES = ['waiting', 'active', 'completed', 'failed'] as const
-
-const outcome = Type.Enum(OUTCOMES, { type: 'string', description: 'The effect of this request on the document.' })
+const outcome = oneOf(['created', 'updated', 'unchanged'], 'The effect of this request on the document.')
 
 type Answered<P> = { [Name in keyof P]: TOptional<TUnsafe<NonNullable<StaticOf<P[Name]>>>> }
 type StaticOf<S> = S extends TSchema ? Static<S> : never
 
 /** Makes schemas for answers from a request's optional fields: of the same type, but never null, and without bounds. */
 function answered<P extends Readonly<Record<string, TSchema>>>(fields: P): Answered<P> {
-  const ofAnswer = (field: TSchema) => Type.Optional(Type.Unsafe({ type: [Reflect.get(field, 'type')].flat()[0] }))
+  const ofAnswer = (field: TSchema) => optional(Type.Unsafe({ type: [Reflect.get(field, 'type')].flat()[0] }))
   return Object.fromEntries(Object.entries(fields).map(([name, field]) => [name, ofAnswer(field)])) as Answered<P>
 }
 
 const request = ThreadRequestSchema(DEFAULT_LIMITS).properties
-const score = Type.Optional(Type.Number({ description: 'The one that was sent, else upVotes minus downVotes.' }))
+const score = optional(Type.Number({ description: 'The one that was sent, else upVotes minus downVotes.' }))
 
-const { title, description, url, externalId: _id, service: _service, createdAt, quotes, ...sourceFields } = request
+const { title, description, externalId: _id, service: _service, createdAt, quotes, ...sourceFields } = request
 const sentSource = {
   title: Type.String(),
   description: Type.Unsafe<string | null>({ type: ['string', 'null'], description: 'Null if it is absent.' }),
-  ...answered({ url }),
   externalId: Type.String(),
-  service: Type.Enum(SERVICES, { type: 'string' }),
+  service: oneOf(SERVICES),
   ...answered(sourceFields),
   score,
 }
 
-const {
-  username,
-  text: _text,
-  createdAt: _at,
-  externalId: quoteId,
-  speaker,
-  replyingTo,
-  ...quoteFields
-} = quotes.items.properties
+const { username, text: _text, createdAt: _at, ...quoteFields } = quotes.items.properties
 const sentQuote = {
-  ...answered({ externalId: quoteId }),
   text: Type.String(),
-  speaker: Type.Optional(text('Sent as speaker or as username.')),
   ...answered(quoteFields),
+  speaker: optional(text('Sent as speaker or as username.')),
   score,
-  replyingTo: Type.Optional(text('The externalId of the quote that this one replies to.')),
+  replyingTo: optional(text('The externalId of the quote that this one replies to.')),
 }
 
-export const SourceAnswerSchema = Type.Object(
-  {
-    id: text('Identifier of the stored source. It never changes.'),
-    ...sentSource,
-    wordCount: count('Words in all stored quotes of the source.'),
-    status: Type.Literal(STORED_STATUS),
-    createdAt: moment('The date that was sent, else when the source was first accepted.'),
-    outcome,
-  },
-  { title: 'StoredSource' },
-)
+export const SourceAnswerSchema = named('StoredSource', {
+  id: text('Identifier of the stored source. It never changes.'),
+  ...sentSource,
+  wordCount: count('Words in all stored quotes of the source.'),
+  status: Type.Literal(STORED_STATUS),
+  createdAt: moment('The date that was sent, else when the source was first accepted.'),
+  outcome,
+})
 
-export const QuoteAnswerSchema = Type.Object(
-  {
-    id: text('Identifier of the stored quote. It never changes.'),
-    ...sentQuote,
-    createdAt: Type.Optional(moment('The date that was sent.')),
-    outcome,
-  },
-  { title: 'StoredQuote' },
-)
+export const QuoteAnswerSchema = named('StoredQuote', {
+  id: text('Identifier of the stored quote. It never changes.'),
+  ...sentQuote,
+  createdAt: optional(moment('The date that was sent.')),
+  outcome,
+})
 
 /** The 200 answer: the source and the quotes of the request, as stored. */
-export const ThreadAnswerSchema = Type.Object(
-  {
-    message: Type.Literal(MESSAGE),
-    source: SourceAnswerSchema,
-    quotes: Type.Array(QuoteAnswerSchema),
-    warnings: Type.Optional(WarningsSchema),
-  },
-  { title: 'StoredThread' },
-)
+export const ThreadAnswerSchema = named('StoredThread', {
+  message: Type.Literal(MESSAGE),
+  source: SourceAnswerSchema,
+  quotes: Type.Array(QuoteAnswerSchema),
+  warnings: optional(WarningsSchema),
+})
 
 /** The 202 answer: what was sent, normalised. */
-export const AcceptedAnswerSchema = Type.Object(
-  {
-    message: Type.Literal(MESSAGE),
-    source: Type.Object(sentSource),
-    quotes: Type.Array(Type.Object(sentQuote)),
-    warnings: Type.Optional(WarningsSchema),
-  },
-  { title: 'AcceptedThread' },
-)
+export const AcceptedAnswerSchema = named('AcceptedThread', {
+  message: Type.Literal(MESSAGE),
+  source: Type.Object(sentSource),
+  quotes: Type.Array(Type.Object(sentQuote)),
+  warnings: optional(WarningsSchema),
+})
 
-/** The answer of `GET /jobs/{id}`. */
-export const JobAnswerSchema = Type.Object(
-  {
-    id: Type.String({ format: 'uuid' }),
-    state: Type.Enum(JOB_STATES, { type: 'string', description: 'waiting includes a job between two tries.' }),
-    changedAt: moment('When the job entered this state.'),
-    attempts: count('Tries made so far.'),
-    result: Type.Optional(ThreadAnswerSchema),
-    problem: Type.Optional(ProblemSchema),
-  },
-  { title: 'Job' },
-)
+export const JobAnswerSchema = named('Job', {
+  id: Type.String({ format: 'uuid' }),
+  state: oneOf(['waiting', 'active', 'completed', 'failed'], 'waiting includes a job between two tries.'),
+  changedAt: moment('When the job entered this state.'),
+  attempts: count('Tries made so far.'),
+  result: optional(ThreadAnswerSchema),
+  problem: optional(ProblemSchema),
+})
 
-export type Outcome = (typeof OUTCOMES)[number]
-export type JobState = (typeof JOB_STATES)[number]
+export type Outcome = Static<typeof outcome>
+export type JobState = JobAnswer['state']
 export type SourceAnswer = Static<typeof SourceAnswerSchema>
 export type QuoteAnswer = Static<typeof QuoteAnswerSchema>
 export type ThreadAnswer = Static<typeof ThreadAnswerSchema>
@@ -147,7 +118,7 @@ export const PROBLEMS_KEPT = 1_000
 
 const index = count('The place of the item in the import, from 0.')
 const externalId = text('The externalId of the item.')
-const readExternalId = Type.Optional(text('The externalId of the item, if it could be read.'))
+const readExternalId = optional(text('The externalId of the item, if it could be read.'))
 
 /** Numbers of documents by their outcome. */
 export const outcomeCounts = {
@@ -156,7 +127,8 @@ export const outcomeCounts = {
   unchanged: count('How many were stored before and are the same.'),
 }
 
-const StoredItemSchema = Type.Object(
+const StoredItemSchema = named(
+  'StoredItem',
   {
     index,
     externalId,
@@ -165,14 +137,15 @@ const StoredItemSchema = Type.Object(
     id: text('Identifier of the stored source. It never changes.'),
     wordCount: count('Words in all stored quotes of the source.'),
     quotes: Type.Object(outcomeCounts, { description: "The outcomes of the item's quotes." }),
-    warnings: Type.Optional(WarningsSchema),
+    warnings: optional(WarningsSchema),
   },
-  { title: 'StoredItem', description: 'The result of an item that is stored.' },
+  { description: 'The result of an item that is stored.' },
 )
 
-const line = Type.Optional(Type.Integer({ minimum: 1, description: 'The line of the item, blank lines included.' }))
+const line = optional(Type.Integer({ minimum: 1, description: 'The line of the item, blank lines included.' }))
 
-const RefusedItemSchema = Type.Object(
+const RefusedItemSchema = named(
+  'RefusedItem',
   {
     index,
     line,
@@ -180,83 +153,58 @@ const RefusedItemSchema = Type.Object(
     status: Type.Integer({ minimum: 400, maximum: 599, description: 'The status of the problem.' }),
     problem: ProblemSchema,
   },
-  {
-    title: 'RefusedItem',
-    description: 'The result of an item that is not stored, with the problem that POST /sources would have answered.',
-  },
+  { description: 'The result of an item that is not stored, with the problem that POST /sources would have answered.' },
 )
 
-const ImportSummarySchema = Type.Object(
-  { received: count('Items so far.'), ...outcomeCounts, failed: count('Items that are not stored.') },
-  { title: 'ImportSummary' },
-)
+const ImportSummarySchema = named('ImportSummary', {
+  received: count('Items so far.'),
+  ...outcomeCounts,
+  failed: count('Items that are not stored.'),
+})
 
 /** One line of the answer to an import in lines. The last line is the summary. */
 export const ImportLineSchema = Type.Union([
   StoredItemSchema,
   RefusedItemSchema,
-  Type.Object({ summary: ImportSummarySchema }, { title: 'SummaryLine' }),
+  named('SummaryLine', { summary: ImportSummarySchema }),
 ])
 
 /** The answer to an import that is an array. */
-export const ImportAnswerSchema = Type.Object(
-  { results: Type.Array(Type.Union([StoredItemSchema, RefusedItemSchema])), summary: ImportSummarySchema },
-  { title: 'ImportAnswer' },
-)
+export const ImportAnswerSchema = named('ImportAnswer', {
+  results: Type.Array(Type.Union([StoredItemSchema, RefusedItemSchema])),
+  summary: ImportSummarySchema,
+})
 
-/** The answer of `GET /batches/{id}`. */
-export const ImportProgressSchema = Type.Object(
-  {
-    id: Type.String({ format: 'uuid' }),
-    state: Type.Enum(['active', 'completed'], { type: 'string' }),
-    summary: ImportSummarySchema,
-    problems: Type.Array(Type.Object({ index, line, externalId: readExternalId, problem: ProblemSchema }), {
-      maxItems: PROBLEMS_KEPT,
-      description: 'The first problems, up to one MiB, each with at most five of its errors.',
-    }),
-  },
-  { title: 'ImportProgress' },
-)
+export const ImportProgressSchema = named('ImportProgress', {
+  id: Type.String({ format: 'uuid' }),
+  state: oneOf(['active', 'completed']),
+  summary: ImportSummarySchema,
+  problems: Type.Array(Type.Object({ index, line, externalId: readExternalId, problem: ProblemSchema }), {
+    maxItems: PROBLEMS_KEPT,
+    description: 'The first problems, up to one MiB, each with at most five of its errors.',
+  }),
+})
 
 export type StoredItem = Static<typeof StoredItemSchema>
 export type ImportSummary = Static<typeof ImportSummarySchema>
 export type ImportProgressAnswer = Static<typeof ImportProgressSchema>
 
-const LimitSchema = Type.Object(
-  { value: Type.Number(), unit: Type.String(), description: Type.String() },
-  { title: 'Limit' },
-)
+const LimitSchema = named('Limit', { value: Type.Number(), unit: Type.String(), description: Type.String() })
 
-/** The answer of `GET /limits`. */
-export const LimitsSchema = Type.Object(
-  {
-    limits: Type.Record(Type.String(), LimitSchema, {
-      description: 'Every bound that a request can meet, by its name.',
-    }),
-    quota: Type.Record(Type.String(), LimitSchema, { description: 'What a key without limits of its own may post.' }),
-    queue: Type.Record(Type.String(), LimitSchema, {
-      description: 'What the queue holds before requests are refused.',
-    }),
-    waitSeconds: LimitSchema,
-  },
-  { title: 'Limits' },
-)
+export const LimitsSchema = named('Limits', {
+  limits: Type.Record(Type.String(), LimitSchema, { description: 'Every bound of a request, by its name.' }),
+  quota: Type.Record(Type.String(), LimitSchema, { description: 'What a key without limits of its own may post.' }),
+  queue: Type.Record(Type.String(), LimitSchema, { description: 'What the queue holds, and no more.' }),
+  waitSeconds: LimitSchema,
+})
 
-/** The answer of `GET /livez`. */
-export const LivenessSchema = Type.Object({ alive: Type.Literal(true) }, { title: 'Liveness' })
+export const LivenessSchema = named('Liveness', { alive: Type.Literal(true) })
 
-const CheckSchema = Type.Object(
-  { ok: Type.Boolean(), reason: Type.Optional(text('What is wrong.')) },
-  { title: 'Check' },
-)
+const CheckSchema = named('Check', { ok: Type.Boolean(), reason: optional(text('What is wrong.')) })
 
-/** The answer of `GET /readyz`. */
-export const ReadinessSchema = Type.Object(
-  {
-    ready: Type.Boolean({ description: 'Whether every check is ok.' }),
-    checks: Type.Record(Type.String(), CheckSchema, { description: 'Each thing that the process needs.' }),
-  },
-  { title: 'Readiness' },
-)
+export const ReadinessSchema = named('Readiness', {
+  ready: Type.Boolean({ description: 'Whether every check is ok.' }),
+  checks: Type.Record(Type.String(), CheckSchema, { description: 'Each thing that the process needs.' }),
+})
 
 export type LimitsAnswer = Static<typeof LimitsSchema>

@@ -2,28 +2,29 @@
 import type { Static } from 'typebox'
 import { type Parsed, refuseText } from './faults.ts'
 import { parseIsoDate } from './field-values.ts'
-import { count, moment, Type, text } from './json-schema.ts'
+import { closed, count, moment, named, next, oneOf, optional, pageParameters, Type, text } from './json-schema.ts'
 import { parseBody } from './parse-thread.ts'
 import type { JsonBounds } from './refused-text.ts'
 import { ISO_DATE, SERVICES } from './thread-request.ts'
 import { createParser, createQueryParser, type Params } from './validator.ts'
 
 export const JOBS_PER_PAGE = 100
+const DEFAULT_OF_PAGE = 50
 /** One operation can name at most this many jobs. A filter may match any number. */
 const IDS_PER_OPERATION = 1_000
 /** A list shows this many of the newest operations. At most as many can be uncompleted at a time. */
 export const OPERATIONS_LISTED = 100
 
 const uuid = (description: string) => Type.String({ format: 'uuid', description })
-const date = (description: string) => Type.Optional(Type.String({ format: ISO_DATE, description }))
-const param = (maxLength: number, description: string) => Type.Optional(Type.String({ maxLength, description }))
+const date = (description: string) => optional(Type.String({ format: ISO_DATE, description }))
+const param = (maxLength: number, description: string) => optional(Type.String({ maxLength, description }))
 
 const filterFields = {
   tenant: param(200, 'The tenant of the job.'),
-  service: Type.Optional(Type.Enum(SERVICES, { type: 'string', description: 'The service of one of its threads.' })),
+  service: optional(oneOf(SERVICES, 'The service of one of its threads.')),
   externalId: param(2_000, 'The externalId of one of its threads, the same one if `service` is given.'),
   reason: param(1_000, 'A part of the reason of the failure, in capitals or not.'),
-  group: Type.Optional(
+  group: optional(
     Type.String({ pattern: '^[0-9a-f]{8}$', description: 'The id of a group of `GET /admin/job-groups`.' }),
   ),
   since: date('The job failed at this time or later.'),
@@ -31,33 +32,20 @@ const filterFields = {
 }
 
 /** Selects the failed jobs that meet all fields. Unknown fields are faults: a mistyped one would match too much. */
-export const FailedJobFilterSchema = Type.Object(filterFields, {
-  title: 'FailedJobFilter',
-  additionalProperties: false,
-})
+export const FailedJobFilterSchema = closed('FailedJobFilter', filterFields)
 
 const PLACE = /^(\d{1,15})\.([\w-]{1,80})$/
 
-/** The query of `GET /admin/jobs`. */
-export const FailedJobQuerySchema = Type.Object(
-  {
-    ...filterFields,
-    limit: Type.Optional(
-      Type.Integer({ minimum: 1, maximum: JOBS_PER_PAGE, description: 'Jobs of this page; 50 if it is absent.' }),
-    ),
-    after: Type.Optional(Type.String({ pattern: PLACE.source, description: '`next` of the page before.' })),
-  },
-  { title: 'FailedJobQuery', additionalProperties: false },
-)
+export const FailedJobQuerySchema = closed('FailedJobQuery', {
+  ...filterFields,
+  ...pageParameters({ most: JOBS_PER_PAGE, byDefault: DEFAULT_OF_PAGE, cursor: PLACE.source }),
+})
 
 /** The body of `POST /admin/jobs:retry` and `POST /admin/jobs:discard`: either `ids` or `filter`. */
-export const OperationRequestSchema = Type.Object(
-  {
-    ids: Type.Optional(Type.Array(Type.String({ maxLength: 100 }), { maxItems: IDS_PER_OPERATION })),
-    filter: Type.Optional(FailedJobFilterSchema),
-  },
-  { title: 'OperationRequest', additionalProperties: false },
-)
+export const OperationRequestSchema = closed('OperationRequest', {
+  ids: optional(Type.Array(Type.String({ maxLength: 100 }), { maxItems: IDS_PER_OPERATION })),
+  filter: optional(FailedJobFilterSchema),
+})
 
 const summary = {
   id: uuid('The id of the job.'),
@@ -72,43 +60,35 @@ const summary = {
   reasonGroup: text('The same, with … for each quoted text, number and id.'),
 }
 
-/** The answer of `GET /admin/jobs`. */
-export const FailedJobPageSchema = Type.Object(
-  {
-    jobs: Type.Array(Type.Object(summary)),
-    next: Type.Optional(text('Give it as `after` for the next page. Absent on the last one.')),
-  },
-  { title: 'FailedJobPage' },
-)
+export const FailedJobPageSchema = named('FailedJobPage', {
+  jobs: Type.Array(Type.Object(summary)),
+  next,
+})
 
 export const GROUPS_LISTED = 200
 
 /** The hours of the trend of a group. */
 export const TREND_HOURS = 24
 
-/** The answer of `GET /admin/job-groups`. */
-export const FailedJobGroupsSchema = Type.Object(
-  {
-    groups: Type.Array(
-      Type.Object({
-        id: text('A short id of the group: `group` of a filter.'),
-        reasonGroup: summary.reasonGroup,
-        hours: Type.Array(count('Jobs.'), {
-          description: `Jobs that failed in each of the last ${TREND_HOURS} hours, the oldest hour first.`,
-        }),
-        jobs: count('Failed jobs of this reason.'),
-        threads: count('Threads of these jobs.'),
-        jobId: uuid('The newest of these jobs.'),
-        reason: text('Its reason.'),
-        oldestAt: moment('When the oldest of them failed.'),
-        newestAt: moment('When the newest of them failed.'),
+export const FailedJobGroupsSchema = named('FailedJobGroups', {
+  groups: Type.Array(
+    Type.Object({
+      id: text('A short id of the group: `group` of a filter.'),
+      reasonGroup: summary.reasonGroup,
+      hours: Type.Array(count('Jobs.'), {
+        description: `Jobs that failed in each of the last ${TREND_HOURS} hours, the oldest hour first.`,
       }),
-      { maxItems: GROUPS_LISTED },
-    ),
-    isComplete: Type.Boolean({ description: 'All failed jobs were examined, and all groups are listed.' }),
-  },
-  { title: 'FailedJobGroups' },
-)
+      jobs: count('Failed jobs of this reason.'),
+      threads: count('Threads of these jobs.'),
+      jobId: uuid('The newest of these jobs.'),
+      reason: text('Its reason.'),
+      oldestAt: moment('When the oldest of them failed.'),
+      newestAt: moment('When the newest of them failed.'),
+    }),
+    { maxItems: GROUPS_LISTED },
+  ),
+  isComplete: Type.Boolean({ description: 'All failed jobs were examined, and all groups are listed.' }),
+})
 
 const RecordedTrySchema = Type.Object({
   at: moment('When the try ended.'),
@@ -123,54 +103,37 @@ const FailedThreadSchema = Type.Object({
   reason: text('The beginning of its reason in the last try.'),
 })
 
-/** The answer of `GET /admin/jobs/{id}`. */
-export const FailedJobSchema = Type.Object(
-  {
-    ...summary,
-    tries: Type.Array(RecordedTrySchema, { description: 'The last failed tries, oldest first.' }),
-    failedThreads: Type.Array(FailedThreadSchema, { description: 'Threads that could not be stored, as many as fit.' }),
-    failedThreadCount: count('All threads that could not be stored.'),
-    stack: Type.Array(Type.String(), { description: 'The stack of each failed try, oldest first.' }),
-    payload: Type.Unknown({ description: 'The job as it was enqueued, with its threads.' }),
-  },
-  { title: 'FailedJob' },
-)
+export const FailedJobSchema = named('FailedJob', {
+  ...summary,
+  tries: Type.Array(RecordedTrySchema, { description: 'The last failed tries, oldest first.' }),
+  failedThreads: Type.Array(FailedThreadSchema, { description: 'Threads that could not be stored, as many as fit.' }),
+  failedThreadCount: count('All threads that could not be stored.'),
+  stack: Type.Array(Type.String(), { description: 'The stack of each failed try, oldest first.' }),
+  payload: Type.Unknown({ description: 'The job as it was enqueued, with its threads.' }),
+})
 
 /** The query of `POST /admin/lanes/{lane}:pause` and `:resume`. */
-export const LaneQuerySchema = Type.Object(
-  {
-    why: Type.Optional(
-      Type.String({ maxLength: 200, description: 'Why, for people who see that the lane is paused.' }),
-    ),
-  },
-  { title: 'LaneQuery', additionalProperties: false },
-)
+export const LaneQuerySchema = closed('LaneQuery', {
+  why: optional(Type.String({ maxLength: 200, description: 'Why, for people who see that the lane is paused.' })),
+})
 
 /** The answer of `GET /admin/operations/{id}`. Pausing or resuming a lane is an operation that is completed at once. */
-export const OperationSchema = Type.Object(
-  {
-    id: uuid('The id of the operation.'),
-    kind: Type.Enum(['retry', 'discard', 'pause', 'resume'], { type: 'string' }),
-    by: text(
-      "The id of the operator's key, as `sluice keys list` shows it, or the user that made the operator's login link.",
-    ),
-    filter: Type.Optional(FailedJobFilterSchema),
-    lane: Type.Optional(
-      Type.Enum(['interactive', 'bulk'], { type: 'string', description: 'The lane that was paused or resumed.' }),
-    ),
-    why: Type.Optional(text('What the operator said about it.')),
-    state: Type.Enum(['waiting', 'active', 'completed'], { type: 'string' }),
-    createdAt: moment('When it was asked for.'),
-    changedAt: moment('When its progress was last recorded.'),
-    total: count('Jobs to examine: the named ones, or the failed jobs of the time that the filter gives.'),
-    examined: count('Jobs examined so far.'),
-    done: count('Jobs that were retried or discarded.'),
-  },
-  { title: 'Operation' },
-)
+export const OperationSchema = named('Operation', {
+  id: uuid('The id of the operation.'),
+  kind: oneOf(['retry', 'discard', 'pause', 'resume']),
+  by: text("The id of the operator's key (`sluice keys list`), or the user that made the operator's login link."),
+  filter: optional(FailedJobFilterSchema),
+  lane: optional(oneOf(['interactive', 'bulk'], 'The lane that was paused or resumed.')),
+  why: optional(text('What the operator said about it.')),
+  state: oneOf(['waiting', 'active', 'completed']),
+  createdAt: moment('When it was asked for.'),
+  changedAt: moment('When its progress was last recorded.'),
+  total: count('Jobs to examine: the named ones, or the failed jobs of the time that the filter gives.'),
+  examined: count('Jobs examined so far.'),
+  done: count('Jobs that were retried or discarded.'),
+})
 
-/** The answer of `GET /admin/operations`. */
-export const OperationListSchema = Type.Object({ operations: Type.Array(OperationSchema) }, { title: 'OperationList' })
+export const OperationListSchema = named('OperationList', { operations: Type.Array(OperationSchema) })
 
 export type FailedJobFilter = Static<typeof FailedJobFilterSchema>
 export type FailedJobPage = Static<typeof FailedJobPageSchema>
@@ -183,28 +146,26 @@ export type LaneOperationKind = 'pause' | 'resume'
 export type OperationKind = Exclude<Operation['kind'], LaneOperationKind>
 /** A cursor in the order of failed jobs, newest first: when the job failed, in ms since 1970, and its id. */
 export type FailedJobPlace = { at: number; id: string }
-/** One page of failed jobs, beginning after a cursor. */
 export type FailedJobQuery = { filter: FailedJobFilter; limit: number; after?: FailedJobPlace }
 export type OperationRequest = { ids: string[] } | { filter: FailedJobFilter }
 
 /** Checks the query of `GET /admin/job-groups`. */
-export const parseFailedJobFilter = createQueryParser<FailedJobFilter>(FailedJobFilterSchema)
+export const parseFailedJobFilter = createQueryParser(FailedJobFilterSchema)
 
-const parseQueryFields = createQueryParser<Static<typeof FailedJobQuerySchema>>(FailedJobQuerySchema)
-const parseOperation = createParser<Static<typeof OperationRequestSchema>>(OperationRequestSchema)
+const parseQueryFields = createQueryParser(FailedJobQuerySchema)
+const parseOperation = createParser(OperationRequestSchema)
 
 /** Checks the query of `GET /admin/jobs`. */
 export function parseFailedJobQuery(params: Params): Parsed<FailedJobQuery> {
   const query = parseQueryFields(params)
   if (!query.ok) return query
-  const { limit = 50, after, ...filter } = query.value
+  const { limit = DEFAULT_OF_PAGE, after, ...filter } = query.value
   const [, at, id] = PLACE.exec(after ?? '') ?? []
-  if (id === undefined) return { ok: true, value: { filter, limit } }
-  return { ok: true, value: { filter, limit, after: { at: Number(at), id } } }
+  return { ok: true, value: { filter, limit, ...(id !== undefined && { after: { at: Number(at), id } }) } }
 }
 
 /** Checks the query of `POST /admin/lanes/{lane}:pause` and `:resume`. */
-export const parseLaneQuery = createQueryParser<Static<typeof LaneQuerySchema>>(LaneQuerySchema)
+export const parseLaneQuery = createQueryParser(LaneQuerySchema)
 
 /** Parses an `OperationRequest`, within the bounds of nesting and of the number of values. */
 export function parseOperationRequest(text: Buffer, limits: JsonBounds): Parsed<OperationRequest> {

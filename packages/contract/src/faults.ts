@@ -1,7 +1,7 @@
 // Faults of a request: their closed list, the schema and list that answers carry, and the texts that explain them.
 import type { ErrorObject } from 'ajv'
 import type { Static } from 'typebox'
-import { Type, text } from './json-schema.ts'
+import { named, oneOf, text } from './json-schema.ts'
 import { namesOf, nearestName } from './near-names.ts'
 import { ISO_DATE, NOT_BLANK } from './thread-request.ts'
 
@@ -25,16 +25,11 @@ export const FAULT_CODES = [
   'not_json', // The text is not valid JSON.
 ] as const
 
-export const FaultSchema = Type.Object(
-  {
-    pointer: text(
-      'JSON Pointer (RFC 6901) to the fault in the request body; "" is the whole body. Of a query: / and the parameter.',
-    ),
-    code: Type.Enum(FAULT_CODES, { type: 'string', description: 'What is wrong, for programs.' }),
-    message: text('What is wrong, for people.'),
-  },
-  { title: 'Fault' },
-)
+export const FaultSchema = named('Fault', {
+  pointer: text('JSON Pointer (RFC 6901) into the request body; "" is all of it. Of a query: / and the parameter.'),
+  code: oneOf(FAULT_CODES, 'What is wrong, for programs.'),
+  message: text('What is wrong, for people.'),
+})
 
 export type Fault = Static<typeof FaultSchema>
 export type FaultCode = Fault['code']
@@ -67,7 +62,6 @@ function explainFault(error: ErrorObject): Fault {
   return { pointer, code, message: `${nameOf(pointer)} ${text}` }
 }
 
-/** Lists the errors that a compiled schema found. */
 export function faultsOf(errors: readonly ErrorObject[] | null | undefined): FaultList {
   const faults: FaultList = { errors: [], total: 0 }
   for (const error of errors ?? []) {
@@ -93,7 +87,7 @@ export function refuseField(name: string, message: string, code: FaultCode = 'ty
   return { ok: false, errors: [{ pointer: `/${name}`, code, message: `${name} ${message}` }], total: 1 }
 }
 
-/** Returns the code of an error, and the message without the field's name. */
+/** The code of an error, and its message without the field's name. */
 function explain({ keyword, params, schema, parentSchema, data }: ErrorObject): [FaultCode, string] {
   switch (keyword) {
     case 'pattern':

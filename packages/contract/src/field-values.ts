@@ -18,9 +18,9 @@ export function hasAtMost(limit: number): (text: string) => boolean {
   }
 }
 
-interface QuoteContent extends Partial<Record<'speaker' | 'createdAt' | 'replyingTo', string | null | undefined>> {
-  text: string
-}
+type QuoteContent = { text: string } & Partial<
+  Record<'speaker' | 'createdAt' | 'replyingTo', string | null | undefined>
+>
 
 /**
  * Returns the content that identifies a quote without an externalId. If quotes of a request have equal content, the
@@ -55,13 +55,11 @@ const DATE_FORM =
   /^((?!0000)\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01]))(?:T((?:[01]\d|2[0-3]):[0-5]\d)(?:(:[0-5]\d)(?:[.,](\d+))?)?(?:Z|([+-](?:[01]\d|2[0-3]))(?::?([0-5]\d))?)?)?$/
 
 /**
- * Reads a date of ISO 8601-1 in its extended form: a full date, which is midnight UTC, or a date-time with `Z`, an
- * offset, or neither, which is UTC. Returns the moment in UTC with milliseconds (`2024-05-01T00:00:00.000Z`), further
- * decimals cut off. Returns undefined if the text has another form, names a day that does not exist, or lies outside
- * the years 1 to 9999 of UTC.
+ * Reads a date of ISO 8601-1: a full date (midnight UTC), or a date-time with `Z`, an offset, or neither (UTC). Returns
+ * the moment in UTC with milliseconds, further decimals cut off. Undefined if the text has another form, names a day
+ * that does not exist, or lies outside the years 1 to 9999 of UTC.
  *
- * Runs twice for the date of every quote, so it works on the text if it can: `toISOString` alone is slower than the
- * rest.
+ * Runs twice for the date of every quote, so it works on the text: `toISOString` alone is slower than the rest.
  */
 export function parseIsoDate(text: string): string | undefined {
   const [, day, time = '00:00', seconds = ':00', decimals = '', hours, minutes = '00'] = DATE_FORM.exec(text) ?? []

@@ -2,113 +2,86 @@
 import type { Static } from 'typebox'
 import { outcomeCounts } from './answers.ts'
 import type { FailedJobPage } from './failed-job-schemas.ts'
-import { count, moment, Type, text } from './json-schema.ts'
-import { NOT_BLANK, SERVICES, WELL_FORMED } from './thread-request.ts'
+import { closed, count, moment, named, oneOf, optional, Type, text } from './json-schema.ts'
+import { required, SERVICES, WELL_FORMED } from './thread-request.ts'
 import { createQueryParser } from './validator.ts'
 
 /** The most hits of an answer. */
 export const HITS_SHOWN = 200
 
-const optional = Type.Optional
 const param = (maxLength: number, description: string) =>
   optional(Type.String({ maxLength, format: WELL_FORMED, description }))
 
-/** The query of `GET /admin/find`. */
-export const FindQuerySchema = Type.Object(
-  {
-    q: Type.String({
-      maxLength: 600,
-      format: WELL_FORMED,
-      pattern: NOT_BLANK,
-      description:
-        'The externalId of a source, or the id of a job, an import, a source or a stored quote; of completed jobs also of their request.',
-    }),
-    tenant: param(200, 'The tenant.'),
-    service: optional(Type.Enum(SERVICES, { type: 'string', description: 'The service of the source.' })),
-    reason: param(1_000, 'A part of the reason of a failure, in capitals or not: only failed jobs.'),
-  },
-  { title: 'FindQuery', additionalProperties: false },
-)
+export const FindQuerySchema = closed('FindQuery', {
+  q: required(600, 'An externalId, or the id of a job, an import, a source, a quote, or a completed job’s request.'),
+  tenant: param(200, 'The tenant.'),
+  service: optional(oneOf(SERVICES, 'The service of the source.')),
+  reason: param(1_000, 'A part of the reason of a failure, in capitals or not: only failed jobs.'),
+})
 
 /** A job, an import, or a stored source or quote. */
-const HitSchema = Type.Object(
-  {
-    kind: Type.Enum(['job', 'source', 'quote', 'import'], { type: 'string', description: 'What was found.' }),
-    id: text('Its id.'),
-    tenant: Type.String(),
-    state: optional(
-      Type.Enum(['waiting', 'delayed', 'active', 'failed', 'completed', 'stored'], {
-        type: 'string',
-        description: 'Its state; `delayed`: between two tries. An import has none.',
-      }),
+const HitSchema = named('Hit', {
+  kind: oneOf(['job', 'source', 'quote', 'import'], 'What was found.'),
+  id: text('Its id.'),
+  tenant: Type.String(),
+  state: optional(
+    oneOf(
+      ['waiting', 'delayed', 'active', 'failed', 'completed', 'stored'],
+      'Its state; `delayed`: between two tries. An import has none.',
     ),
-    name: optional(text('service/externalId of the source; of a job with several threads, the first and the last.')),
-    quote: optional(text('The externalId of the quote that was found.')),
-    sourceId: optional(text('The id of the source of a stored quote.')),
-    threads: optional(count('The threads of the job, or of the import.')),
-    lane: optional(text('interactive or bulk.')),
-    requestId: optional(text('The request of the job.')),
-    traceId: optional(text('The trace of the request, if it was traced.')),
-    importId: optional(text('The import of the job.')),
-    acceptedAt: optional(moment('When the job, or the first request for the source, was accepted.')),
-    endedAt: optional(moment('When the job was stored, or failed for good.')),
-    attempts: optional(count('Tries of the job so far.')),
-    reason: optional(text('The error of the last try, cut.')),
-    outcomes: optional(Type.Object(outcomeCounts)),
-    worker: optional(text('The worker that stored the job.')),
-    insertedBy: optional(text('The job that inserted the document.')),
-    changedBy: optional(text('The job that changed it last.')),
-  },
-  { title: 'Hit' },
-)
+  ),
+  name: optional(text('service/externalId of the source; of a job with several threads, the first and the last.')),
+  quote: optional(text('The externalId of the quote that was found.')),
+  sourceId: optional(text('The id of the source of a stored quote.')),
+  threads: optional(count('The threads of the job, or of the import.')),
+  lane: optional(text('interactive or bulk.')),
+  requestId: optional(text('The request of the job.')),
+  traceId: optional(text('The trace of the request, if it was traced.')),
+  importId: optional(text('The import of the job.')),
+  acceptedAt: optional(moment('When the job, or the first request for the source, was accepted.')),
+  endedAt: optional(moment('When the job was stored, or failed for good.')),
+  attempts: optional(count('Tries of the job so far.')),
+  reason: optional(text('The error of the last try, cut.')),
+  outcomes: optional(Type.Object(outcomeCounts)),
+  worker: optional(text('The worker that stored the job.')),
+  insertedBy: optional(text('The job that inserted the document.')),
+  changedBy: optional(text('The job that changed it last.')),
+})
 
-/** The answer of `GET /admin/find`. */
-export const FoundSchema = Type.Object(
-  {
-    hits: Type.Array(HitSchema, { description: 'In the order in which a job moves, and at last what is stored.' }),
-    more: Type.Boolean({ description: `There are more than ${HITS_SHOWN} hits.` }),
-    notes: Type.Array(Type.String(), { description: 'What was not looked up, and why.' }),
-  },
-  { title: 'Found' },
-)
+export const FoundSchema = named('Found', {
+  hits: Type.Array(HitSchema, { description: 'In the order in which a job moves, and at last what is stored.' }),
+  more: Type.Boolean({ description: `There are more than ${HITS_SHOWN} hits.` }),
+  notes: Type.Array(Type.String(), { description: 'What was not looked up, and why.' }),
+})
 
-/** The query of `GET /admin/recent`. */
-export const RecentJobsQuerySchema = Type.Object(
-  { after: optional(Type.String({ pattern: '^\\d{1,15}-\\d{1,15}$', description: '`next` of the answer before.' })) },
-  { title: 'RecentJobsQuery', additionalProperties: false },
-)
+export const RecentJobsQuerySchema = closed('RecentJobsQuery', {
+  after: optional(Type.String({ pattern: '^\\d{1,15}-\\d{1,15}$', description: '`next` of the answer before.' })),
+})
 
-/** The answer of `GET /admin/recent`. */
-export const RecentJobsSchema = Type.Object(
-  {
-    jobs: Type.Array(HitSchema, { description: 'Completed jobs, oldest first.' }),
-    next: text('Give it as `after` for the jobs that completed since.'),
-  },
-  { title: 'RecentJobs' },
-)
+export const RecentJobsSchema = named('RecentJobs', {
+  jobs: Type.Array(HitSchema, { description: 'Completed jobs, oldest first.' }),
+  next: text('Give it as `after` for the jobs that completed since.'),
+})
 
 /** The states of jobs that a list shows, in the order in which a job moves. */
 export const LISTED_STATES = ['waiting', 'delayed', 'active', 'failed', 'completed'] as const
 
 /** The query of the dashboard's list of jobs. */
-export const JobListQuerySchema = Type.Object(
-  {
-    state: optional(Type.Enum(LISTED_STATES, { type: 'string' })),
-    lane: optional(Type.Enum(['interactive', 'bulk'], { type: 'string' })),
-    tenant: param(200, 'The tenant.'),
-    service: optional(Type.Enum(SERVICES, { type: 'string', description: 'The service of the first or last thread.' })),
-    text: param(600, 'A part of the name of the job, or its id.'),
-    group: optional(Type.String({ pattern: '^[0-9a-f]{8}$', description: 'Of failed jobs: the id of their group.' })),
-    after: param(100, '`next` of the page before.'),
-  },
-  { title: 'JobListQuery', additionalProperties: false },
-)
+export const JobListQuerySchema = closed('JobListQuery', {
+  state: optional(oneOf(LISTED_STATES)),
+  lane: optional(oneOf(['interactive', 'bulk'])),
+  tenant: param(200, 'The tenant.'),
+  service: optional(oneOf(SERVICES, 'The service of the first or last thread.')),
+  text: param(600, 'A part of the name of the job, or its id.'),
+  group: optional(Type.String({ pattern: '^[0-9a-f]{8}$', description: 'Of failed jobs: the id of their group.' })),
+  after: param(100, '`next` of the page before.'),
+})
 
 export type ListedState = (typeof LISTED_STATES)[number]
 export type JobListQuery = Static<typeof JobListQuerySchema>
 
 /** Checks the query of the dashboard's list of jobs. */
-export const parseJobListQuery = createQueryParser<JobListQuery>(JobListQuerySchema)
+export const parseJobListQuery = createQueryParser(JobListQuerySchema)
 
 export type RecentJobs = Static<typeof RecentJobsSchema>
 export type RecentJobsQuery = Static<typeof RecentJobsQuerySchema>
@@ -117,10 +90,10 @@ export type Hit = Static<typeof HitSchema>
 export type Found = Static<typeof FoundSchema>
 
 /** Checks the query of `GET /admin/find`. */
-export const parseFindQuery = createQueryParser<FindQuery>(FindQuerySchema)
+export const parseFindQuery = createQueryParser(FindQuerySchema)
 
 /** Checks the query of `GET /admin/recent`. */
-export const parseRecentJobsQuery = createQueryParser<RecentJobsQuery>(RecentJobsQuerySchema)
+export const parseRecentJobsQuery = createQueryParser(RecentJobsQuerySchema)
 
 /** Describes a failed job of a page as a hit. */
 export function failedHit({ enqueuedAt, failedAt, reasonGroup: _, ...job }: FailedJobPage['jobs'][number]): Hit {

@@ -1,6 +1,6 @@
 // Builds the JSON Schemas of this package. Their types are TypeBox's; loading TypeBox itself, 370 modules, would take a
 // quarter of each process's start.
-import type { TSchema, Type as TypeBox } from 'typebox'
+import type { TProperties, TSchema, Type as TypeBox } from 'typebox'
 
 type Options = Readonly<Record<string, unknown>>
 type Optional = TSchema & { readonly '~optional'?: true }
@@ -35,9 +35,31 @@ const builders = {
 /** Our builders, with the types of TypeBox's. A test compares their schemas with those that TypeBox builds. */
 export const Type = builders as unknown as Pick<typeof TypeBox, keyof typeof builders>
 
+/** An object with its name in the description of the API. */
+export const named = <P extends TProperties>(title: string, properties: P, options?: Options) =>
+  Type.Object(properties, { title, ...options })
+/** An object whose unknown fields are faults: a mistyped filter would match too much. */
+export const closed = <P extends TProperties>(title: string, properties: P) =>
+  named(title, properties, { additionalProperties: false })
+/** One of these texts. */
+export const oneOf = <const Values extends string[]>(values: readonly [...Values], description?: string) =>
+  Type.Enum(values, { type: 'string', ...(description !== undefined && { description }) })
+export const optional = Type.Optional
 /** A text of any form. */
 export const text = (description: string) => Type.String({ description })
 /** A date and time of ISO 8601. */
 export const moment = (description: string) => Type.String({ format: 'date-time', description })
 /** A whole number, 0 or more. */
 export const count = (description: string) => Type.Integer({ minimum: 0, description })
+
+/** The parameters of a page: its size, and the cursor after which it begins. @param most the largest size. */
+export const pageParameters = ({ most, byDefault, cursor }: { most: number; byDefault: number; cursor: string }) => ({
+  limit: optional(
+    Type.Integer({ minimum: 1, maximum: most, description: `The most of this page; ${byDefault} if absent.` }),
+  ),
+  after: optional(
+    Type.String({ pattern: cursor, description: '`next` of the page before, of the same list or source.' }),
+  ),
+})
+/** The cursor in an answer. */
+export const next = optional(text('Give it as `after` for the next page. Absent on the last one.'))

@@ -4,10 +4,8 @@
 const LONGEST_NAME = 40
 
 /**
- * Returns the known name that `name` is an alias of, else the nearest known name within two edits. A known name of at
- * most four characters must be within one edit. Case, underscores, dashes, dots and spaces do not count.
- *
- * @param aliases the known names by their aliases, which are in lower case and without separators.
+ * Returns the known name that `name` is an alias of (`namesOf`), else the nearest known name within two edits, or one
+ * edit if it has at most four characters. Case, underscores, dashes, dots and spaces do not count.
  */
 export function nearestName(
   name: string,

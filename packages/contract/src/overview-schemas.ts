@@ -1,32 +1,33 @@
 // The answer of `GET /admin/overview`: the current state of the service, and what happened lately.
 import type { Static } from 'typebox'
 import { outcomeCounts } from './answers.ts'
-import { count, moment, Type, text } from './json-schema.ts'
+import { count, moment, named, oneOf, optional, Type, text } from './json-schema.ts'
 
 /** The states of a job that was accepted and has not succeeded. `delayed`: between two tries. */
 export const QUEUED_STATES = ['waiting', 'delayed', 'active', 'failed'] as const
 
 const number = (description: string) => Type.Number({ minimum: 0, description })
-const lane = Type.Enum(['interactive', 'bulk'], { type: 'string', description: 'The lane.' })
+const lane = oneOf(['interactive', 'bulk'], 'The lane.')
 const byLane = (value: ReturnType<typeof number>) => Type.Object({ interactive: value, bulk: value })
+
+const threadsAndBytes = (description: string) =>
+  Type.Object({ threads: count('Threads.'), bytes: count('Their bytes in Redis.') }, { description })
 
 const PauseSchema = Type.Object(
   {
-    by: Type.Optional(text('As `by` of an operation.')),
-    since: Type.Optional(moment('When the lane was paused.')),
-    why: Type.Optional(text('What the operator said about it.')),
+    by: optional(text('As `by` of an operation.')),
+    since: optional(moment('When the lane was paused.')),
+    why: optional(text('What the operator said about it.')),
   },
   { description: 'Empty if a tool of BullMQ paused the lane.' },
 )
 
 const QueuedJobsSchema = Type.Object({
   lane,
-  state: Type.Enum(QUEUED_STATES, { type: 'string', description: '`delayed`: between two tries.' }),
+  state: oneOf(QUEUED_STATES, '`delayed`: between two tries.'),
   jobs: count('Jobs of this lane and state.'),
   threads: count('Threads of these jobs.'),
-  oldestMs: number(
-    'Age of the oldest of these jobs since it was accepted or last retried by an operator; of failed jobs, since it failed. 0 without a job.',
-  ),
+  oldestMs: number('Age of the oldest since it was accepted, last retried by an operator, or failed. 0 without a job.'),
 })
 
 const SlowJobSchema = Type.Object({
@@ -37,7 +38,7 @@ const SlowJobSchema = Type.Object({
 
 const ProcessSchema = Type.Object({
   id: text('Another one at each start.'),
-  kind: Type.Enum(['api', 'worker', 'dashboard'], { type: 'string', description: 'What it is.' }),
+  kind: oneOf(['api', 'worker', 'dashboard'], 'What it is.'),
   version: text('Of Sluice.'),
   host: text('The name of its machine.'),
   pid: count('Its process id there.'),
@@ -45,23 +46,16 @@ const ProcessSchema = Type.Object({
   seenMsAgo: number('Since its last sign of life, which comes every second.'),
   cpu: number('Cores that it kept busy in the last second.'),
   memoryBytes: count('Its resident memory.'),
-  storeAwayMs: Type.Optional(number('For how long MongoDB has been away, by this worker.')),
-  queueBounds: Type.Optional(
-    Type.Object(
-      { threads: count('Threads.'), bytes: count('Their bytes in Redis.') },
-      { description: 'Of an API: the most that may be in the queue.' },
-    ),
-  ),
-  redisReplicas: Type.Optional(count('Of an API: the replicas of Redis that confirm each request.')),
-  slowJobs: Type.Optional(
-    Type.Array(SlowJobSchema, { description: 'Jobs that it has had for more than ten seconds.' }),
-  ),
+  storeAwayMs: optional(number('For how long MongoDB has been away, by this worker.')),
+  queueBounds: optional(threadsAndBytes('Of an API: the most that may be in the queue.')),
+  redisReplicas: optional(count('Of an API: the replicas of Redis that confirm each request.')),
+  slowJobs: optional(Type.Array(SlowJobSchema, { description: 'Jobs that it has had for more than ten seconds.' })),
 })
 
 const quantiles = (description: string) =>
-  Type.Optional(Type.Object({ p50: number('The median.'), p99: number('The 99th percentile.') }, { description }))
+  optional(Type.Object({ p50: number('The median.'), p99: number('The 99th percentile.') }, { description }))
 
-const laneTime = Type.Optional(
+const laneTime = optional(
   Type.Object({ p50: number('The median.'), p95: number('The 95th percentile.'), p99: number('The 99th percentile.') }),
 )
 
@@ -69,16 +63,16 @@ const laneTime = Type.Optional(
 const HistoryPointSchema = Type.Object({
   at: moment('When it began.'),
   minutes: count('How long it is.'),
-  coveredSeconds: Type.Optional(number('The part of it in which a process lived, and which the counts cover.')),
+  coveredSeconds: optional(number('The part of it in which a process lived, and which the counts cover.')),
   accepted: count('Threads that were accepted.'),
   stored: Type.Object(outcomeCounts, { description: 'Threads that were stored, by their outcome.' }),
   failed: count('Threads that failed for good.'),
   refused: count('Requests that were refused because of the load or a quota, or because Redis was away.'),
-  timedOut: Type.Optional(count('Requests that were answered 504: not stored, or not surely accepted, in time.')),
+  timedOut: optional(count('Requests that were answered 504: not stored, or not surely accepted, in time.')),
   refusedByTenant: Type.Record(Type.String(), count('Requests of this tenant.'), {
     description: 'The ten tenants with most refusals, by the beginning of their names.',
   }),
-  totalTime: Type.Optional(
+  totalTime: optional(
     Type.Object(
       { interactive: laneTime, bulk: laneTime },
       { description: 'Seconds from the acceptance of a job until it was stored. A lane is absent if none was stored.' },
@@ -86,78 +80,68 @@ const HistoryPointSchema = Type.Object({
   ),
   queueTime: quantiles('Seconds in the queue, a part of this: until the last fetch. Absent if no job was stored.'),
   storeTime: quantiles('Seconds in the store, the other part. Absent if no job was stored.'),
-  storeAwaySeconds: Type.Optional(number('For how long MongoDB was away, at most.')),
+  storeAwaySeconds: optional(number('For how long MongoDB was away, at most.')),
   waiting: byLane(number('The most threads that waited.')),
   oldestSeconds: byLane(number('The highest age of the oldest waiting job.')),
 })
 
+/** What can be wrong, the worst first. */
+const FINDINGS = [
+  'store_away',
+  'process_missing',
+  'process_gone',
+  'process_stuck',
+  'redis_full',
+  'redis_replicas',
+  'redis_clock',
+  'queue_full',
+  'lane_paused',
+  'jobs_old',
+  'versions_differ',
+  'threads_failing',
+  'failed_threads',
+] as const
+
 const FindingSchema = Type.Object({
-  code: Type.Enum(
-    [
-      'store_away',
-      'process_missing',
-      'process_gone',
-      'process_stuck',
-      'redis_full',
-      'redis_replicas',
-      'redis_clock',
-      'queue_full',
-      'lane_paused',
-      'jobs_old',
-      'versions_differ',
-      'threads_failing',
-      'failed_threads',
-    ],
-    { type: 'string', description: 'What was found.' },
-  ),
-  level: Type.Enum(['problem', 'note'], { type: 'string', description: 'A note needs nobody now.' }),
+  code: oneOf(FINDINGS, 'What was found.'),
+  level: oneOf(['problem', 'note'], 'A note needs nobody now.'),
   text: text('The same in words.'),
   page: text('The path of the page of the dashboard that shows more.'),
 })
 
 /** The answer of `GET /admin/overview`: the current state, and the history of the last five minutes and hour. */
-export const StatusSchema = Type.Object(
-  {
-    at: moment('When this was read.'),
-    verdict: Type.Optional(
-      Type.Array(FindingSchema, { description: 'What is wrong, the worst first. Without a problem, all is well.' }),
+export const StatusSchema = named('Status', {
+  at: moment('When this was read.'),
+  verdict: optional(
+    Type.Array(FindingSchema, { description: 'What is wrong, the worst first. Without a problem, all is well.' }),
+  ),
+  queued: Type.Array(QueuedJobsSchema, { description: 'The queue by lane and state.' }),
+  paused: Type.Object(
+    { interactive: optional(PauseSchema), bulk: optional(PauseSchema) },
+    { description: 'The lanes that are paused, with who did it.' },
+  ),
+  tenants: Type.Array(Type.Object({ tenant: Type.String(), threads: count('Accepted and not yet completed.') }), {
+    description: 'The ten tenants with the most threads in the queue.',
+  }),
+  processes: Type.Array(ProcessSchema, { description: 'Those that gave a sign of life in the last ten minutes.' }),
+  redis: Type.Object({
+    usedBytes: count('Memory that Redis uses.'),
+    maxBytes: count('The most that it may use; 0 if it has no limit of its own.'),
+    replicas: optional(count('Replicas that are connected.')),
+    clockBehindMs: optional(number('By how much its clock is behind the last place in the order of acceptance.')),
+  }),
+  storeAwayMs: optional(number('For how long MongoDB has been away, for any worker. Absent if it is not.')),
+  storeAway: optional(
+    Type.Object(
+      { since: moment('When a worker first lost MongoDB.'), reason: text('The error that it met.') },
+      { description: 'Absent if MongoDB is not away, or if only workers of an earlier release know it.' },
     ),
-    queued: Type.Array(QueuedJobsSchema, { description: 'The queue by lane and state.' }),
-    paused: Type.Object(
-      { interactive: Type.Optional(PauseSchema), bulk: Type.Optional(PauseSchema) },
-      { description: 'The lanes that are paused, with who did it.' },
-    ),
-    tenants: Type.Array(Type.Object({ tenant: Type.String(), threads: count('Accepted and not yet completed.') }), {
-      description: 'The ten tenants with the most threads in the queue.',
-    }),
-    processes: Type.Array(ProcessSchema, { description: 'Those that gave a sign of life in the last ten minutes.' }),
-    redis: Type.Object({
-      usedBytes: count('Memory that Redis uses.'),
-      maxBytes: count('The most that it may use; 0 if it has no limit of its own.'),
-      replicas: Type.Optional(count('Replicas that are connected.')),
-      clockBehindMs: Type.Optional(
-        number('By how much its clock is behind the last place in the order of acceptance.'),
-      ),
-    }),
-    storeAwayMs: Type.Optional(number('For how long MongoDB has been away, for any worker. Absent if it is not.')),
-    storeAway: Type.Optional(
-      Type.Object(
-        { since: moment('When a worker first lost MongoDB.'), reason: text('The error that it met.') },
-        { description: 'Absent if MongoDB is not away, or if only workers of an earlier release know it.' },
-      ),
-    ),
-    load: Type.Optional(
-      Type.Object(
-        { threads: count('Threads.'), bytes: count('Their bytes in Redis.') },
-        { description: 'What counts for the bounds of the queue.' },
-      ),
-    ),
-    lastFailureMs: Type.Optional(number('For how long the newest failed job has been failed. Absent without one.')),
-    lastMinutes: HistoryPointSchema,
-    lastHour: HistoryPointSchema,
-  },
-  { title: 'Status' },
-)
+  ),
+  load: optional(threadsAndBytes('What counts for the bounds of the queue.')),
+  lastFailureMs: optional(number('For how long the newest failed job has been failed. Absent without one.')),
+  lastMinutes: HistoryPointSchema,
+  lastHour: HistoryPointSchema,
+})
 
 export type Status = Static<typeof StatusSchema>
 export type Overview = Omit<Status, 'lastMinutes' | 'lastHour'>

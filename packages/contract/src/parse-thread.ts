@@ -4,13 +4,12 @@ import { isUtf8 } from 'node:buffer'
 import type { ValidateFunction } from 'ajv'
 import { addFault, faultsOf, type Parsed, refuseText } from './faults.ts'
 import { isRecord, parseIsoDate, type Votes } from './field-values.ts'
+import { addStrictFaults, SOURCE, type Warning, warningsOf } from './leniency.ts'
 import type { JsonBounds, RefusedText } from './refused-text.ts'
 import { EMPTY_IMPORT, refuseBeyondBounds, refuseSyntax, withExternalId } from './refused-text.ts'
-import { addStrictFaults } from './strict-faults.ts'
 import type { FieldNames, Limits, PrunedQuote, PrunedRequest, QuoteFields, Thread } from './thread-request.ts'
 import { fieldNames, ThreadRequestSchema } from './thread-request.ts'
 import { compileSchema } from './validator.ts'
-import { SOURCE, type Warning, warningsOf } from './warnings.ts'
 
 /** A parsed thread, or its faults: `errors` lists at most 50, `total` counts all. */
 export type ParsedText = { ok: true; thread: Thread; warnings?: Warning[] } | RefusedText
@@ -19,6 +18,7 @@ export type ParsedText = { ok: true; thread: Thread; warnings?: Warning[] } | Re
 export type ParsedArray = { ok: true; elements: ParsedText[] } | RefusedText
 
 type ParseOptions = { strict: boolean }
+type Fields = Record<string, unknown>
 
 const NOT_AN_OBJECT = refuseText('type', 'The body must be a JSON object.')
 
@@ -55,7 +55,7 @@ export function createThreadParser(limits: Limits) {
   }
 }
 
-/** Parses texts, and never throws. Its results are plain data, so that it can run in a worker thread. */
+/** Never throws. Its results are plain data, so that it can run in a worker thread. */
 export type TextParser = ReturnType<typeof createTextParser>
 
 /** Makes the parsers of texts for their limits. */
@@ -80,7 +80,6 @@ export function createTextParser(limits: Limits) {
 
 const BYTE_ORDER_MARK = '\ufeff'
 
-/** Parses JSON text in UTF-8, within the bounds of nesting and of the number of values. Never throws. */
 function parseJson(text: Buffer, limits: JsonBounds): { ok: true; value: unknown } | RefusedText {
   if (!isUtf8(text)) return refuseText('not_decodable', 'The body is not valid UTF-8.')
   const isSmall = text.length <= limits.nesting && text.length <= limits.jsonValues
@@ -104,8 +103,6 @@ export function parseBody<Value>(
   if (!json.ok) return json
   return isRecord(json.value) ? check(json.value) : NOT_AN_OBJECT
 }
-
-type Fields = Record<string, unknown>
 
 /**
  * Copies the known fields of a request that are neither null nor blank, in the order of the schema. Never looks into
@@ -141,17 +138,11 @@ function isAbsent(value: unknown): boolean {
 }
 
 /**
- * Normalises a valid request, and changes its quotes in place. Equal requests get equal JSON. Fields stay in the order
- * of the schema, except in merged quotes: fields that only a later quote has come last. Normalising the result again
- * changes no value.
+ * Normalises a valid request in place. Equal requests get equal JSON: fields stay in the order of the schema. Quotes
+ * with the same `externalId` are merged into the first one, and the fields of a later quote win.
  */
-function normaliseThread({ quotes, ...source }: PrunedRequest): Thread {
+function normaliseThread({ quotes: requests, ...source }: PrunedRequest): Thread {
   normaliseValues(source)
-  return { source, quotes: mergeQuotes(quotes) }
-}
-
-/** Merges quotes with the same `externalId` into the first one. The fields of a later quote win. */
-function mergeQuotes(requests: PrunedQuote[]): QuoteFields[] {
   const quotes = new Map<string | QuoteFields, QuoteFields>()
   for (const request of requests) {
     const quote = toQuote(request)
@@ -160,7 +151,7 @@ function mergeQuotes(requests: PrunedQuote[]): QuoteFields[] {
     if (first === undefined) quotes.set(key, quote)
     else Object.assign(first, quote)
   }
-  return [...quotes.values()]
+  return { source, quotes: [...quotes.values()] }
 }
 
 /** `username` becomes `speaker` at its place in the schema, because equal quotes must have equal JSON. */
@@ -171,7 +162,6 @@ function toQuote(quote: PrunedQuote): QuoteFields {
   return { text, ...(externalId !== undefined && { externalId }), speaker, ...others }
 }
 
-/** Changes dates and numbers in place. */
 function normaliseValues(fields: Votes & { createdAt?: string }): void {
   if (fields.createdAt !== undefined) fields.createdAt = parseIsoDate(fields.createdAt) ?? fields.createdAt
   // Adding 0 turns -0 into 0, which `JSON.stringify` writes for -0 too.

@@ -34,12 +34,9 @@ function firstValues(header: string): Map<string, string> {
   for (const preference of header.match(PREFERENCES) ?? []) {
     const [name = '', ...value] = (WITHOUT_PARAMETERS.exec(preference)?.[0] ?? '').split('=')
     const key = name.trim().toLowerCase()
-    if (!values.has(key)) values.set(key, unquote(value.join('=').trim()))
+    const text = value.join('=').trim()
+    const [, quoted] = /^"(.*)"$/s.exec(text) ?? []
+    if (!values.has(key)) values.set(key, quoted?.replaceAll(/\\(.)/g, '$1') ?? text)
   }
   return values
-}
-
-function unquote(value: string): string {
-  const quoted = value.length > 1 && value.startsWith('"') && value.endsWith('"')
-  return quoted ? value.slice(1, -1).replaceAll(/\\(.)/g, '$1') : value
 }

@@ -1,13 +1,14 @@
 // The body that reports a problem (RFC 9457).
 import type { Static } from 'typebox'
 import { FaultSchema } from './faults.ts'
-import { Type, text } from './json-schema.ts'
+import { named, optional, Type, text } from './json-schema.ts'
+import { WarningsSchema } from './leniency.ts'
 import { PROBLEMS, type ProblemCode, problemType } from './problems.ts'
-import { WarningsSchema } from './warnings.ts'
 
 export const PROBLEM_MEDIA_TYPE = 'application/problem+json'
 
-export const ProblemSchema = Type.Object(
+export const ProblemSchema = named(
+  'Problem',
   {
     type: Type.String({
       format: 'uri-reference',
@@ -16,24 +17,22 @@ export const ProblemSchema = Type.Object(
     title: text('The kind of problem. The same for every problem of one code.'),
     status: Type.Integer({ description: 'The HTTP status.' }),
     detail: text('What happened, and what to do about it.'),
-    instance: Type.Optional(Type.String({ format: 'uri-reference', description: 'The path of the request.' })),
+    instance: optional(Type.String({ format: 'uri-reference', description: 'The path of the request.' })),
     code: Type.Unsafe<ProblemCode>({
       type: 'string',
       enum: Object.keys(PROBLEMS),
       description: 'The kind of problem, for programs.',
     }),
     requestId: text('The X-Request-Id of the answer.'),
-    errors: Type.Optional(
-      Type.Array(FaultSchema, { description: 'The faults of the request, at most 50. Every 400 has them.' }),
+    errors: optional(Type.Array(FaultSchema, { description: 'At most 50 of the faults. Every 400 has them.' })),
+    total: optional(Type.Integer({ description: 'How many faults the request has.' })),
+    warnings: optional(WarningsSchema),
+    'violated-policies': optional(
+      Type.Array(Type.String(), { description: 'Exceeded quotas, as in RateLimit-Policy.' }),
     ),
-    total: Type.Optional(Type.Integer({ description: 'How many faults the request has.' })),
-    warnings: Type.Optional(WarningsSchema),
-    'violated-policies': Type.Optional(
-      Type.Array(Type.String(), { description: 'The exceeded quotas, by their names in RateLimit-Policy.' }),
-    ),
-    jobId: Type.Optional(Type.String({ format: 'uuid', description: 'The job of the request. See GET /jobs/{id}.' })),
+    jobId: optional(Type.String({ format: 'uuid', description: 'The job of the request. See GET /jobs/{id}.' })),
   },
-  { title: 'Problem', description: 'A problem (RFC 9457).' },
+  { description: 'A problem (RFC 9457).' },
 )
 
 export type Problem = Static<typeof ProblemSchema>

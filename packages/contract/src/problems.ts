@@ -15,16 +15,13 @@ export const PROBLEMS = {
   api_key_invalid: {
     status: 403,
     title: 'API key missing or invalid',
-    meaning:
-      'The header `x-api-key` is missing, or its key is unknown, revoked or expired. This is checked first, on every path that needs a key.',
-    remedy:
-      'Send a valid key as `x-api-key: slc_…`. An operator of the service creates keys with `sluice keys create`.',
+    meaning: '`x-api-key` is missing, or its key is unknown, revoked or expired. It is checked before the path.',
+    remedy: 'Send a valid key as `x-api-key: slc_…`. An operator creates keys with `sluice keys create`.',
   },
   importer_only: {
     status: 403,
     title: 'For keys of importers only',
-    meaning:
-      'The key is valid, but it is the key of an operator or a viewer. Such a key has no tenant, so it can neither post nor read threads.',
+    meaning: 'The key of an operator or of a viewer has no tenant, so it can neither post nor read threads.',
     remedy: 'Use the key of an importer.',
   },
   operator_only: {
@@ -44,8 +41,7 @@ export const PROBLEMS = {
     status: 404,
     title: 'No such import',
     meaning: 'No import of your tenant has this id, or its last item was completed more than an hour ago.',
-    remedy:
-      'Check the id. If you must know that everything is stored, post the import again: that is safe unless something newer was posted.',
+    remedy: 'Check the id. Posting the import again is safe unless something newer was posted.',
   },
   source_unknown: {
     status: 404,
@@ -58,8 +54,7 @@ export const PROBLEMS = {
     title: 'No such job',
     meaning:
       'No job of your tenant has this id, or it ended too long ago. After `acceptance_unknown` it does not mean that the request was refused.',
-    remedy:
-      'Check the id. If you must know that the thread is stored, post it again: that is safe unless something newer was posted.',
+    remedy: 'Check the id. Posting the thread again is safe unless something newer was posted.',
   },
   operation_unknown: {
     status: 404,
@@ -76,8 +71,7 @@ export const PROBLEMS = {
   request_timeout: {
     status: 408,
     title: 'Request took too long',
-    meaning:
-      'The head of the request did not arrive within 20 seconds, or its body came too slowly. Nothing was accepted.',
+    meaning: 'The head did not arrive within 20 seconds, or the body came too slowly. Nothing was accepted.',
     remedy: 'Send the request again, without pauses.',
   },
   body_too_large: {
@@ -127,30 +121,26 @@ export const PROBLEMS = {
   body_unreadable: {
     status: 400,
     title: 'Body not readable',
-    meaning:
-      'The request breaks a rule of HTTP, its body ends too early, does not inflate, or is not UTF-8. `errors` has the fault.',
+    meaning: 'The request breaks a rule of HTTP, or its body ends too early, does not inflate, or is not UTF-8.',
     remedy: 'Correct the request as `errors` says.',
   },
   json_invalid: {
     status: 400,
     title: 'Body is not JSON',
     meaning: 'The body, or a line of an import, is no JSON text. `errors` names the place.',
-    remedy:
-      'Correct the text. An import in lines needs each thread on one line: `curl` keeps line ends only with `--data-binary`.',
+    remedy: 'Correct the text. An import needs each thread on one line: with `curl`, send `--data-binary`.',
   },
   request_invalid: {
     status: 400,
     title: 'Request invalid',
-    meaning:
-      'The body or the query does not have the required form. `errors` has a JSON Pointer, a code and a message for each of the first 50 faults, `total` counts all.',
+    meaning: 'The body or the query has a wrong form. `errors` lists the first 50 faults, `total` counts all.',
     remedy: 'Correct each fault, and send the request again.',
   },
   idempotency_key_invalid: {
     status: 400,
     title: 'Idempotency-Key invalid',
     meaning: 'The header `Idempotency-Key` is malformed or too long, or was sent to a path that does not take it.',
-    remedy:
-      'Send it on `POST /sources` only, as `errors` says, or leave it out: posting the same thread again is safe without it.',
+    remedy: 'Send it on `POST /sources` only, as `errors` says. Posting the same thread again is safe without it.',
   },
   idempotency_key_reused: {
     status: 422,
@@ -175,10 +165,8 @@ export const PROBLEMS = {
   job_failed: {
     status: 500,
     title: 'Job failed',
-    meaning:
-      'The request was accepted, but storing it failed in every try. The job is kept with its reason for thirty days, or until an operator retries or discards it.',
-    remedy:
-      'Report the `jobId` to the operators, who can fix the cause and run the job again. There is no need to post again.',
+    meaning: 'It was accepted, but every try to store it failed. The job is kept with its reason for thirty days.',
+    remedy: 'Report the `jobId` to the operators, who can fix the cause and run it again. No need to post again.',
   },
   operations_full: {
     status: 503,
@@ -189,15 +177,13 @@ export const PROBLEMS = {
   queue_unavailable: {
     status: 503,
     title: 'Queue not available',
-    meaning:
-      'Redis is away, or the service is too busy to reach it in time. A request to post was not accepted, and never will be.',
+    meaning: "Redis is away, or can't be reached in time. A request to post was not accepted, and never will be.",
     remedy: 'Send it again after `Retry-After` seconds. The service heals by itself when Redis is back.',
   },
   queue_full: {
     status: 503,
     title: 'Queue is full',
-    meaning:
-      'The service has accepted as much as it can store for now. The request was not accepted, and never will be.',
+    meaning: 'The service has accepted all that it can store now. The request was not accepted, and never will be.',
     remedy: 'Send it again after `Retry-After` seconds.',
   },
   tenant_share: {
@@ -221,8 +207,7 @@ export const PROBLEMS = {
   overloaded: {
     status: 503,
     title: 'Service is overloaded',
-    meaning:
-      'The process has too many bodies in memory or too many connections, or its event loop lags. A request to post was not accepted, and never will be.',
+    meaning: 'The process lacks memory, connections or time. A request to post was not accepted, and never will be.',
     remedy: 'Send it again after `Retry-After` seconds.',
   },
   stopping: {
@@ -243,8 +228,7 @@ export const PROBLEMS = {
     status: 504,
     title: 'Job not done yet',
     meaning: 'The request was accepted, but it was not stored within the time that a caller may wait. The job goes on.',
-    remedy:
-      'Look it up with `GET /jobs/{id}`: `Location` has the path. Posting the same again is safe unless something newer was posted for this source.',
+    remedy: 'Look it up at `Location`. Posting the same again is safe unless something newer was posted.',
   },
 } as const satisfies Record<string, ProblemKind>
 

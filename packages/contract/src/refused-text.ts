@@ -1,7 +1,7 @@
 // Refuses text that is not the JSON that the contract requires, and says why.
 import { type Refused, refuseText } from './faults.ts'
+import type { Warning } from './leniency.ts'
 import type { Limits } from './thread-request.ts'
-import type { Warning } from './warnings.ts'
 
 /** Text that can't be accepted, with its `externalId` if that could be read. */
 export type RefusedText = Refused & { warnings?: Warning[]; externalId?: string }
@@ -9,7 +9,6 @@ export type RefusedText = Refused & { warnings?: Warning[]; externalId?: string 
 /** The import has no item. */
 export const EMPTY_IMPORT = refuseText('required', 'The import is empty: send at least one source.')
 
-/** The advice to a caller of curl whose import arrived as one line. */
 export const NEWLINES =
   'An import has one source a line; with curl, send it by --data-binary, because -d removes the newlines.'
 
@@ -23,14 +22,13 @@ export function refuseSyntax(error: unknown, json: string): RefusedText {
   return refuseText('not_json', `The body is not valid JSON${place === undefined ? '' : ` ${place}`}.${hint}`)
 }
 
-/** A refusal repeats an externalId of at most this length, so that its sender finds the thread. */
+/** The longest externalId that a refusal repeats, so that its sender finds the thread. */
 const EXTERNAL_ID_LENGTH = 512
 
 /** Adds the `externalId` of a refused thread, if it has one. */
 export function withExternalId(refused: RefusedText, { externalId }: Record<string, unknown>): RefusedText {
-  return typeof externalId === 'string' && externalId.length <= EXTERNAL_ID_LENGTH
-    ? { ...refused, externalId }
-    : refused
+  const isShort = typeof externalId === 'string' && externalId.length <= EXTERNAL_ID_LENGTH
+  return isShort ? { ...refused, externalId } : refused
 }
 
 const OBJECT = 0x7b

@@ -1,6 +1,6 @@
 // The request of `POST /sources`: its bounds, the JSON Schema of a thread, and the types derived from it.
 import type { Static, TNumber, TString } from 'typebox'
-import { Type } from './json-schema.ts'
+import { named, oneOf, Type } from './json-schema.ts'
 
 type Unit = 'bytes' | 'levels' | 'values' | 'quotes' | 'characters'
 const limit = (value: number, unit: Unit, description: string) => ({ default: value, unit, description })
@@ -61,14 +61,12 @@ export const NOT_BLANK = '\\S'
  */
 export const ISO_DATE = 'date-time'
 
-/**
- * The JSON Schema that validates requests and from which the API's description is generated. `createThreadParser` adds
- * the rules that no schema can express.
- */
+/** The JSON Schema of a request. `createThreadParser` adds the rules that no schema can express. */
 export function ThreadRequestSchema(limits: Limits) {
-  return Type.Object(
+  return named(
+    'Thread',
     {
-      service: Type.Enum(SERVICES, { type: 'string', description: 'What kind of thing the source is.' }),
+      service: oneOf(SERVICES, 'What kind of thing the source is.'),
       externalId: required(limits.externalId, "The caller's own identifier of the source; posting it again updates."),
       title: required(limits.title, 'Title of the source.'),
       channelName: text(limits.string, 'Name of the channel or subreddit.'),
@@ -82,12 +80,13 @@ export function ThreadRequestSchema(limits: Limits) {
         description: 'The comments or messages of the source, in order. May be empty.',
       }),
     },
-    { title: 'Thread', description: 'A source together with its quotes.' },
+    { description: 'A source together with its quotes.' },
   )
 }
 
 function QuoteRequestSchema(limits: Limits) {
-  return Type.Object(
+  return named(
+    'Quote',
     {
       text: required(limits.text, 'Text of the quote.'),
       externalId: text(limits.externalId, "The caller's own identifier of the quote; posting it again updates."),
@@ -97,7 +96,7 @@ function QuoteRequestSchema(limits: Limits) {
       replyingTo: text(limits.externalId, 'The externalId of the quote that this one replies to, or null.'),
       ...votes('quote'),
     },
-    { title: 'Quote', description: 'A comment or message of a source.' },
+    { description: 'A comment or message of a source.' },
   )
 }
 
@@ -121,15 +120,15 @@ export type QuoteFields = Omit<PrunedQuote, 'username'>
 /** One accepted request. No two of its quotes have the same `externalId`. */
 export type Thread = { source: SourceFields; quotes: QuoteFields[] }
 
-/** The known fields of a source and of a quote, in the order of the schema. */
 export type FieldNames = { source: readonly string[]; quote: readonly string[] }
 
-/** Lists the fields of the schema. */
+/** The known fields of a source and of a quote, in the order of the schema. */
 export function fieldNames({ properties }: ReturnType<typeof ThreadRequestSchema>): FieldNames {
   return { source: Object.keys(properties), quote: Object.keys(properties.quotes.items.properties) }
 }
 
-function required(maxLength: number, description: string) {
+/** A text that is not blank. */
+export function required(maxLength: number, description: string) {
   return Type.String({ maxLength, format: WELL_FORMED, pattern: NOT_BLANK, description })
 }
 

@@ -1,6 +1,6 @@
 // Compiles the schemas of this package.
 import { Ajv, type ValidateFunction } from 'ajv'
-import type { TObject, TSchema } from 'typebox'
+import type { Static, TObject, TSchema } from 'typebox'
 import { addFault, type FaultList, faultsOf, LONGEST_NAMED_FIELD, type Parsed } from './faults.ts'
 import { FORMATS, hasAtMost } from './field-values.ts'
 
@@ -8,10 +8,10 @@ import { FORMATS, hasAtMost } from './field-values.ts'
  * Makes a parser of values by a schema of this package. The schema is compiled when it is first needed: most processes
  * need few of them, and each start would pay for all.
  */
-export function createParser<Value>(schema: TSchema): (value: unknown) => Parsed<Value> {
-  let isValid: ValidateFunction<Value> | undefined
+export function createParser<Schema extends TSchema>(schema: Schema): (value: unknown) => Parsed<Static<Schema>> {
+  let isValid: ValidateFunction<Static<Schema>> | undefined
   return (value) => {
-    isValid ??= compileSchema<Value>(schema)
+    isValid ??= compileSchema<Static<Schema>>(schema)
     return isValid(value) ? { ok: true, value } : { ok: false, ...faultsOf(isValid.errors) }
   }
 }
@@ -23,8 +23,8 @@ export type Params = Iterable<readonly [name: string, value: string]>
  * Makes a parser of queries by their schema. It refuses a repeated parameter, which could mean either value, and a
  * whole number in another form than decimal digits, such as `0x10` or `1e2`.
  */
-export function createQueryParser<Query>(schema: TObject): (params: Params) => Parsed<Query> {
-  const parse = createParser<Query>(schema)
+export function createQueryParser<Schema extends TObject>(schema: Schema): (params: Params) => Parsed<Static<Schema>> {
+  const parse = createParser(schema)
   const read = (name: string, value: string) =>
     Object(schema.properties[name]).type === 'integer' && /^-?\d{1,15}$/.test(value) ? Number(value) : value
   return (params) => {

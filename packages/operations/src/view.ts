@@ -12,7 +12,7 @@ import * as masks from './failed/reasons.ts'
 import { createFind } from './find/find.ts'
 import { createFindStored, createReadThread, type StoredThread } from './find/find-stored.ts'
 import { createListJobs } from './jobs/list-jobs.ts'
-import { createReadJob } from './jobs/read-job.ts'
+import { createReadJob, maskDetail } from './jobs/read-job.ts'
 import { createListRecent } from './jobs/recent-jobs.ts'
 import { createReadHistory } from './overview/history.ts'
 import { createReadOverview, createReadState } from './overview/overview.ts'
@@ -130,7 +130,7 @@ function viewOf(queue: Queue, { role, by }: Person) {
     listJobs: read(queue.listJobs, ({ jobs, ...page }) => ({ ...page, jobs: jobs.map(masks.masked) })),
     readState: read(queue.readState, (state) => state),
     /** Reads a job in any state, without its stacks and its payload. */
-    readJob: read(queue.outlineJob, (found) => found && masks.maskDetail(found)),
+    readJob: read(queue.outlineJob, (found) => found && maskDetail(found)),
     listRecent: read(queue.listRecent, ({ jobs, next }) => ({ jobs: jobs.map(masks.masked), next })),
     readStatus: async () => judged(await readStatus()),
     /** Reads the status as it was at most `LATELY_MS` ago. */

@@ -1,21 +1,19 @@
-// Reads a body that did not arrive with its head, within bounds of size, time and memory.
+// Reads a body that did not arrive with its head, within bounds of size, time and memory, or drains it unread.
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { finished } from 'node:stream/promises'
 import { ProblemError } from '../request/problem-error.ts'
 import type { RequestContext } from '../request/request-context.ts'
-import { allowBody } from '../request/unread-body.ts'
-import { bodyChunks } from './body-chunks.ts'
-import { type Coding, INFLATER_MEMORY } from './content-type.ts'
+import { bodyChunks, type Coding, INFLATER_MEMORY } from './body-chunks.ts'
 
 export type BodyContext = Pick<RequestContext, 'request' | 'response' | 'tenant' | 'signal' | 'refusedBytes'>
 
-/** The memory that is reserved at first for a body that is compressed or announces no length. */
+/** Reserved at first for a body that is compressed or announces no length. */
 const EXPECTED_BYTES = 64 * 1024
 
 /**
- * Reads a whole body as it arrives, inflated.
+ * Reads a whole body as it arrives, inflated. Throws what `readBody` throws.
  *
  * @param form the body's coding, its announced length (or infinity), and the bound of its bytes, as sent and inflated.
- * @param withinMs the time within which the body must arrive.
- * @throws what `readBody` throws.
  */
 export async function readArriving(
   context: BodyContext,
@@ -73,15 +71,13 @@ function watchPace({ request, signal }: BodyContext, withinMs = READ_WITHIN_MS) 
 
 const EMPTY: Buffer = Buffer.alloc(0)
 
-/** The least capacity that a second chunk allocates. */
+/** The least capacity for a second chunk. */
 const LEAST_BYTES = 16 * 1024
 
 /**
- * Creates a buffer that joins the chunks of a body: each separate chunk costs some 400 bytes more than its length. A
- * single chunk is kept as it is, without a copy.
+ * Creates a buffer that joins the chunks of a body: each separate chunk costs some 400 bytes more than its length.
  *
- * @param expected the probable number of bytes, or 0.
- * @param most the largest number of bytes that are ever added.
+ * @param expected the probable number of bytes, or 0. `most`: the largest number that is ever added.
  * @param ensure receives each new capacity before it is allocated, and may throw to refuse it.
  */
 export function createGrowingBuffer(
@@ -113,7 +109,6 @@ export function createGrowingBuffer(
       }
       length += chunk.length
     },
-    /** Returns all bytes and starts anew. */
     take(): Buffer {
       const bytes = buffer.subarray(0, length)
       buffer = EMPTY
@@ -121,4 +116,38 @@ export function createGrowingBuffer(
       return bytes
     },
   }
+}
+
+/** Asks for the body of a caller that waits for permission to send it (RFC 9110, section 10.1.1). */
+export function allowBody({ request, response }: Pick<RequestContext, 'request' | 'response'>): void {
+  if (request.headers.expect?.toLowerCase() !== '100-continue') return
+  response.writeContinue()
+  delete request.headers.expect
+}
+
+const DRAIN_BYTES = 64 * 1024 * 1024
+const DRAIN_MS = 5_000
+
+/** Discards the rest of a body. Resolves with false beyond a bound of bytes or `ms`. Never rejects. */
+export async function drainBody(request: IncomingMessage, ms = DRAIN_MS): Promise<boolean> {
+  const over = Promise.withResolvers<boolean>()
+  const timer = setTimeout(over.resolve, ms, false)
+  let drained = 0
+  const count = ({ length }: Buffer) => {
+    drained += length
+    if (drained > DRAIN_BYTES) over.resolve(false)
+  }
+  request.on('data', count).resume()
+  const ended = finished(request, { writable: false }).catch(() => {})
+  const isComplete = await Promise.race([ended.then(() => true), over.promise])
+  clearTimeout(timer)
+  if (!isComplete) request.off('data', count).pause()
+  return isComplete
+}
+
+/** Ends an answer once the body is drained: closing the connection of a caller that sends would lose the answer. */
+export async function endAfter(draining: Promise<boolean>, response: ServerResponse): Promise<void> {
+  const isComplete = await draining
+  response.end()
+  if (!isComplete) response.req.socket.destroySoon()
 }

@@ -1,21 +1,63 @@
-// Yields a body's chunks as they arrive, inflated. A body may have several gzip members or zstd frames; other bytes
-// after them are refused.
+// Reads the headers that describe a body, and yields its chunks as they arrive, inflated. A body may have several gzip
+// members or zstd frames; other bytes after them are refused.
+import type { IncomingMessage } from 'node:http'
 import { finished, type Readable, type Transform } from 'node:stream'
+import * as zlib from 'node:zlib'
 import {
-  constants,
-  createBrotliDecompress,
-  createGunzip,
-  createInflate,
-  createInflateRaw,
-  createZstdDecompress,
-} from 'node:zlib'
-import type { ProblemError, SizeLimit } from '../request/problem-error.ts'
-import { bodyTooLarge, bodyUnreadable, CallerGoneError } from '../request/problem-error.ts'
-import type { Coding } from './content-type.ts'
+  bodyTooLarge,
+  bodyUnreadable,
+  CallerGoneError,
+  ProblemError,
+  type SizeLimit,
+} from '../request/problem-error.ts'
+
+/**
+ * The content codings of a body (RFC 9110, section 8.4), each with the memory of its inflater: `fixed` bytes, and
+ * `share` bytes more for each byte of inflated text that is kept, because the windows of brotli (16 MiB) and zstd
+ * (8 MiB) fill only with what was inflated.
+ */
+export const INFLATER_MEMORY = {
+  identity: { fixed: 0, share: 0 },
+  gzip: { fixed: 128 * 1024, share: 0 },
+  deflate: { fixed: 128 * 1024, share: 0 },
+  br: { fixed: 512 * 1024, share: 1 },
+  zstd: { fixed: 512 * 1024, share: 1 },
+}
+
+export type Coding = keyof typeof INFLATER_MEMORY
+
+/** Checks a body's media type, charset and coding. @param accepted in lower case. @throws {ProblemError} 415. */
+export function checkContentType(
+  { headers }: IncomingMessage,
+  accepted: readonly string[],
+): { mediaType: string; coding: Coding } {
+  const [mediaType = '', ...parameters] = (headers['content-type'] ?? '')
+    .split(';')
+    .map((part) => part.trim().toLowerCase())
+  if (!accepted.includes(mediaType)) {
+    const fault = mediaType === '' ? 'The header Content-Type is missing.' : 'This Content-Type is not supported.'
+    throw new ProblemError('media_type_unsupported', { detail: `${fault} Send ${accepted.join(' or ')}.` })
+  }
+  const charset = parameters
+    .find((parameter) => parameter.startsWith('charset='))
+    ?.slice('charset='.length)
+    .replaceAll('"', '')
+  if (charset !== undefined && charset !== 'utf-8' && charset !== 'utf8') throw new ProblemError('charset_unsupported')
+  return { mediaType, coding: codingOf(headers['content-encoding'] ?? '') }
+}
+
+function codingOf(header: string): Coding {
+  const name = header.trim().toLowerCase() || 'identity'
+  if (name === 'x-gzip') return 'gzip'
+  if (!isCoding(name)) throw new ProblemError('encoding_unsupported')
+  return name
+}
+
+const isCoding = (name: string): name is Coding => Object.hasOwn(INFLATER_MEMORY, name)
 
 type CompressedCoding = Exclude<Coding, 'identity'>
 
-/** A stream that inflates, and the number of compressed bytes that it has used. */
+/** `bytesWritten`: the compressed bytes that it has used. */
 type Inflater = Transform & { readonly bytesWritten: number }
 
 /** A frame of zstd may ask for a window of any size. RFC 9659 allows 8 MiB in HTTP. */
@@ -24,12 +66,12 @@ const ZSTD_WINDOW_LOG = 23
 /** The low four bits of a zlib stream's first byte are 8 (RFC 1950). Some clients send a raw stream instead. */
 const isZlib = (first: number) => (first & 0x0f) === 8
 
-/** Creates an inflater. The first bytes of `deflate` decide between a zlib stream and a raw one. */
 function createInflater(coding: CompressedCoding, first: Buffer): Inflater {
-  if (coding === 'gzip') return createGunzip()
-  if (coding === 'br') return createBrotliDecompress()
-  if (coding === 'zstd') return createZstdDecompress({ params: { [constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG } })
-  return isZlib(first[0] ?? 0) ? createInflate() : createInflateRaw()
+  if (coding === 'gzip') return zlib.createGunzip()
+  if (coding === 'br') return zlib.createBrotliDecompress()
+  if (coding === 'zstd')
+    return zlib.createZstdDecompress({ params: { [zlib.constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG } })
+  return isZlib(first[0] ?? 0) ? zlib.createInflate() : zlib.createInflateRaw()
 }
 
 export interface ChunkBounds {
@@ -43,9 +85,7 @@ export interface ChunkBounds {
 /**
  * Yields a body's chunks, inflated. Leaves the body open and without listeners, so that the caller can drain the rest.
  *
- * @throws {ProblemError} 413 beyond the bound; 400 if the body does not inflate or bytes follow its end; the reason of
- *   `stop`.
- * @throws {CallerGoneError}
+ * @throws {ProblemError} 413 beyond the bound; 400 if the body does not inflate; the reason of `stop`.
  */
 export async function* bodyChunks(body: Readable, coding: Coding, bounds: ChunkBounds): AsyncGenerator<Buffer> {
   const ended = new AbortController()
@@ -91,10 +131,7 @@ async function nextOf(chunks: AsyncGenerator<Buffer>): Promise<Buffer | undefine
   }
 }
 
-/**
- * Inflates one member, or all of them if Node's stream for this coding continues with the next member by itself.
- * Returns the bytes of the last chunk that follow the member.
- */
+/** Inflates a member, and the next ones if Node does so by itself. Returns the bytes of the last chunk after it. */
 async function* inflateMember(
   first: Buffer,
   following: AsyncGenerator<Buffer>,

@@ -4,7 +4,7 @@ import { setImmediate } from 'node:timers/promises'
 import { createTextParser, type Limits } from '@sluice/contract'
 import { bodyTooLarge, CallerGoneError, overloaded, type SizeLimit } from '../request/problem-error.ts'
 import { type BodyContext, readArriving } from './arriving-body.ts'
-import { type Coding, checkContentType } from './content-type.ts'
+import { type Coding, checkContentType } from './body-chunks.ts'
 import { createParsingThread } from './parsing-thread.ts'
 
 /** Returns the length that a body announces, infinity if it announces none. @throws {ProblemError} 413. */
@@ -26,10 +26,7 @@ const ONE_READ_BYTES = 64 * 1024
  * Reads a whole body, inflated. Its memory stays reserved until the response closes: the parsed body lives until then.
  *
  * @param coding by default, read from the headers, which must announce JSON.
- * @param withinMs the time within which the body must arrive.
- * @throws {ProblemError} 415 if the body is not in JSON; 503 without memory for the body, or when the grace time is
- *   over; 413 beyond `bodyBytes`, as sent or inflated; 400 if the body does not inflate; 408 if it is too slow.
- * @throws {CallerGoneError}
+ * @throws {ProblemError} 415; 503 without memory or grace time; 413; 400 if it does not inflate; 408 if it is too slow.
  */
 export async function readBody(
   context: BodyContext,
@@ -55,10 +52,7 @@ function codingOfJson(request: IncomingMessage): Coding {
   return type === JSON_TYPE && coding === undefined ? 'identity' : checkContentType(request, [JSON_TYPE]).coding
 }
 
-/**
- * Returns a body that arrived with its head. Waits for 'close': until then, `isUnread` may be true, and an answer would
- * close the connection.
- */
+/** Takes a body that came with its head. Until 'close', `isUnread` may be true: an answer would cut the connection. */
 function takeWhole(request: IncomingMessage): Promise<Buffer> {
   const body: Buffer = request.read() ?? Buffer.alloc(0)
   return new Promise((resolve, reject) => {
@@ -78,21 +72,14 @@ interface Holder {
 /** Bytes that all requests share. */
 export type Budget = ReturnType<typeof createBudget>
 
-/**
- * Creates a budget.
- *
- * @param tenantShare the part of `maxBytes` that one tenant may take: its slow senders must not keep out other tenants.
- */
+/** Creates a budget. One tenant may take a part of `maxBytes`: its slow senders must not keep out other tenants. */
 export function createBudget({ maxBytes, tenantShare }: { maxBytes: number; tenantShare: number }) {
   let inAll = 0
   const ofTenants = new Map<string, number>()
   const fits = (taken: number, bytes: number, bound: number) => taken === 0 || taken + bytes <= bound
   const budget = {
     taken: () => inAll,
-    /**
-     * Returns false if the total or the tenant's bytes would exceed their bound. A bound of which nothing is taken yet
-     * accepts any number.
-     */
+    /** Returns false beyond a bound. A bound of which nothing is taken yet accepts any number. */
     take(tenant: string, bytes: number): boolean {
       const own = ofTenants.get(tenant) ?? 0
       if (!fits(inAll, bytes, maxBytes) || !fits(own, bytes, maxBytes * tenantShare)) return false
@@ -106,11 +93,7 @@ export function createBudget({ maxBytes, tenantShare }: { maxBytes: number; tena
       if (own > 0) ofTenants.set(tenant, own)
       else ofTenants.delete(tenant)
     },
-    /**
-     * Takes bytes for a request until its response closes. `raise` enlarges their number.
-     *
-     * @throws {ProblemError} 503, as `raise` does, if the total or the tenant's bytes would exceed their bound.
-     */
+    /** Takes bytes until the response closes. `raise` takes more. @throws {ProblemError} 503, as `raise` does. */
     reserve({ tenant, response }: Holder, bytes: number) {
       let reserved = 0
       const raise = (to: number) => {
@@ -131,10 +114,7 @@ const LARGE_BYTES = 256 * 1024
 
 export type BodyParser = ReturnType<typeof createBodyParser>
 
-/**
- * Creates a parser of requests and items. It parses large texts in a thread of its own: parsing 10 MiB of hostile JSON
- * lasts seconds, in which the event loop would serve no other caller.
- */
+/** Parses large texts in a thread of its own: 10 MiB of hostile JSON would block the event loop for seconds. */
 export function createBodyParser(limits: Limits) {
   const here = createTextParser(limits)
   const there = createParsingThread(limits)

@@ -1,46 +1,59 @@
 // The pages GET /docs, which shows the API with Swagger UI, and GET /docs/problems, which explains every problem.
-import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import { PROBLEMS, type ProblemKind } from '@sluice/contract'
 import type { ApiDeps } from '../api-deps.ts'
 import { ProblemError } from '../request/problem-error.ts'
-import type { Answer, Handler, RequestContext } from '../request/request-context.ts'
+import type { Answer, Handler } from '../request/request-context.ts'
 
-/** Everything comes from our own origin. The viewer draws its icons with `data:` URLs. */
-const PAGE_POLICY = "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-const VIEWER_POLICY = `${PAGE_POLICY}; img-src 'self' data:`
+type PageDeps = Pick<ApiDeps, 'openSpace'>
 
-/** GET /docs. Its paths are relative, so that it works behind a proxy that adds a prefix. */
-export function getDocs(): Handler {
-  return () => pageAnswer(import.meta.resolve('./page/viewer.html'), VIEWER_POLICY)
+/** A page, or a file of a page. Found late: describing the routes must not need the packages that contain the files. */
+const file = (mediaType: string, find: () => string) => ({ mediaType, load: () => readFile(new URL(find())) })
+
+const HTML = 'text/html; charset=utf-8'
+const JS = 'text/javascript; charset=utf-8'
+const CSS = 'text/css; charset=utf-8'
+
+/** The files under `/docs/assets`, a closed list. */
+export const ASSETS: ReadonlyMap<string, ReturnType<typeof file>> = new Map([
+  ['swagger-ui-bundle.js', file(JS, () => import.meta.resolve('swagger-ui-dist/swagger-ui-bundle.js'))],
+  ['swagger-ui.css', file(CSS, () => import.meta.resolve('swagger-ui-dist/swagger-ui.css'))],
+  ['start-viewer.js', file(JS, () => import.meta.resolve('./page/start-viewer.js'))],
+  ['page.css', file(CSS, () => import.meta.resolve('./page/page.css'))],
+  ['icon.svg', file('image/svg+xml', () => import.meta.resolve('./page/icon.svg'))],
+])
+
+const HEADERS = {
+  'cache-control': 'max-age=3600',
+  // Everything comes from our own origin. The viewer draws its icons with `data:` URLs.
+  'content-security-policy':
+    "default-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  'x-content-type-options': 'nosniff',
 }
+
+const serveFile = (deps: PageDeps, { mediaType, load }: ReturnType<typeof file>) =>
+  serve(deps, load, { ...HEADERS, 'content-type': mediaType })
+
+/** GET /docs. The paths in the page are relative, so that it works behind a proxy that adds a prefix. */
+export const getDocs = (deps: PageDeps): Handler =>
+  serveFile(
+    deps,
+    file(HTML, () => import.meta.resolve('./page/viewer.html')),
+  )
 
 /** GET /docs/problems: a section for each code, with the code as its id. The `type` of a problem leads to a section. */
-export function getProblemsPage(): Handler {
-  return () => pageAnswer(import.meta.resolve('./page/problems.html'), PAGE_POLICY)
-}
-
-/**
- * Redirects to a page, because people try `/` and `/docs/` first.
- *
- * @param target relative, so that it works behind a proxy that adds a prefix.
- */
-export function leadTo(target: string): Handler {
-  const headers = { 'content-type': 'text/plain; charset=utf-8', location: target }
-  return async () => ({ status: 302, bytes: Buffer.from(`See ${target}\n`), headers })
-}
-
-const kinds: [code: string, kind: ProblemKind][] = Object.entries(PROBLEMS)
-
-/** Placeholders in a page: `{name}`. */
-const PLACES = /\{([\w.-]+)\}/g
-
-/** The values of these placeholders, besides the paths of assets. */
-const PARTS: Record<string, string> = {
-  list: kinds.map(([code, { status }]) => `<li><a href="#${code}"><code>${code}</code></a> ${status}</li>`).join('\n'),
-  sections: kinds.map(([code, kind]) => problemSection(code, kind)).join('\n'),
+export function getProblemsPage(deps: PageDeps): Handler {
+  const { mediaType, load } = file(HTML, () => import.meta.resolve('./page/problems.html'))
+  const kinds: [code: string, kind: ProblemKind][] = Object.entries(PROBLEMS)
+  const links = kinds.map(([code, { status }]) => `<li><a href="#${code}"><code>${code}</code></a> ${status}</li>`)
+  const sections = kinds.map(([code, kind]) => problemSection(code, kind))
+  const fill = (page: Buffer) =>
+    String(page)
+      .replace('{links}', links.join('\n'))
+      .replace('{sections}', () => sections.join('\n'))
+  return serveFile(deps, { mediaType, load: async () => Buffer.from(fill(await load())) })
 }
 
 function problemSection(code: string, { status, title, meaning, remedy }: ProblemKind): string {
@@ -58,106 +71,45 @@ function toHtml(text: string): string {
   return escaped.replaceAll(/`([^`]+)`/g, '<code>$1</code>')
 }
 
-async function pageAnswer(page: string, policy: string): Promise<Answer> {
-  const text = String((await readOnce(page)).bytes)
-  const parts = { ...PARTS }
-  for (const [, name = ''] of text.matchAll(PLACES)) {
-    const asset = ASSETS.get(name)
-    if (asset !== undefined) parts[name] = `${name}?v=${(await readOnce(asset.find())).version}`
+/** GET /docs/assets/{name}. */
+export function getAsset(deps: PageDeps): Handler {
+  const handlers = new Map(Array.from(ASSETS, ([name, asset]) => [name, serveFile(deps, asset)]))
+  return (context, params) => {
+    const handler = handlers.get(String(params.name))
+    if (handler === undefined) throw new ProblemError('route_unknown')
+    return handler(context, params)
   }
-  const html = text.replaceAll(PLACES, (_, name) => parts[name] ?? '')
-  const headers = {
-    'content-type': 'text/html; charset=utf-8',
-    'cache-control': 'no-cache',
-    'content-security-policy': policy,
-    'x-content-type-options': 'nosniff',
-  }
-  return { status: 200, bytes: Buffer.from(html), headers }
 }
 
-const JS = 'text/javascript; charset=utf-8'
-const CSS = 'text/css; charset=utf-8'
-
-/**
- * The files of the pages under `/docs/assets`, by their names in the path, a closed list. `find` resolves them late:
- * describing the routes must not need the packages that contain the files.
- */
-export const ASSETS: ReadonlyMap<string, { find: () => string; mediaType: string }> = new Map([
-  ['swagger-ui-bundle.js', { find: () => import.meta.resolve('swagger-ui-dist/swagger-ui-bundle.js'), mediaType: JS }],
-  ['swagger-ui.css', { find: () => import.meta.resolve('swagger-ui-dist/swagger-ui.css'), mediaType: CSS }],
-  ['start-viewer.js', { find: () => import.meta.resolve('./page/start-viewer.js'), mediaType: JS }],
-  ['page.css', { find: () => import.meta.resolve('./page/page.css'), mediaType: CSS }],
-  ['icon.svg', { find: () => import.meta.resolve('./page/icon.svg'), mediaType: 'image/svg+xml' }],
-])
-
-interface ReadFile {
-  bytes: Buffer
-  gzipped: Buffer
-  /** Changes with the content. */
-  version: string
+/** GET /openapi.json. */
+export function getDescription(deps: PageDeps, describe: () => unknown): Handler {
+  return serve(deps, async () => Buffer.from(JSON.stringify(describe())), { 'content-type': 'application/json' })
 }
 
-const files = new Map<string, Promise<ReadFile>>()
-
-/** Reads each file once. All files together take about 2.5 MB. */
-function readOnce(url: string): Promise<ReadFile> {
-  const reading = files.get(url) ?? read(url)
-  files.set(url, reading)
-  // Read again after a failure: the process may have been out of file descriptors.
-  reading.catch(() => files.delete(url))
-  return reading
+/** Redirects to a page: people try `/` and `/docs/` first. @param target relative, as paths in the pages are. */
+export function leadTo(target: string): Handler {
+  const headers = { 'content-type': 'text/plain; charset=utf-8', location: target }
+  return async () => ({ status: 302, content: `See ${target}\n`, headers })
 }
 
-async function read(url: string): Promise<ReadFile> {
-  const bytes = await readFile(new URL(url))
-  const version = createHash('sha256').update(bytes).digest('hex').slice(0, 12)
-  return { bytes, gzipped: await promisify(gzip)(bytes), version }
-}
-
-/**
- * A larger answer to a caller without a key closes its connection. Its bytes count in `openSpace` until the connection
- * is closed.
- */
+/** A larger answer to a caller without a key closes its connection, and counts in `openSpace` until then. */
 const LARGE_BYTES = 64 * 1024
 
-function contentAnswer(
-  { openSpace }: Pick<ApiDeps, 'openSpace'>,
-  { request }: RequestContext,
-  { bytes, gzipped }: Pick<ReadFile, 'bytes' | 'gzipped'>,
-  headers: Answer['headers'],
-): Answer {
-  const isGzipped = /\bgzip\b/.test(String(request.headers['accept-encoding']))
-  const content = isGzipped ? gzipped : bytes
-  const isLarge = content.length > LARGE_BYTES
-  // Reserved until the socket closes: after the response has ended, unread bytes may stay in the system's buffers.
-  if (isLarge) openSpace.reserve({ tenant: '', response: request.socket }, content.length)
-  const coding = { vary: 'accept-encoding', ...(isGzipped && { 'content-encoding': 'gzip' }) }
-  return { status: 200, bytes: content, headers: { ...headers, ...coding, ...(isLarge && { connection: 'close' }) } }
-}
-
-/** GET /openapi.json. The document is built and compressed for its first reader. */
-export function getDescription(deps: Pick<ApiDeps, 'openSpace'>, describe: () => unknown): Handler {
-  let built: Promise<Pick<ReadFile, 'bytes' | 'gzipped'>> | undefined
-  async function build() {
-    const bytes = Buffer.from(JSON.stringify(describe()))
-    return { bytes, gzipped: await promisify(gzip)(bytes) }
-  }
-  return async (context) => {
-    built ??= build()
-    return contentAnswer(deps, context, await built, { 'content-type': 'application/json' })
-  }
-}
-
-/** GET /docs/assets/{name}. */
-export function getAsset(deps: Pick<ApiDeps, 'openSpace'>): Handler {
-  return async (context, { name }) => {
-    const asset = ASSETS.get(String(name))
-    if (asset === undefined) throw new ProblemError('route_unknown')
-    const headers = {
-      'content-type': asset.mediaType,
-      'cache-control': 'public, max-age=31536000, immutable',
-      'x-content-type-options': 'nosniff',
-    }
-    return contentAnswer(deps, context, await readOnce(asset.find()), headers)
+/** Serves bytes that are loaded and compressed for their first reader. */
+function serve({ openSpace }: PageDeps, load: () => Promise<Buffer>, headers: Answer['headers']): Handler {
+  let loaded: Promise<{ bytes: Buffer; gzipped: Buffer }> | undefined
+  const compress = async (bytes: Buffer) => ({ bytes, gzipped: await promisify(gzip)(bytes) })
+  return async ({ request }) => {
+    loaded ??= load().then(compress)
+    // Loads again after a failure: the process may have been out of file descriptors.
+    loaded.catch(() => (loaded = undefined))
+    const { bytes, gzipped } = await loaded
+    const isGzipped = /\bgzip\b/.test(String(request.headers['accept-encoding']))
+    const content = isGzipped ? gzipped : bytes
+    const isLarge = content.length > LARGE_BYTES
+    // Reserved until the socket closes: after the response has ended, unread bytes may stay in the system's buffers.
+    if (isLarge) openSpace.reserve({ tenant: '', response: request.socket }, content.length)
+    const coding = { vary: 'accept-encoding', ...(isGzipped && { 'content-encoding': 'gzip' }) }
+    return { status: 200, content, headers: { ...headers, ...coding, ...(isLarge && { connection: 'close' }) } }
   }
 }

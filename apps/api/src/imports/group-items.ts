@@ -16,12 +16,9 @@ export interface ThreadItem extends ItemNumber {
   warnings?: Warning[] | undefined
 }
 
-/** An item that was refused: its result as JSON, because its bytes are counted. */
-export interface RefusedItem {
-  result: string
-}
+/** The result of a refused item is JSON, because its bytes are counted. */
+export type RefusedItem = { result: string }
 
-/** Consecutive items of an import. */
 export interface ImportGroup {
   items: (ThreadItem | RefusedItem)[]
   threads: Thread[]
@@ -48,14 +45,11 @@ interface LineReader {
 
 const NEWLINE = 0x0a
 
-/** White space of ASCII: a space, or a character from tab to carriage return. */
 const isBlank = (byte: number) => byte === 0x20 || (byte >= 0x09 && byte <= 0x0d)
 
 /**
- * Groups the lines of an import as they arrive. Keeps at most a chunk and one line in memory. Skips white space before
- * a line, and lines of white space, of any length.
- *
- * @throws the error of `chunks`, after a group of the items before it.
+ * Groups the lines of an import as they arrive. Keeps at most a chunk and one line in memory: white space before a line
+ * is skipped, of any length. Throws the error of `chunks` after a group of the items before it.
  */
 export async function* groupLines(
   chunks: AsyncIterable<Buffer>,

@@ -1,13 +1,12 @@
 // POST /sources:batch: accepts many threads, each on its own, and answers with the result of each.
 import { NDJSON } from '@sluice/contract'
 import type { ApiDeps } from '../api-deps.ts'
-import { bodyChunks } from '../body/body-chunks.ts'
-import { type Coding, checkContentType, INFLATER_MEMORY } from '../body/content-type.ts'
+import { allowBody, drainBody, endAfter } from '../body/arriving-body.ts'
+import { bodyChunks, type Coding, checkContentType, INFLATER_MEMORY } from '../body/body-chunks.ts'
 import { checkContentLength, readBody } from '../body/read-body.ts'
 import { writeHead } from '../request/middleware.ts'
 import { asProblem, requestInvalid } from '../request/problem-error.ts'
 import { type Answer, type Handler, type RequestContext, STREAMED } from '../request/request-context.ts'
-import { allowBody, drainBody, endAfter } from '../request/unread-body.ts'
 import { IMPORT_ITEMS } from '../settings.ts'
 import { enqueueImport } from './async-import.ts'
 import { groupElements, groupLines, type ImportGroup, type ImportGroups, refuseItem } from './group-items.ts'
@@ -69,12 +68,11 @@ async function readArray({ deps, context }: PostedImport, coding: Coding): Promi
   return groupElements(parsed.elements, context.requestId)
 }
 
-/** Answers an array with one JSON object. */
 async function collectResults(groups: ImportGroups, run: PostedImport): Promise<Answer> {
   const results: string[] = []
   for await (const ofGroup of storeGroups(groups, run)) results.push(...ofGroup)
   run.context.log.summary = run.summary
-  return { status: 200, json: `{"results":[${results.join(',')}],"summary":${JSON.stringify(run.summary)}}` }
+  return { status: 200, content: `{"results":[${results.join(',')}],"summary":${JSON.stringify(run.summary)}}` }
 }
 
 /** The time for draining the rest of a body when the process must end. Connections are cut half a second later. */
@@ -83,11 +81,7 @@ const LAST_DRAIN_MS = 200
 /** The time that the caller has to read the answer if the rest of its body was not drained: too large or too slow. */
 const LAST_READ_MS = 30_000
 
-/**
- * Answers with a line for each item as soon as it and all items before it are done, and a summary as the last line.
- *
- * @throws {ProblemError} if nothing of the body could be read.
- */
+/** Answers with a line for each item as soon as it and all items before it are done, and a summary as the last line. */
 async function streamResults(groups: ImportGroups, run: PostedImport): Promise<typeof STREAMED> {
   const { deps, context, summary } = run
   const { request, response, signal } = context
@@ -114,10 +108,8 @@ async function streamResults(groups: ImportGroups, run: PostedImport): Promise<t
   return STREAMED
 }
 
-/**
- * Adds one last item for the rest of a body that can't be read to its end. Drains the rest at once, because some
- * callers read nothing until they have sent everything.
- */
+// One last item stands for the rest of a body that can't be read to its end. The rest is drained at once, because some
+// callers read nothing until they have sent everything.
 async function* endWithProblem(
   groups: ImportGroups,
   { path, requestId }: RequestContext,

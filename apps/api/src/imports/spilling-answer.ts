@@ -16,10 +16,8 @@ const UNREAD_BYTES = 64 * 1024 * 1024
 const UNREAD_PER_BYTE = 16
 
 /**
- * Writes to a response while its reader keeps up. Otherwise writes to a file, and copies it to the response as the
- * reader goes on. The server cuts a reader that reads nothing for too long, as on every route.
- *
- * @param space bounds the files of all answers.
+ * Writes to a response while its reader keeps up, otherwise to a file, which is copied to the response as the reader
+ * goes on. The server cuts a reader that reads nothing for too long. @param space bounds the files of all answers.
  */
 export function createSpillingAnswer(
   { request, response, tenant }: Pick<RequestContext, 'request' | 'response' | 'tenant'>,
@@ -70,11 +68,7 @@ export function createSpillingAnswer(
   }
 
   return {
-    /**
-     * Adds text to the answer. Never waits for the reader.
-     *
-     * @throws {CallerGoneError} if too much is unread. The connection is cut then.
-     */
+    /** Never waits for the reader. @throws {CallerGoneError} if too much is unread. The connection is cut then. */
     async write(text: string): Promise<void> {
       if (response.destroyed) return
       if (pumping === undefined && !response.writableNeedDrain) return void response.write(text)

@@ -10,28 +10,29 @@ import type { RequestContext } from '../request/request-context.ts'
 import { enqueueJob } from '../sources/post-source.ts'
 import { type ImportGroup, type ImportGroups, refuseItem, type ThreadItem } from './group-items.ts'
 
+/** The state of an import that begins. */
+export function newRun() {
+  const summary: ImportSummary = { received: 0, created: 0, updated: 0, unchanged: 0, failed: 0 }
+  return {
+    /** The number of jobs without a result. */
+    jobs: 0,
+    /** The size of the threads of these jobs, and the approximate size of all results that were not yielded. */
+    bytes: 0,
+    /** When a job was last enqueued or a result last arrived, in milliseconds since the epoch. */
+    movedAt: Date.now(),
+    /** Resolves when the newest job was enqueued or refused. */
+    enqueued: Promise.resolve<unknown>(undefined),
+    /** Counts the items whose results are known. */
+    summary,
+  }
+}
+
 /** An import in progress, and what storing it needs. */
-export interface ImportRun {
+export type ImportRun = ReturnType<typeof newRun> & {
   deps: Pick<ApiDeps, 'enqueuer' | 'metrics' | 'replyListener' | 'confirmReplicated'> & {
     limits: Pick<ApiDeps['limits'], 'waitSeconds'>
   }
   context: Pick<RequestContext, 'tenant' | 'requestId' | 'quota' | 'signal' | 'span'>
-  /** The number of jobs without a result. */
-  jobs: number
-  /** The size of the threads of these jobs, and the approximate size of all results that were not yielded. */
-  bytes: number
-  /** When a job was last enqueued or a result last arrived, in milliseconds since the epoch. */
-  movedAt: number
-  /** Resolves when the newest job was enqueued or refused. */
-  enqueued: Promise<unknown>
-  /** Counts the items whose results are known. */
-  summary: ImportSummary
-}
-
-/** The state of an import that begins. */
-export function newRun() {
-  const summary = { received: 0, created: 0, updated: 0, unchanged: 0, failed: 0 }
-  return { jobs: 0, bytes: 0, movedAt: Date.now(), enqueued: Promise.resolve(), summary }
 }
 
 // Bounds of the input that is read before its results are yielded. A caller that reads no results does not stop the
@@ -136,16 +137,10 @@ async function storeThreads(threads: Thread[], run: ImportRun): Promise<(Receipt
   }
 }
 
-// The first and the longest pause between two tries.
 const FIRST_PAUSE_MS = 50
 const LONGEST_PAUSE_MS = 2_000
 
-/**
- * Enqueues a job. While the queue is full or the key's quota is used up, tries again until the import made no progress
- * for `waitSeconds`.
- *
- * @throws what `Enqueuer.enqueue` throws.
- */
+/** While the queue is full or the quota used up, tries again until the import made no progress for `waitSeconds`. */
 export async function enqueuePatiently(
   job: Omit<IngestJob, 'tenant' | 'stamp' | 'requestId'>,
   jobId: string,

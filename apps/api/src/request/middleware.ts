@@ -1,26 +1,21 @@
 // The middleware that every request passes: opens its context, checks its key, admits it, handles it, and answers it.
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { NO_PREFERENCES, PROBLEM_MEDIA_TYPE, parsePrefer } from '@sluice/contract'
 import type { KeyRole } from '@sluice/credentials/keys'
 import { redactKeys, SpanKind, startSpan, traceIdOf, traceparentOf } from '@sluice/process'
 import type { RequestHandler } from 'express'
 import type { ApiDeps, MiddlewareDeps } from '../api-deps.ts'
-import { CallerGoneError, headInvalid, keyRefused, overloaded, ProblemError, QUOTA_POLICY } from './problem-error.ts'
+import { bodyUnreadable, CallerGoneError, keyRefused, overloaded, ProblemError, QUOTA_POLICY } from './problem-error.ts'
 import type { Answer, Ending, Handler, PathParams, RequestContext } from './request-context.ts'
 import { STREAMED, safeRequestId } from './request-context.ts'
-import { isUnread } from './unread-body.ts'
 
 export type Locals = { context: RequestContext }
 type Middleware = RequestHandler<PathParams, unknown, unknown, unknown, Locals>
 
 const GONE = new CallerGoneError('the caller hung up')
 
-/**
- * Makes a function that returns the signal of a request: it aborts with a `CallerGoneError` when the response closes,
- * and with the problem `stopping` when the grace time is over.
- */
+/** Makes the signals of requests: they abort when the response closes, or when the grace time is over. */
 export function createRequestSignals(graceOver: AbortSignal): (response: ServerResponse) => AbortSignal {
   // Adding a listener to a signal walks over all its listeners, so one listener serves the set of open requests.
   const open = new Set<AbortController>()
@@ -40,7 +35,7 @@ export function createRequestSignals(graceOver: AbortSignal): (response: ServerR
   }
 }
 
-/** Opens the context of a request whose head has arrived, and refuses a head that breaks a rule. */
+/** Opens the context of a request, and refuses a head that breaks a rule. */
 export function openContext({ graceOver }: MiddlewareDeps): Middleware {
   const signalOf = createRequestSignals(graceOver)
   return (request, response, next) => {
@@ -69,11 +64,26 @@ export function openContext({ graceOver }: MiddlewareDeps): Middleware {
   }
 }
 
-/** Refuses invalid heads. Counts Host headers, because Node keeps only the first and a proxy may have used another. */
-function checkHead(request: IncomingMessage): void {
+/** A host and a port as a header Host may have them (RFC 9110, section 7.2). */
+const HOST = /^(?:[\w.~!$&'()*+,;=%-]*|\[[\da-f:.v]+\])(?::\d*)?$/i
+
+/**
+ * Refuses a head that HTTP does not allow, that has a transfer coding other than `chunked` (RFC 9112, section 6.1), or
+ * that expects anything but `100-continue` (RFC 9110, section 10.1.1).
+ */
+function checkHead({ headers, httpVersion, rawHeaders }: IncomingMessage): void {
+  if (httpVersion !== '1.1' && httpVersion !== '1.0')
+    throw bodyUnreadable('not_http', 'The version must be HTTP/1.1 or HTTP/1.0.')
+  // Node keeps only the first Host, and a proxy may have used another one.
   const isHost = (name: string, at: number) => at % 2 === 0 && name.length === 4 && name.toLowerCase() === 'host'
-  const problem = headInvalid(request, request.rawHeaders.filter(isHost).length)
-  if (problem !== undefined) throw problem
+  const hosts = rawHeaders.filter(isHost).length
+  if (hosts === 0 && httpVersion === '1.1') throw bodyUnreadable('not_http', 'The header Host is missing.')
+  if (hosts > 1) throw bodyUnreadable('not_http', 'The header Host may be given only once.')
+  const { host = '', expect = '100-continue', 'transfer-encoding': coding = 'chunked' } = headers
+  if (!HOST.test(host)) throw bodyUnreadable('not_http', 'The header Host is not valid.')
+  // Node accepts other codings before the chunks, and would pass on the body encoded.
+  if (coding.trim().toLowerCase() !== 'chunked') throw new ProblemError('transfer_coding_unsupported')
+  if (expect.toLowerCase() !== '100-continue') throw new ProblemError('expectation_unknown')
 }
 
 /** Checks the key before a byte of the body is read. */
@@ -96,7 +106,7 @@ export function authenticate({ keyring, quota }: MiddlewareDeps): Middleware {
 /** Who may call a route: everybody, or a key of this role. */
 export type Access = 'open' | Exclude<KeyRole, 'viewer'>
 
-/** Notes the route of a request, begins its span if it is traced, and refuses a key of another role. */
+/** Notes the route, begins the span if the request is traced, and refuses a key of another role. */
 export function enterRoute({ limits }: MiddlewareDeps, path: string, access: Access): Middleware {
   return ({ method, headers }, { locals: { context } }, next) => {
     context.route = path
@@ -117,7 +127,7 @@ export function opens(role: KeyRole | undefined, access: Access, method: string)
   return role === access
 }
 
-/** Answers a request by its handler. @param enqueues whether the handler adds to the queue. */
+/** Answers a request by its handler. */
 export function answer(deps: MiddlewareDeps, handler: Handler, enqueues: boolean): Middleware {
   return async (request, { locals: { context } }) => {
     if (enqueues) admit(deps, context)
@@ -168,13 +178,20 @@ function send(deps: MiddlewareDeps, context: RequestContext, result: Ending): nu
     response.destroy()
     return 'gone'
   }
-  const content = 'body' in result ? JSON.stringify(result.body) : 'json' in result ? result.json : result.bytes
+  const content = 'body' in result ? JSON.stringify(result.body) : result.content
   // Express's `response.json` would add a charset, which JSON does not have (RFC 8259).
   const headers = { 'content-length': String(Buffer.byteLength(content)), ...result.headers }
-  const unread = !request.readableEnded && isUnread(request)
-  writeHead(deps, context, { status: result.status, headers }, unread)
+  writeHead(deps, context, { status: result.status, headers }, isUnread(request))
   response.end(request.method === 'HEAD' ? undefined : content)
   return result.status
+}
+
+/** Whether a part of the body was not read yet, unless the caller will not send it. */
+function isUnread({ readableEnded, destroyed, headers }: IncomingMessage): boolean {
+  if (readableEnded || destroyed) return false
+  // A caller that asked to continue and got an answer instead does not send its body.
+  if (headers.expect !== undefined) return false
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
 }
 
 /** Writes the head of an answer. `last`: the connection closes after the answer. */
@@ -194,9 +211,8 @@ export function writeHead(
 }
 
 /**
- * The headers of draft-ietf-httpapi-ratelimit-headers-11, on the answers to POSTs that were accepted or refused for
- * their quota. The draft wants a window. A token bucket has none, so `w` is the time to refill an empty one. Quotes are
- * no registered unit of the draft, so the unit has a parameter with a prefix.
+ * The headers of draft-ietf-httpapi-ratelimit-headers-11. The draft wants a window. A token bucket has none, so `w` is
+ * the time to refill an empty one. Quotes are no registered unit, so the unit has a parameter with a prefix.
  */
 function quotaHeaders(
   { quotaLeft }: Pick<ApiDeps['enqueuer'], 'quotaLeft'>,
@@ -215,19 +231,4 @@ function quotaHeaders(
     'ratelimit-policy': `"${QUOTA_POLICY}";q=${burstQuotes};w=${window};sluice-unit="quotes"`,
     ratelimit: `"${QUOTA_POLICY}";r=${left};t=${Math.ceil(seconds)}`,
   }
-}
-
-/** The event loop's delay is measured this often. */
-const RESOLUTION_MS = 50
-
-/** Measures each second the 99th percentile of the event loop's delays in that second, until the process ends. */
-export function watchLoopDelay(): { p99Ms: number } {
-  const delay = { p99Ms: 0 }
-  const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
-  histogram.enable()
-  setInterval(() => {
-    delay.p99Ms = histogram.percentile(99) / 1e6 - RESOLUTION_MS
-    histogram.reset()
-  }, 1_000).unref()
-  return delay
 }

@@ -1,23 +1,17 @@
 // Every problem that the API reports: the error classes, their texts, and the mapping from errors of the packages.
 import { randomInt } from 'node:crypto'
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import type { IncomingHttpHeaders } from 'node:http'
 import type { Fault, FaultCode, Problem, ProblemCode, ProblemMembers, Warning } from '@sluice/contract'
 import { createProblem, NEWLINES } from '@sluice/contract'
 import { OperationsFullError, OperatorOnlyError } from '@sluice/operations'
-import {
-  AcceptanceUnknownError,
-  IdempotencyKeyReusedError,
-  QueueFullError,
-  QueueUnavailableError,
-  RateLimitedError,
-} from '@sluice/queue'
+import * as queue from '@sluice/queue'
 import { StoreAwayError } from '@sluice/store/read'
 
 type Headers = Readonly<Record<string, string>>
 
 const after = (seconds: number): Headers => ({ 'retry-after': String(seconds) })
 
-/** The headers of problems whose headers never vary. */
+/** Headers that never vary. */
 const HEADERS: Partial<Record<ProblemCode, Headers>> = {
   expectation_unknown: { connection: 'close' },
   transfer_coding_unsupported: { connection: 'close' },
@@ -30,7 +24,7 @@ const HEADERS: Partial<Record<ProblemCode, Headers>> = {
   stopping: after(1),
 }
 
-/** The problem that a request is answered with. `members.detail` replaces the detail of its kind. */
+/** `members.detail` replaces the detail of its kind. */
 export class ProblemError extends Error {
   readonly code: ProblemCode
   readonly members: Omit<ProblemMembers, 'instance' | 'requestId'>
@@ -51,24 +45,24 @@ export class CallerGoneError extends Error {}
 /** The problem that an error means to the caller. Undefined if the error is a fault of our own. */
 export function asProblem(error: unknown): ProblemError | undefined {
   if (error instanceof ProblemError) return error
-  if (error instanceof QueueUnavailableError) return new ProblemError('queue_unavailable', refusedWrites(error))
-  if (error instanceof QueueFullError)
+  if (error instanceof queue.QueueUnavailableError) return new ProblemError('queue_unavailable', refusedWrites(error))
+  if (error instanceof queue.QueueFullError)
     return new ProblemError(error.bound === 'full' ? 'queue_full' : 'tenant_share', {}, after(error.retryAfter))
   if (error instanceof StoreAwayError) return new ProblemError('store_unavailable')
   if (error instanceof OperatorOnlyError) return new ProblemError('operator_only')
   if (error instanceof OperationsFullError) return new ProblemError('operations_full')
-  if (error instanceof RateLimitedError) return rateLimited(error)
-  if (error instanceof AcceptanceUnknownError) return jobUndecided('acceptance_unknown', error.jobId)
-  if (error instanceof IdempotencyKeyReusedError) return new ProblemError('idempotency_key_reused')
+  if (error instanceof queue.RateLimitedError) return rateLimited(error)
+  if (error instanceof queue.AcceptanceUnknownError) return jobUndecided('acceptance_unknown', error.jobId)
+  if (error instanceof queue.IdempotencyKeyReusedError) return new ProblemError('idempotency_key_reused')
   // Express throws it for a path that can't be decoded. Nothing else here does.
   if (error instanceof URIError) return new ProblemError('route_unknown')
   return undefined
 }
 
-/** The error of a Redis that can't write to its disk. It names the cause, such as `No space left on device`. */
+/** Redis can't write to its disk. The error names the cause, such as `No space left on device`. */
 const CANNOT_PERSIST = /^MISCONF (.*?)(?: script: .*)?$/
 
-function refusedWrites({ cause }: QueueUnavailableError): ProblemError['members'] {
+function refusedWrites({ cause }: queue.QueueUnavailableError): ProblemError['members'] {
   const [, reason] = (cause instanceof Error && CANNOT_PERSIST.exec(cause.message)) || []
   return reason === undefined ? {} : { detail: `Redis refuses writes: ${reason}` }
 }
@@ -76,29 +70,6 @@ function refusedWrites({ cause }: QueueUnavailableError): ProblemError['members'
 /** The body that reports a problem. */
 export function problemBody({ code, members }: ProblemError, instance: string | undefined, requestId: string): Problem {
   return createProblem(code, { ...members, ...(instance !== undefined && { instance }), requestId })
-}
-
-/** A host and a port as a header Host may have them (RFC 9110, section 7.2). */
-const HOST = /^(?:[\w.~!$&'()*+,;=%-]*|\[[\da-f:.v]+\])(?::\d*)?$/i
-
-/**
- * The problem of a head that HTTP does not allow, that has a transfer coding other than `chunked` (RFC 9112, section
- * 6.1), or that expects anything but `100-continue` (RFC 9110, section 10.1.1).
- *
- * @param hosts the number of its Host headers.
- */
-export function headInvalid({ headers, httpVersion }: IncomingMessage, hosts: number): ProblemError | undefined {
-  if (httpVersion !== '1.1' && httpVersion !== '1.0')
-    return bodyUnreadable('not_http', 'The version must be HTTP/1.1 or HTTP/1.0.')
-  if (hosts === 0 && httpVersion === '1.1') return bodyUnreadable('not_http', 'The header Host is missing.')
-  if (hosts > 1) return bodyUnreadable('not_http', 'The header Host may be given only once.')
-  if (!HOST.test(headers.host ?? '')) return bodyUnreadable('not_http', 'The header Host is not valid.')
-  const { expect, 'transfer-encoding': coding } = headers
-  // Node accepts other codings before the chunks, and would pass on the body encoded.
-  if (coding !== undefined && coding.trim().toLowerCase() !== 'chunked')
-    return new ProblemError('transfer_coding_unsupported')
-  const isKnown = expect === undefined || expect.toLowerCase() === '100-continue'
-  return isKnown ? undefined : new ProblemError('expectation_unknown')
 }
 
 /** The key is unknown or missing, or can't be checked. */
@@ -117,15 +88,6 @@ export function keyRefused(
   return new ProblemError('api_key_invalid', { detail: `The header x-api-key is missing.${where}` })
 }
 
-export function methodNotAllowed(allow: string): ProblemError {
-  return new ProblemError('method_not_allowed', { detail: `This path accepts ${allow}.` }, { allow })
-}
-
-export function mediaTypeUnsupported(input: string, accepted: readonly string[]): ProblemError {
-  const fault = input === '' ? 'The header Content-Type is missing.' : 'This Content-Type is not supported.'
-  return new ProblemError('media_type_unsupported', { detail: `${fault} Send ${accepted.join(' or ')}.` })
-}
-
 /** The limits of a body, as `GET /limits` names them. */
 export type SizeLimit = 'bodyBytes' | 'importBytes'
 
@@ -137,9 +99,8 @@ export function bodyTooLarge(bytes: number, limit: SizeLimit): ProblemError {
 
 /** A line of an import is longer than a body of `POST /sources` may be. */
 export function lineTooLong(bytes: number): ProblemError {
-  return new ProblemError('body_too_large', {
-    detail: `A line may have at most ${bytes} bytes (bodyBytes). ${NEWLINES}`,
-  })
+  const detail = `A line may have at most ${bytes} bytes (bodyBytes). ${NEWLINES}`
+  return new ProblemError('body_too_large', { detail })
 }
 
 /** The message or its whole body can't be read. */
@@ -152,10 +113,10 @@ function ofWholeBody(code: FaultCode, message: string): ProblemError['members'] 
 }
 
 /** The problems of a text that could not be read as JSON. */
-const UNREADABLE: ReadonlyMap<FaultCode, ProblemCode> = new Map([
-  ['not_decodable', 'body_unreadable'],
-  ['not_json', 'json_invalid'],
-])
+const UNREADABLE: Partial<Record<FaultCode, ProblemCode>> = {
+  not_decodable: 'body_unreadable',
+  not_json: 'json_invalid',
+}
 
 type Refused = { errors: Fault[]; total: number; warnings?: Warning[] }
 
@@ -163,12 +124,12 @@ type Refused = { errors: Fault[]; total: number; warnings?: Warning[] }
 export function requestInvalid({ errors, total, warnings }: Refused): ProblemError {
   const [first] = errors
   if (total === 1 && first?.pointer === '')
-    return new ProblemError(UNREADABLE.get(first.code) ?? 'request_invalid', ofWholeBody(first.code, first.message))
+    return new ProblemError(UNREADABLE[first.code] ?? 'request_invalid', ofWholeBody(first.code, first.message))
   const detail = total === 1 ? 'The request has a fault; see errors.' : `The request has ${total} faults; see errors.`
   return new ProblemError('request_invalid', { detail, errors, total, ...(warnings !== undefined && { warnings }) })
 }
 
-/** The value of Idempotency-Key can't be read, or the header does not belong here. */
+/** Idempotency-Key can't be read, or does not belong here. */
 export function idempotencyKeyInvalid(message: string): ProblemError {
   return new ProblemError('idempotency_key_invalid', ofWholeBody('header_invalid', message))
 }
@@ -182,13 +143,13 @@ export function overloaded(): ProblemError {
 export const QUOTA_POLICY = 'quotes'
 
 /** The key has used up its quota. */
-function rateLimited({ quota, retryAfter }: RateLimitedError): ProblemError {
+function rateLimited({ quota, retryAfter }: queue.RateLimitedError): ProblemError {
   const detail = `The key may post ${quota.quotesPerSecond} quotes a second. The request was not accepted; send it again later.`
   const members = { detail, 'violated-policies': [QUOTA_POLICY] }
   return new ProblemError('rate_limited', members, after(retryAfter))
 }
 
-/** The job goes on, or nobody knows whether it was accepted. The caller can look up the job. */
+/** The job goes on, or its acceptance is unknown. The caller can look it up. */
 export function jobUndecided(code: 'job_pending' | 'acceptance_unknown', jobId: string): ProblemError {
   return new ProblemError(code, { jobId }, { location: `/jobs/${jobId}` })
 }

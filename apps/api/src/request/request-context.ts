@@ -36,12 +36,9 @@ export interface RequestContext {
   log: Record<string, unknown>
 }
 
-/** At most 128 visible ASCII characters: anything else is unsafe in a header or in a log. */
-const SAFE_REQUEST_ID = /^[\x21-\x7e]{1,128}$/
-
-/** The caller's own X-Request-Id if it is safe and contains no API key, else a new one. */
+/** The caller's own X-Request-Id if it is safe in a header and in a log, and contains no API key, else a new one. */
 export function safeRequestId(input: string | string[]): string {
-  const isSafe = typeof input === 'string' && SAFE_REQUEST_ID.test(input) && redactKeys(input) === input
+  const isSafe = typeof input === 'string' && /^[\x21-\x7e]{1,128}$/.test(input) && redactKeys(input) === input
   return isSafe ? input : randomUUID()
 }
 
@@ -53,11 +50,10 @@ export function parseQuery<Query>({ request }: RequestContext, parse: (params: P
   return query.value
 }
 
-/** The answer of a handler: `body` is sent as JSON, `json` is JSON text, the headers name the media type of `bytes`. */
+/** The answer of a handler: `body` is sent as JSON, `content` as it is, by default as JSON too. */
 export type Answer = { status: number; headers?: Readonly<Record<string, string>> } & (
   | { body: unknown }
-  | { json: string }
-  | { bytes: Buffer }
+  | { content: string | Buffer }
 )
 
 /** The handler has written its answer itself. */

@@ -3,21 +3,16 @@
 import { PROBLEM_MEDIA_TYPE, PROBLEMS, type ProblemCode, problemType } from '@sluice/contract'
 import type { KeyRole } from '@sluice/credentials/keys'
 import { opens } from '../request/middleware.ts'
-import { problemExample } from './contents.ts'
-import type { Content, HeaderName, Parameter, Route } from './route.ts'
+import type { Content, HeaderName, Route } from './route.ts'
 import { ANSWER_HEADERS, enqueues, REQUEST_ID } from './route.ts'
 
-/** A route of the document. */
 type DescribedRoute = ReturnType<typeof describeRoute>
+type DescribedAnswer = { description: string; headers: Record<string, object>; content: Content }
 
-interface DescribedAnswer {
-  description: string
-  headers: Record<string, object>
-  content: Content
-}
+type Codes = readonly ProblemCode[]
 
 /** The problems that a request to any route can meet. */
-const ANY: readonly ProblemCode[] = [
+const ANY: Codes = [
   'body_unreadable',
   'idempotency_key_invalid',
   'request_timeout',
@@ -27,17 +22,17 @@ const ANY: readonly ProblemCode[] = [
   'internal',
   'overloaded',
 ]
-const KEYED: readonly ProblemCode[] = ['api_key_invalid', 'keys_unavailable', ...ANY]
+const KEYED: Codes = ['api_key_invalid', 'keys_unavailable', ...ANY]
 /** The problems of any route, by its access. */
 const ACCESS_PROBLEMS = {
   open: ANY,
   importer: ['importer_only', ...KEYED],
   // All routes of operators need Redis.
   operator: ['operator_only', ...KEYED, 'queue_unavailable'],
-} as const satisfies Record<Route['access'], readonly ProblemCode[]>
+} as const satisfies Record<Route['access'], Codes>
 
 /** The problems of a request with a body. */
-const BODY_PROBLEMS: readonly ProblemCode[] = [
+const BODY_PROBLEMS: Codes = [
   'json_invalid',
   'request_invalid',
   'body_too_large',
@@ -48,20 +43,13 @@ const BODY_PROBLEMS: readonly ProblemCode[] = [
 ]
 
 /** The problems of a request that adds to the queue. */
-const ENQUEUE_PROBLEMS: readonly ProblemCode[] = [
-  'rate_limited',
-  'queue_unavailable',
-  'queue_full',
-  'tenant_share',
-  'acceptance_unknown',
-]
+const ENQUEUING: Codes = ['rate_limited', 'queue_unavailable', 'queue_full', 'tenant_share', 'acceptance_unknown']
 
 const TAGS = {
   importer: { name: 'Importers', description: 'Post threads and look up what became of them.' },
   operator: {
     name: 'Operators',
-    description:
-      'Handle failed jobs of all tenants. Only with the key of an operator; a viewer may read, without payloads and quoted values.',
+    description: 'Handle failed jobs of all tenants. A viewer may read, without payloads and quoted values.',
   },
   open: { name: 'Service', description: 'Needs no key.' },
 } as const satisfies Record<Route['access'], { name: string; description: string }>
@@ -72,7 +60,7 @@ const ABOUT = `Receives conversation threads and keeps each exactly once.
 - A path that does not exist answers 404 \`route_unknown\`, another method of a path 405 \`method_not_allowed\` with \`Allow\`, and both 403 \`api_key_invalid\` without a key.
 - A \`GET\` path answers \`HEAD\` too.`
 
-/** Builds the document of these routes, in some milliseconds. */
+/** Builds the document of these routes. */
 export function describeRoutes(routes: readonly Route[]) {
   const paths: Record<string, Record<string, DescribedRoute>> = {}
   const schemas: Record<string, object> = {}
@@ -90,17 +78,12 @@ export function describeRoutes(routes: readonly Route[]) {
     components: {
       schemas,
       headers,
-      examples: Object.fromEntries(
-        codes.map((code) => [code, { summary: PROBLEMS[code].title, value: problemExample(code) }]),
-      ),
       securitySchemes: {
         key: { type: 'apiKey', in: 'header', name: 'x-api-key', description: 'A key of the role that the path needs.' },
       },
     },
   }
 }
-
-const codes = Object.keys(PROBLEMS) as ProblemCode[]
 
 const ROLES: readonly KeyRole[] = ['importer', 'operator', 'viewer']
 
@@ -112,9 +95,7 @@ function describeRoute(route: Route) {
     summary,
     ...(description !== undefined && { description }),
     security: ROLES.filter((role) => opens(role, access, method.toUpperCase())).map((role) => ({ key: [role] })),
-    parameters: [...parameters, REQUEST_ID].map(
-      ({ required = false, ...parameter }): Parameter => ({ ...parameter, required }),
-    ),
+    parameters: [...parameters, REQUEST_ID],
     ...(body !== undefined && { requestBody: { required: true, description: CODINGS, content: body } }),
     responses: describeAnswers(route),
   }
@@ -130,7 +111,7 @@ function describeAnswers(route: Route): Record<string, DescribedAnswer> {
   const problems = new Set([
     ...ACCESS_PROBLEMS[route.access],
     ...(route.body === undefined ? [] : BODY_PROBLEMS),
-    ...(enqueues(route) ? ENQUEUE_PROBLEMS : []),
+    ...(enqueues(route) ? ENQUEUING : []),
     ...(route.parameters?.some((parameter) => parameter.in === 'query') ? (['request_invalid'] as const) : []),
     ...(route.problems ?? []),
     ...(route.path.includes('{') ? (['route_unknown'] as const) : []),
@@ -152,13 +133,12 @@ const PROBLEM_HEADERS: Readonly<Record<number, readonly HeaderName[]>> = {
 }
 
 /** The answer of one status that can report any of these problems. */
-function describeProblems(ofStatus: readonly ProblemCode[], more: readonly HeaderName[]): DescribedAnswer {
+function describeProblems(ofStatus: Codes, more: readonly HeaderName[]): DescribedAnswer {
   const [first = 'internal'] = ofStatus
   const headers = headerRefs(['X-Request-Id', ...(PROBLEM_HEADERS[PROBLEMS[first].status] ?? []), ...more])
   const description = ofStatus.map((code) => `[${code}](${problemType(code)}): ${PROBLEMS[code].title}`).join('\n\n')
   const schema = { $ref: '#/components/schemas/Problem', properties: { code: { enum: ofStatus } } }
-  const examples = Object.fromEntries(ofStatus.map((code) => [code, { $ref: `#/components/examples/${code}` }]))
-  return { description, headers, content: { [PROBLEM_MEDIA_TYPE]: { schema, examples } } }
+  return { description, headers, content: { [PROBLEM_MEDIA_TYPE]: { schema } } }
 }
 
 function headerRefs(names: readonly HeaderName[]): Record<string, object> {

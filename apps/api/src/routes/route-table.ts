@@ -8,9 +8,11 @@ import { postImport } from '../imports/post-import.ts'
 import { describeLimits, IMPORT_ITEMS } from '../settings.ts'
 import { getJob, getSource, getSources, lookUpSources } from '../sources/look-ups.ts'
 import { postSource } from '../sources/post-source.ts'
-import * as content from './contents.ts'
 import { describeRoutes } from './describe-routes.ts'
-import { IDEMPOTENCY_KEY, idOf, PREFER, PREFER_WAIT, queryParameters, type Route } from './route.ts'
+import type { Content, Route } from './route.ts'
+import * as content from './route.ts'
+
+const { idOf, json, pathParameter, queryParameters } = content
 
 type Described = Omit<Route, 'id' | 'method' | 'path' | 'access' | 'handler'>
 
@@ -22,10 +24,8 @@ const routeOf =
 const get = routeOf('get')
 const post = routeOf('post')
 
-/** The headers of a 202. */
 const LATER = ['Location', 'Preference-Applied'] as const
 
-/** The problems of a GET that reads a source. */
 const READ_PROBLEMS: readonly contract.ProblemCode[] = ['source_unknown', 'store_unavailable', 'stopping']
 
 const SORTED =
@@ -43,7 +43,7 @@ function importerRoutes(limits: contract.Limits): Route[] {
       summary: 'Stores a source with its quotes',
       description:
         'Merges the source into the stored one. By default the answer comes when everything is stored. Posting the same again is safe and answers `unchanged`. Unknown fields are ignored.',
-      parameters: [PREFER, IDEMPOTENCY_KEY],
+      parameters: [content.PREFER, content.IDEMPOTENCY_KEY],
       body: content.threadContent(thread),
       answers: {
         200: ['The source and its quotes are stored.', content.STORED, ['Preference-Applied']],
@@ -55,17 +55,17 @@ function importerRoutes(limits: contract.Limits): Route[] {
       summary: 'Shows the source of a name, with a page of its quotes, or lists sources',
       description: `With \`service\` and \`externalId\`, one source. ${SORTED} Without \`externalId\`, if the service lists sources (\`LIST_SOURCES\`), a page of your tenant's sources, those first that were first accepted last; \`service\` and \`since\` filter. It may have fewer sources than \`limit\`.`,
       parameters: queryParameters(contract.SourcesQuerySchema(limits), content.SOURCE_EXAMPLES),
-      answers: { 200: ['The source, or the list.', content.SOURCE_OR_LIST] },
+      answers: { 200: ['It, or them.', json({ anyOf: [contract.SourcePageSchema, contract.SourceListSchema] })] },
       problems: READ_PROBLEMS,
     }),
     get('getSource', '/sources/{id}', 'importer', getSource, {
       summary: 'Shows the source of an id, with a page of its quotes',
       description: SORTED,
       parameters: [
-        idOf('the source, from an answer to POST', content.SOURCE_ID_SCHEMA),
+        pathParameter('id', content.SOURCE_ID_SCHEMA, 'The id of the source, from an answer to POST.'),
         ...queryParameters(contract.SourcePageQuerySchema, content.PAGE_EXAMPLES),
       ],
-      answers: { 200: ['The source.', content.SOURCE_PAGE] },
+      answers: { 200: ['The source.', json(contract.SourcePageSchema)] },
       problems: READ_PROBLEMS,
     }),
     post('lookUpSources', '/sources:lookup', 'importer', lookUpSources, {
@@ -73,17 +73,17 @@ function importerRoutes(limits: contract.Limits): Route[] {
       description: 'Sources that are not stored are left out. It charges no quota, and works while the queue is full.',
       body: content.lookupContent(contract.LookupRequestSchema(limits)),
       onlyReads: true,
-      answers: { 200: ['The stored sources.', content.FOUND_SOURCES] },
+      answers: { 200: ['The stored sources.', json(contract.LookupAnswerSchema)] },
       problems: ['store_unavailable'],
     }),
     post('postImport', '/sources:batch', 'importer', postImport, {
       summary: 'Stores many sources, each on its own',
       description: `Send a thread on each line (\`${contract.NDJSON}\`), or an array of at most ${IMPORT_ITEMS.value}. A refused item harms no other. The answer has a result for each item, in their order, and then a summary.`,
-      parameters: [PREFER],
+      parameters: [content.PREFER],
       body: content.threadsContent(thread, IMPORT_ITEMS.value),
       answers: {
         200: ['The results of all items, as lines or as one object, as the items were sent.', content.IMPORT],
-        202: ['All items are in the queue, and their caller prefers not to wait.', content.IMPORT_PROGRESS, LATER],
+        202: ['All items are in the queue. Their caller does not wait.', json(contract.ImportProgressSchema), LATER],
       },
       problemHeaders: ['Location'],
     }),
@@ -91,43 +91,33 @@ function importerRoutes(limits: contract.Limits): Route[] {
       summary: 'The progress of an import',
       description: 'Of an import that was answered 202. It can be read until an hour after its last item.',
       parameters: [idOf('the import')],
-      answers: { 200: ['The progress so far.', content.IMPORT_PROGRESS] },
+      answers: { 200: ['The progress so far.', json(contract.ImportProgressSchema)] },
       problems: ['import_unknown', 'queue_unavailable'],
     }),
     get('getJob', '/jobs/{id}', 'importer', getJob, {
       summary: 'The state of a job',
       description: 'Once the job is done, with the very answer that a waiting caller would have got.',
-      parameters: [idOf('the job'), PREFER_WAIT],
-      answers: {
-        200: [
-          'The job. It has a result if it is completed, and a problem if it failed.',
-          content.JOB,
-          ['Preference-Applied'],
-        ],
-      },
+      parameters: [idOf('the job'), content.PREFER_WAIT],
+      answers: { 200: ['The job, with what came of it.', json(contract.JobAnswerSchema), ['Preference-Applied']] },
       problems: ['job_unknown', 'queue_unavailable'],
     }),
   ]
 }
 
-/** What the two routes that open an operation have in common. */
 const OPEN_OPERATION = {
   body: content.OPERATION_REQUEST,
-  answers: {
-    202: ['The operation is open. `Location` has its progress.', content.OPENED_OPERATION, ['Location']],
-  },
+  answers: { 202: ['It is open. `Location` has its progress.', json(contract.OperationSchema), ['Location']] },
   problems: ['operations_full'],
 } as const satisfies Partial<Route>
 
 const IDS_OR_FILTER = 'Give either `ids`, at most 1,000, or `filter`; an empty filter means all failed jobs.'
 
-/** What the two routes of a lane have in common. */
 const OPERATE_LANE = {
   parameters: [
-    { name: 'lane', in: 'path', required: true, schema: { type: 'string', enum: LANES, examples: ['bulk'] } },
+    pathParameter('lane', { enum: LANES, examples: ['bulk'] }),
     ...queryParameters(contract.LaneQuerySchema, { why: 'MongoDB is being upgraded' }),
   ],
-  answers: { 200: ['It is done, and listed among the operations.', content.LANE_OPERATION] },
+  answers: { 200: ['It is done, and listed among the operations.', json(contract.OperationSchema)] },
 } as const satisfies Partial<Route>
 
 const OPERATOR_ROUTES: readonly Route[] = [
@@ -135,38 +125,37 @@ const OPERATOR_ROUTES: readonly Route[] = [
     summary: 'Looks up jobs, and what is stored, of all tenants',
     description: `At most ${contract.HITS_SHOWN} hits. One look-up of a replica at a time examines the queue; others wait.`,
     parameters: queryParameters(contract.FindQuerySchema, content.FIND_EXAMPLES),
-    answers: { 200: ['The hits.', content.FOUND] },
+    answers: { 200: ['The hits.', json(contract.FoundSchema)] },
     problems: ['stopping'],
   }),
   get('getOverview', '/admin/overview', 'operator', admin.getOverview, {
     summary: 'Returns the state of the queue, the processes and Redis, and what happened lately',
     description: 'From heartbeats, which each process writes every second: it needs no Prometheus.',
-    answers: { 200: ['The state.', content.STATUS] },
+    answers: { 200: ['The state.', json(contract.StatusSchema)] },
   }),
   get('listRecentJobs', '/admin/recent', 'operator', admin.listRecentJobs, {
     summary: 'Lists the jobs that completed last',
     description: 'Without `after` the newest ones, with it those that completed since; oldest first.',
     parameters: queryParameters(contract.RecentJobsQuerySchema, { after: '1714555831000-0' }),
-    answers: { 200: ['The jobs.', content.RECENT_JOBS] },
+    answers: { 200: ['The jobs.', json(contract.RecentJobsSchema)] },
   }),
   get('listFailedJobs', '/admin/jobs', 'operator', admin.listFailedJobs, {
     summary: 'Lists failed jobs, newest first',
-    description:
-      'Those that meet all given parameters. A page may have fewer jobs than `limit`: only one without `next` is the last.',
+    description: 'Those that meet all parameters. Only a page without `next` is the last, however few jobs it has.',
     parameters: queryParameters(contract.FailedJobQuerySchema, content.FAILED_JOB_EXAMPLES),
-    answers: { 200: ['A page of failed jobs.', content.FAILED_JOBS] },
+    answers: { 200: ['A page of failed jobs.', json(contract.FailedJobPageSchema)] },
   }),
   get('groupFailedJobs', '/admin/job-groups', 'operator', admin.groupFailedJobs, {
     summary: 'Groups failed jobs by their reason',
     description: `Those that meet all given parameters, the group with the most threads first; at most ${contract.GROUPS_LISTED} groups. \`id\` of a group selects its jobs for a retry.`,
     parameters: queryParameters(contract.FailedJobFilterSchema, content.FAILED_JOB_EXAMPLES),
-    answers: { 200: ['The groups.', content.FAILED_JOB_GROUPS] },
+    answers: { 200: ['The groups.', json(contract.FailedJobGroupsSchema)] },
   }),
   get('getFailedJob', '/admin/jobs/{id}', 'operator', admin.getFailedJob, {
     summary: 'Shows a failed job',
     description: 'With the stack of each of the last five failed tries, and the job as it was enqueued.',
     parameters: [idOf('the job')],
-    answers: { 200: ['The failed job.', content.FAILED_JOB] },
+    answers: { 200: ['The failed job.', json(contract.FailedJobSchema)] },
     problems: ['job_unknown'],
   }),
   post('retryFailedJobs', '/admin/jobs:retry', 'operator', (deps) => admin.openOperation(deps, 'retry'), {
@@ -182,8 +171,7 @@ const OPERATOR_ROUTES: readonly Route[] = [
   post('pauseLane', '/admin/lanes/{lane}:pause', 'operator', (deps) => admin.operateLane(deps, 'pause'), {
     ...OPERATE_LANE,
     summary: 'Pauses a lane',
-    description:
-      'Workers finish the jobs that they have, and fetch no more of this lane. It goes on to accept jobs, up to the bounds of the queue.',
+    description: 'Workers finish the jobs that they have, and fetch no more of this lane. It still accepts jobs.',
   }),
   post('resumeLane', '/admin/lanes/{lane}:resume', 'operator', (deps) => admin.operateLane(deps, 'resume'), {
     ...OPERATE_LANE,
@@ -193,13 +181,13 @@ const OPERATOR_ROUTES: readonly Route[] = [
   get('listOperations', '/admin/operations', 'operator', admin.listOperations, {
     summary: 'Lists operations, newest first',
     description: `Who retried or discarded which failed jobs, or paused or resumed a lane: the newest ${contract.OPERATIONS_LISTED}, and all that are open.`,
-    answers: { 200: ['The operations.', content.OPERATIONS] },
+    answers: { 200: ['The operations.', json(contract.OperationListSchema)] },
   }),
   get('getOperation', '/admin/operations/{id}', 'operator', admin.getOperation, {
     summary: 'The progress of an operation',
     description: 'A completed operation can be read for a week.',
     parameters: [idOf('the operation')],
-    answers: { 200: ['The progress so far.', content.OPERATION] },
+    answers: { 200: ['The progress so far.', json(contract.OperationSchema)] },
     problems: ['operation_unknown'],
   }),
 ]
@@ -209,7 +197,7 @@ const getLimits: Route['handler'] = ({ limits }) => {
   return async () => ({ status: 200, body })
 }
 
-/** A 503 has the media type of a 200, because it is no problem of the request. */
+// A 503 has the media type of a 200, because it is no problem of the request.
 const getReadiness: Route['handler'] =
   ({ readiness }) =>
   async () => {
@@ -218,36 +206,36 @@ const getReadiness: Route['handler'] =
     return { status: body.ready ? 200 : 503, body, headers }
   }
 
-/** The answers of the pages. */
-const PAGE: Route['answers'] = {
-  200: [
-    'The page.',
-    content.fileContent(['text/html; charset=utf-8']),
-    ['Cache-Control', 'Content-Security-Policy', 'X-Content-Type-Options'],
-  ],
-}
+const fileContent = (...mediaTypes: readonly string[]): Content =>
+  Object.fromEntries(mediaTypes.map((mediaType) => [mediaType, { schema: { type: 'string' } }]))
+const ASSET = fileContent(...Array.from(ASSETS.values(), ({ mediaType }) => mediaType))
+
+const READINESS = json(contract.ReadinessSchema)
+const COMPRESSED = ['Content-Encoding', 'Vary'] as const
+const FILE_HEADERS = [...COMPRESSED, 'Cache-Control', 'Content-Security-Policy', 'X-Content-Type-Options'] as const
+const PAGE: Route['answers'] = { 200: ['The page.', fileContent('text/html; charset=utf-8'), FILE_HEADERS] }
 
 const TO_DOCS = {
   summary: 'Leads to the page',
-  answers: { 302: ['The path of the page.', content.fileContent(['text/plain; charset=utf-8']), ['Location']] },
+  answers: { 302: ['The path of the page.', fileContent('text/plain; charset=utf-8'), ['Location']] },
 } as const satisfies Described
 
 const OPEN_ROUTES: readonly Route[] = [
   get('getLimits', '/limits', 'open', getLimits, {
     summary: 'Every bound that a request can meet',
-    answers: { 200: ['The limits in force.', content.LIMITS] },
+    answers: { 200: ['The limits in force.', json(contract.LimitsSchema)] },
   }),
   get('getLiveness', '/livez', 'open', () => async () => ({ status: 200, body: { alive: true } }), {
     summary: 'Whether the process is alive',
-    answers: { 200: ['It is.', content.ALIVE] },
+    answers: { 200: ['It is.', json(contract.LivenessSchema)] },
   }),
   get('getReadiness', '/readyz', 'open', getReadiness, {
     summary: 'Whether the process can accept requests',
-    answers: { 200: ['It can.', content.READY], 503: ['It can not.', content.NOT_READY, ['Retry-After']] },
+    answers: { 200: ['It can.', READINESS], 503: ['It can not.', READINESS, ['Retry-After']] },
   }),
   get('getDescription', '/openapi.json', 'open', (deps) => getDescription(deps, () => describeApi(deps.limits)), {
     summary: 'This description',
-    answers: { 200: ['The description of the API.', content.DESCRIPTION, ['Content-Encoding', 'Vary']] },
+    answers: { 200: ['The description of the API.', json({ type: 'object' }), COMPRESSED] },
   }),
   get('getRoot', '/', 'open', () => leadTo('docs'), TO_DOCS),
   get('getDocsFolder', '/docs/', 'open', () => leadTo('../docs'), TO_DOCS),
@@ -258,18 +246,12 @@ const OPEN_ROUTES: readonly Route[] = [
   }),
   get('getAsset', '/docs/assets/{name}', 'open', getAsset, {
     summary: 'A file of these pages',
-    parameters: [{ name: 'name', in: 'path', required: true, schema: { type: 'string', examples: ['page.css'] } }],
-    answers: {
-      200: [
-        'The file. Its address changes with its content, so it may be kept for a year.',
-        content.fileContent([...ASSETS.values()].map(({ mediaType }) => mediaType)),
-        ['Cache-Control', 'Content-Encoding', 'Vary', 'X-Content-Type-Options'],
-      ],
-    },
+    parameters: [pathParameter('name', { examples: ['page.css'] })],
+    answers: { 200: ['The file.', ASSET, FILE_HEADERS] },
   }),
 ]
 
-/** Builds the OpenAPI document for these limits, in some milliseconds. */
+/** Builds the OpenAPI document for these limits. */
 export function describeApi(limits: contract.Limits) {
   return describeRoutes(apiRoutes(limits))
 }

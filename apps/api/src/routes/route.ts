@@ -1,5 +1,6 @@
-// What a route is: how it is served and described, with the headers and parameters that routes share.
-import { NDJSON, type ProblemCode } from '@sluice/contract'
+// What a route is: how it is served and described, with the headers, parameters and bodies of the description. Requests
+// and the answers to posts have examples, which a test checks.
+import * as contract from '@sluice/contract'
 import type { ApiDeps } from '../api-deps.ts'
 import type { Access } from '../request/middleware.ts'
 import type { Handler } from '../request/request-context.ts'
@@ -10,10 +11,7 @@ export interface Route {
   method: 'get' | 'post'
   /** As OpenAPI writes it: `/jobs/{id}`. */
   path: string
-  /**
-   * Open routes need no key, other routes need a key of this role. A viewer may read what operators read. Routes of one
-   * path have the same access.
-   */
+  /** Routes of one path have the same access. */
   access: Access
   handler: (deps: ApiDeps) => Handler
   /** Its name in generated clients. */
@@ -27,30 +25,26 @@ export interface Route {
   onlyReads?: true
   /** The answers that are no problems, by status. */
   answers: Readonly<Record<number, readonly [description: string, content: Content, headers?: readonly HeaderName[]]>>
-  problems?: readonly ProblemCode[]
+  problems?: readonly contract.ProblemCode[]
   /** Headers that any of these problems may have besides its usual ones. */
   problemHeaders?: readonly HeaderName[]
 }
 
-/** Whether a route adds to the queue. Routes of operators do not: they must work while the queue accepts nothing. */
+/** Whether a route adds to the queue. Routes of operators must work while the queue accepts nothing. */
 export function enqueues({ method, access, onlyReads }: Pick<Route, 'method' | 'access' | 'onlyReads'>): boolean {
   return method === 'post' && access === 'importer' && !onlyReads
 }
 
-/** The forms of a body, by media type. */
 export type Content = Readonly<Record<string, MediaType>>
 
 export interface MediaType {
   schema: object
   /** The schema of each line, where a body has lines: OpenAPI 3.1 can describe a sequence only as text. */
   'x-itemSchema'?: object
-  examples: Readonly<Record<string, { summary: string; value: unknown } | { $ref: string }>>
+  examples?: Readonly<Record<string, { summary: string; value: unknown }>>
 }
 
-/**
- * A parameter of a path, query or head. Its example is in `schema`, because Swagger UI would fill its forms with an
- * example that stands beside the schema.
- */
+/** The example is in `schema`: Swagger UI would fill its forms with an example that stands beside the schema. */
 export interface Parameter {
   name: string
   in: 'path' | 'query' | 'header'
@@ -59,25 +53,29 @@ export interface Parameter {
   schema: object
 }
 
-/** A body in JSON, with one example. */
-export function json(schema: object, value: unknown, summary = 'An example'): Content {
-  return { 'application/json': { schema, examples: { example: { summary, value } } } }
+/** A body in JSON. */
+export function json(schema: object, value?: unknown, summary = 'An example'): Content {
+  return { 'application/json': { schema, ...(value !== undefined && { examples: { example: { summary, value } } }) } }
 }
 
 /** A body in lines, with the schema of each line. */
-export function lines(itemSchema: object, value: string, summary: string): Content {
-  const schema = { type: 'string', contentMediaType: NDJSON, description: 'JSON texts, one on each line.' }
-  return { [NDJSON]: { schema, 'x-itemSchema': itemSchema, examples: { lines: { summary, value } } } }
+function lines(itemSchema: object, values: readonly object[], summary: string): Content {
+  const schema = { type: 'string', contentMediaType: contract.NDJSON, description: 'JSON texts, one on each line.' }
+  const value = values.map((line) => `${JSON.stringify(line)}\n`).join('')
+  return { [contract.NDJSON]: { schema, 'x-itemSchema': itemSchema, examples: { lines: { summary, value } } } }
 }
 
-export const EXAMPLE_ID = '3f0c9a52-7a6e-4b57-9d0c-0d4c6c1d2f10'
+const EXAMPLE_ID = '3f0c9a52-7a6e-4b57-9d0c-0d4c6c1d2f10'
 
-/** The parameter `id` of a path. */
-export function idOf(
-  what: string,
-  schema: object = { type: 'string', format: 'uuid', examples: [EXAMPLE_ID] },
-): Parameter {
-  return { name: 'id', in: 'path', required: true, description: `The id of ${what}.`, schema }
+/** A parameter of a path. @param more adds to its schema. */
+export function pathParameter(name: string, more: object, description?: string): Parameter {
+  const schema = { type: 'string', ...more }
+  return { name, in: 'path', required: true, ...(description !== undefined && { description }), schema }
+}
+
+/** The parameter `id` of a path, of what has a random id. */
+export function idOf(what: string): Parameter {
+  return pathParameter('id', { format: 'uuid', examples: [EXAMPLE_ID] }, `The id of ${what}.`)
 }
 
 /** The parameters of a query, from the schema that checks it. The examples are valid together. */
@@ -96,34 +94,32 @@ export function queryParameters(
   }))
 }
 
-function header(name: string, description: string, examples: readonly string[], more: object = {}): Parameter {
-  return { name, in: 'header', description, schema: { type: 'string', ...more, examples } }
+function header(name: string, description: string, example: string, more: object = {}): Parameter {
+  return { name, in: 'header', description, schema: { type: 'string', ...more, examples: [example] } }
 }
 
 export const REQUEST_ID = header(
   'X-Request-Id',
   'Your own id of the request, at most 128 visible ASCII characters. The answer and the log repeat it.',
-  ['import-7/line:12'],
+  'import-7/line:12',
 )
 
 export const IDEMPOTENCY_KEY = header(
   'Idempotency-Key',
   'A name of this request, 1 to 255 visible ASCII characters, in quotation marks or without them (draft-ietf-httpapi-idempotency-key-header-07). Within 24 hours, the same request with the same key gets the same answer, and no new job.',
-  ['"8e03978e-40d5-43e8-bc93-6894a57f9324"'],
+  '"8e03978e-40d5-43e8-bc93-6894a57f9324"',
   { pattern: KEY_FORM.source },
 )
 
 export const PREFER = header(
   'Prefer',
   'RFC 7240. `respond-async`: do not wait. `wait=N`: wait at most N seconds. `handling=strict`: refuse what is otherwise ignored. Several are separated by commas.',
-  ['respond-async', 'wait=5', 'handling=strict'],
+  'respond-async',
 )
 
-export const PREFER_WAIT = header('Prefer', '`wait=N` waits at most N seconds for the end of the job (RFC 7240).', [
-  'wait=5',
-])
+export const PREFER_WAIT = header('Prefer', '`wait=N` waits at most N seconds for the end of the job.', 'wait=5')
 
-/** A header of answers. `always`: each answer whose description lists the header has it. */
+/** Headers of answers. `always`: each answer whose description lists the header has it. */
 const optional = (description: string, example: string, more: object = {}) => ({
   description,
   schema: { type: 'string', ...more, examples: [example] },
@@ -135,29 +131,17 @@ const always = (description: string, example: string | number, more: object = {}
 })
 
 export const ANSWER_HEADERS = {
-  'X-Request-Id': always(
-    'The id of the request: yours if it is safe, else a new one.',
-    '0d1f7c7e-63a8-4c1c-9f0e-1d5c0b7ad0a1',
-    { pattern: '^[\\x21-\\x7e]{1,128}$' },
-  ),
-  Location: optional('The path of the progress, or of the page.', `/jobs/${EXAMPLE_ID}`, {
-    format: 'uri-reference',
-  }),
+  'X-Request-Id': always('Your id of the request, or a new one.', EXAMPLE_ID, { pattern: '^[\\x21-\\x7e]{1,128}$' }),
+  Location: optional('The path of the progress or page.', `/jobs/${EXAMPLE_ID}`, { format: 'uri-reference' }),
   'Preference-Applied': optional('The preferences that took effect (RFC 7240).', 'respond-async'),
   'Retry-After': always('Wait this many seconds before you send the request again.', 7, { minimum: 1 }),
   'RateLimit-Policy': optional(
     'The quota of the key (draft-ietf-httpapi-ratelimit-headers-11).',
     '"quotes";q=600000;w=60;sluice-unit="quotes"',
   ),
-  RateLimit: optional(
-    'What is left of the quota (`r`), and in how many seconds it is full again or, if it is used up, there is more (`t`).',
-    '"quotes";r=0;t=7',
-  ),
+  RateLimit: optional('What is left of the quota (`r`), and when it is full, or has more (`t`).', '"quotes";r=0;t=7'),
   Allow: always('The methods of the path.', 'GET, HEAD'),
-  'Accept-Encoding': optional(
-    'The content codings that the service reads, if that of the request is none of them.',
-    'gzip, br, deflate, zstd',
-  ),
+  'Accept-Encoding': optional('The content codings that the service reads.', 'gzip, br, deflate, zstd'),
   'Cache-Control': always('How long the file may be kept.', 'no-cache'),
   'Content-Encoding': optional('How the file is compressed. Absent if the caller accepts no gzip.', 'gzip'),
   Vary: always('The headers of the request on which the answer depends.', 'accept-encoding'),
@@ -166,3 +150,82 @@ export const ANSWER_HEADERS = {
 } as const
 
 export type HeaderName = keyof typeof ANSWER_HEADERS
+
+const SOURCE = { service: 'slack', externalId: 'C024BE91L/1714555800.000100', title: 'Which keyboard do you use?' }
+const QUOTE = { externalId: '1714555860.000200', text: 'A split one, for my wrists.', speaker: 'ada' }
+const SOURCE_ID = 'HIMta5gbmrzJqkboXM5_NbWI'
+const QUOTE_ID = `${SOURCE_ID}WOetD1_c02sJAlmF6xx7mVQj`
+
+/** Examples of the parameters of queries and paths, by name. */
+const { service, externalId } = SOURCE
+export const SOURCE_EXAMPLES = { service, externalId, limit: 20 }
+export const PAGE_EXAMPLES = { limit: 20, after: `~1714555861000200.000000~${QUOTE_ID}` }
+export const FAILED_JOB_EXAMPLES = {
+  ...SOURCE_EXAMPLES,
+  tenant: 'acme',
+  reason: 'validation',
+  group: '0a1b2c3d',
+  since: '2024-05-01T00:00:00Z',
+  until: '2024-05-02T00:00:00Z',
+  after: `1714555831000.${EXAMPLE_ID}`,
+}
+export const FIND_EXAMPLES = { q: externalId, tenant: 'acme', service, reason: 'validation' }
+export const SOURCE_ID_SCHEMA = { examples: [SOURCE_ID] }
+
+const thread = {
+  ...SOURCE,
+  channelName: 'keyboards',
+  createdAt: '2024-05-01T09:30:00Z',
+  quotes: [
+    { ...QUOTE, upVotes: 4, downVotes: 1 },
+    { externalId: '1714555890.000300', text: 'Which layout?', speaker: 'grace', replyingTo: QUOTE.externalId },
+  ],
+}
+
+/** A thread as it is posted. Its schema depends on the limits. */
+export const threadContent = (schema: object): Content => json(schema, thread, 'A thread')
+
+/** The threads of an import, as lines or as an array. */
+export const threadsContent = (schema: object, maxItems: number): Content => ({
+  ...lines(schema, [thread, { ...thread, externalId: 'C024BE91L/1714555900.000300' }], 'Two threads'),
+  ...json({ type: 'array', items: schema, minItems: 1, maxItems }, [thread], 'An array of one thread'),
+})
+
+export const lookupContent = (schema: object): Content =>
+  json(schema, { service, externalIds: [externalId, 'unknown'] }, 'Two names')
+
+export const STORED = json(contract.ThreadAnswerSchema, {
+  message: contract.MESSAGE,
+  source: {
+    id: SOURCE_ID,
+    ...SOURCE,
+    description: null,
+    wordCount: 6,
+    status: contract.STORED_STATUS,
+    createdAt: '2024-05-01T09:30:00.000Z',
+    outcome: 'created',
+  },
+  quotes: [{ id: QUOTE_ID, ...QUOTE, outcome: 'created' }],
+})
+
+export const ACCEPTED = json(contract.AcceptedAnswerSchema, {
+  message: contract.MESSAGE,
+  source: { ...SOURCE, description: null },
+  quotes: [QUOTE],
+})
+
+const quotes = { created: 1, updated: 0, unchanged: 0 }
+const item = { index: 0, externalId, status: 200, outcome: 'created', id: SOURCE_ID, wordCount: 6, quotes }
+const summary = { received: 1, created: 1, updated: 0, unchanged: 0, failed: 0 }
+export const IMPORT = {
+  ...lines(contract.ImportLineSchema, [item, { summary }], 'The result of an item, and the summary'),
+  ...json(contract.ImportAnswerSchema, { results: [item], summary }),
+}
+
+/** Only the OpenAPI document has this rule: `parseOperationRequest` checks it itself, for a better message. */
+const ONE_FIELD = { minProperties: 1, maxProperties: 1 }
+export const OPERATION_REQUEST = json(
+  { ...contract.OperationRequestSchema, ...ONE_FIELD },
+  { filter: { tenant: 'acme', reason: 'validation' } },
+  'The failed jobs of a tenant',
+)

@@ -40,8 +40,8 @@ export function claimOf(tenant: string, header: string | string[]): { claim: str
 }
 
 /**
- * Waits for the job of an earlier request with the same key. The claim of a job that is done has its result, and
- * outlives other results. Resolves with undefined if the job is not done in time, or if `signal` aborts.
+ * Waits for the job of an earlier request with the same key. A claim keeps the result longer than Redis knows the job.
+ * Resolves with undefined if the job is not done in time, or if `signal` aborts.
  */
 export async function joinJob(
   { findClaimed, replyListener }: Pick<ApiDeps, 'findClaimed' | 'replyListener'>,
@@ -55,7 +55,6 @@ export async function joinJob(
   try {
     return (await find()) ?? (await wait()) ?? (await find())
   } catch (error) {
-    // A claim keeps its result longer than Redis knows the job.
     const late = await find()
     if (late === undefined) throw error
     return late

@@ -1,5 +1,4 @@
-// Look-ups in the data of the caller's tenant: GET /sources/{id}, GET /sources, POST /sources:lookup, and GET
-// /jobs/{id}.
+// Look-ups in the data of the caller's tenant: sources by GET and POST /sources:lookup, and GET /jobs/{id}.
 import type { JobAnswer, PageQuery } from '@sluice/contract'
 import { createLookupParser, createSourcesParser, parsePageQuery, refuseField } from '@sluice/contract'
 import { type FoundJob, isJobId } from '@sluice/queue'
@@ -14,9 +13,7 @@ type ReadDeps = Pick<ApiDeps, 'readSource' | 'readSpace' | 'bodyMemory'>
 
 /** GET /sources/{id}: a source by its id, with a page of its quotes. */
 export function getSource(deps: ReadDeps): Handler {
-  return async (context, params) => {
-    return readAnswer(deps, context, String(params.id), parseQuery(context, parsePageQuery))
-  }
+  return async (context, { id }) => readAnswer(deps, context, String(id), parseQuery(context, parsePageQuery))
 }
 
 /** GET /sources: finds a source by `service` and `externalId`. Without `externalId`, lists the tenant's sources. */
@@ -27,7 +24,10 @@ export function getSources(deps: ReadDeps & Pick<ApiDeps, 'listSources' | 'limit
     if ('list' in query) {
       const { tenant } = context
       const list = await reading(deps, context, () => deps.listSources(tenant, query.list, context.signal))
-      if (list === undefined) throw requestInvalid(refuseField('after', FOREIGN_CURSOR))
+      if (list === undefined)
+        throw requestInvalid(
+          refuseField('after', 'must be `next` of an earlier page of this list: same service, same since.'),
+        )
       context.log.sources = list.sources.length
       return jsonAnswer(deps, context, list)
     }
@@ -36,15 +36,12 @@ export function getSources(deps: ReadDeps & Pick<ApiDeps, 'listSources' | 'limit
   }
 }
 
-const FOREIGN_CURSOR = 'must be `next` of an earlier page of this list, with the same service and since.'
-
 const SOURCE_ID = /^[\w-]{24}$/
 
 async function readAnswer(deps: ReadDeps, context: RequestContext, id: string, query: PageQuery): Promise<Answer> {
   const { tenant } = context
-  const page = SOURCE_ID.test(id)
-    ? await reading(deps, context, () => deps.readSource(tenant, id, query, context.signal))
-    : undefined
+  const read = () => deps.readSource(tenant, id, query, context.signal)
+  const page = SOURCE_ID.test(id) ? await reading(deps, context, read) : undefined
   if (page === undefined) throw new ProblemError('source_unknown')
   if (query.after !== undefined && !query.after.id.startsWith(id))
     throw requestInvalid(refuseField('after', 'must be `next` of an earlier page of this source.'))
@@ -53,10 +50,10 @@ async function readAnswer(deps: ReadDeps, context: RequestContext, id: string, q
 }
 
 function jsonAnswer(deps: Pick<ReadDeps, 'bodyMemory'>, context: RequestContext, body: object): Answer {
-  const json = JSON.stringify(body)
+  const content = JSON.stringify(body)
   // The answer stays in memory until its caller has read it.
-  deps.bodyMemory.reserve(context, json.length)
-  return { status: 200, json }
+  deps.bodyMemory.reserve(context, content.length)
+  return { status: 200, content }
 }
 
 /** POST /sources:lookup: many sources without their quotes. Those that are not stored are left out. */

@@ -84,11 +84,8 @@ async function enqueueAndWait(
 }
 
 /**
- * Enqueues threads as one job, and counts them. Returns the job's id. If an earlier job has claimed the request's
- * Idempotency-Key, nothing is enqueued, and the id is that of the earlier job.
- *
- * @param jobId from `newJobId`. A caller that waits is registered for the id first, so that no reply is missed.
- * @throws what `Enqueuer.enqueue` throws.
+ * Enqueues threads as one job, and counts them. Returns the job's id, or that of the earlier job that has claimed the
+ * request's Idempotency-Key. A caller that waits is registered for `jobId` first, so that no reply is missed.
  */
 export async function enqueueJob(
   { enqueuer, metrics }: EnqueueDeps,

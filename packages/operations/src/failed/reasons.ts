@@ -2,13 +2,12 @@
 import { hash } from 'node:crypto'
 import type { FailedJob, FailedJobGroups, Found, Operation, Status } from '@sluice/contract'
 import type { FoundImport } from '@sluice/queue'
-import type { JobDetail } from '../jobs/read-job.ts'
 
 /** A reason without values. Only this file makes one. */
 type MaskedReason = string & { readonly isMasked: true }
 
 /** What viewers see of each field that can quote values, wherever a result has the field. */
-interface Hidden {
+export interface Hidden {
   reason: MaskedReason
   payload: null
   stack: never[]
@@ -80,13 +79,6 @@ export const withoutPayload = <Job extends Pick<FailedJob, 'stack' | 'payload'>>
 
 export const maskJob: Mask<FailedJob & Pick<Hidden, 'stack' | 'payload'>> = (job) => ({
   ...masked(job),
-  tries: job.tries.map(masked),
-  failedThreads: job.failedThreads.map(masked),
-})
-
-export const maskDetail: Mask<JobDetail & Pick<Hidden, 'stack' | 'payload'>> = (job) => ({
-  ...job,
-  hit: masked(job.hit),
   tries: job.tries.map(masked),
   failedThreads: job.failedThreads.map(masked),
 })

@@ -4,7 +4,7 @@ import { traceIdOf } from '@sluice/process'
 import type { IngestJob, JobResult, Lane, QueueKeys } from '@sluice/queue'
 import { createResults, isJobId, LANES, nameJob, readJob, readProgress, readTries, triesShown } from '@sluice/queue'
 import type { Redis } from 'ioredis'
-import { SHOWN_REASON } from '../failed/reasons.ts'
+import { type Hidden, type Mask, masked, SHOWN_REASON } from '../failed/reasons.ts'
 import { createScanRecent, NEWEST } from './recent-jobs.ts'
 
 /** A job with its threads and what happened to it. */
@@ -26,7 +26,7 @@ export interface JobDetail {
 const NOTHING_FAILED = { tries: [], failedThreads: [], failedThreadCount: 0, stack: [] }
 
 /** Describes a job by its payload. */
-export function jobHit(id: string, { tenant, requestId, threads, import: of, trace }: IngestJob): Hit {
+function jobHit(id: string, { tenant, requestId, threads, import: of, trace }: IngestJob): Hit {
   const ids = { requestId, ...(of && { importId: of.id }), ...(trace && { traceId: traceIdOf(trace) }) }
   return { kind: 'job', id, tenant, name: nameJob(threads), threads: threads.length, ...ids }
 }
@@ -108,6 +108,14 @@ export function createReadJob(redis: Redis, keys: QueueKeys) {
     readRetained,
   }
 }
+
+/** What viewers see of a job without its payload. */
+export const maskDetail: Mask<JobDetail & Pick<Hidden, 'stack' | 'payload'>> = (job) => ({
+  ...job,
+  hit: masked(job.hit),
+  tries: job.tries.map(masked),
+  failedThreads: job.failedThreads.map(masked),
+})
 
 const isoOf = (ms: number) => new Date(ms).toISOString()
 

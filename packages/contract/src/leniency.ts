@@ -1,18 +1,16 @@
-// Warnings: unknown fields that look like known ones, and are ignored as all unknown fields are.
+// What the parser forgives: unknown fields, quotes that share an externalId, a reply without its quote. Strict handling
+// makes them faults. Otherwise an unknown field that looks like a known one is ignored with a warning.
 import type { Static } from 'typebox'
-import { pointerTo } from './faults.ts'
-import { Type, text } from './json-schema.ts'
+import { addFault, type FaultList, LONGEST_NAMED_FIELD, pointerTo } from './faults.ts'
+import { named, Type, text } from './json-schema.ts'
 import { namesOf, nearestName } from './near-names.ts'
 import type { FieldNames } from './thread-request.ts'
 
-const WarningSchema = Type.Object(
-  {
-    pointer: text('JSON Pointer (RFC 6901) to the first such field in the request body.'),
-    code: Type.Literal('unknown_field', { description: 'What is odd, for programs.' }),
-    message: text('What is odd, for people.'),
-  },
-  { title: 'Warning' },
-)
+const WarningSchema = named('Warning', {
+  pointer: text('JSON Pointer (RFC 6901) to the first such field in the request body.'),
+  code: Type.Literal('unknown_field', { description: 'What is odd, for programs.' }),
+  message: text('What is odd, for people.'),
+})
 
 export type Warning = Static<typeof WarningSchema>
 
@@ -22,23 +20,24 @@ export const WarningsSchema = Type.Array(WarningSchema, {
 
 const LISTED_WARNINGS = 20
 
-/** At most this many unknown names of the source, and as many of quotes, are compared: a body can have millions. */
+/** The most unknown names of the source, and of quotes, that are compared: a body can have millions. */
 const COMPARED_NAMES = 200
 
 /** Stands for the source among the indexes of its quotes. */
 export const SOURCE = -1
 
 type Kind = keyof FieldNames
+type Fields = Record<string, unknown>
 
 /** The fields of a source or of a quote as they were sent, with the pointer to their object. */
-export type SentFields = { sent: object; parent: string; of: Kind }
+type SentFields = { sent: object; parent: string; of: Kind }
 
 /**
  * Lists the unknown fields that look like known ones, unless the known one was sent as well: then its sender knows it.
  *
  * @param places the indexes of the quotes that have unknown fields, and `SOURCE`.
  */
-export function warningsOf(body: Record<string, unknown>, places: readonly number[], names: FieldNames): Warning[] {
+export function warningsOf(body: Fields, places: readonly number[], names: FieldNames): Warning[] {
   const warnings: Warning[] = []
   const meant = { source: new Map<string, string | undefined>(), quote: new Map<string, string | undefined>() }
   for (const place of places) {
@@ -68,7 +67,7 @@ export function meantField(sent: object, name: string, of: Kind, known: readonly
 }
 
 /** The fields at a place of a body: the index of a quote that is an object, or `SOURCE`. */
-export function fieldsAt(body: Record<string, unknown>, place: number): SentFields {
+function fieldsAt(body: Fields, place: number): SentFields {
   return place === SOURCE || !Array.isArray(body.quotes)
     ? { sent: body, parent: '', of: 'source' }
     : { sent: body.quotes[place], parent: pointerTo('/quotes', place), of: 'quote' }
@@ -76,6 +75,54 @@ export function fieldsAt(body: Record<string, unknown>, place: number): SentFiel
 
 function isSent(sent: object, field: string): boolean {
   return Object.hasOwn(sent, field) || (field === 'speaker' && Object.hasOwn(sent, 'username'))
+}
+
+/**
+ * Adds the faults of strict handling.
+ *
+ * @param request the body without its unknown and absent fields.
+ * @param unknown the places of unknown fields, as for `warningsOf`.
+ */
+export function addStrictFaults(
+  faults: FaultList,
+  { body, request }: { body: Fields; request: Fields },
+  unknown: readonly number[],
+  names: FieldNames,
+): void {
+  for (const place of unknown) addUnknownFields(faults, fieldsAt(body, place), names)
+  if (Array.isArray(request.quotes)) addQuoteFaults(faults, request.quotes)
+}
+
+function addUnknownFields(faults: FaultList, { sent, parent, of }: SentFields, names: FieldNames): void {
+  for (const name of Object.keys(sent)) {
+    if (names[of].includes(name)) continue
+    addFault(faults, () => {
+      const isLong = name.length > LONGEST_NAMED_FIELD
+      const shown = isLong ? `A name of ${name.length} characters` : name
+      const pointer = isLong ? parent : pointerTo(parent, name)
+      return { pointer, code: 'unknown_field', message: `${shown} is not a field of a ${of}.` }
+    })
+  }
+}
+
+function addQuoteFaults(faults: FaultList, quotes: readonly unknown[]): void {
+  const firstIndexes = new Map<unknown, number>()
+  for (const [index, quote] of quotes.entries()) {
+    const { externalId } = Object(quote)
+    const first = firstIndexes.get(externalId)
+    if (typeof externalId !== 'string') continue
+    if (first === undefined) firstIndexes.set(externalId, index)
+    else {
+      const message = `externalId is the same as that of quotes[${first}].`
+      addFault(faults, () => ({ pointer: `/quotes/${index}/externalId`, code: 'duplicate', message }))
+    }
+  }
+  const message = 'replyingTo must be the externalId of a quote of this request.'
+  for (const [index, quote] of quotes.entries()) {
+    const { replyingTo } = Object(quote)
+    if (typeof replyingTo === 'string' && !firstIndexes.has(replyingTo))
+      addFault(faults, () => ({ pointer: `/quotes/${index}/replyingTo`, code: 'unmatched_reply', message }))
+  }
 }
 
 const DATES = ['created', 'date', 'datetime', 'time', 'timestamp', 'ts', 'postedat', 'sentat', 'publishedat']
