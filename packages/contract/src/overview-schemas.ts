@@ -22,7 +22,7 @@ const QueuedJobsSchema = Type.Object({
   lane,
   state: Type.Enum(QUEUED_STATES, { type: 'string', description: '`delayed`: between two tries.' }),
   jobs: count('Jobs of this lane and state.'),
-  threads: count('Threads of these jobs.'),
+  threads: count('Threads of these jobs; of failed jobs, those that could not be stored.'),
   oldestMs: number(
     'Age of the oldest of these jobs since it was accepted or last retried by an operator; of failed jobs, since it failed. 0 without a job.',
   ),

@@ -141,7 +141,10 @@ const failed = {
   reason: REASON,
   reasonGroup: 'Document failed validation (code … DocumentValidationFailure, collection sources, _id …)',
 }
-export const FAILED_JOBS = json(contract.FailedJobPageSchema, { jobs: [failed], next: NEXT_JOBS })
+export const FAILED_JOBS = json(contract.FailedJobPageSchema, {
+  jobs: [{ ...failed, failedThreadCount: 1 }],
+  next: NEXT_JOBS,
+})
 
 const { reasonGroup, enqueuedAt: acceptedAt, failedAt: endedAt, ...job } = failed
 const ofGroup = { reasonGroup, jobs: 12, threads: 40, oldestAt: endedAt, newestAt: endedAt }

@@ -13,7 +13,7 @@ const JOBS_SHOWN = 50
 /** Shows the groups, those with the most threads first. */
 export const groupsPage: Show = async ({ view }) => {
   const { groups, isComplete } = await view.readGroups()
-  const heads = ['Reason', '#Jobs', '#Threads', 'Newest', 'Oldest']
+  const heads = ['Reason', '#Jobs', '#Failed threads', 'Newest', 'Oldest']
   const body = html`<div id="groups" data-refresh>
 ${!isComplete && html`<p class="note">There are more: these are the largest of the newest failures.</p>`}
 ${table('Failed jobs by reason', heads, groups.map(groupCells), 'No failed job.')}
@@ -28,8 +28,8 @@ export const groupPage: Show = async (visit) => {
   if (group === undefined) return GONE
   const { reasonGroup, jobs, threads, newestAt, oldestAt, reason } = group
   const { jobs: newest } = await visit.view.listFailed({ filter: { reasonGroup }, limit: JOBS_SHOWN })
-  const about = { Jobs: jobs, Threads: threads, Newest: moment(newestAt), Oldest: moment(oldestAt) }
-  const heads = ['Job', 'Tenant', '#Threads', '#Tries', 'Failed']
+  const about = { Jobs: jobs, 'Failed threads': threads, Newest: moment(newestAt), Oldest: moment(oldestAt) }
+  const heads = ['Job', 'Tenant', '#Failed threads', '#Tries', 'Failed']
   const body = html`<p class="reason">${reasonGroup}</p>
 <div id="about" data-refresh>${facts(about)}<h2>Sample</h2><p class="reason">${reason}</p></div>
 ${isOperator(visit) && actsOf(visit, group)}
@@ -54,8 +54,15 @@ function groupCells({ reasonGroup, jobs, threads, newestAt, oldestAt }: Group): 
   return [link, jobs, threads, moment(newestAt), moment(oldestAt)]
 }
 
-function jobCells({ id, name, tenant, threads, attempts, failedAt }: FailedJobPage['jobs'][number]): Cell[] {
-  return [html`<a href="/jobs/${id}">${name}</a>`, tenant, threads, attempts, moment(failedAt)]
+function jobCells({
+  id,
+  name,
+  tenant,
+  failedThreadCount = 0,
+  attempts,
+  failedAt,
+}: FailedJobPage['jobs'][number]): Cell[] {
+  return [html`<a href="/jobs/${id}">${name}</a>`, tenant, failedThreadCount, attempts, moment(failedAt)]
 }
 
 function actsOf(visit: Visit, group: Group): Html {

@@ -1,6 +1,6 @@
 // The page of a failed job: its tries, its failed threads, the problem for its caller and, when asked, its payload.
 import { inspect } from 'node:util'
-import { type FailedJob, PROBLEMS } from '@sluice/contract'
+import { type FailedJob, PROBLEMS, unlistedTries } from '@sluice/contract'
 import type { Acts } from '@sluice/operations'
 import { html } from 'hono/html'
 import { actForm, type Cell, count, discardForm, facts, moment, table, threadLink, traceLink } from './layout.ts'
@@ -18,6 +18,7 @@ export async function jobPage(visit: Visit, acts?: Acts): ReturnType<Show> {
     Job: job.id,
     Tenant: job.tenant,
     Threads: job.threads,
+    'Failed threads': job.failedThreadCount,
     Lane: job.lane,
     Tries: job.attempts,
     Accepted: moment(job.enqueuedAt),
@@ -34,17 +35,20 @@ ${isRevealed && html`<h2 id="payload">Payload</h2><pre tabindex="0" aria-labelle
 
 /** The tries of a failed job, its failed threads, and the problem that its caller got. */
 export function historyOf(job: FailedJob): Html {
-  const tries = job.tries.map(({ at, worker, reason }) => [moment(at), worker, quoted(reason)])
-  return html`<h2>Tries</h2>${table('Tries', ['Ended', 'Worker', 'Reason'], tries)}
-${job.failedThreadCount > 0 && failedThreads(job)}
+  const rows = job.tries.map(({ at, worker, reason, retriedBy }): Cell[] => {
+    return [moment(at), worker, quoted(retriedBy === undefined ? reason : `Retried by ${retriedBy}`)]
+  })
+  return html`<h2>Tries</h2>${table('Tries', ['Ended', 'Worker', 'Reason'], rows)}
+${unlistedTries(job) > 0 && html`<p class="note">${count(unlistedTries(job), 'try is', 'tries are')} not listed: a worker died in it, or later ones took its place.</p>`}
+${job.failedThreads.length > 0 && failedThreads(job)}
 <h2>What its caller got</h2>
 <p><code>${PROBLEMS.job_failed.status} job_failed</code>: ${PROBLEMS.job_failed.title}. ${PROBLEMS.job_failed.meaning}</p>`
 }
 
-function actsOf(visit: Visit, { id, threads }: FailedJob, isRevealed: boolean): Html {
+function actsOf(visit: Visit, { id, failedThreadCount }: FailedJob, isRevealed: boolean): Html {
   return html`<div class="acts">${actForm(visit, `/jobs/${id}/retry`, html`<button>Retry</button>`)}
 ${!isRevealed && actForm(visit, `/jobs/${id}/reveal`, html`<button class="quiet">Reveal the payload</button>`)}
-${discardForm(visit, `/jobs/${id}/discard`, { jobs: 1, threads })}</div>`
+${discardForm(visit, `/jobs/${id}/discard`, { jobs: 1, threads: failedThreadCount })}</div>`
 }
 
 function failedThreads({ tenant, failedThreads: threads, failedThreadCount }: FailedJob): Html {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { setImmediate } from 'node:timers/promises'
-import type { FailedJobFilter, Service } from '@sluice/contract'
+import { type FailedJobFilter, type Service, unlistedTries } from '@sluice/contract'
 import { connectRetrying } from '@sluice/process/redis'
 import {
   createFetchJobs,
@@ -28,6 +28,7 @@ import {
 import { requiredUrl, testQueueName } from '@sluice/test-support'
 import { Job, UnrecoverableError } from 'bullmq'
 import { type TestContext, test, vi } from 'vitest'
+import { createReadState } from '../overview/overview.ts'
 import { createFailedJobs } from './failed-jobs.ts'
 
 /** A busy machine may need longer than the second that Vitest waits by itself. */
@@ -238,14 +239,14 @@ test('a retried job waits with its data as it was and has all its tries again', 
   // As if it had used up all tries: four that failed and one crash.
   await redis.hset(keys.jobs.interactive + id, { atm: 4, stc: 3, progress: JSON.stringify({ tries: 5, crashes: 1 }) })
   const before = await redis.hget(keys.jobs.interactive + id, 'data')
-  assert.equal(await failedJobs.move('retry', [id, newJobId()]), 1)
+  assert.equal(await failedJobs.move('retry', [id, newJobId()], 'ada'), 1)
   assert.equal(await queues.interactive.getFailedCount(), 0)
   assert.equal(await redis.hget(keys.jobs.interactive + id, 'data'), before)
   const job = await queues.interactive.getJob(id)
   assert.deepEqual([await job?.getState(), job?.finishedOn, job?.failedReason], ['waiting', undefined, undefined])
   const { jobs } = await fetch('interactive', 'token', { jobs: 1, bytes: 1_000_000, isEmpty: true })
   assert.deepEqual([jobs[0]?.id, jobs[0]?.attempt], [id, 1])
-  assert.equal(await failedJobs.move('retry', [id]), 0)
+  assert.equal(await failedJobs.move('retry', [id], 'ada'), 0)
 })
 
 test('a retried job has lost the result of its failure, so a caller waits for the next one', async (t) => {
@@ -254,7 +255,7 @@ test('a retried job has lost the result of its failure, so a caller waits for th
   const results = createResults(redis, keys)
   assert.deepEqual((await results.find([id])).get(id), { receipts: [null], failure: 'no' })
   assert.equal((await results.retainResult(id))?.failure, 'no')
-  await failedJobs.move('retry', [id])
+  await failedJobs.move('retry', [id], 'ada')
   assert.deepEqual([...(await results.find([id]))], [[id, undefined]])
   assert.equal(await results.retainResult(id), undefined)
 })
@@ -270,7 +271,7 @@ test('a job that is retried before its worker has recorded the failure gets no r
   await createJobAdder(redis, keys)({ id, lane: 'bulk', job })
   await redis.hset(keys.jobs.bulk + id, 'atm', TRIES - 1)
   // Commands of one connection keep their order only if ioredis need not send the script first.
-  await failedJobs.move('retry', [newJobId()])
+  await failedJobs.move('retry', [newJobId()], 'ada')
   const source = { outcome: 'created' as const, wordCount: 1, createdAt: '2024-05-01T00:00:00.000Z' }
   const receipts = [{ source, outcomes: '' }]
   const seen = Promise.withResolvers<unknown[]>()
@@ -283,7 +284,7 @@ test('a job that is retried before its worker has recorded the failure gets no r
       await finish.promise
       return { receipts }
     },
-    onFailed: () => void failedJobs.move('retry', [id]),
+    onFailed: () => void failedJobs.move('retry', [id], 'ada'),
   })
   t.onTestFinished(() => consumer.close(1_000))
   assert.deepEqual(await seen.promise, [undefined, false])
@@ -335,10 +336,58 @@ test('a job keeps its failed tries and threads, and each stored thread counts on
   assert.deepEqual(job.failedThreads, [{ ...failedThreads[0], reason: `${'x'.repeat(300)}…` }])
   assert.equal(job.failedThreadCount, 1)
   assert.match(job.stack.at(-1) ?? '', /^TypeError: b is broken\n/)
+  const readState = createReadState(redis, keys)
+  /** The failed threads by list, groups and overview, and what the load has of them. */
+  async function failedCounts() {
+    const [{ jobs }, { groups }] = [await failedJobs.list({ filter: {}, limit: 9 }), await failedJobs.groups({})]
+    const { queued } = await readState()
+    const state = queued.find(({ lane, state }) => lane === 'bulk' && state === 'failed')
+    return [
+      jobs[0]?.failedThreadCount,
+      groups[0]?.threads,
+      state?.threads,
+      await redis.hget(`${keys.base}load`, `failed:${keys.jobs.bulk}`),
+    ]
+  }
+  await vi.waitFor(async () => assert.deepEqual(await failedCounts(), [1, 1, 1, '1']), HANG_MS)
   isMended = true
-  await failedJobs.move('retry', [id])
+  await failedJobs.move('retry', [id], 'ada')
   await vi.waitFor(() => assert.equal(counted.length, 3), HANG_MS)
   assert.deepEqual(counted, ['created', 'created', 'unchanged'])
+  assert.deepEqual(await failedCounts(), [undefined, undefined, 0, '0'])
+})
+
+test("an operator's retry is a row between the tries, and all tries of the job are counted and listed", async (t) => {
+  const { failedJobs, fail, fetch, failFetched, redis, keys } = await open(t)
+  const id = await fail({ externalIds: ['a', 'b'] })
+  const key = keys.jobs.interactive + id
+  const locked = { ...completed(id), token: 'token', digests: [], redelivered: false, suspect: false }
+  const recordTry = createRecordTry(redis, keys, 'here:1')
+  async function recordTries(tries: number): Promise<void> {
+    await redis.set(`${key}:lock`, 'token')
+    for (let at = 0; at < tries; at++) {
+      await recordTry({ ...locked, enqueuedAt: 0, bytes: 0, progress: {} }, new Error('"retriedBy":"eve"'), [])
+    }
+    await redis.hset(key, 'atm', tries)
+  }
+  await recordTries(2)
+  await failedJobs.move('retry', [id], 'ada')
+  await fetch('interactive', 'token', { jobs: 1, bytes: 1_000_000, isEmpty: true })
+  await failFetched('interactive', id, 'again')
+  await recordTries(3)
+  const { job } = (await failedJobs.find(id)) ?? {}
+  assert(job)
+  assert.deepEqual(
+    job.tries.map(({ retriedBy, worker }) => retriedBy ?? worker),
+    ['here:1', 'here:1', 'ada', 'here:1', 'here:1', 'here:1'],
+  )
+  assert.deepEqual([job.attempts, unlistedTries(job)], [5, 0])
+  const { jobs } = await failedJobs.list({ filter: {}, limit: 1 })
+  // No thread is known to have been stored, so both failed.
+  assert.deepEqual([jobs[0]?.attempts, jobs[0]?.failedThreadCount], [5, 2])
+  // A worker died in the last try.
+  await redis.hset(key, 'atm', 4)
+  assert.equal(unlistedTries((await failedJobs.find(id))?.job ?? assert.fail()), 1)
 })
 
 test('a thread that has counted does not count again, whichever threads fail after a retry', async (t) => {
@@ -371,7 +420,7 @@ test('a thread that has counted does not count again, whichever threads fail aft
     })
     await begun.promise
     await consumer.close(10_000)
-    await failedJobs.move('retry', [id])
+    await failedJobs.move('retry', [id], 'ada')
     return counted
   }
   assert.deepEqual(await countedBy([true, false]), ['a'])
@@ -413,7 +462,7 @@ for (const then of ['waits', 'has completed', 'has failed again'] as const) {
     const id = await fail({ isRecorded: false })
     const data = { tenant: 'acme', import: { id: 'i', places: [0] }, replyTo: 'replica' }
     const late = failedAt((await find(id))?.finishedOn, id, { data, result: { receipts: [null], failure: 'late' } })
-    assert.equal(await failedJobs.move('retry', [id]), 1)
+    assert.equal(await failedJobs.move('retry', [id], 'ada'), 1)
     if (then !== 'waits') await fetch('interactive', 'token', { jobs: 1, bytes: 1_000_000, isEmpty: true })
     if (then === 'has completed') await complete([completed(id, { data, token: 'token' })])
     if (then === 'has failed again') await failFetched('interactive', id, 'again')
@@ -435,9 +484,9 @@ test('a job whose failure was not recorded is not discarded, because its import 
   const imports = createImports(redis, keys)
   await imports.open('i', { tenant: 'acme', received: 1, jobs: 1, failed: 0, refused: [] })
   const id = await fail({ isRecorded: false })
-  assert.equal(await failedJobs.move('discard', [id]), 0)
+  assert.equal(await failedJobs.move('discard', [id], 'ada'), 0)
   await record(failedAt((await find(id))?.finishedOn, id, { data: { import: { id: 'i', places: [0] } } }))
-  assert.equal(await failedJobs.move('discard', [id]), 1)
+  assert.equal(await failedJobs.move('discard', [id], 'ada'), 1)
   assert.equal((await imports.find('i'))?.done, true)
 })
 
@@ -447,7 +496,7 @@ test('a retried job counts as load as soon as it waits, and once', async (t) => 
   const recorded = await fail({ externalIds: ['a', 'b'] })
   const unrecorded = await fail({ isRecorded: false })
   assert.equal((await readLoad()).threads, 1)
-  assert.equal(await failedJobs.move('retry', [recorded, unrecorded]), 2)
+  assert.equal(await failedJobs.move('retry', [recorded, unrecorded], 'ada'), 2)
   assert.equal((await readLoad()).threads, 3)
   assert.deepEqual((await redis.hkeys(`${keys.base}load:jobs`)).sort(), [recorded, unrecorded].sort())
   assert.equal(await tenantThreads(redis, keys, 'acme'), 3)
@@ -460,11 +509,11 @@ test('a retry wakes an idle worker, and leaves a paused lane alone', async (t) =
   const [one, other] = [await fail({}), await fail({})]
   await redis.del(keys.markers.interactive)
   await queues.interactive.pause()
-  await failedJobs.move('retry', [one])
+  await failedJobs.move('retry', [one], 'ada')
   assert.equal(await redis.exists(keys.markers.interactive), 0)
   await queues.interactive.resume()
   await redis.del(keys.markers.interactive)
-  await failedJobs.move('retry', [other])
+  await failedJobs.move('retry', [other], 'ada')
   assert.equal(await redis.exists(keys.markers.interactive), 1)
 })
 
@@ -472,20 +521,20 @@ test('a discarded job leaves nothing behind', async (t) => {
   const { failedJobs, fail, redis, keys } = await open(t)
   const id = await fail({ lane: 'bulk' })
   const kept = await fail({})
-  assert.equal(await failedJobs.move('discard', [id]), 1)
+  assert.equal(await failedJobs.move('discard', [id], 'ada'), 1)
   const left = await redis.keys(`${keys.prefix.replace('{', '\\{')}*${id}*`)
   assert.deepEqual(left, [])
   assert.deepEqual(await redis.zrange(`${keys.base}failures:age`, '0', '-1'), [kept])
   assert.deepEqual(await redis.hkeys(`${keys.base}load:jobs`), [])
   const sizes = await redis.zrange(`${keys.base}failures:bytes`, '0', '-1', 'WITHSCORES')
   assert.deepEqual(sizes, [kept, await redis.get(`${keys.base}failures`)])
-  assert.equal(await failedJobs.move('discard', [id]), 0)
+  assert.equal(await failedJobs.move('discard', [id], 'ada'), 0)
 })
 
 test('a job that waits or is active is neither retried nor discarded', async (t) => {
   const { failedJobs, fail, queues } = await open(t)
   const id = await fail({})
-  await failedJobs.move('retry', [id])
-  assert.equal(await failedJobs.move('discard', [id]), 0)
+  await failedJobs.move('retry', [id], 'ada')
+  assert.equal(await failedJobs.move('discard', [id], 'ada'), 0)
   assert.equal(await queues.interactive.getWaitingCount(), 1)
 })

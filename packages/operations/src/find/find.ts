@@ -15,6 +15,7 @@ import {
   orUnavailable,
   readJob,
   readRecent,
+  readTries,
   triesShown,
 } from '@sluice/queue'
 import type { Redis } from 'ioredis'
@@ -119,11 +120,12 @@ export function createFind(
       const job = await readJob(redis, keys.jobs[lane], id)
       if (job === undefined) return []
       const { data, enqueuedAt, failedAt, reason, tries, isActive } = job
+      const { triedBefore } = await readTries(redis, keys.jobs[lane] + id)
       const facts = {
         state: failedAt !== undefined ? 'failed' : isActive ? 'active' : 'waiting',
         lane,
         acceptedAt: new Date(enqueuedAt).toISOString(),
-        attempts: triesShown(tries),
+        attempts: triedBefore + triesShown(tries),
         ...(failedAt !== undefined && { endedAt: new Date(failedAt).toISOString() }),
         ...(reason !== '' && { reason: reason.slice(0, SHOWN_REASON) }),
       } as const

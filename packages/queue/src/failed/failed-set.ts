@@ -1,10 +1,10 @@
 // Records that a job failed for good, and retries or discards failed jobs.
 
-import type { OperationKind } from '@sluice/contract'
+import type { OperationKind, RecordedTry } from '@sluice/contract'
 import { asList, openScript } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
 import { importBounds, progressOf } from '../imports/imports.ts'
-import type { Failure } from '../job/job.ts'
+import { type Failure, TRIES } from '../job/job.ts'
 import type { QueueKeys } from '../job/lanes.ts'
 
 /** Receives the id of each failed job that was evicted. */
@@ -37,11 +37,15 @@ export function createRecordFailure(redis: Redis, keys: QueueKeys, failedBytes: 
   }
 }
 
-/** Makes a function that retries or discards these jobs, if they are failed, and returns the number of jobs moved. */
+/**
+ * Makes a function that retries or discards these jobs, if they are failed, and returns the number of jobs moved. `by`
+ * is who asked for it.
+ */
 export function createMoveFailed(redis: Redis, { base, jobs }: QueueKeys) {
   const move = openScript(redis, new URL('./failed-set.lua#move', import.meta.url))
-  return async (kind: OperationKind, ids: readonly string[]): Promise<number> => {
+  return async (kind: OperationKind, ids: readonly string[], by: string): Promise<number> => {
     if (ids.length === 0) return 0
-    return Number(await move(base, kind, jobs.interactive, jobs.bulk, ...ids))
+    const retry: RecordedTry = { at: new Date().toISOString(), worker: '', reason: '', retriedBy: by }
+    return Number(await move(base, kind, jobs.interactive, jobs.bulk, JSON.stringify(retry), TRIES, ...ids))
   }
 }

@@ -57,13 +57,14 @@ export async function readFailure(redis: Redis, jobKey: string): Promise<JobResu
   return result === null ? undefined : JSON.parse(result)
 }
 
-/** Reads the failed tries of a job, oldest first, and its failed threads. */
+/** Reads the failed tries and the retries of a job, oldest first, its tries before the last retry, and its failed threads. */
 export async function readTries(redis: Redis, jobKey: string) {
-  const [tries, threads] = await redis.hmget(jobKey, 'tries', 'failedThreads')
+  const [tries, threads, before] = await redis.hmget(jobKey, 'tries', 'failedThreads', 'triedBefore')
   const failed: FailedThreads = JSON.parse(threads ?? '{"count":0,"threads":[]}')
   const each = (tries ?? '').split('\n').filter((text) => text !== '')
   return {
     tries: each.map((text): RecordedTry => JSON.parse(text)).reverse(),
+    triedBefore: Number(before ?? 0),
     failedThreads: failed.threads,
     failedThreadCount: failed.count,
   }
