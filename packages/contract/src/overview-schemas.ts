@@ -127,8 +127,8 @@ export function summarize(status: Status, describe: (ms: number) => string) {
   const liveWorkers = processes.filter(({ kind, seenMsAgo }) => kind === 'worker' && seenMsAgo < ALIVE_MS).length
   const waiting = queued.reduce((sum, { state, jobs }) => sum + (state === 'waiting' ? jobs : 0), 0)
   const wait = `${waiting.toLocaleString('en')} ${waiting === 1 ? 'job waits' : 'jobs wait'}.`
-  const why = storeAway ? ` (${storeAway.reason})` : ''
-  const storeIsAway = storeAwayMs !== undefined && `MongoDB has been away for ${describe(storeAwayMs)}${why}; ${wait}`
+  const why = storeAway ? ` The error: ${storeAway.reason}` : ''
+  const storeIsAway = storeAwayMs !== undefined && `MongoDB has been away for ${describe(storeAwayMs)}; ${wait}${why}`
   const noWorker = liveWorkers === 0 && `No worker has shown a sign of life for ${describe(ALIVE_MS)}; ${wait}`
   const inQueue = new Map(tenants.map(({ tenant, threads }) => [tenant, threads]))
   const names = new Set([...inQueue.keys(), ...Object.keys(lastHour.refusedByTenant)])

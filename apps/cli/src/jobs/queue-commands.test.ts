@@ -62,7 +62,7 @@ test('the status says in words what stands still, and shows queue, rates, proces
     'interactive  active   0      0        -',
     'bulk         waiting  1,203  60,000   40s',
     'The bulk lane is paused by 8f14 since 2024-05-01T09:00:00.000Z.',
-    'MongoDB has been away for 40s (no primary); 1,203 jobs wait.',
+    'MongoDB has been away for 40s; 1,203 jobs wait. The error: no primary',
     'Redis uses 12 MB of 2,147 MB.',
     '',
     'LAST  ACCEPTED TO STORED  P50    P95       P99',
