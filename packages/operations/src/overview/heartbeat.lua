@@ -20,7 +20,8 @@ local known = string.match(redis.call('HGET', descriptions, id) or '', '^{"beat"
 if tonumber(known or 0) >= input.beat then return 0 end
 -- The counts of a minute cover the time since the last heartbeat of a process that counted, also if the heartbeats
 -- between did not arrive. `covered` is the end of the time that any minute covers.
-local last, covered = tonumber(redis.call('ZSCORE', processes, id) or now), tonumber(redis.call('GET', base .. 'covered') or 0)
+local last = tonumber(redis.call('ZSCORE', processes, id) or now)
+local covered = tonumber(redis.call('GET', base .. 'covered') or 0)
 -- The clock of this server may be behind that of the server before.
 if covered > now then covered = 0 end
 local added = math.max(now - math.max(last, covered), 0)
