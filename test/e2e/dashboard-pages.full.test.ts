@@ -256,7 +256,7 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
     const { page: other } = await logIn(operatorKey)
     await other.goto(page.url())
     await page.getByText('Discard …').click()
-    await page.getByText('This removes 4 jobs with 4 threads for good. What they have not stored is lost.').waitFor()
+    await page.getByText('This removes 4 jobs for good. 4 threads that could not be stored are lost.').waitFor()
     await inspect(visitor, 'discard')
     await page.getByRole('button', { name: 'Retry 4 jobs' }).click()
     // The page refreshes itself.

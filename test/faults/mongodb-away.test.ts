@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict'
 import { createKey } from '@sluice/credentials/keys'
+import { createReadOverview } from '@sluice/operations'
+import { connectRetrying } from '@sluice/process/redis'
+import { queueKeys } from '@sluice/queue'
 import { requiredUrl } from '@sluice/test-support'
 import { afterAll, beforeAll, test } from 'vitest'
 import { assertStored } from '../support/assert-stored.ts'
@@ -10,7 +13,7 @@ import { aThread, type Posted, postThread } from '../support/post-thread.ts'
 import { openPrivateServer, type PrivateServer } from '../support/private-server.ts'
 import { isFull } from '../support/scale.ts'
 import { startSluice, type TestSluice } from '../support/start-sluice.ts'
-import { until } from '../support/until.ts'
+import { BUSY_MS, until } from '../support/until.ts'
 
 /** Longer than five tries of a job with their pauses: 0.5 + 1 + 2 + 4 s and half as much again. */
 const WAIT_SECONDS = '12'
@@ -56,14 +59,22 @@ test('while MongoDB is gone, jobs wait without losing a try; all are stored when
 test.runIf(isFull)('while MongoDB hangs, jobs wait without losing a try; every caller gets an answer', async (t) => {
   const sluice = await startSluice(t, { mongodbUrl: mongodb.url })
   const { queue, drained } = openQueue(t, sluice.settings)
+  const redis = connectRetrying({ redisUrl: sluice.settings.REDIS_URL ?? '', queue: '' }, () => {})
+  t.onTestFinished(() => redis.disconnect())
+  const readOverview = createReadOverview(redis, queueKeys(sluice.settings.QUEUE ?? ''))
   const load = postSteadily(t, sluice)
   await load.moreStored(30)
 
+  const frozenAt = Date.now()
   mongodb.freeze()
   const stopped = load.stop()
   const [worker] = sluice.workers
   const lost = await worker?.line((line) => line.msg === 'store.lost')
   assert.match(String(lost?.reason), /^MongoDB is away: ./)
+  const outage = await until('the outage is shown', async () => (await readOverview()).storeAway)
+  // A worker knows it after ten seconds and more, and shows since when.
+  assert(Math.abs(Date.parse(outage.since) - frozenAt) < BUSY_MS, `${outage.since}`)
+  assert.equal(outage.reason, lost?.reason)
   const posting = postThread(sluice, aThread())
   await until(
     'the job of a caller that came meanwhile',
@@ -73,6 +84,7 @@ test.runIf(isFull)('while MongoDB hangs, jobs wait without losing a try; every c
   const posted = [...(await stopped), await posting]
   assert.deepEqual(statusesOf(posted), [200])
   await drained()
+  await until('the outage is over', async () => (await readOverview()).storeAwayMs === undefined)
   assert.equal(await queue.getFailedCount(), 0)
   await assertStored(sluice.db, posted, { afterCrash: true })
 })

@@ -37,7 +37,7 @@ export const apiMetrics = {
   }),
   threads: metric.gauge({
     name: 'sluice_threads',
-    help: 'Threads of these jobs. Each replica reports the same.',
+    help: 'Threads of these jobs; of failed jobs, those that could not be stored. Each replica reports the same.',
     labels: ['lane', 'state'],
   }),
   oldestJob: metric.gauge({

@@ -47,15 +47,18 @@ export const OperationRequestSchema = closed('OperationRequest', {
   filter: optional(FailedJobFilterSchema),
 })
 
+const FAILED_THREADS = count('Threads of the job that could not be stored.')
+
 const summary = {
   id: uuid('The id of the job.'),
   tenant: Type.String(),
   name: text('service/externalId; of several threads the first and the last.'),
   threads: count('Threads of the job. A job of an import has up to fifty.'),
+  failedThreadCount: Type.Optional(FAILED_THREADS),
   lane: text('interactive or bulk.'),
   enqueuedAt: moment('When the job was accepted.'),
   failedAt: moment('When the job failed for good.'),
-  attempts: count('Tries that the job had.'),
+  attempts: count('All tries that the job had, also before an operator retried it.'),
   reason: text('The error of the last try.'),
   reasonGroup: text('The same, with … for each quoted text, number and id.'),
 }
@@ -79,7 +82,7 @@ export const FailedJobGroupsSchema = named('FailedJobGroups', {
         description: `Jobs that failed in each of the last ${TREND_HOURS} hours, the oldest hour first.`,
       }),
       jobs: count('Failed jobs of this reason.'),
-      threads: count('Threads of these jobs.'),
+      threads: count('Threads of these jobs that could not be stored.'),
       jobId: uuid('The newest of these jobs.'),
       reason: text('Its reason.'),
       oldestAt: moment('When the oldest of them failed.'),
@@ -91,7 +94,8 @@ export const FailedJobGroupsSchema = named('FailedJobGroups', {
 })
 
 const RecordedTrySchema = Type.Object({
-  at: moment('When the try ended.'),
+  retriedBy: Type.Optional(text('As `by` of an operation: this row is its retry, not a try.')),
+  at: moment('When the try ended, or when the job was retried.'),
   worker: text('`hostname` and `pid` of the worker, as its log has them.'),
   reason: text('The beginning of its reason.'),
 })
@@ -105,9 +109,9 @@ const FailedThreadSchema = Type.Object({
 
 export const FailedJobSchema = named('FailedJob', {
   ...summary,
-  tries: Type.Array(RecordedTrySchema, { description: 'The last failed tries, oldest first.' }),
+  tries: Type.Array(RecordedTrySchema, { description: 'The last failed tries and retries, oldest first.' }),
   failedThreads: Type.Array(FailedThreadSchema, { description: 'Threads that could not be stored, as many as fit.' }),
-  failedThreadCount: count('All threads that could not be stored.'),
+  failedThreadCount: FAILED_THREADS,
   stack: Type.Array(Type.String(), { description: 'The stack of each failed try, oldest first.' }),
   payload: Type.Unknown({ description: 'The job as it was enqueued, with its threads.' }),
 })
@@ -186,4 +190,9 @@ function inUtc({ since, until, ...filter }: FailedJobFilter): FailedJobFilter {
 /** The cursor as `next` and `after` carry it. */
 export function placeText({ at, id }: FailedJobPlace): string {
   return `${at}.${id}`
+}
+
+/** Returns how many tries of a job its rows lack: a worker died in them, or they are too old to be kept. */
+export function unlistedTries({ attempts, tries }: Pick<FailedJob, 'attempts' | 'tries'>): number {
+  return Math.max(attempts - tries.filter(({ retriedBy }) => retriedBy === undefined).length, 0)
 }

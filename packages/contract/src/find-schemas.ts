@@ -96,6 +96,7 @@ export const parseFindQuery = createQueryParser(FindQuerySchema)
 export const parseRecentJobsQuery = createQueryParser(RecentJobsQuerySchema)
 
 /** Describes a failed job of a page as a hit. */
-export function failedHit({ enqueuedAt, failedAt, reasonGroup: _, ...job }: FailedJobPage['jobs'][number]): Hit {
+export function failedHit({ enqueuedAt, failedAt, ...summary }: FailedJobPage['jobs'][number]): Hit {
+  const { reasonGroup: _group, failedThreadCount: _count, ...job } = summary
   return { kind: 'job', state: 'failed', ...job, acceptedAt: enqueuedAt, endedAt: failedAt }
 }

@@ -26,7 +26,7 @@ const QueuedJobsSchema = Type.Object({
   lane,
   state: oneOf(QUEUED_STATES, '`delayed`: between two tries.'),
   jobs: count('Jobs of this lane and state.'),
-  threads: count('Threads of these jobs.'),
+  threads: count('Threads of these jobs; of failed jobs, those that could not be stored.'),
   oldestMs: number('Age of the oldest since it was accepted, last retried by an operator, or failed. 0 without a job.'),
 })
 

@@ -22,7 +22,10 @@ const JOB: Job = {
 }
 
 const HISTORY = {
-  tries: [{ at: JOB.failedAt, worker: 'here:1', reason: 'refused\u202e' }],
+  tries: [
+    { at: JOB.enqueuedAt, worker: '', reason: '', retriedBy: 'ada' },
+    { at: JOB.failedAt, worker: 'here:1', reason: 'refused\u202e' },
+  ],
   failedThreads: [{ place: 3, service: 'slack', externalId: 'C01', reason: 'too large' }],
   failedThreadCount: 7,
 }
@@ -128,7 +131,10 @@ test('a job is shown with its stacks and its payload', async () => {
     ['try 1:', '  Error: refused', '      at store.ts:1', 'payload:', '{', '  "tenant": "acme"', '}'].slice(-6),
   )
   assert.ok(printed.includes('reason      refused'))
-  assert.match(printed.join('\n'), /\ntries:\n {2}2024-05-01T00:01:00.000Z +here:1 +refused\ufffd\n/)
+  assert.match(
+    printed.join('\n'),
+    /\ntries:\n.+Z +retried by ada\n {2}2024-05-01T00:01:00.000Z +here:1 +refused\ufffd\n {2}and 4 more\n/,
+  )
   assert.match(printed.join('\n'), /\nfailed threads:\n {2}threads\[3\] +slack\/C01 +too large\n {2}and 6 more\n/)
 })
 
@@ -151,10 +157,10 @@ test('a filter of the command is the filter of the request', async () => {
 })
 
 test('one job is discarded without a question, many only after an answer or with --yes', async () => {
-  const jobs = Array.from({ length: 100 }, () => JOB)
+  const jobs = Array.from({ length: 100 }, () => ({ ...JOB, threads: 50, failedThreadCount: 3 }))
   assert.deepEqual((await terminal(['discard', 'a'])).sent, [{ ids: ['a'] }])
   const refused = await terminal(['discard', '--all'], { jobs })
-  assert.deepEqual(refused.asked, ['Discard 100 or more jobs? Their requests are lost for good.'])
+  assert.deepEqual(refused.asked, ['Discard 100 or more jobs? 300 or more threads that failed are lost for good.'])
   assert.match(refused.error ?? '', /Nothing was discarded/)
   assert.deepEqual((await terminal(['discard', 'a', 'b'], { answer: true })).printed, ['Discarded 3 jobs.'])
   const forced = await terminal(['discard', '--all', '--yes'], { jobs })

@@ -10,6 +10,7 @@ import {
   type Operation,
   type OperationKind,
   type OperationRequest,
+  unlistedTries,
 } from '@sluice/contract'
 import {
   type ApiOptions,
@@ -116,10 +117,15 @@ function requestOf(ids: string[], options: MoveOptions): OperationRequest {
 
 /** Asks before several jobs are discarded. One job needs no question. */
 async function isConfirmed({ confirm }: JobsDeps, client: AdminClient, request: OperationRequest): Promise<boolean> {
-  const count = 'ids' in request ? request.ids.length : (await listJobs(client, request.filter, JOBS_PER_PAGE)).length
-  if (count <= 1) return true
-  const jobs = 'filter' in request && count === JOBS_PER_PAGE ? `${count} or more jobs` : `${count} jobs`
-  return confirm(`Discard ${jobs}? Their requests are lost for good.`)
+  if ('ids' in request) {
+    const { length } = request.ids
+    return length <= 1 || confirm(`Discard ${length} jobs? Their failed threads are lost for good.`)
+  }
+  const jobs = await listJobs(client, request.filter, JOBS_PER_PAGE)
+  if (jobs.length <= 1) return true
+  const more = jobs.length === JOBS_PER_PAGE ? ' or more' : ''
+  const threads = jobs.reduce((sum, { failedThreadCount, threads }) => sum + (failedThreadCount ?? threads), 0)
+  return confirm(`Discard ${jobs.length}${more} jobs? ${threads}${more} threads that failed are lost for good.`)
 }
 
 const POLL_MS = 500
@@ -191,20 +197,24 @@ function operationTable(operations: Operation[]): string[] {
 }
 
 function describeJob(job: FailedJob): string[] {
-  const { payload, stack, reason, tries, failedThreads, failedThreadCount, ...facts } = job
+  const { payload, stack, reason, tries, failedThreads, ...facts } = job
   const names = Object.entries(facts).map(([name, value]) => `${name.padEnd(11)}  ${String(value)}`)
   const json = JSON.stringify(payload, null, 2).split('\n')
-  const triesMade = tries.map(({ at, worker, reason }) => [at, worker, reason])
+  const triesMade = tries.map(({ at, worker, reason, retriedBy }) => {
+    return [at, worker, retriedBy === undefined ? reason : `retried by ${retriedBy}`]
+  })
+  const unlisted = unlistedTries(job)
   const threads = failedThreads.map(({ place, service, externalId, reason }) => [
     `threads[${place}]`,
     `${service}/${externalId}`,
     reason,
   ])
-  const more = failedThreadCount - threads.length
+  const more = threads.length > 0 ? job.failedThreadCount - threads.length : 0
   return [
     ...names,
     `reason      ${reason}`,
     ...section('tries', triesMade),
+    ...(unlisted > 0 ? [`  and ${unlisted} more`] : []),
     ...section('failed threads', threads),
     ...(more > 0 ? [`  and ${more} more`] : []),
     ...stack.flatMap((trace, at) =>

@@ -20,7 +20,7 @@ export const groupsPage: Show = async ({ view, query }) => {
   }
   const isFiltered = Object.keys(filter.value).length > 0
   const { groups, isComplete } = await (isFiltered ? view.groupFailed(filter.value) : view.readGroups())
-  const heads = ['Reason', '#Jobs', '#Threads', 'Last 24 h', 'Newest', 'Oldest']
+  const heads = ['Reason', '#Jobs', '#Failed threads', 'Last 24 h', 'Newest', 'Oldest']
   const body = html`${form}<div id="groups" data-refresh>
 ${!isComplete && html`<p class="note">There are more: these are the largest of the newest failures.</p>`}
 ${table('Failed jobs by reason', heads, groups.map(groupCells), 'No failed job.')}
@@ -46,7 +46,7 @@ export const groupPage: Show = async (visit) => {
   const about = {
     Group: copyable(id),
     Jobs: jobs,
-    Threads: threads,
+    'Failed threads': threads,
     'Last 24 h': trend(hours),
     Newest: moment(newestAt),
     Oldest: moment(oldestAt),

@@ -1,6 +1,6 @@
 // The page of a job in any state: what happened to it, its threads with their outcomes, and, when asked, its payload.
 import { inspect } from 'node:util'
-import { PROBLEMS } from '@sluice/contract'
+import { PROBLEMS, unlistedTries } from '@sluice/contract'
 import { type Acts, duration, type JobDetail } from '@sluice/operations'
 import { html } from 'hono/html'
 import {
@@ -36,6 +36,7 @@ export async function jobPage(visit: Visit, acts?: Acts): ReturnType<Show> {
     Import: importId && copyable(importId, html`<a href="/imports/${importId}">${importId}</a>`),
     Tenant: tenant,
     Threads: threads,
+    'Failed threads': state === 'failed' ? job.failedThreadCount : undefined,
     Lane: hit.lane,
     Tries: hit.attempts,
     Trace: traceLink(visit.traceUrl, hit.traceId),
@@ -52,7 +53,9 @@ ${isRevealed && payloadOf(job)}`
 /** What happened to a job, its failed threads, and the problem that the caller of a failed one got. */
 export function historyOf(job: JobDetail): Html {
   const isFailed = job.hit.state === 'failed'
+  const unlisted = isFailed ? unlistedTries({ attempts: job.hit.attempts ?? 0, tries: job.tries }) : 0
   return html`<h2>What happened</h2>${table('Timeline', ['When', 'What', 'By', 'Reason'], timelineOf(job))}
+${unlisted > 0 && html`<p class="note">${count(unlisted, 'try is', 'tries are')} not listed: a worker died in it, or later ones took its place.</p>`}
 ${job.failedThreadCount > 0 && failedThreads(job)}
 ${
   isFailed &&
@@ -73,7 +76,9 @@ function timelineOf({ hit, tries, fetchedAt, waitingSince, retriedAt }: JobDetai
     acceptedAt !== undefined && { at: acceptedAt, what: 'accepted' },
     ...foldedTries(tries),
     waitingSince !== undefined && { at: waitingSince, what: 'went back to waiting' },
-    retriedAt !== undefined && { at: retriedAt, what: 'retried by an operator' },
+    // A retry by an earlier release is no row of the tries.
+    retriedAt !== undefined &&
+      !tries.some(({ retriedBy }) => retriedBy) && { at: retriedAt, what: 'retried by an operator' },
     state === 'active' && fetchedAt !== undefined && { at: fetchedAt, what: 'fetched' },
     endedAt !== undefined && state === 'failed' && { at: endedAt, what: 'failed for good' },
     endedAt !== undefined &&
@@ -90,12 +95,16 @@ function timelineOf({ hit, tries, fetchedAt, waitingSince, retriedAt }: JobDetai
 
 function foldedTries(tries: JobDetail['tries']): Event[] {
   const rows: (Event & { times: number })[] = []
-  for (const { at, worker, reason } of tries) {
+  for (const { at, worker, reason, retriedBy } of tries) {
     const last = rows.at(-1)
-    if (last?.reason === reason && last.by === worker) Object.assign(last, { at, times: last.times + 1 })
+    if (retriedBy !== undefined) rows.push({ at, what: 'retried by an operator', by: retriedBy, times: 0 })
+    else if (last?.reason === reason && last.by === worker) Object.assign(last, { at, times: last.times + 1 })
     else rows.push({ at, what: '', by: worker, reason, times: 1 })
   }
-  return rows.map(({ times, ...row }) => ({ ...row, what: times === 1 ? 'try failed' : `${times} tries failed alike` }))
+  return rows.map(({ times, ...row }) => ({
+    ...row,
+    what: row.what || (times === 1 ? 'try failed' : `${times} tries failed alike`),
+  }))
 }
 
 function actsOf(visit: Visit, job: JobDetail, isRevealed: boolean): Html {

@@ -87,7 +87,7 @@ export function discardForm(
 ): Html {
   const discard = html`${fields}<button class="danger">Discard ${count(jobs, 'job')}</button>`
   return html`<details><summary class="button danger">Discard …</summary>
-<p class="problem">This removes ${count(jobs, 'job')} with ${count(threads, 'thread')} for good. What they have not stored is lost.</p>
+<p class="problem">This removes ${count(jobs, 'job')} for good. ${count(threads, 'thread')} that could not be stored ${threads === 1 ? 'is' : 'are'} lost.</p>
 ${actForm(session, action, discard)}</details>`
 }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { setImmediate } from 'node:timers/promises'
-import type { FailedJobFilter, Service } from '@sluice/contract'
+import { type FailedJobFilter, type Service, unlistedTries } from '@sluice/contract'
 import { connectRetrying } from '@sluice/process/redis'
 import {
   createFetchJobs,
@@ -25,6 +25,7 @@ import {
 } from '@sluice/queue/test-support'
 import { requiredUrl, testQueueName } from '@sluice/test-support'
 import { type TestContext, test, vi } from 'vitest'
+import { createReadState } from '../overview/overview.ts'
 import { createFailedJobs } from './failed-jobs.ts'
 import { groupIdOf } from './reasons.ts'
 
@@ -223,14 +224,14 @@ test('a retried job waits with its data as it was and has all its tries again', 
   // As if it had used up all tries: four that failed and one crash.
   await redis.hset(keys.jobs.interactive + id, { atm: 4, stc: 3, progress: JSON.stringify({ tries: 5, crashes: 1 }) })
   const before = await redis.hget(keys.jobs.interactive + id, 'data')
-  assert.equal(await failedJobs.move('retry', [id, newJobId()]), 1)
+  assert.equal(await failedJobs.move('retry', [id, newJobId()], 'ada'), 1)
   assert.equal(await queues.interactive.getFailedCount(), 0)
   assert.equal(await redis.hget(keys.jobs.interactive + id, 'data'), before)
   const job = await queues.interactive.getJob(id)
   assert.deepEqual([await job?.getState(), job?.finishedOn, job?.failedReason], ['waiting', undefined, undefined])
   const { jobs } = await fetch('interactive', 'token', { jobs: 1, bytes: 1_000_000, isEmpty: true })
   assert.deepEqual([jobs[0]?.id, jobs[0]?.attempt], [id, 1])
-  assert.equal(await failedJobs.move('retry', [id]), 0)
+  assert.equal(await failedJobs.move('retry', [id], 'ada'), 0)
 })
 
 test('a retried job has lost the result of its failure, so a caller waits for the next one', async (t) => {
@@ -239,7 +240,7 @@ test('a retried job has lost the result of its failure, so a caller waits for th
   const results = createResults(redis, keys)
   assert.deepEqual((await results.find([id])).get(id), { receipts: [null], failure: 'no' })
   assert.equal((await results.retainResult(id))?.failure, 'no')
-  await failedJobs.move('retry', [id])
+  await failedJobs.move('retry', [id], 'ada')
   assert.deepEqual([...(await results.find([id]))], [[id, undefined]])
   assert.equal(await results.retainResult(id), undefined)
 })
@@ -255,7 +256,7 @@ test('a job that is retried as soon as it failed gets no result of that failure'
   await createJobAdder(redis, keys)({ id, lane: 'bulk', job })
   await redis.hset(keys.jobs.bulk + id, 'atm', TRIES - 1)
   // Commands of one connection keep their order only if ioredis need not send the script first.
-  await failedJobs.move('retry', [newJobId()])
+  await failedJobs.move('retry', [newJobId()], 'ada')
   const source = { outcome: 'created' as const, wordCount: 1, createdAt: '2024-05-01T00:00:00.000Z' }
   const receipts = [{ source, outcomes: '' }]
   const seen = Promise.withResolvers<unknown[]>()
@@ -268,7 +269,7 @@ test('a job that is retried as soon as it failed gets no result of that failure'
       await finish.promise
       return { receipts }
     },
-    onFailed: () => void failedJobs.move('retry', [id]),
+    onFailed: () => void failedJobs.move('retry', [id], 'ada'),
   })
   t.onTestFinished(() => consumer.close(1_000))
   assert.deepEqual(await seen.promise, [undefined, true])
@@ -320,10 +321,50 @@ test('a job keeps its failed tries and threads, and each stored thread counts on
   assert.deepEqual(job.failedThreads, [{ ...failedThreads[0], reason: `${'x'.repeat(300)}…` }])
   assert.equal(job.failedThreadCount, 1)
   assert.match(job.stack.at(-1) ?? '', /^TypeError: b is broken\n/)
+  const readState = createReadState(redis, keys)
+  /** The failed threads by list, groups and overview, and what the load has of them. */
+  async function failedCounts() {
+    const [{ jobs }, { groups }] = [await failedJobs.list({ filter: {}, limit: 9 }), await failedJobs.groups({})]
+    const { queued } = await readState()
+    const state = queued.find(({ lane, state }) => lane === 'bulk' && state === 'failed')
+    return [
+      jobs[0]?.failedThreadCount,
+      groups[0]?.threads,
+      state?.threads,
+      await redis.hget(`${keys.base}load`, `failed:${keys.jobs.bulk}`),
+    ]
+  }
+  await vi.waitFor(async () => assert.deepEqual(await failedCounts(), [1, 1, 1, '1']), HANG_MS)
   isMended = true
-  await failedJobs.move('retry', [id])
+  await failedJobs.move('retry', [id], 'ada')
   await vi.waitFor(() => assert.equal(counted.length, 3), HANG_MS)
   assert.deepEqual(counted, ['created', 'created', 'unchanged'])
+  assert.deepEqual(await failedCounts(), [undefined, undefined, 0, '0'])
+})
+
+test("an operator's retry is a row between the tries, and all tries of the job are counted and listed", async (t) => {
+  const { failedJobs, fail, fetch, failFetched, redis, keys } = await open(t)
+  const id = await fail({ externalIds: ['a', 'b'] })
+  const key = keys.jobs.interactive + id
+  await failedJobs.move('retry', [id], 'ada')
+  await fetch('interactive', 'token', { jobs: 1, bytes: 1_000_000, isEmpty: true })
+  const recordTry = createRecordTry(redis, keys, { name: 'here:2', failedBytes: 1_000_000, onEvicted: assert.fail })
+  await recordTry({ ...completed(id), token: 'token' }, new Error('"retriedBy":"eve"'), [])
+  await redis.hset(key, 'atm', 1)
+  await failFetched(id, {}, 'again')
+  const { job } = (await failedJobs.find(id)) ?? {}
+  assert(job)
+  assert.deepEqual(
+    job.tries.map(({ retriedBy, worker }) => retriedBy ?? worker),
+    ['here:1', 'ada', 'here:2', 'here:1'],
+  )
+  assert.deepEqual([job.attempts, unlistedTries(job)], [3, 0])
+  const { jobs } = await failedJobs.list({ filter: {}, limit: 1 })
+  // No thread is known to have been stored, so both failed.
+  assert.deepEqual([jobs[0]?.attempts, jobs[0]?.failedThreadCount], [3, 2])
+  // A worker died in the last try.
+  await redis.hset(key, 'atm', 3)
+  assert.equal(unlistedTries((await failedJobs.find(id))?.job ?? assert.fail()), 1)
 })
 
 test('a thread that has counted does not count again, whichever threads fail after a retry', async (t) => {
@@ -356,7 +397,7 @@ test('a thread that has counted does not count again, whichever threads fail aft
     })
     await begun.promise
     await consumer.close(10_000)
-    await failedJobs.move('retry', [id])
+    await failedJobs.move('retry', [id], 'ada')
     return counted
   }
   assert.deepEqual(await countedBy([true, false]), ['a'])
@@ -395,7 +436,7 @@ test('a worker that lost the lock of a job does not fail the job', async (t) => 
   const imports = createImports(redis, keys)
   await imports.open('i', { tenant: 'acme', received: 1, jobs: 1, failed: 0, refused: [] })
   const id = await fail({})
-  assert.equal(await failedJobs.move('retry', [id]), 1)
+  assert.equal(await failedJobs.move('retry', [id], 'ada'), 1)
   await fetch('interactive', 'token', { jobs: 1, bytes: 1_000_000, isEmpty: true })
   const seen = async () => [
     await redis.hgetall(keys.jobs.interactive + id),
@@ -417,7 +458,7 @@ test('a retried job counts as load as soon as it waits, and once', async (t) => 
   const first = await fail({ externalIds: ['a', 'b'] })
   const other = await fail({})
   assert.equal((await readLoad()).threads, 0)
-  assert.equal(await failedJobs.move('retry', [first, other, other]), 2)
+  assert.equal(await failedJobs.move('retry', [first, other, other], 'ada'), 2)
   assert.equal((await readLoad()).threads, 3)
   assert.deepEqual((await redis.hkeys(`${keys.base}load:jobs`)).sort(), [first, other].sort())
   assert.equal(await tenantThreads(redis, keys, 'acme'), 3)
@@ -430,11 +471,11 @@ test('a retry wakes an idle worker, and leaves a paused lane alone', async (t) =
   const [one, other] = [await fail({}), await fail({})]
   await redis.del(keys.markers.interactive)
   await queues.interactive.pause()
-  await failedJobs.move('retry', [one])
+  await failedJobs.move('retry', [one], 'ada')
   assert.equal(await redis.exists(keys.markers.interactive), 0)
   await queues.interactive.resume()
   await redis.del(keys.markers.interactive)
-  await failedJobs.move('retry', [other])
+  await failedJobs.move('retry', [other], 'ada')
   assert.equal(await redis.exists(keys.markers.interactive), 1)
 })
 
@@ -442,20 +483,20 @@ test('a discarded job leaves nothing behind', async (t) => {
   const { failedJobs, fail, redis, keys } = await open(t)
   const id = await fail({ lane: 'bulk' })
   const kept = await fail({})
-  assert.equal(await failedJobs.move('discard', [id]), 1)
+  assert.equal(await failedJobs.move('discard', [id], 'ada'), 1)
   const left = await redis.keys(`${keys.prefix.replace('{', '\\{')}*${id}*`)
   assert.deepEqual(left, [])
   assert.deepEqual(await redis.zrange(`${keys.base}failures:age`, '0', '-1'), [kept])
   assert.deepEqual(await redis.hkeys(`${keys.base}load:jobs`), [])
   const sizes = await redis.zrange(`${keys.base}failures:bytes`, '0', '-1', 'WITHSCORES')
   assert.deepEqual(sizes, [kept, await redis.get(`${keys.base}failures`)])
-  assert.equal(await failedJobs.move('discard', [id]), 0)
+  assert.equal(await failedJobs.move('discard', [id], 'ada'), 0)
 })
 
 test('a job that waits or is active is neither retried nor discarded', async (t) => {
   const { failedJobs, fail, queues } = await open(t)
   const id = await fail({})
-  await failedJobs.move('retry', [id])
-  assert.equal(await failedJobs.move('discard', [id]), 0)
+  await failedJobs.move('retry', [id], 'ada')
+  assert.equal(await failedJobs.move('discard', [id], 'ada'), 0)
   assert.equal(await queues.interactive.getWaitingCount(), 1)
 })

@@ -18,7 +18,7 @@ import { createMoveFailed, isJobId, LANES, readJob, readTries, triesShown } from
 import type { Redis } from 'ioredis'
 import { groupIdOf, reasonGroupOf, SHOWN_REASON } from './reasons.ts'
 
-type Summary = FailedJobPage['jobs'][number]
+type Summary = FailedJobPage['jobs'][number] & { failedThreadCount: number }
 
 /** Some failed jobs, newest first. `next`: the last job that was examined, after which the scan continues. */
 export interface ScannedJobs {
@@ -82,12 +82,12 @@ export function createFailedJobs(redis: Redis, keys: QueueKeys) {
       let after: FailedJobPlace | undefined
       do {
         const { jobs, next } = await scan({ filter, limit: GROUPED_AT_ONCE, ...(after && { after }) })
-        for (const { id, reason, reasonGroup, threads, failedAt } of jobs) {
+        for (const { id, reason, reasonGroup, failedThreadCount, failedAt } of jobs) {
           const group = groups.get(reasonGroup)
           const sample = group ?? newGroup({ reasonGroup, jobId: id, reason, newestAt: failedAt, oldestAt: failedAt })
           const hour = TREND_HOURS - 1 - Math.floor((now - Date.parse(failedAt)) / HOUR_MS)
           if (sample.hours[hour] !== undefined) sample.hours[hour]++
-          const numbers = { jobs: sample.jobs + 1, threads: sample.threads + threads, oldestAt: failedAt }
+          const numbers = { jobs: sample.jobs + 1, threads: sample.threads + failedThreadCount, oldestAt: failedAt }
           groups.set(reasonGroup, { ...sample, ...numbers })
         }
         after = next
@@ -113,9 +113,9 @@ export function createFailedJobs(redis: Redis, keys: QueueKeys) {
         const { data, stack, name, reason, enqueuedAt, failedAt, tries } = job
         const payload: IngestJob = JSON.parse(data)
         const about = { id, lane, tenant: payload.tenant, threads: payload.threads.length }
-        const summary = summaryOf(about, failedAt, [name, reason, enqueuedAt, tries])
-        const { result: _, ...tried } = await readTries(redis, laneKeys[lane] + id)
-        const found = { ...summary, ...tried, stack: JSON.parse(stack), payload }
+        const { triedBefore, failedThreadCount, result: _, ...tried } = await readTries(redis, laneKeys[lane] + id)
+        const fields = [name, reason, enqueuedAt, tries, triedBefore, failedThreadCount]
+        const found = { ...summaryOf(about, failedAt, fields), ...tried, stack: JSON.parse(stack), payload }
         return { job: found, traceId: payload.trace && traceIdOf(payload.trace) }
       }
       return undefined
@@ -164,11 +164,12 @@ type About = Pick<Summary, 'id' | 'lane' | 'tenant' | 'threads'>
 
 /** @param fields in the order of scan-failed.lua, from the name. */
 function summaryOf(about: About, failedAt: unknown, fields: readonly unknown[]): Summary {
-  const [name, failedReason, enqueuedAt, tries] = fields
+  const [name, failedReason, enqueuedAt, tries, triedBefore, failedThreads] = fields
   const times = { enqueuedAt: isoOf(enqueuedAt), failedAt: isoOf(failedAt) }
   const reason = String(failedReason ?? '')
-  const attempts = triesShown(tries)
-  return { ...about, name: String(name), ...times, attempts, reason, reasonGroup: reasonGroupOf(reason) }
+  const attempts = Number(triedBefore) + triesShown(tries)
+  const counts = { attempts, failedThreadCount: Number(failedThreads) || about.threads }
+  return { ...about, name: String(name), ...times, ...counts, reason, reasonGroup: reasonGroupOf(reason) }
 }
 
 const isoOf = (ms: unknown) => new Date(Number(ms)).toISOString()

@@ -177,17 +177,17 @@ export function runOperations({ failedJobs, operations, jobsPerSecond, onStep, o
 
 async function takeStep(failedJobs: RunOptions['failedJobs'], open: OpenOperation, limit: number): Promise<StepDone> {
   const { operation, request, after } = open
-  const { kind, total, examined } = operation
+  const { kind, total, examined, by } = operation
   if ('ids' in request) {
     const ids = request.ids.slice(examined, examined + limit)
-    const done = await failedJobs.move(kind, ids)
+    const done = await failedJobs.move(kind, ids, by)
     return { examined: ids.length, done, isLast: examined + ids.length >= request.ids.length }
   }
   const { filter } = request
   // The scan goes from the newest failure to the oldest, so a job that fails again meanwhile is not retried twice.
   const { jobs, next } = await failedJobs.scan({ filter, limit, ...(after && { after }) })
   const ids = jobs.map(({ id }) => id)
-  const done = await failedJobs.move(kind, ids)
+  const done = await failedJobs.move(kind, ids, by)
   const left = next === undefined ? 0 : await failedJobs.count({ ...filter, until: new Date(next.at).toISOString() })
   return { examined: Math.max(total - left - examined, 0), done, isLast: next === undefined, after: next }
 }

@@ -12,7 +12,7 @@
 -- Returns
 --       1-2  the last job that was examined: time of failure (ms) and id ('' for both if none is left)
 --       3 …  for each job found: id, time of failure (ms), tenant, threads, data ('' if it was not read), name, reason, time
---            of enqueueing (ms), tries
+--            of enqueueing (ms), tries, tries before its last retry, failed threads (0 for all)
 --include @sluice/queue/load/load.lua#release
 --include @sluice/queue/bullmq-layout/jobs.lua#states
 --include @sluice/queue/bullmq-layout/jobs.lua#failed
@@ -42,10 +42,13 @@ while true do
       if #found - 2 == most or examined == MOST_EXAMINED or bytes > MOST_BYTES then return found end
       found[1], found[2] = at, id
       examined = examined + 1
-      local summary, packed = summaryOf(lane, id, 'load')
+      local summary, packed, tried, failedThreads = summaryOf(lane, id, {'load', 'triedBefore', 'failedThreads'})
       if summary then
         local job, data = match(id, summary[2] or '', packed)
-        if job then found[#found + 1] = {id, at, job.tenant or '', job.threads or 0, data, unpack(summary)} end
+        if job then
+          summary[5], summary[6] = tried or 0, failedOf(failedThreads, 0)
+          found[#found + 1] = {id, at, job.tenant or '', job.threads or 0, data, unpack(summary, 1, 6)}
+        end
       end
     end
   end

@@ -39,7 +39,7 @@ export function createReadJob(redis: Redis, keys: QueueKeys) {
   /** Reads a job that has not completed. */
   async function readQueued(id: string, lane: Lane): Promise<JobDetail | undefined> {
     const jobKey = keys.jobs[lane] + id
-    const [job, { result, ...tried }, delayed] = await Promise.all([
+    const [job, { result, triedBefore, ...tried }, delayed] = await Promise.all([
       readJob(redis, keys.jobs[lane], id),
       readTries(redis, jobKey),
       redis.zscore(`${keys.jobs[lane]}delayed`, id),
@@ -53,7 +53,7 @@ export function createReadJob(redis: Redis, keys: QueueKeys) {
       state: isFailed ? 'failed' : delayed !== null ? 'delayed' : isActive ? 'active' : 'waiting',
       lane,
       acceptedAt: isoOf(enqueuedAt),
-      attempts: triesShown(tries),
+      attempts: triedBefore + triesShown(tries),
       ...(isFailed && { endedAt: isoOf(failedAt) }),
       ...(reason !== '' && { reason: reason.slice(0, SHOWN_REASON) }),
     }

@@ -20,7 +20,8 @@ local known = string.match(redis.call('HGET', descriptions, id) or '', '^{"beat"
 if tonumber(known or 0) >= input.beat then return 0 end
 -- The counts of a minute cover the time since the last heartbeat of a process that counted, also if the heartbeats
 -- between did not arrive. `covered` is the end of the time that any minute covers.
-local last, covered = tonumber(redis.call('ZSCORE', processes, id) or now), tonumber(redis.call('GET', base .. 'covered') or 0)
+local last = tonumber(redis.call('ZSCORE', processes, id) or now)
+local covered = tonumber(redis.call('GET', base .. 'covered') or 0)
 -- The clock of this server may be behind that of the server before.
 if covered > now then covered = 0 end
 local added = math.max(now - math.max(last, covered), 0)
@@ -43,15 +44,21 @@ local function hasRoom(name)
   if not string.find(name, 'refused:', 1, true) or redis.call('HEXISTS', minute, name) == 1 then return true end
   return redis.call('HINCRBY', minute, 'tenants', 1) <= MOST_TENANTS
 end
-redis.call('HINCRBY', minute, 'covered', added)
-local hasStored = false
-for name, value in pairs(input.counts) do
+local names, hasStored, set = {}, false, {}
+for name in pairs(input.counts) do
   hasStored = hasStored or string.find(name, 'stored:', 1, true) == 1
-  if hasRoom(name) then redis.call('HINCRBY', minute, name, value) end
+  if hasRoom(name) then names[#names + 1] = name end
 end
-for name, value in pairs(input.peaks) do
-  if tonumber(value) > tonumber(redis.call('HGET', minute, name) or 0) then redis.call('HSET', minute, name, value) end
+for name in pairs(input.peaks) do names[#names + 1] = name end
+local before = #names > 0 and redis.call('HMGET', minute, unpack(names)) or {}
+for at, name in ipairs(names) do
+  local value, count, peak = tonumber(before[at] or 0), input.counts[name], input.peaks[name]
+  if count or tonumber(peak) > value then
+    set[#set + 1], set[#set + 2] = name, count and value + count or peak
+  end
 end
+if #set > 0 then redis.call('HSET', minute, unpack(set)) end
+redis.call('HINCRBY', minute, 'covered', added)
 redis.call('PEXPIRE', minute, KEPT_MS)
 -- `store-away` has the first loss of MongoDB by any worker, and its reason. It outlives the worker.
 local store = base .. 'store-away'

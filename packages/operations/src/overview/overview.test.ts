@@ -296,6 +296,18 @@ test('a process without a sign of life for ten minutes is forgotten, and the has
   )
 })
 
+test('the hash of a minute with durations of all lengths up to a month has a bound', async (t) => {
+  const { start, redis, keys } = await open(t)
+  const durations = createDurations()
+  for (let seconds = 0.0005; seconds < 31 * 86_400; seconds *= 1.1)
+    for (const timed of ['interactive', 'bulk', 'inQueue', 'inStore'] as const) durations.observe(timed, seconds)
+  await start('worker', () => ({ totals: durations.totals, peaks: durations.takeLongest() }))
+  for (const minute of await redis.keys(`${keys.base.replace('{', '\\{')}minute:*`)) {
+    const bytes = Number(await redis.call('MEMORY', 'USAGE', minute, 'SAMPLES', '0'))
+    assert(bytes < 33_000, `${bytes}`)
+  }
+})
+
 test('of more than 500 processes the one that was silent for longest is forgotten', async (t) => {
   const { start, redis, keys, overview } = await open(t)
   const [seconds] = await redis.time()

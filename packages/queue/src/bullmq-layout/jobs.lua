@@ -95,6 +95,9 @@ end
 local function isFailed(lane, id)
   return redis.call('ZSCORE', lane .. 'failed', id) ~= false
 end
+local function hasFailed(lane)
+  return redis.call('EXISTS', lane .. 'failed') == 1
+end
 local function readData(lane, id)
   return redis.call('HGET', lane .. id, 'data') or ''
 end
@@ -124,15 +127,15 @@ end
 local function failedBetween(lane, latest, earliest, offset, most)
   return redis.call('ZREVRANGEBYSCORE', lane .. 'failed', latest, earliest, 'WITHSCORES', 'LIMIT', offset, most)
 end
--- Returns name, reason, time of enqueueing and tries of a failed job, or nothing if it is gone; and the field `own`.
+-- Returns name, reason, time of enqueueing and tries of a failed job, or nothing if it is gone; and the fields `own`.
 local function summaryOf(lane, id, own)
-  local job = redis.call('HMGET', lane .. id, 'name', 'failedReason', 'timestamp', 'atm', own)
-  return job[1] and {unpack(job, 1, 4)}, job[5]
+  local job = redis.call('HMGET', lane .. id, 'name', 'failedReason', 'timestamp', 'atm', unpack(own))
+  return job[1] and {unpack(job, 1, 4)}, unpack(job, 5, 4 + #own)
 end
--- Returns the number of a job's stalls, and its progress.
+-- Returns the number of a job's stalls, its progress, and its tries.
 local function historyOf(lane, id)
-  local stalls, progress = unpack(redis.call('HMGET', lane .. id, 'stc', 'progress'))
-  return tonumber(stalls or 0), progress
+  local stalls, progress, tries = unpack(redis.call('HMGET', lane .. id, 'stc', 'progress', 'atm'))
+  return tonumber(stalls or 0), progress, tonumber(tries or 0)
 end
 -- Removes a job from the failed ones. Returns whether it was failed and still exists.
 local function takeFailed(lane, id)

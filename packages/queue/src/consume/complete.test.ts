@@ -254,7 +254,7 @@ it('retains the result of a failed job that was retried, because its caller got 
   await addJob('f', '{}')
   await count('f')
   await fail('f', 5_000)
-  await createMoveFailed(redis, keys)('retry', ['f'])
+  await createMoveFailed(redis, keys)('retry', ['f'], 'ada')
   await complete([completed('f')], BOUNDS)
   assert.deepEqual((await results.findRetained('f'))?.result, { receipts })
   assert.equal(await redis.exists(`${base}failures`), 0)

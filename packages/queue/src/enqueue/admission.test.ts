@@ -153,7 +153,7 @@ describe('the bounds of the queue', () => {
     assert.equal(job?.id, id)
     await createFail(redis, keys)(id, { lane: 'bulk' })
     assert.equal((await load()).threads, 0)
-    assert.equal(await createMoveFailed(redis, keys)('retry', [id]), 1)
+    assert.equal(await createMoveFailed(redis, keys)('retry', [id], 'ada'), 1)
     await fetchJobs('bulk', 'other', capacity(1))
     assert.deepEqual(await load(), { ...full, drained: 3 })
     assert.equal(await redis.hexists(`${keys.jobs.bulk}${id}`, 'load'), 0)
@@ -171,9 +171,11 @@ describe('the bounds of the queue', () => {
   it('corrects totals that another version left wrong, in both directions', async (t) => {
     const { add, load, keys, redis, threadsOf } = await setUp(t)
     const audit = createLoadAudit(redis, keys)
+    await redis.hset(`${keys.base}load`, `failed:${keys.jobs.bulk}`, -49)
     for (const tenant of ['t', 'other']) await add({ tenant, threads: 2, lane: 'interactive' })
     const right = await load()
     assert.equal(await audit(), 'right')
+    assert.equal(await redis.hget(`${keys.base}load`, `failed:${keys.jobs.bulk}`), null)
     const set = "redis.call('HSET', KEYS[1], ARGV[1], cmsgpack.pack(unpack(cjson.decode(ARGV[2]))))"
     for (const wrong of [7, -7]) {
       await redis.eval(set, 1, `${keys.base}load`, 'all', JSON.stringify([wrong, wrong, wrong, wrong, 0, 0, 9]))

@@ -1,5 +1,6 @@
 -- Failed jobs, which BullMQ keeps. The bounded store `failures` bounds their bytes. Fields of a job that only Sluice has:
--- `tries`, `failedThreads` and `failure` (its result) of a job that failed, `load` (see load.lua) and `suspect` (see
+-- `tries`, `failedThreads` and `failure` (its result) of a job that failed, `triedBefore` of a job that was retried by
+-- hand (its tries before that), `load` (see load.lua) and `suspect` (see
 -- fetch.lua). Its `progress` is a JobProgress of job.ts.
 --part try
 #!lua flags=allow-oom
@@ -66,25 +67,29 @@ return {1, math.max(more, evictImports(base, input.imports, now)), discarded}
 -- its place in the order of acceptance, and counts as load again.
 -- ARGV  1    retry or discard
 --       2-3  beginning of both lanes' keys
---       4 …  job ids
+--       4    a retry as a line of `tries`
+--       5    the most tries that count
+--       6 …  job ids
 -- Returns the number of jobs moved.
 --include ../bounded.lua
 --include ../load/load.lua#failed
 --include ../bullmq-layout/jobs.lua#add
 --include ../bullmq-layout/jobs.lua#failed
--- A job that ever stalled remains a suspect.
+-- Records a retry by hand, and deletes the job's failure. A job that ever stalled remains a suspect.
 local function retry(base, lane, id, now)
-  local stalls, progress = historyOf(lane, id)
+  local stalls, progress, tried = historyOf(lane, id)
   progress = progress and string.sub(progress, 1, 1) == '{' and cjson.decode(progress) or {}
   progress.retriedAt = now
   redis.call('HDEL', lane .. id, 'failure')
+  redis.call('HSET', lane .. id, 'tries', ARGV[4] .. '\n' .. (redis.call('HGET', lane .. id, 'tries') or ''))
+  redis.call('HINCRBY', lane .. id, 'triedBefore', math.min(tried, ARGV[5]))
   if stalls > 0 then redis.call('HSET', lane .. id, 'suspect', 1) end
   countAgain(base, lane, id)
   retryTaken(lane, id, cjson.encode(progress))
 end
 local base, isRetry, moved, time = KEYS[1], ARGV[1] == 'retry', 0, redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-for i = 4, #ARGV do
+for i = 6, #ARGV do
   local id = ARGV[i]
   for at = 2, 3 do
     local lane = ARGV[at]

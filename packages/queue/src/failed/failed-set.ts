@@ -3,7 +3,7 @@ import type { FailedThread, OperationKind, RecordedTry } from '@sluice/contract'
 import { asList, openScript } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
 import { importBounds, progressOf } from '../imports/imports.ts'
-import type { JobProgress, JobResult, LockedJob } from '../job/job.ts'
+import { type JobProgress, type JobResult, type LockedJob, TRIES } from '../job/job.ts'
 import type { QueueKeys } from '../job/lanes.ts'
 
 export interface FailedSetOptions {
@@ -89,25 +89,39 @@ function shortened(reason: string): string {
   return reason.length > REASON_CHARACTERS ? `${reason.slice(0, REASON_CHARACTERS)}…` : reason
 }
 
-/** Reads the failed tries of a job, oldest first, its failed threads, and its result once it has failed for good. */
+/**
+ * Reads the failed tries and the retries of a job, oldest first, its tries before the last retry, its failed threads, and
+ * its result once it has failed for good.
+ */
 export async function readTries(redis: Redis, jobKey: string) {
-  const [tries, threads, failure] = await redis.hmget(jobKey, 'tries', 'failedThreads', 'failure')
+  const [tries, threads, failure, before] = await redis.hmget(
+    jobKey,
+    'tries',
+    'failedThreads',
+    'failure',
+    'triedBefore',
+  )
   const failed: FailedThreads = JSON.parse(threads ?? '{"count":0,"threads":[]}')
   const result: JobResult | undefined = failure ? JSON.parse(failure) : undefined
   const each = (tries ?? '').split('\n').filter((text) => text !== '')
   return {
     tries: each.map((text): RecordedTry => JSON.parse(text)).reverse(),
+    triedBefore: Number(before ?? 0),
     failedThreads: failed.threads,
     failedThreadCount: failed.count,
     result,
   }
 }
 
-/** Makes a function that retries or discards these jobs, if they are failed, and returns the number of jobs moved. */
+/**
+ * Makes a function that retries or discards these jobs, if they are failed, and returns the number of jobs moved. `by`
+ * is who asked for it.
+ */
 export function createMoveFailed(redis: Redis, { base, jobs }: QueueKeys) {
   const move = openScript(redis, new URL('./failed-set.lua#move', import.meta.url))
-  return async (kind: OperationKind, ids: readonly string[]): Promise<number> => {
+  return async (kind: OperationKind, ids: readonly string[], by: string): Promise<number> => {
     if (ids.length === 0) return 0
-    return Number(await move(base, kind, jobs.interactive, jobs.bulk, ...ids))
+    const retry: RecordedTry = { at: new Date().toISOString(), worker: '', reason: '', retriedBy: by }
+    return Number(await move(base, kind, jobs.interactive, jobs.bulk, JSON.stringify(retry), TRIES, ...ids))
   }
 }

@@ -3,11 +3,12 @@
 --   all           threads, bytes, interactive threads, tenants with interactive threads, threads and interactive
 --                 threads that ever left the load, and the last stamp
 --   of:TENANT     threads, bytes and interactive threads of a tenant
---   failed:LANE   threads of a lane's failed jobs, as a text; LANE is the beginning of the lane's keys
+--   failed:LANE   threads that a lane's failed jobs could not store, as a text; LANE is the beginning of the lane's keys
 --   ceiling       a time above all stamps, as a text: see enqueue.lua
 --   server        the server that wrote `ceiling`
 -- The hash `load:jobs` has what each job adds, by its id, so that each counts once: threads, bytes, interactive
--- threads, 0, tenant, whether its result must be retained, and name (0 and name only for earlier releases).
+-- threads, 0, tenant, whether its result must be retained, name (0 and name only for earlier releases), and of a failed
+-- job the threads that count in `failed:LANE`: in earlier releases all.
 -- Other values than texts are packed (MessagePack): numbers as texts took a third of a script's time.
 local function readLoad(base, tenants)
   local fields = {'all'}
@@ -48,8 +49,14 @@ end
 -- Removes jobs from the load.
 --include load.lua
 local function read(packed)
-  local threads, bytes, i, _, tenant, isRetained, name = cmsgpack.unpack(packed)
-  return {threads = threads, bytes = bytes, i = i, tenant = tenant, isRetained = isRetained, name = name}
+  local threads, bytes, i, _, tenant, isRetained, name, failed = cmsgpack.unpack(packed)
+  failed = failed or threads
+  return {threads = threads, bytes = bytes, i = i, tenant = tenant, isRetained = isRetained, name = name, failed = failed}
+end
+-- Returns how many threads of a job failed, by its field `failedThreads`: all, unless the field names some.
+local function failedOf(failedThreads, all)
+  local count = tonumber(string.match(failedThreads or '', '"count":(%d+)') or 0)
+  return count > 0 and count or all
 end
 -- Returns what each of these jobs adds to the load, by id.
 local function countedJobs(base, ids)
@@ -89,8 +96,8 @@ return {cursor, found}
 -- Changes the load when jobs fail for good and when they are retried. The field `load` of a failed job has what the job
 -- added to the load, with its result retained: by now, its caller has the job's id.
 --include load.lua#release
-local function packRetained(job)
-  return cmsgpack.pack(job.threads, job.bytes, job.i, 0, job.tenant, true, job.name)
+local function packRetained(job, failed)
+  return cmsgpack.pack(job.threads, job.bytes, job.i, 0, job.tenant, true, job.name, failed)
 end
 local function countFailed(base, lane, threads)
   redis.call('HINCRBY', base .. 'load', 'failed:' .. lane, threads)
@@ -98,8 +105,9 @@ end
 local function releaseFailed(base, lane, id)
   local counted = countedJobs(base, {id})
   if not counted[id] then return end
-  redis.call('HSET', lane .. id, 'load', packRetained(counted[id]))
-  countFailed(base, lane, counted[id].threads)
+  local failed = failedOf(redis.call('HGET', lane .. id, 'failedThreads'), counted[id].threads)
+  redis.call('HSET', lane .. id, 'load', packRetained(counted[id], failed))
+  countFailed(base, lane, failed)
   release(base, counted)
 end
 -- Stops counting a failed job, because it is retried or removed. Returns (packed) what it adds to the load if retried.
@@ -107,7 +115,7 @@ local function uncountFailed(base, lane, id)
   local packed = redis.call('HGET', lane .. id, 'load')
   if not packed then return end
   redis.call('HDEL', lane .. id, 'load')
-  countFailed(base, lane, -read(packed).threads)
+  countFailed(base, lane, -read(packed).failed)
   return packed
 end
 local function countAgain(base, lane, id)
@@ -137,6 +145,10 @@ for at = 1, #found, 2 do
   if not isThere then gone[id] = read(found[at + 1]) end
 end
 release(base, gone)
+-- Without a failed job, no thread has failed: an earlier release may have counted otherwise.
+for lane = 3, #ARGV do
+  if not hasFailed(ARGV[lane]) then redis.call('HDEL', base .. 'load', 'failed:' .. ARGV[lane]) end
+end
 -- This number of jobs, of a hundred tenants, takes 1.5 ms.
 local MOST_SUMMED = 1000
 if cursor ~= '0' then return {cursor, ''} end
