@@ -39,14 +39,13 @@ function parseWorkers(text: string): number {
 }
 
 async function runStart(deps: StartDeps, workers: number): Promise<void> {
-  const { stopping, hurry, release } = stopRequests()
+  // Never released: a signal that comes while the process ends must not change its exit code.
+  const { stopping, hurry } = stopRequests()
   try {
     const { port, host, shutdownGraceSeconds } = readSettings(settings, deps.env)
     const graceMs = shutdownGraceSeconds * 1_000 + marginMs
     await start({ ...deps, host, port, workers, graceMs, mains: workspaceMains, stopping, hurry })
   } catch (error) {
     if (error !== stopping.reason) throw error
-  } finally {
-    release()
   }
 }

@@ -3,7 +3,7 @@ import { stopRequests } from '@sluice/terminal'
 import { start } from './start.ts'
 
 const [folder = '', port = '', mains = ''] = process.argv.slice(2)
-const { stopping, hurry, release } = stopRequests()
+const { stopping, hurry } = stopRequests()
 const say = (line: string) => console.log(line)
 const { REDIS_URL, MONGODB_URL, PATH, XDG_CACHE_HOME, HOME, TRACE, GRACE_MS = '5000' } = process.env
 const env = { REDIS_URL, MONGODB_URL, PATH, XDG_CACHE_HOME, HOME, TRACE }
@@ -29,6 +29,4 @@ try {
 } catch (error) {
   console.log(String(error))
   process.exitCode = 1
-} finally {
-  release()
 }
