@@ -27,7 +27,7 @@ const CHOSEN = ['/guild', '/channel', '/messages/*']
 
 /** Kinds of messages that are Discord's own notices. Versions that did not know a kind wrote its number. */
 const NOTICES =
-  /^(RecipientAdd|RecipientRemove|Call|ChannelNameChange|ChannelIconChange|ChannelPinnedMessage|GuildMemberJoin|ThreadCreated|[1-9]|1[0128])$/
+  /^(RecipientAdd|RecipientRemove|Call|ChannelNameChange|ChannelIconChange|ChannelPinnedMessage|GuildMemberJoin|ThreadCreated|[1-9]|1[0-24-8]|2[125-9]|3\d|4[0-6])$/
 const THREAD = /thread$|^1[012]$/i
 /** An id of Discord has the milliseconds since this moment, above 22 other bits. */
 const EPOCH_MS = 1_420_070_400_000n
@@ -60,7 +60,7 @@ function toChannel(channel: JsonObject, guild: JsonObject) {
   }
 }
 
-function readMessage({ value, place }: JsonRecord, channel: Channel | undefined): Found {
+function readMessage({ value, place }: JsonRecord, channel: Channel | undefined): Found | Found[] {
   const message = asObject(value) ?? {}
   const id = asId(message.id)
   const createdAt = isoDateIn(asText(message.timestamp))
@@ -68,15 +68,25 @@ function readMessage({ value, place }: JsonRecord, channel: Channel | undefined)
   if (!id) return rejected('a message without an `id`', place, value)
   if (!/^\d+$/.test(id)) return rejected('a message whose `id` is not a number', place, value)
   if (!createdAt) return rejected('a message without a valid `timestamp`', place, value)
-  if (NOTICES.test(String(message.type))) return skipped('notices by Discord, such as of pins', place)
-  return toPiece(toQuote(message, id, createdAt), channel, id, createdAt, place)
+  if (NOTICES.test(String(message.type)) || isPollResult(message))
+    return skipped('notices by Discord, such as of pins', place)
+  const { quote, leftOut } = toQuote(message, id, createdAt)
+  // Of two copies, the edited one, or the one that was edited later, comes last and so replaces the other.
+  const order = id.padStart(20, '0') + (isoDateIn(asText(message.timestampEdited)) ?? '')
+  return [toPiece(quote, channel, order, createdAt, place), ...leftOut.map((reason) => skipped(reason, place))]
 }
 
-function toPiece(quote: QuoteInput, channel: Channel, id: string, createdAt: string, place: Place): Piece {
+/** The result of a poll is an embed whose fields have names such as `total_votes`, and no text for people. */
+function isPollResult(message: JsonObject): boolean {
+  return asObjects(message.embeds).some(({ fields }) =>
+    asObjects(fields).some(({ name }) => name === 'poll_question_text'),
+  )
+}
+
+/** `order`: the id, because ids ascend with time, as numbers of up to 20 digits; then the time of the edit. */
+function toPiece(quote: QuoteInput, channel: Channel, order: string, createdAt: string, place: Place): Piece {
   const day = createdAt.slice(0, DAY_CHARACTERS)
   const externalId = channel.isThread ? channel.id : `${channel.id}/${day}`
-  // Ids ascend with time, as numbers of up to 20 digits.
-  const order = id.padStart(20, '0')
   const fields = toFields(channel, day)
   return { kind: 'piece', service: 'discord', externalId, order, fields, quotes: [quote], place }
 }
@@ -92,14 +102,20 @@ function momentOf(id: string): string | undefined {
   return new Date(Number((BigInt(id) >> 22n) + EPOCH_MS)).toISOString()
 }
 
-function toQuote(message: JsonObject, id: string, createdAt: string): QuoteInput {
+function toQuote(message: JsonObject, id: string, createdAt: string): { quote: QuoteInput; leftOut: string[] } {
   const author = asObject(message.author) ?? {}
   const forwarded = asObject(message.forwardedMessage) ?? {}
   const speaker = asText(author.nickname) ?? asText(author.name) ?? asId(author.id)
   const replyingTo = repliedTo(message)
   const attachments = [...filesOf(message), ...filesOf(forwarded)]
-  const text = [textOf(message), textOf(forwarded)].filter(Boolean).join('\n')
-  return { externalId: id, text, createdAt, ...present({ speaker, replyingTo, attachments }) }
+  // The author of a forwarded message is not known.
+  const contents = [contentOf(message, author.isBot === true), contentOf(forwarded, true)]
+  const text = contents
+    .map((content) => content.text)
+    .filter(Boolean)
+    .join('\n')
+  const quote = { externalId: id, text, createdAt, ...present({ speaker, replyingTo, attachments }) }
+  return { quote, leftOut: contents.flatMap((content) => content.leftOut) }
 }
 
 /** Pins, forwards and starts of threads have a reference too. Old versions did not write its type. */
@@ -109,14 +125,29 @@ function repliedTo(message: JsonObject): string | undefined {
   return isReply && reference?.type !== 'Forward' ? asId(reference?.messageId) : undefined
 }
 
-/** The text of a bot often stands in embeds only. A link's preview is an embed, too, but its message has a text. */
-function textOf(message: JsonObject): string {
-  return asText(message.content) ?? asObjects(message.embeds).flatMap(linesOfEmbed).join('\n')
+/**
+ * Returns the words of a message, and the reasons by which its other content is counted. Embeds are the content of many
+ * bots. All other embeds beside a text are previews of its links.
+ */
+function contentOf(message: JsonObject, isByBot: boolean): { text: string; leftOut: string[] } {
+  const content = asText(message.content)
+  const isPreview = ({ url }: JsonObject) =>
+    content !== undefined && (!isByBot || (typeof url === 'string' && content.includes(url)))
+  const embeds = asObjects(message.embeds)
+  const shown = embeds.filter((embed) => !isPreview(embed))
+  const previews = embeds.filter(isPreview).map(() => 'previews of links')
+  const images = shown
+    .filter(({ image, thumbnail, video }) => image ?? thumbnail ?? video)
+    .map(() => 'images of embeds')
+  const buttons = asObjects(message.components).map(() => 'rows of buttons')
+  const text = [content, ...shown.flatMap(linesOfEmbed)].filter(Boolean).join('\n')
+  return { text, leftOut: [...previews, ...images, ...buttons] }
 }
 
-function linesOfEmbed(embed: JsonObject): string[] {
-  const fields = asObjects(embed.fields).flatMap((field) => [field.name, field.value])
-  return [embed.title, embed.description, ...fields].flatMap((line) => asText(line) ?? [])
+function linesOfEmbed({ author, title, description, fields, footer }: JsonObject): string[] {
+  const ofFields = asObjects(fields).flatMap((field) => [field.name, field.value])
+  const lines = [asObject(author)?.name, title, description, ...ofFields, asObject(footer)?.text]
+  return lines.flatMap((line) => asText(line) ?? [])
 }
 
 function filesOf(message: JsonObject): string[] {
