@@ -224,7 +224,11 @@ describe('texts', () => {
 
   test('a shared message and what an app attaches stand beside the text, a preview of a link is counted', async () => {
     const shared = { is_share: true, author_name: 'Bo', text: 'It smells', from_url: 'x', files: [{ name: 'a.png' }] }
-    const silent = { is_msg_unfurl: true, message_blocks: [{ message: { blocks: [section('It burns')] } }] }
+    const silent = {
+      is_msg_unfurl: true,
+      from_url: 'x',
+      message_blocks: [{ message: { blocks: [section('It burns')] } }],
+    }
     const preview = { from_url: 'https://a.example', title: 'A', image_url: 'x' }
     const found = await find({ 'ovens/2024-05-01.json': [{ ...alone, attachments: [shared, silent, preview] }] })
     expect(found.pieces[0]?.quotes[0]).toMatchObject({
