@@ -4,6 +4,7 @@ import type { Format, Found, InputFile, Piece, Place, QuoteInput, SourceFields }
 import { rejected, skipped } from '../format.ts'
 import { byShape } from '../read/json-beginning.ts'
 import { foundIn, readJson, recordsAndLists } from '../read/json-records.ts'
+import { nodesIn } from '../values/graphql.ts'
 import { asId, asObject, asObjects, asText, type JsonObject, present } from '../values/record-fields.ts'
 
 const RECORDS = recordsAndLists('issues', 'pulls', 'issue_comments', 'items')
@@ -61,19 +62,11 @@ function readFile(file: InputFile) {
 }
 
 /** Returns the records of a page, which is a list, a result of a search, or an answer of GraphQL. */
-function recordsIn(value: unknown): unknown[] {
-  if (Array.isArray(value)) return value.flatMap(recordsIn)
-  const { items, issues, nodes, data } = asObject(value) ?? {}
-  const list = items ?? issues ?? nodes
-  if (Array.isArray(list)) return list
-  return asObject(data) === undefined ? [value] : nodesIn(data)
-}
-
-/** Looks for the lists in an answer of GraphQL, such as `data.repository.issues.nodes`. */
-function nodesIn(value: unknown): unknown[] {
-  const object = asObject(value)
-  if (object === undefined) return []
-  return Array.isArray(object.nodes) ? object.nodes : Object.values(object).flatMap(nodesIn)
+function recordsIn(value: unknown): readonly unknown[] {
+  if (Array.isArray(value)) return value
+  const { items, issues, data } = asObject(value) ?? {}
+  const list = items ?? issues ?? (data === undefined ? undefined : nodesIn(data))
+  return Array.isArray(list) ? list : [value]
 }
 
 function readRecord(value: unknown, place: Place): Found | Found[] {
