@@ -73,7 +73,8 @@ function readMessage({ value, place }: JsonRecord, channel: Channel | undefined)
   const { quote, leftOut } = toQuote(message, id, createdAt)
   // Of two copies, the edited one, or the one that was edited later, comes last and so replaces the other.
   const order = id.padStart(20, '0') + (isoDateIn(asText(message.timestampEdited)) ?? '')
-  return [toPiece(quote, channel, order, createdAt, place), ...leftOut.map((reason) => skipped(reason, place))]
+  const piece = toPiece(quote, channel, order, createdAt, place)
+  return leftOut.length === 0 ? piece : [piece, ...leftOut.map((reason) => skipped(reason, place))]
 }
 
 /** The result of a poll is an embed whose fields have names such as `total_votes`, and no text for people. */
@@ -104,18 +105,16 @@ function momentOf(id: string): string | undefined {
 
 function toQuote(message: JsonObject, id: string, createdAt: string): { quote: QuoteInput; leftOut: string[] } {
   const author = asObject(message.author) ?? {}
-  const forwarded = asObject(message.forwardedMessage) ?? {}
+  const forwarded = asObject(message.forwardedMessage)
   const speaker = asText(author.nickname) ?? asText(author.name) ?? asId(author.id)
   const replyingTo = repliedTo(message)
-  const attachments = [...filesOf(message), ...filesOf(forwarded)]
+  const own = contentOf(message, author.isBot === true)
   // The author of a forwarded message is not known.
-  const contents = [contentOf(message, author.isBot === true), contentOf(forwarded, true)]
-  const text = contents
-    .map((content) => content.text)
-    .filter(Boolean)
-    .join('\n')
+  const shared = forwarded && contentOf(forwarded, true)
+  const attachments = [...filesOf(message), ...(forwarded ? filesOf(forwarded) : [])]
+  const text = shared?.text ? [own.text, shared.text].filter(Boolean).join('\n') : own.text
   const quote = { externalId: id, text, createdAt, ...present({ speaker, replyingTo, attachments }) }
-  return { quote, leftOut: contents.flatMap((content) => content.leftOut) }
+  return { quote, leftOut: [...own.leftOut, ...(shared?.leftOut ?? [])] }
 }
 
 /** Pins, forwards and starts of threads have a reference too. Old versions did not write its type. */
@@ -134,12 +133,14 @@ function contentOf(message: JsonObject, isByBot: boolean): { text: string; leftO
   const isPreview = ({ url }: JsonObject) =>
     content !== undefined && (!isByBot || (typeof url === 'string' && content.includes(url)))
   const embeds = asObjects(message.embeds)
+  const rows = asObjects(message.components)
+  if (content !== undefined && embeds.length + rows.length === 0) return { text: content, leftOut: [] }
   const shown = embeds.filter((embed) => !isPreview(embed))
   const previews = embeds.filter(isPreview).map(() => 'previews of links')
   const images = shown
     .filter(({ image, thumbnail, video }) => image ?? thumbnail ?? video)
     .map(() => 'images of embeds')
-  const buttons = asObjects(message.components).map(() => 'rows of buttons')
+  const buttons = rows.map(() => 'rows of buttons')
   const text = [content, ...shown.flatMap(linesOfEmbed)].filter(Boolean).join('\n')
   return { text, leftOut: [...previews, ...images, ...buttons] }
 }

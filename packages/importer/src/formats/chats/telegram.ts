@@ -131,7 +131,10 @@ function toQuote(message: JsonObject, id: string, createdAt: string, chat: Chat)
   // If a reply has `reply_to_peer_id`, it answers a message of another chat, whose id means nothing in this chat.
   const replyingTo = message.reply_to_peer_id === undefined ? asId(message.reply_to_message_id) : undefined
   const attachments = filesOf(message)
-  const text = [textOf(message.text), ...linesOfMedia(message)].filter((line) => line.trim() !== '').join('\n')
+  const own = textOf(message.text)
+  const hasMedia = MEDIA_WITH_WORDS.some((name) => message[name] !== undefined)
+  const lines = hasMedia ? linesOfMedia(message).filter((line) => line.trim() !== '') : []
+  const text = lines.length === 0 ? own : [own, ...lines].filter((line) => line.trim() !== '').join('\n')
   return { externalId: id, text, createdAt, ...present({ speaker, replyingTo, attachments }) }
 }
 
@@ -149,7 +152,9 @@ function textOfPart(part: unknown): string {
   return href && href !== text ? `${text} (${href})` : text
 }
 
-/** The words of what was sent beside the text: a poll, a list of tasks, a place, a game, an invoice, a contact. */
+const MEDIA_WITH_WORDS = ['poll', 'todo_list', 'place_name', 'game_title', 'invoice_information', 'contact_information']
+
+/** The words of what was sent beside the text, as MEDIA_WITH_WORDS names it. */
 function linesOfMedia(message: JsonObject): string[] {
   const poll = asObject(message.poll)
   const tasks = asObject(message.todo_list)

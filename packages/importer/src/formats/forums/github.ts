@@ -56,17 +56,17 @@ function isRecord(members: ReadonlySet<string>, at: string): boolean {
 }
 
 function readFile(file: InputFile) {
-  return foundIn(readJson(file, RECORDS), ({ value, place }) =>
-    recordsIn(value).flatMap((record) => readRecord(record, place)),
-  )
+  return foundIn(readJson(file, RECORDS), ({ value, place }) => {
+    const page = pageOf(value)
+    return Array.isArray(page) ? page.flatMap((record) => readRecord(record, place)) : readRecord(value, place)
+  })
 }
 
 /** Returns the records of a page, which is a list, a result of a search, or an answer of GraphQL. */
-function recordsIn(value: unknown): readonly unknown[] {
-  if (Array.isArray(value)) return value
+function pageOf(value: unknown): unknown {
   const { items, issues, data } = asObject(value) ?? {}
-  const list = items ?? issues ?? (data === undefined ? undefined : nodesIn(data))
-  return Array.isArray(list) ? list : [value]
+  if (Array.isArray(value)) return value
+  return items ?? issues ?? (data === undefined ? undefined : nodesIn(data))
 }
 
 function readRecord(value: unknown, place: Place): Found | Found[] {
@@ -74,7 +74,7 @@ function readRecord(value: unknown, place: Place): Found | Found[] {
   const { issue_url, issue, pull_request, pull_request_url, event, commit_id, type } = record
   if (asText(event) !== undefined) return skipped('events, such as of who closed an issue', place)
   if (pull_request_url !== undefined || String(type).startsWith('pull_request_review')) return skipped(REVIEWS, place)
-  const [issueUrl] = [issue_url, issue, pull_request].flatMap((url) => asText(url) ?? [])
+  const issueUrl = asText(issue_url) ?? asText(issue) ?? asText(pull_request)
   if (issueUrl !== undefined) return readComment(record, issueUrl, place)
   const externalId = issueId(asText(record.html_url) ?? asText(record.url))
   if (externalId !== undefined && asText(record.title) !== undefined) return readIssue(record, externalId, place)

@@ -92,14 +92,19 @@ function readComment(comment: JsonObject, externalId: string, link: string, plac
 
 /** Of two copies, the one that was edited last, then the one that was retrieved last, replaces the other. */
 function versionOf({ edited, retrieved_on, retrieved_utc }: JsonObject): string {
-  const times = [edited, retrieved_on ?? retrieved_utc].map((time) => isoDateOf(asNumber(time)) ?? '')
-  return times.join('') === '' ? '' : `/${times.join('/')}`
+  const changed = asNumber(edited)
+  const retrieved = asNumber(retrieved_on ?? retrieved_utc)
+  return changed === undefined && retrieved === undefined ? '' : `/${padded(changed)}/${padded(retrieved)}`
+}
+
+function padded(seconds = 0): string {
+  return String(Math.trunc(seconds)).padStart(12, '0')
 }
 
 /** Reads an id, which some dumps write without its kind, or as a number in base 10. */
 function fullName(kind: string, value: unknown): string | undefined {
   const id = asId(value)
-  if (id === undefined || /^t\d_/.test(id)) return id
+  if (id === undefined || id.charAt(2) === '_') return id
   return `${kind}${/^\d{8,}$/.test(id) ? Number(id).toString(36) : id}`
 }
 
@@ -139,7 +144,7 @@ function textIn(value: unknown): string | undefined {
 
 /** Whether a text, or a title, is a mark: one that is known, or one in brackets of a record that is marked as gone. */
 function isGone(text: string | undefined, { author, removed_by_category }: JsonObject): boolean {
-  if (text === undefined || text.length > LONGEST_MARK) return false
+  if (!text?.startsWith('[') || text.length > LONGEST_MARK) return false
   const isRecordGone = BRACKETED.test(asText(author) ?? '') || asText(removed_by_category) !== undefined
   return GONE.test(text) || (isRecordGone && BRACKETED.test(text))
 }

@@ -9,10 +9,12 @@ const PLACEHOLDER =
 
 /** Returns the words of a message, its files, and the reasons by which content without words is counted. */
 export function contentOf(message: JsonObject, directory: Directory) {
-  const decode = (part: string) => (PLACEHOLDER.test(part.trim()) ? '' : decodeText(part, directory))
+  const decode = (part: string) => (PLACEHOLDER.test(part) ? '' : decodeText(part, directory))
   const text = decode(asText(message.text) ?? '')
-  const { attachments, previews } = attachmentsOf(message, text)
   const blocks = blocksOf(message, text)
+  const isPlain = blocks.length === 0 && [message.attachments, message.files, message.file].every((more) => !more)
+  if (isPlain) return { text, files: [], leftOut: [] }
+  const { attachments, previews } = attachmentsOf(message, text)
   const more = [...blocks.map(textOfBlock), ...attachments.map(textOfAttachment)].map(decode)
   const files = [message, ...attachments].flatMap((each) => asObjects(each.files ?? [each.file]))
   const leftOut = [
@@ -44,7 +46,6 @@ function attachmentsOf(message: JsonObject, text: string) {
 
 /** Joins a text with the parts that say more. Apps repeat the words of their blocks as the text, or part of them. */
 function withoutRepeats(text: string, more: readonly string[]): string {
-  if (more.length === 0) return text
   const known = words(text)
   const parts = more.filter((part) => !known.includes(words(part)))
   const isRepeated = parts.some((part) => words(part).startsWith(known))

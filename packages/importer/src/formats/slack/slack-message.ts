@@ -1,5 +1,5 @@
 // Turns one record of a day file into a message of its thread, or says why it is left out.
-import type { FormatOptions, Found, Noted, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
+import type { FormatOptions, Found, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
 import { rejected, skipped } from '../format.ts'
 import type { JsonRecord } from '../read/json-records.ts'
 import { isoDateOf } from '../values/iso-date.ts'
@@ -54,25 +54,22 @@ function toFound(
   moment: string,
   place: Place,
   context: MessageContext,
-): (Piece | Noted)[] {
+): Found | Found[] {
   const { conversation } = context
   const root = asText(message.thread_ts) ?? ts
   const { text, files, leftOut } = contentOf(message, context.directory)
   const attachments = files.flatMap((file) => asText(file.name) ?? asText(file.title) ?? [])
-  const quote: QuoteInput = { ...toQuote(message, ts, root, context.directory), text, ...present({ attachments }) }
+  const speaker = speakerOf(message, context.directory)
+  const replyingTo = root === ts ? undefined : root
+  const createdAt = isoDateOf(Number(ts))
+  const quote = { externalId: ts, text, ...present({ createdAt, speaker, replyingTo, attachments }) }
   const externalId = `${conversation.id}/${root}`
   const fields = toFields(quote, ts === root, root, context)
   // Ten digits of seconds until the year 2286, `.`, and a fixed number of decimals: the texts sort by time.
   // Of two copies, the edited one, or the one that was edited later, comes last and so replaces the other.
   const order = moment.padStart(17, '0') + (asText(asObject(message.edited)?.ts) ?? '')
   const piece: Piece = { kind: 'piece', service: 'slack', externalId, order, fields, quotes: [quote], place }
-  return [piece, ...leftOut.map((reason) => skipped(reason, place))]
-}
-
-function toQuote(message: JsonObject, ts: string, root: string, directory: Directory): Omit<QuoteInput, 'text'> {
-  const speaker = speakerOf(message, directory)
-  const replyingTo = root === ts ? undefined : root
-  return { externalId: ts, ...present({ createdAt: isoDateOf(Number(ts)), speaker, replyingTo }) }
+  return leftOut.length === 0 ? piece : [piece, ...leftOut.map((reason) => skipped(reason, place))]
 }
 
 /** A bot may choose a name for each message. Only the message has the profile of a member of another workspace. */
