@@ -14,6 +14,19 @@ const message = {
   author: ada,
 }
 
+test('of two copies that were not edited, the one of the later export comes last', async () => {
+  const exported = (exportedAt: string, nickname: string) =>
+    inputFile(`${nickname}.json`, {
+      guild,
+      channel,
+      exportedAt,
+      messages: [{ ...message, author: { ...ada, nickname } }],
+    })
+  const files = [exported('2024-06-02T00:00:00+00:00', 'Ada B.'), exported('2024-06-01T00:00:00+00:00', 'Ada')]
+  const found = await readAll(discordFormat, files)
+  expect(found.quotes(`${channel.id}/2024-05-01`).map(({ speaker }) => speaker)).toEqual(['Ada', 'Ada B.'])
+})
+
 test('recognises the JSON of DiscordChatExporter', async () => {
   expect(await recognises(discordFormat, [file([message])])).toBe(true)
   expect(await recognises(discordFormat, [inputFile('a.json', { channel })])).toBe(false)

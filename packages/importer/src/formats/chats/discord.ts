@@ -23,7 +23,7 @@ export const discordFormat: Format = {
   },
 }
 
-const CHOSEN = ['/guild', '/channel', '/messages/*']
+const CHOSEN = ['/guild', '/channel', '/exportedAt', '/messages/*']
 
 /** Kinds of messages that are Discord's own notices. Versions that did not know a kind wrote its number. */
 const NOTICES =
@@ -38,9 +38,11 @@ async function* readChannel(file: InputFile): AsyncGenerator<readonly Found[]> {
   let guild: JsonObject = {}
   let channel: JsonObject = {}
   let known: Channel | undefined
+  let exportedAt = ''
   const toFound = (record: JsonRecord) => {
-    if (record.path === '/messages/*') return readMessage(record, known)
-    if (record.path === '/guild') guild = asObject(record.value) ?? {}
+    if (record.path === '/messages/*') return readMessage(record, known, exportedAt)
+    if (record.path === '/exportedAt') exportedAt = isoDateIn(asText(record.value)) ?? ''
+    else if (record.path === '/guild') guild = asObject(record.value) ?? {}
     else channel = asObject(record.value) ?? {}
     known = toChannel(channel, guild)
     return []
@@ -60,7 +62,7 @@ function toChannel(channel: JsonObject, guild: JsonObject) {
   }
 }
 
-function readMessage({ value, place }: JsonRecord, channel: Channel | undefined): Found | Found[] {
+function readMessage({ value, place }: JsonRecord, channel: Channel | undefined, exportedAt: string): Found | Found[] {
   const message = asObject(value) ?? {}
   const id = asId(message.id)
   const createdAt = isoDateIn(asText(message.timestamp))
@@ -71,8 +73,8 @@ function readMessage({ value, place }: JsonRecord, channel: Channel | undefined)
   if (NOTICES.test(String(message.type)) || isPollResult(message))
     return skipped('notices by Discord, such as of pins', place)
   const { quote, leftOut } = toQuote(message, id, createdAt)
-  // Of two copies, the edited one, or the one that was edited later, comes last and so replaces the other.
-  const order = id.padStart(20, '0') + (isoDateIn(asText(message.timestampEdited)) ?? '')
+  // Of two copies, the one that was edited later, then the one of the later export, comes last and replaces the other.
+  const order = `${id.padStart(20, '0')}/${isoDateIn(asText(message.timestampEdited)) ?? ''}/${exportedAt}`
   const piece = toPiece(quote, channel, order, createdAt, place)
   return leftOut.length === 0 ? piece : [piece, ...leftOut.map((reason) => skipped(reason, place))]
 }
@@ -84,7 +86,7 @@ function isPollResult(message: JsonObject): boolean {
   )
 }
 
-/** `order`: the id, because ids ascend with time, as numbers of up to 20 digits; then the time of the edit. */
+/** `order`: the id, because ids ascend with time, as numbers of up to 20 digits; then what tells copies apart. */
 function toPiece(quote: QuoteInput, channel: Channel, order: string, createdAt: string, place: Place): Piece {
   const day = createdAt.slice(0, DAY_CHARACTERS)
   const externalId = channel.isThread ? channel.id : `${channel.id}/${day}`

@@ -58,6 +58,36 @@ test('what was shared stands beside the text, files are named, what was unsent i
   expect(found.noted).toEqual({ 'skipped: messages that were unsent': 1 })
 })
 
+test('reads the download of chats that are encrypted from end to end', async () => {
+  const encrypted = {
+    participants: ['Zoë', 'Ada'],
+    threadName: 'Zoë_12',
+    messages: [
+      {
+        isUnsent: false,
+        media: [],
+        reactions: [],
+        senderName: 'Zoë',
+        text: 'Crème',
+        timestamp: 1714555800123,
+        type: 'text',
+      },
+      { isUnsent: false, media: [{ uri: './media/a.jpg' }], senderName: 'Zoë', text: '', timestamp: 1714555800124 },
+      { isUnsent: true, media: [], senderName: 'Zoë', text: '', timestamp: 1714555800125 },
+    ],
+  }
+  const file = inputFile('Zoë_12.json', encrypted)
+  expect(await recognises(facebookFormat, [file])).toBe(true)
+  const found = await readAll(facebookFormat, [file])
+  expect(found.pieces[0]).toMatchObject({
+    externalId: 'Zoë_12/2024-05-01',
+    fields: { channelName: 'Zoë' },
+    quotes: [{ text: 'Crème', speaker: 'Zoë' }],
+  })
+  expect(found.pieces[1]?.quotes[0]?.attachments).toEqual(['a.jpg'])
+  expect(found.noted).toEqual({ 'skipped: messages that were unsent': 1 })
+})
+
 test('a text that is no escape stays', async () => {
   const { pieces } = await find({ ...message, content: 'é' }, { ...message, content: 'žluť' })
   expect(pieces.map(({ quotes }) => quotes[0]?.text)).toEqual(['é', 'žluť'])

@@ -11,7 +11,7 @@ import { asNumber, asObject, asObjects, asText, firstLine, type JsonObject, pres
 import { decoded } from './decoded.ts'
 
 const LISTS = ['status_updates', 'comments', 'comments_v2', 'group_posts', 'group_posts_v2', 'group_comments_v2']
-const FILES = ['photos', 'videos', 'files', 'audio_files', 'gifs']
+const FILES = ['photos', 'videos', 'files', 'audio_files', 'gifs', 'media']
 
 /** Reads each UTC day of a chat as a source, and each post and each comment. Memory: the largest record. */
 export const facebookFormat: Format = {
@@ -31,7 +31,7 @@ export const facebookFormat: Format = {
     }
   },
   restore: (record, chat, path) => {
-    if (chat.thread_path === undefined) return { [path]: `[${record}]` }
+    if (Object.keys(chat).length === 0) return { [path]: `[${record}]` }
     const [fields, participants] = [JSON.stringify(chat).slice(1), JSON.stringify([{ name: 'x' }])]
     return { [path]: `{"participants":${participants},"messages":[${record}],${fields}` }
   },
@@ -42,37 +42,42 @@ const LOOKED_AT = 200
 
 function kindOf(beginning: Buffer): 'chat' | 'posts' | undefined {
   const { members } = jsonShape(beginning)
-  const isChat = members.has('participants[].name') || members.has('messages[].sender_name')
-  if (isChat && members.has('messages')) return 'chat'
+  const names = ['participants[].name', 'messages[].sender_name', 'messages[].senderName']
+  if (members.has('messages') && names.some((name) => members.has(name))) return 'chat'
   const isOfPosts = ['[].', ...LISTS.map((list) => `${list}[].`)].some(
     (at) => members.has(`${at}timestamp`) && (members.has(`${at}data[].post`) || members.has(`${at}data[].comment`)),
   )
   return isOfPosts ? 'posts' : undefined
 }
 
-type Chat = Readonly<{ title?: string; thread_path?: string }>
+type Chat = Readonly<{ title?: string; thread_path?: string; threadName?: string }>
 
 /** The name of a chat stands behind its messages, so the file is read twice. */
 async function* readChat(file: InputFile): FoundLists {
   let chat: Chat = {}
-  for await (const records of readJson(file, ['/title', '/thread_path']))
+  for await (const records of readJson(file, ['/title', '/thread_path', '/threadName']))
     for (const record of records)
       if (record.kind === 'record') chat = { ...chat, [record.path.slice(1)]: decoded(record.value) }
   yield* foundIn(
     readJson(file, ['/messages/*']),
-    ({ value, place }) => readMessage(asObject(decoded(value)) ?? {}, chat, value, place),
+    ({ value, place }) => readMessage(asMessage(decoded(value)), chat, value, place),
     () => chat,
   )
+}
+
+/** The download of chats that are encrypted from end to end has other names, and texts that are not escaped. */
+function asMessage(value: unknown): JsonObject {
+  const { senderName, timestamp, text, isUnsent, ...message } = asObject(value) ?? {}
+  return { sender_name: senderName, timestamp_ms: timestamp, content: text, is_unsent: isUnsent, ...message }
 }
 
 /** A message has no id. Its moment is exact to a millisecond, and its digest tells apart what has the same moment. */
 function readMessage(message: JsonObject, chat: Chat, value: unknown, place: Place): Found {
   const createdAt = isoDateOf((asNumber(message.timestamp_ms) ?? Number.NaN) / 1_000)
   // The number at the end stays when the name before it changes, or the chat moves to another folder.
-  const channelId = asText(chat.thread_path)
-    ?.replace(/^.*\//, '')
-    .replace(/^.*_(\d+)$/, '$1')
-  if (channelId === undefined) return rejected('the file names no `thread_path` for its messages', place, value)
+  const folder = asText(chat.thread_path)?.replace(/^.*\//, '')
+  const channelId = asText(chat.threadName) ?? folder?.replace(/^.*_(\d+)$/, '$1')
+  if (channelId === undefined) return rejected('the file names no `thread_path` or `threadName`', place, value)
   if (createdAt === undefined) return rejected('a message without a valid `timestamp_ms`', place, value)
   if (message.is_unsent === true) return skipped('messages that were unsent', place)
   const { share_text, link } = asObject(message.share) ?? {}
@@ -83,7 +88,7 @@ function readMessage(message: JsonObject, chat: Chat, value: unknown, place: Pla
   const attachments = files.flatMap(({ uri }) => asText(uri) ?? []).map((uri) => basename(uri))
   const speaker = asText(message.sender_name)
   const externalId = `${message.timestamp_ms}-${digestOf(`${speaker}\0${text}\0${attachments}`).slice(0, 8)}`
-  const name = asText(chat.title) ?? channelId
+  const name = asText(chat.title) ?? channelId.replace(/_\d+$/, '')
   const day = createdAt.slice(0, DAY_CHARACTERS)
   const fields = { title: `${name}, ${day}`, channelName: name, channelId, createdAt: `${day}T00:00:00.000Z` }
   const quote = { externalId, text, createdAt, ...present({ speaker, attachments }) }

@@ -62,6 +62,14 @@ test('direct posts belong to their members', async () => {
   })
 })
 
+test('a direct post may name no members', async () => {
+  const { pieces } = await find({
+    type: 'direct_post',
+    direct_post: { ...post, channel: undefined, channel_members: [] },
+  })
+  expect(pieces[0]?.externalId).toBe('mattermost/direct messages/1714555800123/ada')
+})
+
 test('what an integration attaches stands beside the text, notices are skipped, copies that were edited come last', async () => {
   const attached = {
     ...post,

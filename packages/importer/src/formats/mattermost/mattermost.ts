@@ -48,9 +48,11 @@ function readLine({ value, place }: JsonRecord, names: Names): Found | Found[] {
 
 function readPost(post: JsonObject, names: Names, value: unknown, place: Place): Found | Found[] {
   const members = asList(post.channel_members).map(String).sort().join(', ')
-  const channelId = members || `${post.team}/${post.channel}`
+  const channel = asText(post.channel)
+  // Some exports name no members of a direct message.
+  const channelId = members || (channel === undefined ? 'direct messages' : `${post.team}/${channel}`)
   const root = toQuote(post)
-  if (root === undefined || (members === '' && asText(post.channel) === undefined))
+  if (root === undefined || (channel === undefined && !Array.isArray(post.channel_members)))
     return rejected('a post without `create_at`, `user` or `channel`', place, value)
   if (asText(post.type)?.startsWith('system_'))
     return skipped('notices by Mattermost, such as of who joined a channel', place)

@@ -7,6 +7,8 @@ export type Order = (typeof ORDERS)[number]
 const ORDERS = ['DMY', 'MDY', 'YMD'] as const
 
 const HALF_DAY = 12
+const HALVES = /[ap]\.?.?m\.?$|上午|下午|午前|午後|오전|오후/i
+const SECOND_HALF = /p\.?.?m\.?$|下午|午後|오후/i
 
 /**
  * Finds the order in which most dates of a file are valid and ascend, because messages do. If two orders fit alike, a
@@ -43,8 +45,8 @@ export function readDate(text: string, order: Order): string | undefined {
   const isYear = year.length === 4 || (year.length === 2 && order !== 'YMD')
   // No region writes the month first with full stops.
   if (!isYear || month.length > 2 || day.length > 2 || (order === 'MDY' && /^\d+\./.test(text))) return undefined
-  const half = /([ap])\.?.?m\.?$/i.exec(text)?.[1]?.toLowerCase()
-  const hours = half === undefined ? Number(hour) : (Number(hour) % HALF_DAY) + (half === 'p' ? HALF_DAY : 0)
+  const isHalf = HALVES.test(text)
+  const hours = isHalf ? (Number(hour) % HALF_DAY) + (SECOND_HALF.test(text) ? HALF_DAY : 0) : Number(hour)
   const pad = (value: number | string) => String(value).padStart(2, '0')
   const date = `${year.length === 2 ? `20${year}` : year}-${pad(month)}-${pad(day)}`
   const local = `${date}T${pad(hours)}:${minute}:${second}`

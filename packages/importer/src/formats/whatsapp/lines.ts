@@ -11,8 +11,13 @@ export interface Line {
   place: Place
 }
 
+const SPACES = String.raw`[ \u00A0\u2009\u202F]`
+const DAY = String.raw`\d{1,4}[./-]\d{1,2}[./-]\d{1,4}`
+/** In Chinese, Japanese and Korean, the half of the day stands before the time. */
+const HALF = '(?:上午|下午|午前|午後|오전|오후)'
+const TIME = String.raw`\d{1,2}[:.]\d{2}(?:[:.]\d{2})?(?:${SPACES}?[ap]\.?${SPACES}?m\.?)?`
 /** `[01.05.24, 09:30:15] Ada: …` of an iPhone, `01/05/2024, 9:30 am - Ada: …` of Android. */
-const DATE = String.raw`\d{1,4}[./-]\d{1,2}[./-]\d{1,4},? \d{1,2}[:.]\d{2}(?:[:.]\d{2})?(?:[ \u00A0\u202F]?[ap]\.?[ \u00A0]?m\.?)?`
+const DATE = `${DAY},?${SPACES}(?:${HALF}${SPACES}?)?${TIME}`
 const IPHONE = new RegExp(String.raw`^[\u200E\u200F]?\[(${DATE})\] (.*)$`, 'is')
 const ANDROID = new RegExp(String.raw`^[\u200E\u200F]?(${DATE}) - (.*)$`, 'is')
 const SPEAKER = /^([^:]{1,100}): ?(.*)$/s
