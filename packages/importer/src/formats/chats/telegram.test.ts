@@ -47,6 +47,8 @@ test('a folder may have JSON files that people sent, which are counted', async (
   const found = await readAll(telegramFormat, export_)
   expect(found.pieces).toHaveLength(1)
   expect(found.noted).toEqual({ 'skipped: files without messages, such as uploads': 2 })
+  const renamed = [...files, inputFile('ovens.json', { ...chat, messages: [message] })]
+  expect(await recognises(telegramFormat, renamed)).toBe(true)
 })
 
 test('of two copies the edited one comes last, and messages of one second stay in the order of their ids', async () => {

@@ -23,8 +23,9 @@ export const telegramFormat: Format = {
   async recognises(files, beginning) {
     const named = files.filter(({ path }) => path.endsWith('.json'))
     const results = named.filter(({ path }) => /^result[^/]*\.json$/.test(basename(path)))
-    const [first] = results.length > 0 ? results : named
-    return first !== undefined && isTelegram(await beginning(first))
+    for (const file of results.length > 0 ? results : named.slice(0, TRIED))
+      if (isTelegram(await beginning(file))) return true
+    return false
   },
   async *read(files, options) {
     // The folder of an export also has the files that people sent, which may be JSON.
@@ -39,6 +40,8 @@ export const telegramFormat: Format = {
   },
 }
 
+/** At most this number of files is looked at if none has the name that Telegram gives. */
+const TRIED = 5
 const UPLOADS = 'files without messages, such as uploads'
 const OF_ACCOUNT = ['personal_information', 'profile_pictures', 'stories', 'contacts', 'frequent_contacts', 'sessions']
 /** Skips whole strings, because the name of a chat may have brackets, and quotation marks that are escaped. */

@@ -130,7 +130,8 @@ describe('Reddit', () => {
   it('knows marks of takedowns, and marks of any language if the author or the record is gone', async () => {
     const marks = [
       '[ Removed by reddit in response to a copyright notice. ]',
-      '[removed by moderators]',
+      '[removed by mods]',
+      '[deleted]\n',
       '[unavailable]',
     ]
     const foreign = { body: '[gelöscht]', author: '[gelöscht]' }
@@ -150,7 +151,7 @@ describe('Reddit', () => {
         ['[Meta]', []],
       ],
     )
-    assert.equal(reasons(contents).length, 7)
+    assert.equal(reasons(contents).length, 8)
   })
 
   it('reads ids of parents as numbers, and without their kind', async () => {
@@ -162,6 +163,8 @@ describe('Reddit', () => {
       link_id: submissionNumber,
       parent_id: submissionNumber,
     })
+    const [numbered] = (await read({ ...comment, id: number }, { ...comment, id: 't1_j71teh3' })).pieces
+    assert.equal(numbered?.quotes[0]?.externalId, 't1_j71teh3')
     assert.deepEqual(
       pieces.map(({ externalId, quotes }) => [externalId, quotes[0]?.replyingTo]),
       [

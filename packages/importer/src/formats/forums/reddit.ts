@@ -12,7 +12,8 @@ const SUBMISSION = 't3_'
 const COMMENT = 't1_'
 
 /** Stands in place of deleted and removed texts, titles and names. Removals by Reddit may name the policy or the law. */
-const GONE = /^\[ ?(?:deleted|removed|unavailable)(?: by (?:user|moderators?|reddit\b.*))? ?\]$/i
+const GONE =
+  /^\[ ?(?:deleted|removed|unavailable)(?: by (?:user|author|mod(?:erator)?s?|admins?|automoderator|reddit\b.*))? ?\]$/i
 /** Such a mark in any language. The name of an author has no brackets, so in brackets it is always a mark. */
 const BRACKETED = /^\[[^[\]\n]+\]$/
 const LONGEST_MARK = 200
@@ -32,11 +33,10 @@ export const redditFormat: Format = {
 }
 
 function readRecord({ value, place }: JsonRecord): Found | Found[] {
-  const id = isRecord(value) ? asId(value.id) : undefined
-  if (isRecord(value) && id !== undefined) {
+  if (isRecord(value) && asId(value.id) !== undefined) {
     const link = fullName(SUBMISSION, value.link_id)
-    if (link !== undefined) return readComment(value, `${COMMENT}${id}`, link, place)
-    if (value.title !== undefined) return readSubmission(value, `${SUBMISSION}${id}`, place)
+    if (link !== '') return readComment(value, fullName(COMMENT, value.id), link, place)
+    if (value.title !== undefined) return readSubmission(value, fullName(SUBMISSION, value.id), place)
   }
   return rejected('The record is neither a submission nor a comment.', place, value)
 }
@@ -82,7 +82,7 @@ function readComment(comment: JsonObject, externalId: string, link: string, plac
   if (text === undefined) return skipped('comments without text', place)
   if (isGone(text, comment)) return skipped('comments that were deleted or removed', place)
   const parent = fullName(COMMENT, comment.parent_id)
-  const isTop = !parent?.startsWith(COMMENT) || parent.slice(COMMENT.length) === link.slice(SUBMISSION.length)
+  const isTop = !parent.startsWith(COMMENT) || parent.slice(COMMENT.length) === link.slice(SUBMISSION.length)
   const replyingTo = isTop ? undefined : parent
   const quote = { ...toQuote(comment, externalId, text), ...present({ replyingTo }) }
   const placeholderTitle = placeholder(asText(comment.permalink), link)
@@ -102,10 +102,10 @@ function padded(seconds = 0): string {
 }
 
 /** Reads an id, which some dumps write without its kind, or as a number in base 10. */
-function fullName(kind: string, value: unknown): string | undefined {
-  const id = asId(value)
-  if (id === undefined || id.charAt(2) === '_') return id
-  return `${kind}${/^\d{8,}$/.test(id) ? Number(id).toString(36) : id}`
+function fullName(kind: string, value: unknown): string {
+  const id = asId(value) ?? ''
+  if (id === '' || id.charAt(2) === '_') return id
+  return `${kind}${typeof value === 'number' || /^\d{8,}$/.test(id) ? Number(id).toString(36) : id}`
 }
 
 function piece(externalId: string, order: string, fields: SourceFields, quotes: QuoteInput[], place: Place): Piece {
@@ -144,7 +144,8 @@ function textIn(value: unknown): string | undefined {
 
 /** Whether a text, or a title, is a mark: one that is known, or one in brackets of a record that is marked as gone. */
 function isGone(text: string | undefined, { author, removed_by_category }: JsonObject): boolean {
-  if (!text?.startsWith('[') || text.length > LONGEST_MARK) return false
+  const mark = text?.trim() ?? ''
+  if (!mark.startsWith('[') || mark.length > LONGEST_MARK) return false
   const isRecordGone = BRACKETED.test(asText(author) ?? '') || asText(removed_by_category) !== undefined
-  return GONE.test(text) || (isRecordGone && BRACKETED.test(text))
+  return GONE.test(mark) || (isRecordGone && BRACKETED.test(mark))
 }

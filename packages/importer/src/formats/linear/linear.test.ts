@@ -21,7 +21,7 @@ const issue = {
   description: 'It is cold',
   url: 'https://linear.app/bakery/issue/OVN-7/cold-oven',
   createdAt: '2024-05-01T09:30:00.000Z',
-  updatedAt: '2024-05-01T09:30:00.000Z',
+  updatedAt: '2024-05-03T09:30:00.000Z',
   creator: { name: 'Ada' },
   team: { key: 'OVN', name: 'Ovens' },
   comments: {

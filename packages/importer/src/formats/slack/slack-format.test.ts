@@ -207,6 +207,7 @@ describe('texts', () => {
     ['```\nuser-agent:date:message-id &lt;b&gt; <@U1>\n```:fire:', '```\nuser-agent:date:message-id <b> @Ada\n```🔥'],
     ['see urn:book:12, bread:bread: (:bread:) :bread::bread:', 'see urn:book:12, bread🍞 (🍞) 🍞🍞'],
     ['`a\n:bread:`', '`a\n🍞`'],
+    ['です:bread:よろしく и:bread:я', 'です🍞よろしく и:bread:я'],
   ])('code and words have no emoji: %j reads as %j', async (text, decoded) => {
     expect((await quoteOf({ text })).text).toBe(decoded)
   })

@@ -6,7 +6,8 @@ import type { Directory } from './directory.ts'
 /** In texts, Slack writes `<`, `>` and `&` as entities, so brackets always enclose markup. Code has no emoji. */
 const MARKUP = /(```[\s\S]+?```|`[^`\n]+`)|<([^<>]*)>|&(amp|lt|gt|colon);|:([a-z0-9_+'-]+):(?::skin-tone-([2-6]):)?/g
 const MARKUP_IN_CODE = /<([^<>]*)>|&(amp|lt|gt|colon);/g
-const LETTER = /[\p{L}\p{N}]/u
+/** Digits, and letters of scripts that put spaces between words. */
+const LETTER = /[\p{Nd}\p{Script=Latin}\p{Script=Cyrillic}\p{Script=Greek}]/u
 const EMOJI: Readonly<Record<string, string>> = emojiNames
 /** `&colon;` is our own: `escapeText` writes it, because a colon in rich text begins no emoji. */
 const ENTITIES: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', colon: ':' }

@@ -88,10 +88,12 @@ describe('Zendesk', () => {
       plain_body: '',
       body: '![](https://example.org/oven.png)',
     }
-    const contents = await read({ tickets: [{ ...ticket, comments: [pasted, alone] }], users })
+    const attachments = ['a.png', 'b.png'].map((file_name) => ({ file_name, inline: true }))
+    const attached = { ...pasted, id: 103, attachments }
+    const contents = await read({ tickets: [{ ...ticket, comments: [pasted, alone, attached] }], users })
     assert.deepEqual(
       contents.pieces[0]?.quotes.map(({ text }) => text),
-      ['See:', '![](https://example.org/oven.png)'],
+      ['See:', '![](https://example.org/oven.png)', 'See:'],
     )
     assert.deepEqual(reasons(contents), ['images in texts', 'images in texts'])
   })

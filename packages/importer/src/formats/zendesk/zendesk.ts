@@ -134,9 +134,10 @@ function textOf({ html_body, plain_body, body }: JsonObject): string | undefined
   return (html && asText(htmlToText(html))) ?? asText(plain_body) ?? asText(body)
 }
 
-/** Returns the images of the HTML, unless the text is that of `body`, which has their addresses. */
-function imagesBeside(text: string, { html_body, body }: JsonObject): readonly string[] {
-  return text === body ? [] : (asText(html_body)?.match(/<img\b/gi) ?? [])
+/** Returns the images of the HTML that are no attachments, too. The text of `body` has the addresses of all of them. */
+function imagesBeside(text: string, { html_body, body, attachments }: JsonObject): readonly string[] {
+  const attached = asObjects(attachments).filter(({ inline }) => inline === true).length
+  return text === body ? [] : (asText(html_body)?.match(/<img\b/gi) ?? []).slice(attached)
 }
 
 function speakerOf({ author_id, via }: JsonObject, names: Survey['names']): string | undefined {
