@@ -47,7 +47,10 @@ function readLine({ value, place }: JsonRecord, names: Names): Found | Found[] {
 }
 
 function readPost(post: JsonObject, names: Names, value: unknown, place: Place): Found | Found[] {
-  const members = asList(post.channel_members).map(String).sort().join(', ')
+  const members = asList(post.channel_members)
+    .flatMap((name) => asText(name) ?? [])
+    .sort()
+    .join(', ')
   const channel = asText(post.channel)
   // Some exports name no members of a direct message.
   const channelId = members || (channel === undefined ? 'direct messages' : `${post.team}/${channel}`)

@@ -305,6 +305,12 @@ test('rejects what is no message, with its place, and reads on', async () => {
   ])
 })
 
+test('a record that nests too deep is rejected as any other', async () => {
+  const deep = `[${'['.repeat(20_000)}${']'.repeat(20_000)}]`
+  const { rejected } = await readAll(slackFormat, [...lists, inputFile('ovens/2024-05-01.json', deep)])
+  expect(rejected.map(({ reason }) => reason)).toEqual(['a message without a timestamp `ts`'])
+})
+
 test('bots without a name have that of integration_logs.json', async () => {
   const logs = [
     { service_id: '29', service_type: 'Oven Alarm', date: '1714555700', change_type: 'added' },
