@@ -70,6 +70,14 @@ test('reads the comments of yt-dlp, and replies to them', async () => {
   expect(found.noted).toEqual({ 'skipped: comments without text': 1 })
 })
 
+test('the files of a video lie together', async () => {
+  const names = ['a.de.vtt', 'a.description', 'a.webm']
+  const files = [...names.map((name) => inputFile(name, 'x')), inputFile('b [vid1].info.json', info)]
+  expect(await recognises(youtubeFormat, files)).toBe(true)
+  const found = await readAll(youtubeFormat, files)
+  expect(found.noted['skipped: files without comments, such as videos']).toBe(3)
+})
+
 test('reads pages of the Data API, alone, in a list, or as lines', async () => {
   const answer = comment('Ug1.9', { parentId: 'Ug1', textOriginal: 'Thanks', publishedAt: '2024-05-01T10:00:00Z' })
   const pages = [page(thread(comment('Ug1'), [answer], 3)), page(thread(comment('Ug2')))]

@@ -27,15 +27,24 @@ const RECORDS = recordsAndLists('items')
 export const youtubeFormat: Format = {
   name: 'youtube',
   description: 'YouTube comments: .info.json of yt-dlp, or commentThreads of the Data API',
-  recognises: byShape((shape) => isOfYtDlp(shape.members) || OF_PAGES.some((at) => isOfApi(shape.members, at))),
+  // Beside the .info.json of a video lie the video, its thumbnails and subtitles.
+  recognises: (files, beginning) => isOfComments(files.some(isInfo) ? files.filter(isInfo) : files, beginning),
   async *read(files) {
+    const hasInfo = files.some(isInfo)
     for (const file of files) {
       const { members } = jsonShape(await readBeginning(file))
       if (isOfYtDlp(members)) yield* readInfo(file)
+      else if (hasInfo) yield [skipped('files without comments, such as videos', { path: file.path })]
       else yield* foundIn(readJson(file, RECORDS), ({ value, place }) => readPage(value, place))
     }
   },
 }
+
+function isInfo({ path }: InputFile): boolean {
+  return path.endsWith('.info.json')
+}
+
+const isOfComments = byShape(({ members }) => isOfYtDlp(members) || OF_PAGES.some((at) => isOfApi(members, at)))
 
 /** The list of formats comes early in the file, and may be all that its beginning has. */
 function isOfYtDlp(members: ReadonlySet<string>): boolean {
