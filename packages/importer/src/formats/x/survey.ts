@@ -9,6 +9,7 @@ import { asList, asObject, asObjects, asText, type JsonObject } from '../values/
 interface Note {
   text: string
   at: number
+  isUsed: boolean
 }
 
 const NOTES = /^note-tweet(-part\d+)?\.js$/
@@ -33,7 +34,8 @@ export async function surveyArchive(files: readonly InputFile[], isOfPosts: (fil
     read.add(file.path)
     await forEach([file], (record) => {
       username ??= asText(asObject(record.account)?.username)
-      addNote(asObject(record.noteTweet) ?? {}, notes)
+      const note = asObject(record.noteTweet)
+      if (note !== undefined) addNote(note, notes)
     })
   }
   const originalOf = (id: string) => originals.get(id) ?? id
@@ -76,14 +78,16 @@ function addNote(note: JsonObject, notes: Map<string, Note[]>): void {
   ])
   const raw = asText(core.text) ?? ''
   const text = unfolded(raw, new Map(urls.map(([from = '', to = '']) => [from, to])))
-  notes.set(beginningOf(raw), [...(notes.get(beginningOf(raw)) ?? []), { text, at }])
+  notes.set(beginningOf(raw), [...(notes.get(beginningOf(raw)) ?? []), { text, at, isUsed: false }])
 }
 
 /** Returns the whole text of a post that `tweets.js` cuts: the note that begins alike, of the same moment. */
 export function noteOf({ notes }: Survey, raw: string, createdAt: string): string | undefined {
   if (raw.length <= COMPARED_CHARACTERS || notes.size === 0) return undefined
   const same = notes.get(beginningOf(raw)) ?? []
-  return same.find(({ at }) => Math.abs(at - Date.parse(createdAt)) < SAME_MOMENT_MS)?.text
+  const note = same.find(({ at }) => Math.abs(at - Date.parse(createdAt)) < SAME_MOMENT_MS)
+  if (note !== undefined) note.isUsed = true
+  return note?.text
 }
 
 /** A post names first whom it answers. A note may leave these names out. */

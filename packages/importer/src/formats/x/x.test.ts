@@ -101,7 +101,11 @@ test('a long post has the text of its note', async () => {
   }
   const notes = inputFile('note-tweet.js', script('note_tweet', [note]))
   const cut = { ...post, full_text: `@ada ${long.slice(0, 250)}… https://t.co/z` }
-  const { pieces } = await readAll(xFormat, [notes, posts([cut, { ...cut, id_str: '2', created_at: '2024-05-02' }])])
+  const days = [cut, { ...cut, id_str: '2', created_at: '2024-05-02' }]
+  const { pieces, noted } = await readAll(xFormat, [notes, posts(days)])
+  expect(noted).toEqual({})
+  const alone = await readAll(xFormat, [notes, posts([post])])
+  expect(alone.noted).toEqual({ 'skipped: long posts that belong to no post of the archive': 1 })
   const [whole, other] = pieces.map(({ quotes }) => quotes[0]?.text)
   expect(whole).toBe(`${long.replace('&amp;', '&')}https://z.example`)
   expect(other).toContain('…')

@@ -27,6 +27,8 @@ export const xFormat: Format = {
       if (isOfPosts(file)) yield* readPosts(file, survey)
       else if (!survey.files.has(file.path))
         yield [skipped('files without posts, such as media and messages', { path: file.path })]
+    const unused = [...survey.notes.values()].flat().filter(({ isUsed }) => !isUsed)
+    yield unused.map(() => skipped('long posts that belong to no post of the archive', { path: 'note-tweet.js' }))
   },
   restore: (record, { username }, path) => ({
     'account.js': `window.YTD.account.part0 = ${JSON.stringify([{ account: { username } }])}`,

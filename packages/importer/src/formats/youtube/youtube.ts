@@ -9,17 +9,7 @@ import { htmlToText } from '../values/html-text.ts'
 import { isoDateOf } from '../values/iso-date.ts'
 import { asId, asNumber, asObject, asObjects, asText, type JsonObject, present } from '../values/record-fields.ts'
 
-const OF_VIDEO = [
-  'id',
-  'title',
-  'description',
-  'channel',
-  'channel_id',
-  'uploader',
-  'timestamp',
-  'upload_date',
-  'like_count',
-]
+const OF_VIDEO = 'id title description channel channel_id uploader timestamp upload_date like_count'.split(' ')
 const OF_PAGES = ['', '[].', 'items[].', '[].items[].']
 const RECORDS = recordsAndLists('items')
 
