@@ -121,7 +121,7 @@ test('posts and comments are sources, in all lists that Facebook writes', async 
       'post/1714555800',
       { title: 'Fresh bread ☀', createdAt: '2024-05-01T09:30:00.000Z', description: 'Ada updated her status.' },
       {
-        externalId: 'post/1714555800',
+        externalId: expect.stringMatching(/^post\/1714555800-.{8}$/),
         text: 'Fresh bread ☀\nShop\nhttps://a.example',
         createdAt: '2024-05-01T09:30:00.000Z',
         attachments: ['loaf.jpg'],
@@ -142,6 +142,13 @@ test('posts and comments are sources, in all lists that Facebook writes', async 
     'skipped: posts without text and files': 1,
     'skipped: files without messages, posts and comments': 2,
   })
+})
+
+test('the photos of an album, and a post of the same second, stay apart', async () => {
+  const photo = (uri: string) => ({ timestamp: 1714555800, data: [], attachments: [{ data: [{ media: { uri } }] }] })
+  const posts = [photo('a.jpg'), photo('b.jpg'), photo('b.jpg'), { timestamp: 1714555800, data: [{ post: 'Fresh' }] }]
+  const found = await readAll(facebookFormat, [inputFile('your_posts_1.json', posts)])
+  expect(new Set(found.quotes('post/1714555800').map(({ externalId }) => externalId)).size).toBe(3)
 })
 
 test('what is no message is rejected with the chat that it needs', async () => {

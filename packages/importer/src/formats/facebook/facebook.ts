@@ -117,7 +117,9 @@ function readPost({ value, place }: { value: unknown; place: Place }): Found {
   const title = (comment ? happened : asText(firstLine(text))) ?? happened ?? externalId
   const group = asText(comment?.group)
   const fields = { title, createdAt, ...present({ description: happened, channelName: group }) }
-  const quote = { externalId, text, createdAt, ...present({ speaker: asText(comment?.author), attachments }) }
+  // The photos of an album are posts of the same second.
+  const id = attachments.length === 0 ? externalId : `${externalId}-${digestOf(attachments.join('\0')).slice(0, 8)}`
+  const quote = { externalId: id, text, createdAt, ...present({ speaker: asText(comment?.author), attachments }) }
   return piece(externalId, edited, fields, quote, place)
 }
 

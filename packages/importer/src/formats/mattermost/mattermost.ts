@@ -61,11 +61,8 @@ function readPost(post: JsonObject, names: Names, value: unknown, place: Place):
     return skipped('notices by Mattermost, such as of who joined a channel', place)
   const channelName = names.get(channelId) ?? channelId
   const { externalId, text, createdAt } = root
-  const fields = {
-    placeholderTitle: `Thread in ${channelName}`,
-    ...{ channelName, channelId, createdAt },
-    ...present({ title: asText(firstLine(text)) }),
-  }
+  const placeholderTitle = `Thread in ${channelName}`
+  const fields = { placeholderTitle, channelName, channelId, createdAt, ...present({ title: firstLine(text) }) }
   const source = { kind: 'piece', service: 'custom', externalId: `mattermost/${channelId}/${externalId}` } as const
   const toPiece = (quote: Quote, { edit_at }: JsonObject): Piece => {
     // Of two copies, the one that was edited last comes last and so replaces the other.
