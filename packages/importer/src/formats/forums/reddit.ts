@@ -90,15 +90,14 @@ function readComment(comment: JsonObject, externalId: string, link: string, plac
   return piece(link, order, { ...channelOf(comment), placeholderTitle }, [quote], place)
 }
 
-/** Of two copies, the one that was edited last, then the one that was retrieved last, replaces the other. */
+/**
+ * Of two copies, the one that was edited last, then the one that was retrieved last, replaces the other. The seconds
+ * have ten digits until the year 2286, so the texts sort by time.
+ */
 function versionOf({ edited, retrieved_on, retrieved_utc }: JsonObject): string {
   const changed = asNumber(edited)
   const retrieved = asNumber(retrieved_on ?? retrieved_utc)
-  return changed === undefined && retrieved === undefined ? '' : `/${padded(changed)}/${padded(retrieved)}`
-}
-
-function padded(seconds = 0): string {
-  return String(Math.trunc(seconds)).padStart(12, '0')
+  return changed === undefined && retrieved === undefined ? '' : `/${changed ?? 0}/${retrieved ?? 0}`
 }
 
 /** Reads an id, which some dumps write without its kind, or as a number in base 10. */
