@@ -2,15 +2,23 @@
 import { discordFormat } from './chats/discord.ts'
 import { telegramFormat } from './chats/telegram.ts'
 import { csvFormat } from './csv/csv-format.ts'
+import { facebookFormat } from './facebook/facebook.ts'
 import type { Format } from './format.ts'
 import { githubFormat } from './forums/github.ts'
 import { redditFormat } from './forums/reddit.ts'
+import { googledocFormat } from './googledoc/googledoc.ts'
+import { imessageFormat } from './imessage/imessage.ts'
+import { linearFormat } from './linear/linear.ts'
 import { mailFormat } from './mail/mail-format.ts'
+import { mattermostFormat } from './mattermost/mattermost.ts'
 import { appStoreFormat } from './reviews/app-store.ts'
 import { playFormat } from './reviews/play.ts'
 import { slackFormat } from './slack/slack-format.ts'
 import { createRejectedFormat } from './sluice/rejected-format.ts'
 import { jsonFormat, ndjsonFormat } from './sluice/sluice-formats.ts'
+import { whatsappFormat } from './whatsapp/whatsapp.ts'
+import { xFormat } from './x/x.ts'
+import { youtubeFormat } from './youtube/youtube.ts'
 import { zendeskFormat } from './zendesk/zendesk.ts'
 
 /** Formats are asked in this order whether they recognise files: those that demand less come later. */
@@ -18,10 +26,18 @@ const ofExports: readonly Format[] = [
   slackFormat,
   discordFormat,
   telegramFormat,
+  xFormat,
+  imessageFormat,
   zendeskFormat,
+  linearFormat,
   githubFormat,
+  youtubeFormat,
+  googledocFormat,
   appStoreFormat,
   redditFormat,
+  facebookFormat,
+  mattermostFormat,
+  whatsappFormat,
   mailFormat,
   playFormat,
   ndjsonFormat,

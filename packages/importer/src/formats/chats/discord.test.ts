@@ -14,6 +14,19 @@ const message = {
   author: ada,
 }
 
+test('of two copies that were not edited, the one of the later export comes last', async () => {
+  const exported = (exportedAt: string, nickname: string) =>
+    inputFile(`${nickname}.json`, {
+      guild,
+      channel,
+      exportedAt,
+      messages: [{ ...message, author: { ...ada, nickname } }],
+    })
+  const files = [exported('2024-06-02T00:00:00+00:00', 'Ada B.'), exported('2024-06-01T00:00:00+00:00', 'Ada')]
+  const found = await readAll(discordFormat, files)
+  expect(found.quotes(`${channel.id}/2024-05-01`).map(({ speaker }) => speaker)).toEqual(['Ada', 'Ada B.'])
+})
+
 test('recognises the JSON of DiscordChatExporter', async () => {
   expect(await recognises(discordFormat, [file([message])])).toBe(true)
   expect(await recognises(discordFormat, [inputFile('a.json', { channel })])).toBe(false)
@@ -96,6 +109,39 @@ describe('messages', () => {
     expect((await quoteOf({ ...message, embeds }))?.text).toBe('Cold oven')
   })
 
+  test('embeds of a bot stand beside its text, previews of links and what has no words are counted', async () => {
+    const url = 'https://a.example/7'
+    const bot = { id: '2', name: 'alarm', isBot: true }
+    const alarm = { author: { name: 'Oven 3' }, description: 'cold', footer: { text: 'since six' }, image: { url } }
+    const messages = [
+      { ...message, content: `@here ${url}`, author: bot, embeds: [alarm, { url, title: 'A' }], components: [{}] },
+      { ...message, id: '2', embeds: [{ url: 'https://b.example', title: 'Bread' }] },
+      { ...message, id: '3', content: '', forwardedMessage: { content: 'New', embeds: [alarm] } },
+    ]
+    const found = await find(messages)
+    expect(found.pieces.map(({ quotes }) => quotes[0]?.text)).toEqual([
+      `@here ${url}\nOven 3\ncold\nsince six`,
+      'Cold oven',
+      'New\nOven 3\ncold\nsince six',
+    ])
+    expect(found.noted).toEqual({
+      'skipped: previews of links': 2,
+      'skipped: images of embeds': 2,
+      'skipped: rows of buttons': 1,
+    })
+  })
+
+  test('of two copies the one that was edited later comes last, whichever file comes first', async () => {
+    const edited = { ...message, content: 'Warm oven', timestampEdited: '2024-06-01T10:00:00+00:00' }
+    const again = { ...message, content: 'Hot oven', timestampEdited: '2024-06-01T13:00:00+02:00' }
+    const found = await find([again, edited, message])
+    expect(found.quotes(`${channel.id}/2024-05-01`).map(({ text }) => text)).toEqual([
+      'Cold oven',
+      'Warm oven',
+      'Hot oven',
+    ])
+  })
+
   test('files and stickers are named, reactions are no votes', async () => {
     const quote = await quoteOf({
       ...message,
@@ -111,8 +157,16 @@ describe('messages', () => {
     const found = await find([
       { ...message, type: 'ChannelPinnedMessage' },
       { ...message, type: '8' },
+      { ...message, type: '21', content: '' },
+      {
+        ...message,
+        type: 'PollResult',
+        content: '',
+        embeds: [{ fields: [{ name: 'poll_question_text', value: 'Rye?' }] }],
+      },
     ])
-    expect(found.noted).toEqual({ 'skipped: notices by Discord, such as of pins': 2 })
+    expect(found.pieces).toEqual([])
+    expect(found.noted).toEqual({ 'skipped: notices by Discord, such as of pins': 4 })
   })
 
   test('what is no message is rejected with its place', async () => {

@@ -23,11 +23,11 @@ export const discordFormat: Format = {
   },
 }
 
-const CHOSEN = ['/guild', '/channel', '/messages/*']
+const CHOSEN = ['/guild', '/channel', '/exportedAt', '/messages/*']
 
 /** Kinds of messages that are Discord's own notices. Versions that did not know a kind wrote its number. */
 const NOTICES =
-  /^(RecipientAdd|RecipientRemove|Call|ChannelNameChange|ChannelIconChange|ChannelPinnedMessage|GuildMemberJoin|ThreadCreated|[1-9]|1[0128])$/
+  /^(RecipientAdd|RecipientRemove|Call|ChannelNameChange|ChannelIconChange|ChannelPinnedMessage|GuildMemberJoin|ThreadCreated|[1-9]|1[0-24-8]|2[125-9]|3\d|4[0-6])$/
 const THREAD = /thread$|^1[012]$/i
 /** An id of Discord has the milliseconds since this moment, above 22 other bits. */
 const EPOCH_MS = 1_420_070_400_000n
@@ -38,9 +38,11 @@ async function* readChannel(file: InputFile): AsyncGenerator<readonly Found[]> {
   let guild: JsonObject = {}
   let channel: JsonObject = {}
   let known: Channel | undefined
+  let exportedAt = ''
   const toFound = (record: JsonRecord) => {
-    if (record.path === '/messages/*') return readMessage(record, known)
-    if (record.path === '/guild') guild = asObject(record.value) ?? {}
+    if (record.path === '/messages/*') return readMessage(record, known, exportedAt)
+    if (record.path === '/exportedAt') exportedAt = isoDateIn(asText(record.value)) ?? ''
+    else if (record.path === '/guild') guild = asObject(record.value) ?? {}
     else channel = asObject(record.value) ?? {}
     known = toChannel(channel, guild)
     return []
@@ -60,7 +62,7 @@ function toChannel(channel: JsonObject, guild: JsonObject) {
   }
 }
 
-function readMessage({ value, place }: JsonRecord, channel: Channel | undefined): Found {
+function readMessage({ value, place }: JsonRecord, channel: Channel | undefined, exportedAt: string): Found | Found[] {
   const message = asObject(value) ?? {}
   const id = asId(message.id)
   const createdAt = isoDateIn(asText(message.timestamp))
@@ -68,15 +70,26 @@ function readMessage({ value, place }: JsonRecord, channel: Channel | undefined)
   if (!id) return rejected('a message without an `id`', place, value)
   if (!/^\d+$/.test(id)) return rejected('a message whose `id` is not a number', place, value)
   if (!createdAt) return rejected('a message without a valid `timestamp`', place, value)
-  if (NOTICES.test(String(message.type))) return skipped('notices by Discord, such as of pins', place)
-  return toPiece(toQuote(message, id, createdAt), channel, id, createdAt, place)
+  if (NOTICES.test(String(message.type)) || isPollResult(message))
+    return skipped('notices by Discord, such as of pins', place)
+  const { quote, leftOut } = toQuote(message, id, createdAt)
+  // Of two copies, the one that was edited later, then the one of the later export, comes last and replaces the other.
+  const order = `${id.padStart(20, '0')}/${isoDateIn(asText(message.timestampEdited)) ?? ''}/${exportedAt}`
+  const piece = toPiece(quote, channel, order, createdAt, place)
+  return leftOut.length === 0 ? piece : [piece, ...leftOut.map((reason) => skipped(reason, place))]
 }
 
-function toPiece(quote: QuoteInput, channel: Channel, id: string, createdAt: string, place: Place): Piece {
+/** The result of a poll is an embed whose fields have names such as `total_votes`, and no text for people. */
+function isPollResult(message: JsonObject): boolean {
+  return asObjects(message.embeds).some(({ fields }) =>
+    asObjects(fields).some(({ name }) => name === 'poll_question_text'),
+  )
+}
+
+/** `order`: the id, because ids ascend with time, as numbers of up to 20 digits; then what tells copies apart. */
+function toPiece(quote: QuoteInput, channel: Channel, order: string, createdAt: string, place: Place): Piece {
   const day = createdAt.slice(0, DAY_CHARACTERS)
   const externalId = channel.isThread ? channel.id : `${channel.id}/${day}`
-  // Ids ascend with time, as numbers of up to 20 digits.
-  const order = id.padStart(20, '0')
   const fields = toFields(channel, day)
   return { kind: 'piece', service: 'discord', externalId, order, fields, quotes: [quote], place }
 }
@@ -92,14 +105,18 @@ function momentOf(id: string): string | undefined {
   return new Date(Number((BigInt(id) >> 22n) + EPOCH_MS)).toISOString()
 }
 
-function toQuote(message: JsonObject, id: string, createdAt: string): QuoteInput {
+function toQuote(message: JsonObject, id: string, createdAt: string): { quote: QuoteInput; leftOut: string[] } {
   const author = asObject(message.author) ?? {}
-  const forwarded = asObject(message.forwardedMessage) ?? {}
+  const forwarded = asObject(message.forwardedMessage)
   const speaker = asText(author.nickname) ?? asText(author.name) ?? asId(author.id)
   const replyingTo = repliedTo(message)
-  const attachments = [...filesOf(message), ...filesOf(forwarded)]
-  const text = [textOf(message), textOf(forwarded)].filter(Boolean).join('\n')
-  return { externalId: id, text, createdAt, ...present({ speaker, replyingTo, attachments }) }
+  const own = contentOf(message, author.isBot === true)
+  // The author of a forwarded message is not known.
+  const shared = forwarded && contentOf(forwarded, true)
+  const attachments = [...filesOf(message), ...(forwarded ? filesOf(forwarded) : [])]
+  const text = shared?.text ? [own.text, shared.text].filter(Boolean).join('\n') : own.text
+  const quote = { externalId: id, text, createdAt, ...present({ speaker, replyingTo, attachments }) }
+  return { quote, leftOut: [...own.leftOut, ...(shared?.leftOut ?? [])] }
 }
 
 /** Pins, forwards and starts of threads have a reference too. Old versions did not write its type. */
@@ -109,14 +126,31 @@ function repliedTo(message: JsonObject): string | undefined {
   return isReply && reference?.type !== 'Forward' ? asId(reference?.messageId) : undefined
 }
 
-/** The text of a bot often stands in embeds only. A link's preview is an embed, too, but its message has a text. */
-function textOf(message: JsonObject): string {
-  return asText(message.content) ?? asObjects(message.embeds).flatMap(linesOfEmbed).join('\n')
+/**
+ * Returns the words of a message, and the reasons by which its other content is counted. Embeds are the content of many
+ * bots. All other embeds beside a text are previews of its links.
+ */
+function contentOf(message: JsonObject, isByBot: boolean): { text: string; leftOut: string[] } {
+  const content = asText(message.content)
+  const isPreview = ({ url }: JsonObject) =>
+    content !== undefined && (!isByBot || (typeof url === 'string' && content.includes(url)))
+  const embeds = asObjects(message.embeds)
+  const rows = asObjects(message.components)
+  if (content !== undefined && embeds.length + rows.length === 0) return { text: content, leftOut: [] }
+  const shown = embeds.filter((embed) => !isPreview(embed))
+  const previews = embeds.filter(isPreview).map(() => 'previews of links')
+  const images = shown
+    .filter(({ image, thumbnail, video }) => image ?? thumbnail ?? video)
+    .map(() => 'images of embeds')
+  const buttons = rows.map(() => 'rows of buttons')
+  const text = [content, ...shown.flatMap(linesOfEmbed)].filter(Boolean).join('\n')
+  return { text, leftOut: [...previews, ...images, ...buttons] }
 }
 
-function linesOfEmbed(embed: JsonObject): string[] {
-  const fields = asObjects(embed.fields).flatMap((field) => [field.name, field.value])
-  return [embed.title, embed.description, ...fields].flatMap((line) => asText(line) ?? [])
+function linesOfEmbed({ author, title, description, fields, footer }: JsonObject): string[] {
+  const ofFields = asObjects(fields).flatMap((field) => [field.name, field.value])
+  const lines = [asObject(author)?.name, title, description, ...ofFields, asObject(footer)?.text]
+  return lines.flatMap((line) => asText(line) ?? [])
 }
 
 function filesOf(message: JsonObject): string[] {

@@ -27,6 +27,42 @@ test('counts the names of whom messages were forwarded from', async () => {
   expect(found.noted).toEqual({ 'skipped: names of whom messages were forwarded from': 1 })
 })
 
+test.each([
+  ['brackets in its name', { ...chat, name: '[EU] "Ovens" {night}' }],
+  ['a file of its own before its name', { photo: { path: 'a.jpg' }, list: [], ...chat }],
+  ['a type that is not known yet', { ...chat, type: 'private_forum' }],
+])('recognises a chat with %s', async (_, one) => {
+  expect(await recognises(telegramFormat, [inputFile('a.json', { ...one, messages: [message] })])).toBe(true)
+})
+
+test('recognises an account whose contacts are longer than what is looked at', async () => {
+  const account = { about: 'x', contacts: { list: Array.from({ length: 9_000 }, () => 'a name') }, chats: {} }
+  expect(await recognises(telegramFormat, [inputFile('result.json', account)])).toBe(true)
+})
+
+test('a folder may have JSON files that people sent, which are counted', async () => {
+  const files = [inputFile('files/data.json', [{ messages: [{ id: 1 }] }]), inputFile('files/a.pdf', 'x')]
+  const export_ = [...files, inputFile('result.json', { ...chat, messages: [message] })]
+  expect(await recognises(telegramFormat, export_)).toBe(true)
+  const found = await readAll(telegramFormat, export_)
+  expect(found.pieces).toHaveLength(1)
+  expect(found.noted).toEqual({ 'skipped: files without messages, such as uploads': 2 })
+  const renamed = [...files, inputFile('ovens.json', { ...chat, messages: [message] })]
+  expect(await recognises(telegramFormat, renamed)).toBe(true)
+})
+
+test('of two copies the edited one comes last, and messages of one second stay in the order of their ids', async () => {
+  const edited = { ...message, text: 'Warm oven', edited: '2024-05-02T03:00:00', edited_unixtime: '1714611600' }
+  const before = { ...message, id: -999_999_990, text: 'older than the supergroup' }
+  const found = await find([edited, message, { ...message, id: 6, text: 'next' }, before])
+  expect(found.quotes('channel77/2024-05-01').map(({ text }) => text)).toEqual([
+    'older than the supergroup',
+    'Cold oven',
+    'Warm oven',
+    'next',
+  ])
+})
+
 describe('sources', () => {
   test('a UTC day of a chat is a source', async () => {
     const { pieces } = await find([message, { ...message, id: 6, date_unixtime: '1714608000' }])
@@ -124,6 +160,20 @@ describe('messages', () => {
       poll: { question: 'Rye?', answers: [{ text: 'Yes', voters: 1 }, { text: 'No' }] },
     })
     expect(quote).toMatchObject({ text: 'Rye?\n• Yes\n• No', speaker: 'user1' })
+  })
+
+  test.each([
+    [{ poll: { question: 'Rye?', answers: [{ text: 'Yes' }] } }, 'Cold oven\nRye?\n• Yes'],
+    [
+      { todo_list: { title: ['To ', { type: 'bold', text: 'do' }], answers: [{ text: 'Heat' }] } },
+      'Cold oven\nTo do\n• Heat',
+    ],
+    [{ place_name: 'Bakery', address: '1 Mill St' }, 'Cold oven\nBakery\n1 Mill St'],
+    [{ game_title: 'Bread', game_description: 'Bake' }, 'Cold oven\nBread\nBake'],
+    [{ invoice_information: { title: 'Loaf', description: 'Rye' } }, 'Cold oven\nLoaf\nRye'],
+    [{ contact_information: { first_name: 'Bo', phone_number: '+1 2' } }, 'Cold oven\nBo +1 2'],
+  ])('what has words stands beside the text: %j', async (fields, text) => {
+    expect((await quoteOf({ ...message, ...fields }))?.text).toBe(text)
   })
 
   test('notices are skipped, also without a date in UTC', async () => {

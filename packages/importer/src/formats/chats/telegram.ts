@@ -2,7 +2,9 @@
 import { basename } from 'node:path/posix'
 import type { Format, FormatOptions, Found, InputFile, Piece, Place, QuoteInput } from '../format.ts'
 import { FormatError, rejected, skipped } from '../format.ts'
+import { jsonShape } from '../read/json-beginning.ts'
 import { eachJsonFile, foundIn, type JsonRecord, readJson } from '../read/json-records.ts'
+import { decodeBeginning, readBeginning } from '../read/utf8-chunks.ts'
 import { createZonedClock, DAY_CHARACTERS, isoDateIn, isoDateOf } from '../values/iso-date.ts'
 import type { JsonObject } from '../values/record-fields.ts'
 import { asId, asList, asNumber, asObject, asObjects, asText, present } from '../values/record-fields.ts'
@@ -18,23 +20,42 @@ const CHOSEN = CHATS.flatMap((chat) => [`${chat}/id`, `${chat}/name`, `${chat}/t
 export const telegramFormat: Format = {
   name: 'telegram',
   description: 'Telegram chats (result.json of Telegram Desktop)',
-  recognises: async (files, beginning) => {
-    const first = files.find(({ path }) => path.endsWith('.json'))
-    const text = first === undefined ? '' : (await beginning(first)).toString('utf8')
-    return ONE_CHAT.test(text) || ACCOUNT.test(text)
+  async recognises(files, beginning) {
+    const named = files.filter(({ path }) => path.endsWith('.json'))
+    const results = named.filter(({ path }) => /^result[^/]*\.json$/.test(basename(path)))
+    for (const file of results.length > 0 ? results : named.slice(0, TRIED))
+      if (isTelegram(await beginning(file))) return true
+    return false
   },
-  read: eachJsonFile(readFile),
+  async *read(files, options) {
+    // The folder of an export also has the files that people sent, which may be JSON.
+    const isUpload = async (file: InputFile) => files.length > 1 && !isTelegram(await readBeginning(file))
+    for (const file of files)
+      if (file.path.endsWith('.json') && (await isUpload(file))) yield [skipped(UPLOADS, { path: file.path })]
+      else yield* eachJsonFile(readFile)([file], options)
+  },
   restore: (record, chat, path) => {
     const fields = Object.entries(chat).map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)},`)
     return { [path]: `{${fields.join('')}"messages":[${record}]}` }
   },
 }
 
+/** At most this number of files is looked at if none has the name that Telegram gives. */
+const TRIED = 5
+const UPLOADS = 'files without messages, such as uploads'
+const OF_ACCOUNT = ['personal_information', 'profile_pictures', 'stories', 'contacts', 'frequent_contacts', 'sessions']
+/** Skips whole strings, because the name of a chat may have brackets, and quotation marks that are escaped. */
 const ONE_CHAT =
-  /^\uFEFF?\s*\{[^{[]*"type"\s*:\s*"(personal_chat|bot_chat|saved_messages|replies|verification_codes|(private|public)_(group|supergroup|channel))"/
-const ACCOUNT =
-  /^\uFEFF?\s*\{\s*"about"\s*:[^{]*"(personal_information|profile_pictures|stories|contacts|frequent_contacts|sessions|chats|left_chats)"/
+  /^\s*\{(?:[^"{[]|"(?:[^"\\]|\\.)*")*?"type"\s*:\s*"(personal_chat|bot_chat|saved_messages|replies|verification_codes|(private|public)_(group|supergroup|channel))"/s
 
+function isTelegram(beginning: Buffer): boolean {
+  const { members } = jsonShape(beginning)
+  const isAccount = members.has('about') && ['chats', 'left_chats', ...OF_ACCOUNT].some((name) => members.has(name))
+  const isChat = ['messages[].date', 'messages[].type', 'type', 'id'].every((name) => members.has(name))
+  return isAccount || isChat || ONE_CHAT.test(decodeBeginning(beginning))
+}
+
+const ABOVE_NEGATIVE_IDS = 2 ** 33
 const FORWARDED = 'names of whom messages were forwarded from'
 
 type Chat = Partial<Record<'id' | 'name' | 'type', string | undefined>>
@@ -71,19 +92,31 @@ function readMessage({ value, place }: JsonRecord, chat: Chat, toDate: ToDate): 
   if (!id) return rejected('a message without an `id`', place, value)
   const createdAt = toDate(message)
   if (!createdAt) return rejected('a message without a valid `date_unixtime` or `date`', place, value)
-  const piece = toPiece(toQuote(message, id, createdAt, chat), { ...chat, id: chat.id }, createdAt, place)
+  // Messages older than their supergroup have negative ids. Of two copies, the one that was edited last comes last.
+  const number = String(Number(id) + ABOVE_NEGATIVE_IDS).padStart(20, '0')
+  const order = `${createdAt}/${number}/${editedAt(message)}`
+  const piece = toPiece(toQuote(message, id, createdAt, chat), { ...chat, id: chat.id }, createdAt, order, place)
   return asText(message.forwarded_from) ? [piece, skipped(FORWARDED, place)] : piece
 }
 
-function toPiece(quote: QuoteInput, chat: Chat & { id: string }, createdAt: string, place: Place): Piece {
+/** Only copies of one message are compared, so a date may be in any time zone. */
+function editedAt({ edited_unixtime, edited }: JsonObject): string {
+  return asId(edited_unixtime) ?? asText(edited) ?? ''
+}
+
+function toPiece(
+  quote: QuoteInput,
+  chat: Chat & { id: string },
+  createdAt: string,
+  order: string,
+  place: Place,
+): Piece {
   const day = createdAt.slice(0, DAY_CHARACTERS)
   const channelId = idOfChat(chat)
   const name = chat.name ?? channelId
   const fields = { title: `${name}, ${day}`, channelName: name, channelId, createdAt: `${day}T00:00:00.000Z` }
   const externalId = `${channelId}/${day}`
-  // Messages of equal dates stay in the order of the export. Ids do not show this order: messages older than their
-  // supergroup have negative ids.
-  return { kind: 'piece', service: 'telegram', externalId, order: createdAt, fields, quotes: [quote], place }
+  return { kind: 'piece', service: 'telegram', externalId, order, fields, quotes: [quote], place }
 }
 
 /**
@@ -101,7 +134,10 @@ function toQuote(message: JsonObject, id: string, createdAt: string, chat: Chat)
   // If a reply has `reply_to_peer_id`, it answers a message of another chat, whose id means nothing in this chat.
   const replyingTo = message.reply_to_peer_id === undefined ? asId(message.reply_to_message_id) : undefined
   const attachments = filesOf(message)
-  const text = textOf(message.text) || textOfPoll(asObject(message.poll))
+  const own = textOf(message.text)
+  const hasMedia = MEDIA_WITH_WORDS.some((name) => message[name] !== undefined)
+  const lines = hasMedia ? linesOfMedia(message).filter((line) => line.trim() !== '') : []
+  const text = lines.length === 0 ? own : [own, ...lines].filter((line) => line.trim() !== '').join('\n')
   return { externalId: id, text, createdAt, ...present({ speaker, replyingTo, attachments }) }
 }
 
@@ -119,9 +155,27 @@ function textOfPart(part: unknown): string {
   return href && href !== text ? `${text} (${href})` : text
 }
 
-function textOfPoll(poll: JsonObject | undefined): string {
-  const answers = asObjects(poll?.answers).flatMap((answer) => asText(answer.text) ?? [])
-  return [asText(poll?.question) ?? '', ...answers.map((answer) => `• ${answer}`)].join('\n').trim()
+const MEDIA_WITH_WORDS = ['poll', 'todo_list', 'place_name', 'game_title', 'invoice_information', 'contact_information']
+
+/** The words of what was sent beside the text, as MEDIA_WITH_WORDS names it. */
+function linesOfMedia(message: JsonObject): string[] {
+  const poll = asObject(message.poll)
+  const tasks = asObject(message.todo_list)
+  const invoice = asObject(message.invoice_information)
+  const contact = asObject(message.contact_information)
+  const items = [...asObjects(poll?.answers), ...asObjects(tasks?.items ?? tasks?.answers)].map(({ text }) =>
+    textOf(text),
+  )
+  const nameOfContact = [contact?.first_name, contact?.last_name, contact?.phone_number].flatMap(
+    (part) => asText(part) ?? [],
+  )
+  return [
+    ...[poll?.question, tasks?.title].map(textOf),
+    ...items.filter((item) => item !== '').map((item) => `• ${item}`),
+    ...[message.place_name, message.address, message.game_title, message.game_description].map(textOf),
+    ...[invoice?.title, invoice?.description].map(textOf),
+    nameOfContact.join(' '),
+  ]
 }
 
 /** A file that was not exported is named by its kind: `sticker 😀`, `voice_message`, `photo`. */
@@ -130,8 +184,8 @@ function filesOf(message: JsonObject): string[] {
   const sticker = asText(message.sticker_emoji)
   if (name) return [name]
   if (message.media_type !== undefined) return [`${message.media_type}${sticker ? ` ${sticker}` : ''}`]
-  const { photo, file, location_information: location, contact_information: contact } = message
-  return Object.keys(present({ photo, file, location, contact }))
+  const { photo, file, location_information: location } = message
+  return Object.keys(present({ photo, file, location }))
 }
 
 /** Instead of a path, an export may have a sentence in brackets that says why it lacks the file. */

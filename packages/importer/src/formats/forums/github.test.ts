@@ -96,7 +96,93 @@ describe('a GitHub issue', () => {
     assert.deepEqual(contents.pieces[1]?.quotes, [{ ...quote, speaker: 'bob' }])
     assert.deepEqual(
       contents.notes.map(({ reason }) => reason),
-      ['reviews of pull requests'],
+      ['reviews of pull requests, and comments on their lines'],
+    )
+  })
+
+  it('is read from pages in a list, of each kind that gh writes', async () => {
+    const second = { ...issue, number: 8, url: `${api}/8`, html_url: web.replace('7', '8') }
+    const graphql = (nodes: unknown[]) => ({ data: { repository: { issues: { nodes, pageInfo: {} } } } })
+    for (const pages of [
+      [[issue], [second]],
+      [{ total_count: 2, items: [issue] }, { items: [second] }],
+      [graphql([gh]), graphql([{ ...gh, url: web.replace('7', '8'), comments: [] }])],
+    ]) {
+      assert.ok(await recognises(githubFormat, [file(pages)]))
+      const { pieces, rejected } = await readAll(githubFormat, [file(pages)])
+      assert.deepEqual(rejected, [])
+      const ids = new Set(pieces.map(({ externalId }) => externalId))
+      assert.deepEqual([...ids], ['example/sluice#7', 'example/sluice#8'])
+    }
+    assert.ok(await recognises(githubFormat, [file(graphql([gh]))]))
+    const roots = inputFile('issues.json', `${JSON.stringify([issue])}${JSON.stringify([second])}`)
+    assert.equal((await readAll(githubFormat, [roots])).pieces.length, 2)
+  })
+
+  it('is read beside what is no comment of it, which is counted', async () => {
+    const pull_request_url = `${api.replace('issues', 'pulls')}/7`
+    const { issue_url: _, ...onLine } = { ...comment, html_url: `${web}#discussion_r98`, id: 98, pull_request_url }
+    const review = { id: 5, user: { login: 'ada' }, body: 'Looks good', state: 'APPROVED', pull_request_url }
+    const onCommit = {
+      html_url: 'https://github.com/example/sluice/commit/a#commitcomment-1',
+      commit_id: 'a',
+      body: 'x',
+    }
+    const happened = { event: 'closed', issue: { url: `${api}/7` } }
+    const contents = await readAll(githubFormat, [file([onLine, review, onCommit, happened, issue])])
+    assert.equal(contents.pieces.length, 1)
+    assert.deepEqual(contents.rejected, [])
+    assert.deepEqual(contents.noted, {
+      'skipped: reviews of pull requests, and comments on their lines': 2,
+      'skipped: comments on commits': 1,
+      'skipped: events, such as of who closed an issue': 1,
+    })
+    assert.ok(await recognises(githubFormat, [file([onLine])]))
+  })
+
+  it('is read from a migration archive, among its other files', async () => {
+    const user = 'https://github.com/ada'
+    const { created_at } = issue
+    const of = { user, created_at, body: 'Hi' }
+    const pull = 'https://github.com/example/sluice/pull/8'
+    const files = [
+      file([{ type: 'attachment', asset_url: 'x' }], 'a/attachments_000001.json'),
+      file(
+        [{ type: 'issue_comment', url: `${web}#issuecomment-99`, issue: web, ...of }],
+        'a/issue_comments_000001.json',
+      ),
+      file([{ type: 'issue_event', issue: web, event: 'closed' }], 'a/issue_events_000001.json'),
+      file([{ type: 'issue', url: web, repository: 'x', title: 'It leaks', ...of }], 'a/issues_000001.json'),
+      file([{ type: 'pull_request_review_comment', pull_request: pull, ...of }], 'a/reviews_000001.json'),
+      file([{ type: 'issue_comment', url: `${pull}#issuecomment-5`, pull_request: pull, ...of }], 'a/more_000002.json'),
+      file({}, 'a/schema.json'),
+      inputFile('a/repositories/example/sluice.git/HEAD', 'ref: refs/heads/main'),
+    ]
+    assert.ok(await recognises(githubFormat, files))
+    const contents = await readAll(githubFormat, files)
+    assert.deepEqual(contents.rejected, [])
+    assert.deepEqual(
+      contents.pieces.map(({ externalId, quotes: [quote] }) => [externalId, quote?.externalId, quote?.speaker]),
+      [
+        ['example/sluice#7', '99', 'ada'],
+        ['example/sluice#7', 'example/sluice#7', 'ada'],
+        ['example/sluice#8', '5', 'ada'],
+      ],
+    )
+    assert.deepEqual(contents.noted, {
+      'skipped: records other than issues and comments': 1,
+      'skipped: events, such as of who closed an issue': 1,
+      'skipped: reviews of pull requests, and comments on their lines': 1,
+      'skipped: files without issues': 2,
+    })
+  })
+
+  it('and its comments: of two copies the one that was edited last comes last', async () => {
+    const later = { ...comment, body: 'Mended.', updated_at: '2024-06-01T10:30:00Z' }
+    const copies = [later, { ...comment, updated_at: comment.created_at }]
+    assert.deepEqual(
+      (await readAll(githubFormat, [file(copies)])).quotes('example/sluice#7').map(({ text }) => text),
+      ['Fixed.', 'Mended.'],
     )
   })
 

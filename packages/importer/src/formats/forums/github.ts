@@ -1,9 +1,10 @@
-// Issues of GitHub with their comments, as its REST API, its command line `gh` and common backup programs write them.
+// Issues of GitHub with their comments: of its REST API, `gh`, GraphQL, migration archives, and common backup programs.
 import { parseIsoDate } from '@sluice/contract'
-import type { Format, Found, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
-import { eachFile, rejected, skipped } from '../format.ts'
+import type { Format, Found, InputFile, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
+import { rejected, skipped } from '../format.ts'
 import { byShape } from '../read/json-beginning.ts'
-import { foundIn, type JsonRecord, readJson, recordsAndLists } from '../read/json-records.ts'
+import { foundIn, readJson, recordsAndLists } from '../read/json-records.ts'
+import { nodesIn } from '../values/graphql.ts'
 import { asId, asObject, asObjects, asText, type JsonObject, present } from '../values/record-fields.ts'
 
 const RECORDS = recordsAndLists('issues', 'pulls', 'issue_comments', 'items')
@@ -12,6 +13,23 @@ const RECORDS = recordsAndLists('issues', 'pulls', 'issue_comments', 'items')
 const ISSUE_URL = /\/([^/]+)\/([^/]+)\/(?:issues|pull|pulls)\/(\d+)(?:$|[/?#])/
 const COMMENT_URL = /#issuecomment-(\d+)$/
 
+/** Where records may stand: in a list of pages, too, as `gh api --paginate --slurp` writes it. */
+const PAGES = [
+  'issues[].',
+  'items[].',
+  'issue_comments[].',
+  'data.search.nodes[].',
+  'data.repository.issues.nodes[].',
+  'data.repository.pullRequests.nodes[].',
+]
+const PLACES = ['', '[].', '[][].', ...PAGES, ...PAGES.map((page) => `[].${page}`)]
+
+const REVIEWS = 'reviews of pull requests, and comments on their lines'
+
+/** The lists of a migration archive. Beside them lie repositories and uploads. */
+const ARCHIVED = /(?:^|\/)[a-z_]+_\d{6}\.json$/
+const ARCHIVED_ISSUES = /(?:^|\/)(?:issues|pull_requests|issue_comments)_\d{6}\.json$/
+
 /**
  * Reads each issue or pull request as a source `OWNER/REPO#N`. Its own text is the first quote. Comments stand in their
  * issue or name it. The number in a comment's URL is its id, because programs write different values into `id`.
@@ -19,22 +37,49 @@ const COMMENT_URL = /#issuecomment-(\d+)$/
 export const githubFormat: Format = {
   name: 'github',
   description: 'GitHub issues with comments, JSON',
-  recognises: byShape(({ members }) =>
-    ['', '[].', 'issues[].', 'items[].', 'issue_comments[].'].some((at) => {
-      const has = (name: string) => members.has(`${at}${name}`)
-      const isIssue = has('number') && has('title') && (has('html_url') || has('url'))
-      return (isIssue && (has('user') || has('author') || has('body'))) || has('issue_url')
-    }),
-  ),
-  read: eachFile((file) => foundIn(readJson(file, RECORDS), readRecord)),
+  recognises: async (files, beginning) =>
+    files.some(({ path }) => ARCHIVED_ISSUES.test(path)) || (await isOfIssues(files, beginning)),
+  async *read(files) {
+    const isArchive = files.some(({ path }) => ARCHIVED_ISSUES.test(path))
+    for (const file of files)
+      if (isArchive && !ARCHIVED.test(file.path)) yield [skipped('files without issues', { path: file.path })]
+      else yield* readFile(file)
+  },
 }
 
-function readRecord({ value, place }: JsonRecord): Found | Found[] {
+const isOfIssues = byShape(({ members }) => PLACES.some((at) => isRecord(members, at)))
+
+function isRecord(members: ReadonlySet<string>, at: string): boolean {
+  const has = (name: string) => members.has(`${at}${name}`)
+  const isIssue = (has('number') || has('repository')) && has('title') && (has('html_url') || has('url'))
+  return (isIssue && (has('user') || has('author') || has('body'))) || has('issue_url') || has('pull_request_url')
+}
+
+function readFile(file: InputFile) {
+  return foundIn(readJson(file, RECORDS), ({ value, place }) => {
+    const page = pageOf(value)
+    return Array.isArray(page) ? page.flatMap((record) => readRecord(record, place)) : readRecord(value, place)
+  })
+}
+
+/** Returns the records of a page, which is a list, a result of a search, or an answer of GraphQL. */
+function pageOf(value: unknown): unknown {
+  const { items, issues, data } = asObject(value) ?? {}
+  if (Array.isArray(value)) return value
+  return items ?? issues ?? (data === undefined ? undefined : nodesIn(data))
+}
+
+function readRecord(value: unknown, place: Place): Found | Found[] {
   const record = asObject(value) ?? {}
-  const issueUrl = asText(record.issue_url) ?? asText(record.issue)
+  const { issue_url, issue, pull_request, pull_request_url, event, commit_id, type } = record
+  if (asText(event) !== undefined) return skipped('events, such as of who closed an issue', place)
+  if (pull_request_url !== undefined || String(type).startsWith('pull_request_review')) return skipped(REVIEWS, place)
+  const issueUrl = asText(issue_url) ?? asText(issue) ?? asText(pull_request)
   if (issueUrl !== undefined) return readComment(record, issueUrl, place)
   const externalId = issueId(asText(record.html_url) ?? asText(record.url))
   if (externalId !== undefined && asText(record.title) !== undefined) return readIssue(record, externalId, place)
+  if (asText(commit_id) !== undefined) return skipped('comments on commits', place)
+  if (asText(type) !== undefined) return skipped('records other than issues and comments', place)
   const reason = 'The record is neither an issue with title and URL nor a comment with the URL of its issue.'
   return rejected(reason, place, value)
 }
@@ -45,8 +90,9 @@ function readIssue(issue: JsonObject, externalId: string, place: Place): Found[]
   const text = asText(issue.body)
   const quotes = text === undefined ? [] : [toQuote(issue, externalId, text)]
   const comments = commentsIn(issue).map((comment) => readCommentOf(externalId, comment, place))
-  const reviews = asObjects(issue.reviews).map(() => skipped('reviews of pull requests', place))
-  return [piece(externalId, createdAt ?? '', fields, quotes, place), ...comments, ...reviews]
+  const reviews = asObjects(issue.reviews).map(() => skipped(REVIEWS, place))
+  const order = `${createdAt ?? ''}${versionOf(issue, '')}`
+  return [piece(externalId, order, fields, quotes, place), ...comments, ...reviews]
 }
 
 /** The REST API only counts comments. `gh`, GraphQL and python-github-backup write them. */
@@ -64,7 +110,14 @@ function readCommentOf(source: string, comment: JsonObject, place: Place): Found
   const text = asText(comment.body)
   if (text === undefined) return skipped('comments without text', place)
   const quote = toQuote(comment, commentId(comment), text)
-  return piece(source, dateOf(comment) ?? '~', { placeholderTitle: source }, [quote], place)
+  const order = `${dateOf(comment) ?? '~'}${versionOf(comment, quote.externalId ?? '')}`
+  return piece(source, order, { placeholderTitle: source }, [quote], place)
+}
+
+/** Of two copies, the one that was edited last comes last and so replaces the other. */
+function versionOf({ updated_at, updatedAt }: JsonObject, id: string): string {
+  const version = asText(updated_at) ?? asText(updatedAt)
+  return version === undefined ? '' : `/${id.padStart(20, '0')}/${version}`
 }
 
 function piece(externalId: string, order: string, fields: SourceFields, quotes: QuoteInput[], place: Place): Piece {
@@ -73,7 +126,8 @@ function piece(externalId: string, order: string, fields: SourceFields, quotes: 
 
 function toQuote(record: JsonObject, externalId: string | undefined, text: string): QuoteInput {
   const author = record.user ?? record.author
-  const speaker = asText(asObject(author)?.login) ?? asText(author)
+  // In a migration archive, an author is the URL of a page.
+  const speaker = asText(asObject(author)?.login) ?? asText(author)?.replace(/^https?:\/\/.*\//, '')
   return { text, ...present({ externalId, speaker, createdAt: dateOf(record) }) }
 }
 

@@ -127,6 +127,83 @@ describe('Reddit', () => {
     assert.deepEqual(reasons(contents), [...marks.map(() => gone), 'skipped: comments without text'])
   })
 
+  it('knows marks of takedowns, and marks of any language if the author or the record is gone', async () => {
+    const marks = [
+      '[ Removed by reddit in response to a copyright notice. ]',
+      '[removed by mods]',
+      '[deleted]\n',
+      '[unavailable]',
+    ]
+    const foreign = { body: '[gelöscht]', author: '[gelöscht]' }
+    const contents = await read(
+      ...marks.map((body) => ({ ...comment, body })),
+      { ...comment, ...foreign },
+      { ...comment, body: '[entfernt]', removed_by_category: 'moderator' },
+      { ...comment, body: '[gelöscht]' },
+      { ...submission, title: '[ 삭제됨 ]', selftext: '[ 삭제됨 ]', author: '[ 삭제됨 ]' },
+      { ...submission, title: '[Meta]', selftext: '[ Removed by Reddit ]', url: 'https://example.org' },
+    )
+    assert.deepEqual(
+      contents.pieces.map(({ fields, quotes }) => [fields.title, quotes.map(({ text }) => text)]),
+      [
+        [undefined, ['[gelöscht]']],
+        [undefined, []],
+        ['[Meta]', []],
+      ],
+    )
+    assert.equal(reasons(contents).length, 8)
+  })
+
+  it('reads ids of parents as numbers, and without their kind', async () => {
+    const number = Number.parseInt('j71teh3', 36)
+    const submissionNumber = Number.parseInt('10a4xyz', 36)
+    const parents = [number, String(number), 'j71teh3', 't1_j71teh3', null, '', '1abc', 't3_1abc']
+    const { pieces } = await read(...parents.map((parent_id) => ({ ...comment, parent_id })), {
+      ...comment,
+      link_id: submissionNumber,
+      parent_id: submissionNumber,
+    })
+    const [numbered] = (await read({ ...comment, id: number }, { ...comment, id: 't1_j71teh3' })).pieces
+    assert.equal(numbered?.quotes[0]?.externalId, 't1_j71teh3')
+    assert.deepEqual(
+      pieces.map(({ externalId, quotes }) => [externalId, quotes[0]?.replyingTo]),
+      [
+        ...Array.from({ length: 4 }, () => ['t3_1abc', 't1_j71teh3']),
+        ...Array.from({ length: 4 }, () => ['t3_1abc', undefined]),
+        ['t3_10a4xyz', undefined],
+      ],
+    )
+  })
+
+  it('reads the text of a crosspost and the answers of a poll, and counts links and images beside a text', async () => {
+    const shared = [{ selftext: 'Their text' }, { selftext: '[removed]' }]
+    const contents = await read(
+      { ...submission, selftext: '', crosspost_parent_list: shared, url: 'https://example.org' },
+      { ...submission, poll_data: { options: [{ text: 'Loud &amp; long' }] }, media_metadata: { a: {}, b: {} } },
+    )
+    assert.deepEqual(
+      contents.pieces.map(({ quotes }) => quotes[0]?.text),
+      ['Their text', 'I want a split one.\n• Loud & long'],
+    )
+    assert.deepEqual(reasons(contents), [
+      'skipped: links beside a text',
+      'skipped: images of submissions',
+      'skipped: images of submissions',
+    ])
+  })
+
+  it('puts the copy last that was edited, then the one that was retrieved, last', async () => {
+    const copies = [
+      { ...comment, body: 'edited', edited: 1714600000 },
+      { ...comment, body: 'later', edited: false, retrieved_on: 1714590000 },
+      { ...comment, body: 'first', edited: false },
+    ]
+    assert.deepEqual(
+      (await read(...copies)).quotes('t3_1abc').map(({ text }) => text),
+      ['first', 'later', 'edited'],
+    )
+  })
+
   it('keeps what is left of a submission that was deleted or removed, and none of its marks', async () => {
     const contents = await read(
       { ...submission, selftext: '[removed]', author: '[deleted]' },

@@ -5,14 +5,17 @@ import { eachFile, rejected, skipped } from '../format.ts'
 import { byShape } from '../read/json-beginning.ts'
 import { foundIn, type JsonRecord, readJsonLines } from '../read/json-records.ts'
 import { isoDateOf } from '../values/iso-date.ts'
-import { asId, asNumber, asText, type JsonObject, present } from '../values/record-fields.ts'
+import { asId, asNumber, asObject, asObjects, asText, type JsonObject, present } from '../values/record-fields.ts'
 
 const SITE = 'https://www.reddit.com'
 const SUBMISSION = 't3_'
 const COMMENT = 't1_'
 
-/** Stands in place of deleted and removed texts, titles and names. Removals by Reddit may name the policy. */
-const GONE = /^\[ ?(?:deleted|removed)(?: by (?:user|moderators?|reddit(?: on account of violating .*)?))? ?\]$/i
+/** Stands in place of deleted and removed texts, titles and names. Removals by Reddit may name the policy or the law. */
+const GONE =
+  /^\[ ?(?:deleted|removed|unavailable)(?: by (?:user|author|mod(?:erator)?s?|admins?|automoderator|reddit\b.*))? ?\]$/i
+/** Such a mark in any language. The name of an author has no brackets, so in brackets it is always a mark. */
+const BRACKETED = /^\[[^[\]\n]+\]$/
 const LONGEST_MARK = 200
 
 /**
@@ -30,11 +33,10 @@ export const redditFormat: Format = {
 }
 
 function readRecord({ value, place }: JsonRecord): Found | Found[] {
-  const id = isRecord(value) ? asId(value.id) : undefined
-  if (isRecord(value) && id !== undefined) {
-    const link = asText(value.link_id)
-    if (link !== undefined) return readComment(value, `${COMMENT}${id}`, link, place)
-    if (value.title !== undefined) return readSubmission(value, `${SUBMISSION}${id}`, place)
+  if (isRecord(value) && asId(value.id) !== undefined) {
+    const link = fullName(SUBMISSION, value.link_id)
+    if (link !== '') return readComment(value, fullName(COMMENT, value.id), link, place)
+    if (value.title !== undefined) return readSubmission(value, fullName(SUBMISSION, value.id), place)
   }
   return rejected('The record is neither a submission nor a comment.', place, value)
 }
@@ -44,46 +46,75 @@ function readSubmission(submission: JsonObject, externalId: string, place: Place
   const title = textIn(submission.title)
   const permalink = asText(submission.permalink)
   const fields: SourceFields = present({
-    title: title === undefined || isGone(title) ? undefined : title,
+    title: isGone(title, submission) ? undefined : title,
     placeholderTitle: placeholder(permalink, externalId),
     ...channelOf(submission),
     url: permalink && `${SITE}${permalink}`,
     createdAt,
     score: asNumber(submission.score),
   })
-  const text = submissionText(submission, permalink)
-  if (isGone(text))
-    return [piece(externalId, fields, [], place), skipped('texts of submissions that were deleted or removed', place)]
+  const order = `${createdAt ?? ''}${versionOf(submission)}`
+  const { text, leftOut } = submissionText(submission, permalink)
   const quotes = text === undefined ? [] : [toQuote(submission, externalId, text)]
-  return [piece(externalId, fields, quotes, place)]
+  return [piece(externalId, order, fields, quotes, place), ...leftOut.map((reason) => skipped(reason, place))]
 }
 
-function submissionText({ selftext, url }: JsonObject, permalink: string | undefined): string | undefined {
-  const link = textIn(url)
-  const isOwn = permalink !== undefined && link?.endsWith(permalink)
-  return textIn(selftext) ?? (isOwn ? undefined : link)
+/** Returns the text, that of a submission which it shares, and the answers of a poll; else its link. */
+function submissionText(submission: JsonObject, permalink: string | undefined) {
+  const own = textIn(submission.selftext)
+  const isRemoved = isGone(own, submission)
+  const shared = asObjects(submission.crosspost_parent_list).map((one) => {
+    const text = textIn(one.selftext)
+    return isGone(text, one) ? undefined : text
+  })
+  const answers = asObjects(asObject(submission.poll_data)?.options).map(({ text }) => `• ${textIn(text) ?? ''}`)
+  const lines = [isRemoved ? undefined : own, ...shared, ...answers].filter((line) => line !== undefined)
+  const url = textIn(submission.url)
+  const link = permalink !== undefined && url?.endsWith(permalink) ? undefined : url
+  const images = Object.keys(asObject(submission.media_metadata) ?? {}).map(() => 'images of submissions')
+  const removed = isRemoved ? ['texts of submissions that were deleted or removed'] : []
+  if (lines.length === 0) return { text: isRemoved ? undefined : link, leftOut: [...removed, ...images] }
+  return { text: lines.join('\n'), leftOut: [...removed, ...images, ...(link ? ['links beside a text'] : [])] }
 }
 
 function readComment(comment: JsonObject, externalId: string, link: string, place: Place): Found {
   const text = textIn(comment.body)
   if (text === undefined) return skipped('comments without text', place)
-  if (isGone(text)) return skipped('comments that were deleted or removed', place)
-  const parent = asText(comment.parent_id)
-  const replyingTo = parent?.startsWith(COMMENT) ? parent : undefined
+  if (isGone(text, comment)) return skipped('comments that were deleted or removed', place)
+  const parent = fullName(COMMENT, comment.parent_id)
+  const isTop = !parent.startsWith(COMMENT) || parent.slice(COMMENT.length) === link.slice(SUBMISSION.length)
+  const replyingTo = isTop ? undefined : parent
   const quote = { ...toQuote(comment, externalId, text), ...present({ replyingTo }) }
   const placeholderTitle = placeholder(asText(comment.permalink), link)
-  return piece(link, { ...channelOf(comment), placeholderTitle }, [quote], place)
+  const order = `${quote.createdAt ?? ''}/${externalId}${versionOf(comment)}`
+  return piece(link, order, { ...channelOf(comment), placeholderTitle }, [quote], place)
 }
 
-function piece(externalId: string, fields: SourceFields, quotes: QuoteInput[], place: Place): Piece {
-  const order = fields.createdAt ?? quotes[0]?.createdAt ?? ''
+/**
+ * Of two copies, the one that was edited last, then the one that was retrieved last, replaces the other. The seconds
+ * have ten digits until the year 2286, so the texts sort by time.
+ */
+function versionOf({ edited, retrieved_on, retrieved_utc }: JsonObject): string {
+  const changed = asNumber(edited)
+  const retrieved = asNumber(retrieved_on ?? retrieved_utc)
+  return changed === undefined && retrieved === undefined ? '' : `/${changed ?? 0}/${retrieved ?? 0}`
+}
+
+/** Reads an id, which some dumps write without its kind, or as a number in base 10. */
+function fullName(kind: string, value: unknown): string {
+  const id = asId(value) ?? ''
+  if (id === '' || id.charAt(2) === '_') return id
+  return `${kind}${typeof value === 'number' || /^\d{8,}$/.test(id) ? Number(id).toString(36) : id}`
+}
+
+function piece(externalId: string, order: string, fields: SourceFields, quotes: QuoteInput[], place: Place): Piece {
   return { kind: 'piece', service: 'reddit', externalId, order, fields, quotes, place }
 }
 
 /** Makes a quote. Reads the score only, because Reddit blurs the votes, and `ups` repeats the score. */
 function toQuote(record: JsonObject, externalId: string, text: string): QuoteInput {
   const author = asText(record.author)
-  const speaker = isGone(author) ? undefined : author
+  const speaker = BRACKETED.test(author ?? '') ? undefined : author
   return { text, externalId, ...present({ speaker, createdAt: dateOf(record), score: asNumber(record.score) }) }
 }
 
@@ -110,6 +141,10 @@ function textIn(value: unknown): string | undefined {
   return asText(value)?.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&')
 }
 
-function isGone(text: string | undefined): boolean {
-  return text !== undefined && text.length <= LONGEST_MARK && GONE.test(text)
+/** Whether a text, or a title, is a mark: one that is known, or one in brackets of a record that is marked as gone. */
+function isGone(text: string | undefined, { author, removed_by_category }: JsonObject): boolean {
+  const mark = text?.trim() ?? ''
+  if (!mark.startsWith('[') || mark.length > LONGEST_MARK) return false
+  const isRecordGone = BRACKETED.test(asText(author) ?? '') || asText(removed_by_category) !== undefined
+  return GONE.test(mark) || (isRecordGone && BRACKETED.test(mark))
 }

@@ -90,8 +90,17 @@ function namesOfMembers(users: Directory['users'], entry: JsonObject): string | 
 
 /** Returns the members and bots that a record names by their ids. */
 export function usersIn(record: unknown, { users }: Directory) {
-  const ids = new Set(JSON.stringify(record)?.match(/\b[A-Z0-9]{2,}\b/g))
+  const ids = new Set(jsonOf(record).match(/\b[A-Z0-9]{2,}\b/g))
   return [...ids].flatMap((id) => ({ id, name: users.get(id) ?? '' })).filter(({ name }) => name !== '')
+}
+
+/** A record that nests too deep exceeds the stack. It can't be written to the file of rejected records either. */
+function jsonOf(record: unknown): string {
+  try {
+    return JSON.stringify(record) ?? ''
+  } catch {
+    return ''
+  }
 }
 
 /** Names a bot by the notice that it was added: the log of apps has another id for it, but the same second. */

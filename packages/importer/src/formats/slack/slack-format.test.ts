@@ -202,6 +202,80 @@ describe('texts', () => {
     expect(pieces[0]?.quotes[0]?.text).toBe('Build 7\npassed\nby\n@Ada\nplain')
   })
 
+  test.each([
+    ['run `redis-cli get cache:key:7` :fire:', 'run `redis-cli get cache:key:7` 🔥'],
+    ['```\nuser-agent:date:message-id &lt;b&gt; <@U1>\n```:fire:', '```\nuser-agent:date:message-id <b> @Ada\n```🔥'],
+    ['see urn:book:12, bread:bread: (:bread:) :bread::bread:', 'see urn:book:12, bread🍞 (🍞) 🍞🍞'],
+    ['`a\n:bread:`', '`a\n🍞`'],
+    ['です:bread:よろしく и:bread:я', 'です🍞よろしく и:bread:я'],
+  ])('code and words have no emoji: %j reads as %j', async (text, decoded) => {
+    expect((await quoteOf({ text })).text).toBe(decoded)
+  })
+
+  test('rich text has emoji of its own, and none in its words', async () => {
+    const elements = [
+      { type: 'text', text: 'at 10:bread: or :key:', style: { code: true } },
+      { type: 'emoji', name: '+1', skin_tone: 3 },
+      { type: 'text', text: 'x' },
+      { type: 'emoji', name: 'our_oven' },
+    ]
+    const blocks = [{ type: 'rich_text', elements: [{ type: 'rich_text_section', elements }] }]
+    expect((await quoteOf({ text: '', blocks })).text).toBe('at 10:bread: or :key:👍🏼x:our_oven:')
+  })
+
+  test('a shared message and what an app attaches stand beside the text, a preview of a link is counted', async () => {
+    const shared = { is_share: true, author_name: 'Bo', text: 'It smells', from_url: 'x', files: [{ name: 'a.png' }] }
+    const silent = {
+      is_msg_unfurl: true,
+      from_url: 'x',
+      message_blocks: [{ message: { blocks: [section('It burns')] } }],
+    }
+    const preview = { from_url: 'https://a.example', title: 'A', image_url: 'x' }
+    const found = await find({ 'ovens/2024-05-01.json': [{ ...alone, attachments: [shared, silent, preview] }] })
+    expect(found.pieces[0]?.quotes[0]).toMatchObject({
+      text: 'Good morning\nIt smells\nIt burns',
+      attachments: ['a.png'],
+    })
+    expect(found.noted).toEqual({ 'skipped: previews of links': 1 })
+    const alarm = { author_name: 'Oven 3', text: 'cold', footer: 'v2', image_url: 'x', fallback: 'f' }
+    expect((await quoteOf({ attachments: [alarm] })).text).toBe('Good morning\nOven 3\ncold\nv2')
+  })
+
+  test('blocks of an app stand beside its text, once', async () => {
+    const rich = { type: 'rich_text', elements: [{ elements: [{ type: 'text', text: 'Loaf' }] }] }
+    const rows = [[{ type: 'raw_text', text: 'Rye' }, rich], [{ type: 'raw_text', text: '7' }]]
+    const blocks = [section('*Good* morning'), rich, { type: 'table', rows }, { type: 'divider' }, { type: 'image' }]
+    const found = await find({ 'ovens/2024-05-01.json': [{ ...alone, bot_id: 'B1', blocks }] })
+    expect(found.pieces[0]?.quotes[0]?.text).toBe('Good morning\nLoaf\nRye | Loaf\n7')
+    expect(found.noted).toEqual({ 'skipped: blocks without words': 1 })
+    expect((await quoteOf({ blocks: [rich] })).text).toBe('Good morning')
+    expect((await quoteOf({ bot_id: 'B1', blocks: [section('Good morning all')] })).text).toBe('Good morning all')
+  })
+
+  test.each([
+    "This content can't be displayed.",
+    'This content can’t be displayed.',
+    'This message contains interactive elements.',
+  ])('%j stands for blocks or attachments', async (text) => {
+    expect((await quoteOf({ text, blocks: [section('Hot')] })).text).toBe('Hot')
+    expect((await quoteOf({ text, attachments: [{ text: 'Hot', fallback: '[no preview available]' }] })).text).toBe(
+      'Hot',
+    )
+    expect((await quoteOf({ text })).text).toBe('')
+  })
+
+  test('files that were deleted are counted', async () => {
+    const files = [{ id: 'F2', mode: 'tombstone' }, { name: 'a' }]
+    const { noted } = await find({ 'ovens/2024-05-01.json': [{ ...alone, files }] })
+    expect(noted).toEqual({ 'skipped: files that were deleted or hidden': 1 })
+  })
+
+  test('of two copies the edited one comes last, whichever file comes first', async () => {
+    const edited = { ...alone, text: 'Good evening', edited: { user: 'U1', ts: '1714550900.000000' } }
+    const found = await find({ 'ovens/2024-05-01.json': [edited, alone] })
+    expect(found.quotes(`C1/${alone.ts}`).map(({ text }) => text)).toEqual(['Good morning', 'Good evening'])
+  })
+
   test('files are named, and title a message without text', async () => {
     const files = [{ name: 'loaf.jpg' }, { id: 'F2', mode: 'tombstone' }]
     const { pieces } = await find({ 'ovens/2024-05-01.json': [{ ...alone, text: '', files }] })
@@ -231,6 +305,12 @@ test('rejects what is no message, with its place, and reads on', async () => {
   ])
 })
 
+test('a record that nests too deep is rejected as any other', async () => {
+  const deep = `[${'['.repeat(20_000)}${']'.repeat(20_000)}]`
+  const { rejected } = await readAll(slackFormat, [...lists, inputFile('ovens/2024-05-01.json', deep)])
+  expect(rejected.map(({ reason }) => reason)).toEqual(['a message without a timestamp `ts`'])
+})
+
 test('bots without a name have that of integration_logs.json', async () => {
   const logs = [
     { service_id: '29', service_type: 'Oven Alarm', date: '1714555700', change_type: 'added' },
@@ -258,6 +338,15 @@ test('notes files without messages', async () => {
   ])
   expect(found.noted).toEqual({ 'skipped: files without messages, such as logs and uploads': 2 })
 })
+
+function section(text: string) {
+  return { type: 'section', text: { type: 'mrkdwn', text } }
+}
+
+async function quoteOf(fields: object) {
+  const { pieces } = await find({ 'ovens/2024-05-01.json': [{ ...alone, ...fields }] })
+  return pieces[0]?.quotes[0] ?? { text: undefined }
+}
 
 function place(pointer: string) {
   return { path: 'ovens/2024-05-01.json', line: 1, pointer }

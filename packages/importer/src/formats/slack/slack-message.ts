@@ -4,8 +4,8 @@ import { rejected, skipped } from '../format.ts'
 import type { JsonRecord } from '../read/json-records.ts'
 import { isoDateOf } from '../values/iso-date.ts'
 import { asId, asObject, asObjects, asText, type JsonObject, present } from '../values/record-fields.ts'
+import { contentOf } from './content.ts'
 import { addBot, type Conversation, type Directory, userNameOf } from './directory.ts'
-import { decodeText, textOfAttachments, textOfBlocks } from './text.ts'
 
 /** Kinds of notices that Slack writes into a channel. A notice is read as a message only if someone replied to it. */
 const NOTICES =
@@ -22,7 +22,7 @@ export interface MessageContext {
 /**
  * Reads one record. Slack identifies a message by its channel and its timestamp, which is unique within the channel.
  */
-export function readMessage({ value, place }: JsonRecord, context: MessageContext): Found {
+export function readMessage({ value, place }: JsonRecord, context: MessageContext): Found | Found[] {
   const outer = asObject(value)
   const message = outer?.subtype === 'message_changed' ? asObject(outer.message) : outer
   const ts = asText(message?.ts)
@@ -31,7 +31,7 @@ export function readMessage({ value, place }: JsonRecord, context: MessageContex
   const bot = message.subtype === 'bot_add' ? asId(message.bot_id) : undefined
   if (bot) addBot(context.directory, bot, ts)
   const reason = reasonToSkip(message, ts, context)
-  return reason ? skipped(reason, place) : toPiece(message, ts, asText(outer?.ts) ?? ts, place, context)
+  return reason ? skipped(reason, place) : toFound(message, ts, asText(outer?.ts) ?? ts, place, context)
 }
 
 function reasonToSkip(message: JsonObject, ts: string, context: MessageContext): string | undefined {
@@ -48,26 +48,28 @@ function reasonToSkip(message: JsonObject, ts: string, context: MessageContext):
   return context.options.threadsOnly && isAlone ? 'messages that nobody answered' : undefined
 }
 
-function toPiece(message: JsonObject, ts: string, moment: string, place: Place, context: MessageContext): Piece {
+function toFound(
+  message: JsonObject,
+  ts: string,
+  moment: string,
+  place: Place,
+  context: MessageContext,
+): Found | Found[] {
   const { conversation } = context
   const root = asText(message.thread_ts) ?? ts
-  const quote = toQuote(message, ts, root, context.directory)
+  const { text, files, leftOut } = contentOf(message, context.directory)
+  const attachments = files.flatMap((file) => asText(file.name) ?? asText(file.title) ?? [])
+  const speaker = speakerOf(message, context.directory)
+  const replyingTo = root === ts ? undefined : root
+  const createdAt = isoDateOf(Number(ts))
+  const quote = { externalId: ts, text, ...present({ createdAt, speaker, replyingTo, attachments }) }
   const externalId = `${conversation.id}/${root}`
   const fields = toFields(quote, ts === root, root, context)
   // Ten digits of seconds until the year 2286, `.`, and a fixed number of decimals: the texts sort by time.
-  const order = moment.padStart(17, '0')
-  return { kind: 'piece', service: 'slack', externalId, order, fields, quotes: [quote], place }
-}
-
-function toQuote(message: JsonObject, ts: string, root: string, directory: Directory): QuoteInput {
-  const speaker = speakerOf(message, directory)
-  const files = asObjects(message.files ?? [message.file])
-  const attachments = files.flatMap((file) => asText(file.name) ?? asText(file.title) ?? [])
-  const raw = asText(message.text) ?? (textOfBlocks(message.blocks) || textOfAttachments(message.attachments))
-  const text = decodeText(raw, directory)
-  const replyingTo = root === ts ? undefined : root
-  const createdAt = isoDateOf(Number(ts))
-  return { externalId: ts, text, ...present({ createdAt, speaker, replyingTo, attachments }) }
+  // Of two copies, the edited one, or the one that was edited later, comes last and so replaces the other.
+  const order = moment.padStart(17, '0') + (asText(asObject(message.edited)?.ts) ?? '')
+  const piece: Piece = { kind: 'piece', service: 'slack', externalId, order, fields, quotes: [quote], place }
+  return leftOut.length === 0 ? piece : [piece, ...leftOut.map((reason) => skipped(reason, place))]
 }
 
 /** A bot may choose a name for each message. Only the message has the profile of a member of another workspace. */

@@ -1,26 +1,52 @@
 // Texts as Slack shows them: of its markup (mentions, links, dates, emoji), of blocks, and of attachments of apps.
 import emojiNames from 'emoji-name-map/lib/datasource.json' with { type: 'json' }
-import { asObject, asObjects, asText, type JsonObject } from '../values/record-fields.ts'
+import { asList, asObject, asObjects, asText, type JsonObject } from '../values/record-fields.ts'
 import type { Directory } from './directory.ts'
 
-/** In texts, Slack writes `<`, `>` and `&` as entities, so brackets always enclose markup. */
-const MARKUP = /<([^<>]*)>|&(amp|lt|gt);|:([a-z0-9_+'-]+):(?::skin-tone-([2-6]):)?/g
+/** In texts, Slack writes `<`, `>` and `&` as entities, so brackets always enclose markup. Code has no emoji. */
+const MARKUP = /(```[\s\S]+?```|`[^`\n]+`)|<([^<>]*)>|&(amp|lt|gt|colon);|:([a-z0-9_+'-]+):(?::skin-tone-([2-6]):)?/g
+const MARKUP_IN_CODE = /<([^<>]*)>|&(amp|lt|gt|colon);/g
+/** Digits, and letters of scripts that put spaces between words. */
+const LETTER = /[\p{Nd}\p{Script=Latin}\p{Script=Cyrillic}\p{Script=Greek}]/u
 const EMOJI: Readonly<Record<string, string>> = emojiNames
-const ENTITIES: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>' }
+/** `&colon;` is our own: `escapeText` writes it, because a colon in rich text begins no emoji. */
+const ENTITIES: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', colon: ':' }
 /** The characters of `:skin-tone-2:` to `:skin-tone-6:`. */
 const SKIN_TONES = ['🏻', '🏼', '🏽', '🏾', '🏿']
 
 /** Decodes Slack's markup. @see https://docs.slack.dev/messaging/formatting-message-text */
 export function decodeText(text: string, directory: Directory): string {
   if (!/[<&:]/.test(text)) return text
-  return text.replace(MARKUP, (markup, inside?: string, entity?: string, emoji?: string, tone?: string) => {
+  const toText = (
+    markup: string,
+    code: string | undefined,
+    inside: string | undefined,
+    entity: string | undefined,
+    emoji: string | undefined,
+    tone: string | undefined,
+    at: number,
+  ) => {
+    if (code !== undefined) return decodeCode(code, directory)
     if (inside !== undefined) return decodeBrackets(inside, directory)
-    return entity ? (ENTITIES[entity] ?? markup) : decodeEmoji(emoji ?? '', tone, markup)
-  })
+    if (entity !== undefined) return ENTITIES[entity] ?? markup
+    return isWithinWord(text, at, markup.length) ? markup : decodeEmoji(emoji ?? '', tone, markup)
+  }
+  return text.replace(MARKUP, toText)
+}
+
+function decodeCode(code: string, directory: Directory): string {
+  return code.replace(MARKUP_IN_CODE, (markup, inside?: string, entity = '') =>
+    inside === undefined ? (ENTITIES[entity] ?? markup) : decodeBrackets(inside, directory),
+  )
+}
+
+/** Whether letters or digits stand on both sides, as in `urn:book:12`: Slack shows no emoji there. */
+function isWithinWord(text: string, at: number, length: number): boolean {
+  return LETTER.test(text.charAt(at - 1)) && LETTER.test(text.charAt(at + length))
 }
 
 /** Returns the character of an emoji. A custom emoji has none and stays as it is. */
-function decodeEmoji(name: string, tone: string | undefined, markup: string): string {
+function decodeEmoji(name: string, tone: unknown, markup: string): string {
   const emoji = Object.hasOwn(EMOJI, name) ? EMOJI[name] : undefined
   return emoji ? emoji + (tone ? (SKIN_TONES[Number(tone) - 2] ?? '') : '') : markup
 }
@@ -51,28 +77,22 @@ function decodeLink(address: string, label: string): string {
 }
 
 function decodeEntities(text: string): string {
-  return text.includes('&') ? text.replace(/&(amp|lt|gt);/g, (_, name: string) => ENTITIES[name] ?? '') : text
+  return text.includes('&') ? text.replace(/&(amp|lt|gt|colon);/g, (_, name: string) => ENTITIES[name] ?? '') : text
 }
 
-/** Returns the text of Block Kit blocks, in Slack's markup. @see https://docs.slack.dev/reference/block-kit/blocks */
-export function textOfBlocks(blocks: unknown): string {
-  return lines(asObjects(blocks).map(textOfBlock))
-}
-
-/** Returns the text of attachments, the predecessor of blocks. */
-export function textOfAttachments(attachments: unknown): string {
-  return lines(asObjects(attachments).map(textOfAttachment))
-}
-
-function textOfBlock(block: JsonObject): string {
+/** Returns the text of a Block Kit block, in Slack's markup. @see https://docs.slack.dev/reference/block-kit/blocks */
+export function textOfBlock(block: JsonObject): string {
   if (block.type === 'rich_text') return lines(asObjects(block.elements).map(textOfRichText))
-  const parts = [block.text, block.title, block.alt_text, ...asObjects(block.fields), ...asObjects(block.elements)]
-  return lines(parts.map(textOfObject))
+  const { text, title, label, description, alt_text, accessory } = block
+  const parts = [text, title, label, description, alt_text, ...asObjects(block.fields), ...asObjects(block.elements)]
+  const rows = asList(block.rows).map((row) => asList(row).map(textOfObject).join(' | '))
+  return lines([...[...parts, accessory].map(textOfObject), ...rows])
 }
 
 function textOfObject(part: unknown): string {
   const object = asObject(part)
   if (!object) return asText(part) ?? ''
+  if (object.type === 'rich_text') return textOfBlock(object)
   return asText(object.text) ?? asText(asObject(object.text)?.text) ?? asText(object.alt_text) ?? ''
 }
 
@@ -92,7 +112,7 @@ const INLINE: Readonly<Record<string, (element: JsonObject) => string>> = {
   channel: ({ channel_id }) => `<#${channel_id}>`,
   usergroup: ({ usergroup_id }) => `<!subteam^${usergroup_id}>`,
   broadcast: ({ range }) => `<!${range}>`,
-  emoji: ({ name }) => `:${name}:`,
+  emoji: ({ name, skin_tone }) => decodeEmoji(String(name), skin_tone, `:${name}:`),
   link: ({ url, text }) => `<${escapeText(String(url))}${asText(text) ? `|${escapeText(String(text))}` : ''}>`,
 }
 
@@ -102,20 +122,32 @@ function textOfInline(element: JsonObject): string {
   return escapeText(typeof element.text === 'string' ? element.text : (asText(element.fallback) ?? ''))
 }
 
-function textOfAttachment(attachment: JsonObject): string {
+/** Returns the text of an attachment, the predecessor of blocks. A shared message is such an attachment, too. */
+export function textOfAttachment(attachment: JsonObject): string {
   const fields = asObjects(attachment.fields).map((field) =>
     lines([textOfObject(field.title), textOfObject(field.value)]),
   )
-  const own = [attachment.pretext, attachment.title, attachment.text].map((part) => asText(part) ?? '')
-  const text = lines([...own, ...fields, textOfBlocks(attachment.blocks)])
-  return text || (asText(attachment.fallback) ?? '')
+  const isShared = attachment.is_share === true || attachment.is_msg_unfurl === true
+  const { pretext, author_name, title, text, footer, fallback } = attachment
+  const own = [pretext, isShared ? '' : author_name, title, text].map((part) => asText(part) ?? '')
+  const blocks = asObjects(attachment.blocks).map(textOfBlock)
+  const last = isShared ? '' : (asText(footer) ?? '')
+  return lines([...own, ...fields, ...blocks, last]) || lines(textsOfShared(attachment)) || (asText(fallback) ?? '')
+}
+
+/** The blocks of a shared message that has no text. */
+function textsOfShared({ message_blocks }: JsonObject): string[] {
+  return asObjects(message_blocks)
+    .flatMap(({ message }) => asObjects(asObject(message)?.blocks))
+    .map(textOfBlock)
 }
 
 /** Rich text has its characters as they are. It is escaped, so that all texts are in Slack's markup. */
 function escapeText(text: string): string {
-  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll(':', '&colon;')
 }
 
-function lines(parts: readonly string[]): string {
+/** Joins the parts that are not blank, each on a line of its own. */
+export function lines(parts: readonly string[]): string {
   return parts.filter((part) => part.trim() !== '').join('\n')
 }

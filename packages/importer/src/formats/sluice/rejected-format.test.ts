@@ -60,6 +60,53 @@ const CORRECTIONS: [format: string, wrong: unknown, right: unknown, files: (reco
     { id: 1, subject: 'T', status: 'open', requester_id: 1 },
     (ticket) => [inputFile('a.json', { tickets: [ticket] })],
   ],
+  [
+    'x',
+    { id_str: '7', full_text: 'Hi' },
+    { id_str: '7', full_text: 'Hi', created_at: 'Wed May 01 09:30:00 +0000 2024' },
+    (tweet) => [
+      inputFile('data/account.js', 'window.YTD.account.part0 = [{"account": {"username": "ada"}}]'),
+      inputFile('data/tweets.js', `window.YTD.tweets.part0 = [${JSON.stringify(tweet)}]`),
+    ],
+  ],
+  [
+    'facebook',
+    { sender_name: 'Ada', content: 'Hi' },
+    { sender_name: 'Ada', content: 'Hi', timestamp_ms: 1714556000000 },
+    (message) => [
+      inputFile('message_1.json', {
+        participants: [{ name: 'Ada' }],
+        messages: [message],
+        title: 'Ada',
+        thread_path: 'inbox/ada_7',
+      }),
+    ],
+  ],
+  [
+    'linear',
+    { identifier: 'A-1', description: 'Hi' },
+    { identifier: 'A-1', description: 'Hi', title: 'T' },
+    (issue) => [inputFile('a.json', [issue])],
+  ],
+  [
+    'youtube',
+    { snippet: { textDisplay: 'Hi', videoId: 'v' } },
+    { id: 'c', snippet: { textDisplay: 'Hi', videoId: 'v' } },
+    (comment) => [inputFile('a.json', [comment])],
+  ],
+  [
+    'whatsapp',
+    '[32/5/2024, 09:30] Ada: Hi',
+    '[31/5/2024, 09:30] Ada: Hi',
+    (line) => [inputFile('_chat.txt', `[30/5/2024, 09:30] Bakers: \u200EEncrypted.\n${line}`)],
+  ],
+  [
+    'mattermost',
+    { type: 'post', post: { channel: 'c', team: 't', user: 'ada', message: 'Hi' } },
+    { type: 'post', post: { channel: 'c', team: 't', user: 'ada', message: 'Hi', create_at: 1714556000000 } },
+    (post) => [inputFile('a.jsonl', JSON.stringify(post))],
+  ],
+  ['googledoc', { content: 'Hi' }, { id: 'c', content: 'Hi' }, (comment) => [inputFile('a.json', [comment])]],
   ['play', `${play}\norg.example,5,Good,`, `${play}\norg.example,5,Good,1714556000000`, textFile],
   ['csv', 'externalId,service,text\n1,custom,Hi,more', 'externalId,service,text\n1,custom,Hi', textFile],
   ['csv', 'externalId,service,text,score\n1,custom,Hi,x', 'externalId,service,text,score\n1,custom,Hi,2', textFile],
@@ -71,7 +118,7 @@ function formatNamed(name: string): Format {
   return formats.find((format) => format.name === name) ?? assert.fail(name)
 }
 
-async function piecesIn(format: Format, files: object[], options: Partial<FormatOptions> = {}) {
+async function piecesIn(format: Format, files: object[], options: Partial<FormatOptions> = { timezone: 'UTC' }) {
   const { pieces, rejected } = await readAll(format, files as never, options)
   return { rejected, pieces: pieces.map(({ place: _, ...piece }) => piece) }
 }
@@ -79,7 +126,7 @@ async function piecesIn(format: Format, files: object[], options: Partial<Format
 describe('a file of rejected records', () => {
   for (const [at, [name, wrong, right, filesWith]] of CORRECTIONS.entries()) {
     it(`reads a corrected record of ${name} (${at}) as if it had stood corrected in its export`, async () => {
-      const { rejected } = await readAll(formatNamed(name), filesWith(wrong as never) as never)
+      const { rejected } = await readAll(formatNamed(name), filesWith(wrong as never) as never, { timezone: 'UTC' })
       const [{ reason, place, context, record } = assert.fail('nothing was rejected')] = rejected
       assert.deepEqual(record, wrong)
       const lineOf = (one: unknown) => JSON.stringify({ reason, format: name, ...place, context, record: one })

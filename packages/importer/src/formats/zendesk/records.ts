@@ -12,6 +12,8 @@ export interface ZendeskRecord {
   place: Place
 }
 
+/** The name of all users who were deleted for good. It must not replace a stored name. */
+const FORGOTTEN = 'Permanently deleted user'
 const LISTS = ['tickets', 'ticket_events', 'audits', 'users']
 
 /** Reads the records of a file: pages of the API, lists, NDJSON, or `{ ticket, comments, users }` for each ticket. */
@@ -61,7 +63,7 @@ export async function surveyExport(files: readonly InputFile[]) {
     if (id === undefined) return
     const name = asText(value.name)
     const at = updatedAt(value)
-    if (kind === 'user' && name !== undefined && names.size < MOST_NAMES) names.set(id, name)
+    if (kind === 'user' && name !== undefined && names.size < MOST_NAMES) names.set(id, name === FORGOTTEN ? '' : name)
     if (kind === 'ticket' && value.status === 'deleted' && at >= (deleted.get(id) ?? '')) deleted.set(id, at)
   })
   const restore = ({ kind, value }: ZendeskRecord) => {

@@ -78,6 +78,39 @@ describe('Zendesk', () => {
     ])
   })
 
+  it('counts images in a text, and keeps the address of an image that stands alone', async () => {
+    const img = '<img src="https://example.org/?name=oven.png">'
+    const pasted = { ...comment, html_body: `<p>See:<br>${img}${img}</p>`, body: 'See: ![](oven.png)' }
+    const alone = {
+      ...comment,
+      id: 102,
+      html_body: `<p>${img}</p>`,
+      plain_body: '',
+      body: '![](https://example.org/oven.png)',
+    }
+    const attachments = ['a.png', 'b.png'].map((file_name) => ({ file_name, inline: true }))
+    const attached = { ...pasted, id: 103, attachments }
+    const contents = await read({ tickets: [{ ...ticket, comments: [pasted, alone, attached] }], users })
+    assert.deepEqual(
+      contents.pieces[0]?.quotes.map(({ text }) => text),
+      ['See:', '![](https://example.org/oven.png)', 'See:'],
+    )
+    assert.deepEqual(reasons(contents), ['images in texts', 'images in texts'])
+  })
+
+  it('never sends what was redacted in place of a stored text, title or name', async () => {
+    const redacted = ['▇▇▇▇ ▇▇▇\n▇▇.', 'SCRUBBED'].map((plain_body) => ({ ...comment, html_body: '', plain_body }))
+    const partly = { ...comment, html_body: '', plain_body: 'My number is ▇▇▇▇' }
+    const contents = await read({
+      tickets: [{ ...ticket, subject: 'SCRUBBED', comments: [...redacted, partly] }],
+      users: [{ id: 20, name: 'Permanently deleted user', role: 'end-user' }],
+    })
+    assert.equal(contents.pieces[0]?.fields.title, undefined)
+    const { speaker: _, ...rest } = quote
+    assert.deepEqual(contents.pieces[0]?.quotes, [{ ...rest, text: partly.plain_body }])
+    assert.deepEqual(reasons(contents), ['comments that were redacted', 'comments that were redacted'])
+  })
+
   it('joins the tickets of an incremental export with the comments of ticket_events', async () => {
     const contents = await read({ ticket_events: [event] }, { tickets: [ticket] }, { users })
     assert.deepEqual(

@@ -14,6 +14,8 @@ const COMMENT_TYPES = new Set(['Comment', 'VoiceComment'])
 const NO_COMMENTS =
   'tickets whose comments are not in the input (export ticket_events with include=comment_events, too)'
 const DESCRIPTION = 'descriptions of tickets without comments'
+/** What Zendesk writes in place of a text that was redacted: a block for each character, or one word for all. */
+const REDACTED = /^(?:(?=.*▇)[▇\s\p{P}]+|SCRUBBED)$/su
 
 /**
  * Reads each ticket as a source, and its comments as quotes. The pieces of a ticket are ordered by its `updated_at`,
@@ -67,7 +69,7 @@ function commentsOf({ kind, value }: ZendeskRecord): readonly JsonObject[] {
 
 function ticketPiece(ticket: JsonObject, externalId: string, quotes: QuoteInput[], place: Place): Piece {
   const fields: SourceFields = present({
-    title: asText(ticket.subject) ?? asText(ticket.raw_subject),
+    title: [ticket.subject, ticket.raw_subject].map(asText).find((title) => title && !REDACTED.test(title)),
     placeholderTitle: placeholder(externalId),
     url: agentUrl(asText(ticket.url)),
     createdAt: dateOf(ticket),
@@ -102,8 +104,11 @@ function readComments(comments: readonly JsonObject[], place: Place, { names }: 
     const quote = toQuote(comment, names)
     if (comment.public === false && !options.internalNotes)
       notes.push(skipped('internal notes (take them with --internal-notes)', place))
-    else if (quote) quotes.push(quote)
-    else notes.push(skipped('comments without text', place))
+    else if (quote && REDACTED.test(quote.text)) notes.push(skipped('comments that were redacted', place))
+    else if (quote) {
+      quotes.push(quote)
+      for (const _ of imagesBeside(quote.text, comment)) notes.push(skipped('images in texts', place))
+    } else notes.push(skipped('comments without text', place))
   }
   return { quotes, notes }
 }
@@ -127,6 +132,12 @@ function commentsIn({ child_events, events, updater_id, ...event }: JsonObject):
 function textOf({ html_body, plain_body, body }: JsonObject): string | undefined {
   const html = asText(html_body)
   return (html && asText(htmlToText(html))) ?? asText(plain_body) ?? asText(body)
+}
+
+/** Returns the images of the HTML that are no attachments, too. The text of `body` has the addresses of all of them. */
+function imagesBeside(text: string, { html_body, body, attachments }: JsonObject): readonly string[] {
+  const attached = asObjects(attachments).filter(({ inline }) => inline === true).length
+  return text === body ? [] : (asText(html_body)?.match(/<img\b/gi) ?? []).slice(attached)
 }
 
 function speakerOf({ author_id, via }: JsonObject, names: Survey['names']): string | undefined {

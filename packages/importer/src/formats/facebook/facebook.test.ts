@@ -1,0 +1,160 @@
+// Tests of the Facebook format, on the download of a baker.
+import { expect, test } from 'vitest'
+import { inputFile, readAll, recognises } from '../read-all.test-support.ts'
+import { facebookFormat } from './facebook.ts'
+
+/** Writes a text as Facebook does. */
+const escaped = (text: string) => Buffer.from(text).toString('latin1')
+const message = { sender_name: escaped('Zoë'), timestamp_ms: 1714555800123, content: escaped('Crème brûlée 🍮') }
+const chat = (messages: object[], more: object = {}, path = 'messages/inbox/zoe_77/message_1.json') =>
+  inputFile(path, {
+    participants: [{ name: escaped('Zoë') }, { name: 'Ada' }],
+    messages,
+    title: escaped('Zoë'),
+    is_still_participant: true,
+    thread_path: 'inbox/zoe_77',
+    ...more,
+  })
+const find = (...messages: object[]) => readAll(facebookFormat, [chat(messages)])
+
+test('recognises a download among its other files', async () => {
+  const others = Array.from({ length: 100 }, (_, at) => inputFile(`ads/${at}.json`, { advertisers: [] }))
+  expect(await recognises(facebookFormat, [...others, chat([message])])).toBe(true)
+  expect(await recognises(facebookFormat, others)).toBe(false)
+})
+
+test('a day of a chat is a source, with its texts decoded', async () => {
+  const { pieces } = await find(message)
+  expect(pieces[0]).toMatchObject({
+    service: 'facebook',
+    externalId: '77/2024-05-01',
+    fields: { title: 'Zoë, 2024-05-01', channelName: 'Zoë', channelId: '77', createdAt: '2024-05-01T00:00:00.000Z' },
+    quotes: [{ text: 'Crème brûlée 🍮', speaker: 'Zoë', createdAt: '2024-05-01T09:30:00.123Z' }],
+  })
+})
+
+test('the parts of a chat are one source, oldest first, also after it moved, and copies have one id', async () => {
+  const older = { ...message, content: 'older', timestamp_ms: 1714555700000 }
+  const moved = { thread_path: 'e2ee_cutover/zoemiller_77' }
+  const found = await readAll(facebookFormat, [
+    chat([message, older]),
+    chat([older, { ...older, content: 'other' }], moved, 'e2ee_cutover/zoemiller_77/message_2.json'),
+  ])
+  const quotes = found.quotes('77/2024-05-01')
+  expect(quotes.map(({ text }) => text)).toEqual(['older', 'older', 'other', 'Crème brûlée 🍮'])
+  expect(new Set(quotes.map(({ externalId }) => externalId)).size).toBe(3)
+})
+
+test('what was shared stands beside the text, files are named, what was unsent is skipped', async () => {
+  const found = await find(
+    { ...message, share: { link: 'https://a.example', share_text: escaped('Süß') } },
+    { ...message, content: undefined, photos: [{ uri: 'messages/photos/1.jpg' }], sticker: { uri: 's/2.png' } },
+    { ...message, is_unsent: true },
+  )
+  expect(found.pieces.map(({ quotes: [quote] }) => [quote?.text, quote?.attachments])).toEqual([
+    ['Crème brûlée 🍮\nSüß\nhttps://a.example', undefined],
+    ['', ['1.jpg', '2.png']],
+  ])
+  expect(found.noted).toEqual({ 'skipped: messages that were unsent': 1 })
+})
+
+test('reads the download of chats that are encrypted from end to end', async () => {
+  const encrypted = {
+    participants: ['Zoë', 'Ada'],
+    threadName: 'Zoë_12',
+    messages: [
+      {
+        isUnsent: false,
+        media: [],
+        reactions: [],
+        senderName: 'Zoë',
+        text: 'Crème',
+        timestamp: 1714555800123,
+        type: 'text',
+      },
+      { isUnsent: false, media: [{ uri: './media/a.jpg' }], senderName: 'Zoë', text: '', timestamp: 1714555800124 },
+      { isUnsent: true, media: [], senderName: 'Zoë', text: '', timestamp: 1714555800125 },
+    ],
+  }
+  const file = inputFile('Zoë_12.json', encrypted)
+  expect(await recognises(facebookFormat, [file])).toBe(true)
+  const found = await readAll(facebookFormat, [file])
+  expect(found.pieces[0]).toMatchObject({
+    externalId: 'Zoë_12/2024-05-01',
+    fields: { channelName: 'Zoë' },
+    quotes: [{ text: 'Crème', speaker: 'Zoë' }],
+  })
+  expect(found.pieces[1]?.quotes[0]?.attachments).toEqual(['a.jpg'])
+  expect(found.noted).toEqual({ 'skipped: messages that were unsent': 1 })
+})
+
+test('a text that is no escape stays', async () => {
+  const { pieces } = await find({ ...message, content: 'é' }, { ...message, content: 'žluť' })
+  expect(pieces.map(({ quotes }) => quotes[0]?.text)).toEqual(['é', 'žluť'])
+})
+
+test('posts and comments are sources, in all lists that Facebook writes', async () => {
+  const post = {
+    timestamp: 1714555800,
+    data: [{ post: escaped('Fresh bread ☀') }, { update_timestamp: 1714555900 }],
+    attachments: [
+      { data: [{ external_context: { name: 'Shop', url: 'https://a.example' } }] },
+      { data: [{ media: { uri: 'posts/loaf.jpg', description: escaped('Fresh bread ☀') } }] },
+    ],
+    title: 'Ada updated her status.',
+  }
+  const comment = {
+    timestamp: 1714555900,
+    data: [{ comment: { timestamp: 1714555900, comment: 'Nice', author: 'Ada', group: 'Bakers' } }],
+    title: "Ada commented on Bo's post.",
+  }
+  const files = [
+    inputFile('posts/your_posts_1.json', [post, { timestamp: 1, title: 'Ada was here.' }]),
+    inputFile('comments/comments.json', { comments_v2: [comment] }),
+    inputFile('ads/a.json', {}),
+    inputFile('posts/loaf.jpg', 'x'),
+  ]
+  expect(await recognises(facebookFormat, files)).toBe(true)
+  const found = await readAll(facebookFormat, files)
+  expect(found.pieces.map(({ externalId, fields, quotes }) => [externalId, fields, quotes[0]])).toEqual([
+    [
+      'post/1714555800',
+      { title: 'Fresh bread ☀', createdAt: '2024-05-01T09:30:00.000Z', description: 'Ada updated her status.' },
+      {
+        externalId: expect.stringMatching(/^post\/1714555800-.{8}$/),
+        text: 'Fresh bread ☀\nShop\nhttps://a.example',
+        createdAt: '2024-05-01T09:30:00.000Z',
+        attachments: ['loaf.jpg'],
+      },
+    ],
+    [
+      'comment/1714555900',
+      {
+        title: "Ada commented on Bo's post.",
+        createdAt: '2024-05-01T09:31:40.000Z',
+        description: "Ada commented on Bo's post.",
+        channelName: 'Bakers',
+      },
+      { externalId: 'comment/1714555900', text: 'Nice', createdAt: '2024-05-01T09:31:40.000Z', speaker: 'Ada' },
+    ],
+  ])
+  expect(found.noted).toEqual({
+    'skipped: posts without text and files': 1,
+    'skipped: files without messages, posts and comments': 2,
+  })
+})
+
+test('the photos of an album, and a post of the same second, stay apart', async () => {
+  const photo = (uri: string) => ({ timestamp: 1714555800, data: [], attachments: [{ data: [{ media: { uri } }] }] })
+  const posts = [photo('a.jpg'), photo('b.jpg'), photo('b.jpg'), { timestamp: 1714555800, data: [{ post: 'Fresh' }] }]
+  const found = await readAll(facebookFormat, [inputFile('your_posts_1.json', posts)])
+  expect(new Set(found.quotes('post/1714555800').map(({ externalId }) => externalId)).size).toBe(3)
+})
+
+test('what is no message is rejected with the chat that it needs', async () => {
+  const { rejected } = await find({ ...message, timestamp_ms: 'soon' })
+  expect(rejected[0]).toMatchObject({
+    reason: 'a message without a valid `timestamp_ms`',
+    context: { title: 'Zoë', thread_path: 'inbox/zoe_77' },
+  })
+})

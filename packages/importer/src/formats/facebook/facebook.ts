@@ -1,0 +1,128 @@
+// Reads what Facebook writes in JSON under "Download your information": messages, posts and comments.
+import { basename } from 'node:path/posix'
+import type { Format, Found, FoundLists, InputFile, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
+import { rejected, skipped } from '../format.ts'
+import { jsonShape } from '../read/json-beginning.ts'
+import { foundIn, readJson } from '../read/json-records.ts'
+import { readBeginning } from '../read/utf8-chunks.ts'
+import { digestOf } from '../values/digest.ts'
+import { DAY_CHARACTERS, isoDateOf } from '../values/iso-date.ts'
+import { asNumber, asObject, asObjects, asText, firstLine, type JsonObject, present } from '../values/record-fields.ts'
+import { decoded } from './decoded.ts'
+
+const LISTS = ['status_updates', 'comments', 'comments_v2', 'group_posts', 'group_posts_v2', 'group_comments_v2']
+const FILES = ['photos', 'videos', 'files', 'audio_files', 'gifs', 'media']
+
+/** Reads each UTC day of a chat as a source, and each post and each comment. Memory: the largest record. */
+export const facebookFormat: Format = {
+  name: 'facebook',
+  description: 'Facebook messages, posts and comments ("Download your information", JSON)',
+  async recognises(files, beginning) {
+    const some = files.filter(({ path }) => path.endsWith('.json')).slice(0, LOOKED_AT)
+    for (const file of some) if (kindOf(await beginning(file)) !== undefined) return true
+    return false
+  },
+  async *read(files) {
+    for (const file of files) {
+      const kind = file.path.endsWith('.json') ? kindOf(await readBeginning(file)) : undefined
+      if (kind === 'chat') yield* readChat(file)
+      else if (kind === 'posts') yield* foundIn(readJson(file, ['/*', ...LISTS.map((list) => `/${list}/*`)]), readPost)
+      else yield [skipped('files without messages, posts and comments', { path: file.path })]
+    }
+  },
+  restore: (record, chat, path) => {
+    if (Object.keys(chat).length === 0) return { [path]: `[${record}]` }
+    const [fields, participants] = [JSON.stringify(chat).slice(1), JSON.stringify([{ name: 'x' }])]
+    return { [path]: `{"participants":${participants},"messages":[${record}],${fields}` }
+  },
+}
+
+/** An export has hundreds of files, of settings and advertisers too, whose names come first. */
+const LOOKED_AT = 200
+
+function kindOf(beginning: Buffer): 'chat' | 'posts' | undefined {
+  const { members } = jsonShape(beginning)
+  const names = ['participants[].name', 'messages[].sender_name', 'messages[].senderName']
+  if (members.has('messages') && names.some((name) => members.has(name))) return 'chat'
+  const isOfPosts = ['[].', ...LISTS.map((list) => `${list}[].`)].some(
+    (at) => members.has(`${at}timestamp`) && (members.has(`${at}data[].post`) || members.has(`${at}data[].comment`)),
+  )
+  return isOfPosts ? 'posts' : undefined
+}
+
+type Chat = Readonly<{ title?: string; thread_path?: string; threadName?: string }>
+
+/** The name of a chat stands behind its messages, so the file is read twice. */
+async function* readChat(file: InputFile): FoundLists {
+  let chat: Chat = {}
+  for await (const records of readJson(file, ['/title', '/thread_path', '/threadName']))
+    for (const record of records)
+      if (record.kind === 'record') chat = { ...chat, [record.path.slice(1)]: decoded(record.value) }
+  yield* foundIn(
+    readJson(file, ['/messages/*']),
+    ({ value, place }) => readMessage(asMessage(decoded(value)), chat, value, place),
+    () => chat,
+  )
+}
+
+/** The download of chats that are encrypted from end to end has other names, and texts that are not escaped. */
+function asMessage(value: unknown): JsonObject {
+  const { senderName, timestamp, text, isUnsent, ...message } = asObject(value) ?? {}
+  return { sender_name: senderName, timestamp_ms: timestamp, content: text, is_unsent: isUnsent, ...message }
+}
+
+/** A message has no id. Its moment is exact to a millisecond, and its digest tells apart what has the same moment. */
+function readMessage(message: JsonObject, chat: Chat, value: unknown, place: Place): Found {
+  const createdAt = isoDateOf((asNumber(message.timestamp_ms) ?? Number.NaN) / 1_000)
+  // The number at the end stays when the name before it changes, or the chat moves to another folder.
+  const folder = asText(chat.thread_path)?.replace(/^.*\//, '')
+  const channelId = asText(chat.threadName) ?? folder?.replace(/^.*_(\d+)$/, '$1')
+  if (channelId === undefined) return rejected('the file names no `thread_path` or `threadName`', place, value)
+  if (createdAt === undefined) return rejected('a message without a valid `timestamp_ms`', place, value)
+  if (message.is_unsent === true) return skipped('messages that were unsent', place)
+  const { share_text, link } = asObject(message.share) ?? {}
+  const content = asText(message.content) ?? ''
+  const shared = [asText(share_text), asText(link)].filter((line) => line && !content.includes(line))
+  const text = [content, ...shared].filter(Boolean).join('\n')
+  const files = [...FILES.flatMap((kind) => asObjects(message[kind])), asObject(message.sticker) ?? {}]
+  const attachments = files.flatMap(({ uri }) => asText(uri) ?? []).map((uri) => basename(uri))
+  const speaker = asText(message.sender_name)
+  const externalId = `${message.timestamp_ms}-${digestOf(`${speaker}\0${text}\0${attachments}`).slice(0, 8)}`
+  const name = asText(chat.title) ?? channelId.replace(/_\d+$/, '')
+  const day = createdAt.slice(0, DAY_CHARACTERS)
+  const fields = { title: `${name}, ${day}`, channelName: name, channelId, createdAt: `${day}T00:00:00.000Z` }
+  const quote = { externalId, text, createdAt, ...present({ speaker, attachments }) }
+  return piece(`${channelId}/${day}`, createdAt, fields, quote, place)
+}
+
+/** Reads a post of the account, or a comment of it, which names no post. */
+function readPost({ value, place }: { value: unknown; place: Place }): Found {
+  const record = asObject(decoded(value)) ?? {}
+  const createdAt = isoDateOf(asNumber(record.timestamp))
+  const data = asObjects(record.data)
+  const comment = data.map((one) => asObject(one.comment)).find(Boolean)
+  if (createdAt === undefined) return rejected('a post without a valid `timestamp`', place, value)
+  const shared = asObjects(record.attachments).flatMap((one) => asObjects(one.data))
+  const contexts = shared.map((one) => asObject(one.external_context) ?? {})
+  const media = shared.map((one) => asObject(one.media) ?? {})
+  const own = [comment?.comment, ...data.map(({ post }) => post)].flatMap((one) => asText(one) ?? [])
+  const more = [...contexts.flatMap(({ name, url }) => [name, url]), ...media.map(({ description }) => description)]
+  const lines = [...own, ...more.flatMap((one) => asText(one) ?? []).filter((one) => !own.includes(one))]
+  const text = lines.join('\n')
+  const attachments = media.flatMap(({ uri }) => asText(uri) ?? []).map((uri) => basename(uri))
+  const happened = asText(record.title)
+  if (text === '' && attachments.length === 0) return skipped('posts without text and files', place)
+  const edited = isoDateOf(data.map((one) => asNumber(one.update_timestamp)).find(Boolean)) ?? ''
+  const externalId = `${comment ? 'comment' : 'post'}/${record.timestamp}`
+  const title = (comment ? happened : asText(firstLine(text))) ?? happened ?? externalId
+  const group = asText(comment?.group)
+  const fields = { title, createdAt, ...present({ description: happened, channelName: group }) }
+  // The photos of an album are posts of the same second.
+  const id = attachments.length === 0 ? externalId : `${externalId}-${digestOf(attachments.join('\0')).slice(0, 8)}`
+  const quote = { externalId: id, text, createdAt, ...present({ speaker: asText(comment?.author), attachments }) }
+  return piece(externalId, edited, fields, quote, place)
+}
+
+function piece(externalId: string, order: string, fields: SourceFields, quote: QuoteInput, place: Place): Piece {
+  return { kind: 'piece', service: 'facebook', externalId, order, fields, quotes: [quote], place }
+}

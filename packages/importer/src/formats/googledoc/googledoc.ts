@@ -1,0 +1,71 @@
+// Comments on a document of Google, as the Drive API lists them (`comments.list`, versions 2 and 3).
+import { parseIsoDate } from '@sluice/contract'
+import type { Format, Found, Piece, Place, QuoteInput } from '../format.ts'
+import { eachFile, rejected, skipped } from '../format.ts'
+import { byShape } from '../read/json-beginning.ts'
+import { foundIn, readJson, recordsAndLists } from '../read/json-records.ts'
+import { htmlToText } from '../values/html-text.ts'
+import { asId, asObject, asObjects, asText, firstLine, type JsonObject, present } from '../values/record-fields.ts'
+
+const RECORDS = recordsAndLists('comments', 'items')
+const PLACES = ['', '[].', 'comments[].', 'items[].', '[].comments[].', '[].items[].']
+
+/**
+ * Reads each comment with its replies as a source, because the answer of the API does not name the document. The text
+ * that the comment is about becomes the description.
+ */
+export const googledocFormat: Format = {
+  name: 'googledoc',
+  description: 'Comments on a Google document: comments.list of the Drive API, JSON',
+  recognises: byShape(({ members }) =>
+    PLACES.some((at) => {
+      const has = (...names: string[]) => names.some((name) => members.has(`${at}${name}`))
+      return has('author.displayName') && has('createdTime', 'createdDate') && has('content', 'replies')
+    }),
+  ),
+  read: eachFile((file) => foundIn(readJson(file, RECORDS), ({ value, place }) => readPage(value, place))),
+}
+
+function readPage(value: unknown, place: Place): Found[] {
+  const record = asObject(value) ?? {}
+  const list = record.comments ?? record.items
+  if (Array.isArray(list)) return list.flatMap((one) => readPage(one, place))
+  const externalId = asId(record.id) ?? asId(record.commentId)
+  if (externalId === undefined) return [rejected('a comment without an `id`', place, value)]
+  const quoted = asObject(record.quotedFileContent) ?? asObject(record.context)
+  const quotedText = htmlToText(asText(quoted?.value) ?? '')
+  const all = [record, ...asObjects(record.replies)].map((each, at) => readComment(each, at > 0, externalId, place))
+  const quotes = all.flatMap((one) => ('quote' in one ? [one] : []))
+  const notes = all.flatMap((one) => ('quote' in one ? [] : [one]))
+  const title = asText(firstLine(asText(record.content) ?? ''))
+  const fields = present({
+    title,
+    placeholderTitle: asText(firstLine(quotedText)) ?? `Comment ${externalId}`,
+    description: quotedText,
+    createdAt: dateOf(record),
+  })
+  const pieces = quotes.map(({ quote, order }): Piece => {
+    return { kind: 'piece', service: 'googledoc', externalId, order, fields, quotes: [quote], place }
+  })
+  return [...pieces, ...notes]
+}
+
+/** A comment that was deleted has no text, and no author. A reply may only resolve the comment, or open it again. */
+function readComment(comment: JsonObject, isReply: boolean, parent: string, place: Place) {
+  const text = asText(comment.content) ?? htmlToText(asText(comment.htmlContent) ?? '')
+  const id = asId(comment.id) ?? asId(comment.replyId) ?? asId(comment.commentId)
+  if (comment.deleted === true) return skipped('comments that were deleted', place)
+  if (text === '')
+    return skipped(isReply ? 'replies that only resolve or reopen a comment' : 'comments without text', place)
+  const createdAt = dateOf(comment)
+  const speaker = asText(asObject(comment.author)?.displayName)
+  const replyingTo = isReply ? parent : undefined
+  const quote: QuoteInput = { text, ...present({ externalId: id, speaker, createdAt, replyingTo }) }
+  const edited = asText(comment.modifiedTime) ?? asText(comment.modifiedDate) ?? ''
+  // Of two copies, the one that was edited last comes last and so replaces the other.
+  return { quote, order: `${createdAt ?? '~'}/${id ?? ''}/${edited}` }
+}
+
+function dateOf({ createdTime, createdDate }: JsonObject): string | undefined {
+  return parseIsoDate(asText(createdTime) ?? asText(createdDate) ?? '')
+}

@@ -1,0 +1,114 @@
+// Issues of Linear: its export in CSV, and the answers of its API with comments.
+import { parseIsoDate } from '@sluice/contract'
+import type { Format, Found, FoundLists, InputFile, Piece, Place, QuoteInput } from '../format.ts'
+import { rejected, skipped } from '../format.ts'
+import { type CsvRow, csvColumns, readCsvRows } from '../read/csv-rows.ts'
+import { jsonShape } from '../read/json-beginning.ts'
+import { foundIn, readJson, recordsAndLists } from '../read/json-records.ts'
+import { readBeginning } from '../read/utf8-chunks.ts'
+import { nodesIn } from '../values/graphql.ts'
+import { isoDateIn } from '../values/iso-date.ts'
+import { asObject, asObjects, asText, type JsonObject, present } from '../values/record-fields.ts'
+
+const COLUMNS = ['ID', 'Team', 'Title', 'Description', 'Status', 'Creator', 'Created']
+const RECORDS = recordsAndLists('issues', 'nodes')
+
+/** Reads each issue as a source `ENG-7`. Its description is the first quote. */
+export const linearFormat: Format = {
+  name: 'linear',
+  description: 'Linear issues: the CSV export, or JSON of the API with comments',
+  recognises: async ([first], beginning) => first !== undefined && kindOf(await beginning(first)) !== undefined,
+  async *read(files) {
+    for (const file of files)
+      if (kindOf(await readBeginning(file)) === 'csv') yield* readCsv(file)
+      else yield* foundIn(readJson(file, RECORDS), ({ value, place }) => readRecord(value, place))
+  },
+}
+
+function kindOf(beginning: Buffer): 'csv' | 'json' | undefined {
+  const columns = new Set(csvColumns(beginning))
+  if (COLUMNS.every((column) => columns.has(column))) return 'csv'
+  const members = [...jsonShape(beginning).members]
+  const issues = members
+    .filter((name) => name.endsWith('identifier'))
+    .map((name) => name.slice(0, -'identifier'.length))
+  const isIssue = (at: string) => ['title', 'createdAt'].every((name) => members.includes(`${at}${name}`))
+  return issues.some(isIssue) ? 'json' : undefined
+}
+
+async function* readCsv(file: InputFile): FoundLists {
+  for await (const { rows } of readCsvRows(file))
+    yield rows.map((row) => (row.kind === 'rejected' ? row : readRow(row)))
+}
+
+function readRow({ values, place, raw }: CsvRow): Found {
+  const externalId = values.get('ID')
+  const title = values.get('Title')
+  if (externalId === undefined || title === undefined) return rejected('an issue without ID or title', place, raw)
+  const createdAt = isoDateIn(values.get('Created'))
+  const text = values.get('Description')
+  const fields = { title, ...present({ channelName: values.get('Team'), createdAt }) }
+  const quote = text && { externalId, text, ...present({ speaker: values.get('Creator'), createdAt }) }
+  const order = isoDateIn(values.get('Updated')) ?? ''
+  return piece(externalId, order, fields, quote ? [quote] : [], place)
+}
+
+/** Returns what the record has: an issue, or the issues of an answer such as `{ data: { issues: { nodes } } }`. */
+function readRecord(value: unknown, place: Place): Found[] {
+  const isIssue = asText(asObject(value)?.identifier) !== undefined
+  const nodes = isIssue ? [] : nodesIn(value)
+  return nodes.length > 0 ? nodes.flatMap((one) => readIssue(one, place)) : readIssue(value, place)
+}
+
+function readIssue(value: unknown, place: Place): Found[] {
+  const record = asObject(value) ?? {}
+  const externalId = asText(record.identifier)
+  const title = asText(record.title)
+  if (externalId === undefined || title === undefined)
+    return [rejected('an issue without an `identifier` or a `title`', place, value)]
+  const createdAt = dateOf(record)
+  const text = asText(record.description)
+  const team = asObject(record.team)
+  const fields = {
+    title,
+    createdAt,
+    url: asText(record.url),
+    channelName: asText(team?.name),
+    channelId: asText(team?.key) ?? asText(team?.id),
+  }
+  const own: QuoteInput[] = text === undefined ? [] : [{ externalId, ...quoteOf(record, text) }]
+  const order = `0${asText(record.updatedAt) ?? ''}`
+  const { nodes = record.comments, pageInfo } = asObject(record.comments) ?? {}
+  const isPart = asObject(pageInfo)?.hasNextPage === true
+  return [
+    piece(externalId, order, present(fields), own, place),
+    ...asObjects(nodes).map((comment) => readComment(comment, externalId, place)),
+    ...(isPart ? [skipped('issues whose comments are not all in the file', place)] : []),
+  ]
+}
+
+function readComment(comment: JsonObject, issue: string, place: Place): Found {
+  const text = asText(comment.body)
+  if (text === undefined) return skipped('comments without text', place)
+  const externalId = asText(comment.id)
+  const replyingTo = asText(asObject(comment.parent)?.id) ?? asText(comment.parentId)
+  const quote = { ...quoteOf(comment, text), ...present({ externalId, replyingTo }) }
+  // Of two copies, the one that was edited last comes last and so replaces the other.
+  const edited = asText(comment.editedAt) ?? asText(comment.updatedAt) ?? ''
+  return piece(issue, `1${dateOf(comment) ?? ''}/${externalId ?? ''}/${edited}`, {}, [quote], place)
+}
+
+function quoteOf(record: JsonObject, text: string): QuoteInput {
+  const author = [record.user, record.creator, record.botActor, record.externalUser].map(asObject).find(Boolean)
+  const speaker = asText(author?.displayName) ?? asText(author?.name)
+  return { text, ...present({ speaker, createdAt: dateOf(record) }) }
+}
+
+function dateOf({ createdAt }: JsonObject): string | undefined {
+  return parseIsoDate(asText(createdAt) ?? '')
+}
+
+function piece(externalId: string, order: string, fields: object, quotes: QuoteInput[], place: Place): Piece {
+  const all = { placeholderTitle: externalId, ...fields }
+  return { kind: 'piece', service: 'linear', externalId, order, fields: all, quotes, place }
+}

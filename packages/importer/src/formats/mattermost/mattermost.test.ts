@@ -1,0 +1,95 @@
+// Tests of the Mattermost format, on the export of a small bakery.
+import { expect, test } from 'vitest'
+import { inputFile, readAll, recognises } from '../read-all.test-support.ts'
+import { mattermostFormat } from './mattermost.ts'
+
+const lines = (...records: object[]) =>
+  inputFile('import.jsonl', records.map((each) => JSON.stringify(each)).join('\n'))
+const find = (...records: object[]) => readAll(mattermostFormat, [lines(...records)])
+const version = { type: 'version', version: 1 }
+const channel = { type: 'channel', channel: { team: 'bakery', name: 'ovens', display_name: 'Ovens', type: 'O' } }
+const post = {
+  team: 'bakery',
+  channel: 'ovens',
+  user: 'ada',
+  message: 'Cold oven\nsince six',
+  create_at: 1714555800123,
+  attachments: [{ path: 'data/20240501/oven.jpg' }],
+  replies: [{ user: 'bo', message: 'Warm now', create_at: 1714555900000 }],
+}
+const id = 'mattermost/bakery/ovens/1714555800123/ada'
+
+test('recognises an export by its lines', async () => {
+  expect(await recognises(mattermostFormat, [inputFile('data/a.jpg', 'x'), lines(version)])).toBe(true)
+  expect(await recognises(mattermostFormat, [inputFile('a.jsonl', '{"type":"x"}')])).toBe(false)
+})
+
+test('a post with its replies is a source', async () => {
+  const found = await find(version, channel, { type: 'post', post }, { type: 'user', user: {} })
+  expect(found.pieces[0]?.fields).toEqual({
+    placeholderTitle: 'Thread in Ovens',
+    title: 'Cold oven',
+    channelName: 'Ovens',
+    channelId: 'bakery/ovens',
+    createdAt: '2024-05-01T09:30:00.123Z',
+  })
+  expect(found.quotes(id)).toEqual([
+    {
+      externalId: '1714555800123/ada',
+      text: 'Cold oven\nsince six',
+      speaker: 'ada',
+      createdAt: '2024-05-01T09:30:00.123Z',
+      attachments: ['oven.jpg'],
+    },
+    {
+      externalId: '1714555900000/bo',
+      text: 'Warm now',
+      speaker: 'bo',
+      createdAt: '2024-05-01T09:31:40.000Z',
+      replyingTo: '1714555800123/ada',
+    },
+  ])
+})
+
+test('direct posts belong to their members', async () => {
+  const { pieces } = await find({
+    type: 'direct_post',
+    direct_post: { ...post, channel_members: ['bo', 'ada'], team: undefined },
+  })
+  expect(pieces[0]).toMatchObject({
+    externalId: 'mattermost/ada, bo/1714555800123/ada',
+    fields: { channelName: 'ada, bo' },
+  })
+})
+
+test('a direct post may name no members', async () => {
+  const { pieces } = await find({
+    type: 'direct_post',
+    direct_post: { ...post, channel: undefined, channel_members: [] },
+  })
+  expect(pieces[0]?.externalId).toBe('mattermost/direct messages/1714555800123/ada')
+})
+
+test('what an integration attaches stands beside the text, notices are skipped, copies that were edited come last', async () => {
+  const attached = {
+    ...post,
+    replies: [],
+    props: { attachments: [{ title: 'Oven 3', fields: [{ title: 'is', value: 'hot' }] }] },
+  }
+  const edited = { ...post, message: 'Warm', edit_at: 1714556000000, replies: [] }
+  const notice = { ...post, type: 'system_join_channel', replies: [] }
+  const found = await find(...[edited, attached, notice].map((one) => ({ type: 'post', post: one })))
+  expect(found.quotes(id).map(({ text }) => text)).toEqual(['Cold oven\nsince six\nOven 3\nis\nhot', 'Warm'])
+  expect(found.noted).toEqual({ 'skipped: notices by Mattermost, such as of who joined a channel': 1 })
+})
+
+test('rejects what is no post, and counts other files', async () => {
+  const bad = [{ type: 'post', post: { ...post, create_at: 'soon' } }, { post: { ...post, replies: [{}] } }, {}]
+  const found = await readAll(mattermostFormat, [inputFile('data/a.jpg', 'x'), lines(...bad)])
+  expect(found.rejected.map(({ reason }) => reason)).toEqual([
+    'a post without `create_at`, `user` or `channel`',
+    'a reply without `create_at` or `user`',
+    'a line without a `type`',
+  ])
+  expect(found.noted).toEqual({ 'skipped: files without posts, such as uploads': 1 })
+})

@@ -1,0 +1,100 @@
+// Reads the bulk export of Mattermost: lines of channels, posts and direct posts.
+import { basename } from 'node:path/posix'
+import type { Format, Found, InputFile, Piece, Place, QuoteInput } from '../format.ts'
+import { rejected, skipped } from '../format.ts'
+import { jsonShape } from '../read/json-beginning.ts'
+import { foundIn, type JsonRecord, readJsonLines } from '../read/json-records.ts'
+import { isoDateOf } from '../values/iso-date.ts'
+import type { JsonObject } from '../values/record-fields.ts'
+import { asList, asNumber, asObject, asObjects, asText, firstLine, present } from '../values/record-fields.ts'
+
+/** At most this number of names of channels is kept, some 20 MB. Channels beyond it have their short names. */
+const MOST_CHANNELS = 100_000
+
+type Names = Map<string, string>
+
+/** Reads each post with its replies as a source. A post has no id: channel, moment and author identify it. */
+export const mattermostFormat: Format = {
+  name: 'mattermost',
+  description: 'Mattermost bulk export (.jsonl, zip or folder)',
+  recognises: async (files, beginning) => {
+    const lines = files.find(isOfLines)
+    if (lines === undefined) return false
+    const { isOneLine, members } = jsonShape(await beginning(lines))
+    const kinds = ['version', 'post', 'direct_post', 'team', 'channel', 'emoji', 'role', 'scheme']
+    return isOneLine && members.has('type') && kinds.some((kind) => members.has(kind))
+  },
+  async *read(files) {
+    const names: Names = new Map()
+    for (const file of files)
+      if (isOfLines(file)) yield* foundIn(readJsonLines(file), (record) => readLine(record, names))
+      else yield [skipped('files without posts, such as uploads', { path: file.path })]
+  },
+}
+
+function isOfLines({ path }: InputFile): boolean {
+  return path.endsWith('.jsonl')
+}
+
+function readLine({ value, place }: JsonRecord, names: Names): Found | Found[] {
+  const { type, channel, post, direct_post } = asObject(value) ?? {}
+  const { team, name, display_name } = asObject(channel) ?? {}
+  if (names.size < MOST_CHANNELS && asText(display_name)) names.set(`${team}/${name}`, asText(display_name) ?? '')
+  const record = asObject(post) ?? asObject(direct_post)
+  if (record !== undefined) return readPost(record, names, value, place)
+  if (asText(type) !== undefined) return []
+  return rejected('a line without a `type`', place, value)
+}
+
+function readPost(post: JsonObject, names: Names, value: unknown, place: Place): Found | Found[] {
+  const members = asList(post.channel_members)
+    .flatMap((name) => asText(name) ?? [])
+    .sort()
+    .join(', ')
+  const channel = asText(post.channel)
+  // Some exports name no members of a direct message.
+  const channelId = members || (channel === undefined ? 'direct messages' : `${post.team}/${channel}`)
+  const root = toQuote(post)
+  if (root === undefined || (channel === undefined && !Array.isArray(post.channel_members)))
+    return rejected('a post without `create_at`, `user` or `channel`', place, value)
+  if (asText(post.type)?.startsWith('system_'))
+    return skipped('notices by Mattermost, such as of who joined a channel', place)
+  const channelName = names.get(channelId) ?? channelId
+  const { externalId, text, createdAt } = root
+  const placeholderTitle = `Thread in ${channelName}`
+  const fields = { placeholderTitle, channelName, channelId, createdAt, ...present({ title: firstLine(text) }) }
+  const source = { kind: 'piece', service: 'custom', externalId: `mattermost/${channelId}/${externalId}` } as const
+  const toPiece = (quote: Quote, { edit_at }: JsonObject): Piece => {
+    // Of two copies, the one that was edited last comes last and so replaces the other.
+    const order = `${quote.createdAt}/${quote.externalId}/${asNumber(edit_at) ?? 0}`
+    return { ...source, order, fields, quotes: [quote], place }
+  }
+  const replies = asObjects(post.replies).map((reply) => {
+    const quote = toQuote(reply)
+    if (quote === undefined) return rejected('a reply without `create_at` or `user`', place, reply)
+    return toPiece({ ...quote, replyingTo: externalId }, reply)
+  })
+  return [toPiece(root, post), ...replies]
+}
+
+type Quote = QuoteInput & { externalId: string; createdAt: string }
+
+function toQuote(post: JsonObject): Quote | undefined {
+  const speaker = asText(post.user)
+  const millis = asNumber(post.create_at)
+  const createdAt = isoDateOf(millis === undefined ? undefined : millis / 1_000)
+  if (speaker === undefined || createdAt === undefined) return undefined
+  const attachments = asObjects(post.attachments)
+    .flatMap(({ path }) => asText(path) ?? [])
+    .map((path) => basename(path))
+  const text = [post.message, ...asObjects(asObject(post.props)?.attachments).flatMap(linesOf)]
+  const words = text.flatMap((line) => asText(line) ?? []).join('\n')
+  return { externalId: `${millis}/${speaker}`, text: words, speaker, createdAt, ...present({ attachments }) }
+}
+
+/** What an integration attaches to its message. `fallback` repeats the rest. */
+function linesOf({ pretext, author_name, title, text, fields, footer, fallback }: JsonObject): unknown[] {
+  const ofFields = asObjects(fields).flatMap((field) => [field.title, field.value])
+  const own = [pretext, author_name, title, text, ...ofFields, footer].filter((line) => asText(line) !== undefined)
+  return own.length > 0 ? own : [fallback]
+}

@@ -1,0 +1,61 @@
+// What a Slack message shows: its text, its blocks, and its attachments, such as shared messages.
+import { asObjects, asText, type JsonObject } from '../values/record-fields.ts'
+import type { Directory } from './directory.ts'
+import { decodeText, lines, textOfAttachment, textOfBlock } from './text.ts'
+
+/** What Slack writes as the text of a message, or as the fallback of an attachment, whose content stands elsewhere. */
+const PLACEHOLDER =
+  /^(This content can['’]t be displayed\.|This message contains interactive elements\.|\[no preview available\])$/
+
+/** Returns the words of a message, its files, and the reasons by which content without words is counted. */
+export function contentOf(message: JsonObject, directory: Directory) {
+  const decode = (part: string) => (PLACEHOLDER.test(part) ? '' : decodeText(part, directory))
+  const text = decode(asText(message.text) ?? '')
+  const blocks = blocksOf(message, text)
+  const isPlain = blocks.length === 0 && [message.attachments, message.files, message.file].every((more) => !more)
+  if (isPlain) return { text, files: [], leftOut: [] }
+  const { attachments, previews } = attachmentsOf(message, text)
+  const more = [...blocks.map(textOfBlock), ...attachments.map(textOfAttachment)].map(decode)
+  const files = [message, ...attachments].flatMap((each) => asObjects(each.files ?? [each.file]))
+  const leftOut = [
+    ...previews.map(() => 'previews of links'),
+    ...attachments.filter(({ image_url, thumb_url }) => image_url ?? thumb_url).map(() => 'images of attachments'),
+    ...blocks
+      .filter((block) => block.type !== 'divider' && textOfBlock(block) === '')
+      .map(() => 'blocks without words'),
+    ...files
+      .filter(({ name, title }) => !asText(name) && !asText(title))
+      .map(() => 'files that were deleted or hidden'),
+  ]
+  return { text: withoutRepeats(text, more), files, leftOut }
+}
+
+/** Slack writes the text of a member once more, as rich text. Apps choose text and blocks freely. */
+function blocksOf(message: JsonObject, text: string): readonly JsonObject[] {
+  const isByApp = message.subtype === 'bot_message' || message.bot_id !== undefined
+  return asObjects(message.blocks).filter(({ type }) => text === '' || isByApp || type !== 'rich_text')
+}
+
+/** Slack adds a preview for each link of a text. A message that is shared has an address, too, and is none. */
+function attachmentsOf(message: JsonObject, text: string) {
+  const all = asObjects(message.attachments)
+  const isPreview = ({ is_share, is_msg_unfurl, from_url, original_url }: JsonObject) =>
+    text !== '' && is_share !== true && is_msg_unfurl !== true && (from_url ?? original_url) !== undefined
+  return { attachments: all.filter((one) => !isPreview(one)), previews: all.filter(isPreview) }
+}
+
+/** Joins a text with the parts that say more. Apps repeat the words of their blocks as the text, or part of them. */
+function withoutRepeats(text: string, more: readonly string[]): string {
+  const known = words(text)
+  const parts = more.filter((part) => !known.includes(words(part)))
+  const isRepeated = parts.some((part) => words(part).startsWith(known))
+  return lines([isRepeated ? '' : text, ...parts])
+}
+
+/** The words between spaces, without marks of bold and the like, so that `includes` finds whole words. */
+function words(text: string): string {
+  return ` ${text
+    .replace(/[*_~`•]/g, '')
+    .replace(/\s+/g, ' ')
+    .trim()} `
+}

@@ -1,0 +1,114 @@
+// Tests of the WhatsApp format, on the chats of a small bakery.
+import { expect, test } from 'vitest'
+import { inputFile, readAll, recognises } from '../read-all.test-support.ts'
+import { whatsappFormat } from './whatsapp.ts'
+
+const iphone = (...lines: string[]) => inputFile('_chat.txt', lines.join('\r\n'))
+const android = (...lines: string[]) => inputFile('WhatsApp Chat with Bakers.txt', lines.join('\n'))
+const read = (file: ReturnType<typeof iphone>, timezone = 'UTC') => readAll(whatsappFormat, [file], { timezone })
+
+const ENCRYPTED = '[01/05/2024, 09:29:00] Bakers: \u200EMessages and calls are end-to-end encrypted.'
+
+test('an iPhone names the chat in its first line, and marks its own words', async () => {
+  const file = iphone(
+    ENCRYPTED,
+    '[01/05/2024, 09:30:15] Ada: Cold oven',
+    'since six: really',
+    '\u200E[01/05/2024, 09:31:00] ~\u00A0Bo: \u200E<attached: 00000012-PHOTO.jpg>',
+    '[01/05/2024, 09:32:00] Bo: \u200Eimage omitted',
+    '[01/05/2024, 09:33:00] Ada: \u200EThis message was deleted.',
+    '[13/05/2024, 09:34:00] Ada: Warm oven \u200E<This message was edited>',
+  )
+  expect(await recognises(whatsappFormat, [file])).toBe(true)
+  const found = await read(file, 'Europe/Berlin')
+  expect(found.pieces[0]).toMatchObject({
+    service: 'custom',
+    externalId: 'whatsapp/Bakers/2024-05-01',
+    fields: { title: 'Bakers, 2024-05-01', channelName: 'Bakers', createdAt: '2024-05-01T00:00:00.000Z' },
+  })
+  expect(found.pieces.map(({ quotes }) => quotes[0])).toEqual([
+    { text: 'Cold oven\nsince six: really', speaker: 'Ada', createdAt: '2024-05-01T07:30:15.000Z' },
+    { text: '', speaker: 'Bo', createdAt: '2024-05-01T07:31:00.000Z', attachments: ['00000012-PHOTO.jpg'] },
+    { text: 'Warm oven', speaker: 'Ada', createdAt: '2024-05-13T07:34:00.000Z' },
+  ])
+  expect(found.noted).toEqual({
+    'skipped: notices by WhatsApp, media that were not exported, and messages that were deleted': 3,
+  })
+})
+
+test('Android has no brackets, and names the chat in the file', async () => {
+  const found = await read(
+    android(
+      '5/1/24, 9:29 AM - Messages and calls are end-to-end encrypted.',
+      '5/1/24, 12:30\u202FAM - Ada: IMG-7.jpg (file attached)',
+      'Look: <b>',
+      '5/1/24, 12:30 PM - Ada: <Media omitted>',
+      '5/1/24, 9:30 PM - Ada: This message was deleted',
+      '5/1/24, 9:30 PM - Ada: ok',
+      '5/1/24, 9:30 PM - Ada: ok',
+    ),
+  )
+  expect(found.pieces.map(({ externalId, quotes: [quote] }) => [externalId, quote?.text, quote?.createdAt])).toEqual([
+    ['whatsapp/Bakers/2024-05-01', 'Look: <b>', '2024-05-01T00:30:00.000Z'],
+    ['whatsapp/Bakers/2024-05-01', 'ok', '2024-05-01T21:30:00.000Z'],
+    ['whatsapp/Bakers/2024-05-01', 'ok', '2024-05-01T21:30:00.000Z'],
+  ])
+  expect(found.pieces[0]?.quotes[0]?.attachments).toEqual(['IMG-7.jpg'])
+  expect(found.noted).toEqual({
+    'skipped: notices by WhatsApp, such as of who joined a chat': 1,
+    'skipped: media that were not exported': 1,
+    'skipped: messages that were deleted': 1,
+    'warning: dates such as 5/1/2024 that were read with the month first': 1,
+  })
+})
+
+test('texts that people sent are counted', async () => {
+  const files = [inputFile('a.txt', 'Hello'), inputFile('b.jpg', 'x'), android('1/5/2024, 09:30 - Ada: a')]
+  expect(await recognises(whatsappFormat, files)).toBe(true)
+  const found = await readAll(whatsappFormat, files, { timezone: 'UTC' })
+  expect(found.pieces).toHaveLength(1)
+  expect(found.noted['skipped: files without messages, such as media']).toBe(2)
+})
+
+test.each([
+  'WhatsApp-Chat mit Ada',
+  'Chat de WhatsApp con Ada',
+  'Discussion WhatsApp avec Ada',
+  'Chat WhatsApp con Ada',
+])('the name of the chat stands in the file %s.txt', async (name) => {
+  const { pieces } = await read(inputFile(`${name}.txt`, '13/5/2024, 09:30 - Ada: a'))
+  expect(pieces[0]?.fields.channelName).toBe('Ada')
+})
+
+test.each([
+  ['01.05.24, 09:30', '2024-05-01T09:30:00.000Z', 0],
+  ['01/05/24, 09:30', '2024-05-01T09:30:00.000Z', 1],
+  ['13/5/2024, 9:30 pm', '2024-05-13T21:30:00.000Z', 0],
+  ['5/13/2024, 9.30', '2024-05-13T09:30:00.000Z', 0],
+  ['20/6/2017 8:28\u00A0p.\u00A0m.', '2017-06-20T20:28:00.000Z', 0],
+  ['31/12/2019, 2:14:40 a.m.', '2019-12-31T02:14:40.000Z', 0],
+  ['2026/7/9 02:28:09', '2026-07-09T02:28:09.000Z', 0],
+  ['2024/1/5 下午3:34', '2024-01-05T15:34:00.000Z', 0],
+  ['2024-05-01, 09:30', '2024-05-01T09:30:00.000Z', 0],
+  ['2024/05/13 09:30', '2024-05-13T09:30:00.000Z', 0],
+])('the date %s is read as %s', async (date, createdAt, warnings) => {
+  const found = await read(android(`${date} - Ada: Hi`))
+  expect(found.pieces[0]?.quotes[0]?.createdAt).toBe(createdAt)
+  expect(found.notes).toHaveLength(warnings)
+})
+
+test('dates ascend, which tells day and month apart', async () => {
+  const found = await read(android('1/5/2024, 09:30 - Ada: a', '2/5/2024, 09:30 - Ada: b', '1/6/2024, 09:30 - Ada: c'))
+  expect(found.pieces.map(({ quotes }) => quotes[0]?.createdAt?.slice(0, 10))).toEqual([
+    '2024-05-01',
+    '2024-05-02',
+    '2024-06-01',
+  ])
+  expect(found.notes).toEqual([])
+})
+
+test('a time zone is needed, and a line before the first date is rejected', async () => {
+  await expect(readAll(whatsappFormat, [iphone(ENCRYPTED)])).rejects.toThrow('pass the time zone of the phone')
+  const { rejected } = await read(android('Hello', '1/5/2024, 09:30 - Ada: a'))
+  expect(rejected.map(({ reason }) => reason)).toEqual(['a line without a valid date'])
+})

@@ -1,0 +1,124 @@
+// Tests of the YouTube format, on a video of a small bakery.
+import { expect, test } from 'vitest'
+import { inputFile, readAll, recognises } from '../read-all.test-support.ts'
+import { youtubeFormat } from './youtube.ts'
+
+const info = {
+  id: 'vid1',
+  title: 'How to bake',
+  description: 'Rye, mostly',
+  channel: 'Bakery',
+  channel_id: 'UC1',
+  upload_date: '20240501',
+  like_count: 7,
+  comments: [
+    { id: 'Ug1', parent: 'root', text: 'Nice', author: '@ada', timestamp: 1714555800, like_count: 2 },
+    { id: 'Ug1.9', parent: 'Ug1', text: 'Thanks', author: '@bakery', timestamp: 1714555900 },
+    { id: 'Ug2', parent: 'root', text: '', author: '@bo' },
+  ],
+  webpage_url: 'https://www.youtube.com/watch?v=vid1',
+  extractor: 'youtube',
+}
+const comment = (id: string, more: object = {}) => ({
+  kind: 'youtube#comment',
+  id,
+  snippet: {
+    textDisplay: 'a &lt; b<br><a href="https://a.example">https://a.example</a>',
+    authorDisplayName: '@ada',
+    likeCount: 1,
+    publishedAt: '2024-05-01T09:30:00Z',
+    updatedAt: '2024-05-01T09:30:00Z',
+    ...more,
+  },
+})
+const thread = (top: object, answers: object[] = [], totalReplyCount = answers.length) => ({
+  kind: 'youtube#commentThread',
+  id: 'Ug1',
+  snippet: { videoId: 'vid1', channelId: 'UC1', topLevelComment: top, totalReplyCount },
+  replies: { comments: answers },
+})
+const page = (...items: object[]) => ({ kind: 'youtube#commentThreadListResponse', pageInfo: {}, items })
+
+test('reads the comments of yt-dlp, and replies to them', async () => {
+  const file = inputFile('How to bake [vid1].info.json', info)
+  expect(await recognises(youtubeFormat, [file])).toBe(true)
+  const { id, title, ...rest } = info
+  const first = { id, title }
+  const formats = Array.from({ length: 2_000 }, (_, at) => ({ format_id: String(at), url: 'https://a.example' }))
+  expect(await recognises(youtubeFormat, [inputFile('a', { ...first, formats, ...rest })])).toBe(true)
+  const found = await readAll(youtubeFormat, [file])
+  expect(found.quotes('vid1')).toEqual([
+    { externalId: 'Ug1', text: 'Nice', speaker: '@ada', createdAt: '2024-05-01T09:30:00.000Z', upVotes: 2 },
+    {
+      externalId: 'Ug1.9',
+      text: 'Thanks',
+      speaker: '@bakery',
+      createdAt: '2024-05-01T09:31:40.000Z',
+      replyingTo: 'Ug1',
+    },
+  ])
+  expect(found.pieces.at(-1)?.fields).toEqual({
+    title: 'How to bake',
+    placeholderTitle: 'Video vid1',
+    url: 'https://www.youtube.com/watch?v=vid1',
+    description: 'Rye, mostly',
+    channelName: 'Bakery',
+    channelId: 'UC1',
+    createdAt: '2024-05-01T00:00:00.000Z',
+    upVotes: 7,
+  })
+  expect(found.noted).toEqual({ 'skipped: comments without text': 1 })
+})
+
+test('the files of a video lie together', async () => {
+  const names = ['a.de.vtt', 'a.description', 'a.webm']
+  const files = [...names.map((name) => inputFile(name, 'x')), inputFile('b [vid1].info.json', info)]
+  expect(await recognises(youtubeFormat, files)).toBe(true)
+  const found = await readAll(youtubeFormat, files)
+  expect(found.noted['skipped: files without comments, such as videos']).toBe(3)
+})
+
+test('reads pages of the Data API, alone, in a list, or as lines', async () => {
+  const answer = comment('Ug1.9', { parentId: 'Ug1', textOriginal: 'Thanks', publishedAt: '2024-05-01T10:00:00Z' })
+  const pages = [page(thread(comment('Ug1'), [answer], 3)), page(thread(comment('Ug2')))]
+  for (const content of [pages, pages.map((one) => JSON.stringify(one)).join('\n')]) {
+    const file = inputFile('comments.json', content)
+    expect(await recognises(youtubeFormat, [file])).toBe(true)
+    const found = await readAll(youtubeFormat, [file])
+    expect(found.quotes('vid1').map(({ externalId, text, replyingTo }) => [externalId, text, replyingTo])).toEqual([
+      ['Ug1', 'a < b\nhttps://a.example', undefined],
+      ['Ug2', 'a < b\nhttps://a.example', undefined],
+      ['Ug1.9', 'Thanks', 'Ug1'],
+    ])
+    expect(found.noted).toEqual({ 'skipped: threads whose replies are not all in the file (see comments.list)': 1 })
+  }
+})
+
+test('reads comments that stand apart, and the videos that they belong to', async () => {
+  const video = {
+    kind: 'youtube#video',
+    id: 'vid1',
+    snippet: { title: 'How to bake', channelTitle: 'Bakery', publishedAt: '2024-05-01T09:00:00Z' },
+    statistics: { likeCount: '7' },
+  }
+  const files = [
+    inputFile('a.json', page(comment('Ug3', { videoId: 'vid1', parentId: 'Ug1' }))),
+    inputFile('b.json', page(video)),
+  ]
+  const { pieces, rejected } = await readAll(youtubeFormat, files)
+  expect(pieces.map(({ externalId, fields }) => [externalId, fields.title])).toEqual([
+    ['vid1', undefined],
+    ['vid1', 'How to bake'],
+  ])
+  expect(pieces[1]?.fields).toMatchObject({ upVotes: 7, channelName: 'Bakery' })
+  expect(rejected).toEqual([])
+})
+
+test('of two copies the one that was edited last comes last, and what is no comment is rejected', async () => {
+  const edited = comment('Ug1', { textOriginal: 'new', updatedAt: '2024-06-01T09:30:00Z' })
+  const found = await readAll(youtubeFormat, [
+    inputFile('a.json', page(thread(edited), thread(comment('Ug1')), { id: 1 })),
+  ])
+  expect(found.quotes('vid1').map(({ text }) => text)).toEqual(['a < b\nhttps://a.example', 'new'])
+  expect(found.rejected.map(({ reason }) => reason)).toEqual(['The record is neither a comment nor a video.'])
+})
