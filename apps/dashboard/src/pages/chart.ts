@@ -48,11 +48,11 @@ export function chart(
     const left = Math.max(at * step - step / 2, 0)
     return (
       point?.storeAwaySeconds &&
-      html`<rect class="away" x="${left.toFixed(1)}" y="${TOP}" width="${step.toFixed(1)}" height="${HEIGHT - TOP - BOTTOM}"/>`
+      html`<rect fill="gray" fill-opacity="0.3" x="${left.toFixed(1)}" y="${TOP}" width="${step.toFixed(1)}" height="${HEIGHT - TOP - BOTTOM}"/>`
     )
   })
   return html`<figure><figcaption>${title} ${drawn.map(({ name }, at) => html`<span class="line-${at}">${name}</span> `)}</figcaption>
-<p class="now">${now}</p>
+<div class="now">${now}</div>
 <svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" tabindex="0" aria-label="${title}: ${now} now, ${shown(most)} at most" data-values="${JSON.stringify(texts)}">
 ${away}<path class="axis" d="M0 ${TOP}H${WIDTH}M0 ${HEIGHT - BOTTOM}H${WIDTH}"/>
 ${marks.map((mark) => markLine(mark, points))}
