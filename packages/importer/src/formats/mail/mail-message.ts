@@ -5,7 +5,7 @@ import { rejected, skipped } from '../format.ts'
 import { digestOf } from '../values/digest.ts'
 import { htmlToText } from '../values/html-text.ts'
 import { present } from '../values/record-fields.ts'
-import { decodeParts } from './decode-parts.ts'
+import { type DecodedMail, decodeParts } from './decode-parts.ts'
 import { mailDate, separatorDate } from './mail-date.ts'
 import { MAX_MAIL_BYTES, type RawMail } from './split-mbox.ts'
 
@@ -16,15 +16,20 @@ const PREFIXES = /^(\s*\[[^\]]*\])?\s*((re|fwd?|aw|wg|antw|sv|回复|答复|转�
 export async function readMail(raw: RawMail, place: Place, options: FormatOptions): Promise<Found[]> {
   if (raw.isTooLong) return [reject(`a mail of more than ${MAX_MAIL_BYTES} bytes`, raw, place)]
   try {
-    const { bytes, notes } = decodeParts(raw.bytes)
-    const found = toFound(await PostalMime.parse(bytes), raw, place, options)
-    return found.concat(notes.map((note) => ({ ...note, place })))
+    const { bytes, text, notes } = decodeParts(raw.bytes)
+    const mail = await PostalMime.parse(bytes)
+    return toFound(text === undefined ? mail : { ...mail, text }, raw, { place, options, notes })
   } catch (error) {
     return [reject(error instanceof Error ? error.message : String(error), raw, place)]
   }
 }
 
-function toFound(mail: Email, raw: RawMail, place: Place, options: FormatOptions): Found[] {
+interface Reading extends Pick<DecodedMail, 'notes'> {
+  place: Place
+  options: FormatOptions
+}
+
+function toFound(mail: Email, raw: RawMail, { place, options, notes: ofParts }: Reading): Found[] {
   if (!mail.from && !mail.date && !mail.messageId && mail.subject === undefined) {
     return [reject('no mail: it has no From, Date, Subject or Message-ID', raw, place)]
   }
@@ -34,7 +39,7 @@ function toFound(mail: Email, raw: RawMail, place: Place, options: FormatOptions
   const text = options.stripQuotes ? withoutQuotes(full) : full
   const quote = toQuote(mail, text, full, raw.separator)
   const isEmpty = text === '' && quote.attachments === undefined
-  const notes = notesOn(mail, quote, place)
+  const notes = [...ofParts.map((note) => ({ ...note, place })), ...notesOn(mail, quote, place)]
   if (isEmpty) notes.push(skipped('mails with neither text nor files', place))
   const piece: Found = {
     kind: 'piece',
@@ -51,7 +56,15 @@ function toFound(mail: Email, raw: RawMail, place: Place, options: FormatOptions
   return [piece, ...notes]
 }
 
-function notesOn(mail: Email, { createdAt }: QuoteInput, place: Place): Noted[] {
+function notesOn(mail: Email, { createdAt, text }: QuoteInput, place: Place): Noted[] {
+  const isLost = text.includes('\uFFFD') || mail.subject?.includes('\uFFFD')
+  const lost: Noted[] = isLost ? [{ kind: 'replaced', reason: LOST, place }] : []
+  return [...lost, ...notesOnDate(mail, createdAt, place)]
+}
+
+const LOST = 'texts with characters that were lost (U+FFFD)'
+
+function notesOnDate(mail: Email, createdAt: QuoteInput['createdAt'], place: Place): Noted[] {
   const date = headerOf(mail, 'date')
   if (!date || mailDate(date) !== undefined) return []
   const reason = 'Date headers without a date'
@@ -76,7 +89,9 @@ const SPAM = /^(spam|correo no deseado|correu brossa|posta indesiderata|спам
  */
 function leftOutAs(mail: Email): string | undefined {
   const mozilla = Number.parseInt(headerOf(mail, 'x-mozilla-status') ?? '0', 16)
-  const labels = decodeWords(headerOf(mail, 'x-gmail-labels') ?? '').split(/\s*,\s*/)
+  const labels = decodeWords(headerOf(mail, 'x-gmail-labels') ?? '')
+    .replaceAll('"', '')
+    .split(/\s*,\s*/)
   const isMarked = (mozilla & 0x0008) !== 0 || (headerOf(mail, 'x-status') ?? '').includes('D')
   if (isMarked || labels.some((label) => TRASH.test(label))) return 'mails that were deleted'
   return labels.some((label) => SPAM.test(label)) ? 'mails with the label of Gmail for spam' : undefined
@@ -116,7 +131,7 @@ function idsIn(header = ''): string[] {
     .replaceAll('><', '> <')
     .split(/[\s,]+/)
     .filter(Boolean)
-  const isList = words.length === 1 || words.every((word) => ID.test(word))
+  const isList = words.every((word) => ID.test(word)) || (words.length === 1 && !header.includes('<'))
   const ids = isList ? words : Array.from(header.matchAll(/<[^<>]+>/g), ([id]) => id)
   return ids.map((id) => id.replace(/[<>\s]/g, '')).filter(Boolean)
 }
