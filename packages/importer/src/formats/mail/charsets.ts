@@ -7,10 +7,14 @@ export interface Utf8Text {
   isKnown: boolean
 }
 
-/** Converts a text to UTF-8. Without a charset it is UTF-8, and each of its lines that is no UTF-8 is windows-1252. */
+/**
+ * Converts a text to UTF-8. Without a charset it is UTF-8, and each of its lines that is no UTF-8 is windows-1252. Many
+ * programs declare a charset of one byte a character and write UTF-8, which is never meaningful text in such a charset.
+ */
 export function toUtf8(bytes: Buffer, charset = ''): Utf8Text {
   const name = charset.trim().toLowerCase()
   if (UNICODE.test(name)) return { bytes: convertLines(bytes), isKnown: true }
+  if (SINGLE_BYTE.test(name) && isUtf8(bytes)) return { bytes, isKnown: true }
   const decode = SPECIAL.find(([names]) => names.test(name))?.[1]
   if (decode) return { bytes: Buffer.from(decode(bytes.toString('latin1'))), isKnown: true }
   const decoder = decoderOf(name) ?? decoderOf(ALIASES.find(([names]) => names.test(name))?.[1] ?? codePageIn(name))
@@ -22,6 +26,8 @@ const LAST_ASCII = 0x7f
 
 /** Names of UTF-8, of ASCII, and of nothing. Programs write 8-bit text under each of them. */
 const UNICODE = /^$|^(3d)?utf-?8|^(us-)?ascii|^ansi_x3\.|^iso-?646|^(x-)?unknown|^default/
+
+const SINGLE_BYTE = /8859|125\d$|^latin/
 
 /** Lists append a footer in another encoding, so each line is converted by itself. */
 function convertLines(bytes: Buffer): Buffer {

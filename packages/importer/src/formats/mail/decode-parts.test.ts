@@ -41,6 +41,8 @@ describe('a text in', () => {
     ['us-ascii', 'caf\xE9', 'café'],
     ['unknown-8bit', 'caf\xC3\xA9', 'café'],
     ['utf-8', 'caf\xC3\xA9\nf\xFCr', 'café\nfür'],
+    ['iso-8859-2', 'dzie\xC5\x84', 'dzień'],
+    ['iso-8859-2', 'dzie\xF1', 'dzień'],
   ])('%s', async (charset, body, text) => {
     const found = await readText(`text/plain; charset=${charset}`, body)
     expect(found.text).toBe(text)
@@ -52,6 +54,7 @@ describe('a text in', () => {
   test('no charset is UTF-8, else windows-1252, else what its HTML names', async () => {
     expect((await readText('text/plain', 'caf\xE9 \x80')).text).toBe('café €')
     expect((await readText('text/html', '<meta charset="koi8-r"><p>\xF0\xC5\xDE\xD8')).text).toBe('Печь')
+    expect((await readText('text/html; charset=gbk', '<meta charset=utf-8>\xE5\x93\xA8')).text).toBe('哨')
     expect((await read(Buffer.from(`${HEAD}\ncaf\xE9`, 'latin1'))).text).toBe('café')
   })
 
@@ -77,6 +80,8 @@ describe('a header', () => {
     ['padded words split within a character', '=?utf-8?B?QmVoww==?=\n =?UTF-8?B?tnJkZW4=?=', 'Behörden'],
     ['words of two encodings', '=?utf-8?Q?Beh=C3?= =?utf-8?B?tnJkZW4=?=', 'Behörden'],
     ['words without a space between', '=?utf-8?Q?a_?==?iso-8859-1?Q?=E9?=', 'a é'],
+    ['words that are folded within', '=?utf-8?\n B?YWLDtmM=?=', 'aböc'],
+    ['lines that are blank but for spaces', 'a\n  \n b', 'a   b'],
     ['words and text', 'Re: =?utf-8?Q?A B?= and =?utf-8*en?Q?caf=C3=A9?=', 'A B and café'],
     ['a charset that browsers lack', '=?utf-7?Q?Caf+AOk-?=', 'Café'],
     ['Japanese', '=?iso-2022-jp?B?GyRCJVElORsoQg==?= =?iso-2022-jp?B?GyRCJW8bKEI=?=', 'パスワ'],
@@ -162,6 +167,24 @@ describe('parts', () => {
     const inner = `Content-Type: multipart/alternative; boundary=c\n\n--c\n${plain}\n--c\n${html}\n--c--`
     const found = await readParts('multipart/mixed', inner, 'Content-Type: text/plain\n\nfooter')
     expect(found.text).toBe('Café\n\nfooter')
+  })
+
+  test.each([
+    ['HI\nHOW ARE YOU?', 'HI\nHOW ARE YOU?'],
+    ['Děkujeme.\n\nVaše: objednávka', 'Děkujeme.\n\nVaše: objednávka'],
+  ])('without a header and a blank line are text: %j', async (part, text) => {
+    expect((await readParts('multipart/mixed', part)).text).toBe(text)
+  })
+
+  test('that are texts are all read, also between pictures and beside a signature', async () => {
+    const picture = 'Content-Type: image/png; name=a.png\nContent-Disposition: inline\n\nx'
+    const found = await readParts('multipart/signed; micalg=sha1', '\none', picture, 'Content-Type: text/plain\n\ntwo')
+    expect(found).toMatchObject({ text: 'one\n\ntwo', attachments: ['a.png'] })
+  })
+
+  test('whose boundary is folded are read', async () => {
+    const mail = `${HEAD}Content-Type: multipart/mixed;\n boundary="=_alt\n 006F_="\n \nX: y\n\n--=_alt 006F_=\n\nx\n--=_alt 006F_=--`
+    expect((await read(mail)).text).toBe('x')
   })
 
   test('that are mails are text, also if they are attached', async () => {

@@ -63,8 +63,8 @@ export function decodeParts(mail: Buffer): DecodedMail {
 function decodeNext(decoding: Decoding): void {
   const { mail, at, open, pieces, defaultType } = decoding
   const limit = nextDelimiter(mail, at, open)
-  const body = Math.min(bodyStart(mail, at), limit?.start ?? mail.length)
-  const header = mail.subarray(at, body)
+  const body = Math.min(hasHeaderAt(mail, at) ? bodyStart(mail, at) : at, limit?.start ?? mail.length)
+  const header = body === at ? BLANK_LINE : mail.subarray(at, body)
   const part = readPart(header.toString('latin1'), defaultType)
   const head = decodeHeader(header, isUtf8(header) ? undefined : (part.charset ?? firstCharset(mail)))
   decoding.defaultType = TEXT
@@ -82,6 +82,14 @@ function decodeNext(decoding: Decoding): void {
   else pieces.push(...decodePart(part, head, content, decoding))
   decoding.at = skipDelimiters(decoding, next)
 }
+
+/** Some programs write the text of a part without a header, and without the blank line in its place. */
+function hasHeaderAt(mail: Buffer, at: number): boolean {
+  return /^([!-9;-~]+[ \t]*:|\r*\n)/.test(mail.toString('latin1', at, at + HEADER_NAME_BYTES))
+}
+
+/** A longer name of a header is none. */
+const HEADER_NAME_BYTES = 200
 
 /** Returns the first delimiter of a part that has parts, if it has one. */
 function openBoundary({ mail, open }: Decoding, { type, boundary = '' }: Part, body: number): Delimiter | undefined {

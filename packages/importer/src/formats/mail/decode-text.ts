@@ -1,4 +1,5 @@
 // Decodes the text of a part of a mail: its transfer encoding, its soft line breaks, and its charset.
+import { isUtf8 } from 'node:buffer'
 import { toUtf8 } from './charsets.ts'
 import { decodeQuoted } from './decode-header.ts'
 
@@ -19,13 +20,14 @@ export interface DecodedText {
   isCharsetKnown: boolean
 }
 
-/** Decodes a text. HTML without a charset has the one that it names itself. */
+/** Decodes a text. HTML that names UTF-8 and is UTF-8, or that has no charset, has the charset that it names itself. */
 export function decodeText(
   body: Buffer,
   { transfer, charset, isHtml, isFlowed, deletesSpaces }: TextEncoding,
 ): DecodedText {
   const { bytes, isCut } = decodeTransfer(body, transfer)
-  const named = charset ?? (isHtml ? META.exec(bytes.toString('latin1', 0, META_BYTES))?.[1] : undefined)
+  const ofHtml = isHtml ? META.exec(bytes.toString('latin1', 0, META_BYTES))?.[1] : undefined
+  const named = /^utf-?8$/i.test(ofHtml ?? '') && isUtf8(bytes) ? ofHtml : (charset ?? ofHtml)
   const whole = isFlowed ? Buffer.from(unfold(bytes.toString('latin1'), deletesSpaces), 'latin1') : bytes
   const { bytes: utf8, isKnown } = toUtf8(whole, named)
   return { utf8, isCut, isCharsetKnown: isKnown }

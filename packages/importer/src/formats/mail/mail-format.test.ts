@@ -137,6 +137,26 @@ describe('folders', () => {
     expect(noted).toEqual({ 'skipped: files without mails': 4 })
   })
 
+  test('of Apple Mail are packages with an mbox, or have a file for each mail, with its length', async () => {
+    const plist = '<?xml version="1.0" encoding="UTF-8"?>\n<plist version="1.0"></plist>\n'
+    const files = [
+      inputFile('Sent.mbox/mbox', mbox([reply])),
+      inputFile('Sent.mbox/table_of_contents', '\0\0'),
+      inputFile('1.emlx', `${Buffer.byteLength(root)}  \n${root}${plist}`),
+    ]
+    expect(await recognises(mailFormat, files.slice(2))).toBe(true)
+    const { pieces, noted } = await readAll(mailFormat, files)
+    expect(pieces.map((piece) => piece.quotes[0]?.text)).toEqual(['Fixed.', 'Since six.'])
+    expect(noted).toEqual({ 'skipped: files without mails': 1 })
+  })
+
+  test('have mails that a server compressed, which are counted', async () => {
+    const { noted } = await readAll(mailFormat, [inputFile('cur/1:2,S', Buffer.from([0x1f, 0x8b, 8, 0]))])
+    expect(noted).toEqual({
+      'skipped: files that are compressed without a name that says so (gunzip or unzstd them first)': 1,
+    })
+  })
+
   test('a delivery in tmp of a Maildir is no mail yet, and tmp elsewhere is a folder as any other', async () => {
     const paths = ['M/.Sent/cur/1', 'M/.Sent/tmp/2', 'tmp/3', 'M/new/4', 'M/tmp/5']
     const { pieces, noted } = await readAll(

@@ -9,7 +9,7 @@ import { isMbox, MAX_MAIL_BYTES, type RawMail, splitMbox } from './split-mbox.ts
 
 const MAILS_PER_LIST = 100
 /** The names of mailboxes, and of mails with a file each. */
-const NAMED = /\.(mbox|mbx|eml)$/i
+const NAMED = /\.(mbox|mbx|emlx?)$/i
 /** Other formats may know these. */
 const NO_MAIL = /\.(nd)?json$|\.csv$/i
 /** Maildir marks a mail that is to be deleted by the flag T, MH by a comma. Systems without `:` in names have others. */
@@ -21,7 +21,7 @@ const FILES_TRIED = 100
 /** Reads mails, whose conversations become sources. Memory: the largest mail, several times while it is parsed. */
 export const mailFormat: Format = {
   name: 'mail',
-  description: 'Mails (mbox files, folders of .eml files, Maildir)',
+  description: 'Mails (mbox files, folders of .eml or .emlx files, Maildir)',
   async recognises(files, beginning) {
     const candidates = files.filter(({ path, isEmpty }) => !isEmpty && !NO_MAIL.test(path))
     const named = candidates.filter(({ path }) => NAMED.test(path))
@@ -51,7 +51,7 @@ function folderAbove(path: string): string {
 
 /** Whether a file is one mail by its name, whatever header it has. */
 function isSingle({ path }: InputFile): boolean {
-  return /\.eml$/i.test(path) || IN_MAILDIR.test(path)
+  return /\.emlx?$/i.test(path) || IN_MAILDIR.test(path)
 }
 
 async function* readFile(file: InputFile, options: FormatOptions): FoundLists {
@@ -59,7 +59,8 @@ async function* readFile(file: InputFile, options: FormatOptions): FoundLists {
   const beginning = await readBeginning(file)
   const text = beginningOf(beginning)
   const isMail = isSingle(file) ? isHeaderLine(text) : hasHeader(text)
-  if (!isMbox(text) && !isMail) return yield [skipped('files without mails', { path: file.path })]
+  if (!isMbox(text) && !isMail)
+    return yield [skipped(isCompressed(beginning) ? COMPRESSED : OTHERS, { path: file.path })]
   const stream = hasOldLineEnds(beginning) ? withNewlines(utf8Chunks(file)) : utf8Chunks(file)
   let found: Found[] = []
   for await (const mail of isMbox(text) ? splitMbox(stream) : [await readWhole(stream)]) {
@@ -72,10 +73,22 @@ async function* readFile(file: InputFile, options: FormatOptions): FoundLists {
   yield found
 }
 
+const OTHERS = 'files without mails'
+const COMPRESSED = 'files that are compressed without a name that says so (gunzip or unzstd them first)'
+const GZIP = Buffer.from([0x1f, 0x8b])
+const ZSTD = Buffer.from([0x28, 0xb5, 0x2f, 0xfd])
+
+/** Dovecot compresses the mails of a Maildir, and leaves their names as they are. */
+function isCompressed(beginning: Buffer): boolean {
+  return [GZIP, ZSTD].some((magic) => beginning.subarray(0, magic.length).equals(magic))
+}
+
 /** Returns the beginning of a file, from its separator or its header. */
 function beginningOf(bytes: Buffer): string {
   const text = decodeBeginning(bytes)
-  return (hasOldLineEnds(bytes) ? text.replaceAll('\r', '\n') : text).replace(/^(\s|>+From [^\n]*\n)+/, '')
+  return (hasOldLineEnds(bytes) ? text.replaceAll('\r', '\n') : text)
+    .replace(COUNT, '')
+    .replace(/^(\s|>+From [^\n]*\n)+/, '')
 }
 
 /** Old programs of the Macintosh end each line by a carriage return only. */
@@ -87,8 +100,15 @@ async function* withNewlines(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buff
   for await (const chunk of chunks) yield Buffer.from(chunk.toString('latin1').replaceAll('\r', '\n'), 'latin1')
 }
 
+/** Apple Mail writes the length of a mail before it, and its own properties behind it (`.emlx`). */
+const COUNT = /^(\d+)\s*\n/
+const COUNT_BYTES = 20
+
 async function readWhole(stream: AsyncIterable<Buffer>): Promise<RawMail> {
   const content = createBoundedBytes(MAX_MAIL_BYTES)
   for await (const chunk of stream) content.add(chunk)
-  return { ...content.take(), line: 1 }
+  const { bytes, isTooLong } = content.take()
+  const [count = '', length] = COUNT.exec(bytes.toString('latin1', 0, COUNT_BYTES)) ?? []
+  const mail = length === undefined ? bytes : bytes.subarray(count.length, count.length + Number(length))
+  return { bytes: mail, isTooLong, line: 1 }
 }
