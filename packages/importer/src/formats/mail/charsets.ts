@@ -29,19 +29,32 @@ const UNICODE = /^$|^(3d)?utf-?8|^(us-)?ascii|^ansi_x3\.|^iso-?646|^(x-)?unknown
 
 const SINGLE_BYTE = /8859|125\d$|^latin/
 
-/** Lists append a footer in another encoding, so each line is converted by itself. */
+/** Lists append a footer in another encoding, so lines are converted by themselves. */
 function convertLines(bytes: Buffer): Buffer {
   if (isUtf8(bytes)) return bytes
-  const lines: Buffer[] = []
+  const converted: Buffer[] = []
+  let run = { start: 0, isUtf8: true }
+  const pieces: Buffer[] = []
   for (let start = 0; start < bytes.length; ) {
     const newline = bytes.indexOf('\n', start)
     const end = newline === -1 ? bytes.length : newline + 1
-    const line = bytes.subarray(start, end)
-    lines.push(isUtf8(line) ? line : Buffer.from(windows1252.decode(line)))
+    const isLineUtf8 = isUtf8(bytes.subarray(start, end))
+    if (isLineUtf8 !== run.isUtf8) {
+      pieces.push(convertRun(bytes.subarray(run.start, start), run.isUtf8))
+      run = { start, isUtf8: isLineUtf8 }
+    }
+    if (pieces.length === PIECES_AT_ONCE) converted.push(Buffer.concat(pieces.splice(0)))
     start = end
   }
-  return Buffer.concat(lines)
+  return Buffer.concat([...converted, ...pieces, convertRun(bytes.subarray(run.start), run.isUtf8)])
 }
+
+function convertRun(bytes: Buffer, isUtf8: boolean): Buffer {
+  return isUtf8 ? bytes : Buffer.from(windows1252.decode(bytes))
+}
+
+/** Millions of short pieces would need much more memory than their text. */
+const PIECES_AT_ONCE = 1000
 
 const windows1252 = new TextDecoder('windows-1252')
 const decoders = new Map<string, Pick<typeof windows1252, 'decode'>>()

@@ -19,6 +19,8 @@ export interface DecodedMail {
 /** A boundary between parts. */
 interface Boundary {
   text: string
+  /** The text of the last delimiter. */
+  closing: string
   type: string
   /** How many parts began. */
   parts: number
@@ -48,6 +50,8 @@ const TEXT = 'text/plain'
 const MESSAGE = 'message/rfc822'
 /** An attached mail has words, so its text is read, too. */
 const INLINE = Buffer.from('Content-Disposition: inline\n')
+/** postal-mime rejects a mail whose parts nest deeper. */
+const DEEPEST = 256
 /** What stands before a header is shorter. */
 const BEFORE_HEADER_BYTES = 4096
 
@@ -55,15 +59,17 @@ const BEFORE_HEADER_BYTES = 4096
 export function decodeParts(mail: Buffer): DecodedMail {
   const at = beforeHeader(mail.toString('latin1', 0, BEFORE_HEADER_BYTES)).length
   const decoding: Decoding = { mail, at, open: [], defaultType: TEXT, pieces: [], notes: [] }
-  while (decoding.at < mail.length) decodeNext(decoding)
+  while (decoding.at < mail.length && decoding.open.length <= DEEPEST) decodeNext(decoding)
   const { pieces, text, notes } = decoding
+  pieces.push(mail.subarray(decoding.at))
   return { bytes: Buffer.concat(pieces), ...(text !== undefined && { text }), notes }
 }
 
 function decodeNext(decoding: Decoding): void {
   const { mail, at, open, pieces, defaultType } = decoding
-  const limit = nextDelimiter(mail, at, open)
-  const body = Math.min(hasHeaderAt(mail, at) ? bodyStart(mail, at) : at, limit?.start ?? mail.length)
+  const headerEnd = hasHeaderAt(mail, at) ? bodyStart(mail, at) : at
+  const limit = nextDelimiter(mail.subarray(0, headerEnd), at, open)
+  const body = limit?.start ?? headerEnd
   const header = body === at ? BLANK_LINE : mail.subarray(at, body)
   const part = readPart(header.toString('latin1'), defaultType)
   const head = decodeHeader(header, isUtf8(header) ? undefined : (part.charset ?? firstCharset(mail)))
@@ -75,7 +81,7 @@ function decodeNext(decoding: Decoding): void {
   }
   const isMultipart = part.type.startsWith('multipart/')
   const own = isMultipart && part.boundary !== undefined ? openBoundary(decoding, part, body) : undefined
-  const next = own ?? limit
+  const next = limit ?? own ?? nextDelimiter(mail, body, open)
   const content = mail.subarray(body, next?.start ?? mail.length)
   // A mail of several parts without its boundary is read as text (RFC 2045).
   if (isMultipart && own === undefined) pieces.push(...decodePart({ ...part, type: TEXT }, head, content, decoding))
@@ -93,7 +99,7 @@ const HEADER_NAME_BYTES = 200
 
 /** Returns the first delimiter of a part that has parts, if it has one. */
 function openBoundary({ mail, open }: Decoding, { type, boundary = '' }: Part, body: number): Delimiter | undefined {
-  open.push({ text: boundary, type, parts: 0 })
+  open.push({ text: boundary, closing: `${boundary}--`, type, parts: 0 })
   const next = nextDelimiter(mail, body, open)
   if (next?.depth === open.length - 1) return next
   open.pop()
@@ -166,7 +172,7 @@ function nextDelimiter(mail: Buffer, from: number, open: readonly Boundary[]): D
     const newline = mail.indexOf('\n', start)
     const end = newline === -1 ? mail.length : newline + 1
     const line = mail.toString('latin1', start + 2, Math.min(end, start + BOUNDARY_BYTES)).trimEnd()
-    const depth = open.findLastIndex(({ text }) => line === text || line === `${text}--`)
+    const depth = open.findLastIndex(({ text, closing }) => line === text || line === closing)
     if (depth !== -1) return { start, end, depth, isLast: line !== open[depth]?.text }
     start = mail.indexOf(DELIMITER, start) + 1
   }

@@ -46,10 +46,13 @@ const BASE64_LINE = /^[A-Za-z\d+/=]+$/
 
 /** Mailing lists append a footer to a text in base64: in base64 of its own, or plainly. A plain footer is left out. */
 function decodeBase64(body: Buffer): { bytes: Buffer; isCut: boolean } {
-  const lines = body.toString('latin1').split(/\s*\n\s*/)
+  const lines = body
+    .toString('latin1')
+    .split('\n')
+    .map((line) => line.trim())
   let isPadded = false
   const end = lines.findIndex((line) => {
-    const isFooter = line !== '' && (!BASE64_LINE.test(line.trim()) || (isPadded && line.length % 4 !== 0))
+    const isFooter = line !== '' && (!BASE64_LINE.test(line) || (isPadded && line.length % 4 !== 0))
     isPadded ||= line.endsWith('=')
     return isFooter
   })
