@@ -139,6 +139,7 @@ describe('soft line breaks', () => {
     ['join lines', flowed, 'It goes \non \nhere.\nEnd.', 'It goes on here.\nEnd.'],
     ['join quoted lines', flowed, '> it goes \n> on\n>> deeper \n>> too\nNo.', '> it goes on\n>> deeper too\nNo.'],
     ['end where the quote does', flowed, '> it goes \nNo.', '> it goes \nNo.'],
+    ['spare the signature behind them', flowed, 'x \n-- \nAda', 'x \n-- \nAda'],
     ['spare the signature', flowed, 'x\n\n-- \nAda', 'x\n\n-- \nAda'],
     ['lose their space', `${flowed}; DelSp=yes`, 'bread \nbasket', 'breadbasket'],
     ['unstuff lines', flowed, 'a\n From here\n > no quote', 'a\nFrom here\n> no quote'],

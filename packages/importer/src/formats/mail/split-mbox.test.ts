@@ -1,7 +1,9 @@
 // Tests of the rule by which a mailbox is split, with the separators that programs write.
+import { Readable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import { inputFile, readAll, recognises } from '../read-all.test-support.ts'
 import { mailFormat } from './mail-format.ts'
+import { type RawMail, splitMbox } from './split-mbox.ts'
 
 const DATED = 'From ada@a.example Wed May  1 10:00:00 2024'
 const mail = (id: number, text = `text ${id}`) => `From: Ada <ada@a.example>\nMessage-ID: <${id}@a>\n\n${text}\n`
@@ -68,6 +70,18 @@ describe('is text:', () => {
     ['the end of a long line', `${'o'.repeat(5_000)}${DATED}\nFrom: Bo\nSubject: x`],
   ])('%s', async (_, text) => {
     expect(await textsIn(`${DATED}\n${mail(1, text)}\n${DATED}\n${mail(2)}`)).toEqual([text, 'text 2'])
+  })
+
+  test('an address without a blank line before it, in a file whose separators have no date', async () => {
+    const text = 'See\nFrom bo@a.example\nTo: ada@a.example\nSubject: x'
+    expect(await textsIn(`From ada@a.example\n${mail(1, text)}\nFrom bo\n${mail(2)}`)).toEqual([text, 'text 2'])
+  })
+
+  test('the end of a long line where a chunk begins', async () => {
+    const chunks = [`${DATED}\n${mail(1, 'o'.repeat(5_000)).trimEnd()}`, `${DATED}\n${mail(2)}`]
+    const mails: RawMail[] = []
+    for await (const one of splitMbox(Readable.from(chunks.map((chunk) => Buffer.from(chunk))))) mails.push(one)
+    expect(mails.map(({ line }) => line)).toEqual([2])
   })
 
   test('a header whose name is followed by a space', async () => {
