@@ -84,7 +84,7 @@ const ALIASES: readonly [RegExp, string][] = [
   [/65001$/, 'utf-8'],
 ]
 
-/** Reads `win1251` and `cp-1252` as `windows-1251` and `windows-1252`, and `iso_8859_15` and `latin-1` as they are meant. */
+/** Returns the usual name of a charset such as `win1251`, `cp-1252`, `iso_8859_15` or `latin-1`. */
 function codePageIn(name: string): string {
   const [, windows] = /^(?:x-)?(?:cp|win|windows|ms|ibm)[-_]?(125\d)$/.exec(name) ?? []
   const [, iso] = /8859[-_]?(\d{1,2})/.exec(name) ?? []
@@ -115,7 +115,7 @@ const [SHIFT_OUT, SHIFT_IN] = ['\x0E', '\x0F']
 /** They name the character set of what is shifted. */
 const DESIGNATIONS = ['\x1B$)C', '\x1B$)A']
 
-/** In ISO 2022, a control character shifts to characters of two bytes. Another one, or the end of the line, shifts back. */
+/** In ISO 2022, a control character shifts to characters of two bytes, up to another one or the end of the line. */
 function unshift(text: string): string {
   const bare = DESIGNATIONS.reduce((rest, designation) => rest.replaceAll(designation, ''), text)
   return bare.split('\n').map(unshiftLine).join('\n')

@@ -2,9 +2,12 @@
 
 /** Matches the beginning of a header. */
 const HEADER_LINE = /^[!-9;-~]+[ \t]*:/
-/** Matches headers that mails have, and that sentences and settings rarely begin with. */
-const KNOWN_HEADERS =
-  /^(return-path|received|delivered-to|from|sender|to|cc|date|subject|message-id|in-reply-to|references|mime-version|content-type|newsgroups|status|x-[\w-]+)[ \t]*:/gim
+/** Headers that mails have, and that sentences and settings rarely begin with. */
+const NAMES = [
+  'from|sender|to|cc|date|subject|message-id|in-reply-to|references|newsgroups|mime-version|content-type',
+  'return-path|received|delivered-to|status|x-[\\w-]+',
+]
+const KNOWN_HEADERS = new RegExp(`^(${NAMES.join('|')})[ \\t]*:`, 'gim')
 
 /** Whether the text begins with a line of a header. */
 export function isHeaderLine(text: string): boolean {

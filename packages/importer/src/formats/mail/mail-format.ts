@@ -12,7 +12,7 @@ const MAILS_PER_LIST = 100
 const NAMED = /\.(mbox|mbx|emlx?)$/i
 /** Other formats may know these. */
 const NO_MAIL = /\.(nd)?json$|\.csv$/i
-/** Maildir marks a mail that is to be deleted by the flag T, MH by a comma. Systems without `:` in names have others. */
+/** Maildir marks a mail that is to be deleted by the flag T, MH by a comma. Some systems have no `:` in names. */
 const TRASHED = /[:;!]2,[A-Za-z]*T[A-Za-z]*$|(^|\/),\d+$/
 
 /** A folder is a mailbox if one of this number of its files is: others may be empty, or files of a server. */

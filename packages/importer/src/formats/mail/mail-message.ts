@@ -78,10 +78,16 @@ function referencesOf(mail: Email): string[] {
   return references.length > 0 ? references : idsIn(mail.inReplyTo).slice(0, 1)
 }
 
-/** The names of Gmail's labels for deleted mails and for spam in the languages of its exports. */
-const TRASH =
-  /^(trash|bin|papierkorb|corbeille|papelera|paperera|lixeira|lixo|cestino|prullenbak|papirkurv|papperskorgen|roskakori|kosz|koš|kôš|kuka|корзина|кошик|çöp kutusu|coș de gunoi|ゴミ箱|휴지통|已删除邮件|垃圾桶)$/i
-const SPAM = /^(spam|correo no deseado|correu brossa|posta indesiderata|спам|迷惑メール|스팸함|垃圾邮件|垃圾郵件)$/i
+/** The names of Gmail's labels for deleted mails and for spam, in the languages of its exports. */
+const TRASH = new Set([
+  ...['trash', 'bin', 'papierkorb', 'corbeille', 'papelera', 'paperera', 'lixeira', 'lixo', 'cestino', 'prullenbak'],
+  ...['papirkurv', 'papperskorgen', 'roskakori', 'kosz', 'koš', 'kôš', 'kuka', 'корзина', 'кошик', 'çöp kutusu'],
+  ...['coș de gunoi', 'ゴミ箱', '휴지통', '已删除邮件', '垃圾桶'],
+])
+const SPAM = new Set([
+  ...['spam', 'correo no deseado', 'correu brossa', 'posta indesiderata', 'спам', '迷惑メール', '스팸함'],
+  ...['垃圾邮件', '垃圾郵件'],
+])
 
 /**
  * Returns why a mail is left out, if it is. Until a mailbox is compacted, Mozilla marks a deleted mail by a flag, mutt
@@ -91,10 +97,11 @@ function leftOutAs(mail: Email): string | undefined {
   const mozilla = Number.parseInt(headerOf(mail, 'x-mozilla-status') ?? '0', 16)
   const labels = decodeWords(headerOf(mail, 'x-gmail-labels') ?? '')
     .replaceAll('"', '')
+    .toLowerCase()
     .split(/\s*,\s*/)
   const isMarked = (mozilla & 0x0008) !== 0 || (headerOf(mail, 'x-status') ?? '').includes('D')
-  if (isMarked || labels.some((label) => TRASH.test(label))) return 'mails that were deleted'
-  return labels.some((label) => SPAM.test(label)) ? 'mails with the label of Gmail for spam' : undefined
+  if (isMarked || labels.some((label) => TRASH.has(label))) return 'mails that were deleted'
+  return labels.some((label) => SPAM.has(label)) ? 'mails with the label of Gmail for spam' : undefined
 }
 
 function headerOf(mail: Email, key: string): string | undefined {
