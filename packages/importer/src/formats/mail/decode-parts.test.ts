@@ -194,6 +194,8 @@ describe('parts', () => {
     expect((await readParts('multipart/mixed', '\nSee below.', attached)).text).toMatch(
       /^See below\..*It smells of gas\.$/s,
     )
+    const encoded = `Content-Type: message/rfc822\nContent-Transfer-Encoding: base64\n\n${Buffer.from(mail).toString('base64')}`
+    expect((await readParts('multipart/mixed', encoded, '\nend')).text).toMatch(/It smells of gas\.\n+end$/)
     expect((await readParts('multipart/digest', `\n${mail}`)).text).toMatch(/Subject: Oven.*It smells of gas\.$/s)
   })
 

@@ -3,7 +3,7 @@
 import { isUtf8 } from 'node:buffer'
 import { htmlToText } from '../values/html-text.ts'
 import { decodeHeader } from './decode-header.ts'
-import { decodeText } from './decode-text.ts'
+import { decodeText, decodeTransfer } from './decode-text.ts'
 import { beforeHeader, bodyStart } from './header.ts'
 import { type Part, readPart } from './part.ts'
 
@@ -49,7 +49,7 @@ interface Decoding extends Pick<DecodedMail, 'notes' | 'text'> {
 const TEXT = 'text/plain'
 const MESSAGE = 'message/rfc822'
 /** An attached mail has words, so its text is read, too. */
-const INLINE = Buffer.from('Content-Disposition: inline\n')
+const INLINE = Buffer.from('Content-Disposition: inline\nContent-Transfer-Encoding: 8bit\n')
 /** postal-mime rejects a mail whose parts nest deeper. */
 const DEEPEST = 256
 /** What stands before a header is shorter. */
@@ -59,9 +59,9 @@ const BEFORE_HEADER_BYTES = 4096
 export function decodeParts(mail: Buffer): DecodedMail {
   const at = beforeHeader(mail.toString('latin1', 0, BEFORE_HEADER_BYTES)).length
   const decoding: Decoding = { mail, at, open: [], defaultType: TEXT, pieces: [], notes: [] }
-  while (decoding.at < mail.length && decoding.open.length <= DEEPEST) decodeNext(decoding)
+  while (decoding.at < decoding.mail.length && decoding.open.length <= DEEPEST) decodeNext(decoding)
   const { pieces, text, notes } = decoding
-  pieces.push(mail.subarray(decoding.at))
+  pieces.push(decoding.mail.subarray(decoding.at))
   return { bytes: Buffer.concat(pieces), ...(text !== undefined && { text }), notes }
 }
 
@@ -74,9 +74,13 @@ function decodeNext(decoding: Decoding): void {
   const part = readPart(header.toString('latin1'), defaultType)
   const head = decodeHeader(header, isUtf8(header) ? undefined : (part.charset ?? firstCharset(mail)))
   decoding.defaultType = TEXT
-  if (part.type === MESSAGE && part.transfer === undefined) {
+  if (part.type === MESSAGE) {
     pieces.push(INLINE, head)
     decoding.at = body
+    if (part.transfer === undefined) return
+    const end = nextDelimiter(mail, body, open)?.start ?? mail.length
+    const { bytes } = decodeTransfer(mail.subarray(body, end), part.transfer)
+    decoding.mail = Buffer.concat([mail.subarray(0, body), bytes, BLANK_LINE, mail.subarray(end)])
     return
   }
   const isMultipart = part.type.startsWith('multipart/')

@@ -36,7 +36,8 @@ export function decodeText(
 const META = /<meta[^>]+charset\s*=\s*["']?([\w-]+)/i
 const META_BYTES = 4096
 
-function decodeTransfer(body: Buffer, transfer: string | undefined): { bytes: Buffer; isCut: boolean } {
+/** Decodes base64 or quoted-printable. */
+export function decodeTransfer(body: Buffer, transfer: string | undefined): { bytes: Buffer; isCut: boolean } {
   if (transfer === 'base64') return decodeBase64(body)
   if (transfer !== 'quoted-printable') return { bytes: body, isCut: false }
   return { bytes: decodeQuoted(body.toString('latin1').replace(/=[ \t]*(?:\r*\n|$)/g, '')), isCut: false }
