@@ -4,6 +4,7 @@ import { UserError } from '@sluice/terminal'
 import type { Format, InputFile } from '../formats/format.ts'
 import { readBeginning } from '../formats/read/utf8-chunks.ts'
 import type { InputSet } from './input.ts'
+import { adviceOnOutlook } from './outlook-files.ts'
 
 export interface FormattedFiles {
   format: Format
@@ -66,6 +67,8 @@ const TAR_AT = 257
 function adviceOn(path: string, beginning: Buffer, formats: readonly Format[]): string {
   const has = (magic: Buffer, at = 0) => beginning.subarray(at, at + magic.length).equals(magic)
   if (beginning.length === 0) return 'It is empty.'
+  const outlook = adviceOnOutlook(path)
+  if (outlook !== undefined) return outlook
   if (has(ZIP) && /\.(xlsx|xlsm|ods|numbers)$/i.test(path)) return 'It is a spreadsheet: save it as CSV (UTF-8).'
   if (has(ZIP)) return 'It is a zip archive: save it as a file of its own whose name ends in .zip, and name that.'
   if (has(TAR, TAR_AT) || /\.tgz$/i.test(path)) return 'It is a tar archive: unpack it (tar -xf), and name the folder.'

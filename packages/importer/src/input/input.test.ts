@@ -219,3 +219,16 @@ test('reading ends when the import stops', async (t) => {
   stop.abort(new Error('stop'))
   await assert.rejects(text(stream ?? Readable.from([])), /stop/)
 })
+
+test('folders of mail are read although their names begin with a dot, in folders and in archives', async (t) => {
+  const paths = ['cur/1', '.Sent/cur/2', '.Archive.2024/new/3', '.inbox.directory/sub/cur/4', 'Sub/.Deep/cur/5']
+  const hidden = ['.git/config', '.Sent/dovecot-uidlist', '.Sent/cur/.6', '.directory']
+  const contents = Object.fromEntries([...paths, ...hidden].map((path) => [path, path]))
+  const folder = await folderOf(t, contents)
+  await writeFile(join(folder, 'a.zip'), makeZip(contents, 'stored'))
+  const expected = Object.fromEntries(paths.map((path) => [path, path]))
+  const { sets } = await readSets([join(folder, 'a.zip')])
+  assert.deepEqual(sets, [expected])
+  await rm(join(folder, 'a.zip'))
+  assert.deepEqual((await readSets([folder])).sets, [expected])
+})

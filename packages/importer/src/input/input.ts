@@ -1,5 +1,5 @@
 // Opens what the user names (files, folders, archives, standard input) as sets of files that formats can read.
-import { createReadStream } from 'node:fs'
+import { createReadStream, existsSync } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
 import { basename, join, resolve } from 'node:path'
 import { Readable } from 'node:stream'
@@ -106,8 +106,16 @@ const ARCHIVE = /\.(zip|tgz|tar|tar\.gz|tar\.zst)$/i
 /** Files of the operating system, of editors, and of earlier imports are no part of an export. */
 const UNWANTED = /^\.|^__MACOSX$|\.sluice-checkpoint(\.new)?$/
 
+/** Maildir++ names a subfolder `.Sent`, and KMail names a folder of subfolders `.inbox.directory`. */
+const MAIL_FOLDER = /(^|\/)\.(?=[^/]+\/(cur|new|tmp)\/|[^/]+\.directory\/)/g
+
 function isWanted(path: string): boolean {
-  return !path.split('/').some((name) => UNWANTED.test(name) || REJECTED_NAME.test(name))
+  const names = path.replace(MAIL_FOLDER, '$1').split('/')
+  return !names.some((name) => UNWANTED.test(name) || REJECTED_NAME.test(name))
+}
+
+function isWantedFolder(folder: string, path: string): boolean {
+  return isWanted(`${path}/`) || ['cur', 'new'].some((name) => existsSync(join(folder, path, name)))
 }
 
 type FolderFile = RawFile & { changedAt: number }
@@ -118,7 +126,7 @@ async function filesIn(folder: string, parent = ''): Promise<{ files: FolderFile
   // A resumed import relies on an order that is the same on each machine.
   for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
     const path = parent === '' ? entry.name : `${parent}/${entry.name}`
-    if (!isWanted(path)) continue
+    if (entry.isDirectory() ? !isWantedFolder(folder, path) : !isWanted(path)) continue
     if (entry.isDirectory()) {
       const { files, others } = await filesIn(folder, path)
       found.files.push(...files)

@@ -91,6 +91,83 @@ describe('threads', () => {
   })
 })
 
+describe('ids', () => {
+  test.each([
+    ['<1@a>', '1@a'],
+    ['1@a', '1@a'],
+    ['<1@a', '1@a'],
+    ['<1@a>#1/1', '1@a'],
+    ['<1 @a>', '1@a'],
+    ['1a', '1a'],
+  ])('the Message-ID %s is %s', async (id, externalId) => {
+    expect((await find(mail({ 'Message-ID': id }, 'x'))).pieces[0]?.externalId).toBe(externalId)
+  })
+
+  test.each(['<>', '', '< >'])('the Message-ID %j is none', async (id) => {
+    const { pieces } = await find(mbox(['a', 'b'].map((text) => mail({ 'Message-ID': id, From: 'ada@a' }, text))))
+    expect(new Set(pieces.map(({ externalId }) => externalId)).size).toBe(2)
+    expect(pieces[0]?.externalId).toMatch(/^sha256-/)
+  })
+
+  test.each([
+    ['1@a', ['1@a']],
+    ['1@a 2@a', ['1@a', '2@a']],
+    ['<1@a><2@a>', ['1@a', '2@a']],
+    ['<1@a>,2@a', ['1@a', '2@a']],
+    ['Message of ada@a from Monday', []],
+    ['"Message of Monday" <1@a>', ['1@a']],
+  ])('the References %s are %j', async (References, ids) => {
+    expect((await find(mail({ 'Message-ID': '<9@a>', References }, 'x'))).pieces[0]?.references).toEqual(ids)
+  })
+})
+
+describe('folders', () => {
+  test('are mailboxes if one of their files is, and files of servers are counted', async () => {
+    const files = [
+      inputFile('Drafts', ''),
+      inputFile('Inbox.msf', '// <!-- <mdb:mork:z v="1.4"/> -->'),
+      inputFile('courierimapacl', 'owner acdilrswx\n'),
+      inputFile('dovecot.list', 'Name: value\n\nSubject: no mail'),
+      inputFile('Sub.sbd/Inbox', mbox([root])),
+    ]
+    expect(await recognises(mailFormat, files)).toBe(true)
+    expect(await recognises(mailFormat, files.slice(0, -1))).toBe(false)
+    const { pieces, noted } = await readAll(mailFormat, files)
+    expect(pieces).toHaveLength(1)
+    expect(noted).toEqual({ 'skipped: files without mails': 4 })
+  })
+
+  test('of Apple Mail are packages with an mbox, or have a file for each mail, with its length', async () => {
+    const plist = '<?xml version="1.0" encoding="UTF-8"?>\n<plist version="1.0"></plist>\n'
+    const files = [
+      inputFile('Sent.mbox/mbox', mbox([reply])),
+      inputFile('Sent.mbox/table_of_contents', '\0\0'),
+      inputFile('1.emlx', `${Buffer.byteLength(root)}  \n${root}${plist}`),
+    ]
+    expect(await recognises(mailFormat, files.slice(2))).toBe(true)
+    const { pieces, noted } = await readAll(mailFormat, files)
+    expect(pieces.map((piece) => piece.quotes[0]?.text)).toEqual(['Fixed.', 'Since six.'])
+    expect(noted).toEqual({ 'skipped: files without mails': 1 })
+  })
+
+  test('have mails that a server compressed, which are counted', async () => {
+    const { noted } = await readAll(mailFormat, [inputFile('cur/1:2,S', Buffer.from([0x1f, 0x8b, 8, 0]))])
+    expect(noted).toEqual({
+      'skipped: files that are compressed without a name that says so (gunzip or unzstd them first)': 1,
+    })
+  })
+
+  test('a delivery in tmp of a Maildir is no mail yet, and tmp elsewhere is a folder as any other', async () => {
+    const paths = ['M/.Sent/cur/1', 'M/.Sent/tmp/2', 'tmp/3', 'M/new/4', 'M/tmp/5']
+    const { pieces, noted } = await readAll(
+      mailFormat,
+      paths.map((path) => inputFile(path, root)),
+    )
+    expect(pieces.map(({ place }) => place.path)).toEqual(['M/.Sent/cur/1', 'tmp/3', 'M/new/4'])
+    expect(noted).toEqual({ 'skipped: files in tmp of a Maildir, which are no mails yet': 2 })
+  })
+})
+
 describe('mbox', () => {
   test('a line From splits only behind a blank line and with a date', async () => {
     const text = 'From here on\nFrom bo Wed May  1 10:00:00 2024\n\nFrom now on it is hot.'
@@ -159,7 +236,7 @@ describe('mbox', () => {
     ['From - Wed May 01 10:00:00 2024', '10:00'],
     ['From 1796000000000000000@xxx Wed May 01 10:00:00 +0200 2024', '08:00'],
     ['From ada at a.example  Wed May  1 10:00:00 2024', '10:00'],
-    ['From ada Wed May  1 10:00 MET 2024', '10:00'],
+    ['From ada Wed May  1 10:00 MET 2024', '09:00'],
     ['From ada Wed May  1 10:00:00 2024 -0100', '11:00'],
   ])('a Date header that names no date is counted, and %j stands for it', async (separator, time) => {
     const file = `${separator}\n${mail({ 'Message-ID': '<1@a>', Date: 'yesterday' }, 'x')}\n`
@@ -184,14 +261,28 @@ describe('mbox', () => {
     }
   })
 
+  test.each([
+    ['Inbox,Opened', undefined],
+    ['Trash', 'mails that were deleted'],
+    ['Opened,"Trash"', 'mails that were deleted'],
+    ['=?UTF-8?Q?Ge=C3=B6ffnet,Papierkorb?=', 'mails that were deleted'],
+    ['=?UTF-8?B?0JrQvtGA0LfQuNC90LA=?=', 'mails that were deleted'],
+    ['Spam,Unread', 'mails with the label of Gmail for spam'],
+    ['Trash talk,Anti-Spam', undefined],
+  ])('of mails with the labels %s, %s are left out', async (labels, reason) => {
+    const found = await find(`X-Gmail-Labels: ${labels}\n${root}`)
+    expect(found.pieces).toHaveLength(reason === undefined ? 1 : 0)
+    expect(found.noted).toEqual(reason === undefined ? {} : { [`skipped: ${reason}`]: 1 })
+  })
+
   test('mails that are marked as deleted are not sent', async () => {
     const marked = ['X-Mozilla-Status: 0009', 'X-Status: AD'].map((mark) => `${mark}\n${root}`)
     const found = await readAll(mailFormat, [
       inputFile('inbox', mbox([...marked, reply])),
-      inputFile('cur/1:2,ST', root),
+      ...['cur/1:2,ST', 'cur/2:2,STab', 'cur/3;2,ST', 'cur/4!2,T', 'mh/,5'].map((path) => inputFile(path, root)),
     ])
     expect(found.pieces).toHaveLength(1)
-    expect(found.noted).toEqual({ 'skipped: mails that were deleted': 3 })
+    expect(found.noted).toEqual({ 'skipped: mails that were deleted': 7 })
   })
 })
 

@@ -1,38 +1,69 @@
 // Reads mailboxes: mbox files, and folders of mails with a file each.
-import type { Format, FormatOptions, Found, InputFile, Place } from '../format.ts'
-import { eachFile, skipped } from '../format.ts'
+import type { Format, FormatOptions, Found, FoundLists, InputFile, Place } from '../format.ts'
+import { skipped } from '../format.ts'
 import { createBoundedBytes } from '../read/bounded-bytes.ts'
-import { readBeginning } from '../read/utf8-chunks.ts'
+import { decodeBeginning, readBeginning, utf8Chunks } from '../read/utf8-chunks.ts'
+import { hasHeader, isHeaderLine } from './header.ts'
 import { readMail } from './mail-message.ts'
 import { isMbox, MAX_MAIL_BYTES, type RawMail, splitMbox } from './split-mbox.ts'
 
 const MAILS_PER_LIST = 100
-/** Matches the first header. A separator may stand before it, which a program copied from an mbox. */
-const HEADER = /^(From [^:\n]*\n)?\uFEFF?\s*[!-9;-~]+[ \t]*:/
-const KNOWN_HEADER = /^(return-path|received|delivered-to|from|to|date|subject|message-id|mime-version|x-[\w-]+):/im
-/** Maildir marks a mail that is to be deleted by the flag T. */
-const TRASHED = /:2,[A-Z]*T[A-Z]*$/
+/** The names of mailboxes, and of mails with a file each. */
+const NAMED = /\.(mbox|mbx|emlx?)$/i
+/** Other formats may know these. */
+const NO_MAIL = /\.(nd)?json$|\.csv$/i
+/** Maildir marks a mail that is to be deleted by the flag T, MH by a comma. Some systems have no `:` in names. */
+const TRASHED = /[:;!]2,[A-Za-z]*T[A-Za-z]*$|(^|\/),\d+$/
+
+/** A folder is a mailbox if one of this number of its files is: others may be empty, or files of a server. */
+const FILES_TRIED = 100
 
 /** Reads mails, whose conversations become sources. Memory: the largest mail, several times while it is parsed. */
 export const mailFormat: Format = {
   name: 'mail',
-  description: 'Mails (mbox files, folders of .eml files, Maildir)',
-  recognises: async (files, beginning) => {
-    const [first] = files.filter(({ path }) => /\.(mbox|mbx|eml)$/i.test(path)).concat(files)
-    if (!first) return false
-    const bytes = await beginning(first)
-    return isMbox(bytes) || (isMail(bytes) && KNOWN_HEADER.test(bytes.toString('latin1')))
+  description: 'Mails (mbox files, folders of .eml or .emlx files, Maildir)',
+  async recognises(files, beginning) {
+    const candidates = files.filter(({ path, isEmpty }) => !isEmpty && !NO_MAIL.test(path))
+    const named = candidates.filter(({ path }) => NAMED.test(path))
+    for (const file of named.concat(candidates).slice(0, FILES_TRIED)) {
+      const text = beginningOf(await beginning(file))
+      if (isMbox(text) || hasHeader(text, isSingle(file) ? 1 : 2)) return true
+    }
+    return false
   },
-  read: eachFile(readFile),
+  async *read(files, options) {
+    const maildirs = new Set(files.filter(({ path }) => IN_MAILDIR.test(path)).map(({ path }) => folderAbove(path)))
+    for (const file of files) {
+      const isDelivery = IN_TMP.test(file.path) && maildirs.has(folderAbove(file.path))
+      if (isDelivery) yield [skipped('files in tmp of a Maildir, which are no mails yet', { path: file.path })]
+      else yield* readFile(file, options)
+    }
+  },
 }
 
-async function* readFile(file: InputFile, options: FormatOptions): AsyncGenerator<readonly Found[]> {
+const IN_MAILDIR = /(^|\/)(cur|new)\/[^/]+$/
+const IN_TMP = /(^|\/)tmp\/[^/]+$/
+
+/** Returns the Maildir of a file in `cur`, `new` or `tmp`. */
+function folderAbove(path: string): string {
+  return path.split('/').slice(0, -2).join('/')
+}
+
+/** Whether a file is one mail by its name, whatever header it has. */
+function isSingle({ path }: InputFile): boolean {
+  return /\.emlx?$/i.test(path) || IN_MAILDIR.test(path)
+}
+
+async function* readFile(file: InputFile, options: FormatOptions): FoundLists {
   if (TRASHED.test(file.path)) return yield [skipped('mails that were deleted', { path: file.path })]
   const beginning = await readBeginning(file)
-  if (!isMbox(beginning) && !isMail(beginning)) return yield [skipped('files without mails', { path: file.path })]
-  const stream = file.open()
+  const text = beginningOf(beginning)
+  const isMail = isSingle(file) ? isHeaderLine(text) : hasHeader(text)
+  if (!isMbox(text) && !isMail)
+    return yield [skipped(isCompressed(beginning) ? COMPRESSED : OTHERS, { path: file.path })]
+  const stream = hasOldLineEnds(beginning) ? withNewlines(utf8Chunks(file)) : utf8Chunks(file)
   let found: Found[] = []
-  for await (const mail of isMbox(beginning) ? splitMbox(stream) : [await readWhole(stream)]) {
+  for await (const mail of isMbox(text) ? splitMbox(stream) : [await readWhole(stream)]) {
     const place: Place = { path: file.path, line: mail.line }
     found.push(...(await readMail(mail, place, options)))
     if (found.length < MAILS_PER_LIST) continue
@@ -42,18 +73,42 @@ async function* readFile(file: InputFile, options: FormatOptions): AsyncGenerato
   yield found
 }
 
+const OTHERS = 'files without mails'
+const COMPRESSED = 'files that are compressed without a name that says so (gunzip or unzstd them first)'
+const GZIP = Buffer.from([0x1f, 0x8b])
+const ZSTD = Buffer.from([0x28, 0xb5, 0x2f, 0xfd])
+
+/** Dovecot compresses the mails of a Maildir, and leaves their names as they are. */
+function isCompressed(beginning: Buffer): boolean {
+  return [GZIP, ZSTD].some((magic) => beginning.subarray(0, magic.length).equals(magic))
+}
+
+/** Returns the beginning of a file, from its separator or its header. */
+function beginningOf(bytes: Buffer): string {
+  const text = decodeBeginning(bytes)
+  return (hasOldLineEnds(bytes) ? text.replaceAll('\r', '\n') : text)
+    .replace(COUNT, '')
+    .replace(/^(\s|>+From [^\n]*\n)+/, '')
+}
+
+/** Old programs of the Macintosh end each line by a carriage return only. */
+function hasOldLineEnds(beginning: Buffer): boolean {
+  return beginning.includes('\r') && !beginning.includes('\n')
+}
+
+async function* withNewlines(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  for await (const chunk of chunks) yield Buffer.from(chunk.toString('latin1').replaceAll('\r', '\n'), 'latin1')
+}
+
+/** Apple Mail writes the length of a mail before it, and its own properties behind it (`.emlx`). */
+const COUNT = /^(\d+)\s*\n/
+const COUNT_BYTES = 20
+
 async function readWhole(stream: AsyncIterable<Buffer>): Promise<RawMail> {
   const content = createBoundedBytes(MAX_MAIL_BYTES)
   for await (const chunk of stream) content.add(chunk)
   const { bytes, isTooLong } = content.take()
-  return { bytes: withoutSeparator(bytes), line: 1, isTooLong }
-}
-
-function withoutSeparator(mail: Buffer): Buffer {
-  const isSeparator = /^From [^:\n]*$/.test(mail.subarray(0, mail.indexOf('\n')).toString('latin1'))
-  return isSeparator ? mail.subarray(mail.indexOf('\n') + 1) : mail
-}
-
-function isMail(beginning: Buffer): boolean {
-  return HEADER.test(beginning.toString('utf8'))
+  const [count = '', length] = COUNT.exec(bytes.toString('latin1', 0, COUNT_BYTES)) ?? []
+  const mail = length === undefined ? bytes : bytes.subarray(count.length, count.length + Number(length))
+  return { bytes: mail, isTooLong, line: 1 }
 }

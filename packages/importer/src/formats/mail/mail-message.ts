@@ -1,56 +1,45 @@
 // Turns one mail into a message of its thread.
-import PostalMime, { type Address, type Email } from 'postal-mime'
+import PostalMime, { type Address, decodeWords, type Email } from 'postal-mime'
 import type { FormatOptions, Found, Noted, Place, QuoteInput, SourceFields } from '../format.ts'
 import { rejected, skipped } from '../format.ts'
 import { digestOf } from '../values/digest.ts'
 import { htmlToText } from '../values/html-text.ts'
-import { isoDateIn } from '../values/iso-date.ts'
 import { present } from '../values/record-fields.ts'
+import { type DecodedMail, decodeParts } from './decode-parts.ts'
+import { mailDate, separatorDate } from './mail-date.ts'
 import { MAX_MAIL_BYTES, type RawMail } from './split-mbox.ts'
 
 /** Matches the prefixes of common programs, with counts such as `Re[2]:`, also behind the tag of a mailing list. */
 const PREFIXES = /^(\s*\[[^\]]*\])?\s*((re|fwd?|aw|wg|antw|sv|回复|答复|转发)(\[\d+\]|\(\d+\))?\s*[:：]\s*)+/i
 
-const MULTIPART = /^content-type:\s*(multipart|message)\//im
-const ENCODED = /^content-transfer-encoding:\s*(?!7bit|8bit|binary)\S/im
-
 /** Reads one mail, identified by its Message-ID. */
 export async function readMail(raw: RawMail, place: Place, options: FormatOptions): Promise<Found[]> {
   if (raw.isTooLong) return [reject(`a mail of more than ${MAX_MAIL_BYTES} bytes`, raw, place)]
   try {
-    const mail = await PostalMime.parse(encodeBody(raw.bytes))
-    return toFound(mail, raw, place, options)
+    const { bytes, text, notes } = decodeParts(raw.bytes)
+    const mail = await PostalMime.parse(bytes)
+    return toFound(text === undefined ? mail : { ...mail, text }, raw, { place, options, notes })
   } catch (error) {
     return [reject(error instanceof Error ? error.message : String(error), raw, place)]
   }
 }
 
-/** Encodes a body of one part as one line of base64: postal-mime makes a Blob of each line, which takes 10 µs. */
-function encodeBody(mail: Buffer): Buffer {
-  const end = endOfHeader(mail)
-  const header = mail.toString('latin1', 0, end)
-  // RFC 2045 reads a multipart mail without boundary as text, postal-mime as empty. The first of two headers counts.
-  if (/^content-type:\s*multipart\//im.test(header) && !/boundary/i.test(header))
-    return Buffer.concat([Buffer.from('Content-Type: text/plain\n'), mail])
-  if (end === -1 || MULTIPART.test(header) || ENCODED.test(header)) return mail
-  return Buffer.from(`Content-Transfer-Encoding: base64\n${header}\n\n${mail.toString('base64', end)}`, 'latin1')
+interface Reading extends Pick<DecodedMail, 'notes'> {
+  place: Place
+  options: FormatOptions
 }
 
-function endOfHeader(mail: Buffer): number {
-  const ends = [mail.indexOf('\n\n'), mail.indexOf('\n\r\n')].filter((end) => end !== -1)
-  return ends.length > 0 ? Math.min(...ends) + 1 : -1
-}
-
-function toFound(mail: Email, raw: RawMail, place: Place, options: FormatOptions): Found[] {
+function toFound(mail: Email, raw: RawMail, { place, options, notes: ofParts }: Reading): Found[] {
   if (!mail.from && !mail.date && !mail.messageId && mail.subject === undefined) {
     return [reject('no mail: it has no From, Date, Subject or Message-ID', raw, place)]
   }
-  if (isDeleted(mail)) return [skipped('mails that were deleted', place)]
+  const reason = leftOutAs(mail)
+  if (reason !== undefined) return [skipped(reason, place)]
   const full = textOf(mail)
   const text = options.stripQuotes ? withoutQuotes(full) : full
   const quote = toQuote(mail, text, full, raw.separator)
   const isEmpty = text === '' && quote.attachments === undefined
-  const notes = notesOn(mail, quote, place)
+  const notes = [...ofParts.map((note) => ({ ...note, place })), ...notesOn(mail, quote, place)]
   if (isEmpty) notes.push(skipped('mails with neither text nor files', place))
   const piece: Found = {
     kind: 'piece',
@@ -67,36 +56,20 @@ function toFound(mail: Email, raw: RawMail, place: Place, options: FormatOptions
   return [piece, ...notes]
 }
 
-function notesOn(mail: Email, { createdAt }: QuoteInput, place: Place): Noted[] {
-  if (!mail.date || dateOf(mail) !== undefined) return []
+function notesOn(mail: Email, { createdAt, text }: QuoteInput, place: Place): Noted[] {
+  const isLost = text.includes('\uFFFD') || mail.subject?.includes('\uFFFD')
+  const lost: Noted[] = isLost ? [{ kind: 'replaced', reason: LOST, place }] : []
+  return [...lost, ...notesOnDate(mail, createdAt, place)]
+}
+
+const LOST = 'texts with characters that were lost (U+FFFD)'
+
+function notesOnDate(mail: Email, createdAt: QuoteInput['createdAt'], place: Place): Noted[] {
+  const date = headerOf(mail, 'date')
+  if (!date || mailDate(date) !== undefined) return []
   const reason = 'Date headers without a date'
   if (createdAt === undefined) return [skipped(reason, place)]
   return [{ kind: 'replaced', reason: `${reason}, by the date of the mbox`, place }]
-}
-
-/** Matches `2024`, `1 May 24` and `5/1/24`, and not the zone `+0000`. */
-const YEAR = /(?<![\s\d][+-])\b\d{4}\b|\b\d{1,2}[ -][a-z]{3,}[ -]\d{2}\b(?!:)|\d\/\d{1,2}\/\d/i
-
-/** Matches `+0200` or `EST` behind a time. */
-const ZONE = /:\d\d.*(?:[+-]\d\d:?\d\d|\b(?![AP]M\b)[A-Z]{1,4}\b)/i
-
-/** A longer header is no date. The time of the search for a zone grows with the square of its length. */
-const DATE_CHARACTERS = 200
-
-/** A date without a year is none, although JavaScript would add one. A date without a zone is in UTC. */
-function dateOf(mail: Email): string | undefined {
-  const date = headerOf(mail, 'date') ?? ''
-  if (date.length > DATE_CHARACTERS || !YEAR.test(date)) return undefined
-  return (ZONE.test(date) ? undefined : isoDateIn(`${date} UTC`)) ?? isoDateIn(date)
-}
-
-const ENVELOPE_DATE =
-  / ([A-Z][a-z]{2}) +(\d{1,2}) +(\d{1,2}:\d{2}(?::\d{2})?) +(?:[A-Z]{1,5} +|([+-]\d{4}) +)?(\d{4})(?: +([+-]\d{4}))?/
-
-/** Returns the date in a separator of an mbox. Without a zone, it is in UTC (RFC 4155). */
-function envelopeDate(separator = ''): string | undefined {
-  const [, month, day, time, zone, year, last] = ENVELOPE_DATE.exec(separator) ?? []
-  return isoDateIn(month && `${day} ${month} ${year} ${time} ${zone ?? last ?? 'UTC'}`)
 }
 
 /** Returns the ids before a mail. Without References, the first id of In-Reply-To counts (RFC 5256). */
@@ -105,10 +78,30 @@ function referencesOf(mail: Email): string[] {
   return references.length > 0 ? references : idsIn(mail.inReplyTo).slice(0, 1)
 }
 
-/** Until a mailbox is compacted, Mozilla marks a deleted mail by a flag, mutt and pine by a letter. */
-function isDeleted(mail: Email): boolean {
+/** The names of Gmail's labels for deleted mails and for spam, in the languages of its exports. */
+const TRASH = new Set([
+  ...['trash', 'bin', 'papierkorb', 'corbeille', 'papelera', 'paperera', 'lixeira', 'lixo', 'cestino', 'prullenbak'],
+  ...['papirkurv', 'papperskorgen', 'roskakori', 'kosz', 'koš', 'kôš', 'kuka', 'корзина', 'кошик', 'çöp kutusu'],
+  ...['coș de gunoi', 'ゴミ箱', '휴지통', '已删除邮件', '垃圾桶'],
+])
+const SPAM = new Set([
+  ...['spam', 'correo no deseado', 'correu brossa', 'posta indesiderata', 'спам', '迷惑メール', '스팸함'],
+  ...['垃圾邮件', '垃圾郵件'],
+])
+
+/**
+ * Returns why a mail is left out, if it is. Until a mailbox is compacted, Mozilla marks a deleted mail by a flag, mutt
+ * and pine by a letter. The export of a whole account of Gmail has what its user deleted, and spam.
+ */
+function leftOutAs(mail: Email): string | undefined {
   const mozilla = Number.parseInt(headerOf(mail, 'x-mozilla-status') ?? '0', 16)
-  return (mozilla & 0x0008) !== 0 || (headerOf(mail, 'x-status') ?? '').includes('D')
+  const labels = decodeWords(headerOf(mail, 'x-gmail-labels') ?? '')
+    .replaceAll('"', '')
+    .toLowerCase()
+    .split(/\s*,\s*/)
+  const isMarked = (mozilla & 0x0008) !== 0 || (headerOf(mail, 'x-status') ?? '').includes('D')
+  if (isMarked || labels.some((label) => TRASH.has(label))) return 'mails that were deleted'
+  return labels.some((label) => SPAM.has(label)) ? 'mails with the label of Gmail for spam' : undefined
 }
 
 function headerOf(mail: Email, key: string): string | undefined {
@@ -121,9 +114,9 @@ function textOf(mail: Email): string {
 }
 
 function toQuote(mail: Email, text: string, full: string, separator?: string): QuoteInput & { externalId: string } {
-  const speaker = nameOf(mail.from) ?? nameOf(mail.sender)
-  const createdAt = dateOf(mail) ?? envelopeDate(separator)
-  const externalId = idsIn(mail.messageId)[0] ?? mail.messageId?.trim() ?? idOfContent(mail, full)
+  const speaker = speakerOf(mail)
+  const createdAt = mailDate(headerOf(mail, 'date')) ?? separatorDate(separator)
+  const externalId = idsIn(mail.messageId)[0] ?? idOfContent(mail, full)
   const parent = idsIn(mail.inReplyTo)[0] ?? idsIn(mail.references).at(-1)
   const replyingTo = parent === externalId ? undefined : parent
   const attachments = mail.attachments.filter(({ related }) => !related).map((one) => one.filename ?? one.mimeType)
@@ -136,9 +129,26 @@ function idOfContent(mail: Email, text: string): string {
   return `sha256-${digestOf(content)}`
 }
 
+/** Matches an id, also of programs that leave out a bracket or both. */
+const ID = /^<?[^<>@]+@[^<>]+>?$/
+
 /** Returns the ids in a header, without brackets. Old programs wrote a sentence with an id into In-Reply-To. */
-function idsIn(header: string | undefined): string[] {
-  return Array.from(header?.matchAll(/<([^<>]+)>/g) ?? [], ([, id]) => id?.replace(/\s/g, '') ?? '').filter(Boolean)
+function idsIn(header = ''): string[] {
+  const words = header
+    .replaceAll('><', '> <')
+    .split(/[\s,]+/)
+    .filter(Boolean)
+  const isList = words.every((word) => ID.test(word)) || (words.length === 1 && !header.includes('<'))
+  const ids = isList ? words : Array.from(header.matchAll(/<[^<>]+>/g), ([id]) => id)
+  return ids.map((id) => id.replace(/[<>\s]/g, '')).filter(Boolean)
+}
+
+/** Matches a sender in the archives of Mailman: `ada at a.example (Ada Baker)`. */
+const ARCHIVED = /^\S+ at \S+\s+\((.+)\)\s*$/
+
+function speakerOf(mail: Email): string | undefined {
+  const [, archived = ''] = ARCHIVED.exec(headerOf(mail, 'from') ?? '') ?? []
+  return decodeWords(archived).trim() || nameOf(mail.from) || nameOf(mail.sender)
 }
 
 function nameOf(address: Address | undefined): string | undefined {

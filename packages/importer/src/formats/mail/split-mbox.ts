@@ -1,5 +1,6 @@
 // Splits an mbox file into its mails.
 import { type Bounded, createBoundedBytes } from '../read/bounded-bytes.ts'
+import { beforeHeader, hasHeader, isBlank, isHeaderLine } from './header.ts'
 
 /**
  * A mail of a file: its bytes without the separator, and without the quoting of an mbox. `line`: its first line in the
@@ -15,56 +16,141 @@ export const MAX_MAIL_BYTES = 64 * 1024 * 1024
 
 /** A longer line is no separator. */
 const MAX_SEPARATOR_BYTES = 1000
-/** A separator has a time and a year, whichever program wrote it. Lines of text may begin with `From ` too. */
-const SEPARATOR = /^From .*\d{1,2}:\d{2}.*\b\d{4}\b/
+/** This much behind a line shows whether a header follows. */
+const HEADER_BYTES = 4096
 
-/** Whether the text begins with a separator of mails, as each mbox does. */
-export function isMbox(beginning: Buffer): boolean {
-  return SEPARATOR.test(beginning.toString('latin1', 0, MAX_SEPARATOR_BYTES))
+/** The forms of separators, in the order in which they are asked. Git writes one date into all patches. */
+const FORMS = [
+  { form: 'patch', pattern: /^From [\da-f]{40,64} Mon Sep 17 00:00:00 2001/ },
+  {
+    form: 'dated',
+    pattern: /^From (?=.*\d:\d\d)(?=.*\b\d{4}\b).*\b[A-Z][a-z]{2},? +([A-Z][a-z]{2} +\d{1,2}|\d{1,2} +[A-Z][a-z]{2})\b/,
+  },
+  { form: 'bare', pattern: /^From [ \t]*(-|-?\d+)?\s*$/ },
+  { form: 'timed', pattern: /^From (?=.*\d:\d\d)(?=.*\b\d{4}\b)/ },
+  { form: 'word', pattern: /^From \S+\s*$/ },
+  { form: 'other', pattern: /^From / },
+] as const
+
+type Form = (typeof FORMS)[number]['form']
+
+/** Returns undefined for the header `From :` and for other lines. */
+function formOf(line: string): Form | undefined {
+  return /^From [ \t]*:/.test(line) ? undefined : FORMS.find(({ pattern }) => pattern.test(line))?.form
 }
 
-const [NEWLINE, CARRIAGE_RETURN] = [0x0a, 0x0d]
+/** What is known of a line that may be a separator. */
+interface Around {
+  isBehindBlank: boolean
+  /** The form of the first separator of the file. */
+  first: Form | undefined
+}
+
+interface Separator {
+  text: string
+  form: Form
+  /** What stands between it and the header of its mail. */
+  between: string
+}
 
 /**
- * A line `From …` separates mails only behind a blank line and with a date. A line of text that begins with `>From `,
- * or with more than one `>`, loses one `>` ("mboxrd"). `Content-Length` is ignored, because it is often wrong. Memory:
- * the largest mail. See https://www.rfc-editor.org/rfc/rfc4155.
+ * Returns the separator, or undefined if the line separates no mails. A line that is dated or bare separates mails
+ * wherever a header follows it. A line of another form may be a sentence, or a patch in a mail: it counts only behind a
+ * blank line, and only if the first separator of the file has the same form.
+ */
+function asSeparator(text: string, following: string, { isBehindBlank, first }: Around): Separator | undefined {
+  const form = formOf(text)
+  const isUsual = form === 'dated' || form === 'bare'
+  if (form === undefined || !(isUsual || first === undefined || (form === first && isBehindBlank))) return undefined
+  const between = beforeHeader(following)
+  const header = following.slice(between.length)
+  const isPlain = form === 'dated' && isBehindBlank && between === ''
+  return hasHeader(header) || (isPlain && isHeaderLine(header)) ? { text, form, between } : undefined
+}
+
+/** Whether a file with this beginning is an mbox. Its first line is a separator of any form. */
+export function isMbox(beginning: string): boolean {
+  const end = beginning.indexOf('\n')
+  const around: Around = { isBehindBlank: true, first: undefined }
+  return asSeparator(beginning.slice(0, end), beginning.slice(end + 1), around) !== undefined
+}
+
+const NEWLINE = 0x0a
+const FROM = Buffer.from('From ')
+/** Files that were joined may have a byte order mark within. */
+const MARK = Buffer.from('\uFEFF')
+
+/**
+ * Splits an mbox at its separators. A line of text that begins with `>From `, or with more than one `>`, loses one `>`
+ * ("mboxrd"). `Content-Length` is ignored, because it is often wrong. Memory: the largest mail.
+ * See https://www.rfc-editor.org/rfc/rfc4155.
  */
 export async function* splitMbox(stream: AsyncIterable<Buffer>): AsyncGenerator<RawMail> {
+  const splitter = createSplitter()
+  for await (const chunk of stream) yield* splitter.add(chunk, false)
+  yield* splitter.add(Buffer.alloc(0), true)
+}
+
+function createSplitter() {
   const content = createBoundedBytes(MAX_MAIL_BYTES)
   let mail: Omit<RawMail, keyof Bounded> | undefined
-  const endMail = () => {
-    const { bytes, isTooLong } = content.take()
-    return mail === undefined ? [] : [{ ...mail, bytes: unquote(bytes), isTooLong }]
-  }
-  /** The beginning of a line whose end has not come yet. */
+  const around: Around = { isBehindBlank: true, first: undefined }
+  /** What could not be judged yet: a line whose end has not come, or a separator whose header has not come. */
   let rest: Buffer = Buffer.alloc(0)
-  let isBehindBlank = true
-  let line = 0
-  for await (const chunk of stream) {
-    const data = Buffer.concat([rest, chunk])
+  let isMidLine = false
+  let line = 1
+
+  function* endMail(): Generator<RawMail> {
+    const { bytes, isTooLong } = content.take()
+    if (mail !== undefined) yield { ...mail, bytes: unquote(bytes), isTooLong }
+  }
+
+  function separatorAt(data: Buffer, start: number, end: number): Separator | undefined {
+    const text = data.toString('latin1', data.indexOf(FROM, start), end)
+    const separator = asSeparator(text, data.toString('latin1', end + 1, end + 1 + HEADER_BYTES), around)
+    around.first ??= separator?.form
+    return separator
+  }
+
+  /** Reads the lines of a chunk. Passes a line on that is too long for a separator. */
+  function* add(chunk: Buffer, isLast: boolean): Generator<RawMail> {
+    const data = rest.length === 0 ? chunk : Buffer.concat([rest, chunk])
     let [begin, start] = [0, 0]
-    for (let end = data.indexOf(NEWLINE); end !== -1; end = data.indexOf(NEWLINE, start)) {
+    let end = data.indexOf(NEWLINE)
+    for (; end !== -1; end = data.indexOf(NEWLINE, start)) {
+      const mayBe = !isMidLine && end - start <= MAX_SEPARATOR_BYTES && beginsWithFrom(data, start)
+      if (mayBe && !isLast && data.length - end <= HEADER_BYTES) break
+      const separator = mayBe ? separatorAt(data, start, end) : undefined
+      around.isBehindBlank = !isMidLine && isBlank(data, start, end)
+      isMidLine = false
       line += 1
-      if (isBehindBlank && isMbox(data.subarray(start, end))) {
+      if (separator !== undefined) {
         content.add(data.subarray(begin, start))
         yield* endMail()
-        mail = { separator: data.toString('latin1', start, end), line: line + 1 }
-        begin = end + 1
+        line += countLines(separator.between)
+        mail = { separator: separator.text, line }
+        begin = end + 1 + separator.between.length
       }
-      isBehindBlank = end === start || (end === start + 1 && data[start] === CARRIAGE_RETURN)
-      start = end + 1
+      start = Math.max(begin, end + 1)
     }
-    // A line this long is no separator. So all of it is passed on but two bytes, which show that the line is not blank.
-    if (data.length - start > MAX_SEPARATOR_BYTES) {
-      isBehindBlank = false
-      start = data.length - 2
+    if (isLast || (end === -1 && data.length - start > MAX_SEPARATOR_BYTES)) {
+      isMidLine = true
+      start = data.length
     }
     content.add(data.subarray(begin, start))
     rest = data.subarray(start)
+    if (isLast) yield* endMail()
   }
-  content.add(rest)
-  yield* endMail()
+  return { add }
+}
+
+function beginsWithFrom(data: Buffer, start: number): boolean {
+  const at = data[start] === MARK[0] ? start + MARK.length : start
+  return data[at] === FROM[0] && data.subarray(at, at + FROM.length).equals(FROM)
+}
+
+function countLines(text: string): number {
+  return text.split('\n').length - 1
 }
 
 function unquote(mail: Buffer): Buffer {

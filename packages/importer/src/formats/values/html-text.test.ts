@@ -13,6 +13,14 @@ const cases: [rule: string, html: string, text: string][] = [
   ['what stands behind the end of the body', '<html><body>a</body> b</html><br>c', 'a b\nc'],
   ['every one of several documents', '<html><body>a</body></html>\n<html><body>b</body></html>', 'a b'],
   ['long lines unbroken', `<p>${'word '.repeat(50)}</p>`, 'word '.repeat(50).trim()],
+  [
+    'cells apart and rows as lines',
+    '<table><tr><td>Total<td>42</tr><tr><th>Rye</th>\n<td>7</td></tr></table>',
+    'Total 42\nRye 7',
+  ],
+  ['tables in cells', '<table><tr><td><table><tr><td>a</td><td>b</td></tr></table></td></tr></table>c', 'a b\n\nc'],
+  ['terms and items as lines', '<dl><dt>Key<dd>Value</dl><li>a<li>b<address>c</address>', 'Key\nValue\na\nb\nc'],
+  ['words that elements only mark', 'a<wbr>b <span>c</span><span>d</span>', 'ab cd'],
   ['what is not HTML', '1 < 2', '1 < 2'],
 ]
 

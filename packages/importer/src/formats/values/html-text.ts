@@ -2,8 +2,21 @@
 import { compile } from 'html-to-text'
 import { Parser } from 'htmlparser2'
 
+/** Elements that stand in lines of their own, besides those that the converter knows. */
+const LINES = 'address caption center dd details dl dt fieldset figcaption figure legend li option summary tr'.split(
+  ' ',
+)
+const ONE_BREAK = { leadingLineBreaks: 1, trailingLineBreaks: 1 }
+
 const convert = compile({
   wordwrap: false,
+  formatters: {
+    /** A space separates the cells of a row. Mails are laid out by tables, so columns would tear their texts apart. */
+    cell(element, walk, builder) {
+      walk(element.children, builder)
+      builder.addInline(' ')
+    },
+  },
   limits: { maxInputLength: Number.MAX_SAFE_INTEGER },
   // Not only the body: mailing lists and scanners of mail write behind its end.
   baseElements: { selectors: [] },
@@ -11,6 +24,8 @@ const convert = compile({
     { selector: 'a', options: { hideLinkHrefIfSameAsText: true, linkBrackets: ['(', ')'] } },
     ...['head', 'img', 'script', 'style', 'title'].map((selector) => ({ selector, format: 'skip' })),
     ...['h1', 'h2', 'h3', 'h4', 'h5', 'h6'].map((selector) => ({ selector, options: { uppercase: false } })),
+    ...LINES.map((selector) => ({ selector, format: 'block', options: ONE_BREAK })),
+    ...['td', 'th'].map((selector) => ({ selector, format: 'cell' })),
   ],
 })
 

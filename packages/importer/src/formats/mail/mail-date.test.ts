@@ -1,0 +1,47 @@
+// Tests of the forms in which programs write dates into mails.
+import { expect, test } from 'vitest'
+import { mailDate, separatorDate } from './mail-date.ts'
+
+test.each([
+  ['CEST', '08:00'],
+  ['CET', '09:00'],
+  ['cest', '08:00'],
+  ['BST', '09:00'],
+  ['JST', '01:00'],
+  ['IST', '04:30'],
+  ['PDT', '17:00'],
+  ['EST5EDT', '14:00'],
+  ['Europe/Berlin', '08:00'],
+  ['GMT+2', '08:00'],
+  ['GMT+0200', '08:00'],
+  ['UTC+02:00', '08:00'],
+  ['+02', '08:00'],
+  ['+200', '08:00'],
+  ['-0330', '13:30'],
+  ['+0200 (CEST)', '08:00'],
+  ['+0200 EDT', '08:00'],
+  ['(CEST)', '08:00'],
+  ['"CEST"', '08:00'],
+  ['Z', '10:00'],
+  ['XYZ', '10:00'],
+  ['Mars/X1', '10:00'],
+  ['', '10:00'],
+])('10:00 %s is %s UTC, wherever the year stands', (zone, time) => {
+  const expected = `2024-05-01T${time}:00.000Z`
+  expect(mailDate(`Wed, 1 May 2024 10:00:00 ${zone}`)).toBe(expected)
+  expect(mailDate(`Wed May  1 10:00:00 ${zone} 2024`)).toBe(expected)
+  expect(mailDate(`2024-05-01T10:00:00${zone}`)).toBe(expected)
+})
+
+test.each([
+  ['From ada Wed May  1 10:00:00 CEST 2024', '08:00'],
+  ['From ada@a Wed, 1 May 2024 10:00:00 +0200', '08:00'],
+  ['From - Wed May 01 2024 10:00:00', '10:00'],
+  ['From ada@a 2024-05-01T10:00:00Z', '10:00'],
+])('the date of %j is at %s', (separator, time) => {
+  expect(separatorDate(separator)).toBe(`2024-05-01T${time}:00.000Z`)
+})
+
+test.each(['', 'From ', 'From -123', 'From ada@a.example'])('%j has no date', (separator) => {
+  expect(separatorDate(separator)).toBe(undefined)
+})

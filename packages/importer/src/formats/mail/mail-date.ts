@@ -1,0 +1,92 @@
+// Reads the dates of mails: in their Date header, and in the separators of an mbox.
+import { createZonedClock } from '../values/iso-date.ts'
+
+/** Matches `2024`, `1 May 24` and `5/1/24`, and not the zone `+0000`. */
+const YEAR = /(?<![\s\d][+-])\b\d{4}\b|\b\d{1,2}[ -][a-z]{3,}[ -]\d{2}\b(?!:)|\d\/\d{1,2}\/\d/i
+/** Matches what ends with the time of the day, and what follows it. */
+const TIME = /^(.*?\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?(?:\s*[AP]M\b)?)(.*)$/is
+const OFFSET = /([+-])(\d{1,2}):?(\d\d)?(?!\d)/
+const COMMENT = /\([^()]*\)/g
+
+/** A longer header is no date. The time of the searches grows with the square of its length. */
+const DATE_CHARACTERS = 200
+
+/** Names of zones by the hours that they are ahead of UTC. `IST` is read as India's, `CST` as America's (RFC 822). */
+const ZONES: readonly [hours: number, names: string][] = [
+  [-10, 'HST'],
+  [-9, 'AKST'],
+  [-8, 'PST AKDT'],
+  [-7, 'MST PDT'],
+  [-6, 'CST MDT'],
+  [-5, 'EST CDT'],
+  [-4, 'AST EDT'],
+  [-3.5, 'NST'],
+  [-3, 'ADT BRT ART'],
+  [-2.5, 'NDT'],
+  [-2, 'BRST'],
+  [0, 'UT UTC GMT Z WET'],
+  [1, 'WEST BST CET MET MEZ'],
+  [2, 'CEST MEST MESZ EET SAST'],
+  [3, 'EEST MSK'],
+  [4, 'MSD'],
+  [5, 'PKT'],
+  [5.5, 'IST'],
+  [7, 'ICT WIB'],
+  [8, 'HKT SGT AWST'],
+  [9, 'JST KST'],
+  [9.5, 'ACST'],
+  [10, 'AEST'],
+  [10.5, 'ACDT'],
+  [11, 'AEDT'],
+  [12, 'NZST'],
+  [13, 'NZDT'],
+]
+const HOURS = new Map(
+  ZONES.flatMap(([hours, names]) => names.split(' ').map((name): [string, number] => [name, hours])),
+)
+const HOUR_MS = 3_600_000
+
+/**
+ * Reads a Date header. A date without a year is none, although JavaScript would add one. A date without a zone, or with
+ * a zone that is not known, is in UTC.
+ */
+export function mailDate(header = ''): string | undefined {
+  if (header.length > DATE_CHARACTERS || !YEAR.test(header)) return undefined
+  const [comment = ''] = header.match(COMMENT) ?? []
+  const date = header.replace(COMMENT, ' ').replace(/(\d)T(\d)/, '$1 $2')
+  const [, untilTime = date, behind = ''] = TIME.exec(date) ?? []
+  const [offset = '', sign, hours, minutes = '0'] = OFFSET.exec(behind) ?? []
+  const [year = ''] = /\b\d{4}\b/.exec(behind.replace(offset, ' ')) ?? []
+  const asUtc = Date.parse(`${untilTime} ${year} UTC`)
+  if (Number.isNaN(asUtc)) return undefined
+  if (offset === '') return inZone(asUtc, zoneIn(behind) ?? zoneIn(comment))
+  return isoDateBehind(asUtc, Number(`${sign}1`) * (Number(hours) + Number(minutes) / 60))
+}
+
+function zoneIn(text: string): string | undefined {
+  return /[A-Z][\w/]*/i.exec(text)?.[0]
+}
+
+function inZone(asUtc: number, zone = 'UTC'): string | undefined {
+  const hours = HOURS.get(zone.toUpperCase())
+  const date = isoDateBehind(asUtc, hours ?? 0)
+  // Old systems wrote names such as EST5EDT, which are IANA names.
+  if (hours !== undefined || !/[\d/]/.test(zone)) return date
+  try {
+    return createZonedClock(zone)(date.slice(0, '2024-05-01T10:00:00'.length))
+  } catch {
+    return date
+  }
+}
+
+function isoDateBehind(asUtc: number, hours: number): string {
+  return new Date(asUtc - hours * HOUR_MS).toISOString()
+}
+
+/** Matches a date with the names of weekday and month, or an ISO date. */
+const IN_SEPARATOR = /\b(?:[A-Z][a-z]{2},? +(?:[A-Z][a-z]{2} +\d{1,2}|\d{1,2} +[A-Z][a-z]{2})\b|\d{4}-\d\d-\d\d).*$/
+
+/** Returns the date in a separator of an mbox. Without a zone, it is in UTC (RFC 4155). */
+export function separatorDate(separator = ''): string | undefined {
+  return mailDate(IN_SEPARATOR.exec(separator.trimEnd())?.[0])
+}

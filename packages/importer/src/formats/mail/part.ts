@@ -1,0 +1,44 @@
+// Reads what a header says of its part of a mail.
+
+/** A part of a mail, or the mail itself. */
+export interface Part {
+  type: string
+  /** The encoding of the body, if it has one. */
+  transfer: string | undefined
+  charset: string | undefined
+  boundary: string | undefined
+  /** Whether a space at the end of a line stands for a soft line break (`format=flowed`). */
+  isFlowed: boolean
+  /** Whether this space is no text itself. */
+  deletesSpaces: boolean
+  /** Whether the part is a file, and no text. */
+  isFile: boolean
+}
+
+const TYPE = /^content-type[ \t]*:[ \t"]*([^\s;"]*)(.*)/im
+const TRANSFER = /^content-transfer-encoding[ \t]*:[ \t"]*(base64|quoted-printable)/im
+const ATTACHED = /^content-disposition[ \t]*:[ \t"]*attachment/im
+
+const [CHARSET, BOUNDARY, FORMAT, DELSP] = ['charset', 'boundary', 'format', 'delsp'].map(
+  (name) => new RegExp(`[;\\s]${name}\\s*=\\s*(?:"([^"]*)"?|([^\\s;]+))`, 'i'),
+)
+
+/** Reads the header of a part. Of two headers with one name, the first counts. */
+export function readPart(header: string, defaultType: string): Part {
+  const unfolded = header.replace(/\r*\n[ \t]+/g, ' ')
+  const [, type = '', params = ''] = TYPE.exec(unfolded) ?? []
+  return {
+    type: type.toLowerCase() || defaultType,
+    transfer: TRANSFER.exec(unfolded)?.[1]?.toLowerCase(),
+    charset: paramIn(params, CHARSET),
+    boundary: paramIn(params, BOUNDARY),
+    isFlowed: paramIn(params, FORMAT)?.toLowerCase() === 'flowed',
+    deletesSpaces: paramIn(params, DELSP)?.toLowerCase() === 'yes',
+    isFile: ATTACHED.test(unfolded),
+  }
+}
+
+function paramIn(params: string, name: RegExp | undefined): string | undefined {
+  const [, quoted, plain] = name?.exec(params) ?? []
+  return quoted ?? plain
+}
