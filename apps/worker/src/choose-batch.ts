@@ -1,4 +1,5 @@
-// Chooses the requests of a batch, and says what becomes of those of a failed one.
+// Chooses the requests of a batch. After a batch failed, decides which of its requests failed and which are tried
+// again.
 import { asError, type Lane } from '@sluice/queue'
 import { refusalOf, StoreAwayError, type StoreRequest } from '@sluice/store'
 
@@ -13,8 +14,9 @@ export interface BatchSize {
 /** A request as a part of a batch. */
 export interface IngestRequest extends StoreRequest, BatchSize {
   /**
-   * Present if the request may have caused a failure or a crash. It then shares a batch only with other such requests,
-   * at most this many in the batch: after a failure, half of the failed batch, so that few tries find the cause.
+   * Present if the request may have caused a failure or a crash. The request then shares a batch only with other such
+   * requests. The number bounds the requests of that batch: after a failure, to half of the failed batch, so that few
+   * tries find the cause.
    */
   apart?: number
   /** Lanes share no batch. */

@@ -1,4 +1,4 @@
-// What follows a failed try of a job: a count and a log line; before the job fails for good, a recount of its sources.
+// Counts and logs each failed try of a job. Before a job fails for good, recounts its sources.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from '@sluice/process'
 import { type Away, asError, type FetchedJob, PartlyStoredError } from '@sluice/queue'

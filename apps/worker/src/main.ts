@@ -69,7 +69,7 @@ await runProcess({
       keys,
       redis,
       concurrency: { interactive: settings.concurrency, bulk: settings.bulkConcurrency },
-      // Some 150 bytes for each of the jobs that completed last. Look-ups read them.
+      // Bounds the list of the jobs that completed last, some 150 bytes for each. Job look-ups read the list.
       recentBytes: Math.floor(settings.resultBytes / 8),
       retainedMs: settings.retainedResultSeconds * 1000,
       transientMs: settings.waitSeconds * 2000,

@@ -3,7 +3,7 @@ import type { Durations, Reading } from '@sluice/operations'
 import { type MetricsOf, metric, mongoMetrics, SECONDS, totalsOf } from '@sluice/process'
 import type { Lane } from '@sluice/queue'
 
-/** Buckets for times in which jobs may wait for long. */
+/** Buckets for times that include a wait in the queue. */
 const LONG_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800] as const
 
 export const workerMetrics = {

@@ -27,8 +27,9 @@ function charactersOf(requests: Written): number {
 /** The pauses between two probes. */
 const PROBE_AGAIN_MS = { first: 100, most: 1_000 }
 /**
- * If the store is lost within SOON_MS after a successful probe, the probe does not test what fails. So that jobs are
- * not put back again and again, the consumer rests before the next one, each time twice as long, at most MAX_REST_MS.
+ * If the store is lost within SOON_MS after a successful probe, the probe does not test what fails. Then the consumer
+ * rests before the next probe, so that jobs are not put back again and again. Each rest lasts twice as long as the one
+ * before, at most MAX_REST_MS.
  */
 const SOON_MS = 10_000
 const MAX_REST_MS = 10_000
@@ -58,7 +59,7 @@ export function createPutBack(probeStore: ProbeStore, metrics: Pick<WorkerMetric
   }
 
   return {
-    /** Returns for how long the store has committed no write, and why. Undefined unless it was lost. */
+    /** Returns for how many ms the store has committed no write, and why. Undefined while the store is not lost. */
     away: () => lost && { ms: performance.now() - lost.since, reason: lost.reason },
     putBack(consumer: Consumer, failed: Written, found: LostStore, description: object): Away {
       failedBytes = charactersOf(failed) + (lost === undefined ? 0 : failedBytes)

@@ -1,4 +1,4 @@
-// Creates the log of a process, on stdout, which is written in blocks and never blocks the process.
+// Creates the log of a process on stdout. The log is written in blocks, and never blocks the process.
 
 import { type DestinationStream, type LevelWithSilent, type Logger, pino, stdTimeFunctions } from 'pino'
 import type { SonicBoom } from 'sonic-boom'

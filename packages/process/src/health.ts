@@ -8,7 +8,7 @@ export type Check = { ok: true } | { ok: false; reason: string }
 
 export type Readiness = ReturnType<typeof readinessOf>
 
-/** The age up to which the result of a ping answers further requests. */
+/** A ping answers all requests that come within this time after it began. */
 const PING_EVERY_MS = 500
 const PING_MS = 1_500
 

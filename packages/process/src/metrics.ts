@@ -104,7 +104,10 @@ export function openMetrics<D extends MetricDeclarations>(process: string, decla
   return {
     contentType: registry.contentType,
     metrics: { ...shared, ...openAll(registry, declarations) },
-    /** Calls `read`, which sets these gauges, before each scrape. If it fails, as while a server is away, they have none. */
+    /**
+     * Calls `read`, which sets these gauges, before each scrape. If `read` fails, as while a server is away, the gauges
+     * have no sample.
+     */
     sample(gauges: readonly Gauge<string>[], read: () => void | Promise<void>): void {
       samplers.push(async () => {
         for (const one of gauges) one.reset()

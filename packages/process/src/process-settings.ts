@@ -2,8 +2,8 @@
 import { setting } from './settings.ts'
 
 /**
- * The settings on which the API and the workers must agree. Workers keep results by the time that callers wait, create
- * the index by which the API lists, and add results to the idempotency keys of the API.
+ * The settings on which the API and the workers must agree. Workers keep results for twice the time that callers wait,
+ * create the index for the lists of sources of the API, and add results to the idempotency keys of the API.
  */
 export const agreedSettings = {
   waitSeconds: setting.number({

@@ -15,9 +15,9 @@ export interface Life {
 }
 
 /**
- * Starts a process and stops it in order: at a signal, `stop`, or the end of a parent with an IPC channel, which gets
- * `{ ready: true }`. A stop during the start waits for the end of the start. Exits 0 after an orderly stop; 1 if the
- * start or a release failed, at an uncaught error, or once the grace time is over.
+ * Starts a process and stops it in order: at a signal, at `stop`, or when its parent ends. A parent with an IPC channel
+ * gets `{ ready: true }` after the start. A stop during the start waits for the end of the start. Exits 0 after an
+ * orderly stop; 1 if the start or a release failed, at an uncaught error, or once the grace time is over.
  */
 export async function runUntilStopped({
   start,

@@ -116,7 +116,10 @@ export function withSecrets(env: Environment): Environment {
   return { ...env, ...read }
 }
 
-/** The environment of this process, for `main.ts` files: nothing else reads it. Exits 1 if a secret can't be read. */
+/**
+ * The environment of this process, with the secrets that files contain. Only `main.ts` files read it, by this function
+ * or `settingsOrExit`. Exits 1 if a secret can't be read.
+ */
 export function processEnv(): Environment {
   return orExit(() => withSecrets(process.env))
 }

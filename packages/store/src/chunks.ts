@@ -5,7 +5,10 @@ export const CHARACTERS_PER_COMMAND = 3_000_000
 const SLOW_MS = 500
 const WRITES_AT_ONCE = 4
 
-/** Sends items in commands one by one or, if MongoDB is slow, several at once. After a failure, it sends no other. */
+/**
+ * Sends items in as many commands as they need, one after the other or, if MongoDB is slow, several at once. After a
+ * failure, it sends no further command.
+ */
 export async function sendInChunks<Item>(
   items: readonly Item[],
   maxItems: number,

@@ -16,7 +16,10 @@ export interface Stamps {
 }
 
 interface Meta extends Stamps {
-  /** New with each write, except the renewal of a reservation. An update takes effect only under the version read. */
+  /**
+   * New with each write, except the renewal of a reservation. A guarded update takes effect only if the stored version
+   * is still the version that was read.
+   */
   version: ObjectId
   /** The names of fields that no request contained: a score from votes, a date from the acceptance. */
   derived?: string[]
@@ -44,7 +47,10 @@ export interface WriterToken extends WriterBatch {
   summed?: Date
 }
 
-/** A document of the collection `writers`: the state of one process that stores requests. */
+/**
+ * A document of the collection `writers`: the watermark of one writer name. A process takes a new name after it
+ * abandoned a batch.
+ */
 export interface WriterDocument {
   _id: string
   /** All batches of the writer up to this one have ended, and no sum missed a quote of them. */
@@ -83,9 +89,15 @@ export interface QuoteDocument extends QuoteValues {
   position: string
   wordCount: number
   meta: Meta & {
-    /** The highest cover of the source that the quote's own stamps include. Only a higher one counts for the quote. */
+    /**
+     * The highest cover of the source that is already part of the quote's own stamps. Only a higher cover of the source
+     * raises these stamps.
+     */
     cover?: number
-    /** Shows whether a text equals the stored one without reading it. A tool that changes the text must remove it. */
+    /**
+     * Serves to compare a text with the stored one without reading the stored one. A tool that changes the text must
+     * remove the digest.
+     */
     textDigest?: string
   }
 }
@@ -118,7 +130,9 @@ export interface InputThread extends Pick<StoreRequest, 'id' | 'stamp' | 'redeli
   quotes: InputQuote[]
 }
 
-/** A write of a document: an insert, or an update that takes effect only under the version that was read. */
+/**
+ * A write of a document: an insert, or an update that takes effect only if the stored version is the one that was read.
+ */
 export interface GuardedWrite<Stored = SourceDocument | QuoteDocument> {
   /** The document as it was read; absent if none was stored. `document`: as it is to be stored. */
   stored?: Stored
@@ -140,7 +154,10 @@ export interface Draft<Stored> extends GuardedWrite<Stored> {
 export type SourceDraft = Draft<SourceDocument>
 export type QuoteDraft = Draft<QuoteDocument>
 
-/** A thread as it was read. A round's threads may share one map of the quotes that requests (not repeats) name. */
+/**
+ * A thread as it was read. All threads of a round may share one map `quotes`. It has the stored quotes that the
+ * requests name, except those of repeats.
+ */
 export interface StoredThread {
   source?: SourceDocument | undefined
   quotes: ReadonlyMap<string, QuoteDocument>

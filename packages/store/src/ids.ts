@@ -1,11 +1,11 @@
-// Computes the ids of sources and quotes from the names that callers give them.
+// Computes the ids of sources and quotes from the request alone, and the list keys that sort a tenant's sources.
 import { hash } from 'node:crypto'
 import { contentOf, type QuoteFields, type SourceFields } from '@sluice/contract'
 
 /** 144 bits: two names do not collide by chance, and base64url needs no padding. */
 const ID_LENGTH = 24
 
-/** Returns a hash of a tuple, by its JSON: the joined parts of two different tuples could be the same text. */
+/** Hashes the JSON of a tuple: if the parts were only joined, two different tuples could form the same text. */
 export function hashTuple(...parts: unknown[]): string {
   return hash('sha256', JSON.stringify(parts), 'base64url').slice(0, ID_LENGTH)
 }
@@ -51,7 +51,10 @@ export function listKeyOf(tenant: string, acceptedAt: Date, id: string): string 
   return listPrefixOf(tenant) + listCursorOf(acceptedAt, id)
 }
 
-/** Returns the ids of a request's quotes, by externalId or else by content and the number of equal quotes before. */
+/**
+ * Returns the ids of a request's quotes, each by its externalId. A quote without one has an id by its content and by
+ * the number of equal quotes before it in the request.
+ */
 export function quoteIdsOf(sourceId: string, quotes: readonly QuoteFields[]): string[] {
   const equalsBefore = new Map<string, number>()
   return quotes.map((quote) => {

@@ -1,4 +1,4 @@
-// The front door `@sluice/store`: what apps and tests use of the store.
+// The entry point `@sluice/store`: what apps and tests use of the store.
 
 export type {
   QuoteDocument,

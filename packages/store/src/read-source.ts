@@ -1,4 +1,4 @@
-// The door `@sluice/store/read`: reads stored sources as callers see them, a page at a time. Never writes.
+// The entry point `@sluice/store/read`: reads stored sources as callers see them, a page at a time. Never writes.
 import type { ListedSource, PageQuery, QuoteCursor, SourceList, SourceListQuery, SourcePage } from '@sluice/contract'
 import { LIST_CURSOR, quoteCursorText, SourcePageSchema } from '@sluice/contract'
 import type { Collection, Db, Filter } from 'mongodb'
@@ -25,7 +25,10 @@ function fieldsOf({ properties }: { properties: object }): Record<string, 1> {
   return Object.fromEntries(Object.keys(properties).flatMap((name) => (name === 'id' ? [] : [[name, 1] as const])))
 }
 
-/** Makes reads that find every thread whose caller got the answer that it is stored. @throws {StoreAwayError} */
+/**
+ * Makes the reads of sources. They read from the primary with majority, so they find each thread that was answered as
+ * stored. @throws {StoreAwayError}
+ */
 export function createSourceReads(db: Db) {
   const options = { readPreference: 'primary', readConcern: { level: 'majority' } } as const
   const sources = db.collection<SourceDocument>('sources', options)
@@ -58,7 +61,10 @@ export function createSourceReads(db: Db) {
   }
 }
 
-/** The time limit of a read: for each page, the server sorts all quotes of a source, perhaps a million. */
+/**
+ * The time limit of a read. It is long because, for each page, the server sorts all quotes of a source, perhaps a
+ * million.
+ */
 const READ_MS = 10_000
 
 /** Ends a read after `READ_MS`, or when its caller is gone. @throws {StoreAwayError} */
@@ -71,7 +77,7 @@ export async function withinTime<Found>(gone: AbortSignal, read: (signal: AbortS
   }
 }
 
-/** A page with more characters of text ends, so that it fits into memory. */
+/** A page ends once its texts exceed this number of characters, so that the page fits into memory. */
 const PAGE_CHARACTERS = 4 * 1024 * 1024
 
 /** Returns the documents of one page and, if more follow, the last of them. */
@@ -91,21 +97,30 @@ async function pageOf<Found>(
   return { page }
 }
 
-/** One document more than the page shows whether more follow. With a larger batch, the first reply is the last. */
+/**
+ * Asks for one document more than the page has, to see whether more follow. The batch is larger still, so that the
+ * first reply is the last.
+ */
 function optionsOf(limit: number, signal: AbortSignal) {
   return { limit: limit + 1, batchSize: limit + 2, maxTimeMS: READ_MS, signal }
 }
 
 type QuotePage = Omit<SourcePage, 'source'>
 
-/** Reads a page of quotes. The first page finds out how they are sorted; for later pages, `after` says it. */
+/**
+ * Reads a page of quotes. The first page decides the order: by date if all quotes have a date, else by position. Later
+ * pages keep the order of `after`.
+ */
 async function readQuotes(
   quotes: Collection<QuoteDocument>,
   sourceId: string,
   { limit, after }: PageQuery,
   signal: AbortSignal,
 ): Promise<QuotePage> {
-  /** While it sorts, the server keeps only the quotes of the page. Beyond 100 MB of them it uses its disk. */
+  /**
+   * Reads a page in one order. While the server sorts, it keeps only the quotes of the page, and uses its disk beyond
+   * 100 MB.
+   */
   async function read(byDate: boolean, filter: Filter<QuoteDocument> = {}): Promise<QuotePage> {
     const how = { projection: QUOTE_FIELDS, sort: byDate ? BY_DATE : BY_POSITION, allowDiskUse: true }
     const found = quotes.find<StoredQuote>(
@@ -143,7 +158,10 @@ function cursorOf({ _id, createdAt, position }: StoredQuote, byDate: boolean): Q
 type StoredEntry = StoredSource & Pick<SourceDocument, 'acceptedAt' | 'quoteCount'>
 
 const ENTRY_FIELDS = { ...SOURCE_FIELDS, acceptedAt: 1, quoteCount: 1 }
-/** The most sources that are read for a page of one service: those of other services must not make it slow. */
+/**
+ * The most sources that are read for a page of one service, so that many sources of other services do not make the page
+ * slow.
+ */
 const EXAMINED = 5_000
 /** The first span of time that `newestIn` tries. */
 const FIRST_SPAN_MS = 1_000
@@ -171,7 +189,7 @@ async function readList(
   const startOf = (ms: number) => prefix + listCursorOf(new Date(Math.max(0, before - ms)), FIRST_ID)
   const range = await newestIn(sources, whole, wanted, startOf, signal)
   const sort = { 'meta.listKey': -1 } as const
-  // With a service, the page ends at the `EXAMINED`-th source of all services, which this query finds, or before.
+  // With a service, this query finds the `EXAMINED`-th source of all services. The page does not go beyond that source.
   const projection = { 'meta.listKey': 1 }
   const skipping = { sort, projection, skip: EXAMINED - 1, maxTimeMS: READ_MS, signal }
   const end = service === undefined ? null : await sources.findOne({ 'meta.listKey': range }, skipping)
@@ -187,8 +205,9 @@ async function readList(
 type ListRange = Record<'$gte' | '$lt', string>
 
 /**
- * Returns the newest part of a range that has at least `wanted` sources, or the whole range. A short one is fast where
- * a server sorts the range for each page (DocumentDB, the development stand-in). `startOf(ms)`: `ms` before its end.
+ * Returns the newest part of a range that has at least `wanted` sources, or else the whole range. DocumentDB and the
+ * development stand-in sort the whole range for each page, so a short range is faster. `startOf(ms)` returns the key
+ * that is `ms` before the end of the range.
  */
 async function newestIn(
   sources: Collection<SourceDocument>,

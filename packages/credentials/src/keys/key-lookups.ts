@@ -1,4 +1,4 @@
-// What a keyring asks of MongoDB: checks of keys by their records, one query at a time, and when keys were last used.
+// Looks keys up in MongoDB for a keyring, one query at a time, and stores when keys were last used.
 import { LRUCache } from 'lru-cache'
 import { isLive, type KeyAccess, type KeyRecord, type KnownKey, shortKeyId } from './key.ts'
 
@@ -100,8 +100,8 @@ export function createCheckCaches({
 const WRITE_MS = 60_000
 
 /**
- * Writes the last use of each key every minute, and removes what is written from `uses`: a use that failed, or that is
- * newer, stays for the next minute. Returns a function that ends the timer and writes the rest.
+ * Writes the last uses of keys every minute, and removes the written ones from `uses`. A use whose write failed, or a
+ * newer use of the key, stays for the next minute. Returns a function that ends the timer and writes the rest.
  */
 export function writeUses(
   uses: Map<string, number>,

@@ -3,7 +3,10 @@ import { randomInt } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import type { Collection, Db } from 'mongodb'
 
-/** An importer posts and reads threads of one tenant. An operator handles failed jobs of all. A viewer only sees them. */
+/**
+ * An importer posts and reads threads of one tenant. An operator handles failed jobs of all tenants. A viewer only sees
+ * failed jobs.
+ */
 export const KEY_ROLES = ['importer', 'operator', 'viewer'] as const
 
 export type KeyRole = (typeof KEY_ROLES)[number]
@@ -13,7 +16,7 @@ export interface KeyLimits {
   readonly burstQuotes: number
 }
 
-/** What is stored of a key. The key itself is stored nowhere. */
+/** The stored record of a key. The key itself is stored nowhere. */
 export interface KeyRecord {
   /** See `keyHash`. */
   readonly id: string

@@ -1,4 +1,5 @@
-// The module `@sluice/credentials/keys`: creates, lists, limits, rotates and revokes keys, and exports the keyring.
+// The entry point `@sluice/credentials/keys`: creates, lists, limits, rotates and revokes keys, and exports the
+// keyring.
 import type { Db } from 'mongodb'
 import type { KeyLimits, KeyRecord, KeyRole } from './key.ts'
 import { isLive, keyCollection, newKeyText, shortKeyId, toRecord } from './key.ts'

@@ -18,7 +18,7 @@ interface Connection {
 
 /** This many connections beyond `maxConnections` get a 503. Further ones are cut at once. */
 const SURPLUS = 1_000
-/** The time for the answer to a caller that has ended its side: most of these callers have hung up. */
+/** The time to answer a caller that has ended its side. It is short, because most of these callers have hung up. */
 const LAST_READ_MS = 1_000
 /** How long a caller may still send after we have ended a connection. What it sends is discarded. */
 const LAST_SENT_MS = 5_000
@@ -82,7 +82,10 @@ export function boundConnections(
     connection.socket.destroy()
   }
 
-  /** Cuts the connection that idles, or whose head arrives, longest and for `leastIdleMs`. Returns whether it did. */
+  /**
+   * Cuts the connection that has been idle, or whose head has been arriving, for the longest time, if that is at least
+   * `leastIdleMs`. Returns whether it cut one.
+   */
   function cutLongest(): boolean {
     const [idles] = idle
     const [arrives] = arriving

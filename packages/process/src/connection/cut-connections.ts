@@ -6,7 +6,8 @@ import type { Socket } from 'node:net'
 export const BOUNDS = {
   /**
    * Beyond this number, the connection that waits longest for the rest of a head, or idles longest, is closed for a new
-   * one. If none has done so for `leastIdleMs` (its caller may use it right now), the new one gets a 503.
+   * one. If that connection has waited or idled for less than `leastIdleMs`, its caller may be using it right now, so
+   * the new one gets a 503.
    */
   maxConnections: 10_000,
   leastIdleMs: 1_000,

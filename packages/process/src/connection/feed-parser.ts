@@ -11,7 +11,10 @@ const CUT_END = /\r(\n\r?)?$/
 const CHUNKED_PIECE_BYTES = 1024
 /** After we have ended a connection, at most this many further bytes are discarded. Then the connection is cut. */
 const DISCARDED_BYTES = 64 * 1024 * 1024
-/** After this time, other connections get a turn: pieces may be nothing but line ends, or tiny chunks. */
+/**
+ * After this time, other connections get a turn: a read of nothing but line ends, or of tiny chunks, has very many
+ * pieces.
+ */
 const PIECES_MS = 1
 
 export type Feed = ReturnType<typeof feedParser>
@@ -111,7 +114,8 @@ export function feedParser(socket: Socket, later: (run: () => void) => void, onP
     if (rest !== bytes) (bytes.buffer as ArrayBuffer).transfer(0)
     feed()
     notePending()
-    // If the connection was cut, also frees a read whose requests have no body, which might use its memory.
+    // If the connection was cut, also frees the read, unless its request has a body: the chunks of a body may use its
+    // memory.
     if (socket.destroyed && !hasBody() && bytes.buffer.byteLength > 0) (bytes.buffer as ArrayBuffer).transfer(0)
   })
   socket.once('close', () => (rest = NOTHING))

@@ -11,7 +11,10 @@ import { BOUNDS, type ConnectionBounds, cutIfIdle } from './cut-connections.ts'
 /** The time for a request's head to arrive, and for a connection to idle while the caller should send or read. */
 const HEAD_MS = 20_000
 const IDLE_MS = 120_000
-/** A connection may idle for this number of `waitSeconds`: an import waits for its job, its result, and a look-up. */
+/**
+ * A connection may idle for this number of `waitSeconds`: nothing moves while an import waits to enqueue a job, then
+ * for the result of the job, then for a look-up.
+ */
 const IDLE_WAITS = 3
 /** How many connections wait to be accepted while the event loop is busy. Linux leaves further ones unanswered. */
 const BACKLOG = 4_096

@@ -21,7 +21,10 @@ export type RedisOptions = Omit<AllOptions, 'replyMapping'>
 export type Endpoint = { host: string; port: number }
 type OnPrimary = (host: string, port: number) => void
 
-/** Makes what finds the primary of a queue. Only Sentinels announce failovers. */
+/**
+ * Makes the function that finds the primary of a queue. `watchFailovers` is present only with Sentinels: only they
+ * announce failovers.
+ */
 export function createPrimaryFinder({ redisUrl, queue }: QueueAddress) {
   const { kind, endpoints, access, askAccess, name } = readRedisUrl(redisUrl)
   if (kind === 'server') return { access, findPrimary: async () => endpoints[0] }

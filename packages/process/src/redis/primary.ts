@@ -57,7 +57,7 @@ export function openPrimary(address: QueueAddress, options: RedisOptions): Redis
       return server.track(this.stream, endpoint)
     }
 
-    // ioredis (6.0.0) emits no `end` if the connection is closed while it waits to connect again.
+    // Ends the watch here: ioredis (6.0.0) emits no `end` if the connection is closed while it waits to connect again.
     override disconnect(): void {
       super.disconnect()
       this.unwatch?.()

@@ -20,8 +20,9 @@ const ISOLATED = /^(CLUSTERDOWN|NOREPLICAS|MASTERDOWN)/
 const ISOLATED_EVERY_MS = 1_000
 
 /**
- * Makes the function that has ioredis connect again to find the new primary: from an isolated server once in
- * `ISOLATED_EVERY_MS`. `moved`: 2 sends a command again that the old primary refused, 1 does not.
+ * Makes `reconnectOnError` for ioredis: connects again to find the new primary, from an isolated server at most once in
+ * `ISOLATED_EVERY_MS`. With `moved` 2, ioredis sends the command that the old primary refused again; with 1, it does
+ * not.
  */
 function createReconnectOnError(moved: 1 | 2) {
   let last = Number.NEGATIVE_INFINITY
@@ -35,7 +36,7 @@ function createReconnectOnError(moved: 1 | 2) {
 
 /**
  * A connection that owes a reply for this time is replaced: TCP would notice only after a quarter of an hour that the
- * peer is gone. Where no callers wait, a slow Redis is the likelier cause.
+ * peer is gone. Where no callers wait, the time is longer, because a slow Redis is the likelier cause.
  */
 const SILENT_MS = { callersWait: 2_000, elsewhere: 10_000 }
 
@@ -80,7 +81,10 @@ export async function pingRedis(redis: Redis): Promise<void> {
 
 const ASK_EVERY_MS = 250
 
-/** Tracks a silence of Redis. After an unconfirmed command, `begin` calls `ask` until Redis answers, and `lasts` is true. */
+/**
+ * Tracks a silence of Redis. Call `begin` after an unconfirmed command: it calls `ask` until Redis answers. Until then,
+ * `lasts` is true.
+ */
 export function createSilence(redis: Redis, ask: () => Promise<unknown>) {
   const silence = {
     lasts: false,

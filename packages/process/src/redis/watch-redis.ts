@@ -4,7 +4,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import { openScript } from './script.ts'
 
-/** What follows from a missing append-only file or less memory (in bytes). A policy that evicts is always refused. */
+/**
+ * `redisChecks`: whether a missing append-only file, or less memory than `minRedisMemory` (in bytes), is logged or ends
+ * the process. A policy that evicts always ends it.
+ */
 interface RedisChecks {
   redisChecks: 'warn' | 'refuse'
   minRedisMemory: number

@@ -78,7 +78,7 @@ export function newQuote(quote: InputQuote, { id: insertedBy, stamp }: InputThre
   return { document, changed: true, advanced: true, outcome: 'created' }
 }
 
-/** Plans a thread that is not stored, from its only request. No two quotes of a request have one id. */
+/** Plans a thread that is not stored, from its only request. The quotes of one request have different ids. */
 export function planNew(request: InputThread): ThreadPlan {
   const source = newSource(request)
   const quoteWrites = request.quotes.map((quote) => newQuote(quote, request, 0))

@@ -3,7 +3,10 @@ import type { InputThread, QuoteDraft, SourceDocument, StoredThread, ThreadPlan 
 import { newQuote } from './drafts.ts'
 import { mergeSource, unmerged } from './merge.ts'
 
-/** Returns whether the only request equals the last one, which had all quotes. Then no quotes are read. */
+/**
+ * Returns whether this is one request that equals the last request of the source, and that request had all quotes. Then
+ * no quotes are read.
+ */
 export function isRepeat(source: SourceDocument, requests: readonly InputThread[]): boolean {
   const [request] = requests
   if (request === undefined || requests.length > 1) return false
@@ -51,7 +54,10 @@ function withCover(stored: StoredThread, plan: ThreadPlan): ThreadPlan {
   return { ...plan, source, quotes, quoteWrites }
 }
 
-/** Returns the stamp to store on the source in place of its quotes, if each field then has the stamp of the merge. */
+/**
+ * Returns the cover that can replace the new stamps of the quotes. Undefined if a field would then have another stamp
+ * than the merge sets.
+ */
 function coverOf({ source }: StoredThread, drafts: readonly QuoteDraft[]): number | undefined {
   const restamped = drafts.find(({ changed, advanced }) => advanced && !changed)
   const cover = restamped?.document.meta.stamp
@@ -63,7 +69,9 @@ function coverOf({ source }: StoredThread, drafts: readonly QuoteDraft[]): numbe
   return drafts.every(isCovered) ? cover : undefined
 }
 
-/** Returns whether the merge gave this stamp to each field of the quote, and a new cover gives it, too. */
+/**
+ * Returns whether the merge set this stamp on each field of the quote, and a cover with this stamp would do the same.
+ */
 function hasStamp({ document: { meta }, stored }: QuoteDraft, stamp: number): boolean {
   return meta.stamp === stamp && meta.stamps === undefined && (stored?.meta.cover ?? 0) < stamp
 }
@@ -74,7 +82,10 @@ function withOwnCover(cover: number, { document, ...draft }: QuoteDraft): QuoteD
   return { ...draft, document: { ...document, meta } }
 }
 
-/** Returns the first request's digest if it contains every field of every stored quote, and no other process writes. */
+/**
+ * Returns the digest of the first request, if that request contains every field of every stored quote and no other
+ * process writes.
+ */
 function digestToKeep(
   { source: stored }: StoredThread,
   [request]: readonly InputThread[],

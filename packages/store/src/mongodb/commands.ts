@@ -18,7 +18,7 @@ export interface UpdateStatement {
   u: Document
   /** Inserts the document if none matches. */
   upsert?: true
-  /** Updates all documents that match, not only one. `q._id` is then a list of ids (`$in`). */
+  /** Updates all documents that match, not only one. `q._id` is then a list (`$in`) or a range, not one id. */
   multi?: true
 }
 

@@ -39,7 +39,8 @@ export function connectStore(url: string, metrics?: CommandMetrics) {
     db,
     async close(): Promise<void> {
       closing.abort()
-      // The driver asks MongoDB to end its sessions, which also end by themselves: a hanging one must not delay a stop.
+      // The driver asks MongoDB to end its sessions, which also end by themselves. So a MongoDB that hangs must not
+      // delay a stop.
       await Promise.race([client.close(), delay(CLOSE_MS, undefined, { ref: false })])
     },
   }
@@ -62,7 +63,7 @@ async function connectFirst(client: MongoClient, closing: AbortSignal): Promise<
 
 /** The probe's document in `writers`. Workers need the rights for that collection anyway. */
 const PROBE = 'probe'
-/** A range, which a router sends to every shard: while one is away, the probe fails, as its threads would. */
+/** A range, because a router sends it to every shard. So the probe fails while any shard is away. */
 const ONLY_PROBE = { _id: { $gte: PROBE, $lt: `${PROBE}\0` } }
 /** A document must not exceed 16 MiB. */
 const MAX_BYTES = 8 * 1024 * 1024

@@ -56,8 +56,8 @@ const FIRST_MS = 1_000
 const AGAIN_MS = 5_000
 
 /**
- * Checks the layout until MongoDB has answered once. Throws a `StoreLayoutError` if the answer comes within `FIRST_MS`;
- * calls `onOther`, which must stop the process, if it comes later.
+ * Checks the layout until MongoDB has answered once. If the database has another layout, throws a `StoreLayoutError`
+ * within `FIRST_MS`; later calls `onOther`, which must stop the process.
  */
 export async function watchStoreLayout(db: Db, onOther: (error: StoreLayoutError) => void): Promise<void> {
   async function checkUntilAnswered(): Promise<void> {

@@ -41,8 +41,9 @@ const WRITES_PER_COMMAND = 250
 const MARKS = { 'meta.version': 1, 'meta.epoch': 1 } as const
 
 /**
- * Makes the commands. Each throws the driver's error or a `StoreAwayError` if its outcome is unknown. The driver's
- * `bulkWrite` is slower, and does not distinguish a network error from a refused write.
+ * Makes the commands. A command throws a `StoreAwayError` at its time limit, a `RefusedWriteError` if MongoDB refused a
+ * document, else the driver's error. The driver's `bulkWrite` is not used: it is slower, and does not distinguish a
+ * network error from a refused write.
  */
 export function mongoCommands(db: Db, options: CommandOptions = {}): StoreCommands {
   const { limitMs = COMMAND_MS, metrics } = options

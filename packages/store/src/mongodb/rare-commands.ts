@@ -8,19 +8,26 @@ import { IDS_PER_QUERY, PRIMARY } from './commands.ts'
 import { noteLayout } from './layout.ts'
 import { isTimeOut } from './store-errors.ts'
 
-/** Some 10 MB. Not smaller, because the development stand-in walks through the collection for each page. */
+/**
+ * A page of sources has some 10 MB. It is not smaller, because the development stand-in walks through the collection
+ * for each page.
+ */
 const PAGE = { projection: { wordCount: 1, quoteCount: 1, meta: 1 }, sort: { _id: 1 }, limit: 25_000 } as const
 
 const QUERIES_AT_ONCE = 8
 
-/** A planner that weighs costs may walk a smaller collection, even if it would use the index of a larger one. */
+/**
+ * If a smaller collection is walked, that proves nothing: a planner that weighs costs may use the index once it is
+ * larger.
+ */
 const SMALL = 1_000
 
 type Ask = (command: Document) => Promise<Document>
 
 /**
- * Returns the indexes that workers create, by collection: their names, each with its one field. Quotes need one only if
- * the server walks the collection for a range of `_id`, or does not explain how it finds one. Throws if it is away.
+ * Returns the indexes that workers create, by collection: their names, each with its one field. Quotes need an index
+ * only if the server walks the collection for a range of `_id`, or does not explain its plan. Throws if MongoDB is
+ * away.
  */
 export async function indexesFor(
   ask: Ask,

@@ -29,7 +29,9 @@ const CERTAIN_NAMES = /^Mongo(ServerSelection|NotConnected|ServerClosed|Topology
 const CERTAIN_LABELS = ['RetryableWriteError', 'SystemOverloadedError']
 
 const DUPLICATE_KEY = 11_000
-/** Another command has locked a document that this one writes. Engines that lock documents so end a deadlock. */
+/**
+ * Another command has locked a document that this one writes. Engines that lock documents end a deadlock by this error.
+ */
 const WRITE_CONFLICT = 112
 
 interface WriteError {
@@ -52,7 +54,10 @@ const CODE_NAMES: Readonly<Record<number, string>> = {
 
 /** The most characters of a write error's `errInfo`, which can quote a whole document. */
 const MAX_ERR_INFO = 1_024
-/** Keeps most `errInfo` below its bound: equal failures that are cut at different places form several groups. */
+/**
+ * Longer texts in `errInfo` are cut, so that most `errInfo` stays below its bound: equal failures that are cut at
+ * different places form several groups of failed jobs.
+ */
 const MAX_ERR_TEXT = 100
 /** A replacer for JSON. Leaves the `_id` out, which the message has already. A pattern is a rule, so it stays whole. */
 function cutText(name: string, value: unknown): unknown {
@@ -102,7 +107,10 @@ export function refusalOf(error: unknown, { tenant, thread }: StoreRequest): Err
   return refusal instanceof RefusedWriteError ? refusal.sources.get(sourceIdOf(tenant, thread.source)) : undefined
 }
 
-/** Returns a `StoreAwayError` for an error of MongoDB or its connection that concerns no document, else the error. */
+/**
+ * Returns the error itself if MongoDB refused a document with one of `CODE_NAMES`, or if it is no error of MongoDB or
+ * its connection. Else returns a `StoreAwayError`.
+ */
 export function asStoreAway(error: unknown): unknown {
   if (error instanceof RefusedWriteError && codeOf(error) in CODE_NAMES) return error
   // Jobs wait for a release that knows the layout.
@@ -124,7 +132,10 @@ function isCertain(error: unknown): boolean {
   return CERTAIN_LABELS.some((label) => error.hasErrorLabel(label))
 }
 
-/** Returns the server's code, or NaN for any other error. A write concern error has one: its write may take effect. */
+/**
+ * Returns the code of an error of the server, or NaN for any other error. A write concern error also has a code,
+ * although its write may take effect.
+ */
 function codeOf(error: unknown): number {
   return error instanceof MongoServerError ? Number(error.code) : Number.NaN
 }

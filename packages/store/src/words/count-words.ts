@@ -8,7 +8,8 @@ const UNDERSCORE = 4
 
 const ASCII = 128
 const KINDS = new Uint8Array(ASCII)
-// The kinds of neighbours that a character joins into one word, if both are of one kind (WB6, WB7, WB11, WB12).
+// For each character that can join two neighbours into one word, the kinds that it joins. Both neighbours must be of
+// the same kind (WB6, WB7, WB11, WB12).
 const JOINS = new Uint8Array(ASCII)
 
 fill(KINDS, LETTER, 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz')

@@ -29,7 +29,8 @@ interface Findings {
 
 /**
  * Compares the totals of all sources with their quotes. With `repair`, recounts the wrong ones and removes expired
- * tokens. Safe while workers run: a source that is being written is checked `again` after 10 s.
+ * tokens. Safe while workers run: sources that are being written are checked again after 10 s. `onProgress` receives
+ * their number as `again`.
  */
 export async function repairSources(
   commands: StoreCommands,
@@ -77,7 +78,7 @@ async function checkSome(
   const sums = new Map(found.map(({ _id, ...sum }) => [_id, sum]))
   const compared = notInUse.map((source) => findingOf(source, sums.get(source._id) ?? NO_QUOTES))
   const suspects = compared.filter((finding) => !agrees(finding) || finding.openUntil !== undefined)
-  // A source that was written since it was read may have agreed with its quotes all the time.
+  // A source that was written after it was read may have agreed with its quotes all the time, so it is not reported.
   const ids = suspects.map(({ id }) => id)
   const read = new Map(some.map(({ _id, meta }) => [_id, meta.version]))
   const now = await commands.findVersions('sources', ids)

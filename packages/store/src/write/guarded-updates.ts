@@ -14,7 +14,8 @@ export function planStored(round: ThreadRound, before: SourceDocument, after: So
     return { isFinal: false, source: write.document, write }
   }
   if (needsNoWrite(round)) return { isFinal: true, source: before }
-  // A repeat moves only stamps, for many sources in one update (see `joinUpdates`).
+  // A repeat changes only stamps. Then only the stamps are written, so that `joinUpdates` can join the updates of many
+  // sources.
   const restamped = planMarks(before, { version, stamp, ...(cover !== undefined && { cover }) })
   const write = isDeepStrictEqual(restamped.document, after) ? restamped : { stored: before, document: after }
   return { isFinal: true, source: after, write }

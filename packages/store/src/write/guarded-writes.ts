@@ -14,10 +14,13 @@ export interface WriteDeps {
   runtime: Runtime
 }
 
-/** This process was paused for more than `WRITE_WITHIN_MS`: others no longer expect its quotes. */
+/** This process was paused for more than `WRITE_WITHIN_MS`: other processes no longer expect its quotes. */
 export class PausedTooLongError extends Error {}
 
-/** Opens each source or, with `toSum`, reserves it. `batch`: if quotes are written. Omits refused threads. */
+/**
+ * Opens each source or, with `toSum`, reserves it. `batch` goes into the tokens; it is absent if the round writes and
+ * sums no quotes. Returns the threads whose sources were not refused.
+ */
 export async function openSources(
   { commands, runtime }: WriteDeps,
   rounds: readonly ThreadRound[],
@@ -49,7 +52,10 @@ export async function openSources(
 
 type NewToken = Omit<WriterToken, 'request'> | undefined
 
-/** Returns the open tokens of others and, if quotes are written or summed, one for each of our requests. */
+/**
+ * Returns the tokens to store: those of other requests and, if the round writes or sums quotes of the thread, a new one
+ * for each of our requests.
+ */
 function tokensOf({ work, stored, plan }: ThreadRound, toSum: boolean, token: NewToken): WriterToken[] {
   const before = stored.source?.meta.tokens ?? []
   if (token === undefined || (plan.quoteWrites.length === 0 && !toSum)) return before
@@ -57,7 +63,6 @@ function tokensOf({ work, stored, plan }: ThreadRound, toSum: boolean, token: Ne
   return [...others, ...work.requests.map(({ id }) => ({ request: id, ...token }))]
 }
 
-/** Returns the totals after these writes. */
 export function totalsAfter({ wordCount, quoteCount }: QuoteTotals, writes: readonly QuoteDraft[]): QuoteTotals {
   for (const { stored, document } of writes) {
     wordCount += document.wordCount - (stored?.wordCount ?? 0)

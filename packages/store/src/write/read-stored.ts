@@ -1,6 +1,6 @@
-// Reads the threads of a batch, and few stored texts: a worker's memory must not depend on their length. Further rounds
-// read threads that another process wrote meanwhile, or sums although the batch opened them; and threads that need no
-// write, with majority.
+// Reads the threads of a batch. Reads few stored texts, so that the memory of a worker does not depend on their length.
+// A further round reads again the threads that another process wrote meanwhile, and the opened threads that another
+// process sums. With majority, it also reads the threads that need no write.
 import { chunksOf } from '../chunks.ts'
 import type {
   InputThread,
@@ -32,7 +32,10 @@ export interface ReadDeps extends SumDeps {
   writer: Writer
 }
 
-/** Reads sources, watermarks, then quotes: so a source's version shows whether a quote may have changed since. */
+/**
+ * Reads the sources first, then watermarks and quotes. A writer changes a source before its quotes, so a source's
+ * version shows whether a writer has opened the source since it was read.
+ */
 export async function readThreads(deps: ReadDeps, works: readonly ThreadWork[]): Promise<ReadThread[]> {
   const { commands, isExcluded } = deps
   const ids = works.map((work) => work.id)
@@ -50,12 +53,15 @@ export async function readThreads(deps: ReadDeps, works: readonly ThreadWork[]):
   return threads.map(({ source, ...thread }) => ({ ...thread, stored: { source, quotes } }))
 }
 
-/** Workers that write one thread refuse each other's writes at times. More refusals mean a fault. */
+/** Workers that write the same thread refuse each other's writes at times. This number of refusals is a fault. */
 const MAX_REFUSALS = 100
 /** The pause before another round is random. Its bound doubles each round, up to this. */
 const MAX_BACK_OFF_MS = 100
 
-/** Reads threads again after the n-th round. Removes threads from a batch if their sources lack its token. */
+/**
+ * Reads threads again after round number `round`. Then removes from each unended batch the threads whose sources lack
+ * its token.
+ */
 export async function readAgain(
   deps: ReadDeps & { unended: Iterable<UnendedBatch> },
   left: readonly ReadThread[],
@@ -70,8 +76,9 @@ export async function readAgain(
 }
 
 /**
- * Removes threads from a batch if their sources lack its token, which a refused update leaves there if it took effect
- * and was then overwritten. Reads with majority: a write that removed the token might be rolled back.
+ * Removes from each unended batch the threads whose sources lack the token of the batch: the batch did not open them.
+ * If a refused update took effect and was then overwritten, the source has the token. Reads with majority, because a
+ * write that removed the token might be rolled back.
  */
 async function dropUnopened({ commands }: ReadDeps, unended: readonly UnendedBatch[]): Promise<void> {
   const ids = new Set(unended.flatMap(({ left }) => left.map(({ id }) => id)))

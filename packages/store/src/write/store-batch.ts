@@ -30,8 +30,9 @@ export function createBatchStore(commands: StoreCommands, runtime: Runtime = pro
     /**
      * Stores a batch, and returns the answers by request id when all is written with majority. A request gets no answer
      * while another process sums its thread: store it again, which is safe at any time, in any process. Calls
-     * `onLastWrite` when a round has sent its commits or, without such, its first quotes; not for threads that are
-     * summed. @throws {StoreAwayError} if the outcome of the writes is not known.
+     * `onLastWrite` in each round when its commits are sent or, if it commits nothing, when its first command of quotes
+     * is sent. Does not call it for threads that are summed. @throws {StoreAwayError} if the outcome of the writes is
+     * not known.
      */
     async store(requests: readonly StoreRequest[], onLastWrite = () => {}): Promise<Map<string, StoredAnswer>> {
       try {
@@ -52,7 +53,7 @@ export function createBatchStore(commands: StoreCommands, runtime: Runtime = pro
     /** Recounts the sources of requests that failed for good. @throws {StoreAwayError} as `store` does. */
     async recountRequests(requests: readonly StoreRequest[]): Promise<void> {
       const ids = new Set(requests.map(({ tenant, thread }) => sourceIdOf(tenant, thread.source)))
-      // All tokens stay: a late command of a failed request may still take effect.
+      // A late command of a failed request may still take effect, so only expired tokens are removed.
       await recount(sumDeps, [...ids], () => false).catch((error) => Promise.reject(asStoreAway(error)))
     },
     settle: deps.writer.settle,

@@ -1,5 +1,5 @@
-// Sums the quotes of sources. The epoch, set before the sum begins, is for safety: a writer whose quotes the sum missed
-// finds it, and recounts. The reservation, its renewals and the wait for other writers serve progress alone.
+// Sums the quotes of sources. For safety, a new epoch is set before the sum: a writer whose quotes the sum missed finds
+// the new epoch, and recounts. The reservation, its renewals and the wait for other writers serve progress alone.
 import type { ObjectId } from 'mongodb'
 import { chunksOf } from '../chunks.ts'
 import type { GuardedWrite, OpenThread, SourceDocument, WriterToken } from '../documents.ts'
@@ -16,11 +16,14 @@ export interface SumDeps extends WriteDeps {
 
 /** Bounds the time of one sum. */
 export const SOURCES_AT_ONCE = 100
-/** A refused recount is tried again after a random time of at most this. */
+/** Upper bound of the random pause before a refused recount is tried again. */
 const BACK_OFF_MS = 50
 /** The pause between two renewals. Others ignore a reservation that was not renewed for a second. */
 const RENEW_MS = 250
-/** A sum waits at most for this time, and only for younger tokens: the writers of older ones may be dead. */
+/**
+ * A sum waits for writers for at most this time, and only for tokens younger than this: the writers of older tokens may
+ * be dead.
+ */
 const USUAL_BATCH_MS = 1_000
 const POLL_MS = 10
 export const NO_QUOTES: QuoteTotals = { wordCount: 0, quoteCount: 0 }
@@ -157,7 +160,10 @@ async function renew(
   }
 }
 
-/** Waits until these tokens are settled, or too old to be worth it: then fewer writers must recount. */
+/**
+ * Waits until the batches of these tokens are settled, or until the tokens are too old to wait for. A batch that
+ * settles before the sum needs no recount.
+ */
 async function awaitWriters({ runtime, watermarks }: SumDeps, tokens: readonly WriterToken[]): Promise<void> {
   const began = runtime.monotonic()
   for (;;) {

@@ -9,15 +9,21 @@ import type { Runtime } from '../mongodb/mongo-commands.ts'
 /** A writer sends quotes only within this time after it opened their source. */
 export const WRITE_WITHIN_MS = 30_000
 /**
- * A token this old counts as its writer's crash: whoever meets the source sums its quotes, at most once in this time,
- * until the token is gone. A dead writer's job is delivered again within this time.
+ * A token of this age counts as its writer's crash. The next request for the source then sums the quotes, at most once
+ * in `STALE_MS`, until the token is gone. A dead writer's job is delivered again within `STALE_MS`.
  */
 export const STALE_MS = 10_000
-/** 30 s to write + 30 s for a late command + 60 s between the clocks of two machines. */
+/**
+ * After this time, no command of a token's writer takes effect any more: 30 s to write, 30 s for a late command, 60 s
+ * between two clocks.
+ */
 export const EXPIRED_MS = 120_000
 /** A reservation that was not renewed for this time blocks nobody: its process hangs or died. */
 const UNRENEWED_MS = 1_000
-/** The most renewals, and watermarks, in memory. Beyond it, all are forgotten, which costs a second or a read. */
+/**
+ * The most renewals in memory, and the most watermarks. Beyond it, all are forgotten. A forgotten renewal blocks for a
+ * second more; a forgotten watermark is read again.
+ */
 const MAX_KNOWN = 10_000
 
 type Source = Pick<SourceDocument, 'meta'>
@@ -50,7 +56,10 @@ export function needsSum(runtime: Runtime, work: ThreadWork, { meta: { tokens = 
   return tokens.some((token) => isMine(work, token) || isStaleAndUnsummed(token) || isExpired(runtime, token))
 }
 
-/** Returns the tokens that stay after a sum. */
+/**
+ * Returns the tokens that stay after a sum: those that have neither expired nor are removable. Notes the time of the
+ * sum in the stale ones.
+ */
 export function tokensAfterSum(runtime: Runtime, tokens: readonly WriterToken[], isRemovable: IsToken): WriterToken[] {
   const left = tokens.filter((token) => !isRemovable(token) && !isExpired(runtime, token))
   return left.map((token) => {
@@ -59,7 +68,10 @@ export function tokensAfterSum(runtime: Runtime, tokens: readonly WriterToken[],
   })
 }
 
-/** Makes the check whether another process sums a source, by this process's clock: those of machines differ. */
+/**
+ * Makes the check whether another process sums a source. Times renewals by the clock of this process, because the
+ * clocks of two machines differ.
+ */
 export function createIsExcluded(runtime: Runtime) {
   const firstSeen = new Map<string, number>()
   function isRenewed(renewal: ObjectId): boolean {

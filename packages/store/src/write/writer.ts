@@ -1,4 +1,5 @@
-// The commit log of this process: its document in `writers` shows which of its batches are committed.
+// The commit log of this process: its documents in `writers`, one for each name of the writer, show which batches are
+// committed.
 import type { SourceDocument, ThreadWork, WriterBatch } from '../documents.ts'
 import { recount, type SumDeps } from './sum-sources.ts'
 
@@ -39,7 +40,10 @@ export interface UnendedBatch {
   left: readonly ThreadWork[]
 }
 
-/** Batches that end within SETTLE_AFTER_MS share one check of epochs. After a failure, SETTLE_AGAIN_MS must pass. */
+/**
+ * Batches that end within SETTLE_AFTER_MS share one check of epochs. After a failure, the next check follows in
+ * SETTLE_AGAIN_MS.
+ */
 const SETTLE_AFTER_MS = 20
 const SETTLE_AGAIN_MS = 1_000
 
@@ -72,8 +76,8 @@ export function createWriter(deps: SumDeps) {
   }
 
   /**
-   * Raises the watermark over the ended batches, up to the first with a source that was summed since the batch opened
-   * it: that sum may have missed quotes. A sum that begins after this check misses none.
+   * Raises the watermark over the ended batches. Stops before the first batch with a source that was summed since the
+   * batch opened it: that sum may have missed quotes. A sum that begins after this check misses none.
    */
   async function advance(state: WriterState): Promise<void> {
     const upTo = state.contiguous
@@ -104,7 +108,8 @@ export function createWriter(deps: SumDeps) {
 
   /**
    * Recounts these sources in the background, and removes the tokens of the writer's ended batches from them. Does
-   * nothing while an earlier recount runs: `settleState`, which notices a failure, then advances again.
+   * nothing while an earlier recount runs: `settleState` waits for that recount, then calls `advance` again.
+   * `settleState` also receives the failure of a recount.
    */
   function recountMissed(state: WriterState, upTo: number, ids: ReadonlySet<string>): void {
     async function recountAll(): Promise<void> {
@@ -134,7 +139,10 @@ export function createWriter(deps: SumDeps) {
       while (state.ended.delete(state.contiguous + 1)) state.contiguous += 1
       void settleLater(state, SETTLE_AFTER_MS)
     },
-    /** Call if some quotes of the batch may not be written: the watermark stops before it, and a new name begins. */
+    /**
+     * Call if some quotes of the batch are perhaps not written. The watermark then never covers the batch, and the next
+     * batch begins under a new name.
+     */
     abandon({ state }: UnendedBatch): void {
       if (current === state) current = undefined
       // Earlier batches are still settled. If that fails, other processes sum their sources.
