@@ -11,7 +11,7 @@ import type { ApiLimits } from './settings.ts'
 export interface ApiDeps extends SourceReads {
   log: Logger
   metrics: ApiMetrics
-  /** Counts a problem that the API has answered. */
+  /** Counts a request that was answered with this problem. */
   noteProblem: (code: string, tenant: string) => void
   keyring: Pick<Keyring, 'find'>
   /** The quota of a key without limits of its own. */

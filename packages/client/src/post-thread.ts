@@ -7,7 +7,7 @@ import { readJson, type Send } from './transport.ts'
 export interface PostOptions extends CallOptions {
   /** For 24 hours, the same thread gets the same answer without another job. At most 255 visible characters. */
   idempotencyKey?: string | undefined
-  /** Waits at most this number of seconds until the thread is stored, with 0 not at all. Then, the result is `accepted`. */
+  /** Waits at most this number of seconds until the thread is stored, else returns `accepted`. 0: does not wait. */
   wait?: number | undefined
 }
 

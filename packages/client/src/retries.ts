@@ -59,7 +59,7 @@ export function isRetryable(cause: unknown): cause is SluiceProblem | SluiceUnre
   return cause instanceof SluiceUnreachable || (cause instanceof SluiceProblem && isPassing(cause))
 }
 
-/** Whether the problem may be gone at the next try. That of `job_pending` is not: the request is accepted. */
+/** Whether another try may succeed. After `job_pending`, none is needed: the request is accepted. */
 export function isPassing({ status, code }: { status: number; code: string | undefined }): boolean {
   if (status === 504) return code === undefined || code === 'acceptance_unknown'
   return status === 429 || status === 502 || status === 503

@@ -65,7 +65,7 @@ function explainFault(error: ErrorObject): Fault {
 export function faultsOf(errors: readonly ErrorObject[] | null | undefined): FaultList {
   const faults: FaultList = { errors: [], total: 0 }
   for (const error of errors ?? []) {
-    // A value of the wrong type is not in an enum either.
+    // A value of the wrong type fails the enum too: one fault is enough.
     const repeatsType = error.keyword === 'enum' && typeof error.data !== 'string'
     if (!repeatsType) addFault(faults, () => explainFault(error))
   }

@@ -23,8 +23,8 @@ type QuoteContent = { text: string } & Partial<
 >
 
 /**
- * Returns the content that identifies a quote without an externalId. If quotes of a request have equal content, the
- * number of equal ones before each identifies it, too.
+ * Returns the content that identifies a quote without an externalId. If several quotes of a request have the same
+ * content, each is identified by its content and the number of equal quotes before it.
  */
 export function contentOf({ speaker, createdAt, replyingTo, text }: QuoteContent): string {
   return JSON.stringify([speaker, createdAt, replyingTo, text])
@@ -77,7 +77,7 @@ function toUtc(time: string): string | undefined {
   return /^(?!0000)\d{4}-/.test(utc) ? utc.slice(0, 16) : undefined
 }
 
-/** `Date` reads 30 February as 1 March. */
+/** Checks the day of the month, because `Date` reads 30 February as a day in March. */
 function existsInCalendar(day: string): boolean {
   const dayOfMonth = Number(day.slice(8))
   return dayOfMonth <= 28 || new Date(day).getUTCDate() === dayOfMonth

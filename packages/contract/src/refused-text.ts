@@ -6,7 +6,6 @@ import type { Limits } from './thread-request.ts'
 /** Text that can't be accepted, with its `externalId` if that could be read. */
 export type RefusedText = Refused & { warnings?: Warning[]; externalId?: string }
 
-/** The import has no item. */
 export const EMPTY_IMPORT = refuseText('required', 'The import is empty: send at least one source.')
 
 export const NEWLINES =

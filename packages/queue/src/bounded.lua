@@ -39,16 +39,17 @@ local function evict(store, bound, expired, most, onEvicted)
     onEvicted(member)
   end
 end
--- A bounded store of tenants: `STORE:of:TENANT` is a bounded store of one tenant's members. The members of `STORE` are
--- the tenants, each with its oldest member's time and its bytes. Adds or changes a member; removes it without `bytes`.
+-- A bounded store of tenants bounds the bytes of all tenants together. `STORE:of:TENANT` is a bounded store of one
+-- tenant's members. The members of `STORE` are the tenants, each with its oldest member's time and its bytes.
+-- This function adds or changes a member. Without `bytes`, it removes the member.
 local function keepOf(store, tenant, member, at, bytes)
   local own = store .. ':of:' .. tenant
   if bytes then keep(own, member, at, bytes) else forget(own, member) end
   local oldest, oldestAt = oldestIn(own)
   if oldest then keep(store, tenant, oldestAt, bytesIn(own)) else forget(store, tenant) end
 end
--- Evicts as `evict` does, but beyond the bound, the oldest member of the tenant with the most bytes, but none of `new`,
--- which this very call has added. `onEvicted` gets each member, and whether it has expired.
+-- Evicts as `evict` does, but beyond the bound it evicts the oldest member of the tenant with the most bytes. It stops
+-- before a member of `new`: this call has added those. `onEvicted` gets each member, and whether it has expired.
 local function evictOfTenants(store, bound, expired, most, onEvicted, new)
   for evicted = 0, most do
     local tenant, at = oldestIn(store)
@@ -61,7 +62,7 @@ local function evictOfTenants(store, bound, expired, most, onEvicted, new)
     if new and new[member] then return 0 end
     if evicted == most then return 1 end
     keepOf(store, tenant, member or '')
-    -- Earlier releases stored members where `STORE` has tenants now.
+    -- A member of `STORE` that has no store of its own is no tenant: earlier releases stored members there.
     onEvicted(member or tenant, (memberAt or at) < expired)
   end
 end

@@ -6,8 +6,9 @@ const parentPollMs = 1_000
 const sameCtrlCMs = 1_000
 
 /**
- * Listens for signals, and for the end of the parent or of a package manager above it, which forwards no SIGKILL. The
- * first request aborts `stopping`, whose reason says why; a request more than a second later aborts `hurry`.
+ * Listens for signals, and for the end of the parent or of a package manager above it: a SIGKILL of these sends no
+ * signal to this process. The first request aborts `stopping`, whose reason says why; a request more than a second
+ * later aborts `hurry`.
  *
  * @param outlivesTerminal whether the process goes on after its terminal and its parent, as under `nohup`.
  */
@@ -46,7 +47,7 @@ export function stopRequests({ outlivesTerminal = false } = {}) {
   }
 }
 
-/** The command line of a package manager or of a shell that it starts: pnpm's shell stays alive, with a `trap`. */
+/** The command line of a package manager, or of the shell that it starts: a `trap` keeps pnpm's shell alive. */
 const RUNNER = /(?:^|[\s/])(?:p?np[mx]\b|sh -c )/
 
 /** Returns `pid` and its ancestors, nearest first, as far as they are package managers or their shells. */

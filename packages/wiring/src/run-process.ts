@@ -33,7 +33,7 @@ type AllSettings = Settings<typeof processSettings>
 
 type Process = { opened: ReturnType<typeof openMetrics<typeof mongoMetrics>> } & (
   | { kind: 'api' | 'worker'; settings: AllSettings }
-  // The dashboard carries no requests: it is not traced, and starts although Redis or MongoDB is unfit for them.
+  // The dashboard carries no requests, so it is not traced, and starts even if Redis or MongoDB is unfit for requests.
   | { kind: 'dashboard'; settings: Omit<AllSettings, 'redisChecks' | 'minRedisMemory'> }
 )
 
@@ -81,7 +81,9 @@ function stepsOf(process: Process, { release, stopping, stop }: Life, { log, db,
   const { kind, settings, opened } = process
   return {
     pingRedis: pingWhenAsked(() => pingRedis(redis)),
-    /** Checks Redis, and the layout of the queue's keys: now, and as long as the process runs. */
+    /**
+     * Checks the layout of the queue's keys and, except for the dashboard, Redis: now, and as long as the process runs.
+     */
     async watchQueue(): Promise<void> {
       const warn = (fault: string) => log.warn({ fault }, 'redis.unfit')
       if (process.kind !== 'dashboard') await watchRedis(redis, process.settings, warn)

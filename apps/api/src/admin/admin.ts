@@ -1,4 +1,5 @@
-// The routes under `/admin`, over all tenants. The view of the caller's role says what the caller sees and does.
+// The handlers of the routes under `/admin`, which cover all tenants. The caller's role decides what its view shows and
+// allows.
 import * as contract from '@sluice/contract'
 import { requireActs, type View } from '@sluice/operations'
 import type { ApiDeps } from '../api-deps.ts'
@@ -22,12 +23,12 @@ export const listFailedJobs = show((view, context) =>
   view.listFailed(parseQuery(context, contract.parseFailedJobQuery)),
 )
 
-/** GET /admin/job-groups: the failed jobs by their reason. */
+/** GET /admin/job-groups: groups of failed jobs, one for each reason. */
 export const groupFailedJobs = show((view, context) =>
   view.groupFailed(parseQuery(context, contract.parseFailedJobFilter)),
 )
 
-/** GET /admin/jobs/{id}: a failed job, for operators with its stacks and its payload. */
+/** GET /admin/jobs/{id}: a failed job. Only operators get its stacks and its payload. */
 export const getFailedJob = show(async ({ acts, findJob }, { log }, params) => {
   const id = String(params.id)
   log.jobId = id
@@ -73,7 +74,7 @@ export function openOperation(
   }
 }
 
-/** POST /admin/lanes/{lane}:pause and :resume. */
+/** POST /admin/lanes/{lane}:pause and :resume: an operation that is completed at once. */
 export function operateLane(deps: AdminDeps, kind: contract.LaneOperationKind): Handler {
   return async (context, { lane }) => {
     const { why } = parseQuery(context, contract.parseLaneQuery)

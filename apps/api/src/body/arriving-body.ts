@@ -13,7 +13,7 @@ const EXPECTED_BYTES = 64 * 1024
 /**
  * Reads a whole body as it arrives, inflated. Throws what `readBody` throws.
  *
- * @param form the body's coding, its announced length (or infinity), and the bound of its bytes, as sent and inflated.
+ * @param announced the announced length, or infinity. `bytes`: the most bytes of the body, as sent and as inflated.
  */
 export async function readArriving(
   context: BodyContext,
@@ -71,7 +71,7 @@ function watchPace({ request, signal }: BodyContext, withinMs = READ_WITHIN_MS) 
 
 const EMPTY: Buffer = Buffer.alloc(0)
 
-/** The least capacity for a second chunk. */
+/** The least capacity of a buffer with two or more chunks. A single chunk is kept as it is, without a copy. */
 const LEAST_BYTES = 16 * 1024
 
 /**
@@ -145,7 +145,7 @@ export async function drainBody(request: IncomingMessage, ms = DRAIN_MS): Promis
   return isComplete
 }
 
-/** Ends an answer once the body is drained: closing the connection of a caller that sends would lose the answer. */
+/** Ends an answer once the body is drained: closing a connection while its caller sends would lose the answer. */
 export async function endAfter(draining: Promise<boolean>, response: ServerResponse): Promise<void> {
   const isComplete = await draining
   response.end()

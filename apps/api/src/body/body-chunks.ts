@@ -75,7 +75,7 @@ function createInflater(coding: CompressedCoding, first: Buffer): Inflater {
 }
 
 export interface ChunkBounds {
-  /** Size of the body, as sent and inflated, in bytes. */
+  /** The most bytes of the body, as sent and as inflated. */
   bytes: number
   limit: SizeLimit
   /** Aborts when nobody waits for the rest. Its reason is the error to throw. */
@@ -131,13 +131,13 @@ async function nextOf(chunks: AsyncGenerator<Buffer>): Promise<Buffer | undefine
   }
 }
 
-/** Inflates a member, and the next ones if Node does so by itself. Returns the bytes of the last chunk after it. */
+/** Inflates a member, and the next ones if Node does so by itself. Returns the unused end of the last chunk, if any. */
 async function* inflateMember(
   first: Buffer,
   following: AsyncGenerator<Buffer>,
   coding: CompressedCoding,
 ): AsyncGenerator<Buffer, Buffer | undefined> {
-  const inflater = createInflater(coding, first).on('error', () => {}) // Reading it reports the error.
+  const inflater = createInflater(coding, first).on('error', () => {}) // `yield*` below reports the error.
   let written = 0
   let last = first
   async function feed(): Promise<void> {

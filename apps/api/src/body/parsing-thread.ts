@@ -51,7 +51,7 @@ export function createParsingThread(limits: Limits) {
   }
 }
 
-/** Moves the memory of a text without a copy, unless the text fills less than half of it: others may use the rest. */
+/** Lists the memory to move without a copy: none if the text fills less than half, as other texts may share it. */
 function transferable({ buffer, byteLength }: Uint8Array): ArrayBuffer[] {
   return buffer instanceof ArrayBuffer && buffer.byteLength <= 2 * byteLength ? [buffer] : []
 }

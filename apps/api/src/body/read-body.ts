@@ -52,7 +52,10 @@ function codingOfJson(request: IncomingMessage): Coding {
   return type === JSON_TYPE && coding === undefined ? 'identity' : checkContentType(request, [JSON_TYPE]).coding
 }
 
-/** Takes a body that came with its head. Until 'close', `isUnread` may be true: an answer would cut the connection. */
+/**
+ * Reads a body that came with its head. Resolves at 'close', because until then `isUnread` may be true, and the answer
+ * would close the connection.
+ */
 function takeWhole(request: IncomingMessage): Promise<Buffer> {
   const body: Buffer = request.read() ?? Buffer.alloc(0)
   return new Promise((resolve, reject) => {
@@ -72,14 +75,14 @@ interface Holder {
 /** Bytes that all requests share. */
 export type Budget = ReturnType<typeof createBudget>
 
-/** Creates a budget. One tenant may take a part of `maxBytes`: its slow senders must not keep out other tenants. */
+/** Creates a budget. A tenant gets at most `tenantShare` of it, so that its slow senders do not keep out others. */
 export function createBudget({ maxBytes, tenantShare }: { maxBytes: number; tenantShare: number }) {
   let inAll = 0
   const ofTenants = new Map<string, number>()
   const fits = (taken: number, bytes: number, bound: number) => taken === 0 || taken + bytes <= bound
   const budget = {
     taken: () => inAll,
-    /** Returns false beyond a bound. A bound of which nothing is taken yet accepts any number. */
+    /** Returns false beyond a bound. While nothing of it is taken, any number fits: a large body must be accepted. */
     take(tenant: string, bytes: number): boolean {
       const own = ofTenants.get(tenant) ?? 0
       if (!fits(inAll, bytes, maxBytes) || !fits(own, bytes, maxBytes * tenantShare)) return false

@@ -9,7 +9,10 @@ import type { Answer, Handler } from '../request/request-context.ts'
 
 type PageDeps = Pick<ApiDeps, 'openSpace'>
 
-/** A page, or a file of a page. Found late: describing the routes must not need the packages that contain the files. */
+/**
+ * A page, or a file of a page. Only `load` resolves its URL: describing the routes must not need the packages that
+ * contain the files.
+ */
 const file = (mediaType: string, find: () => string) => ({ mediaType, load: () => readFile(new URL(find())) })
 
 const HTML = 'text/html; charset=utf-8'

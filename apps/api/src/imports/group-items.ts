@@ -37,7 +37,7 @@ interface LineReader {
   parser: Pick<BodyParser, 'thread'>
   /** The bound of one line, in bytes. A longer line becomes a refused item. */
   lineBytes: number
-  /** Receives the memory of a long line before it is allocated, and may throw to refuse it. */
+  /** Receives the size of a long line's memory before it is allocated, and may throw to refuse it. */
   ensure(bytes: number): void
   /** Whether no group is in progress, so that items need not wait for a full group. */
   isIdle(): boolean
@@ -48,8 +48,8 @@ const NEWLINE = 0x0a
 const isBlank = (byte: number) => byte === 0x20 || (byte >= 0x09 && byte <= 0x0d)
 
 /**
- * Groups the lines of an import as they arrive. Keeps at most a chunk and one line in memory: white space before a line
- * is skipped, of any length. Throws the error of `chunks` after a group of the items before it.
+ * Groups the lines of an import as they arrive. Keeps at most a chunk and one line in memory, because it skips white
+ * space before a line, however long. If `chunks` throws, yields the items before the error first.
  */
 export async function* groupLines(
   chunks: AsyncIterable<Buffer>,
@@ -156,7 +156,7 @@ function itemOf(requestId: string, number: ItemNumber, parsed: ParsedText): Thre
   return refuseItem(number, requestInvalid(parsed), requestId, parsed.externalId)
 }
 
-/** Refuses an item, by default with the problem that `POST /sources` would have answered. */
+/** Turns an item into a refused one. By default, its problem names the path `/sources`, as `POST /sources` would. */
 export function refuseItem(
   { index, line }: ItemNumber,
   problem: ProblemError,

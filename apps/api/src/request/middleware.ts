@@ -212,7 +212,7 @@ export function writeHead(
 
 /**
  * The headers of draft-ietf-httpapi-ratelimit-headers-11. The draft wants a window. A token bucket has none, so `w` is
- * the time to refill an empty one. Quotes are no registered unit, so the unit has a parameter with a prefix.
+ * the time to refill an empty one. The draft registers no unit for quotes, so our own parameter `sluice-unit` names it.
  */
 function quotaHeaders(
   { quotaLeft }: Pick<ApiDeps['enqueuer'], 'quotaLeft'>,

@@ -11,7 +11,7 @@ type Headers = Readonly<Record<string, string>>
 
 const after = (seconds: number): Headers => ({ 'retry-after': String(seconds) })
 
-/** Headers that never vary. */
+/** The headers of a problem whose creator passes none. */
 const HEADERS: Partial<Record<ProblemCode, Headers>> = {
   expectation_unknown: { connection: 'close' },
   transfer_coding_unsupported: { connection: 'close' },

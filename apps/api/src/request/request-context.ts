@@ -50,7 +50,10 @@ export function parseQuery<Query>({ request }: RequestContext, parse: (params: P
   return query.value
 }
 
-/** The answer of a handler: `body` is sent as JSON, `content` as it is, by default as JSON too. */
+/**
+ * The answer of a handler. `body` is sent as JSON, `content` as it is. Unless `headers` names a media type, it is
+ * that of JSON, or from status 400 on that of problems.
+ */
 export type Answer = { status: number; headers?: Readonly<Record<string, string>> } & (
   | { body: unknown }
   | { content: string | Buffer }

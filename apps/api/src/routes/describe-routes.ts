@@ -147,7 +147,7 @@ function headerRefs(names: readonly HeaderName[]): Record<string, object> {
 
 /**
  * Copies a part of the document, and gives numbers the format `double`. Moves each schema with a title into `schemas`,
- * where its title becomes its name. Schemas with the same title must be equal, as those of requests and answers are.
+ * where its title becomes its name. Schemas with the same title must be equal, because the last one replaces the rest.
  */
 function withNamedSchemas(value: unknown, schemas: Record<string, object>): unknown {
   if (Array.isArray(value)) return value.map((element) => withNamedSchemas(element, schemas))

@@ -85,7 +85,7 @@ async function enqueueAndWait(
 
 /**
  * Enqueues threads as one job, and counts them. Returns the job's id, or that of the earlier job that has claimed the
- * request's Idempotency-Key. A caller that waits is registered for `jobId` first, so that no reply is missed.
+ * request's Idempotency-Key. To wait for the job, listen for `jobId` before this call: else the reply may be missed.
  */
 export async function enqueueJob(
   { enqueuer, metrics }: EnqueueDeps,

@@ -36,7 +36,7 @@ export async function readClock(read: () => Promise<number>): Promise<number> {
 /** Clocks that differ by this much are a fault: NTP keeps them within milliseconds. */
 const MOST_APART_MS = 1_000
 
-/** Compares each clock with the middle one of three, or with the one that is behind of two. */
+/** Compares each clock with the middle one. If only two are known, compares them with the one that is behind. */
 export function checkClocks(clocks: readonly [host: string, aheadMs: number][]): Check[] {
   const middle = clocks.map(([, aheadMs]) => aheadMs).sort((one, other) => one - other)[clocks.length > 2 ? 1 : 0] ?? 0
   return clocks.map(([host, aheadMs]) => {

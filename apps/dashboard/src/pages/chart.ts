@@ -1,5 +1,5 @@
-// Draws a chart of what was counted over a span of time. It is SVG, which the server renders: a reader of the screen reads
-// it as words, it prints, and the script of the page shows the values of a point under the pointer or by the arrow keys.
+// Draws a chart of what was counted over a span of time. It is SVG that the server renders: it can be printed, a screen
+// reader reads its label, and page.js shows the values of the point under the pointer or chosen by the arrow keys.
 import type { HistoryPoint } from '@sluice/contract'
 import type { CountedSpan } from '@sluice/operations'
 import { html } from 'hono/html'
@@ -23,8 +23,8 @@ interface Chart {
 const [WIDTH, HEIGHT, TOP, BOTTOM] = [480, 150, 18, 18]
 
 /**
- * Draws a chart of at most two lines, the second one dashed. A time in which no process lived is a gap; one in which
- * MongoDB was away has a ground of its own.
+ * Draws a chart of at most two lines, the second one dashed. A time in which no process lived is a gap. A time in which
+ * MongoDB was away has a background of its own.
  *
  * @param points oldest first
  */

@@ -17,7 +17,7 @@ const settledMs = 10_000
 export interface Kept<R extends Running> {
   /** The one that runs now, or the last one while the next is being started. */
   current(): R
-  /** Ends it for good, otherwise as `Running.stop`. */
+  /** Ends it as `Running.stop` does, and starts it no more. */
   stop(hurry?: AbortSignal): Promise<void>
 }
 

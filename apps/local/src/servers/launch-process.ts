@@ -132,7 +132,7 @@ const LOOK_MS = 500
  * appending, so the file is copied and emptied. Lines that are written between the two are lost.
  */
 async function boundLog(file: string, signal: AbortSignal, maxBytes = LOG_BYTES): Promise<void> {
-  // A full disk, or a log that somebody removed, must not end the program. The next check tries again.
+  // A full disk, or a log that somebody removed, must not end this loop. The next check tries again.
   for await (const _ of setInterval(LOOK_MS, undefined, { ref: false, signal }))
     await rotate(file, maxBytes).catch(() => {})
 }

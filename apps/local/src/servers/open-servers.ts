@@ -21,7 +21,7 @@ export interface OpenServers {
   readonly durable: boolean
   /** Whether MongoDB accepts `configureFailPoint`, which makes other commands fail. For tests. */
   readonly testCommands?: boolean
-  /** The environment variables that name servers, and where to search for programs. */
+  /** Its REDIS_URL and MONGODB_URL name servers. PATH has the folders of programs, XDG_CACHE_HOME that of downloads. */
   readonly env: NodeJS.ProcessEnv
   /** Rejects with the reason if the named Redis can't be used. The default check can't read a URL with Sentinels. */
   readonly checkRedis?: (url: string) => Promise<void>

@@ -49,7 +49,7 @@ export async function recordOwner(folder: string, pid: number, program: string):
   await writeFile(ownerFile(folder), JSON.stringify(owner), { mode: 0o600 })
 }
 
-/** Removes this record, once the process has ended. */
+/** Removes the record of `recordOwner`, once the process has ended. */
 export async function forgetOwner(folder: string): Promise<void> {
   await rm(ownerFile(folder), { force: true })
 }

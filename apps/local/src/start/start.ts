@@ -35,8 +35,8 @@ export interface StartOptions {
 }
 
 /**
- * Runs all of Sluice on this machine until `stopping` aborts: servers, dashboard, workers, API, stopped in the opposite
- * order. Throws UserError, DidNotStart, and what `openServers` throws; leaves nothing running.
+ * Runs all of Sluice on this machine until `stopping` aborts. Then stops the API, the workers, the dashboard and the
+ * servers, in this order. Throws UserError, DidNotStart, and what `openServers` throws; leaves nothing running.
  */
 export async function start(options: StartOptions): Promise<void> {
   const { folder, env, host, port, checkRedis, say, stopping, hurry } = options

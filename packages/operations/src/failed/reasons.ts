@@ -24,7 +24,10 @@ export const SHOWN_REASON = 2_000
 
 const VARIES = '…' as MaskedReason
 const TEXT = /"(?:[^"\\]|\\[\s\S])*"/.source
-/** Three levels of objects in JSON: enough for a rule. A rule with more levels is masked like any other text. */
+/**
+ * Matches a validation rule in an error of MongoDB: JSON of at most three levels of objects. A rule with more levels is
+ * masked like any other text.
+ */
 const RULE = [1, 2, 3].reduce((inner) => `\\{(?:[^{}"]|${TEXT}${inner && `|${inner}`})*\\}`, '')
 const NAME = /(?<=[{,])"[$\w.]+"(?=:)|(?<="(?:operator|property)Name":)"[$\w.]+"/.source
 const QUOTED = /"(?:[^"\\]|\\[\s\S])*(?:"|\\?$)|(?<!\w)'[^']*(?:'|$)|`[^`]*(?:`|$)/.source

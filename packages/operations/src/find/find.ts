@@ -1,5 +1,5 @@
-// Looks up a thread or an id for operators, over all tenants: jobs in the queue, jobs that completed last, imports, and
-// what is stored. The queue has no index for look-ups, so that only a look-up itself costs anything.
+// Looks up a thread or an id for people, over all tenants: jobs in the queue, jobs that completed last, imports, and
+// what is stored. The queue has no index for look-ups: only a look-up itself costs anything.
 import type { FindQuery, Found, Hit } from '@sluice/contract'
 import { HITS_SHOWN } from '@sluice/contract'
 import type { QueueKeys } from '@sluice/queue'

@@ -12,7 +12,8 @@ local input = cjson.decode(ARGV[1])
 local lane, service, text = input.lane, input.service, string.lower(input.text)
 local ids, place = idsOf(lane, input.state, input.from, EXAMINED), input.from
 local counted, found = #ids > 0 and countedJobs(KEYS[1], ids) or {}, {-1}
--- The name of a job of several threads has the first and the last.
+-- Returns whether a name matches. The name of a job has only its first and its last thread, so the others match
+-- nothing.
 local function isOf(name)
   if service ~= '' and string.sub(name, 1, #service) ~= service and not string.find(name, ' … ' .. service, 1, true) then
     return false

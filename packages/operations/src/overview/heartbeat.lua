@@ -10,7 +10,7 @@
 --          peaks   values by name, as texts: the largest of the minute stays
 --          away    if MongoDB is away for this process: for how long (ms), and the reason
 local KEPT_MS, GONE_MS, MOST_PROCESSES = 25 * 3600 * 1000, 600000, 500
--- A loss of MongoDB so soon after a store belongs to the same outage: some writes may succeed meanwhile.
+-- A loss of MongoDB within SOON_MS after a stored thread belongs to the same outage: some writes may succeed meanwhile.
 local SOON_MS = 10000
 local MOST_TENANTS = 40 -- A minute with refusals of this number of tenants gets no further tenant.
 local base, input, time = KEYS[1], cjson.decode(ARGV[1]), redis.call('TIME')
@@ -18,8 +18,8 @@ local id, processes, descriptions = input.id, base .. 'processes', base .. 'proc
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local known = string.match(redis.call('HGET', descriptions, id) or '', '^{"beat":(%d+)')
 if tonumber(known or 0) >= input.beat then return 0 end
--- The counts of a minute cover the time since the last heartbeat of a process that counted, also if the heartbeats
--- between did not arrive. `covered` is the end of the time that any minute covers.
+-- A heartbeat counts for the time since the last one of its process that arrived. `covered` is the end of the time for
+-- which any process has counted: this heartbeat adds only the time after it.
 local last = tonumber(redis.call('ZSCORE', processes, id) or now)
 local covered = tonumber(redis.call('GET', base .. 'covered') or 0)
 -- The clock of this server may be behind that of the server before.

@@ -19,12 +19,12 @@ export type Span = keyof typeof SPANS
 /** Hashes that are read at a time, in a millisecond or two of Redis's time. */
 const READ_AT_ONCE = 100
 
-/** What was counted in a span that begins at this time. */
+/** A point of a span: what was counted in the time that begins at `at`; null if no process lived in it. */
 export type CountedSpan = { at: string; point: HistoryPoint | null }
 
 /**
- * Makes a function that returns a span, oldest first, or the last N minutes as one point. A point is null
- * if no process lived in its time. The function caches minutes that are over, because they never change.
+ * Makes a function that returns the points of a span, oldest first, or the last N minutes as one point. A point of a
+ * span is null if no process lived in its time. The function caches minutes that are over, because they never change.
  */
 export function createReadHistory(redis: Redis, { base }: QueueKeys) {
   const over = new Map<number, Counts>()

@@ -2,7 +2,7 @@
 import { Job, type JobsOptions, type Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
 
-/** Names keys of a queue of BullMQ. */
+/** Names the keys of one of BullMQ's queues that code reads without a script. */
 export function keysOf(prefix: string, queue: string) {
   const jobs = `${prefix}:${queue}:`
   return {
@@ -35,7 +35,7 @@ export async function readJob(redis: Redis, jobs: string, id: string) {
     stack: stack ?? '[]',
     tries: Number(tries ?? 0),
     isActive: lock !== null,
-    /** When it was last fetched; 0 if it never was. */
+    /** When it was last fetched; 0 if it was not fetched since it was added or last retried by hand. */
     fetchedAt: Number(fetchedAt ?? 0),
     progress: progress ?? '',
   }

@@ -8,7 +8,10 @@ import type { QueueKeys } from '../job/lanes.ts'
 /** How often a lane is searched for jobs whose lock has expired. In each interval, one worker does so. */
 const STALLED_CHECK_MS = 2_000
 
-/** Opens BullMQ's own worker of a lane. Others fetch a killed worker's jobs within `lockMs + STALLED_CHECK_MS`. */
+/**
+ * Opens BullMQ's own worker of a lane. If a worker is killed, other workers fetch its jobs within `lockMs +
+ * STALLED_CHECK_MS`.
+ */
 export function openWorker(keys: QueueKeys, lane: Lane, redis: Redis, lockMs: number): Worker<IngestJob> {
   return new Worker<IngestJob>(keys.queues[lane], null, {
     connection: redis,

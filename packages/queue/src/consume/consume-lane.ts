@@ -8,7 +8,10 @@ import { type Capacity, countStored, createBlockingWait, createFetchJobs } from 
 
 /** A lock that is not renewed ends after this time. */
 const LOCK_MS = 5_000
-/** The most jobs that Redis fetches as a blocking wait ends. If the worker died, they wait until their locks expire. */
+/**
+ * At most this number of jobs is fetched as a blocking wait ends. Redis locks them even if the worker has just died:
+ * then they wait until their locks expire.
+ */
 const MAX_AFTER_BLOCKING = 4
 const FAILED_FETCH_MS = 500
 
@@ -153,7 +156,11 @@ export function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find' | 'setTri
   }
 }
 
-/** Runs a locked job once, then completes it, fails it or puts it back. @throws without Redis: the lock expires. */
+/**
+ * Runs a locked job once, then completes it, fails it or puts it back.
+ *
+ * @throws while Redis is away. Then the lock expires, and the job is fetched again.
+ */
 async function runJob(job: LockedJob, deps: LaneDeps): Promise<void> {
   if (deps.pauses.isExclusive) return putBack(job, deps)
   const onFailed = (error: unknown) => endFailedTry(job, error, deps)

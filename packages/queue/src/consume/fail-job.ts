@@ -1,5 +1,5 @@
-// Handles tries that failed or may crash their worker: the job is tried again, put back, or fails for good. Pauses
-// fetching. Declares what that needs.
+// Handles tries that failed or may crash their worker: the job is tried again, put back, or fails for good. Has the
+// pauses of fetching, and the types of the dependencies of a lane.
 import type { FailedThread } from '@sluice/contract'
 import type { Job } from 'bullmq'
 import type { Redis } from 'ioredis'

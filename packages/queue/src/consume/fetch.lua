@@ -15,7 +15,7 @@
 --       1   when the next delayed job is due (ms; 0 for none)
 --       2   bytes of the next job if it did not fit, else 0
 --       3   for each job: data, time of enqueueing, starts, tries, 1 if it is a suspect, progress, name, id
---       4   if jobs may be left to the worker with the lease: after how many ms this one must look again (0 for never)
+--       4   if jobs are left to the worker with the lease: ms after which this worker must look again (0 for never)
 --include ../bullmq-layout/jobs.lua#fetch
 
 -- A lane's lease lets jobs gather, because a small batch costs nearly as much as a large one. The worker whose fetch
@@ -30,8 +30,9 @@ local function whenToLook()
   return redis.call('SET', lease .. ':looker', worker, 'NX', 'PX', ms) and ms or 0
 end
 -- Returns the tries of a job since it was last retried by hand, and whether it is a suspect. BullMQ counts failed tries
--- in `atm`, and a crash as a stall of every job that the worker had locked. So only the first stall is added to `atm`,
--- and makes the job a suspect, which runs exclusively. Its tries count in `atm` before they begin: see fail-job.ts.
+-- in `atm`, and a crash as a stall of every job that the worker had locked, although at most one of these jobs caused
+-- it. So only a job's first stall is added to `atm`. From then on, the job is a suspect and runs exclusively. The tries
+-- of a suspect count in `atm` before they begin: see fail-job.ts.
 local function triesOf(key, job)
   local tries, stalls = tonumber(job[4] or 0), tonumber(job[5] or 0)
   if stalls == 0 then return tries, false end

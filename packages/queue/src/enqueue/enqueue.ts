@@ -34,9 +34,15 @@ interface Entry {
 
 /** The deadline of an entry: callers learn within two seconds that Redis hangs. */
 const ENQUEUE_MS = 1_800
-/** If an entry has waited longer, new requests are refused. A process that just started works off a burst in less. */
+/**
+ * If the oldest entry has waited longer, new requests are refused. A process that just started needs less time to work
+ * off a burst.
+ */
 const BUSY_MS = 1_000
-/** A refused request refreshes the copy of the load, which nothing else may do, but only after this time. */
+/**
+ * A refused request refreshes the copy of the load, at most once in this time: while all requests are refused, nothing
+ * else refreshes the copy.
+ */
 const REFRESH_MS = 100
 
 /** The outcome of an entry: see enqueue.lua. `claimedBy`: the id of the earlier job of the same request. */

@@ -17,7 +17,10 @@ const WINDOW_MS = 5_000
 const BETWEEN_MS = 250
 /** Workers count as busy in an interval if the load has this number of interactive threads at both ends of it. */
 const BACKLOG = 100
-/** The capacity, in threads a second, until a backlog was measured. Then the mean, with this weight of the last one. */
+/**
+ * The capacity is a number of threads a second. It is FIRST_CAPACITY until a backlog was measured, then a running mean:
+ * the last measurement counts by WEIGHT.
+ */
 const FIRST_CAPACITY = 500
 const WEIGHT = 0.2
 
@@ -100,7 +103,10 @@ function keep<Entry extends { at: number }>(entries: Map<string, Entry>, key: st
   for (const [other, { at }] of entries) if (entry.at - at > FRESH_MS) entries.delete(other)
 }
 
-/** Returns the new mean of the interactive threads a second that leave the load while enough of them wait. */
+/**
+ * Returns the new mean of the capacity: of the interactive threads that leave the load in a second while a backlog
+ * waits.
+ */
 function capacityAfter(capacity: number, last: Sample, next: Sample): number {
   const [passed, left] = [next.at - last.at, next.drainedInteractive - last.drainedInteractive]
   // A store that is away drains nothing, which shows nothing about the capacity.

@@ -1,4 +1,4 @@
-// Errors of enqueueing. After all but the last one, the job was not accepted and never will be.
+// Errors of enqueueing. After any of them but `AcceptanceUnknownError`, the job was not accepted and never will be.
 import type { Quota } from './queue-load.ts'
 
 /** Redis can't be reached, or refused the command. */
@@ -68,7 +68,10 @@ const OUT_OF_MEMORY_S = 10
 
 /** An error of a command within a script names the script. */
 const WITHIN_SCRIPT = /user_script/
-/** With one of these, Redis refuses a script's first write, and no later one. Redis 6.2 puts other words before it. */
+/**
+ * With one of these codes, Redis refuses only the first write of a script, so the script wrote nothing. Redis 6.2 puts
+ * other words before the code.
+ */
 const NOTHING_WRITTEN = /\b(OOM|READONLY|MISCONF|NOREPLICAS) /
 const OUT_OF_MEMORY = /\bOOM /
 

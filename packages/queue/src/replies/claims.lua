@@ -7,12 +7,14 @@ local CLAIM_BYTES = 1100 -- Redis's own cost of a claim without its result, on R
 -- Evicts claims that have expired or are beyond the bound, at most `most`. Returns 1 if more must be evicted.
 local function boundClaims(base, now, bounds, most)
   return evictOfTenants(base .. 'claims', bounds.bytes, now - bounds.ms, most, function(name, hasExpired)
-    -- The hash of an expired claim has expired, too. If it exists, the name was claimed anew, so it stays.
+    -- The hash of an expired claim has expired, too. A hash that still exists belongs to a newer claim on this name, so
+    -- it stays.
     if not hasExpired then redis.call('UNLINK', base .. 'claim:' .. name) end
   end)
 end
--- Returns the outcome for a job whose key is claimed: `claimed` with the earlier job's id, or `reused` if it stands for
--- another request. A claim is void if its job can't have a result any more: it failed for good, or was removed.
+-- Returns the outcome for a job whose key is claimed: `claimed` with the earlier job's id, or `reused` if the key
+-- stands for another request. Returns nothing if the claim is void: its job failed for good or was removed, and has no
+-- result.
 local function claimedOutcome(base, claim)
   local key = base .. 'claim:' .. claim.name
   local job, lane, fingerprint = unpack(redis.call('HMGET', key, 'job', 'lane', 'fingerprint'))

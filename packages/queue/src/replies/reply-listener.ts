@@ -25,7 +25,10 @@ interface Waiter {
   lose: () => void
 }
 
-/** Reads one reply stream for all waiting callers of a replica, on a connection that blocks. Looks up overdue ones. */
+/**
+ * Reads one reply stream for all waiting callers of a replica, on a connection that blocks. Looks up the results of
+ * overdue replies.
+ */
 export function openReplyListener(replica: string, keys: QueueKeys, reader: Redis, results: Pick<Results, 'find'>) {
   const waiters = new Map<string, Set<Waiter>>()
   const stream = `${keys.base}replies:${replica}`
@@ -104,7 +107,10 @@ export function openReplyListener(replica: string, keys: QueueKeys, reader: Redi
   return {
     replica,
     awaitedJobs: () => waiters.size,
-    /** Returns whether the stream was read a moment ago. If not, results arrive a second later, by look-ups. */
+    /**
+     * Returns whether the stream was read within `REPLY_SILENT_MS + BLOCK_MS`. If not, look-ups find the results, a
+     * second later.
+     */
     isListening: () => performance.now() - lastReadAt < REPLY_SILENT_MS + BLOCK_MS,
     /**
      * Waits for a job. Call this before the job is enqueued, `accepted` once it is accepted, and `cancel` if no result

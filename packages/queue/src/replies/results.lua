@@ -1,7 +1,9 @@
--- Results of jobs that succeeded, transient and retained. That of a job that failed for good is a field of the job.
--- Transient results are stored in groups. Each is a hash `results:GROUP` that expires as a whole: a key for each result
--- would need three more commands. New results join the newest group, `newest-results` (packed: name, beginning in ms,
--- bytes), until it has its part of the time or of the bytes. Then it becomes a member of the bounded store `transient`.
+-- Results of jobs that succeeded, transient and retained. A job that failed for good has its result in its field
+-- `failure`.
+-- Transient results are stored in groups. Each group is a hash `results:GROUP` that expires as a whole: a key for each
+-- result would need three more commands. New results join the newest group, `newest-results` (packed: name, beginning
+-- in ms, bytes). Once that group has used up its part of the time or of the bytes, it becomes a member of the bounded
+-- store `transient`, and a new group begins.
 -- A retained result is a hash `retained:ID`, and a member of `retained`, a bounded store of tenants.
 local RESULT_BYTES = 450 -- Redis's own cost of a result.
 local GROUPS = 16 -- The time and the bytes of all transient results are divided into this number of parts, one a group.
@@ -81,8 +83,8 @@ end
 return found
 --part retain
 #!lua flags=allow-oom
--- Returns the job's result, or '' and marks the job, whose result will then be retained. Makes a transient result a
--- retained one if the caller sends the job's data, which Redis no longer has.
+-- Returns the job's result. If it has none yet, returns '' and marks the job, so that its result will be retained. If
+-- the caller sends the job's data, which Redis no longer has, a transient result becomes a retained one.
 -- ARGV  1    job id
 --       2    the job's data or ''
 --       3    ms to keep the result

@@ -22,7 +22,7 @@ export interface ResultBounds {
 
 export type Results = ReturnType<typeof createResults>
 
-/** How long a result is kept that becomes retained only after its job completed. */
+/** How long a result is kept if it becomes retained only after its job completed. */
 const RETAINED_MS = 3_600_000
 const IDS_AT_ONCE = 200
 
@@ -122,7 +122,10 @@ function ofOneThread({ tenant, threads }: IngestJob): { tenant: string; thread: 
 /** While Redis is away, retaining is tried again after this pause, at most RETAIN_TRIES times: for five minutes. */
 const TRY_EVERY_MS = 500
 const RETAIN_TRIES = 600
-/** Of all payloads that wait for Redis. A job beyond it is marked without: if it is done by then, it is not found. */
+/**
+ * The most characters of all payloads that wait for Redis. A job beyond it is marked without its payload: if it
+ * completes before Redis answers, its result is not retained.
+ */
 const MAX_CHARACTERS = 32 * 1024 * 1024
 
 /** Makes a function that has a job's result retained as soon as Redis answers: see `retainResult`. Never throws. */
