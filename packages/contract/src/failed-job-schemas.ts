@@ -27,6 +27,7 @@ const filterFields = {
   group: optional(
     Type.String({ pattern: '^[0-9a-f]{8}$', description: 'The id of a group of `GET /admin/job-groups`.' }),
   ),
+  operation: optional(Type.String({ format: 'uuid', description: 'The retry after which the job failed again.' })),
   since: date('The job failed at this time or later.'),
   until: date('The job failed at this time or earlier.'),
 }
@@ -131,6 +132,8 @@ export const OperationSchema = named('Operation', {
   total: count('Jobs to examine: the named ones, or the failed jobs of the time that the filter gives.'),
   examined: count('Jobs examined so far.'),
   done: count('Jobs that were retried or discarded.'),
+  stored: optional(count('Of the retried jobs: those that were stored since.')),
+  failedAgain: optional(count('Of the retried jobs: those that failed for good again.')),
 })
 
 export const OperationListSchema = named('OperationList', { operations: Type.Array(OperationSchema) })

@@ -104,9 +104,11 @@ export const operationsPage: Show = async ({ view }) => {
   return { title: 'Operations', body: html`<div id="operations" data-refresh>${list}</div>` }
 }
 
-function operationCells({ kind, state, by, filter, lane, createdAt, total, examined, done }: Operation): Cell[] {
-  const asked = [moment(createdAt), kind, by]
-  if (lane !== undefined) return [...asked, `the ${lane} lane`, state]
+function operationCells({ id, kind, state, by, filter, lane, why, createdAt, ...counts }: Operation): Cell[] {
+  const { total, examined, done } = counts
+  const asked = [html`<span id="${id}">${moment(createdAt)}</span>`, kind, by]
+  if (lane !== undefined)
+    return [...asked, html`the ${lane} lane ${why && html`<span class="reason">${why}</span>`}`, state]
   const jobs =
     filter === undefined
       ? 'named ones'
@@ -116,5 +118,15 @@ function operationCells({ kind, state, by, filter, lane, createdAt, total, exami
   const bar = progress(`Progress of the ${kind}`, state === 'completed' ? Math.max(total, 1) : examined, total)
   const past = kind === 'retry' ? 'retried' : 'discarded'
   const numbers = `${state}: ${shown(done)} ${past}, ${shown(examined)} of ${shown(total)} examined`
-  return [...asked, jobs, html`${bar} ${numbers}`]
+  return [...asked, jobs, html`${bar} ${numbers}${kind === 'retry' && outcomesOf(id, counts)}`]
+}
+
+/** What became of the retried jobs, with links to them. */
+function outcomesOf(
+  id: string,
+  { done, stored = 0, failedAgain = 0 }: Pick<Operation, 'done' | 'stored' | 'failedAgain'>,
+): Html {
+  const left = Math.max(done - stored - failedAgain, 0)
+  return html`<div><a href="/jobs?state=completed">${shown(stored)} stored</a>,
+<a href="/jobs?state=failed&operation=${id}">${shown(failedAgain)} failed again</a>${left > 0 && html`, <a href="/jobs?state=waiting">${shown(left)} on their way</a>`}</div>`
 }

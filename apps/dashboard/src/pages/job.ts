@@ -61,10 +61,10 @@ ${
 }`
 }
 
-type Event = { at: string; what: string; by?: string | undefined; reason?: string | undefined }
+type Event = { at: string; what: Html | string; by?: string | undefined; reason?: string | undefined }
 
 /** The events of a job in their order. Equal tries that follow each other are one row. */
-function timelineOf({ hit, tries, fetchedAt, waitingSince, retriedAt }: JobDetail): Cell[][] {
+function timelineOf({ hit, tries, fetchedAt, waitingSince, retriedAt, operation }: JobDetail): Cell[][] {
   const { acceptedAt, endedAt, state, worker, outcomes } = hit
   const stored = Object.entries(outcomes ?? {}).flatMap(([outcome, threads]) =>
     threads > 0 ? `${threads} ${outcome}` : [],
@@ -73,7 +73,13 @@ function timelineOf({ hit, tries, fetchedAt, waitingSince, retriedAt }: JobDetai
     acceptedAt !== undefined && { at: acceptedAt, what: 'accepted' },
     ...foldedTries(tries),
     waitingSince !== undefined && { at: waitingSince, what: 'went back to waiting' },
-    retriedAt !== undefined && { at: retriedAt, what: 'retried by an operator' },
+    retriedAt !== undefined && {
+      at: retriedAt,
+      what:
+        operation === undefined
+          ? 'retried by an operator'
+          : html`<a href="/operations#${operation}">retried by an operator</a>`,
+    },
     state === 'active' && fetchedAt !== undefined && { at: fetchedAt, what: 'fetched' },
     endedAt !== undefined && state === 'failed' && { at: endedAt, what: 'failed for good' },
     endedAt !== undefined &&

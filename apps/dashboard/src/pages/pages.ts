@@ -34,7 +34,7 @@ function operate(kind: OperationKind, requestOf: (visit: Visit) => OperationRequ
     if (request === undefined) return undefined
     const { id: operationId } = await acts.operate(kind, request)
     visit.log.info({ operator: visit.visitor.by, kind, operationId }, 'operation.opened')
-    return '/operations'
+    return `/operations#${operationId}`
   }
 }
 

@@ -1,5 +1,6 @@
 -- Operations on lanes and on failed jobs. One process opens an operation on failed jobs; the process that has the lease
--- carries it out. `operation:ID` is a hash with the operation, its request, and the place after which it continues.
+-- carries it out. `operation:ID` is a hash with the operation, its request, the place after which it continues, and
+-- the counts of failed-set.lua.
 -- `operations` lists the ids of open ones, and `newest-operations` those of the newest ones, open or completed.
 local function addOperation(base, id, operation, keptMs, most)
   redis.call('HSET', base .. 'operation:' .. id, 'operation', operation)

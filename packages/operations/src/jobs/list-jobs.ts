@@ -45,11 +45,11 @@ export function createListJobs(redis: Redis, keys: QueueKeys, failedJobs: Pick<F
     }
   }
 
-  const failed: ReadSome = async ({ tenant, group }, after, most) => {
+  const failed: ReadSome = async ({ tenant, group, operation }, after, most) => {
     const [, at, id] = /^(\d{1,15})\.([\w-]{1,80})$/.exec(after) ?? []
     const place = id === undefined ? {} : { after: { at: Number(at), id } }
     const { jobs, next } = await failedJobs.scan({
-      filter: { ...(tenant !== undefined && { tenant }), ...(group !== undefined && { group }) },
+      filter: { ...(tenant && { tenant }), ...(group && { group }), ...(operation && { operation }) },
       limit: most,
       ...place,
     })
