@@ -2,17 +2,12 @@
 // and a source with a stale or expired token, or one of the same request, is summed. For progress alone: `excludes`
 // keeps other processes out of a source that is summed.
 import type { ObjectId } from 'mongodb'
-import type { SourceDocument, ThreadWork, WriterBatch, WriterToken } from '../documents.ts'
+import { type SourceDocument, STALE_MS, type ThreadWork, type WriterBatch, type WriterToken } from '../documents.ts'
 import type { StoreCommands } from '../mongodb/commands.ts'
 import type { Runtime } from '../mongodb/mongo-commands.ts'
 
 /** A writer sends quotes only within this time after it opened their source. */
 export const WRITE_WITHIN_MS = 30_000
-/**
- * A token this old counts as its writer's crash: whoever meets the source sums its quotes, at most once in this time,
- * until the token is gone. A dead writer's job is delivered again within this time.
- */
-export const STALE_MS = 10_000
 /** 30 s to write + 30 s for a late command + 60 s between the clocks of two machines. */
 export const EXPIRED_MS = 120_000
 /** A reservation that was not renewed for this time blocks nobody: its process hangs or died. */
