@@ -20,10 +20,9 @@ export const groupsPage: Show = async ({ view, query }) => {
   }
   const isFiltered = Object.keys(filter.value).length > 0
   const { groups, isComplete } = await (isFiltered ? view.groupFailed(filter.value) : view.readGroups())
-  const heads = ['Reason', '#Jobs', '#Threads', 'Last 24 h', 'Newest', 'Oldest']
   const body = html`${form}<div id="groups" data-refresh>
 ${!isComplete && html`<p class="note">There are more: these are the largest of the newest failures.</p>`}
-${table('Failed jobs by reason', heads, groups.map(groupCells), 'No failed job.')}
+${groupTable(groups)}
 </div>`
   return { title: 'Failures', body }
 }
@@ -68,6 +67,12 @@ const GONE: Page = {
   title: 'No failed job has this reason',
   body: html`<p>They were retried or discarded: see <a href="/operations">operations</a>, or <a href="/failures">the other failures</a>.</p>`,
   status: 404,
+}
+
+/** Groups of failed jobs, each with a link to its page. */
+export function groupTable(groups: readonly Group[]): Html {
+  const heads = ['Reason', '#Jobs', '#Threads', 'Last 24 h', 'Newest', 'Oldest']
+  return table('Failed jobs by reason', heads, groups.map(groupCells), 'No failed job.')
 }
 
 function groupCells({ id, reasonGroup, jobs, threads, hours, newestAt, oldestAt }: Group): Cell[] {

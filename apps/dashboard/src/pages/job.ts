@@ -12,6 +12,7 @@ import {
   facts,
   moment,
   table,
+  tenantLink,
   threadLink,
   traceLink,
 } from './layout.ts'
@@ -34,7 +35,7 @@ export async function jobPage(visit: Visit, acts?: Acts): ReturnType<Show> {
     Job: copyable(id),
     Request: hit.requestId && copyable(hit.requestId),
     Import: importId && copyable(importId, html`<a href="/imports/${importId}">${importId}</a>`),
-    Tenant: tenant,
+    Tenant: tenantLink(tenant),
     Threads: threads,
     Lane: hit.lane,
     Tries: hit.attempts,

@@ -9,6 +9,8 @@ import { jobPage } from './job.ts'
 import { discardQuestion, jobsPage, selectedIds } from './jobs.ts'
 import { overviewPage } from './overview.ts'
 import type { Show, Visit } from './page.ts'
+import { processPage } from './process.ts'
+import { tenantPage } from './tenant.ts'
 import { threadPage } from './thread.ts'
 
 /** What GET shows. */
@@ -24,6 +26,8 @@ export const pages: Record<string, Show> = {
   '/imports': importsPage,
   '/imports/:id': importPage,
   '/operations': operationsPage,
+  '/processes/:id': processPage,
+  '/tenants/:tenant': tenantPage,
 }
 
 /** Opens an operation on failed jobs, which an API carries out. */

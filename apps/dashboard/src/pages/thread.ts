@@ -6,7 +6,7 @@ import { StoreAwayError } from '@sluice/store/read'
 import { html } from 'hono/html'
 import { hitsTable } from './find.ts'
 import { historyOf } from './job.ts'
-import { actForm, beginOf, type Cell, copyable, count, facts, moment, table } from './layout.ts'
+import { actForm, beginOf, type Cell, copyable, count, facts, moment, table, tenantLink } from './layout.ts'
 import { type Html, isOperator, type Show, type Visit } from './page.ts'
 
 /** The most failed jobs whose tries the page shows. The page only links to the others. */
@@ -20,7 +20,7 @@ export async function threadPage(visit: Visit, acts?: Acts): ReturnType<Show> {
   const query = parsePageQuery(Object.entries(more))
   if (!jobs.ok || !query.ok || jobs.value.service === undefined) return undefined
   const id = sourceIdOf(tenant, { service: jobs.value.service, externalId })
-  const about = facts({ Thread: `${service}/${externalId}`, Tenant: tenant, Id: copyable(id) })
+  const about = facts({ Thread: `${service}/${externalId}`, Tenant: tenantLink(tenant), Id: copyable(id) })
   let stored = html`<p>It is not stored.</p>`
   try {
     const found = await (acts?.revealThread ?? view.readThread)(tenant, id, query.value, gone)

@@ -85,6 +85,12 @@ for at = 1, #fields, 2 do
   if threads > 0 then found[#found + 1] = {string.sub(fields[at], 4), threads} end
 end
 return {cursor, found}
+--part tenant
+-- Returns threads, bytes and interactive threads that a tenant has in the load.
+-- ARGV  tenant
+--include load.lua
+local own = readLoad(KEYS[1], {ARGV[1]}).tenants[ARGV[1]]
+return {own.threads, own.bytes, own.i}
 --part failed
 -- Changes the load when jobs fail for good and when they are retried. The field `load` of a failed job has what the job
 -- added to the load, with its result retained: by now, its caller has the job's id.
