@@ -98,10 +98,10 @@ ${chart(
 
 /** What operators did, and when a process of another version than before began. */
 function marksOf({ processes }: Status, operations: readonly Operation[]): Mark[] {
-  const acts = operations.map(({ createdAt, kind, lane, by, done }): Mark => {
+  const acts = operations.map(({ createdAt, kind, lane, jobId, by, done }): Mark => {
     return {
       at: createdAt,
-      text: lane === undefined ? `${kind} of ${shown(done)} jobs by ${by}` : `${kind} of the ${lane} lane by ${by}`,
+      text: `${kind} of ${lane ? `the ${lane} lane` : jobId ? 'a job' : `${shown(done)} jobs`} by ${by}`,
     }
   })
   const byVersion = new Map<string, SeenProcess>()

@@ -75,10 +75,11 @@ return {1, math.max(more, evictImports(base, input.imports, now)), discarded}
 --include ../load/load.lua#failed
 --include ../bullmq-layout/jobs.lua#add
 --include ../bullmq-layout/jobs.lua#failed
+--include failed-set.lua#progress
 -- A job that ever stalled remains a suspect.
 local function retry(base, lane, id, now, operation)
   local stalls, progress = historyOf(lane, id)
-  progress = progress and string.sub(progress, 1, 1) == '{' and cjson.decode(progress) or {}
+  progress = readProgress(progress)
   progress.retriedAt, progress.operation = now, operation
   redis.call('HDEL', lane .. id, 'failure')
   if stalls > 0 then redis.call('HSET', lane .. id, 'suspect', 1) end
@@ -104,6 +105,28 @@ for i = 5, #ARGV do
   end
 end
 return moved
+--part progress
+-- BullMQ's `progress` is a number until Sluice writes it.
+local function readProgress(text)
+  return text and string.sub(text, 1, 1) == '{' and cjson.decode(text) or {}
+end
+--part change
+--include ../bounded.lua
+--include ../load/load.lua#failed
+--include ../bullmq-layout/jobs.lua#states
+--include ../bullmq-layout/jobs.lua#failed
+--include failed-set.lua#progress
+-- Replaces the data of a failed job. Returns false if the job is not failed any more, or has other data than `before`.
+local function changeData(base, lane, id, before, after, by)
+  if not isFailed(lane, id) or readData(lane, id) ~= before then return false end
+  local time, _, text = redis.call('TIME'), historyOf(lane, id)
+  local progress = readProgress(text)
+  progress.changedAt, progress.changedBy = time[1] * 1000 + math.floor(time[2] / 1000), by
+  changeFailed(lane, id, after, cjson.encode(progress))
+  resizeFailed(lane, id, #after - #before)
+  addBytes(base .. 'failures', id, #after - #before)
+  return true
+end
 --part outcome
 -- Counts what became of a job that an operation retried: `stored` or `failedAgain`, until the operation expires.
 local function countOutcome(base, operation, outcome)

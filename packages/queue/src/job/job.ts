@@ -100,6 +100,9 @@ export interface JobProgress {
   retriedAt?: number
   /** The operation that retried it. */
   operation?: string
+  /** When an operator changed its threads, in ms since 1970, and who did. */
+  changedAt?: number
+  changedBy?: string
   /** The places of the threads that counted as stored when the job failed for good. */
   counted?: number[]
 }
