@@ -201,7 +201,7 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
     assert.equal(await page.getByRole('link', { name: 'Bull Board' }).count(), 0)
     assert.equal(await page.getByLabel('Reason').count(), 0)
     const thread = '/thread?tenant=acme&service=slack&externalId=fine'
-    for (const path of [thread, '/jobs', '/overview', `/jobs/${jobs[0]}`]) {
+    for (const path of [thread, '/jobs', '/overview', '/operations', '/tenants/acme', `/jobs/${jobs[0]}`]) {
       await page.goto(url + path)
       assert.equal(await page.locator('main form[method=post] button, main a.button').count(), 0, path)
     }
