@@ -66,7 +66,11 @@ test('a changed thread is stored in its place by a retry, and who changed it is 
   assert.equal(job?.changedBy, 'ada')
   // The page that another operator sees is from before the change.
   assert.match((await change(id, CHANGED, 'grace')).join(), /load its page again/)
+  // Whoever read the job before the change or before the retry changes nothing.
+  assert.equal(await operations.change('bulk', id, { before: 'other', after: '' }, 'grace'), false)
   assert.equal(await failedJobs.move('retry', [id]), 1)
+  assert.equal(await operations.change('bulk', id, { before: data, after: '' }, 'grace'), false)
+  assert.equal((await operations.list()).length, 1)
   const again = await fetch()
   assert.deepEqual(again?.data, {
     ...fetched.data,
