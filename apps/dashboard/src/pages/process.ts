@@ -9,7 +9,7 @@ import type { Html, Page, Show, Visit } from './page.ts'
 
 /** Shows the process that the path names. */
 export const processPage: Show = async (visit) => {
-  const { processes } = await visit.view.readStatus()
+  const { processes } = await visit.view.readLately()
   const process = processes.find(({ id }) => id === visit.params.id)
   if (process === undefined) return GONE
   const { kind, host, pid, slowJobs = [] } = process

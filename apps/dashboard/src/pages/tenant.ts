@@ -14,7 +14,7 @@ export const tenantPage: Show = async ({ params, view, traceUrl }) => {
   const tenant = String(params.tenant)
   const [load, { processes, lastHour }, { groups }, { jobs }] = await Promise.all([
     view.readTenant(tenant),
-    view.readStatus(),
+    view.readLately(),
     view.groupFailed({ tenant }),
     view.listJobs({ state: 'completed', tenant }),
   ])
