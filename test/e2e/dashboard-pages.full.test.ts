@@ -14,6 +14,7 @@ import { someThread } from './support/some-thread.ts'
 
 const HTML = '<img src=x onerror=alert(1)><script>alert(2)</script>"\'-->'
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736'
+const CHANGED = `Changed, with ${'long words '.repeat(2_000)}`.trim()
 const STORED = { externalId: 'q1', text: `Stored with ${HTML}`, speaker: 'Ada' }
 
 describe('the dashboard in Chromium', needs('chromium'), () => {
@@ -127,6 +128,18 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
     const opened = await dashboard.line(({ msg, kind }) => msg === 'operation.opened' && kind === 'pause')
     assert.deepEqual([opened.lane, opened.operator], ['bulk', operatorId])
     await inspect(visitor, 'overview')
+    await page.getByRole('region', { name: 'Processes' }).getByRole('link', { name: 'worker' }).first().click()
+    await page
+      .getByRole('region', { name: 'Completed jobs' })
+      .getByRole('link', { name: 'slack/fine' })
+      .first()
+      .waitFor()
+    await page.getByRole('region', { name: 'Counts' }).getByText('stored').waitFor()
+    await inspect(visitor, 'a worker')
+    await page.goto(`${url}/tenants/acme`)
+    await page.getByRole('region', { name: 'Failed jobs by reason' }).getByRole('link').first().waitFor()
+    await inspect(visitor, 'a tenant')
+    await page.goto(`${url}/overview`)
     await page.getByRole('button', { name: 'Resume bulk' }).click()
     await page.getByRole('button', { name: 'Pause bulk' }).waitFor()
     // Once each process has reported what it counted.
@@ -151,12 +164,31 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
     await inspect(visitor, 'payload')
     const revealed = await dashboard.line(({ msg, jobId }) => msg === 'payload.revealed' && jobId === jobs[0])
     assert.equal(revealed.operator, operatorId)
+    const threads = page.getByLabel('The threads that failed')
+    const [before] = JSON.parse(await threads.inputValue())
+    assert.equal(before.quotes[0].text, HTML)
+    const change = page.getByRole('button', { name: 'Change 1 thread' })
+    await threads.fill(JSON.stringify([{ ...before, quotes: [{ ...before.quotes[0], text: '' }] }]))
+    // The page refreshes itself meanwhile.
+    await page.waitForResponse(`${url}/jobs/${jobs[0]}`)
+    await change.click()
+    await page.getByText('Thread 1: /quotes/0/text text is required').waitFor()
+    await inspect(visitor, 'a change that is refused')
+    await page.waitForResponse(`${url}/jobs/${jobs[0]}`)
+    assert.match(faults.splice(0).join(), /^Failed to load resource: the server responded with a status of 400[^,]*$/)
+    await threads.fill(JSON.stringify([{ ...before, quotes: [{ ...before.quotes[0], text: CHANGED }] }]))
+    await change.click()
+    await page.getByText('changed by an operator').waitFor()
+    const changed = await dashboard.line(({ msg }) => msg === 'job.changed')
+    assert.deepEqual([changed.operator, changed.jobId], [operatorId, jobs[0]])
     await page.getByRole('link', { name: 'Imports' }).click()
     await inspect(visitor, 'imports')
     await page.getByRole('link', { name: importId }).click()
     await page.getByText('request_invalid').waitFor()
     await inspect(visitor, 'import')
     await page.getByRole('link', { name: 'Operations' }).click()
+    await page.getByText('MongoDB is being upgraded').waitFor()
+    await page.getByRole('link', { name: `job ${jobs[0]}` }).waitFor()
     await inspect(visitor, 'a lane’s operations')
     await page.getByRole('link', { name: 'Bull Board' }).click()
     await page.locator('#root').getByText(`${sluice.settings.QUEUE}-bulk`).first().waitFor()
@@ -169,7 +201,7 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
     assert.equal(await page.getByRole('link', { name: 'Bull Board' }).count(), 0)
     assert.equal(await page.getByLabel('Reason').count(), 0)
     const thread = '/thread?tenant=acme&service=slack&externalId=fine'
-    for (const path of [thread, '/jobs', '/overview', `/jobs/${jobs[0]}`]) {
+    for (const path of [thread, '/jobs', '/overview', '/operations', '/tenants/acme', `/jobs/${jobs[0]}`]) {
       await page.goto(url + path)
       assert.equal(await page.locator('main form[method=post] button, main a.button').count(), 0, path)
     }
@@ -191,7 +223,8 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
       assert.equal(status, 403, path)
     }
     for (const path of ['/lanes/bulk/pause', thread.replace('?', '/reveal?')]) assert.equal(await send(path), 403)
-    for (const act of ['retry', 'discard', 'reveal']) assert.equal(await send(`/jobs/${jobs[0]}/${act}`), 403, act)
+    for (const act of ['retry', 'discard', 'reveal', 'change'])
+      assert.equal(await send(`/jobs/${jobs[0]}/${act}`), 403, act)
     assert.equal(await send('/logout', {}, {}), 403)
     assert.equal(await send('/logout', {}, { csrf: 'x' }), 403)
     assert.equal(await send('/logout', { origin: 'https://elsewhere.example' }), 403)
@@ -267,6 +300,12 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
     assert.equal(opened.operator, operatorId)
     for (const id of jobs)
       assert.equal(jobIn(await importer.get(`/jobs/${id}`, { prefer: 'wait=30' })).state, 'completed')
+    await page.getByRole('link', { name: '4 stored' }).waitFor()
+    assert.equal(await page.getByRole('link', { name: '0 failed again' }).count(), 1)
+    const stored = await sluice.db
+      .collection('quotes')
+      .findOne({ sourceId: sourceIdOf('acme', { service: 'slack', externalId: HTML }) })
+    assert.ok(stored?.text === CHANGED, `the stored text begins with ${stored?.text.slice(0, 80)}`)
     assert.deepEqual(faults, [])
   })
 })

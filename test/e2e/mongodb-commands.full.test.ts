@@ -84,6 +84,9 @@ describe('the commands that the processes send to MongoDB', () => {
     const [cookie = ''] = login.headers.getSetCookie().map((set) => set.split(';')[0] ?? '')
     for (const path of ['/', '/find?q=t1', '/thread?tenant=acme&service=slack&externalId=t1'])
       assert.equal((await fetch(origin + path, { headers: { cookie } })).url, origin + path)
+    await sources.updateOne({ _id: id }, { $set: { 'meta.tokens': [gone] } })
+    const page = await fetch(`${origin}/thread?tenant=acme&service=slack&externalId=t1`, { headers: { cookie } })
+    assert.match(await page.text(), /is stored in part/)
     // At their end, processes write what they would have written later.
     for (const process of [worker, api, dashboard]) {
       process.signal('SIGTERM')

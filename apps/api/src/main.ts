@@ -113,7 +113,7 @@ await runProcess({
     })
     const recentQueueState = shareFor(PEAKS_EVERY_MS, queueState)
     const { queueThreads, queueBytes, redisReplicas } = settings
-    const bounds = { queueBounds: { threads: queueThreads, bytes: queueBytes }, redisReplicas }
+    const bounds = { queueBounds: { threads: queueThreads, bytes: queueBytes }, tenantShare, redisReplicas }
     wired.sendHeartbeats(() => readApi(metrics, problems.byTenant, recentQueueState, bounds))
     release('http server', async () => {
       const graceMs = settings.shutdownGraceSeconds * 1000

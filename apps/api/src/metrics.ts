@@ -109,7 +109,7 @@ export async function readApi(
   { accepted, problems }: Pick<ApiMetrics, 'accepted' | 'problems'>,
   refusals: ReadonlyMap<string, number>,
   queueState: () => Promise<QueueState>,
-  bounds: Pick<Reading, 'queueBounds' | 'redisReplicas'>,
+  bounds: Pick<Reading, 'queueBounds' | 'tenantShare' | 'redisReplicas'>,
 ): Promise<Reading> {
   const { queued } = await queueState()
   const refused = await totalsOf(problems, ({ code }) => countNameOf(String(code)))

@@ -246,6 +246,7 @@ test('a viewer sees no value of a thread on any page, and neither filters by rea
   for (const path of [
     `/jobs/${id}/reveal`,
     `/jobs/${id}/discard`,
+    `/jobs/${id}/change`,
     threadPath.replace('?', '/reveal?'),
     '/lanes/bulk/pause',
   ]) {

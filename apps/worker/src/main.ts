@@ -83,7 +83,11 @@ await runProcess({
     })
     wired.sendHeartbeats(() => {
       const slowJobs = consumer.lockedFor(SLOW_MS).slice(0, SLOW_SHOWN)
-      return readWorker(metrics, durations, { away: putBackAny.away(), slowJobs })
+      return readWorker(metrics, durations, {
+        away: putBackAny.away(),
+        slowJobs,
+        activeJobs: consumer.lockedFor(0).length,
+      })
     })
     release('consumer', () => consumer.close((settings.shutdownGraceSeconds - 0.5) * 1000))
 

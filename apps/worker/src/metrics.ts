@@ -81,7 +81,7 @@ export function createNoteTimes(
 export async function readWorker(
   { stored, threadsFailed }: WorkerMetrics,
   durations: Durations,
-  state: Pick<Reading, 'away' | 'slowJobs'>,
+  state: Pick<Reading, 'away' | 'slowJobs' | 'activeJobs'>,
 ): Promise<Reading> {
   const [outcomes, failed] = await Promise.all([
     totalsOf(stored, ({ outcome }) => `stored:${outcome}` as const),

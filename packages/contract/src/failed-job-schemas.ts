@@ -27,6 +27,7 @@ const filterFields = {
   group: optional(
     Type.String({ pattern: '^[0-9a-f]{8}$', description: 'The id of a group of `GET /admin/job-groups`.' }),
   ),
+  operation: optional(Type.String({ format: 'uuid', description: 'The retry after which the job failed again.' })),
   since: date('The job failed at this time or later.'),
   until: date('The job failed at this time or earlier.'),
 }
@@ -124,17 +125,20 @@ export const LaneQuerySchema = closed('LaneQuery', {
 /** The answer of `GET /admin/operations/{id}`. Pausing or resuming a lane is an operation that is completed at once. */
 export const OperationSchema = named('Operation', {
   id: uuid('The id of the operation.'),
-  kind: oneOf(['retry', 'discard', 'pause', 'resume']),
+  kind: oneOf(['retry', 'discard', 'pause', 'resume', 'change']),
   by: text("The id of the operator's key (`sluice keys list`), or the user that made the operator's login link."),
   filter: optional(FailedJobFilterSchema),
   lane: optional(oneOf(['interactive', 'bulk'], 'The lane that was paused or resumed.')),
   why: optional(text('What the operator said about it.')),
+  jobId: optional(uuid('The failed job whose threads were changed.')),
   state: oneOf(['waiting', 'active', 'completed']),
   createdAt: moment('When it was asked for.'),
   changedAt: moment('When its progress was last recorded.'),
   total: count('Jobs to examine: the named ones, or the failed jobs of the time that the filter gives.'),
   examined: count('Jobs examined so far.'),
   done: count('Jobs that were retried or discarded.'),
+  stored: optional(count('Of the retried jobs: those that were stored since.')),
+  failedAgain: optional(count('Of the retried jobs: those that failed for good again.')),
 })
 
 export const OperationListSchema = named('OperationList', { operations: Type.Array(OperationSchema) })
@@ -147,7 +151,7 @@ export type RecordedTry = Static<typeof RecordedTrySchema>
 export type FailedThread = Static<typeof FailedThreadSchema>
 export type Operation = Static<typeof OperationSchema>
 export type LaneOperationKind = 'pause' | 'resume'
-export type OperationKind = Exclude<Operation['kind'], LaneOperationKind>
+export type OperationKind = Exclude<Operation['kind'], LaneOperationKind | 'change'>
 /** A cursor in the order of failed jobs, newest first: when the job failed, in ms since 1970, and its id. */
 export type FailedJobPlace = { at: number; id: string }
 export type FailedJobQuery = { filter: FailedJobFilter; limit: number; after?: FailedJobPlace }

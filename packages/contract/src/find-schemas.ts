@@ -74,6 +74,8 @@ export const JobListQuerySchema = closed('JobListQuery', {
   service: optional(oneOf(SERVICES, 'The service of the first or last thread.')),
   text: param(600, 'A part of the name of the job, or its id.'),
   group: optional(Type.String({ pattern: '^[0-9a-f]{8}$', description: 'Of failed jobs: the id of their group.' })),
+  operation: optional(Type.String({ format: 'uuid', description: 'Of failed jobs: the operation that retried them.' })),
+  worker: param(300, 'Of completed jobs: the worker that stored them.'),
   after: param(100, '`next` of the page before.'),
 })
 

@@ -36,6 +36,11 @@ const SlowJobSchema = Type.Object({
   activeMs: number('For how long the worker has had it.'),
 })
 
+const processCounts = (description: string) =>
+  Type.Record(Type.String(), count('`accepted`, `stored` and `failed` threads, `refused` and `timedOut` requests.'), {
+    description,
+  })
+
 const ProcessSchema = Type.Object({
   id: text('Another one at each start.'),
   kind: oneOf(['api', 'worker', 'dashboard'], 'What it is.'),
@@ -47,7 +52,11 @@ const ProcessSchema = Type.Object({
   cpu: number('Cores that it kept busy in the last second.'),
   memoryBytes: count('Its resident memory.'),
   storeAwayMs: optional(number('For how long MongoDB has been away, by this worker.')),
+  counts: optional(processCounts('What it has counted since its start.')),
+  lastMinute: optional(processCounts('What it counted in the last minute.')),
+  activeJobs: optional(count('Of a worker: jobs that it has.')),
   queueBounds: optional(threadsAndBytes('Of an API: the most that may be in the queue.')),
+  tenantShare: optional(number('Of an API: the part of this that one tenant may use.')),
   redisReplicas: optional(count('Of an API: the replicas of Redis that confirm each request.')),
   slowJobs: optional(Type.Array(SlowJobSchema, { description: 'Jobs that it has had for more than ten seconds.' })),
 })

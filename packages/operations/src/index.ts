@@ -1,4 +1,5 @@
 // The front door: what people see of a queue and do with it.
+export type { JobChange } from './failed/change-job.ts'
 export { OperationsFullError } from './failed/operations.ts'
 export type { StoredThread, Writing } from './find/find-stored.ts'
 export type { JobDetail } from './jobs/read-job.ts'

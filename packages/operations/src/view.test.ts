@@ -74,6 +74,7 @@ async function readAll(view: View, { jobId, importId, operationId, sourceId }: A
     listJobs: await view.listJobs({ state: 'failed' }),
     readJob: await view.readJob(jobId),
     readState: await view.readState(),
+    readTenant: await view.readTenant('acme'),
     listOperations: await view.listOperations(),
     findOperation: await view.findOperation(operationId),
     listImports: await view.listImports(),

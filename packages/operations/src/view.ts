@@ -6,6 +6,7 @@ import { shareFor } from '@sluice/process'
 import { createImports, isJobId, LANES, orUnavailable, type QueueKeys } from '@sluice/queue'
 import type { Redis } from 'ioredis'
 import type { Db } from 'mongodb'
+import { createChangeJob, type JobChange } from './failed/change-job.ts'
 import { createFailedJobs } from './failed/failed-jobs.ts'
 import { createOperations, type RunOptions, runOperations } from './failed/operations.ts'
 import * as masks from './failed/reasons.ts'
@@ -15,7 +16,7 @@ import { createListJobs } from './jobs/list-jobs.ts'
 import { createReadJob, maskDetail } from './jobs/read-job.ts'
 import { createListRecent } from './jobs/recent-jobs.ts'
 import { createReadHistory } from './overview/history.ts'
-import { createReadOverview, createReadState } from './overview/overview.ts'
+import { createReadOverview, createReadState, createReadTenant } from './overview/overview.ts'
 import { judge } from './overview/verdict.ts'
 
 /** Only operators may act, or filter by reason: by filters, viewers could guess the values that reasons quote. */
@@ -62,7 +63,9 @@ function openQueue(redis: Redis, keys: QueueKeys, db: Db) {
     listRecent: createListRecent(redis, keys),
     listJobs: createListJobs(redis, keys, failedJobs),
     readJob,
+    changeJob: createChangeJob(redis, keys, operations),
     readState: createReadState(redis, keys),
+    readTenant: createReadTenant(redis, keys),
     listImports: imports.list,
     readHistory,
     readThread,
@@ -129,6 +132,7 @@ function viewOf(queue: Queue, { role, by }: Person) {
     /** Lists the jobs of a state. */
     listJobs: read(queue.listJobs, ({ jobs, ...page }) => ({ ...page, jobs: jobs.map(masks.masked) })),
     readState: read(queue.readState, (state) => state),
+    readTenant: read(queue.readTenant, (load) => load),
     /** Reads a job in any state, without its stacks and its payload. */
     readJob: read(queue.outlineJob, (found) => found && maskDetail(found)),
     listRecent: read(queue.listRecent, ({ jobs, next }) => ({ jobs: jobs.map(masks.masked), next })),
@@ -162,7 +166,7 @@ export function requireActs({ acts }: View): Acts {
   return acts
 }
 
-function openActs({ failedJobs, operations, readThread, readJob }: Queue, by: string) {
+function openActs({ failedJobs, operations, readThread, readJob, changeJob }: Queue, by: string) {
   return {
     /** Opens an operation on failed jobs, which one API replica carries out. @throws {OperationsFullError} */
     async operate(kind: contract.OperationKind, request: contract.OperationRequest): Promise<contract.Operation> {
@@ -180,6 +184,8 @@ function openActs({ failedJobs, operations, readThread, readJob }: Queue, by: st
       const lane = LANES.find((one) => one === name)
       return lane && operations.operateLane(kind, lane, by, why)
     },
+    /** Changes the failed threads of a failed job. Returns why it did not; nothing if the job is changed. */
+    changeJob: (id: string, change: JobChange) => orUnavailable(changeJob(id, change, by)),
     /** Reads a job in any state with its stacks and its payload. */
     revealAnyJob: (id: string) => orUnavailable(readJob(id)),
     /** Finds a failed job with its stacks and its payload. */

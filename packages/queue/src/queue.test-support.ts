@@ -48,6 +48,7 @@ export function completed(
     lane: 'interactive',
     attempt: 1,
     token: '',
+    progress: {},
     enqueuedAt: 0,
     result: { receipts: [null] },
     ...more,
@@ -62,7 +63,7 @@ export function createFail(redis: Redis, keys: QueueKeys, failedBytes = 1_000_00
     const job = completed(id, { token: 'token', ...more })
     const result = { receipts: [null], failure: reason }
     const error = new Error(reason)
-    await record(job, error, [], { result, progress: {}, stacks: [String(error.stack)] })
+    await record(job, error, [], { result, progress: job.progress, stacks: [String(error.stack)] })
   }
 }
 

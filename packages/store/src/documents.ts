@@ -35,6 +35,12 @@ export interface WriterBatch {
 }
 
 /**
+ * A token this old counts as its writer's crash: whoever meets the source sums its quotes, at most once in this time,
+ * until the token is gone. A dead writer's job is delivered again within this time.
+ */
+export const STALE_MS = 10_000
+
+/**
  * The mark of a writer in a source, for one request. While the batch is above the watermark of its writer, the token
  * is open: the totals may be ahead of the quotes or, in a reserved source, behind them.
  */

@@ -3,13 +3,30 @@ import type { ListedSource, PageQuery, QuoteCursor, SourceList, SourceListQuery,
 import { LIST_CURSOR, quoteCursorText, SourcePageSchema } from '@sluice/contract'
 import type { Collection, Db, Filter } from 'mongodb'
 import { chunksOf } from './chunks.ts'
-import type { QuoteDocument, SourceDocument } from './documents.ts'
+import {
+  type QuoteDocument,
+  type SourceDocument,
+  STALE_MS,
+  type WriterDocument,
+  type WriterToken,
+} from './documents.ts'
 import { hashTuple, listCursorOf, listPrefixOf, quotesOf } from './ids.ts'
 import { IDS_PER_QUERY } from './mongodb/commands.ts'
 import { asStoreAway, StoreAwayError } from './mongodb/store-errors.ts'
 
 export type { QuoteDocument, SourceDocument }
 export { chunksOf, IDS_PER_QUERY, StoreAwayError }
+
+/** Returns the oldest write of a source that should have ended, by its tokens: the writer is slow or dead. */
+export async function findUnfinished(db: Db, tokens: readonly WriterToken[], signal: AbortSignal) {
+  const old = tokens.filter(({ since }) => Date.now() - since.getTime() >= STALE_MS)
+  if (old.length === 0) return undefined
+  const names = old.map(({ writer }) => writer)
+  const writers = db.collection<WriterDocument>('writers').find({ _id: { $in: names } }, { signal })
+  const ended = new Map((await writers.toArray()).map(({ _id, watermark }) => [_id, watermark]))
+  const open = old.filter(({ writer, batch }) => batch > (ended.get(writer) ?? 0))
+  return open.sort((one, other) => one.since.getTime() - other.since.getTime())[0]
+}
 
 export type SourceReads = ReturnType<typeof createSourceReads>
 

@@ -165,6 +165,7 @@ export const FAILED_JOB_EXAMPLES = {
   tenant: 'acme',
   reason: 'validation',
   group: '0a1b2c3d',
+  operation: '0192f0c1-7e57-7abc-8def-0123456789ab',
   since: '2024-05-01T00:00:00Z',
   until: '2024-05-02T00:00:00Z',
   after: `1714555831000.${EXAMPLE_ID}`,

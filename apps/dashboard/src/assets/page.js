@@ -32,9 +32,11 @@ async function refresh() {
   const parts = [...document.querySelectorAll('[data-refresh]')]
   if (parts.length === 0) return
   const signal = AbortSignal.timeout(4 * EVERY_MS)
-  const response = await fetch(location.href, { redirect: 'manual', signal }).catch(() => undefined)
+  // Only a form leads to these addresses. Without the act, they are those of the page.
+  const address = location.href.replace(/#.*/, '').replace(/\/(reveal|change)(?=\?|$)/, '')
+  const response = await fetch(address, { redirect: 'manual', signal }).catch(() => undefined)
   // 401: the session has ended. 404: the import or the group of failures is gone. The page says so once it is reloaded.
-  if (response?.status === 401 || response?.status === 404) return location.reload()
+  if (response?.status === 401 || response?.status === 404) return location.replace(address)
   // The page that says that Redis is away has the status 503: it is shown, too.
   const text = response?.ok || response?.status === 503 ? await response.text().catch(() => undefined) : undefined
   document.getElementById('stale').hidden = text !== undefined
@@ -43,7 +45,7 @@ async function refresh() {
     for (const part of parts) {
       const fresh = page.getElementById(part.id)
       // The part is missing if Redis went away or came back meanwhile: the answer is then another page.
-      if (fresh === null) return location.reload()
+      if (fresh === null) return location.replace(address)
       if (!isInUse(part) && sources.get(part) !== fresh.innerHTML) replace(part, fresh)
     }
     updatedAt = Date.now()

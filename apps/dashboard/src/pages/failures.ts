@@ -20,10 +20,9 @@ export const groupsPage: Show = async ({ view, query }) => {
   }
   const isFiltered = Object.keys(filter.value).length > 0
   const { groups, isComplete } = await (isFiltered ? view.groupFailed(filter.value) : view.readGroups())
-  const heads = ['Reason', '#Jobs', '#Failed threads', 'Last 24 h', 'Newest', 'Oldest']
   const body = html`${form}<div id="groups" data-refresh>
 ${!isComplete && html`<p class="note">There are more: these are the largest of the newest failures.</p>`}
-${table('Failed jobs by reason', heads, groups.map(groupCells), 'No failed job.')}
+${groupTable(groups)}
 </div>`
   return { title: 'Failures', body }
 }
@@ -70,6 +69,12 @@ const GONE: Page = {
   status: 404,
 }
 
+/** Groups of failed jobs, each with a link to its page. */
+export function groupTable(groups: readonly Group[]): Html {
+  const heads = ['Reason', '#Jobs', '#Failed threads', 'Last 24 h', 'Newest', 'Oldest']
+  return table('Failed jobs by reason', heads, groups.map(groupCells), 'No failed job.')
+}
+
 function groupCells({ id, reasonGroup, jobs, threads, hours, newestAt, oldestAt }: Group): Cell[] {
   const link = html`<a class="reason" href="/failures/${id}">${reasonGroup || '(no reason)'}</a>`
   return [link, jobs, threads, trend(hours), moment(newestAt), moment(oldestAt)]
@@ -104,9 +109,12 @@ export const operationsPage: Show = async ({ view }) => {
   return { title: 'Operations', body: html`<div id="operations" data-refresh>${list}</div>` }
 }
 
-function operationCells({ kind, state, by, filter, lane, createdAt, total, examined, done }: Operation): Cell[] {
-  const asked = [moment(createdAt), kind, by]
-  if (lane !== undefined) return [...asked, `the ${lane} lane`, state]
+function operationCells({ id, kind, state, by, filter, lane, why, jobId, createdAt, ...counts }: Operation): Cell[] {
+  const { total, examined, done } = counts
+  const asked = [html`<span id="${id}">${moment(createdAt)}</span>`, kind, by]
+  if (lane !== undefined)
+    return [...asked, html`the ${lane} lane ${why && html`<span class="reason">${why}</span>`}`, state]
+  if (jobId !== undefined) return [...asked, html`<a class="id" href="/jobs/${jobId}">job ${jobId}</a>`, state]
   const jobs =
     filter === undefined
       ? 'named ones'
@@ -116,5 +124,15 @@ function operationCells({ kind, state, by, filter, lane, createdAt, total, exami
   const bar = progress(`Progress of the ${kind}`, state === 'completed' ? Math.max(total, 1) : examined, total)
   const past = kind === 'retry' ? 'retried' : 'discarded'
   const numbers = `${state}: ${shown(done)} ${past}, ${shown(examined)} of ${shown(total)} examined`
-  return [...asked, jobs, html`${bar} ${numbers}`]
+  return [...asked, jobs, html`${bar} ${numbers}${kind === 'retry' && outcomesOf(id, counts)}`]
+}
+
+/** What became of the retried jobs, with links to them. */
+function outcomesOf(
+  id: string,
+  { done, stored = 0, failedAgain = 0 }: Pick<Operation, 'done' | 'stored' | 'failedAgain'>,
+): Html {
+  const left = Math.max(done - stored - failedAgain, 0)
+  return html`<div><a href="/jobs?state=completed">${shown(stored)} stored</a>,
+<a href="/jobs?state=failed&operation=${id}">${shown(failedAgain)} failed again</a>${left > 0 && html`, <a href="/jobs?state=waiting">${shown(left)} on their way</a>`}</div>`
 }

@@ -1,7 +1,7 @@
 // The page of a job in any state: what happened to it, its threads with their outcomes, and, when asked, its payload.
 import { inspect } from 'node:util'
-import { PROBLEMS, unlistedTries } from '@sluice/contract'
-import { type Acts, duration, type JobDetail } from '@sluice/operations'
+import { PROBLEMS, type Thread, unlistedTries } from '@sluice/contract'
+import { type Acts, duration, type JobChange, type JobDetail } from '@sluice/operations'
 import { html } from 'hono/html'
 import {
   actForm,
@@ -12,6 +12,7 @@ import {
   facts,
   moment,
   table,
+  tenantLink,
   threadLink,
   traceLink,
 } from './layout.ts'
@@ -20,8 +21,11 @@ import { type Html, isOperator, type Show, type Visit } from './page.ts'
 /** Threads that the page lists. */
 const THREADS = 100
 
+/** A change that was refused, and why. */
+type Refused = { change: JobChange; faults: readonly string[] }
+
 /** Shows a job. For any other id, leads to the look-up of it. @param acts if present, shows its payload. */
-export async function jobPage(visit: Visit, acts?: Acts): ReturnType<Show> {
+export async function jobPage(visit: Visit, acts?: Acts, refused?: Refused): ReturnType<Show> {
   const id = String(visit.params.id)
   const job = await (acts?.revealAnyJob ?? visit.view.readJob)(id)
   if (job === undefined) return `/find?q=${encodeURIComponent(id)}`
@@ -34,11 +38,12 @@ export async function jobPage(visit: Visit, acts?: Acts): ReturnType<Show> {
     Job: copyable(id),
     Request: hit.requestId && copyable(hit.requestId),
     Import: importId && copyable(importId, html`<a href="/imports/${importId}">${importId}</a>`),
-    Tenant: tenant,
+    Tenant: tenantLink(tenant),
     Threads: threads,
     'Failed threads': state === 'failed' ? job.failedThreadCount : undefined,
     Lane: hit.lane,
     Tries: hit.attempts,
+    'Last retry': job.operation && html`<a href="/operations#${job.operation}">${job.operation}</a>`,
     Trace: traceLink(visit.traceUrl, hit.traceId),
   }
   const body = html`<div id="job" data-refresh>${facts(about)}
@@ -46,8 +51,9 @@ ${hit.reason && html`<p class="problem reason">${hit.reason}</p>`}</div>
 ${isOperator(visit) && actsOf(visit, job, isRevealed)}
 <div id="history" data-refresh>${historyOf(job)}
 ${job.threads && threadTable(tenant, job.threads)}</div>
-${isRevealed && payloadOf(job)}`
-  return { title: `${name} · ${state} job`, body }
+${isRevealed && payloadOf(job)}
+${isRevealed && state === 'failed' && changeForm(visit, job, refused)}`
+  return { title: `${name} · ${state} job`, body, ...(refused && { status: 400 }) }
 }
 
 /** What happened to a job, its failed threads, and the problem that the caller of a failed one got. */
@@ -64,10 +70,10 @@ ${
 }`
 }
 
-type Event = { at: string; what: string; by?: string | undefined; reason?: string | undefined }
+type Event = { at: string; what: Html | string; by?: string | undefined; reason?: string | undefined }
 
 /** The events of a job in their order. Equal tries that follow each other are one row. */
-function timelineOf({ hit, tries, fetchedAt, waitingSince, retriedAt }: JobDetail): Cell[][] {
+function timelineOf({ hit, tries, fetchedAt, waitingSince, retriedAt, ...job }: JobDetail): Cell[][] {
   const { acceptedAt, endedAt, state, worker, outcomes } = hit
   const stored = Object.entries(outcomes ?? {}).flatMap(([outcome, threads]) =>
     threads > 0 ? `${threads} ${outcome}` : [],
@@ -79,6 +85,7 @@ function timelineOf({ hit, tries, fetchedAt, waitingSince, retriedAt }: JobDetai
     // A retry by an earlier release is no row of the tries.
     retriedAt !== undefined &&
       !tries.some(({ retriedBy }) => retriedBy) && { at: retriedAt, what: 'retried by an operator' },
+    job.changedAt !== undefined && { at: job.changedAt, what: 'changed by an operator', by: job.changedBy },
     state === 'active' && fetchedAt !== undefined && { at: fetchedAt, what: 'fetched' },
     endedAt !== undefined && state === 'failed' && { at: endedAt, what: 'failed for good' },
     endedAt !== undefined &&
@@ -138,4 +145,23 @@ const SHOWN = { depth: 6, maxArrayLength: 10, maxStringLength: 300, compact: fal
 
 function payloadOf({ payload }: JobDetail): Html {
   return html`<h2 id="payload">Payload</h2><pre tabindex="0" aria-labelledby="payload" role="region">${inspect(payload, SHOWN)}</pre>`
+}
+
+/** Beyond it, a list of threads is too large for a form. */
+const CHANGED_CHARACTERS = 500_000
+
+/** A form with the threads that failed, as JSON. */
+function changeForm(visit: Visit, { hit, payload, threads = [], changedAt }: JobDetail, refused?: Refused): Html {
+  const failed: Thread[] = Object(payload).threads.filter((_: unknown, at: number) => threads[at]?.outcome === 'failed')
+  const requests = failed.map(({ source, quotes }) => ({ ...source, quotes }))
+  const text = refused?.change.threads ?? JSON.stringify(requests, null, 2)
+  const faults = refused?.faults.map((fault) => html`<p class="problem" role="alert">${fault}</p>`)
+  if (failed.length === 0 || text.length > CHANGED_CHARACTERS) return html``
+  const before = changedAt === undefined ? '' : Date.parse(changedAt)
+  const fields = html`<input type="hidden" name="changedAt" value="${refused?.change.changedAt ?? before}">
+<p class="wide"><label for="threads">The threads that failed</label><textarea id="threads" name="threads" rows="20" spellcheck="false">${text}</textarea></p>
+<button>Change ${count(failed.length, 'thread')}</button>`
+  return html`<h2 id="change">Change what failed</h2>${faults}
+<p>A retry then stores the changed threads at their place in the order of acceptance. Fields that are stored already stay as they are: post the thread again to change those.</p>
+${actForm(visit, `/jobs/${hit.id}/change`, fields)}`
 }

@@ -46,8 +46,10 @@ function addressOf(query: JobListQuery): string {
   return `/jobs?${new URLSearchParams(Object.entries(query).filter(([, value]) => value !== undefined))}`
 }
 
-function filterForm({ state, lane, tenant = '', service, text = '', group }: JobListQuery): Html {
-  return html`<form class="find" action="/jobs"><input type="hidden" name="state" value="${state}">${group && html`<input type="hidden" name="group" value="${group}">`}
+function filterForm({ state, lane, tenant = '', service, text = '', ...of }: JobListQuery): Html {
+  const { group, operation, worker } = of
+  const hidden = Object.entries({ state, group, operation, worker }).filter(([, value]) => value !== undefined)
+  return html`<form class="find" action="/jobs">${hidden.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}
 <p><label for="text">A part of the name, or an id</label><input id="text" name="text" type="search" value="${text}"></p>
 ${choice('service', 'Service', SERVICES, service)}
 ${state !== 'completed' && choice('lane', 'Lane', LANES, lane)}

@@ -115,6 +115,11 @@ export function threadLink(tenant: string, name: string, text = name): Html {
   return html`<a href="/thread?${query}">${text}</a>`
 }
 
+/** Links to the page of a tenant. */
+export function tenantLink(tenant: string): Html {
+  return html`<a href="/tenants/${encodeURIComponent(tenant)}">${tenant}</a>`
+}
+
 /** Links to a trace. @param traceUrl the address of a trace, with `{traceId}`; null if traces have none. */
 export function traceLink(traceUrl: string | null, traceId: string | undefined): Html | '' {
   return traceUrl && traceId ? html`<a href="${traceUrl.replace('{traceId}', traceId)}">Trace</a>` : ''
@@ -123,6 +128,8 @@ export function traceLink(traceUrl: string | null, traceId: string | undefined):
 export function shown(number: number): string {
   return Math.round(number).toLocaleString('en')
 }
+
+export const megabytes = (bytes: number) => `${shown(bytes / 1e6)} MB`
 
 export function count(number: number, noun: string, plural = `${noun}s`): string {
   return `${shown(number)} ${number === 1 ? noun : plural}`

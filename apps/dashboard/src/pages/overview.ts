@@ -14,7 +14,7 @@ import { type CountedSpan, duration, SPANS, type Span } from '@sluice/operations
 import { LANES, type Lane } from '@sluice/queue'
 import { html } from 'hono/html'
 import { chart, type Mark } from './chart.ts'
-import { actForm, type Cell, count, moment, progress, shown, table } from './layout.ts'
+import { actForm, type Cell, count, megabytes, moment, progress, shown, table, tenantLink } from './layout.ts'
 import { type Html, isOperator, type Show, type Visit } from './page.ts'
 
 const DEFAULT_SPAN: Span = '1 h'
@@ -98,10 +98,10 @@ ${chart(
 
 /** What operators did, and when a process of another version than before began. */
 function marksOf({ processes }: Status, operations: readonly Operation[]): Mark[] {
-  const acts = operations.map(({ createdAt, kind, lane, by, done }): Mark => {
+  const acts = operations.map(({ createdAt, kind, lane, jobId, by, done }): Mark => {
     return {
       at: createdAt,
-      text: lane === undefined ? `${kind} of ${shown(done)} jobs by ${by}` : `${kind} of the ${lane} lane by ${by}`,
+      text: `${kind} of ${lane ? `the ${lane} lane` : jobId ? 'a job' : `${shown(done)} jobs`} by ${by}`,
     }
   })
   const byVersion = new Map<string, SeenProcess>()
@@ -157,15 +157,18 @@ function timeRows(point: HistoryPoint): Cell[][] {
 const PROCESS_HEADS = ['Process', 'Version', 'Started', 'Seen', '#CPU', '#Memory', 'Has']
 
 function processCells(process: SeenProcess): Cell[] {
-  const { kind, host, pid, version, startedAt, seenMsAgo, cpu, memoryBytes, storeAwayMs, slowJobs = [] } = process
+  const { id, kind, host, pid, version, startedAt, seenMsAgo, cpu, memoryBytes, storeAwayMs, slowJobs = [] } = process
   const isGone = seenMsAgo >= ALIVE_MS
-  const name = html`${kind} <span class="note">${host}:${pid}</span>`
-  const seen = isGone
-    ? html`<strong class="gone">gone for ${duration(seenMsAgo)}</strong>`
-    : `${duration(seenMsAgo)} ago`
+  const name = html`<a href="/processes/${id}">${kind}</a> <span class="note">${host}:${pid}</span>`
   const has = [storeAwayMs !== undefined && 'no MongoDB', slowJobs.length > 0 && count(slowJobs.length, 'slow job')]
   const load = isGone ? [undefined, undefined] : [`${Math.round(cpu * 100)} %`, megabytes(memoryBytes)]
-  return [name, version, moment(startedAt), seen, ...load, has.filter(Boolean).join(', ')]
+  return [name, version, moment(startedAt), seenWords(process), ...load, has.filter(Boolean).join(', ')]
+}
+
+/** When a process was seen. */
+export function seenWords({ seenMsAgo }: SeenProcess): Html | string {
+  const time = duration(seenMsAgo)
+  return seenMsAgo >= ALIVE_MS ? html`<strong class="gone">gone for ${time}</strong>` : `${time} ago`
 }
 
 function redisWords({ redis: { usedBytes, maxBytes, replicas } }: Status): string {
@@ -177,13 +180,14 @@ type Summary = ReturnType<typeof summarize>
 
 function tenantTable(tenants: Summary['tenants']): Html {
   const rows = tenants.map(({ tenant, threads, refused }): Cell[] => {
-    return [html`<a href="/jobs?${new URLSearchParams({ state: 'waiting', tenant })}">${tenant}</a>`, threads, refused]
+    return [tenantLink(tenant), threads, refused]
   })
   const ifEmpty = 'No thread is in the queue, and no request was refused in the last hour.'
   return table('Tenants', ['Tenant', '#Threads in the queue', '#Refused in the last hour'], rows, ifEmpty)
 }
 
-function slowJobTable(jobs: Summary['slowJobs']): Html {
+/** The jobs that workers have had for long. */
+export function slowJobTable(jobs: Summary['slowJobs']): Html {
   const rows = jobs.map(({ id, name, activeMs, worker }): Cell[] => {
     return [html`<a href="/jobs/${id}">${name}</a>`, duration(activeMs), worker]
   })
@@ -192,4 +196,3 @@ function slowJobTable(jobs: Summary['slowJobs']): Html {
 
 const perSecond = (value: number) => `${value.toFixed(value < 1 ? 2 : value < 10 ? 1 : 0)}/s`
 const seconds = (value: number) => (value < 10 ? `${shown(value * 1_000)} ms` : duration(value * 1_000))
-const megabytes = (bytes: number) => `${shown(bytes / 1e6)} MB`

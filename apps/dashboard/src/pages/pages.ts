@@ -9,6 +9,8 @@ import { jobPage } from './job.ts'
 import { discardQuestion, jobsPage, selectedIds } from './jobs.ts'
 import { overviewPage } from './overview.ts'
 import type { Show, Visit } from './page.ts'
+import { processPage } from './process.ts'
+import { tenantPage } from './tenant.ts'
 import { threadPage } from './thread.ts'
 
 /** What GET shows. */
@@ -24,6 +26,8 @@ export const pages: Record<string, Show> = {
   '/imports': importsPage,
   '/imports/:id': importPage,
   '/operations': operationsPage,
+  '/processes/:id': processPage,
+  '/tenants/:tenant': tenantPage,
 }
 
 /** Opens an operation on failed jobs, which an API carries out. */
@@ -34,7 +38,7 @@ function operate(kind: OperationKind, requestOf: (visit: Visit) => OperationRequ
     if (request === undefined) return undefined
     const { id: operationId } = await acts.operate(kind, request)
     visit.log.info({ operator: visit.visitor.by, kind, operationId }, 'operation.opened')
-    return '/operations'
+    return `/operations#${operationId}`
   }
 }
 
@@ -85,6 +89,15 @@ export const acts: Record<string, Show> = {
     const { tenant, service, externalId } = Object.fromEntries(visit.query)
     visit.log.info({ operator: visit.visitor.by, tenant, service, externalId }, 'payload.revealed')
     return threadPage(visit, acts)
+  },
+  '/jobs/:id/change': async (visit) => {
+    const acts = requireActs(visit.view)
+    const { threads, changedAt } = Object(visit.body)
+    const [jobId, change] = [String(visit.params.id), { threads: String(threads), changedAt: String(changedAt) }]
+    const faults = await acts.changeJob(jobId, change)
+    if (faults.length > 0) return jobPage(visit, acts, { change, faults })
+    visit.log.info({ operator: visit.visitor.by, jobId }, 'job.changed')
+    return `/jobs/${jobId}`
   },
   '/jobs/:id/reveal': async (visit) => {
     const acts = requireActs(visit.view)

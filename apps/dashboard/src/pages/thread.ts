@@ -6,7 +6,7 @@ import { StoreAwayError } from '@sluice/store/read'
 import { html } from 'hono/html'
 import { hitsTable } from './find.ts'
 import { historyOf } from './job.ts'
-import { actForm, beginOf, type Cell, copyable, count, facts, moment, table } from './layout.ts'
+import { actForm, beginOf, type Cell, copyable, count, facts, moment, table, tenantLink } from './layout.ts'
 import { type Html, isOperator, type Show, type Visit } from './page.ts'
 
 /** The most failed jobs whose tries the page shows. The page only links to the others. */
@@ -20,7 +20,7 @@ export async function threadPage(visit: Visit, acts?: Acts): ReturnType<Show> {
   const query = parsePageQuery(Object.entries(more))
   if (!jobs.ok || !query.ok || jobs.value.service === undefined) return undefined
   const id = sourceIdOf(tenant, { service: jobs.value.service, externalId })
-  const about = facts({ Thread: `${service}/${externalId}`, Tenant: tenant, Id: copyable(id) })
+  const about = facts({ Thread: `${service}/${externalId}`, Tenant: tenantLink(tenant), Id: copyable(id) })
   let stored = html`<p>It is not stored.</p>`
   try {
     const found = await (acts?.revealThread ?? view.readThread)(tenant, id, query.value, gone)
@@ -51,7 +51,7 @@ ${hitsTable({ ...found, hits: jobs }, traceUrl)}${await Promise.all(histories)}`
 
 /** @param isRevealed the thread has its texts. */
 function storedThread(thread: ThreadOutline | StoredThread, visit: Visit, isRevealed: boolean): Html {
-  const { source, quotes, next, writings } = thread
+  const { source, quotes, next, writings, unfinished } = thread
   const { status, wordCount, createdAt, id: _, service: __, externalId: ___, ...texts } = source
   const query = new URLSearchParams(visit.query)
   const reveal = actForm(visit, `/thread/reveal?${query}`, html`<button class="quiet">Reveal the texts</button>`)
@@ -60,7 +60,8 @@ function storedThread(thread: ThreadOutline | StoredThread, visit: Visit, isReve
     const cells = [externalId ?? id, at && moment(at)]
     return isRevealed ? [...cells, fieldsOf(fields)] : cells
   })
-  return html`${facts({ Status: status, Words: wordCount, Date: moment(createdAt) })}
+  return html`${facts({ Status: status, Stored: unfinished && 'in part', Words: wordCount, Date: moment(createdAt) })}
+${unfinished && partialWords(unfinished)}
 ${isRevealed ? fieldsOf(texts) : isOperator(visit) && html`<div class="acts">${reveal}</div>`}
 <h2>Quotes</h2>
 ${table('Quotes', ['Quote', 'Date', ...(isRevealed ? ['As stored'] : [])], rows)}
@@ -71,6 +72,12 @@ ${writings.length > WRITINGS && html`<p class="note">The newest ${WRITINGS}.</p>
 }
 
 const WRITINGS = 50
+
+function partialWords({ request, since }: NonNullable<StoredThread['unfinished']>): Html {
+  const [job = ''] = request.split('.')
+  return html`<p class="problem">This thread is stored in part: a worker began to write it ${moment(since)} and has not finished.
+<a href="/jobs/${job}">Its job</a> finishes it when it is delivered again. If the job is gone, post the thread again, or run <code>sluice doctor --repair</code>.</p>`
+}
 
 /** Fields as stored. Their texts may have several lines. */
 function fieldsOf(fields: object): Html {

@@ -27,6 +27,7 @@ import { requiredUrl, testQueueName } from '@sluice/test-support'
 import { type TestContext, test, vi } from 'vitest'
 import { createReadState } from '../overview/overview.ts'
 import { createFailedJobs } from './failed-jobs.ts'
+import { createOperations } from './operations.ts'
 import { groupIdOf } from './reasons.ts'
 
 /** A busy machine may need longer than the second that Vitest waits by itself. */
@@ -464,6 +465,41 @@ test('a retried job counts as load as soon as it waits, and once', async (t) => 
   assert.equal(await tenantThreads(redis, keys, 'acme'), 3)
   await fetch('interactive', 'token', { jobs: 2, bytes: 1_000_000, isEmpty: true })
   assert.equal((await readLoad()).threads, 3)
+})
+
+test('an operation counts which of its jobs were stored and which failed again, and lists these', async (t) => {
+  const { failedJobs, fail, fetch, failFetched, complete, redis, keys } = await open(t)
+  const operations = createOperations(redis, keys)
+  const operation = await operations.open('retry', { filter: {} }, 3, 'ada')
+  const ids = [
+    await fail({ externalIds: ['a'] }),
+    await fail({ externalIds: ['b'] }),
+    await fail({ externalIds: ['c'] }),
+  ]
+  const retryAll = async ({ id }: { id: string }) => {
+    await failedJobs.move('retry', ids, id)
+    const { jobs } = await fetch('interactive', 'token', { jobs: 3, bytes: 1_000_000, isEmpty: true })
+    return jobs
+  }
+  const [first, second] = await retryAll(operation)
+  assert(first !== undefined && second !== undefined)
+  const stored = [{ ...first, result: { receipts: [null] } }]
+  await complete(stored)
+  await complete(stored)
+  await failFetched(second.id, { progress: second.progress })
+  const found = await operations.find(operation.id)
+  assert.deepEqual([found?.stored, found?.failedAgain], [1, 1])
+  const again = async (id: string) =>
+    (await failedJobs.list({ filter: { operation: id }, limit: 10 })).jobs.map((job) => job.id)
+  assert.deepEqual(await again(operation.id), [second.id])
+  const later = await operations.open('retry', { ids }, 3, 'ada')
+  await retryAll(later)
+  assert.deepEqual(await again(operation.id), [])
+  // The counts end with the operation.
+  await redis.del(`${keys.base}operation:${later.id}`)
+  await failFetched(second.id, { progress: { operation: later.id } })
+  assert.equal(await redis.exists(`${keys.base}operation:${later.id}`), 0)
+  assert.deepEqual(await again(later.id), [second.id])
 })
 
 test('a retry wakes an idle worker, and leaves a paused lane alone', async (t) => {

@@ -45,11 +45,11 @@ export function createFailedJobs(redis: Redis, keys: QueueKeys) {
   /** Examines the next jobs and returns those that match, at most `limit`. */
   async function scan({ filter, limit, after }: FailedJobQuery): Promise<ScannedJobs> {
     const [latest, earliest] = timesOf(filter)
-    const { reason = '', tenant = '' } = filter
+    const { reason = '', tenant = '', operation = '' } = filter
     const from = [after?.at ?? latest, earliest, after?.at ?? '', after?.id ?? '']
     const lanes = await Promise.all(
       LANES.map(async (lane) => {
-        const reply = await scanLane(laneKeys[lane], ...from, limit, reason, tenant, ...needlesOf(filter))
+        const reply = await scanLane(laneKeys[lane], ...from, limit, reason, tenant, operation, ...needlesOf(filter))
         return readScan(lane, filter, reply)
       }),
     )

@@ -1,5 +1,6 @@
 -- Operations on lanes and on failed jobs. One process opens an operation on failed jobs; the process that has the lease
--- carries it out. `operation:ID` is a hash with the operation, its request, and the place after which it continues.
+-- carries it out. `operation:ID` is a hash with the operation, its request, the place after which it continues, and
+-- the counts of failed-set.lua.
 -- `operations` lists the ids of open ones, and `newest-operations` those of the newest ones, open or completed.
 local function addOperation(base, id, operation, keptMs, most)
   redis.call('HSET', base .. 'operation:' .. id, 'operation', operation)
@@ -45,6 +46,23 @@ elseif not isPaused(ARGV[3]) then
   pauseLane(ARGV[3])
 end
 addOperation(base, ARGV[7], ARGV[8], ARGV[5], ARGV[6])
+return 1
+--part change
+#!lua
+-- Replaces the data of a failed job, and records that as an operation.
+-- ARGV  1    beginning of the keys of the job's lane
+--       2    id of the job
+--       3-4  its data before and after
+--       5    who changes it
+--       6    ms to keep the operation
+--       7    most operations to list
+--       8    id of the operation
+--       9    operation
+-- Returns 0 if the job is not failed any more, or has other data; else 1.
+--include @sluice/queue/failed/failed-set.lua#change
+--include operations.lua
+if not changeData(KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]) then return 0 end
+addOperation(KEYS[1], ARGV[8], ARGV[9], ARGV[6], ARGV[7])
 return 1
 --part claim
 #!lua flags=allow-oom

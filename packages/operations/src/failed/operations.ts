@@ -52,10 +52,21 @@ export function createOperations(redis: Redis, { base, jobs }: QueueKeys) {
   const claimOldest = openScript(redis, new URL('./operations.lua#claim', import.meta.url))
   const recordStep = openScript(redis, new URL('./operations.lua#record', import.meta.url))
   const operateLane = openScript(redis, new URL('./operations.lua#lane', import.meta.url))
-  const readOperation = (text: string): Operation => JSON.parse(text)
+  const changeData = openScript(redis, new URL('./operations.lua#change', import.meta.url))
+
+  async function read(id: string): Promise<Operation | undefined> {
+    const key = `${base}operation:${id}`
+    const [text, stored, failedAgain] = await redis.hmget(key, 'operation', 'stored', 'failedAgain')
+    if (!text) return undefined
+    const outcomes = {
+      ...(stored && { stored: Number(stored) }),
+      ...(failedAgain && { failedAgain: Number(failedAgain) }),
+    }
+    return { ...JSON.parse(text), ...outcomes }
+  }
 
   function newOperation(
-    facts: Pick<Operation, 'kind' | 'state' | 'by' | 'filter' | 'lane' | 'why' | 'total'>,
+    facts: Pick<Operation, 'kind' | 'state' | 'by' | 'filter' | 'lane' | 'why' | 'jobId' | 'total'>,
   ): Operation {
     const now = new Date().toISOString()
     return { id: newJobId(), ...facts, createdAt: now, changedAt: now, examined: 0, done: 0 }
@@ -89,10 +100,13 @@ export function createOperations(redis: Redis, { base, jobs }: QueueKeys) {
       await orUnavailable(operateLane(base, kind, lane, jobs[lane], JSON.stringify(pause), ...kept))
       return operation
     },
-    async find(id: string): Promise<Operation | undefined> {
-      const text = await redis.hget(`${base}operation:${id}`, 'operation')
-      return text === null ? undefined : readOperation(text)
+    /** Replaces the data of a failed job. Returns false if the job or its data changed meanwhile. */
+    async change(lane: Lane, jobId: string, data: Record<'before' | 'after', string>, by: string): Promise<boolean> {
+      const operation = newOperation({ kind: 'change', state: 'completed', by, jobId, total: 1 })
+      const kept = [FINISHED_KEPT_MS, OPERATIONS_LISTED, operation.id, JSON.stringify(operation)]
+      return (await changeData(base, jobs[lane], jobId, data.before, data.after, by, ...kept)) === 1
     },
+    find: read,
     /** Returns the newest operations, the newest first: at most `OPERATIONS_LISTED`, and older ones that are open. */
     async list(): Promise<Operation[]> {
       const [newest, open] = await Promise.all([
@@ -100,8 +114,8 @@ export function createOperations(redis: Redis, { base, jobs }: QueueKeys) {
         redis.lrange(`${base}operations`, 0, -1),
       ])
       const ids = new Set([...newest, ...open.reverse()])
-      const found = await Promise.all(Array.from(ids, (id) => redis.hget(`${base}operation:${id}`, 'operation')))
-      return found.flatMap((text) => (text === null ? [] : readOperation(text)))
+      const found = await Promise.all(Array.from(ids, read))
+      return found.filter((operation) => operation !== undefined)
     },
     /** Gets or keeps the lease on all operations. Returns the oldest open one, if this process has the lease. */
     async claim(token: string): Promise<OpenOperation | undefined> {
@@ -180,14 +194,14 @@ async function takeStep(failedJobs: RunOptions['failedJobs'], open: OpenOperatio
   const { kind, total, examined, by } = operation
   if ('ids' in request) {
     const ids = request.ids.slice(examined, examined + limit)
-    const done = await failedJobs.move(kind, ids, by)
+    const done = await failedJobs.move(kind, ids, by, operation.id)
     return { examined: ids.length, done, isLast: examined + ids.length >= request.ids.length }
   }
   const { filter } = request
   // The scan goes from the newest failure to the oldest, so a job that fails again meanwhile is not retried twice.
   const { jobs, next } = await failedJobs.scan({ filter, limit, ...(after && { after }) })
   const ids = jobs.map(({ id }) => id)
-  const done = await failedJobs.move(kind, ids, by)
+  const done = await failedJobs.move(kind, ids, by, operation.id)
   const left = next === undefined ? 0 : await failedJobs.count({ ...filter, until: new Date(next.at).toISOString() })
   return { examined: Math.max(total - left - examined, 0), done, isLast: next === undefined, after: next }
 }

@@ -8,7 +8,8 @@
 --       5    most jobs to return
 --       6    a part of the reason
 --       7    tenant ('' for all)
---       8 …  texts that must all occur in the job's data
+--       8    the operation that retried the job last ('' for any)
+--       9 …  texts that must all occur in the job's data
 -- Returns
 --       1-2  the last job that was examined: time of failure (ms) and id ('' for both if none is left)
 --       3 …  for each job found: id, time of failure (ms), tenant, threads, data ('' if it was not read), name, reason, time
@@ -18,7 +19,7 @@
 --include @sluice/queue/bullmq-layout/jobs.lua#failed
 local MOST_EXAMINED, MOST_BYTES, PAGE = 250, 1048576, 200
 local lane, latest, earliest, afterAt, afterId = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
-local most, reason, tenant = tonumber(ARGV[5]), string.lower(ARGV[6]), ARGV[7]
+local most, reason, tenant, operation = tonumber(ARGV[5]), string.lower(ARGV[6]), ARGV[7], ARGV[8]
 local found, examined, bytes, offset = {'', ''}, 0, 0, 0
 -- Returns nothing if the job can't match. Else returns its tenant and threads (an empty table if its failure was not
 -- recorded), and its data ('' if it was not read).
@@ -26,10 +27,11 @@ local function match(id, failure, packed)
   if not string.find(string.lower(failure), reason, 1, true) then return end
   local job = packed and read(packed) or {}
   if tenant ~= '' and job.tenant and job.tenant ~= tenant then return end
-  if packed and #ARGV == 7 then return job, '' end
+  if operation ~= '' and not string.find(select(2, historyOf(lane, id)) or '', operation, 1, true) then return end
+  if packed and #ARGV == 8 then return job, '' end
   local data = readData(lane, id)
   bytes = bytes + #data
-  for i = 8, #ARGV do
+  for i = 9, #ARGV do
     if not string.find(data, ARGV[i], 1, true) then return end
   end
   return job, data

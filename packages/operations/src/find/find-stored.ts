@@ -6,6 +6,7 @@ import { quotesOf, sourceIdIn, sourceIdOf } from '@sluice/store/ids'
 import {
   chunksOf,
   createSourceReads,
+  findUnfinished,
   IDS_PER_QUERY,
   type QuoteDocument,
   type SourceDocument,
@@ -108,6 +109,8 @@ export interface Writing {
 /** A page of a stored thread, and the requests that wrote the thread, the newest first. */
 export interface StoredThread extends SourcePage {
   writings: Writing[]
+  /** A write that should have ended: the thread is stored in part. */
+  unfinished?: { request: string; since: string }
 }
 
 /** The most pairs of inserting and changing request that are read: those with the newest inserting requests. */
@@ -117,7 +120,7 @@ const PAIRS = 1_000
 export function createReadThread(db: Db) {
   const { readSource } = createSourceReads(db)
 
-  async function readWritings(id: string, signal: AbortSignal): Promise<Writing[]> {
+  async function readWritings(id: string, signal: AbortSignal): Promise<Pick<StoredThread, 'writings' | 'unfinished'>> {
     const writings = new Map<string, Writing>()
     const of = (request: string) => {
       const writing = writings.get(request) ?? { request, inserted: 0, changed: 0 }
@@ -139,15 +142,21 @@ export function createReadThread(db: Db) {
       of(_id.by).inserted += quotes
       if (_id.changedBy != null) of(_id.changedBy).changed += quotes
     }
-    const source = await db.collection<SourceDocument>('sources').findOne({ _id: id }, { projection: META, signal })
+    const projection = { ...META, 'meta.tokens': 1 }
+    const source = await db.collection<SourceDocument>('sources').findOne({ _id: id }, { projection, signal })
     if (source?.meta.changedBy !== undefined) of(source.meta.changedBy).source = 'changed'
     if (source !== null) of(source.meta.insertedBy).source = 'created'
-    return [...writings.values()].sort((one, other) => (one.request < other.request ? 1 : -1))
+    // A dashboard with the rights of an earlier release may not read `writers`.
+    const open = await findUnfinished(db, source?.meta.tokens ?? [], signal).catch(() => undefined)
+    return {
+      writings: [...writings.values()].sort((one, other) => (one.request < other.request ? 1 : -1)),
+      ...(open && { unfinished: { request: open.request, since: open.since.toISOString() } }),
+    }
   }
 
   /** Undefined if the thread is not stored. @throws {StoreAwayError} */
   return async (tenant: string, id: string, query: PageQuery, gone: AbortSignal): Promise<StoredThread | undefined> => {
     const page = await readSource(tenant, id, query, gone)
-    return page && { ...page, writings: await withinTime(gone, (signal) => readWritings(id, signal)) }
+    return page && { ...page, ...(await withinTime(gone, (signal) => readWritings(id, signal))) }
   }
 }

@@ -45,19 +45,19 @@ export function createListJobs(redis: Redis, keys: QueueKeys, failedJobs: Pick<F
     }
   }
 
-  const failed: ReadSome = async ({ tenant, group }, after, most) => {
+  const failed: ReadSome = async ({ tenant, group, operation }, after, most) => {
     const [, at, id] = /^(\d{1,15})\.([\w-]{1,80})$/.exec(after) ?? []
     const place = id === undefined ? {} : { after: { at: Number(at), id } }
     const { jobs, next } = await failedJobs.scan({
-      filter: { ...(tenant !== undefined && { tenant }), ...(group !== undefined && { group }) },
+      filter: { ...(tenant && { tenant }), ...(group && { group }), ...(operation && { operation }) },
       limit: most,
       ...place,
     })
     return { jobs: jobs.map(failedHit), ...(next && { next: `${next.at}.${next.id}` }) }
   }
 
-  const completed: ReadSome = async (_filter, after) => {
-    const { hits, next } = await scanRecent(/^\d+-\d+$/.test(after) ? after : NEWEST, '')
+  const completed: ReadSome = async ({ worker = '' }, after) => {
+    const { hits, next } = await scanRecent(/^\d+-\d+$/.test(after) ? after : NEWEST, worker)
     return { jobs: hits, ...(next !== '' && { next }) }
   }
 
@@ -100,9 +100,10 @@ function queuedHit(lane: Lane, state: Hit['state'], fields: readonly unknown[]):
 }
 
 /** The name of a job of several threads has the first and the last. */
-function isOf({ id, name = '', tenant, lane }: Hit, filter: Filter): boolean {
+function isOf({ id, name = '', tenant, lane, worker }: Hit, filter: Filter): boolean {
   const { text = '', service } = filter
   if (filter.tenant !== undefined && filter.tenant !== tenant) return false
+  if (filter.worker !== undefined && filter.worker !== worker) return false
   if (filter.lane !== undefined && lane !== undefined && filter.lane !== lane) return false
   if (service !== undefined && !name.split(' … ').some((one) => one.startsWith(`${service}/`))) return false
   return id === text || name.toLowerCase().includes(text.toLowerCase())

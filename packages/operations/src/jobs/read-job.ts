@@ -16,6 +16,11 @@ export interface JobDetail {
   fetchedAt?: string
   waitingSince?: string
   retriedAt?: string
+  /** The operation that retried it. */
+  operation?: string
+  /** When an operator changed its threads, and who did. */
+  changedAt?: string
+  changedBy?: string
   tries: RecordedTry[]
   failedThreads: FailedThread[]
   failedThreadCount: number
@@ -47,7 +52,7 @@ export function createReadJob(redis: Redis, keys: QueueKeys) {
     if (job === undefined) return undefined
     const { data, enqueuedAt, failedAt, fetchedAt, reason, tries, isActive, stack } = job
     const payload: IngestJob = JSON.parse(data)
-    const { waitingSince, retriedAt } = readProgress(job.progress)
+    const { waitingSince, retriedAt, operation, changedAt, changedBy } = readProgress(job.progress)
     const isFailed = failedAt !== undefined
     const facts: Partial<Hit> = {
       state: isFailed ? 'failed' : delayed !== null ? 'delayed' : isActive ? 'active' : 'waiting',
@@ -63,6 +68,9 @@ export function createReadJob(redis: Redis, keys: QueueKeys) {
       ...(fetchedAt > 0 && { fetchedAt: isoOf(fetchedAt) }),
       ...(waitingSince !== undefined && { waitingSince: isoOf(waitingSince) }),
       ...(retriedAt !== undefined && { retriedAt: isoOf(retriedAt) }),
+      ...(operation && { operation }),
+      ...(changedAt && { changedAt: isoOf(changedAt) }),
+      ...(changedBy && { changedBy }),
       ...tried,
       stack: JSON.parse(stack),
       payload,

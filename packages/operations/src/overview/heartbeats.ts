@@ -23,9 +23,15 @@ export interface Reading {
   /** Present while MongoDB is away for this process. */
   away?: { ms: number; reason: string } | undefined
   slowJobs?: SeenProcess['slowJobs']
+  activeJobs?: number
   queueBounds?: SeenProcess['queueBounds']
+  tenantShare?: number
   redisReplicas?: number
 }
+
+type Totals = { readonly [name: string]: number | undefined }
+type Counts = NonNullable<SeenProcess['counts']>
+const MINUTE_MS = 60_000
 
 /** Short, because people look at the status right after a post, and must find the post in it. */
 const EVERY_MS = 1_000
@@ -42,11 +48,13 @@ const STOP_MS = 300
 export function startHeartbeats(redis: Redis, { base }: QueueKeys, ofKind: OfKind, read: () => Promise<Reading>) {
   const send = openScript(redis, new URL('./heartbeat.lua', import.meta.url))
   const [id, pid, host, startedAt] = [randomUUID(), process.pid, hostname(), new Date().toISOString()]
-  let sent: { readonly [name: string]: number | undefined } = {}
+  let sent: Totals = {}
   let sending: Promise<void> | undefined
   let beats = 0
   let unconfirmed: string | undefined
   let last = { at: performance.now(), cpu: process.cpuUsage() }
+  /** What people see of the totals, at each heartbeat of the last minute, oldest first. */
+  let minute: { at: number; counts: Counts }[] = [{ at: performance.now(), counts: {} }]
 
   function cpuSinceLast(): number {
     const { user, system } = process.cpuUsage(last.cpu)
@@ -55,10 +63,23 @@ export function startHeartbeats(redis: Redis, { base }: QueueKeys, ofKind: OfKin
     return Math.round((user + system) / ms) / 1000
   }
 
-  const risesOf = (totals: { readonly [name: string]: number | undefined }) =>
+  const risesOf = (totals: Totals) =>
     Object.entries(totals)
       .map(([name, total = 0]) => [name, total - (sent[name] ?? 0)] as const)
       .filter(([, rise]) => rise > 0)
+
+  function countsOf(totals: Totals): Pick<SeenProcess, 'counts' | 'lastMinute'> {
+    const now = performance.now()
+    const counts: Counts = {}
+    for (const [name, total = 0] of Object.entries(totals)) {
+      const [shown = ''] = /^(accepted|refused|timedOut|failed|stored)(?=:|$)/.exec(name) ?? []
+      if (shown !== '') counts[shown] = (counts[shown] ?? 0) + total
+    }
+    minute = [...minute.filter((_, index) => now - (minute[index + 1]?.at ?? now) < MINUTE_MS), { at: now, counts }]
+    const before = minute[0]?.counts ?? {}
+    const rises = Object.entries(counts).map(([name, total]) => [name, total - (before[name] ?? 0)])
+    return { counts, lastMinute: Object.fromEntries(rises) }
+  }
 
   async function nextBeat(isLast: boolean): Promise<string> {
     const { totals = {}, manyTotals = {}, peaks = {}, away: lost, ...more } = await read()
@@ -68,7 +89,7 @@ export function startHeartbeats(redis: Redis, { base }: QueueKeys, ofKind: OfKin
     const usage = { cpu: cpuSinceLast(), memoryBytes: process.memoryUsage.rss() }
     const about: Omit<SeenProcess, 'id' | 'seenMsAgo'> = { ...ofKind, host, pid, startedAt, ...usage }
     beats += 1
-    const state = { ...about, storeAwayMs: away?.ms, ...more }
+    const state = { ...about, ...countsOf(totals), storeAwayMs: away?.ms, ...more }
     const description = isLast ? {} : { about: JSON.stringify({ beat: beats, ...state }) }
     sent = { ...totals, ...manyTotals }
     // As texts, so that Lua adds no digits.

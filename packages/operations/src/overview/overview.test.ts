@@ -11,7 +11,7 @@ import { beforeEach, type TestContext, test, vi } from 'vitest'
 import { createDurations } from './durations.ts'
 import { type Reading, startHeartbeats } from './heartbeats.ts'
 import { createReadHistory, peaksOf } from './history.ts'
-import { createReadOverview } from './overview.ts'
+import { createReadOverview, createReadTenant } from './overview.ts'
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
@@ -70,6 +70,58 @@ test('each heartbeat adds what was counted since the last one, over all processe
   )
   assert.equal(Math.max(...points.map(({ waiting }) => waiting.bulk)), 7)
   assert.equal(Math.max(...points.map(({ oldestSeconds }) => oldestSeconds.bulk)), 1.5)
+})
+
+test('a process reports what it counted since its start, and in the last minute', async (t) => {
+  const { start, nextHeartbeats, overview } = await open(t)
+  const reading = { totals: { accepted: 3, 'stored:created': 1, 'stored:unchanged': 2, 'inQueue:5': 9 } }
+  let passed = 0
+  const { now } = performance
+  vi.spyOn(performance, 'now').mockImplementation(() => now.call(performance) + passed)
+  t.onTestFinished(() => void vi.restoreAllMocks())
+  await start('worker', () => reading)
+  const reported = async () => {
+    const [{ counts, lastMinute } = {}] = (await overview()).processes
+    return [counts, lastMinute]
+  }
+  assert.deepEqual(await reported(), [
+    { accepted: 3, stored: 3 },
+    { accepted: 3, stored: 3 },
+  ])
+  reading.totals.accepted = 5
+  passed = 50_000
+  await nextHeartbeats()
+  assert.deepEqual(await reported(), [
+    { accepted: 5, stored: 3 },
+    { accepted: 5, stored: 3 },
+  ])
+  passed = 70_000
+  await nextHeartbeats()
+  assert.deepEqual(await reported(), [
+    { accepted: 5, stored: 3 },
+    { accepted: 2, stored: 0 },
+  ])
+})
+
+test('what a tenant has in the load is read by lane', async (t) => {
+  const { redis, keys } = await open(t)
+  const readTenant = createReadTenant(redis, keys)
+  const threads = ['a', 'b'].map((externalId) => ({
+    source: { service: 'slack' as const, externalId, title: 'T' },
+    quotes: [],
+  }))
+  for (const [lane, of] of [
+    ['interactive', threads.slice(1)],
+    ['bulk', threads],
+  ] as const)
+    await createJobAdder(
+      redis,
+      keys,
+    )({ id: newJobId(), lane, job: { tenant: 'acme', requestId: 'r', retained: false, threads: of } })
+  const { bytes, ...counts } = await readTenant('acme')
+  assert.deepEqual(counts, { threads: 3, interactive: 1, bulk: 2 })
+  assert(bytes > 0)
+  assert.deepEqual(await readTenant('other'), { threads: 0, bytes: 0, interactive: 0, bulk: 0 })
 })
 
 test('a process that stops sends what it counted last and is listed no more, and some minutes are read as one point', async (t) => {

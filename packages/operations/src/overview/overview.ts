@@ -90,6 +90,15 @@ export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise
   }
 }
 
+/** Makes a function that reads what a tenant has in the load of a queue. */
+export function createReadTenant(redis: Redis, { base }: QueueKeys) {
+  const read = openScript(redis, new URL('#tenant', import.meta.resolve('@sluice/queue/load/load.lua')))
+  return async (tenant: string) => {
+    const [threads = 0, bytes = 0, interactive = 0] = asList(await read(base, tenant)).map(Number)
+    return { threads, bytes, interactive, bulk: threads - interactive }
+  }
+}
+
 /** The state of a queue, of its load, and of the clock that stamps its jobs. */
 export type QueueState = Required<Pick<Overview, 'queued' | 'paused' | 'load'>> &
   Pick<Overview, 'lastFailureMs'> & { clockBehindMs: number }

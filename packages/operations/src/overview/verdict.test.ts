@@ -61,6 +61,7 @@ describe('the verdict', () => {
   test('names a worker that does not get on with a job, unless MongoDB is away', () => {
     const stuck = processOf('worker', 2, { slowJobs: [{ id: 'j', name: 'slack/a', activeMs: 90_000 }] })
     assert.deepEqual(textsOf({ processes: [API, stuck] }), ['The worker here:2 has worked on slack/a for 90 s'])
+    assert.equal(judge({ ...WELL, processes: [API, stuck] })[0]?.page, `/processes/${stuck.id}`)
     assert.equal(textsOf({ processes: [API, stuck], storeAwayMs: 90_000 }).length, 1)
   })
 

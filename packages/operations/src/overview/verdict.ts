@@ -56,24 +56,24 @@ function judgeProcesses({ processes, queued, storeAwayMs, at }: Facts): Finding[
       )
       continue
     }
-    for (const { host, pid, seenMsAgo } of unreplaced(gone, living, Date.parse(at)))
+    for (const { id, host, pid, seenMsAgo } of unreplaced(gone, living, Date.parse(at)))
       found.push(
         finding(
           'process_gone',
           `The ${name} ${host}:${pid} has shown no sign of life for ${duration(seenMsAgo)}`,
-          '/overview#processes',
+          `/processes/${id}`,
         ),
       )
   }
   if (storeAwayMs !== undefined) return found
-  for (const { host, pid, slowJobs = [] } of alive(processes, 'worker')) {
+  for (const { id, host, pid, slowJobs = [] } of alive(processes, 'worker')) {
     const [slowest] = slowJobs.toSorted((one, other) => other.activeMs - one.activeMs)
     if (slowest !== undefined && slowest.activeMs >= STUCK_MS)
       found.push(
         finding(
           'process_stuck',
           `The worker ${host}:${pid} has worked on ${slowest.name} for ${duration(slowest.activeMs)}`,
-          `/jobs/${slowest.id}`,
+          `/processes/${id}`,
         ),
       )
   }

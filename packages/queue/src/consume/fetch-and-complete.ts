@@ -72,9 +72,9 @@ export function createComplete(redis: Redis, keys: QueueKeys, bounds: ResultBoun
   return createGroupCommit(async (jobs: CompletedJob[]) => {
     if (jobs.some(({ data }) => data.import !== undefined)) await Promise.all(jobs.map(recordJob))
     if (jobs.some(({ data }) => data.claim !== undefined)) await recordClaims(jobs)
-    const completed = jobs.map(({ id, lane, token, attempt, data }) => {
+    const completed = jobs.map(({ id, lane, token, attempt, data, progress: { operation } }) => {
       const { tenant, retained, replyTo: stream } = data
-      return { id, lane: keys.jobs[lane], token, attempt, tenant, retained, stream }
+      return { id, lane: keys.jobs[lane], token, attempt, tenant, retained, stream, operation }
     })
     const texts = jobs.flatMap((job) => [JSON.stringify(job.result), JSON.stringify(factsOf(job, worker))])
     const times = { retainedMs, transientMs, resultBytes, recentBytes }

@@ -15,7 +15,7 @@
 --          job      absent if this call only evicts: id, beginning of its lane's keys, token, most bytes of its tries,
 --                   the try and the failed threads
 --          final    in `job`, if the try is final: tenant, reason, stacks, progress and result, and if it has them,
---                   reply stream, import and its outcome for the import
+--                   reply stream, import and its outcome for the import, and the operation that retried it
 -- Returns 0 if the worker has lost the lock; else 1, 1 if more must be evicted (then call it again without a job) or
 -- else 0, and the ids of the evicted jobs.
 --include ../bounded.lua
@@ -24,6 +24,7 @@
 --include ../bullmq-layout/jobs.lua#failed
 --include ../imports/write-import.lua
 --include ../replies/results.lua#reply
+--include failed-set.lua#outcome
 local FAILURE_BYTES = 1000 -- Redis's own cost of a failed job, and the bytes of its small fields.
 local EVICTED_AT_ONCE = 100
 local base, input = KEYS[1], cjson.decode(ARGV[1])
@@ -42,6 +43,7 @@ local function failForGood(id, lane, final)
   if final.stream then append(base, final.stream, {id, ''}) end
   local outcome = {id, final.outcome}
   if final.import then writeImport(base, final.tenant, final.import, 'progress', outcome, now, input.imports) end
+  countOutcome(base, final.operation, 'failedAgain')
   releaseFailed(base, lane, id)
   keep(failures, id, now, FAILURE_BYTES + sizeOf(lane, id, {'failure', 'tries', 'failedThreads'}))
 end
@@ -69,17 +71,19 @@ return {1, math.max(more, evictImports(base, input.imports, now)), discarded}
 --       2-3  beginning of both lanes' keys
 --       4    a retry as a line of `tries`
 --       5    the most tries that count
---       6 …  job ids
+--       6    id of the operation
+--       7 …  job ids
 -- Returns the number of jobs moved.
 --include ../bounded.lua
 --include ../load/load.lua#failed
 --include ../bullmq-layout/jobs.lua#add
 --include ../bullmq-layout/jobs.lua#failed
+--include failed-set.lua#progress
 -- Records a retry by hand, and deletes the job's failure. A job that ever stalled remains a suspect.
-local function retry(base, lane, id, now)
+local function retry(base, lane, id, now, operation)
   local stalls, progress, tried = historyOf(lane, id)
-  progress = progress and string.sub(progress, 1, 1) == '{' and cjson.decode(progress) or {}
-  progress.retriedAt = now
+  progress = readProgress(progress)
+  progress.retriedAt, progress.operation = now, operation
   redis.call('HDEL', lane .. id, 'failure')
   redis.call('HSET', lane .. id, 'tries', ARGV[4] .. '\n' .. (redis.call('HGET', lane .. id, 'tries') or ''))
   redis.call('HINCRBY', lane .. id, 'triedBefore', math.min(tried, ARGV[5]))
@@ -89,13 +93,13 @@ local function retry(base, lane, id, now)
 end
 local base, isRetry, moved, time = KEYS[1], ARGV[1] == 'retry', 0, redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-for i = 6, #ARGV do
+for i = 7, #ARGV do
   local id = ARGV[i]
   for at = 2, 3 do
     local lane = ARGV[at]
     if takeFailed(lane, id) then
       if isRetry then
-        retry(base, lane, id, now)
+        retry(base, lane, id, now, ARGV[6])
       else
         uncountFailed(base, lane, id)
         removeTaken(lane, id)
@@ -106,6 +110,34 @@ for i = 6, #ARGV do
   end
 end
 return moved
+--part progress
+-- BullMQ's `progress` is a number until Sluice writes it.
+local function readProgress(text)
+  return text and string.sub(text, 1, 1) == '{' and cjson.decode(text) or {}
+end
+--part change
+--include ../bounded.lua
+--include ../load/load.lua#failed
+--include ../bullmq-layout/jobs.lua#states
+--include ../bullmq-layout/jobs.lua#failed
+--include failed-set.lua#progress
+-- Replaces the data of a failed job. Returns false if the job is not failed any more, or has other data than `before`.
+local function changeData(base, lane, id, before, after, by)
+  if not isFailed(lane, id) or readData(lane, id) ~= before then return false end
+  local time, _, text = redis.call('TIME'), historyOf(lane, id)
+  local progress = readProgress(text)
+  progress.changedAt, progress.changedBy = time[1] * 1000 + math.floor(time[2] / 1000), by
+  changeFailed(lane, id, after, cjson.encode(progress))
+  resizeFailed(lane, id, #after - #before)
+  addBytes(base .. 'failures', id, #after - #before)
+  return true
+end
+--part outcome
+-- Counts what became of a job that an operation retried: `stored` or `failedAgain`, until the operation expires.
+local function countOutcome(base, operation, outcome)
+  local key = operation and base .. 'operation:' .. operation
+  if key and redis.call('EXISTS', key) == 1 then redis.call('HINCRBY', key, outcome, 1) end
+end
 --part start
 -- Returns when a job was accepted or last retried by hand (ms), and whether it was retried. Needs jobs.lua#inspect.
 local function startOf(lane, id)

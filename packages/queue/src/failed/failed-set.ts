@@ -69,7 +69,8 @@ function finalOf(id: string, data: LockedJob['data'], { result, progress, stacks
   const { tenant, replyTo: stream, import: { id: ofImport } = {} } = data
   const texts = { result: JSON.stringify(result), progress: JSON.stringify(progress), stacks: JSON.stringify(stacks) }
   // Redis's parser of JSON refuses half a surrogate pair.
-  const about = { tenant, stream, reason: result.failure?.toWellFormed() ?? '', ...texts }
+  const { operation } = progress
+  const about = { tenant, stream, operation, reason: result.failure?.toWellFormed() ?? '', ...texts }
   return ofImport === undefined ? about : { ...about, import: ofImport, outcome: progressOf({ id, data, result }) }
 }
 
@@ -114,14 +115,17 @@ export async function readTries(redis: Redis, jobKey: string) {
 }
 
 /**
- * Makes a function that retries or discards these jobs, if they are failed, and returns the number of jobs moved. `by`
- * is who asked for it.
+ * Makes a function that retries or discards these jobs, if they are failed, and returns the number of jobs moved.
+ *
+ * @param by who asked for it.
+ * @param operation counts what becomes of retried jobs.
  */
 export function createMoveFailed(redis: Redis, { base, jobs }: QueueKeys) {
   const move = openScript(redis, new URL('./failed-set.lua#move', import.meta.url))
-  return async (kind: OperationKind, ids: readonly string[], by: string): Promise<number> => {
+  return async (kind: OperationKind, ids: readonly string[], by: string, operation = ''): Promise<number> => {
     if (ids.length === 0) return 0
     const retry: RecordedTry = { at: new Date().toISOString(), worker: '', reason: '', retriedBy: by }
-    return Number(await move(base, kind, jobs.interactive, jobs.bulk, JSON.stringify(retry), TRIES, ...ids))
+    const about = [JSON.stringify(retry), TRIES, operation]
+    return Number(await move(base, kind, jobs.interactive, jobs.bulk, ...about, ...ids))
   }
 }

@@ -98,6 +98,11 @@ export interface JobProgress {
   waitingSince?: number
   /** When the job was last retried by hand, in ms since 1970. */
   retriedAt?: number
+  /** The operation that retried it. */
+  operation?: string
+  /** When an operator changed its threads, in ms since 1970, and who did. */
+  changedAt?: number
+  changedBy?: string
   /** The places of the threads that counted as stored when the job failed for good. */
   counted?: number[]
 }
@@ -121,7 +126,7 @@ export interface JobResult {
 }
 
 export interface CompletedJob
-  extends Pick<LockedJob, 'id' | 'name' | 'lane' | 'data' | 'attempt' | 'token' | 'enqueuedAt'> {
+  extends Pick<LockedJob, 'id' | 'name' | 'lane' | 'data' | 'attempt' | 'token' | 'enqueuedAt' | 'progress'> {
   result: JobResult
 }
 

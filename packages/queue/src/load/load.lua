@@ -92,6 +92,12 @@ for at = 1, #fields, 2 do
   if threads > 0 then found[#found + 1] = {string.sub(fields[at], 4), threads} end
 end
 return {cursor, found}
+--part tenant
+-- Returns threads, bytes and interactive threads that a tenant has in the load.
+-- ARGV  tenant
+--include load.lua
+local own = readLoad(KEYS[1], {ARGV[1]}).tenants[ARGV[1]]
+return {own.threads, own.bytes, own.i}
 --part failed
 -- Changes the load when jobs fail for good and when they are retried. The field `load` of a failed job has what the job
 -- added to the load, with its result retained: by now, its caller has the job's id.
@@ -117,6 +123,14 @@ local function uncountFailed(base, lane, id)
   redis.call('HDEL', lane .. id, 'load')
   countFailed(base, lane, -read(packed).failed)
   return packed
+end
+-- Changes what a failed job adds to the load if it is retried.
+local function resizeFailed(lane, id, bytes)
+  local packed = redis.call('HGET', lane .. id, 'load')
+  if not packed then return end
+  local counted = read(packed)
+  counted.bytes = counted.bytes + bytes
+  redis.call('HSET', lane .. id, 'load', packRetained(counted))
 end
 local function countAgain(base, lane, id)
   local packed = uncountFailed(base, lane, id)

@@ -1,11 +1,11 @@
 // Finds sources that disagree with their quotes, and repairs them. Removes digests after a restore.
 import { chunksOf } from '../chunks.ts'
-import type { WriterToken } from '../documents.ts'
+import { STALE_MS, type WriterToken } from '../documents.ts'
 import type { QuoteTotals, SourceTotals, StoreCommands } from '../mongodb/commands.ts'
 import { processRuntime } from '../mongodb/mongo-commands.ts'
 import type { WriteDeps } from './guarded-writes.ts'
 import { NO_QUOTES, recount, SOURCES_AT_ONCE } from './sum-sources.ts'
-import { createIsExcluded, createWatermarks, EXPIRED_MS, isExpired, isStale, STALE_MS } from './tokens.ts'
+import { createIsExcluded, createWatermarks, EXPIRED_MS, isExpired, isStale } from './tokens.ts'
 
 /** A source as it was compared with its quotes. */
 export interface Finding {

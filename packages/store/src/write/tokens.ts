@@ -2,17 +2,12 @@
 // and a source with a stale or expired token, or one of the same request, is summed. For progress alone: `excludes`
 // keeps other processes out of a source that is summed.
 import type { ObjectId } from 'mongodb'
-import type { SourceDocument, ThreadWork, WriterBatch, WriterToken } from '../documents.ts'
+import { type SourceDocument, STALE_MS, type ThreadWork, type WriterBatch, type WriterToken } from '../documents.ts'
 import type { StoreCommands } from '../mongodb/commands.ts'
 import type { Runtime } from '../mongodb/mongo-commands.ts'
 
 /** A writer sends quotes only within this time after it opened their source. */
 export const WRITE_WITHIN_MS = 30_000
-/**
- * A token of this age counts as its writer's crash. The next request for the source then sums the quotes, at most once
- * in `STALE_MS`, until the token is gone. A dead writer's job is delivered again within `STALE_MS`.
- */
-export const STALE_MS = 10_000
 /**
  * After this time, no command of a token's writer takes effect any more: 30 s to write, 30 s for a late command, 60 s
  * between two clocks.

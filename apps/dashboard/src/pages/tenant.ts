@@ -1,0 +1,49 @@
+// The page of a tenant: its threads in the queue by lane, its share of the bounds, its refusals, and its jobs.
+import { ALIVE_MS } from '@sluice/contract'
+import { html } from 'hono/html'
+import { groupTable } from './failures.ts'
+import { HIT_HEADS, hitCells } from './find.ts'
+import { facts, megabytes, progress, shown, table } from './layout.ts'
+import type { Show } from './page.ts'
+
+/** Heartbeats have at most this many characters of the name of a refused tenant. */
+const REFUSED_NAME = 64
+
+/** Shows the tenant that the path names. No list of all tenants exists, so any name has a page. */
+export const tenantPage: Show = async ({ params, view, traceUrl }) => {
+  const tenant = String(params.tenant)
+  const [load, { processes, lastHour }, { groups }, { jobs }] = await Promise.all([
+    view.readTenant(tenant),
+    view.readLately(),
+    view.groupFailed({ tenant }),
+    view.listJobs({ state: 'completed', tenant }),
+  ])
+  const api = processes.find(({ queueBounds, seenMsAgo }) => queueBounds !== undefined && seenMsAgo < ALIVE_MS)
+  const most = api?.queueBounds && shareOf(api.queueBounds, api.tenantShare)
+  const refused = lastHour.refusedByTenant[tenant.slice(0, REFUSED_NAME)]
+  const linkTo = (state: string, text: string) =>
+    html`<a href="/jobs?${new URLSearchParams({ state, tenant })}">${text}</a>`
+  const about = {
+    'Threads in the queue': html`${shown(load.threads)}${most && html` of ${shown(most.threads)} ${progress('Its share of the threads', load.threads, most.threads)}`}`,
+    'Bytes in the queue': html`${megabytes(load.bytes)}${most && html` of ${megabytes(most.bytes)} ${progress('Its share of the bytes', load.bytes, most.bytes)}`}`,
+    'Of these, interactive': shown(load.interactive),
+    'Of these, bulk': shown(load.bulk),
+    'Refused in the last hour': refused === undefined ? 'nothing, or less than of ten others' : shown(refused),
+    Jobs: html`${linkTo('waiting', 'waiting')}, ${linkTo('active', 'active')}, ${linkTo('delayed', 'delayed')}, ${linkTo('failed', 'failed')}`,
+  }
+  const body = html`<div id="tenant" data-refresh>${facts(about)}
+<h2>Failures</h2>${groupTable(groups)}
+<h2>${linkTo('completed', 'Jobs that completed last')}</h2>
+${table(
+  'Completed jobs',
+  HIT_HEADS,
+  jobs.map((hit) => hitCells(hit, traceUrl, true)),
+  'None is listed.',
+)}</div>`
+  return { title: `Tenant ${tenant}`, body }
+}
+
+/** Returns what one tenant may have in the queue. An API of the last release does not report the share. */
+function shareOf({ threads, bytes }: Record<'threads' | 'bytes', number>, share = 1) {
+  return { threads: threads * share, bytes: bytes * share }
+}
