@@ -9,6 +9,7 @@ import { asProblem, itemPending, jobFailed, ProblemError } from '../request/prob
 import type { RequestContext } from '../request/request-context.ts'
 import { enqueueJob } from '../sources/post-source.ts'
 import { type ImportGroup, type ImportGroups, refuseItem, type ThreadItem } from './group-items.ts'
+import { createProblems } from './import-problems.ts'
 
 /** The state of an import that begins. */
 export function newRun() {
@@ -24,6 +25,7 @@ export function newRun() {
     enqueued: Promise.resolve<unknown>(undefined),
     /** Counts the items whose results are known. */
     summary,
+    problems: createProblems(),
   }
 }
 
@@ -82,17 +84,21 @@ async function storeGroup({ items, threads }: ImportGroup, run: ImportRun): Prom
   return items.map((item) => {
     if ('thread' in item) return resultOf(item, receipts.next().value ?? jobFailed(), run)
     run.summary.failed += 1
+    run.problems.keep(item)
     return item.result
   })
 }
 
 /** The result of an item by the receipt of its thread, or by the problem for which the thread is not stored. */
-function resultOf(item: ThreadItem, receipt: Receipt | ProblemError, { context, summary }: ImportRun): string {
+function resultOf(item: ThreadItem, receipt: Receipt | ProblemError, run: ImportRun): string {
+  const { context, summary } = run
   const { index, thread, warnings } = item
   const { externalId } = thread.source
   if (receipt instanceof ProblemError) {
     summary.failed += 1
-    return refuseItem(item, receipt, context.requestId, externalId).result
+    const refused = refuseItem(item, receipt, context.requestId, externalId)
+    run.problems.keep(refused)
+    return refused.result
   }
   const { outcome, wordCount } = receipt.source
   summary[outcome] += 1
