@@ -7,7 +7,10 @@ import type { Answer, Handler, RequestContext } from '../request/request-context
 import type { ImportGroups } from './group-items.ts'
 import { enqueuePatiently, type ImportRun } from './store-groups.ts'
 
-type AsyncRun = ImportRun & { deps: Pick<ApiDeps, 'imports'>; context: Pick<RequestContext, 'log' | 'startedAt'> }
+type AsyncRun = ImportRun & {
+  deps: Pick<ApiDeps, 'imports'>
+  context: Pick<RequestContext, 'key' | 'log' | 'startedAt'>
+}
 
 /** Answers as soon as all groups are in Redis. If the body ends early, the enqueued groups can be looked up too. */
 export async function enqueueImport(groups: ImportGroups, run: AsyncRun): Promise<Answer> {
@@ -17,7 +20,8 @@ export async function enqueueImport(groups: ImportGroups, run: AsyncRun): Promis
   log.importId = id
   const location = `/batches/${id}`
   const enqueued = { received: 0, jobs: 0, failed: 0, refused: run.problems.kept }
-  const open = () => orUnavailable(imports.open(id, { tenant, ...enqueued }))
+  const by = run.context.key?.keyId ?? ''
+  const open = () => orUnavailable(imports.open(id, { tenant, by, ...enqueued }))
   try {
     for await (const { items, threads } of groups) {
       if (threads.length > 0) {

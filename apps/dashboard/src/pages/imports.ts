@@ -23,8 +23,8 @@ export const importsPage: Show = async ({ view }) => {
 type Numbers = Omit<ListedImport, 'id'>
 
 /** A caller may choose the id of an import that it waits for, so such an id says no time. */
-function beginning(id: string, { by, begunAt }: Numbers): Html {
-  return moment(by === undefined || begunAt === undefined ? beginOf(id) : new Date(begunAt).toISOString())
+function beginning(id: string, { isWaitedFor, begunAt }: Numbers): Html {
+  return moment(!isWaitedFor || begunAt === undefined ? beginOf(id) : new Date(begunAt).toISOString())
 }
 
 function ownerOf({ tenant, by }: Numbers): Html {
@@ -41,9 +41,9 @@ function rateOf(one: Numbers): number | undefined {
 
 /** How far it is. Only of an import that nobody waits for is it known how many items are still to come. */
 function stateOf(one: Numbers): Html {
-  const { by, done, received, changedAt } = one
+  const { isWaitedFor, done, received, changedAt } = one
   if (done) return html`ended${changedAt && html` ${moment(new Date(changedAt).toISOString())}`}`
-  if (by !== undefined) return html`under way`
+  if (isWaitedFor) return html`under way`
   if (received === undefined) return html`still arriving`
   const left = received - doneOf(one)
   const rate = rateOf(one)

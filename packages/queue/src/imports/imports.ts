@@ -76,7 +76,7 @@ export function createImports(redis: Redis, { base }: QueueKeys, bytes?: number)
       {
         refused,
         ...about
-      }: { tenant: string; received: number; jobs: number; failed: number; refused: ImportProblem[] },
+      }: { tenant: string; by?: string; received: number; jobs: number; failed: number; refused: ImportProblem[] },
     ): Promise<void> {
       await write(about.tenant, id, { ...about, refused: JSON.stringify(refused.slice(0, PROBLEMS_KEPT)) })
     },
@@ -142,19 +142,21 @@ const COUNTED = ['created', 'updated', 'unchanged', 'failed', 'received', 'again
 type Totals = Partial<Record<(typeof COUNTED)[number] | 'begunAt' | 'changedAt', number>>
 type About = Readonly<Partial<Record<string, string>>>
 
-/** @param jobsDone of an import that nobody waits for. */
+/** @param jobsDone of an import that nobody waits for: only that one has jobs. */
 function describe({ tenant, by, received, jobs, failed: refused }: About, totals: Totals, jobsDone: number) {
   const { created = 0, updated = 0, unchanged = 0, failed = 0, again = 0, open = 0, begunAt, changedAt } = totals
+  const isWaitedFor = tenant !== undefined && jobs === undefined
   const isOver = open === 0 || Date.now() - (changedAt ?? 0) > GONE_MS
   return {
     tenant,
-    /** The id of the key whose requests wait. Absent if nobody waits for the import. */
+    /** The id of the key. */
     by,
+    isWaitedFor,
     received: received === undefined ? totals.received : Number(received),
     counts: { created, updated, unchanged, failed: failed + Number(refused ?? 0) },
     /** The items that were not taken in, and that the caller may have posted again since. */
     again,
-    done: by === undefined ? jobsDone >= Number(jobs) : isOver,
+    done: isWaitedFor ? isOver : jobsDone >= Number(jobs),
     /** In ms since 1970: the first and the last record of its outcomes. */
     begunAt,
     changedAt,

@@ -35,8 +35,8 @@ local function writeImport(base, tenant, id, name, fields, now, bounds)
     bytes = bytes + #value - redis.call('HSTRLEN', hash, field)
     if redis.call('HSET', hash, field, value) == 1 then bytes = bytes + #field + FIELD_BYTES end
   end
-  local jobs, isWaitedFor = unpack(redis.call('HMGET', about, 'jobs', 'by'))
-  local isFinished = isWaitedFor or jobs and redis.call('HLEN', progress) >= tonumber(jobs)
+  local jobs, known = unpack(redis.call('HMGET', about, 'jobs', 'tenant'))
+  local isFinished = known and (not jobs or redis.call('HLEN', progress) >= tonumber(jobs))
   local ms = isFinished and bounds.finishedMs or bounds.unfinishedMs
   redis.call('PEXPIRE', about, ms)
   redis.call('PEXPIRE', progress, ms)
