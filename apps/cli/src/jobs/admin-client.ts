@@ -18,6 +18,9 @@ export interface Reads {
   status(): Promise<contract.Status>
 }
 
+/** No failed job has the id. */
+export class NotFailedError extends UserError {}
+
 /** How to read while the API does not answer. */
 export interface Fallback {
   /** Says why the API was not asked. */
@@ -73,7 +76,9 @@ export async function openAdminClient(deps: FindApiDeps, options: ApiOptions, fa
       redirect: 'error',
     }).catch(unreachable)
     if (response.ok) return response
-    throw new UserError(describeProblem(response.status, await response.json().catch(() => undefined)))
+    const problem = await response.json().catch(() => undefined)
+    const text = describeProblem(response.status, problem)
+    throw Object(problem).code === 'job_unknown' ? new NotFailedError(text) : new UserError(text)
   }
 
   async function ask<Answer>(check: (answer: unknown) => Answer, path: string, body?: object): Promise<Answer> {

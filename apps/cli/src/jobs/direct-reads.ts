@@ -3,7 +3,7 @@ import { parseFailedJobQuery } from '@sluice/contract'
 import { openViews, requireActs } from '@sluice/operations'
 import { UserError } from '@sluice/terminal'
 import type { DoctorDeps } from '../doctor/doctor-command.ts'
-import type { Fallback, Reads } from './admin-client.ts'
+import { type Fallback, NotFailedError, type Reads } from './admin-client.ts'
 
 /** Opens connections for one read. Whoever may connect to Redis may see everything in it, without a key. */
 export function createReadDirectly({
@@ -33,7 +33,7 @@ function readsOf(view: ReturnType<ReturnType<typeof openViews>['viewFor']>): Rea
     groups: view.groupFailed,
     async show(id) {
       const found = await requireActs(view).revealJob(id)
-      if (found === undefined) throw new UserError('No failed job has this id.')
+      if (found === undefined) throw new NotFailedError('No failed job has this id.')
       return found.job
     },
     operations: async () => ({ operations: await view.listOperations() }),
