@@ -248,7 +248,7 @@ describe('failed jobs and their operators', () => {
     const id = idOf('retried by command')
     const [list, shown, many, refused] = await Promise.all([
       command('list', '--external-id', 'discarded by command'),
-      command('show', id),
+      command('show', id, '--payload'),
       command('discard', '--all'),
       runCommand(withKey(sluice.key), 'jobs', ['list', '--url', sluice.url]),
     ])

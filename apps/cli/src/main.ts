@@ -93,7 +93,13 @@ const commands: Readonly<Record<string, () => Promise<Command>>> = {
   jobs: async () => (await import('./jobs/jobs-command.ts')).jobsCommand(deps),
   pause: async () => (await import('./jobs/queue-commands.ts')).laneCommand('pause', deps),
   resume: async () => (await import('./jobs/queue-commands.ts')).laneCommand('resume', deps),
-  doctor: async () => (await import('./doctor/doctor-command.ts')).doctorCommand(deps),
+  async doctor() {
+    const [{ doctorCommand }, running] = await Promise.all([
+      import('./doctor/doctor-command.ts'),
+      readRunning(instancePaths(folder).running),
+    ])
+    return doctorCommand({ ...deps, env: { ...env, REDIS_URL: env.REDIS_URL || running?.redisUrl } })
+  },
 }
 
 const sluice = new Command('sluice')

@@ -23,7 +23,8 @@ export function createScreen(stream: Stream) {
     print: (lines: readonly Line[]) => lines.forEach((line) => void stream.write(`${paint(line)}\n`)),
     /** Draws lines in place of those that it drew before, as far as they fit. */
     redraw(lines: readonly Line[]): void {
-      const { rows, columns } = stream
+      // A terminal that does not know its size says 0.
+      const [rows, columns] = [stream.rows || 25, stream.columns || 80]
       const text = lines.slice(0, rows - 1).map((line) => `${paint(line, columns)}${CLEAR.line}\n`)
       stream.write(`${isDrawn ? '' : CLEAR.all}${HOME}${text.join('')}${CLEAR.below}`)
       isDrawn = true

@@ -1,6 +1,7 @@
 // The client: everything that an importer can ask of Sluice.
 import type { CallOptions } from './abort.ts'
 import type {
+  ImportProgress,
   JobAnswer,
   LimitName,
   Service,
@@ -125,6 +126,15 @@ export function createClient({ maxRetries = 8, maxRetryMs = 300_000, ...options 
         found.push(...(answer as LookupAnswer).sources)
       }
       return found
+    },
+    /** Returns the progress of an import, by the `importId` of its requests. Undefined before its first record. */
+    async getImport(importId: string, { signal }: CallOptions = {}): Promise<ImportProgress | undefined> {
+      try {
+        return (await get(`batches/${encodeURIComponent(importId)}`, signal)) as ImportProgress
+      } catch (error) {
+        if (error instanceof SluiceProblem && error.code === 'import_unknown') return undefined
+        throw error
+      }
     },
     limits,
   }

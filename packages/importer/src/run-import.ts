@@ -19,6 +19,7 @@ import { detectFormats, type FormattedFiles } from './input/detect-format.ts'
 import { type Input, openInput, STDIN } from './input/input.ts'
 import { createSender } from './send/send-threads.ts'
 import { createShaper } from './shape/shape-thread.ts'
+import { sayWhyItWaits } from './show/say-why.ts'
 import type { State, Summary } from './show/summary.ts'
 
 /** Runs an import. Never throws: the summary says how the import ended. */
@@ -141,6 +142,7 @@ async function sendImport(events: Events, input: Input, { request, deps, state, 
   using display = deps.show(() => state)
   const onRetry = createRetryNotes(display.say)
   const importId = randomUUID()
+  using _why = sayWhyItWaits({ client, importId, settled: () => threadsIn(tally), say: display.say })
   const sink = createSender({
     importId,
     client,

@@ -1,5 +1,5 @@
 // Imports whose callers do not wait: enqueues an import and answers 202, and answers GET /batches/{id}.
-import type { ImportProgressAnswer } from '@sluice/contract'
+import { type ImportProgressAnswer, PROBLEMS } from '@sluice/contract'
 import { type FoundImport, isJobId, newJobId, orUnavailable } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
 import { asProblem, jobFailed, ProblemError, problemBody } from '../request/problem-error.ts'
@@ -65,13 +65,14 @@ export function getImport({ imports }: Pick<ApiDeps, 'imports'>): Handler {
 
 function describeImport(
   id: string,
-  { done, received, counts, problems }: FoundImport,
+  { done, received, counts, problems, waitsFor }: FoundImport,
   requestId: string,
 ): ImportProgressAnswer {
   return {
     id,
     state: done ? 'completed' : 'active',
     summary: { received, ...counts },
+    ...(waitsFor && { waitsFor: PROBLEMS[waitsFor].title }),
     problems: problems.map(({ refused, jobId, ...about }) => {
       return { ...about, problem: refused ?? problemBody(jobFailed(jobId), '/sources', requestId) }
     }),

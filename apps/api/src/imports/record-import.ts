@@ -27,7 +27,10 @@ export async function* storeRecorded(groups: ImportGroups, run: RecordedRun): As
     const counts = { ...summary, failed: summary.failed - again, again, open }
     writing = true
     // The import goes on without its record.
-    await deps.imports.recordRequest(request, counts, open ? kept.slice(0, PROBLEMS_AT_ONCE) : kept).catch(() => {})
+    const outcome = open
+      ? { counts, problems: kept.slice(0, PROBLEMS_AT_ONCE), waitsFor: run.waitsFor?.code }
+      : { counts, problems: kept }
+    await deps.imports.recordRequest(request, outcome).catch(() => {})
     writing = false
   }
   const timer = setInterval(() => !writing && void record(1), EVERY_MS)

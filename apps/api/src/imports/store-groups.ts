@@ -31,6 +31,8 @@ export function newRun() {
 
 /** An import in progress, and what storing it needs. */
 export type ImportRun = ReturnType<typeof newRun> & {
+  /** Why the newest job is not accepted yet. */
+  waitsFor?: ProblemError | undefined
   deps: Pick<ApiDeps, 'enqueuer' | 'metrics' | 'replyListener' | 'confirmReplicated'> & {
     limits: Pick<ApiDeps['limits'], 'waitSeconds'>
   }
@@ -157,11 +159,13 @@ export async function enqueuePatiently(
     try {
       await enqueueJob(deps, context, jobId, 'bulk', job)
       run.movedAt = Date.now()
+      run.waitsFor = undefined
       return
     } catch (error) {
       const isRefusal = error instanceof QueueFullError || error instanceof RateLimitedError
       const isOver = context.signal.aborted || Date.now() - run.movedAt >= deps.limits.waitSeconds * 1000
       if (!isRefusal || isOver) throw error
+      run.waitsFor = asProblem(error)
       await delay(pauseMs * (0.5 + Math.random()), undefined, { signal: context.signal }).catch(() => {})
     }
   }

@@ -125,7 +125,7 @@ test('a job is shown with its failed threads and its last stack, and with its pa
   const { printed } = await terminal(['show', JOB.id, '--payload'])
   assert.deepEqual(
     printed.slice(-6),
-    ['stack:', '  Error: refused', '      at store.ts:1', 'payload:', '{', '  "tenant": "acme"', '}'].slice(-6),
+    ['try 1:', '  Error: refused', '      at store.ts:1', 'payload:', '{', '  "tenant": "acme"', '}'].slice(-6),
   )
   assert.ok(printed.includes('reason      refused'))
   assert.match(printed.join('\n'), /\ntries:\n {2}2024-05-01T00:01:00.000Z +here:1 +refused\ufffd\n/)

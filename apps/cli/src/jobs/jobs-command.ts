@@ -212,21 +212,22 @@ function describeJob(job: FailedJob, isWhole: boolean): string[] {
   const threads = failedThreads.map(({ place, service, externalId, reason }) => [
     `threads[${place}]`,
     `${service}/${externalId}`,
-    reason,
+    briefReason(reason),
   ])
   const more = failedThreadCount - threads.length
+  const stacks = stack.map((trace, at) =>
+    section(
+      `try ${at + 1}`,
+      trace.split('\n').map((line) => [line]),
+    ),
+  )
   return [
     ...names,
     `reason      ${reason}`,
     ...section('tries', triesMade),
     ...section('failed threads', threads),
     ...(more > 0 ? [`  and ${more} more`] : []),
-    ...stack.slice(isWhole ? 0 : -1).flatMap((trace) =>
-      section(
-        'stack',
-        trace.split('\n').map((line) => [line]),
-      ),
-    ),
+    ...(isWhole ? stacks : stacks.slice(-1)).flat(),
     ...(isWhole ? ['payload:', ...json] : []),
   ]
 }

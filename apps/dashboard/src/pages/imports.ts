@@ -67,6 +67,7 @@ export const importPage: Show = async ({ view, params }) => {
     Updated: counts.updated,
     Unchanged: counts.unchanged,
     Failed: counts.failed > 0 ? html`<strong class="badge">${shown(counts.failed)}</strong>` : 0,
+    'Waits for': found.waitsFor && PROBLEMS[found.waitsFor].title,
     'Turned away': again > 0 ? html`${shown(again)} <span class="note">to be posted again</span>` : undefined,
     'Items/s': rate && shown(rate),
   }

@@ -27,10 +27,13 @@ test('adds up the requests of one import, each by its last record, and ends with
   const { imports } = open(t)
   const id = newJobId()
   const [first, second] = [request(id), request(id)]
-  await imports.recordRequest(first, counts({ received: 5, created: 5, open: 1 }), [])
-  await imports.recordRequest(second, counts({ received: 1, failed: 1 }), [{ index: 0, externalId: 'C2' }])
+  await imports.recordRequest(first, { counts: counts({ received: 5, created: 5, open: 1 }), problems: [] })
+  await imports.recordRequest(second, {
+    counts: counts({ received: 1, failed: 1 }),
+    problems: [{ index: 0, externalId: 'C2' }],
+  })
   assert.equal((await imports.find(id))?.done, false)
-  await imports.recordRequest(first, counts({ received: 9, created: 7, again: 2 }), [])
+  await imports.recordRequest(first, { counts: counts({ received: 9, created: 7, again: 2 }), problems: [] })
   const found = await imports.find(id)
   assert.deepEqual(found?.counts, { created: 7, updated: 0, unchanged: 0, failed: 1 })
   assert.deepEqual([found?.by, found?.done, found?.received, found?.again], ['a key', true, 10, 2])
@@ -42,9 +45,12 @@ test('adds up the requests of one import, each by its last record, and ends with
 test('another tenant changes no import of whose id it knows', async (t) => {
   const { imports } = open(t)
   const id = newJobId()
-  await imports.recordRequest(request(id), counts({ received: 1, created: 1 }), [])
+  await imports.recordRequest(request(id), { counts: counts({ received: 1, created: 1 }), problems: [] })
   const before = await imports.find(id)
-  await imports.recordRequest(request(id, { tenant: 'other' }), counts({ received: 1, failed: 1 }), [{ index: 0 }])
+  await imports.recordRequest(request(id, { tenant: 'other' }), {
+    counts: counts({ received: 1, failed: 1 }),
+    problems: [{ index: 0 }],
+  })
   assert.deepEqual(await imports.find(id), before)
   assert.equal((await imports.list()).length, 1)
 })
@@ -54,17 +60,30 @@ test('keeps no problems of further requests once an import has a thousand', asyn
   const id = newJobId()
   const [first, second] = [request(id), request(id)]
   const problems = Array.from({ length: 1_000 }, (_, index) => ({ index, jobId: 'first' }))
-  await imports.recordRequest(first, counts({ received: 1_000, failed: 1_000, open: 1 }), problems.slice(0, 100))
-  await imports.recordRequest(second, counts({ received: 1, failed: 1 }), [{ index: -1 }])
-  await imports.recordRequest(first, counts({ received: 1_000, failed: 1_000 }), problems)
+  await imports.recordRequest(first, {
+    counts: counts({ received: 1_000, failed: 1_000, open: 1 }),
+    problems: problems.slice(0, 100),
+  })
+  await imports.recordRequest(second, { counts: counts({ received: 1, failed: 1 }), problems: [{ index: -1 }] })
+  await imports.recordRequest(first, { counts: counts({ received: 1_000, failed: 1_000 }), problems: problems })
   const found = await imports.find(id)
   assert.deepEqual([found?.counts.failed, found?.problems], [1_001, problems])
+})
+
+test('says for which problem a request waits, until it ends', async (t) => {
+  const { imports } = open(t)
+  const id = newJobId()
+  const one = request(id)
+  await imports.recordRequest(one, { counts: counts({ open: 1 }), waitsFor: 'queue_full' })
+  assert.equal((await imports.find(id))?.waitsFor, 'queue_full')
+  await imports.recordRequest(one, { counts: counts({ received: 1, created: 1 }) })
+  assert.equal((await imports.find(id))?.waitsFor, undefined)
 })
 
 test('an import whose API is gone counts as over', async (t) => {
   const { redis, imports, about } = open(t)
   const id = newJobId()
-  await imports.recordRequest(request(id), counts({ received: 1, created: 1, open: 1 }), [])
+  await imports.recordRequest(request(id), { counts: counts({ received: 1, created: 1, open: 1 }), problems: [] })
   const key = `${about}${id}:about`
   const totals = JSON.parse((await redis.hget(key, 'totals')) ?? '{}')
   await redis.hset(key, 'totals', JSON.stringify({ ...totals, changedAt: totals.changedAt - 11_000 }))

@@ -1,5 +1,5 @@
 // Records the progress of imports: of the jobs of one that nobody waits for, else of its requests.
-import { type Outcome, PROBLEMS_KEPT, type Problem } from '@sluice/contract'
+import { type Outcome, PROBLEMS_KEPT, type Problem, type ProblemCode } from '@sluice/contract'
 import { openScript } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
 import type { CompletedJob } from '../job/job.ts'
@@ -20,6 +20,8 @@ export interface ImportProblem {
 interface ImportProgress {
   counts: Counts
   problems?: ImportProblem[]
+  /** Of a request: the problem for which it waits at the moment. */
+  waitsFor?: ProblemCode | undefined
 }
 
 /**
@@ -86,12 +88,8 @@ export function createImports(redis: Redis, { base }: QueueKeys, bytes?: number)
       if (own !== undefined) await write(tenant, own.id, undefined, { [job.id]: progressOf(job) })
     },
     /** Records what became of the items of a request so far, in place of what was recorded of it before. */
-    async recordRequest(
-      { importId, tenant, by, requestId }: ImportRequest,
-      counts: Required<Counts>,
-      problems: readonly ImportProblem[],
-    ): Promise<void> {
-      await write(tenant, importId, { tenant, by }, { [requestId]: JSON.stringify({ counts, problems }) })
+    async recordRequest({ importId, tenant, by, requestId }: ImportRequest, outcome: ImportProgress): Promise<void> {
+      await write(tenant, importId, { tenant, by }, { [requestId]: JSON.stringify(outcome) })
     },
     /** Lists imports by expiry, the last ones first: unfinished before finished ones, newest progress first. */
     async list(): Promise<ListedImport[]> {
@@ -124,15 +122,18 @@ export function createImports(redis: Redis, { base }: QueueKeys, bytes?: number)
       // Not the totals: earlier releases wrote none.
       const sums: Totals = { ...(begunAt && { begunAt }), ...(changedAt && { changedAt }) }
       const problems: ImportProblem[] = JSON.parse(refused)
+      let waitsFor: ProblemCode | undefined
       for (const text of outcomes) {
         const outcome: ImportProgress = JSON.parse(text)
         for (const name of COUNTED) sums[name] = (sums[name] ?? 0) + (outcome.counts[name] ?? 0)
         problems.push(...(outcome.problems ?? []))
+        waitsFor ??= outcome.waitsFor
       }
       problems.sort((one, other) => one.index - other.index)
       const described = describe(about, sums, outcomes.length)
       const received = described.received ?? 0
-      return { ...described, tenant, received, problems: problems.slice(0, PROBLEMS_KEPT) }
+      const ofFirst = problems.slice(0, PROBLEMS_KEPT)
+      return { ...described, tenant, received, problems: ofFirst, ...(!described.done && waitsFor && { waitsFor }) }
     },
   }
 }

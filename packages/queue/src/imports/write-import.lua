@@ -14,12 +14,13 @@ end
 -- without its problems if the import has enough of them.
 local function addUp(about, before, outcome, now, most)
   local totals = cjson.decode(redis.call('HGET', about, 'totals') or '{}')
-  local old, new = before and cjson.decode(before).counts or {}, cjson.decode(outcome).counts
+  local old, decoded = before and cjson.decode(before).counts or {}, cjson.decode(outcome)
+  local new = decoded.counts
   local hasEnough = (totals.failed or 0) - (old.failed or 0) >= most
   for name, count in pairs(new) do totals[name] = (totals[name] or 0) + count - (old[name] or 0) end
   totals.begunAt, totals.changedAt = totals.begunAt or now, now
   redis.call('HSET', about, 'totals', cjson.encode(totals))
-  return hasEnough and cjson.encode({counts = new}) or outcome
+  return hasEnough and cjson.encode({counts = new, waitsFor = decoded.waitsFor}) or outcome
 end
 -- Writes fields and values, in turn, to the hash `name` (about or progress) of an import. An import of another tenant
 -- stays as it is: callers choose ids.
