@@ -6,14 +6,15 @@ import { html } from 'hono/html'
 import { beginOf, type Cell, copyable, facts, moment, progress, shown, table } from './layout.ts'
 import type { Html, Show, Visit } from './page.ts'
 
-const HEADS = ['Import', 'Begun', 'Owner', 'State', '#Items', '#Failed', '#Items/s']
+const HEADS = ['Import', 'Begun', 'Owner', 'State', '#Items', '#Stored', '#Failed', '#Items/s']
 
 /** Lists the imports, those first that nobody waits for and that are not finished, then by their last outcome. */
 export const importsPage: Show = async ({ view }) => {
   const rows = (await view.listImports()).map((one): Cell[] => {
     const link = html`<a class="id" href="/imports/${one.id}">${one.id}</a>`
     const failed = one.counts.failed > 0 && html`<strong class="badge">${shown(one.counts.failed)}</strong>`
-    return [link, beginning(one.id, one), ownerOf(one), stateOf(one), one.received, failed, rateOf(one)]
+    const stored = doneOf(one) - one.counts.failed
+    return [link, beginning(one.id, one), ownerOf(one), stateOf(one), one.received, stored, failed, rateOf(one)]
   })
   const body = html`<p class="note">Each is listed until a day after its last outcome. A caller that waits posts many requests as one import if all name it by the header <code>Import-Id</code>, as <code>sluice import</code> does.</p>
 <div id="imports" data-refresh>${table('Imports', HEADS, rows, 'No import.')}</div>`
@@ -76,7 +77,7 @@ export const importPage: Show = async ({ view, params }) => {
 ${counts.failed > problems.length && html`<p class="note">The first ${problems.length}.</p>`}
 ${table(
   'Failed items',
-  ['Item', 'Thread', 'Problem'],
+  [found.isWaitedFor ? 'Item of its request' : 'Item', 'Thread', 'Problem'],
   problems.map((problem) => problemCells(problem, reasons)),
 )}`
   const body = html`<div id="import" data-refresh>${facts(about)}
