@@ -67,7 +67,7 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
     const lines = [someThread({ externalId: 'fine', quotes: [STORED] }), { service: HTML, title: HTML }].map((item) =>
       JSON.stringify(item),
     )
-    await importer.postImport(lines.join('\n'), { 'import-id': WAITED })
+    await importer.postImport(lines[1] ?? '', { 'import-id': WAITED })
     const posted = await importer.postImport(lines.join('\n'), { prefer: 'respond-async' })
     importId = posted.headers.get('location')?.replace('/batches/', '') ?? ''
     return paths.map((path) => path.replace('/jobs/', ''))
