@@ -68,6 +68,9 @@ test('keeps no problems of further requests once an import has a thousand', asyn
   await imports.recordRequest(first, { counts: counts({ received: 1_000, failed: 1_000 }), problems: problems })
   const found = await imports.find(id)
   assert.deepEqual([found?.counts.failed, found?.problems], [1_001, problems])
+  // An outcome without its problems still says for what it waits.
+  await imports.recordRequest(request(id), { counts: counts({ open: 1 }), waitsFor: 'queue_full' })
+  assert.equal((await imports.find(id))?.waitsFor, 'queue_full')
 })
 
 test('says for which problem a request waits, until it ends', async (t) => {
