@@ -3,6 +3,7 @@ import {
   DEFAULT_LIMITS,
   FaultSchema,
   ImportAnswerSchema,
+  ImportProgressSchema,
   JobAnswerSchema,
   LIMIT_DETAILS,
   ProblemSchema,
@@ -76,6 +77,7 @@ const named: ReadonlyMap<string, Schema> = new Map([
   ['SourceList', { description: "A page of a tenant's sources.", ...list }],
   ['StoredItem', itemResults[0] ?? {}],
   ['RefusedItem', itemResults[1] ?? {}],
+  ['ImportProgress', { description: 'What became of an import so far.', ...plain(ImportProgressSchema) }],
   ['JobAnswer', { description: 'The state of a job.', ...job }],
 ])
 

@@ -12,6 +12,8 @@ import { inspect, openVisitor, SCREENSHOTS, type Visitor } from './support/dashb
 import { acceptedIn, jobIn, storedIn } from './support/read-reply.ts'
 import { someThread } from './support/some-thread.ts'
 
+/** The Import-Id of an import whose caller waits. */
+const WAITED = '8e03978e-40d5-43e8-bc93-6894a57f9324'
 const HTML = '<img src=x onerror=alert(1)><script>alert(2)</script>"\'-->'
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736'
 const CHANGED = `Changed, with ${'long words '.repeat(2_000)}`.trim()
@@ -66,6 +68,7 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
     const lines = [someThread({ externalId: 'fine', quotes: [STORED] }), { service: HTML, title: HTML }].map((item) =>
       JSON.stringify(item),
     )
+    await importer.postImport(lines[1] ?? '', { 'import-id': WAITED })
     const posted = await importer.postImport(lines.join('\n'), { prefer: 'respond-async' })
     importId = posted.headers.get('location')?.replace('/batches/', '') ?? ''
     return paths.map((path) => path.replace('/jobs/', ''))
@@ -183,6 +186,10 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
     assert.deepEqual([changed.operator, changed.jobId], [operatorId, jobs[0]])
     await page.getByRole('link', { name: 'Imports' }).click()
     await inspect(visitor, 'imports')
+    await page.getByRole('link', { name: WAITED }).click()
+    await page.getByText('request_invalid').waitFor()
+    await inspect(visitor, 'an import that its caller waits for')
+    await page.goBack()
     await page.getByRole('link', { name: importId }).click()
     await page.getByText('request_invalid').waitFor()
     await inspect(visitor, 'import')

@@ -248,7 +248,7 @@ describe('failed jobs and their operators', () => {
     const id = idOf('retried by command')
     const [list, shown, many, refused] = await Promise.all([
       command('list', '--external-id', 'discarded by command'),
-      command('show', id),
+      command('show', id, '--payload'),
       command('discard', '--all'),
       runCommand(withKey(sluice.key), 'jobs', ['list', '--url', sluice.url]),
     ])
@@ -279,7 +279,7 @@ describe('failed jobs and their operators', () => {
     const paused = await runCommand(withKey(operatorKey), 'pause', ['bulk', '--url', sluice.url])
     assert.match(paused.stdout, /^The bulk lane is paused\./)
     const status = await runCommand(withKey(operatorKey), 'status', ['--url', sluice.url])
-    assert.match(status.stdout, new RegExp(`^The bulk lane has been paused for \\d+ s by ${operatorId}`, 'm'))
+    assert.match(status.stdout, new RegExp(`^The bulk lane has been paused for \\d+ s by ${operatorId}\\.$`, 'm'))
     assert.equal(await readMetric(sluice.api, 'sluice_lane_paused', { lane: 'bulk' }), 1)
     const job = jobPathIn(await importer.post(someThread({ externalId: 'waits' }), { prefer: 'respond-async' }))
     storedIn(await importer.post(someThread({ externalId: 'does not wait' })))

@@ -225,6 +225,25 @@ describe('POST /sources:batch', () => {
     assert.equal(JSON.parse(lines[49_999] ?? '').index, 49_999)
   })
 
+  test('requests with one Import-Id are one import for GET /batches/{id}, also while their callers wait', async () => {
+    const id = crypto.randomUUID()
+    const lines = ndjson([someThread({ externalId: 'b20' }), '{"title":1}'])
+    for (const outcome of ['created', 'unchanged'])
+      assert.equal((await post(sluice, lines, { 'import-id': id })).lines[0]?.outcome, outcome)
+    const caller = createCaller(sluice)
+    const found = await until('both requests are recorded', async () => {
+      const { text } = await caller.get(`/batches/${id}`)
+      const progress = text.startsWith('{') ? JSON.parse(text) : {}
+      return progress.summary?.received === 4 && progress
+    })
+    assert.equal(found.state, 'completed')
+    assert.deepEqual(found.summary, { received: 4, created: 1, updated: 0, unchanged: 1, failed: 2 })
+    assert.deepEqual(
+      found.problems.map((item: Line) => [item.index, item.problem?.code]),
+      [1, 1].map((index) => [index, 'request_invalid']),
+    )
+  })
+
   test('with respond-async it answers 202, and its location later has the summary', async () => {
     const threads = [...Array.from({ length: 60 }, (_, at) => someThread({ externalId: `b7-${at}` })), { title: 'x' }]
     const caller = createCaller(sluice)

@@ -29,6 +29,7 @@ test('whatever is kept in Redis has the form that its layout number stands for',
   const trace = { traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01' }
   storedIn(await importer.post(someThread({ externalId: 'one' }), { ...trace, 'idempotency-key': 'a' }))
   const lines = [someThread({ externalId: 'two' }), refused('three'), '{'].map((line) => JSON.stringify(line))
+  await importer.postImport(JSON.stringify(someThread({ externalId: 'seven' })))
   const [failed, imported] = await Promise.all([
     importer.post(refused('four'), { prefer: 'respond-async' }),
     importer.postImport(lines.join('\n'), { prefer: 'respond-async' }),

@@ -48,8 +48,19 @@ test('doctor goes on to MongoDB when Redis closes each connection without an err
   await once(server.listen(0, '127.0.0.1'), 'listening')
   t.onTestFinished(() => void server.close())
   const { faults, stdout } = await doctor({ REDIS_URL: `redis://127.0.0.1:${Object(server.address()).port}` })
-  assert.match(faults.join('\n'), /^Redis cannot be reached: it was not ready within 5 s/)
+  assert.match(faults.join('\n'), /^Redis at 127\.0\.0\.1:\d+ cannot be reached: it was not ready within 5 s/)
   assert.match(stdout, /a majority commits: yes/)
+})
+
+test('doctor names the MongoDB that hangs', async (t) => {
+  const server = createServer((socket) => socket.on('error', () => {}).resume())
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  t.onTestFinished(() => void server.close())
+  const { port } = Object(server.address())
+  const hung = { REDIS_URL: redis.url, MONGODB_URL: `mongodb://127.0.0.1:${port}/sluice?directConnection=true`, QUEUE }
+  const { stderr, code } = await runSluice({ settings: hung }, 'doctor')
+  assert.equal(code, 1)
+  assert.match(stderr, new RegExp(`^error: MongoDB at 127\\.0\\.0\\.1:${port} does not answer: `))
 })
 
 test('doctor names each fault of Redis with the command that fixes it, and exits 1', async (t) => {

@@ -6,6 +6,7 @@ import { openAdminClient } from './jobs/admin-client.ts'
 import { tailCommand } from './jobs/hits-commands.ts'
 import { jobsCommand } from './jobs/jobs-command.ts'
 import { laneCommand, statusCommand } from './jobs/queue-commands.ts'
+import type { Screen } from './screen.ts'
 import { getCommand, listCommand } from './sources/sources-commands.ts'
 
 type Print = (line: string) => void
@@ -18,7 +19,7 @@ function makeCommand(name: 'get' | 'jobs' | 'list' | 'pause' | 'status' | 'tail'
     jobs: () => jobsCommand({ openClient, print, confirm: async () => false }),
     list: () => listCommand({ ...deps, print }),
     pause: () => laneCommand('pause', { openClient, print }),
-    status: () => statusCommand({ openClient, print, show: print }),
+    status: () => statusCommand({ openClient, screen: printedOn(print), show: print }),
     tail: () => tailCommand({ openClient, print, show: print }),
   }
   return makers[name]()
@@ -36,5 +37,12 @@ export function runCommand(
     return command
   }, args)
 }
+
+/** A screen that is no terminal. */
+export const printedOn = (print: Print): Screen => ({
+  print: (lines) => lines.forEach((line) => void print(typeof line === 'string' ? line : line[0])),
+  redraw: () => {},
+  canRedraw: false,
+})
 
 export { openAdminClient }

@@ -16,7 +16,9 @@ import {
 } from '@sluice/terminal'
 import { Command } from 'commander'
 import type { DoctorDeps } from './doctor/doctor-command.ts'
+import type { Fallback } from './jobs/admin-client.ts'
 import type { CreateLink } from './login/login-command.ts'
+import { createScreen } from './screen.ts'
 
 const env = processEnv()
 const here = process.cwd()
@@ -43,9 +45,15 @@ const withQueue: DoctorDeps['withQueue'] = async (work) => {
   return withRedis(address, (redis) => work(redis, queueKeys(address.queue)))
 }
 
-const openClient = async (options: ApiOptions) => {
+const openClient = async (options: ApiOptions, note = show) => {
   const { openAdminClient } = await import('./jobs/admin-client.ts')
-  return openAdminClient({ folder, env }, options)
+  // With --url, the API may be another one than that of this folder: only the environment names its Redis then.
+  if (options.url !== undefined && !env.REDIS_URL) return openAdminClient({ folder, env }, options)
+  const readDirectly: Fallback['readDirectly'] = async (ask) => {
+    const { createReadDirectly } = await import('./jobs/direct-reads.ts')
+    return createReadDirectly({ openDb, withQueue })(ask)
+  }
+  return openAdminClient({ folder, env }, options, { show: note, readDirectly })
 }
 
 const confirm = async (question: string) => {
@@ -63,6 +71,7 @@ const deps = {
   openDb,
   withQueue,
   openClient,
+  screen: createScreen(process.stdout),
   createLink,
   confirm,
   say,
@@ -84,7 +93,13 @@ const commands: Readonly<Record<string, () => Promise<Command>>> = {
   jobs: async () => (await import('./jobs/jobs-command.ts')).jobsCommand(deps),
   pause: async () => (await import('./jobs/queue-commands.ts')).laneCommand('pause', deps),
   resume: async () => (await import('./jobs/queue-commands.ts')).laneCommand('resume', deps),
-  doctor: async () => (await import('./doctor/doctor-command.ts')).doctorCommand(deps),
+  async doctor() {
+    const [{ doctorCommand }, running] = await Promise.all([
+      import('./doctor/doctor-command.ts'),
+      readRunning(instancePaths(folder).running),
+    ])
+    return doctorCommand({ ...deps, env: { ...env, REDIS_URL: env.REDIS_URL || running?.redisUrl } })
+  },
 }
 
 const sluice = new Command('sluice')

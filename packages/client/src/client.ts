@@ -1,6 +1,7 @@
 // The client: everything that an importer can ask of Sluice.
 import type { CallOptions } from './abort.ts'
 import type {
+  ImportProgress,
   JobAnswer,
   LimitName,
   Service,
@@ -9,11 +10,11 @@ import type {
   StoredSource,
   ThreadRequest,
 } from './contract.generated.ts'
-import { type ItemResult, itemOf, postItems } from './post-batch.ts'
+import { type ItemResult, itemOf, type PostBatchOptions, postItems } from './post-batch.ts'
 import { type PostManyOptions, postChunks, type Threads } from './post-many.ts'
 import { followJob, type PostOptions, type PostResult, postThread } from './post-thread.ts'
 import { SluiceProblem } from './request-errors.ts'
-import { type RetryOptions, withRetries } from './retries.ts'
+import { withRetries } from './retries.ts'
 import { createSourceLocks, sourceOf } from './source-locks.ts'
 import { createTransport, type HttpRequest, readJson, type TransportOptions } from './transport.ts'
 
@@ -90,7 +91,7 @@ export function createClient({ maxRetries = 8, maxRetryMs = 300_000, ...options 
      * Posts a chunk that fits `importBytes`, and returns the results in the order of the threads. Threads without a
      * final result are posted again. That is safe: this client never has two requests for one source in flight.
      */
-    async postBatch(threads: readonly ThreadRequest[], options: RetryOptions = {}): Promise<ItemResult[]> {
+    async postBatch(threads: readonly ThreadRequest[], options: PostBatchOptions = {}): Promise<ItemResult[]> {
       return postItems(batchDeps, threads.map(itemOf), options)
     },
     /** Waits until a job is `completed` or `failed`. The job goes on if the signal ends the wait. */
@@ -125,6 +126,15 @@ export function createClient({ maxRetries = 8, maxRetryMs = 300_000, ...options 
         found.push(...(answer as LookupAnswer).sources)
       }
       return found
+    },
+    /** Returns the progress of an import, by the `importId` of its requests. Undefined before its first record. */
+    async getImport(importId: string, { signal }: CallOptions = {}): Promise<ImportProgress | undefined> {
+      try {
+        return (await get(`batches/${encodeURIComponent(importId)}`, signal)) as ImportProgress
+      } catch (error) {
+        if (error instanceof SluiceProblem && error.code === 'import_unknown') return undefined
+        throw error
+      }
     },
     limits,
   }

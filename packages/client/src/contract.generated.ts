@@ -408,6 +408,37 @@ export interface RefusedItem {
   problem: Problem
 }
 
+/** What became of an import so far. */
+export interface ImportProgress {
+  id: string
+  state: 'active' | 'completed'
+  summary: {
+    /** Items so far. */
+    received: number
+    /** How many are new. */
+    created: number
+    /** How many were stored before and have changed. */
+    updated: number
+    /** How many were stored before and are the same. */
+    unchanged: number
+    /** Items that are not stored. */
+    failed: number
+  }
+  /** The title of the problem for which no more of it is taken in at the moment. */
+  waitsFor?: string
+  /** The first problems, up to one MiB, each with at most five of its errors. */
+  problems: {
+    /** The place of the item in the import, from 0. */
+    index: number
+    /** The line of the item, blank lines included. */
+    line?: number
+    /** The externalId of the item, if it could be read. */
+    externalId?: string
+    /** A problem (RFC 9457). */
+    problem: Problem
+  }[]
+}
+
 /** The state of a job. */
 export interface JobAnswer {
   id: string

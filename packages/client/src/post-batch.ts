@@ -12,6 +12,11 @@ export interface PostBatchDeps {
   retryBounds: RetryBounds
 }
 
+export interface PostBatchOptions extends RetryOptions {
+  /** A UUID of the caller's. Operators see all batches with the same one as one import. */
+  importId?: string | undefined
+}
+
 export interface BatchItem {
   source: string
   externalId: unknown
@@ -46,13 +51,13 @@ export function itemOf(thread: contract.ThreadRequest): BatchItem {
 export function postItems(
   { send, lockSources, retryBounds }: PostBatchDeps,
   items: readonly BatchItem[],
-  options: RetryOptions,
+  options: PostBatchOptions,
 ): Promise<ItemResult[]> {
   const sources = items.map(({ source }) => source)
   return lockSources(sources, options.signal, async () => {
     const results: ItemResult[] = []
     for (const run of runsOfDistinctSources(items)) {
-      const posted = await postRun(send, run, startRetries(retryBounds, options), options.signal)
+      const posted = await postRun(send, run, startRetries(retryBounds, options), options)
       for (const [at, result] of posted.entries()) results.push(placed(result, results.length, run[at]))
     }
     return results
@@ -84,12 +89,12 @@ async function postRun(
   send: Send,
   items: readonly BatchItem[],
   retries: Retries,
-  signal: AbortSignal | undefined,
+  options: PostBatchOptions,
 ): Promise<ItemResult[]> {
   const results = new Map<BatchItem, ItemResult>()
   let open = items
   while (open.length > 0) {
-    const failure = await postOnce(send, open, signal, results)
+    const failure = await postOnce(send, open, options, results)
     const left = open.filter((item) => {
       const result = results.get(item)
       return result === undefined || !isFinal(result)
@@ -121,12 +126,13 @@ function firstProblem(results: ReadonlyMap<BatchItem, ItemResult>, open: readonl
 async function postOnce(
   send: Send,
   items: readonly BatchItem[],
-  signal: AbortSignal | undefined,
+  { signal, importId }: PostBatchOptions,
   results: Map<BatchItem, ItemResult>,
 ): Promise<unknown> {
   const body = items.map(({ line }) => `${line}\n`).join('')
   try {
-    const response = await send({ path: 'sources:batch', headers: NDJSON, body, signal })
+    const headers = importId === undefined ? NDJSON : { ...NDJSON, 'import-id': importId }
+    const response = await send({ path: 'sources:batch', headers, body, signal })
     await readUnlessAborted(signal, async () => {
       for await (const arrived of readResults(response)) {
         for (const result of arrived) {

@@ -2,10 +2,16 @@
 import { Readable } from 'node:stream'
 import { unlessAborted } from './abort.ts'
 import type { ThreadRequest } from './contract.generated.ts'
-import { type BatchItem, type ItemResult, itemOf, type PostBatchDeps, postItems } from './post-batch.ts'
-import type { RetryOptions } from './retries.ts'
+import {
+  type BatchItem,
+  type ItemResult,
+  itemOf,
+  type PostBatchDeps,
+  type PostBatchOptions,
+  postItems,
+} from './post-batch.ts'
 
-export interface PostManyOptions extends RetryOptions {
+export interface PostManyOptions extends PostBatchOptions {
   /** Chunks in flight at a time. Default: 4. */
   concurrency?: number | undefined
   /** Threads in one chunk. Default: 1,000. */
@@ -33,14 +39,14 @@ const CONCURRENCY = 4
 export async function* postChunks(
   { importBytes, ...deps }: PostManyDeps,
   threads: Threads,
-  { signal, onRetry, ...options }: PostManyOptions,
+  { signal, onRetry, importId, ...options }: PostManyOptions,
 ): AsyncGenerator<ItemResult, void, undefined> {
   const { concurrency = CONCURRENCY, chunkThreads = CHUNK_THREADS, chunkBytes = CHUNK_BYTES } = options
   requireWholeNumbers({ concurrency, chunkThreads, chunkBytes })
   const leaving = new AbortController()
   const ended = signal === undefined ? leaving.signal : AbortSignal.any([signal, leaving.signal])
   const chunks = chunksOf(threads, chunkThreads, Math.min(chunkBytes, await importBytes(ended)))
-  const post = (items: readonly BatchItem[]) => postItems(deps, items, { signal: ended, onRetry })
+  const post = (items: readonly BatchItem[]) => postItems(deps, items, { signal: ended, onRetry, importId })
   try {
     let yielded = 0
     for await (const results of inOrder(chunks, post, concurrency, ended))

@@ -179,6 +179,7 @@ export const ImportProgressSchema = named('ImportProgress', {
   id: Type.String({ format: 'uuid' }),
   state: oneOf(['active', 'completed']),
   summary: ImportSummarySchema,
+  waitsFor: optional(text('The title of the problem for which no more of it is taken in at the moment.')),
   problems: Type.Array(Type.Object({ index, line, externalId: readExternalId, problem: ProblemSchema }), {
     maxItems: PROBLEMS_KEPT,
     description: 'The first problems, up to one MiB, each with at most five of its errors.',

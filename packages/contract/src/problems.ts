@@ -40,7 +40,7 @@ export const PROBLEMS = {
   import_unknown: {
     status: 404,
     title: 'No such import',
-    meaning: 'No import of your tenant has this id, or its last item was completed more than an hour ago.',
+    meaning: 'No import of your tenant has this id, or its last item was completed more than a day ago.',
     remedy: 'Check the id. Posting the import again is safe unless something newer was posted.',
   },
   source_unknown: {

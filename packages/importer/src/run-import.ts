@@ -1,4 +1,5 @@
 // Runs an import, or a dry run of one, from its files to its summary.
+import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { basename, resolve } from 'node:path'
 import { createClient, type Retry } from '@sluice/client'
@@ -18,6 +19,7 @@ import { detectFormats, type FormattedFiles } from './input/detect-format.ts'
 import { type Input, openInput, STDIN } from './input/input.ts'
 import { createSender } from './send/send-threads.ts'
 import { createShaper } from './shape/shape-thread.ts'
+import { sayWhyItWaits } from './show/say-why.ts'
 import type { State, Summary } from './show/summary.ts'
 
 /** Runs an import. Never throws: the summary says how the import ended. */
@@ -139,7 +141,18 @@ async function sendImport(events: Events, input: Input, { request, deps, state, 
   const saver = saveProgress({ ledger, rejected, checkpoint, fail })
   using display = deps.show(() => state)
   const onRetry = createRetryNotes(display.say)
-  const sink = createSender({ client, concurrency: request.concurrency, ledger, stopping, hurry, onRetry, fail })
+  const importId = randomUUID()
+  using _why = sayWhyItWaits({ client, importId, settled: () => threadsIn(tally), say: display.say })
+  const sink = createSender({
+    importId,
+    client,
+    concurrency: request.concurrency,
+    ledger,
+    stopping,
+    hurry,
+    onRetry,
+    fail,
+  })
   if (settled > 0) display.say(`Going on where an earlier run of this import stopped (${checkpoint?.path}).`)
   if (loaded?.isOther)
     display.say(`${checkpoint?.path} is of another input, target or options: this import begins anew.`)

@@ -14,7 +14,7 @@ export async function withRedis<Result>(
   work: (redis: Redis) => Promise<Result>,
 ): Promise<Result> {
   // Loaded here, because most commands need no Redis.
-  const { connectFailFast } = await import('@sluice/process/redis')
+  const { connectFailFast, readRedisUrl } = await import('@sluice/process/redis')
   const redis = connectFailFast(address, () => {})
   try {
     const late = new Error(`it was not ready within ${READY_MS / 1_000} s, as while it loads its data`)
@@ -23,7 +23,9 @@ export async function withRedis<Result>(
     return await work(redis)
   } catch (error) {
     if (error instanceof UserError) throw error
-    throw new RedisAwayError(`Redis cannot be reached: ${error instanceof Error ? error.message : error}`)
+    const servers = readRedisUrl(address.redisUrl).endpoints.map(({ host, port }) => `${host}:${port}`)
+    const reason = error instanceof Error ? error.message : error
+    throw new RedisAwayError(`Redis at ${servers.join(', ')} cannot be reached: ${reason}`)
   } finally {
     redis.disconnect()
   }

@@ -1,17 +1,16 @@
 // Imports whose callers do not wait: enqueues an import and answers 202, and answers GET /batches/{id}.
-import { type ImportProgressAnswer, PROBLEMS_KEPT, type Problem } from '@sluice/contract'
-import { type FoundImport, type ImportProblem, isJobId, newJobId, orUnavailable } from '@sluice/queue'
+import { type ImportProgressAnswer, PROBLEMS } from '@sluice/contract'
+import { type FoundImport, isJobId, newJobId, orUnavailable } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
 import { asProblem, jobFailed, ProblemError, problemBody } from '../request/problem-error.ts'
 import type { Answer, Handler, RequestContext } from '../request/request-context.ts'
-import type { ImportGroups, RefusedItem } from './group-items.ts'
+import type { ImportGroups } from './group-items.ts'
 import { enqueuePatiently, type ImportRun } from './store-groups.ts'
 
-type AsyncRun = ImportRun & { deps: Pick<ApiDeps, 'imports'>; context: Pick<RequestContext, 'log' | 'startedAt'> }
-
-/** The bounds of what Redis keeps of an import's problems: their bytes in total, and the faults of one item. */
-const PROBLEM_BYTES_KEPT = 1024 * 1024
-const FAULTS_KEPT = 5
+type AsyncRun = ImportRun & {
+  deps: Pick<ApiDeps, 'imports'>
+  context: Pick<RequestContext, 'key' | 'log' | 'startedAt'>
+}
 
 /** Answers as soon as all groups are in Redis. If the body ends early, the enqueued groups can be looked up too. */
 export async function enqueueImport(groups: ImportGroups, run: AsyncRun): Promise<Answer> {
@@ -20,17 +19,9 @@ export async function enqueueImport(groups: ImportGroups, run: AsyncRun): Promis
   const id = newJobId()
   log.importId = id
   const location = `/batches/${id}`
-  const refused: ImportProblem[] = []
-  let refusedBytes = 0
-  function keep({ result }: RefusedItem): void {
-    if (refusedBytes > PROBLEM_BYTES_KEPT || refused.length === PROBLEMS_KEPT) return
-    const { index, line, externalId, problem } = JSON.parse(result)
-    const item: ImportProblem = { index, line, externalId, refused: shorten(problem) }
-    refusedBytes += Buffer.byteLength(JSON.stringify(item))
-    if (refusedBytes <= PROBLEM_BYTES_KEPT) refused.push(item)
-  }
-  const enqueued = { received: 0, jobs: 0, failed: 0, refused }
-  const open = () => orUnavailable(imports.open(id, { tenant, ...enqueued }))
+  const enqueued = { received: 0, jobs: 0, failed: 0, refused: run.problems.kept }
+  const by = run.context.key?.keyId ?? ''
+  const open = () => orUnavailable(imports.open(id, { tenant, by, ...enqueued }))
   try {
     for await (const { items, threads } of groups) {
       if (threads.length > 0) {
@@ -41,7 +32,7 @@ export async function enqueueImport(groups: ImportGroups, run: AsyncRun): Promis
       }
       enqueued.received += items.length
       enqueued.failed += items.length - threads.length
-      for (const item of items) if ('result' in item) keep(item)
+      for (const item of items) if ('result' in item) run.problems.keep(item)
     }
   } catch (error) {
     if (enqueued.received === 0) throw error
@@ -72,20 +63,16 @@ export function getImport({ imports }: Pick<ApiDeps, 'imports'>): Handler {
   }
 }
 
-/** Returns the problem with its first few faults. Its `total` counts all faults. */
-function shorten(problem: Problem): Problem {
-  return problem.errors === undefined ? problem : { ...problem, errors: problem.errors.slice(0, FAULTS_KEPT) }
-}
-
 function describeImport(
   id: string,
-  { done, received, counts, problems }: FoundImport,
+  { done, received, counts, problems, waitsFor }: FoundImport,
   requestId: string,
 ): ImportProgressAnswer {
   return {
     id,
     state: done ? 'completed' : 'active',
     summary: { received, ...counts },
+    ...(waitsFor && { waitsFor: PROBLEMS[waitsFor].title }),
     problems: problems.map(({ refused, jobId, ...about }) => {
       return { ...about, problem: refused ?? problemBody(jobFailed(jobId), '/sources', requestId) }
     }),

@@ -10,8 +10,9 @@ import { type Answer, type Handler, type RequestContext, STREAMED } from '../req
 import { IMPORT_ITEMS } from '../settings.ts'
 import { enqueueImport } from './async-import.ts'
 import { groupElements, groupLines, type ImportGroup, type ImportGroups, refuseItem } from './group-items.ts'
+import { storeRecorded } from './record-import.ts'
 import { createSpillingAnswer } from './spilling-answer.ts'
-import { type ImportRun, newRun, storeGroups } from './store-groups.ts'
+import { type ImportRun, newRun } from './store-groups.ts'
 
 interface PostedImport extends ImportRun {
   deps: ImportRun['deps'] & Pick<ApiDeps, 'parser' | 'limits' | 'imports' | 'stopping' | 'bodyMemory' | 'spillSpace'>
@@ -70,7 +71,7 @@ async function readArray({ deps, context }: PostedImport, coding: Coding): Promi
 
 async function collectResults(groups: ImportGroups, run: PostedImport): Promise<Answer> {
   const results: string[] = []
-  for await (const ofGroup of storeGroups(groups, run)) results.push(...ofGroup)
+  for await (const ofGroup of storeRecorded(groups, run)) results.push(...ofGroup)
   run.context.log.summary = run.summary
   return { status: 200, content: `{"results":[${results.join(',')}],"summary":${JSON.stringify(run.summary)}}` }
 }
@@ -90,7 +91,7 @@ async function streamResults(groups: ImportGroups, run: PostedImport): Promise<t
   const drain = () => (draining ??= drainBody(request, signal.aborted ? LAST_DRAIN_MS : undefined))
   let lastRead: NodeJS.Timeout | undefined
   try {
-    for await (const results of storeGroups(endWithProblem(groups, context, drain), run)) {
+    for await (const results of storeRecorded(endWithProblem(groups, context, drain), run)) {
       if (!response.headersSent) writeHead(deps, context, { status: 200, headers: { 'content-type': NDJSON } })
       await answer.write(results.map((result) => `${result}\n`).join(''))
     }

@@ -9,6 +9,7 @@ import { asProblem, itemPending, jobFailed, ProblemError } from '../request/prob
 import type { RequestContext } from '../request/request-context.ts'
 import { enqueueJob } from '../sources/post-source.ts'
 import { type ImportGroup, type ImportGroups, refuseItem, type ThreadItem } from './group-items.ts'
+import { createProblems } from './import-problems.ts'
 
 /** The state of an import that begins. */
 export function newRun() {
@@ -24,11 +25,14 @@ export function newRun() {
     enqueued: Promise.resolve<unknown>(undefined),
     /** Counts the items whose results are known. */
     summary,
+    problems: createProblems(),
   }
 }
 
 /** An import in progress, and what storing it needs. */
 export type ImportRun = ReturnType<typeof newRun> & {
+  /** Why the newest job is not accepted yet. */
+  waitsFor?: ProblemError | undefined
   deps: Pick<ApiDeps, 'enqueuer' | 'metrics' | 'replyListener' | 'confirmReplicated'> & {
     limits: Pick<ApiDeps['limits'], 'waitSeconds'>
   }
@@ -82,17 +86,21 @@ async function storeGroup({ items, threads }: ImportGroup, run: ImportRun): Prom
   return items.map((item) => {
     if ('thread' in item) return resultOf(item, receipts.next().value ?? jobFailed(), run)
     run.summary.failed += 1
+    run.problems.keep(item)
     return item.result
   })
 }
 
 /** The result of an item by the receipt of its thread, or by the problem for which the thread is not stored. */
-function resultOf(item: ThreadItem, receipt: Receipt | ProblemError, { context, summary }: ImportRun): string {
+function resultOf(item: ThreadItem, receipt: Receipt | ProblemError, run: ImportRun): string {
+  const { context, summary } = run
   const { index, thread, warnings } = item
   const { externalId } = thread.source
   if (receipt instanceof ProblemError) {
     summary.failed += 1
-    return refuseItem(item, receipt, context.requestId, externalId).result
+    const refused = refuseItem(item, receipt, context.requestId, externalId)
+    run.problems.keep(refused)
+    return refused.result
   }
   const { outcome, wordCount } = receipt.source
   summary[outcome] += 1
@@ -151,11 +159,13 @@ export async function enqueuePatiently(
     try {
       await enqueueJob(deps, context, jobId, 'bulk', job)
       run.movedAt = Date.now()
+      run.waitsFor = undefined
       return
     } catch (error) {
       const isRefusal = error instanceof QueueFullError || error instanceof RateLimitedError
       const isOver = context.signal.aborted || Date.now() - run.movedAt >= deps.limits.waitSeconds * 1000
       if (!isRefusal || isOver) throw error
+      run.waitsFor = asProblem(error)
       await delay(pauseMs * (0.5 + Math.random()), undefined, { signal: context.signal }).catch(() => {})
     }
   }

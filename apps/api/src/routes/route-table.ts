@@ -79,7 +79,7 @@ function importerRoutes(limits: contract.Limits): Route[] {
     post('postImport', '/sources:batch', 'importer', postImport, {
       summary: 'Stores many sources, each on its own',
       description: `Send a thread on each line (\`${contract.NDJSON}\`), or an array of at most ${IMPORT_ITEMS.value}. A refused item harms no other. The answer has a result for each item, in their order, and then a summary.`,
-      parameters: [content.PREFER],
+      parameters: [content.PREFER, content.IMPORT_ID],
       body: content.threadsContent(thread, IMPORT_ITEMS.value),
       answers: {
         200: ['The results of all items, as lines or as one object, as the items were sent.', content.IMPORT],
@@ -89,7 +89,8 @@ function importerRoutes(limits: contract.Limits): Route[] {
     }),
     get('getImport', '/batches/{id}', 'importer', getImport, {
       summary: 'The progress of an import',
-      description: 'Of an import that was answered 202. It can be read until an hour after its last item.',
+      description:
+        'Of an import that was answered 202, or of the requests with an `Import-Id`. It can be read until a day after its last item.',
       parameters: [idOf('the import')],
       answers: { 200: ['The progress so far.', json(contract.ImportProgressSchema)] },
       problems: ['import_unknown', 'queue_unavailable'],

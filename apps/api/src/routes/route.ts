@@ -117,6 +117,12 @@ export const PREFER = header(
   'respond-async',
 )
 
+export const IMPORT_ID = header(
+  'Import-Id',
+  'A UUID in lower case that you made. Operators see all requests of your tenant with the same one as one import, for a day. Without it, or with another text, each request is an import of its own.',
+  '8e03978e-40d5-43e8-bc93-6894a57f9324',
+)
+
 export const PREFER_WAIT = header('Prefer', '`wait=N` waits at most N seconds for the end of the job.', 'wait=5')
 
 /** Headers of answers. `always`: each answer whose description lists the header has it. */

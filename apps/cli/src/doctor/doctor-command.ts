@@ -13,7 +13,7 @@ import {
   type SourceDocument,
   StoreLayoutError,
 } from '@sluice/store'
-import { count, counted, RedisAwayError } from '@sluice/terminal'
+import { count, counted, RedisAwayError, UserError } from '@sluice/terminal'
 import { Command } from 'commander'
 import { type Db, type Document, MongoServerError } from 'mongodb'
 import { type Check, check, checkClocks, checkLines, note } from './check.ts'
@@ -61,11 +61,21 @@ export function doctorCommand(deps: DoctorDeps): Command {
         const faults = await examineServers(deps, db)
         await examineSources(deps, db, repair)
         if (faults > 0) deps.fail(`${counted(faults, 'fault')} of servers: see the lines that begin with FAULT.`)
+      } catch (error) {
+        // The driver's messages name no server: "Topology is closed".
+        if (error instanceof Error && AWAY.test(error.name))
+          throw new UserError(`${nameOf(db)} does not answer: ${error.message}. Its sources are not checked.`)
+        throw error
       } finally {
         await close()
       }
     })
 }
+
+/** The errors of a MongoDB that is away, or that hangs. */
+const AWAY = /^(?:Mongo(?:ServerSelection|TopologyClosed|Network|NetworkTimeout)|Abort|Timeout)Error$/
+
+const nameOf = (db: Db) => `MongoDB at ${db.client.options.hosts.join(',')}`
 
 /** A question to MongoDB ends within this time. */
 const ASK_MS = 10_000
@@ -98,7 +108,7 @@ async function examineServers({ env, withQueue, print }: DoctorDeps, db: Db): Pr
     const text = `${error.message}. The load of the queue is not compared.`
     printChecks('Redis', [check(false, text, pingCommands(redisUrl))])
   }
-  const host = `MongoDB at ${db.client.options.hosts.join(',')}`
+  const host = nameOf(db)
   const { checks, aheadMs } = await checkMongodb({ database: db.databaseName, ask, probe, listSources })
   clocks.push([host, aheadMs])
   printChecks(host, [...checks, await checkOfLayout(db)])

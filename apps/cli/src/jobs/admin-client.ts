@@ -6,6 +6,28 @@ import { createAnswerCheck, createBoundedFetch } from '../answers.ts'
 
 /** The API as operators use it. Every function throws UserError if the API refuses, or can't be reached. */
 export type AdminClient = Awaited<ReturnType<typeof openAdminClient>>
+/** What a client reads, and can read without the API. */
+export interface Reads {
+  list(filter: contract.FailedJobFilter, page: { limit: number; after?: string }): Promise<contract.FailedJobPage>
+  groups(filter: contract.FailedJobFilter): Promise<contract.FailedJobGroups>
+  show(id: string): Promise<contract.FailedJob>
+  operations(): Promise<{ operations: contract.Operation[] }>
+  find(query: contract.FindQuery): Promise<contract.Found>
+  /** Returns the jobs that completed last or, with `after`, since that answer. */
+  recent(after?: string): Promise<{ jobs: contract.Hit[]; next: string }>
+  status(): Promise<contract.Status>
+}
+
+/** No failed job has the id. */
+export class NotFailedError extends UserError {}
+
+/** How to read while the API does not answer. */
+export interface Fallback {
+  /** Says why the API was not asked. */
+  show: (line: string) => void
+  /** Reads from Redis and MongoDB. Throws UserError. */
+  readDirectly: <Answer>(ask: (reads: Reads) => Promise<Answer>) => Promise<Answer>
+}
 
 export interface AdminDeps {
   /** Throws UserError. */
@@ -36,8 +58,14 @@ const checks = {
   status: createAnswerCheck(contract.StatusSchema),
 }
 
-/** Opens a client of the API that the options name, else of this folder's. Throws UserError. */
-export async function openAdminClient(deps: FindApiDeps, options: ApiOptions) {
+/** An API that lives answers /livez within this time, however long its answers take. */
+const ALIVE_WITHIN_MS = 3_000
+
+/**
+ * Opens a client of the API that the options name, else of this folder's. With a fallback, it reads from Redis while the
+ * API does not answer; what changes something needs the API. Throws UserError.
+ */
+export async function openAdminClient(deps: FindApiDeps, options: ApiOptions, fallback?: Fallback) {
   const { url, apiKey: key } = await findApi(deps, options, 'operator')
 
   async function request(path: string, init: RequestInit): Promise<Response> {
@@ -48,7 +76,9 @@ export async function openAdminClient(deps: FindApiDeps, options: ApiOptions) {
       redirect: 'error',
     }).catch(unreachable)
     if (response.ok) return response
-    throw new UserError(describeProblem(response.status, await response.json().catch(() => undefined)))
+    const problem = await response.json().catch(() => undefined)
+    const text = describeProblem(response.status, problem)
+    throw Object(problem).code === 'job_unknown' ? new NotFailedError(text) : new UserError(text)
   }
 
   async function ask<Answer>(check: (answer: unknown) => Answer, path: string, body?: object): Promise<Answer> {
@@ -61,14 +91,40 @@ export async function openAdminClient(deps: FindApiDeps, options: ApiOptions) {
     throw new UserError(`The API at ${url} cannot be reached: ${reason}`)
   }
 
-  return {
-    list: (filter: contract.FailedJobFilter, { limit, after }: { limit: number; after?: string }) => {
+  const reads: Reads = {
+    list: (filter, { limit, after }) => {
       const query = new URLSearchParams({ ...filter, limit: String(limit), ...(after !== undefined && { after }) })
       return ask(checks.list, `/admin/jobs?${query}`)
     },
-    groups: (filter: contract.FailedJobFilter) =>
-      ask(checks.groups, `/admin/job-groups?${new URLSearchParams(filter)}`),
-    show: (id: string) => ask(checks.show, `/admin/jobs/${encodeURIComponent(id)}`),
+    groups: (filter) => ask(checks.groups, `/admin/job-groups?${new URLSearchParams(filter)}`),
+    show: (id) => ask(checks.show, `/admin/jobs/${encodeURIComponent(id)}`),
+    operations: () => ask(checks.operations, '/admin/operations'),
+    find: (query) => ask(checks.found, `/admin/find?${new URLSearchParams(query)}`),
+    recent: (after) => ask(checks.recent, `/admin/recent?${new URLSearchParams(after === undefined ? {} : { after })}`),
+    status: () => ask(checks.status, '/admin/overview'),
+  }
+
+  let isNoted = false
+  async function read<Answer>(from: (reads: Reads) => Promise<Answer>): Promise<Answer> {
+    const signal = AbortSignal.timeout(ALIVE_WITHIN_MS)
+    const isAlive = fallback === undefined || (await fetch(new URL('./livez', url), { signal }).catch(() => undefined))
+    if (isAlive) {
+      isNoted = false
+      return from(reads)
+    }
+    if (!isNoted) fallback.show(`The API at ${url} does not answer: this is read from Redis.`)
+    isNoted = true
+    return fallback.readDirectly(from)
+  }
+
+  return {
+    list: (...args: Parameters<typeof reads.list>) => read((from) => from.list(...args)),
+    groups: (filter: contract.FailedJobFilter) => read((from) => from.groups(filter)),
+    show: (id: string) => read((from) => from.show(id)),
+    operations: () => read((from) => from.operations()),
+    find: (query: contract.FindQuery) => read((from) => from.find(query)),
+    recent: (after?: string) => read((from) => from.recent(after)),
+    status: () => read((from) => from.status()),
     open: (kind: contract.OperationKind, request: contract.OperationRequest) =>
       ask(checks.operation, `/admin/jobs:${kind}`, request),
     operateLane: (kind: contract.LaneOperationKind, lane: string, why?: string) => {
@@ -76,12 +132,6 @@ export async function openAdminClient(deps: FindApiDeps, options: ApiOptions) {
       return ask(checks.operation, `/admin/lanes/${lane}:${kind}?${query}`, {})
     },
     operation: (id: string) => ask(checks.operation, `/admin/operations/${encodeURIComponent(id)}`),
-    operations: () => ask(checks.operations, '/admin/operations'),
-    find: (query: contract.FindQuery) => ask(checks.found, `/admin/find?${new URLSearchParams(query)}`),
-    /** Returns the jobs that completed last or, with `after`, since that answer. */
-    recent: (after?: string) =>
-      ask(checks.recent, `/admin/recent?${new URLSearchParams(after === undefined ? {} : { after })}`),
-    status: () => ask(checks.status, '/admin/overview'),
   }
 }
 

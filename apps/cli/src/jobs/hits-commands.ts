@@ -29,10 +29,21 @@ async function find(deps: AdminDeps, q: string, options: FindOptions): Promise<v
   found.notes.forEach(deps.print)
 }
 
-// Reasons are cut, because they may quote a document. An externalId is never cut: `sluice get` needs it.
-const SHOWN_REASON = 100
+// An externalId is never cut: `sluice get` needs it.
 
-function hitLines({ kind, id, tenant, state, name, quote, reason, ...hit }: Hit): string[] {
+/** Reasons are cut, because they may quote a document. */
+const SHOWN_REASON = 160
+/** The name of the failed thread, and what MongoDB says before the rule: they stand elsewhere, or are all alike. */
+const THREAD = /^threads\[\d+\] "(?:[^"\\]|\\.)*": /
+const DOCUMENT =
+  / \w+, collection (\w+), _id "(?:[^"\\]|\\.)*"(?:, errInfo (?:\{"failingDocumentId":(?:"[^"]*"|\{[^}]*\}),)?)?/
+
+/** The beginning of a reason, without what does not distinguish it from others. */
+export function briefReason(reason: string): string {
+  return shortened(reason.replace(THREAD, '').replace(DOCUMENT, ', $1: '), SHOWN_REASON)
+}
+
+export function hitLines({ kind, id, tenant, state, name, quote, reason, ...hit }: Hit): string[] {
   const found = quote === undefined ? '' : `, message ${JSON.stringify(quote)}`
   const at = hit.endedAt ?? hit.acceptedAt
   const facts = [
@@ -48,7 +59,7 @@ function hitLines({ kind, id, tenant, state, name, quote, reason, ...hit }: Hit)
   return [
     facts.join('  '),
     `           ${more}`,
-    ...(reason === undefined ? [] : [`           ${shortened(reason, SHOWN_REASON)}`]),
+    ...(reason === undefined ? [] : [`           ${briefReason(reason)}`]),
   ]
 }
 
@@ -104,6 +115,6 @@ function lineOf({ id, tenant, name = '', state = 'completed', endedAt = '', acce
   const took =
     acceptedAt === undefined || state === 'failed' ? '' : `${Date.parse(endedAt) - Date.parse(acceptedAt)} ms`
   const facts = [endedAt, state.padEnd(9), id, tenant, name, state === 'failed' ? '' : outcome, took]
-  const reason = job.reason === undefined ? [] : [shortened(job.reason, SHOWN_REASON)]
+  const reason = job.reason === undefined ? [] : [briefReason(job.reason)]
   return [...facts.filter((text) => text !== ''), ...reason].join('  ')
 }

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
-import type { FailedJobFilter, FailedJobPage, Operation, OperationRequest } from '@sluice/contract'
+import type { FailedJobFilter, FailedJobPage, Hit, Operation, OperationRequest } from '@sluice/contract'
 import { createPrinter, messageForPeople, UserError } from '@sluice/terminal'
 import type { Command } from 'commander'
 import { test } from 'vitest'
-import type { AdminClient } from './admin-client.ts'
+import { type AdminClient, NotFailedError } from './admin-client.ts'
+import { briefReason } from './hits-commands.ts'
 import { jobsCommand } from './jobs-command.ts'
 
 type Job = FailedJobPage['jobs'][number]
@@ -45,7 +46,8 @@ const GROUP = {
 }
 
 /** Runs `sluice jobs …` with an API that has this number of failed jobs; returns what was printed, asked and sent. */
-async function terminal(args: string[], { jobs = [JOB], answer = false }: { jobs?: Job[]; answer?: boolean } = {}) {
+async function terminal(args: string[], given: { jobs?: Job[]; answer?: boolean; hits?: Hit[] } = {}) {
+  const { jobs = [JOB], answer = false, hits = [] } = given
   const printed: string[] = []
   const asked: string[] = []
   const sent: (FailedJobFilter | OperationRequest)[] = []
@@ -60,13 +62,10 @@ async function terminal(args: string[], { jobs = [JOB], answer = false }: { jobs
       const page = jobs.slice(Number(after), next)
       return next < jobs.length ? { jobs: page, next: String(next) } : { jobs: page }
     },
-    show: async (id) => ({
-      ...JOB,
-      id,
-      ...HISTORY,
-      stack: ['Error: refused\n    at store.ts:1'],
-      payload: { tenant: 'acme' },
-    }),
+    async show(id) {
+      if (jobs.length === 0) throw new NotFailedError('Posting the thread again is safe.')
+      return { ...JOB, id, ...HISTORY, stack: ['Error: refused\n    at store.ts:1'], payload: { tenant: 'acme' } }
+    },
     groups: async () => ({
       groups: [{ ...GROUP, jobs: 1_200, threads: 2_400 }, GROUP],
       isComplete: false,
@@ -78,7 +77,7 @@ async function terminal(args: string[], { jobs = [JOB], answer = false }: { jobs
     operateLane: () => assert.fail('jobs are no lane'),
     operation: async () => operation,
     operations: async () => ({ operations: [{ ...operation, filter: { tenant: 'a\u202e' } }, operation] }),
-    find: () => assert.fail('jobs are not looked up'),
+    find: async () => ({ hits, more: false, notes: [] }),
     recent: () => assert.fail('jobs are not followed'),
     status: () => assert.fail('the status is not asked for'),
   }
@@ -124,8 +123,9 @@ test('a list takes as many pages as it needs, and no job more than its limit', a
   assert.deepEqual(sent, [{ tenant: 'acme' }, { tenant: 'acme' }])
 })
 
-test('a job is shown with its stacks and its payload', async () => {
-  const { printed } = await terminal(['show', JOB.id])
+test('a job is shown with its failed threads and its last stack, and with its payload on demand', async () => {
+  assert.equal((await terminal(['show', JOB.id])).printed.at(-1), '      at store.ts:1')
+  const { printed } = await terminal(['show', JOB.id, '--payload'])
   assert.deepEqual(
     printed.slice(-6),
     ['try 1:', '  Error: refused', '      at store.ts:1', 'payload:', '{', '  "tenant": "acme"', '}'].slice(-6),
@@ -136,6 +136,25 @@ test('a job is shown with its stacks and its payload', async () => {
     /\ntries:\n.+Z +retried by ada\n {2}2024-05-01T00:01:00.000Z +here:1 +refused\ufffd\n {2}and 4 more\n/,
   )
   assert.match(printed.join('\n'), /\nfailed threads:\n {2}threads\[3\] +slack\/C01 +too large\n {2}and 6 more\n/)
+})
+
+test('a job that has not failed is shown as it is, and its operator is told to post nothing', async () => {
+  const hit: Hit = { kind: 'job', id: JOB.id, tenant: 'acme', state: 'completed', name: JOB.name }
+  const { printed, error } = await terminal(['show', JOB.id], { jobs: [], hits: [hit] })
+  assert.equal(error, undefined)
+  assert.equal(printed[0], 'This job has not failed.')
+  assert.match(printed[1] ?? '', /^completed {2}job .* slack\/thread-1$/)
+  assert.match((await terminal(['show', JOB.id], { jobs: [] })).error ?? '', /^No job has this id/)
+})
+
+test('a reason is cut after what distinguishes it', () => {
+  const info = '{"failingDocumentId":"G","details":{"operatorName":"$ne","specifiedAs":{"speaker":{"$ne":"refused"}}}}'
+  const refused = `Document failed validation (code 121 DocumentValidationFailure, collection quotes, _id "G\\"", errInfo ${info})`
+  assert.equal(
+    briefReason(`threads[13] "custom/one \\"2": ${refused}`),
+    'Document failed validation (code 121, quotes: "details":{"operatorName":"$ne","specifiedAs":{"speaker":{"$ne":"refused"}}}})',
+  )
+  assert.equal(briefReason('x'.repeat(300)).length, 160)
 })
 
 test('a filter of the command is the filter of the request', async () => {

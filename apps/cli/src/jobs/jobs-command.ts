@@ -26,7 +26,8 @@ import {
   UserError,
 } from '@sluice/terminal'
 import { Command } from 'commander'
-import type { AdminClient, AdminDeps } from './admin-client.ts'
+import { type AdminClient, type AdminDeps, NotFailedError } from './admin-client.ts'
+import { briefReason, hitLines } from './hits-commands.ts'
 
 interface JobsDeps extends AdminDeps {
   /** Asks the operator. False if nobody can answer. */
@@ -54,11 +55,10 @@ export function jobsCommand(deps: JobsDeps): Command {
     const found = await (await deps.openClient(options)).groups(filterOf(options))
     printAnswer(deps, options, found, groupTable)
   })
-  add('show', 'Shows a failed job: its reason, its stacks and its payload')
+  add('show', 'Shows a failed job: its reason, its tries and its failed threads')
     .argument('<id>', 'the id of the job')
-    .action(async (id: string, options: JsonOptions) => {
-      printAnswer(deps, options, await (await deps.openClient(options)).show(id), describeJob)
-    })
+    .option('--payload', 'also the payload and all stacks')
+    .action((id: string, options: ShowOptions) => show(deps, id, options))
   for (const [kind, description] of MOVES)
     withFilter(add(kind, description))
       .argument('[ids...]', 'the ids of jobs; without them a filter or --all chooses')
@@ -73,6 +73,21 @@ export function jobsCommand(deps: JobsDeps): Command {
     },
   )
   return jobs
+}
+
+type ShowOptions = JsonOptions & { payload?: true }
+
+async function show(deps: JobsDeps, id: string, options: ShowOptions): Promise<void> {
+  const client = await deps.openClient(options)
+  try {
+    const job = await client.show(id)
+    printAnswer(deps, options, job, (shown) => describeJob(shown, options.payload === true))
+  } catch (error) {
+    if (!(error instanceof NotFailedError)) throw error
+    const hit = (await client.find({ q: id })).hits.find((one) => one.kind === 'job' && one.id === id)
+    if (hit === undefined) throw new UserError('No job has this id, or it was completed or discarded too long ago.')
+    printAnswer(deps, options, hit, (shown) => ['This job has not failed.', ...hitLines(shown)])
+  }
 }
 
 const MOVES: readonly [OperationKind, description: string][] = [
@@ -158,9 +173,8 @@ const parsePastIso = (text: string) => parsePast(text).toISOString()
 
 const COLUMNS = ['ID', 'FAILED', 'TENANT', 'JOB', 'TRIES', 'REASON']
 
-// Tables cut both: a reason may quote a document, and a name may have two externalIds of 512 characters each.
+// A name may have two externalIds of 512 characters each.
 const SHOWN_NAME = 60
-const SHOWN_REASON = 80
 
 function jobTable(jobs: FailedJobPage['jobs']): string[] {
   const rows = jobs.map(({ id, failedAt, tenant, name, attempts, reason }) => [
@@ -169,7 +183,7 @@ function jobTable(jobs: FailedJobPage['jobs']): string[] {
     tenant,
     shortened(name, SHOWN_NAME),
     String(attempts),
-    shortened(reason, SHOWN_REASON),
+    briefReason(reason),
   ])
   return tableLines([COLUMNS, ...rows])
 }
@@ -196,20 +210,26 @@ function operationTable(operations: Operation[]): string[] {
   return tableLines([['OPENED', 'BY', 'KIND', 'OF', 'STATE', 'DONE'], ...rows])
 }
 
-function describeJob(job: FailedJob): string[] {
+function describeJob(job: FailedJob, isWhole: boolean): string[] {
   const { payload, stack, reason, tries, failedThreads, ...facts } = job
   const names = Object.entries(facts).map(([name, value]) => `${name.padEnd(11)}  ${String(value)}`)
   const json = JSON.stringify(payload, null, 2).split('\n')
   const triesMade = tries.map(({ at, worker, reason, retriedBy }) => {
-    return [at, worker, retriedBy === undefined ? reason : `retried by ${retriedBy}`]
+    return [at, worker, retriedBy === undefined ? briefReason(reason) : `retried by ${retriedBy}`]
   })
   const unlisted = unlistedTries(job)
   const threads = failedThreads.map(({ place, service, externalId, reason }) => [
     `threads[${place}]`,
     `${service}/${externalId}`,
-    reason,
+    briefReason(reason),
   ])
   const more = threads.length > 0 ? job.failedThreadCount - threads.length : 0
+  const stacks = stack.map((trace, at) =>
+    section(
+      `try ${at + 1}`,
+      trace.split('\n').map((line) => [line]),
+    ),
+  )
   return [
     ...names,
     `reason      ${reason}`,
@@ -217,14 +237,8 @@ function describeJob(job: FailedJob): string[] {
     ...(unlisted > 0 ? [`  and ${unlisted} more`] : []),
     ...section('failed threads', threads),
     ...(more > 0 ? [`  and ${more} more`] : []),
-    ...stack.flatMap((trace, at) =>
-      section(
-        `try ${at + 1}`,
-        trace.split('\n').map((line) => [line]),
-      ),
-    ),
-    'payload:',
-    ...json,
+    ...(isWhole ? stacks : stacks.slice(-1)).flat(),
+    ...(isWhole ? ['payload:', ...json] : []),
   ]
 }
 

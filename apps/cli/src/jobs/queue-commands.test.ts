@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import type { Status } from '@sluice/contract'
 import { createPrinter } from '@sluice/terminal'
 import { test } from 'vitest'
+import { printedOn } from '../commands.test-support.ts'
 import type { AdminClient } from './admin-client.ts'
 import { statusCommand } from './queue-commands.ts'
 
@@ -53,7 +54,7 @@ async function terminal(args: string[] = [], status = STATUS): Promise<string> {
   const client: Pick<AdminClient, 'status'> = { status: async () => status }
   const openClient = async () => client
   const print = createPrinter((text) => void printed.push(text.slice(0, -1)))
-  await statusCommand({ openClient, print, show: assert.fail }).parseAsync(args, { from: 'user' })
+  await statusCommand({ openClient, screen: printedOn(print), show: assert.fail }).parseAsync(args, { from: 'user' })
   return printed.join('\n')
 }
 
@@ -62,9 +63,9 @@ test('the status says in words what stands still, and shows queue, rates, proces
     'MongoDB has been away for 40 s; 1,203 jobs wait.',
     '2 threads could not be stored.',
     '2024-05-01T09:30:00.000Z',
-    'LANE         STATE    JOBS   THREADS  OLDEST',
-    'interactive  active   0      0        -',
-    'bulk         waiting  1,203  60,000   40s',
+    '',
+    'LANE  STATE    JOBS   THREADS  OLDEST',
+    'bulk  waiting  1,203  60,000   40s',
     'Redis uses 12 MB of 2,147 MB.',
     '',
     'LAST  ACCEPTED TO STORED  P50    P95       P99',

@@ -1,6 +1,7 @@
 // The commands of the queue as a whole: `sluice status` shows the queue, the processes and what happened lately, once
 // or every five seconds. `sluice pause` and `sluice resume` stop and restart the fetching of a lane's jobs.
 import {
+  ALIVE_MS,
   type HistoryPoint,
   type LaneOperationKind,
   perSecondOf,
@@ -11,11 +12,12 @@ import {
 } from '@sluice/contract'
 import { type ApiOptions, apiOptions, count, describeSeconds, jsonText, shortened, tableLines } from '@sluice/terminal'
 import { Argument, Command } from 'commander'
+import type { Line, Screen } from '../screen.ts'
 import { type AdminClient, type AdminDeps, watch } from './admin-client.ts'
 
 interface StatusDeps {
-  openClient: (options: ApiOptions) => Promise<Pick<AdminClient, 'status'>>
-  print: (line: string) => void
+  openClient: (options: ApiOptions, show: (line: string) => void) => Promise<Pick<AdminClient, 'status'>>
+  screen: Pick<Screen, 'print' | 'redraw' | 'canRedraw'>
   show: (line: string) => void
 }
 
@@ -32,56 +34,80 @@ export function statusCommand(deps: StatusDeps): Command {
     .option('--watch', 'again every five seconds, until it is interrupted')
     .option('--json', 'prints JSON')
     .action(async (options: StatusOptions) => {
-      const client = await deps.openClient(options)
-      const look = async () => {
-        const status = await client.status()
-        for (const line of options.json ? [jsonText(status)] : statusLines(status)) deps.print(line)
+      const { screen } = deps
+      const redraws = options.watch === true && options.json !== true && screen.canRedraw
+      let drawn: readonly Line[] = []
+      let notes: Line[] = []
+      const draw = (lines: readonly Line[], above: readonly Line[] = []) => {
+        drawn = lines
+        if (redraws) screen.redraw([...above, ...lines])
+        else screen.print(lines)
       }
-      await (options.watch ? watch(look, EVERY_MS, deps.show) : look())
+      // Notes stand above what is redrawn, which else would cover them.
+      const note = redraws ? (text: string) => void notes.push([text, 'yellow']) : deps.show
+      const look = async () => {
+        notes = []
+        const status = await (await deps.openClient(options, note)).status()
+        draw(options.json ? [jsonText(status)] : statusLines(status), notes)
+      }
+      const show = redraws ? (fault: string) => draw(drawn, [[fault, 'red']]) : deps.show
+      await (options.watch ? watch(look, EVERY_MS, show) : look())
     })
 }
 
-function statusLines(status: Status): string[] {
-  const { at, queued, processes, redis, lastMinutes, lastHour } = status
+function statusLines(status: Status): Line[] {
+  const { at, processes, redis, lastMinutes, lastHour } = status
   const { slowJobs, ...summary } = summarize(status)
+  const queued = status.queued.filter(({ jobs }) => jobs > 0)
+  const points = [pointCells('5m', lastMinutes), pointCells('1h', lastHour)]
   const tenants = summary.tenants.map(({ tenant, threads, refused }) => {
     return [shortened(tenant, SHOWN_NAME), count(threads), count(refused)]
   })
   return [
     ...verdictLines(status),
     at,
-    ...tableLines([
+    ...(queued.length === 0 ? ['No job is in the queue.'] : []),
+    ...tableOf(
       ['LANE', 'STATE', 'JOBS', 'THREADS', 'OLDEST'],
-      ...queued.map(({ lane, state, jobs, threads, oldestMs }) => {
-        return [lane, state, count(jobs), count(threads), jobs > 0 ? describeMs(oldestMs) : '-']
+      queued.map(({ lane, state, jobs, threads, oldestMs }) => {
+        return [lane, state, count(jobs), count(threads), describeMs(oldestMs)]
       }),
-    ]),
+    ),
     `Redis uses ${megabytes(redis.usedBytes)}${redis.maxBytes > 0 ? ` of ${megabytes(redis.maxBytes)}` : ''}.`,
-    '',
-    ...tableLines([
+    ...tableOf(
       ['LAST', 'ACCEPTED TO STORED', 'P50', 'P95', 'P99'],
-      ...timeRows('5m', lastMinutes),
-      ...timeRows('1h', lastHour),
-    ]),
-    '',
-    ...tableLines([
+      [...timeRows('5m', lastMinutes), ...timeRows('1h', lastHour)],
+    ),
+    ...tableOf(
       ['LAST', 'ACCEPTED', 'STORED', 'FAILED', 'REFUSED', 'TIMED OUT'],
-      pointCells('5m', lastMinutes),
-      pointCells('1h', lastHour),
-    ]),
-    '',
-    ...tableLines([['PROCESS', 'HOST', 'VERSION', 'STARTED', 'SEEN', 'CPU', 'MEMORY'], ...processes.map(processCells)]),
+      points.filter(([, ...numbers]) => numbers.some((text) => !text.startsWith('0'))),
+    ),
+    ...processLines(processes),
     ...slowJobs.map(({ id, name, activeMs, worker }) => {
       return `${worker} has had ${id} for ${describeMs(activeMs)}: ${shortened(name, SHOWN_NAME)}`
     }),
-    ...(tenants.length === 0 ? [] : ['', ...tableLines([['TENANT', 'THREADS', 'REFUSED 1h'], ...tenants])]),
+    ...tableOf(['TENANT', 'THREADS', 'REFUSED 1h'], tenants),
   ]
 }
 
+/** A table below an empty line; nothing if it has no rows. */
+function tableOf(heads: readonly string[], rows: readonly (readonly string[])[]): string[] {
+  return rows.length === 0 ? [] : ['', ...tableLines([heads, ...rows])]
+}
+
 /** What is wrong, the worst first. */
-function verdictLines({ verdict = [] }: Status): string[] {
+function verdictLines({ verdict = [] }: Status): Line[] {
   const isWell = verdict.every(({ level }) => level === 'note')
-  return [...(isWell ? ['All is well.'] : []), ...verdict.map(({ text }) => `${text}.`)]
+  const found = verdict.map(({ text, level }): Line => [`${text}.`, level === 'note' ? 'yellow' : 'red'])
+  return [...(isWell ? [['All is well.', 'green'] as const] : []), ...found]
+}
+
+/** The processes. Those without a sign of life are marked. */
+function processLines(processes: Status['processes']): Line[] {
+  const heads = ['PROCESS', 'HOST', 'VERSION', 'STARTED', 'SEEN', 'CPU', 'MEMORY']
+  const lines = tableOf(heads, processes.map(processCells))
+  const isGone = (at: number) => (processes[at - 2]?.seenMsAgo ?? 0) >= ALIVE_MS
+  return lines.map((line, at) => (isGone(at) ? [`${line}  gone`, 'red'] : line))
 }
 
 const SHOWN_NAME = 60

@@ -26,7 +26,10 @@ test('prints a link that logs in once, with Redis alone, and says if Redis is aw
   const env = { REDIS_URL: requiredUrl('REDIS_URL'), DASHBOARD_URL: 'https://board.example/' }
   const [{ stdout }] = await Promise.all([
     login(env, '--role', 'viewer'),
-    assert.rejects(login({ ...env, REDIS_URL: 'redis://127.0.0.1:1' }), /error: Redis cannot be reached/),
+    assert.rejects(
+      login({ ...env, REDIS_URL: 'redis://127.0.0.1:1' }),
+      /error: Redis at 127\.0\.0\.1:1 cannot be reached/,
+    ),
     assert.rejects(login(env, '--role', 'importer'), /Allowed choices are operator, viewer/),
   ])
   const token = /^https:\/\/board\.example\/login\?link=([\w-]{43})\n$/.exec(stdout)?.[1] ?? ''

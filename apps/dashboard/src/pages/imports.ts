@@ -1,24 +1,54 @@
-// The pages of imports whose callers do not wait: the list of imports, and one import with its failed items.
-import { PROBLEMS, PROBLEMS_KEPT } from '@sluice/contract'
-import type { ImportProblem, ListedImport } from '@sluice/queue'
+// The pages of imports: the list of them, and one import with its failed items.
+import { PROBLEMS } from '@sluice/contract'
+import { duration } from '@sluice/operations'
+import type { FoundImport, ImportProblem, ListedImport } from '@sluice/queue'
 import { html } from 'hono/html'
-import { beginOf, type Cell, copyable, facts, moment, progress, table } from './layout.ts'
-import type { Show } from './page.ts'
+import { beginOf, type Cell, copyable, facts, moment, progress, shown, table } from './layout.ts'
+import type { Html, Show, Visit } from './page.ts'
 
-/** Lists the imports, unfinished ones first. */
+const HEADS = ['Import', 'Begun', 'Owner', 'State', '#Items', '#Stored', '#Failed', '#Items/s']
+
+/** Lists the imports, those first that nobody waits for and that are not finished, then by their last outcome. */
 export const importsPage: Show = async ({ view }) => {
-  const rows = (await view.listImports()).map(importCells)
-  const list = table('Imports', ['Import', 'Begun', 'Tenant', 'Items', 'Jobs done'], rows, 'No import.')
-  const body = html`<p class="note">Imports whose callers do not wait. A finished one is listed for an hour.</p>
-<div id="imports" data-refresh>${list}</div>`
+  const rows = (await view.listImports()).map((one): Cell[] => {
+    const link = html`<a class="id" href="/imports/${one.id}">${one.id}</a>`
+    const failed = one.counts.failed > 0 && html`<strong class="badge">${shown(one.counts.failed)}</strong>`
+    const stored = doneOf(one) - one.counts.failed
+    return [link, beginning(one.id, one), ownerOf(one), stateOf(one), one.received, stored, failed, rateOf(one)]
+  })
+  const body = html`<p class="note">Each is listed until a day after its last outcome. A caller that waits posts many requests as one import if all name it by the header <code>Import-Id</code>, as <code>sluice import</code> does.</p>
+<div id="imports" data-refresh>${table('Imports', HEADS, rows, 'No import.')}</div>`
   return { title: 'Imports', body }
 }
 
-function importCells({ id, tenant, received, jobs, jobsDone }: ListedImport): Cell[] {
-  const link = html`<a class="id" href="/imports/${id}">${id}</a>`
-  const bar = progress('Jobs done', jobs === undefined ? 0 : jobs === 0 ? 1 : jobsDone, jobs)
-  const done = html`${bar} ${jobsDone}${jobs !== undefined && ` of ${jobs}`}`
-  return [link, moment(beginOf(id)), tenant, received ?? 'still arriving', done]
+type Numbers = Omit<ListedImport, 'id'>
+
+/** A caller may choose the id of an import that it waits for, so such an id says no time. */
+function beginning(id: string, { isWaitedFor, begunAt }: Numbers): Html {
+  return moment(!isWaitedFor || begunAt === undefined ? beginOf(id) : new Date(begunAt).toISOString())
+}
+
+function ownerOf({ tenant, by }: Numbers): Html {
+  return html`${tenant}${by && html` <span class="note">key ${by}</span>`}`
+}
+
+const doneOf = ({ counts: { created, updated, unchanged, failed } }: Numbers) => created + updated + unchanged + failed
+
+/** The items a second from the first outcome to the last. */
+function rateOf(one: Numbers): number | undefined {
+  const ms = (one.changedAt ?? 0) - (one.begunAt ?? 0)
+  return ms < 1_000 ? undefined : (doneOf(one) / ms) * 1_000
+}
+
+/** How far it is. Only of an import that nobody waits for is it known how many items are still to come. */
+function stateOf(one: Numbers): Html {
+  const { isWaitedFor, done, received, changedAt } = one
+  if (done) return html`ended${changedAt && html` ${moment(new Date(changedAt).toISOString())}`}`
+  if (isWaitedFor) return html`under way`
+  if (received === undefined) return html`still arriving`
+  const left = received - doneOf(one)
+  const rate = rateOf(one)
+  return html`${progress('Items done', received - left, received)} ${shown(left)} left${rate && html`, some ${duration((left / rate) * 1_000)}`}`
 }
 
 /** Shows an import with its failed items. */
@@ -26,36 +56,59 @@ export const importPage: Show = async ({ view, params }) => {
   const id = String(params.id)
   const found = await view.findImport(id)
   if (found === undefined) return undefined
-  const { tenant, done, received, counts, problems } = found
-  const { created, updated, unchanged, failed } = counts
+  const { received, counts, again, problems } = found
+  const rate = rateOf(found)
   const about = {
     Import: copyable(id),
-    Tenant: tenant,
-    Begun: moment(beginOf(id)),
-    State: done ? 'done' : 'active',
+    Owner: ownerOf(found),
+    Begun: beginning(id, found),
+    State: stateOf(found),
     Items: received,
-    Created: created,
-    Updated: updated,
-    Unchanged: unchanged,
-    Failed: failed,
+    Created: counts.created,
+    Updated: counts.updated,
+    Unchanged: counts.unchanged,
+    Failed: counts.failed > 0 ? html`<strong class="badge">${shown(counts.failed)}</strong>` : 0,
+    'Waits for': found.waitsFor && PROBLEMS[found.waitsFor].title,
+    'Turned away': again > 0 ? html`${shown(again)} <span class="note">to be posted again</span>` : undefined,
+    'Items/s': rate && shown(rate),
   }
-  const rows = problems.map(problemCells)
+  const reasons = await reasonsOf(view, found)
   const failures = html`<h2>Failed items</h2>
-${problems.length === PROBLEMS_KEPT && html`<p class="note">The first ${PROBLEMS_KEPT}.</p>`}
-${table('Failed items', ['Item', 'Thread', 'Problem'], rows)}`
-  const body = html`<div id="import" data-refresh>
-${facts(about)}
-${progress('Items done', created + updated + unchanged + failed, received)}
-${rows.length > 0 && failures}
-</div>`
+${counts.failed > problems.length && html`<p class="note">The first ${problems.length}.</p>`}
+${table(
+  'Failed items',
+  [found.isWaitedFor ? 'Item of its request' : 'Item', 'Thread', 'Problem'],
+  problems.map((problem) => problemCells(problem, reasons)),
+)}`
+  const body = html`<div id="import" data-refresh>${facts(about)}
+${problems.length > 0 && failures}</div>`
   return { title: 'Import', body }
 }
 
-function problemCells({ index, line, externalId, refused, jobId }: ImportProblem): Cell[] {
+/** Failed jobs whose reasons the page shows: one reads the failed jobs of most imports. */
+const JOBS_READ = 20
+
+/** Reads why the threads of failed jobs could not be stored, by job and externalId. */
+async function reasonsOf(view: Visit['view'], { problems }: FoundImport): Promise<ReadonlyMap<string, string>> {
+  const ids = [...new Set(problems.flatMap(({ jobId }) => jobId ?? []))].slice(0, JOBS_READ)
+  const jobs = await Promise.all(ids.map(view.findJob))
+  return new Map(
+    jobs.flatMap((found) =>
+      (found?.job.failedThreads ?? []).map(({ externalId, reason }) => [`${found?.job.id} ${externalId}`, reason]),
+    ),
+  )
+}
+
+function problemCells(
+  { index, line, externalId, refused, jobId }: ImportProblem,
+  reasons: ReadonlyMap<string, string>,
+): Cell[] {
   const detail = [refused?.detail, ...(refused?.errors ?? []).map(({ message }) => message)].join(' ')
+  const reason = reasons.get(`${jobId} ${externalId}`)
   const problem =
     refused === undefined
-      ? html`<a href="/jobs/${jobId}">${PROBLEMS.job_failed.title}</a>`
+      ? html`<a href="/jobs/${jobId}">${PROBLEMS.job_failed.title}</a>${reason && html`: <span class="reason">${reason}</span>`}`
       : html`<code>${refused.code}</code> ${refused.title}. ${detail}`
-  return [html`${index + 1}${line !== undefined && ` (line ${line})`}`, externalId, problem]
+  const thread = externalId !== undefined && html`<a href="/find?q=${encodeURIComponent(externalId)}">${externalId}</a>`
+  return [html`${index + 1}${line !== undefined && ` (line ${line})`}`, thread, problem]
 }

@@ -55,6 +55,7 @@ function open({ answer = () => undefined, stored = {}, quotesOf = {}, lookupFaul
     stop.abort(error)
   }
   const sender = createSender({
+    importId: '00000000-0000-4000-8000-000000000000',
     client,
     concurrency: 4,
     ledger,

@@ -11,6 +11,7 @@ const BATCH_UNITS = 1024 * 1024
 const LINGER_MS = 200
 
 interface SendDeps {
+  importId: string
   client: Pick<Client, 'postBatch' | 'lookUpSources' | 'getSource'>
   /** At most this number of batches are in flight, with those that wait before they are sent again. */
   concurrency: number
@@ -25,7 +26,16 @@ interface SendDeps {
 }
 
 /** Creates a sink that posts batches. The client keeps requests of one source in their order. */
-export function createSender({ client, concurrency, ledger, stopping, hurry, onRetry, fail }: SendDeps): Sink {
+export function createSender({
+  importId,
+  client,
+  concurrency,
+  ledger,
+  stopping,
+  hurry,
+  onRetry,
+  fail,
+}: SendDeps): Sink {
   const inFlight: InFlight = new Map()
   let batch: Outgoing[] = []
   let units = 0
@@ -55,7 +65,7 @@ export function createSender({ client, concurrency, ledger, stopping, hurry, onR
   async function send(requests: readonly CompleteRequest[]): Promise<void> {
     try {
       const threads = requests.map(({ request }) => request)
-      const results = await client.postBatch(threads, { signal: hurry, onRetry })
+      const results = await client.postBatch(threads, { importId, signal: hurry, onRetry })
       for (const [index, one] of requests.entries()) recordResult(one, results[index], ledger)
     } catch (error) {
       fail(error)

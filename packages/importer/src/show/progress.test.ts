@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { PROBLEMS } from '@sluice/contract'
 import { test, vi } from 'vitest'
 import { emptyTally, type Tally } from '../account/ledger.ts'
 import { type ProgressState, type ProgressStyle, showProgress } from './progress.ts'
@@ -126,4 +127,16 @@ test('the summary names everything that was skipped, cut or replaced, and what t
     'Run the same command again to go on from here (a.sluice-checkpoint).',
     'Dashboard: https://board.example/failures',
   ])
+})
+
+test('a summary does not ask for a repair of records whose jobs failed', () => {
+  const tally = emptyTally()
+  tally.threads.rejected = 31
+  tally.reasons[`${PROBLEMS.job_failed.meaning} ${PROBLEMS.job_failed.remedy}`] = 31
+  const rejected = { ...some, state: 'completed_with_rejected', tally, rejectedFile: 'a.rejected.ndjson' } as const
+  const [, file, reason] = summaryLines(rejected)
+  assert.equal(file, 'Rejected records: a.rejected.ndjson')
+  assert.match(reason ?? '', /^ {2}not stored \(31\): It was accepted, .* No need to post again\.$/)
+  tally.reasons['title is required.'] = 1
+  assert.match(summaryLines(rejected)[1] ?? '', /import that file; those that were not stored need no post\)$/)
 })

@@ -1,4 +1,5 @@
 // The end of an import: its exit code, and the summary for people and for programs.
+import { PROBLEMS } from '@sluice/contract'
 import { count, counted, describeSeconds } from '@sluice/terminal'
 import type { Tally } from '../account/ledger.ts'
 
@@ -52,14 +53,28 @@ export function summaryLines(summary: Summary): string[] {
     // The counts include those of earlier runs, and the time does not.
     threadsBefore !== undefined &&
       `Went on from a checkpoint: earlier runs stored or rejected ${count(threadsBefore)} of these threads.`,
-    rejectedFile !== undefined && `Rejected records: ${rejectedFile} (fix them there, and import that file)`,
+    rejectedFile !== undefined && `Rejected records: ${rejectedFile}${remedyOf(tally)}`,
     ...warningLines(tally.notes.warning),
-    ...noteLines('rejected', tally.reasons),
+    ...noteLines('rejected', reasonsOf(tally, false)),
+    ...noteLines('not stored', reasonsOf(tally, true)),
     ...(['skipped', 'cut', 'replaced'] as const).flatMap((kind) => noteLines(kind, tally.notes[kind])),
     checkpoint !== undefined && `Run the same command again to go on from here (${checkpoint}).`,
     dashboard !== undefined && `Dashboard: ${dashboard}/${summary.state === 'completed' ? 'jobs' : 'failures'}`,
   ]
   return lines.filter((line) => line !== false)
+}
+
+/** The reasons of the records whose jobs failed, or those of the others. */
+function reasonsOf({ reasons }: Tally, failed: boolean): Record<string, number> {
+  const isFailed = (reason: string) => reason.startsWith(PROBLEMS.job_failed.meaning)
+  return Object.fromEntries(Object.entries(reasons).filter(([reason]) => isFailed(reason) === failed))
+}
+
+/** A record whose job failed needs no repair: operators run the job again. */
+function remedyOf(tally: Tally): string {
+  if (Object.keys(reasonsOf(tally, false)).length === 0) return ''
+  const others = Object.keys(reasonsOf(tally, true)).length > 0 ? '; those that were not stored need no post' : ''
+  return ` (fix them there, and import that file${others})`
 }
 
 const HEADLINES: Readonly<Record<State, string>> = {

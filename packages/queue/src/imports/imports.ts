@@ -1,5 +1,5 @@
-// Records the progress of imports that nobody waits for.
-import { type Outcome, PROBLEMS_KEPT, type Problem } from '@sluice/contract'
+// Records the progress of imports: of the jobs of one that nobody waits for, else of its requests.
+import { type Outcome, PROBLEMS_KEPT, type Problem, type ProblemCode } from '@sluice/contract'
 import { openScript } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
 import type { CompletedJob } from '../job/job.ts'
@@ -16,44 +16,57 @@ export interface ImportProblem {
   jobId?: string
 }
 
+/** The outcome of a job or of a request. An outcome without problems is one too many of an import. */
 interface ImportProgress {
-  counts: Record<Outcome | 'failed', number>
-  problems: ImportProblem[]
+  counts: Counts
+  problems?: ImportProblem[]
+  /** Of a request: the problem for which it waits at the moment. */
+  waitsFor?: ProblemCode | undefined
+}
+
+/**
+ * The numbers of items. Only requests have `received`, `again` (items that were not taken in, and that the caller may
+ * post again) and `open` (1 while the request is under way).
+ */
+type Counts = Record<Outcome | 'failed', number> & Partial<Record<'received' | 'again' | 'open', number>>
+
+/** A request of an import whose caller waits. `by` is the id of its key. */
+export interface ImportRequest {
+  importId: string
+  tenant: string
+  by: string
+  requestId: string
 }
 
 /** An import with its progress so far: at most `PROBLEMS_KEPT` problems, in the order of the input. */
 export type FoundImport = NonNullable<Awaited<ReturnType<ReturnType<typeof createImports>['find']>>>
 
-/** An import in a list. The numbers of its items and jobs are known only once all of its jobs are in Redis. */
-export interface ListedImport {
-  id: string
-  tenant?: string
-  received?: number
-  jobs?: number
-  jobsDone: number
-}
+/** An import in a list. Nothing is known of its tenant and items until all jobs of one that nobody waits for are in Redis. */
+export type ListedImport = ReturnType<typeof describe> & { id: string }
 
 const UNFINISHED_KEPT_MS = 31 * 24 * 60 * 60 * 1000
-const FINISHED_KEPT_MS = 60 * 60 * 1000
-const OUTCOMES = ['created', 'updated', 'unchanged', 'failed'] as const
+const FINISHED_KEPT_MS = 24 * 60 * 60 * 1000
+/** A request that is under way is recorded every second. Without a record for this time, its API is gone. */
+const GONE_MS = 10_000
 const LISTED = 100
 /** The most bytes of Redis for all imports. An import of 100,000 threads needs about half a megabyte. */
 const IMPORT_BYTES = 64 * 1024 * 1024
 
 /** The bounds of imports, as scripts get them. */
 export function importBounds(bytes = IMPORT_BYTES) {
-  return { bytes, unfinishedMs: UNFINISHED_KEPT_MS, finishedMs: FINISHED_KEPT_MS }
+  return { bytes, unfinishedMs: UNFINISHED_KEPT_MS, finishedMs: FINISHED_KEPT_MS, problems: PROBLEMS_KEPT }
 }
 
-/** Keeps imports in Redis, with a hash field for each job, so that a job that completes twice counts once. */
+/** Keeps imports in Redis, with a hash field for each job or request, so that a job that completes twice counts once. */
 export function createImports(redis: Redis, { base }: QueueKeys, bytes?: number) {
   const run = openScript(redis, new URL('./write-import.lua#write', import.meta.url))
   const keyOf = (id: string) => `${base}import:${id}:`
 
   type Fields = Record<string, string | number>
-  async function write(tenant: string, id: string, hash: 'about' | 'progress', fields: Fields): Promise<void> {
+  async function write(tenant: string, id: string, about?: Fields, progress?: Fields): Promise<void> {
     const bounds = importBounds(bytes)
-    const written = { tenant, id, hash, fields: Object.entries(fields).flat().map(String) }
+    const listOf = (fields?: Fields) => fields && Object.entries(fields).flat().map(String)
+    const written = { tenant, id, about: listOf(about), progress: listOf(progress) }
     let more = await run(base, JSON.stringify({ bounds, import: written }))
     while (more === 1) more = await run(base, JSON.stringify({ bounds }))
   }
@@ -65,14 +78,18 @@ export function createImports(redis: Redis, { base }: QueueKeys, bytes?: number)
       {
         refused,
         ...about
-      }: { tenant: string; received: number; jobs: number; failed: number; refused: ImportProblem[] },
+      }: { tenant: string; by?: string; received: number; jobs: number; failed: number; refused: ImportProblem[] },
     ): Promise<void> {
-      await write(about.tenant, id, 'about', { ...about, refused: JSON.stringify(refused.slice(0, PROBLEMS_KEPT)) })
+      await write(about.tenant, id, { ...about, refused: JSON.stringify(refused.slice(0, PROBLEMS_KEPT)) })
     },
     /** Records the outcome of a job that belongs to an import; recording it again replaces it. */
     async recordJob(job: CompletedJob): Promise<void> {
       const { tenant, import: own } = job.data
-      if (own !== undefined) await write(tenant, own.id, 'progress', { [job.id]: progressOf(job) })
+      if (own !== undefined) await write(tenant, own.id, undefined, { [job.id]: progressOf(job) })
+    },
+    /** Records what became of the items of a request so far, in place of what was recorded of it before. */
+    async recordRequest({ importId, tenant, by, requestId }: ImportRequest, outcome: ImportProgress): Promise<void> {
+      await write(tenant, importId, { tenant, by }, { [requestId]: JSON.stringify(outcome) })
     },
     /** Lists imports by expiry, the last ones first: unfinished before finished ones, newest progress first. */
     async list(): Promise<ListedImport[]> {
@@ -82,35 +99,68 @@ export function createImports(redis: Redis, { base }: QueueKeys, bytes?: number)
       const found = (await Promise.all(tenants.map(newestOf))).flatMap((ofTenant) =>
         ofTenant.flatMap((id, at) => (at % 2 === 0 ? { id, end: Number(ofTenant[at + 1]) } : [])),
       )
-      const newest = found.toSorted((one, other) => other.end - one.end).slice(0, LISTED)
+      const listed = found.filter(({ end }) => end > Date.now()).sort((one, other) => other.end - one.end)
       return Promise.all(
-        newest.map(async ({ id }) => {
-          const [[tenant, received, jobs], jobsDone] = await Promise.all([
-            redis.hmget(`${keyOf(id)}about`, 'tenant', 'received', 'jobs'),
+        listed.slice(0, LISTED).map(async ({ id }) => {
+          const [about, jobsDone] = await Promise.all([
+            redis.hmget(`${keyOf(id)}about`, ...LISTED_FIELDS),
             redis.hlen(`${keyOf(id)}progress`),
           ])
-          return tenant ? { id, tenant, received: Number(received), jobs: Number(jobs), jobsDone } : { id, jobsDone }
+          const fields = Object.fromEntries(LISTED_FIELDS.map((name, at) => [name, about[at] ?? undefined]))
+          return { id, ...describe(fields, JSON.parse(fields.totals ?? '{}'), jobsDone) }
         }),
       )
     },
     async find(id: string) {
-      const [about, ofJobs] = await Promise.all([
+      const [about, outcomes] = await Promise.all([
         redis.hgetall(`${keyOf(id)}about`),
         redis.hvals(`${keyOf(id)}progress`),
       ])
-      const { tenant, received, jobs, failed, refused = '[]' } = about
+      const { tenant, refused = '[]' } = about
       if (tenant === undefined) return undefined
-      const counts = { created: 0, updated: 0, unchanged: 0, failed: Number(failed) }
+      const { begunAt, changedAt }: Totals = JSON.parse(about.totals ?? '{}')
+      // Not the totals: earlier releases wrote none.
+      const sums: Totals = { ...(begunAt && { begunAt }), ...(changedAt && { changedAt }) }
       const problems: ImportProblem[] = JSON.parse(refused)
-      for (const text of ofJobs) {
-        const ofJob: ImportProgress = JSON.parse(text)
-        for (const outcome of OUTCOMES) counts[outcome] += ofJob.counts[outcome]
-        problems.push(...ofJob.problems)
+      let waitsFor: ProblemCode | undefined
+      for (const text of outcomes) {
+        const outcome: ImportProgress = JSON.parse(text)
+        for (const name of COUNTED) sums[name] = (sums[name] ?? 0) + (outcome.counts[name] ?? 0)
+        problems.push(...(outcome.problems ?? []))
+        waitsFor ??= outcome.waitsFor
       }
       problems.sort((one, other) => one.index - other.index)
-      const done = ofJobs.length >= Number(jobs)
-      return { tenant, done, received: Number(received), counts, problems: problems.slice(0, PROBLEMS_KEPT) }
+      const described = describe(about, sums, outcomes.length)
+      const received = described.received ?? 0
+      const ofFirst = problems.slice(0, PROBLEMS_KEPT)
+      return { ...described, tenant, received, problems: ofFirst, ...(!described.done && waitsFor && { waitsFor }) }
     },
+  }
+}
+
+const LISTED_FIELDS = ['tenant', 'by', 'received', 'jobs', 'failed', 'totals'] as const
+const COUNTED = ['created', 'updated', 'unchanged', 'failed', 'received', 'again', 'open'] as const
+type Totals = Partial<Record<(typeof COUNTED)[number] | 'begunAt' | 'changedAt', number>>
+type About = Readonly<Partial<Record<string, string>>>
+
+/** @param jobsDone of an import that nobody waits for: only that one has jobs. */
+function describe({ tenant, by, received, jobs, failed: refused }: About, totals: Totals, jobsDone: number) {
+  const { created = 0, updated = 0, unchanged = 0, failed = 0, again = 0, open = 0, begunAt, changedAt } = totals
+  const isWaitedFor = tenant !== undefined && jobs === undefined
+  const isOver = open === 0 || Date.now() - (changedAt ?? 0) > GONE_MS
+  return {
+    tenant,
+    /** The id of the key. */
+    by,
+    isWaitedFor,
+    received: received === undefined ? totals.received : Number(received),
+    counts: { created, updated, unchanged, failed: failed + Number(refused ?? 0) },
+    /** The items that were not taken in, and that the caller may have posted again since. */
+    again,
+    done: isWaitedFor ? isOver : jobsDone >= Number(jobs),
+    /** In ms since 1970: the first and the last record of its outcomes. */
+    begunAt,
+    changedAt,
   }
 }
 

@@ -1,26 +1,44 @@
--- Imports in Redis. The hash `import:ID:about` has the numbers of an import, once all of its jobs are in the queue.
--- `import:ID:progress` has the outcomes of its jobs, which may come earlier. `imports` is a bounded store of tenants,
--- with the expiry as time: finished imports are evicted before unfinished ones. Needs `bounded.lua`.
-local IMPORT_BYTES = 600 -- Redis's own cost of an import.
+-- Imports in Redis. The hash `import:ID:about` has the numbers of an import: those of one that nobody waits for once
+-- all of its jobs are in the queue. `import:ID:progress` has the outcomes of its jobs, which may come earlier, or of its
+-- requests, if callers wait. The field `totals` of `about` has the sums of these outcomes, for lists. `imports` is a
+-- bounded store of tenants, with the expiry as time: finished imports are evicted before unfinished ones. Needs
+-- `bounded.lua`.
+local IMPORT_BYTES = 800 -- Redis's own cost of an import, and its totals.
 local FIELD_BYTES = 40 -- Redis's own cost of a field.
 local IMPORTS_AT_ONCE = 100
 local function keysOf(base, import)
   local key = base .. 'import:' .. import .. ':'
   return key .. 'about', key .. 'progress'
 end
--- Writes fields and values, in turn, to the hash `name` (about or progress) of an import.
--- @param bounds bytes of all imports, unfinishedMs (the time to keep an unfinished one) and finishedMs.
+-- Adds an outcome (JSON) to the totals, in place of the one that its job or request had before. Returns the outcome,
+-- without its problems if the import has enough of them.
+local function addUp(about, before, outcome, now, most)
+  local totals = cjson.decode(redis.call('HGET', about, 'totals') or '{}')
+  local old, decoded = before and cjson.decode(before).counts or {}, cjson.decode(outcome)
+  local new = decoded.counts
+  local hasEnough = (totals.failed or 0) - (old.failed or 0) >= most
+  for name, count in pairs(new) do totals[name] = (totals[name] or 0) + count - (old[name] or 0) end
+  totals.begunAt, totals.changedAt = totals.begunAt or now, now
+  redis.call('HSET', about, 'totals', cjson.encode(totals))
+  return hasEnough and cjson.encode({counts = new, waitsFor = decoded.waitsFor}) or outcome
+end
+-- Writes fields and values, in turn, to the hash `name` (about or progress) of an import. An import of another tenant
+-- stays as it is: callers choose ids.
+-- @param bounds bytes of all imports, unfinishedMs (the time to keep an unfinished one), finishedMs and problems.
 local function writeImport(base, tenant, id, name, fields, now, bounds)
   local about, progress = keysOf(base, id)
+  if (redis.call('HGET', about, 'tenant') or tenant) ~= tenant then return end
   local hash, imports = name == 'about' and about or progress, base .. 'imports'
   local bytes = tonumber(redis.call('ZSCORE', imports .. ':of:' .. tenant .. ':bytes', id) or IMPORT_BYTES)
   for i = 1, #fields, 2 do
     local field, value = fields[i], fields[i + 1]
+    if name == 'progress' then value = addUp(about, redis.call('HGET', progress, field), value, now, bounds.problems) end
     bytes = bytes + #value - redis.call('HSTRLEN', hash, field)
     if redis.call('HSET', hash, field, value) == 1 then bytes = bytes + #field + FIELD_BYTES end
   end
-  local jobs = redis.call('HGET', about, 'jobs')
-  local ms = jobs and redis.call('HLEN', progress) >= tonumber(jobs) and bounds.finishedMs or bounds.unfinishedMs
+  local jobs, known = unpack(redis.call('HMGET', about, 'jobs', 'tenant'))
+  local isFinished = known and (not jobs or redis.call('HLEN', progress) >= tonumber(jobs))
+  local ms = isFinished and bounds.finishedMs or bounds.unfinishedMs
   redis.call('PEXPIRE', about, ms)
   redis.call('PEXPIRE', progress, ms)
   keepOf(imports, tenant, id, now + ms, bytes)
@@ -34,11 +52,14 @@ end
 #!lua flags=allow-oom
 -- ARGV  1  a JSON object:
 --          bounds  see `writeImport`
---          import  absent if this call only evicts: tenant, id, hash (about or progress), fields
+--          import  absent if this call only evicts: tenant, id, about and progress (fields of these hashes)
 -- Returns 1 if more must be evicted: then call it again without an import.
 --include ../bounded.lua
 --include write-import.lua
 local base, input, time = KEYS[1], cjson.decode(ARGV[1]), redis.call('TIME')
 local now, import, bounds = time[1] * 1000 + math.floor(time[2] / 1000), input.import, input.bounds
-if import then writeImport(base, import.tenant, import.id, import.hash, import.fields, now, bounds) end
+for _, name in ipairs({'about', 'progress'}) do
+  local fields = import and import[name]
+  if fields then writeImport(base, import.tenant, import.id, name, fields, now, bounds) end
+end
 return evictImports(base, bounds, now)

@@ -1,0 +1,44 @@
+// Reads what the API would answer to an operator from Redis and MongoDB, while the API does not answer.
+import { parseFailedJobQuery } from '@sluice/contract'
+import { openViews, requireActs } from '@sluice/operations'
+import { UserError } from '@sluice/terminal'
+import type { DoctorDeps } from '../doctor/doctor-command.ts'
+import { type Fallback, NotFailedError, type Reads } from './admin-client.ts'
+
+/** Opens connections for one read. Whoever may connect to Redis may see everything in it, without a key. */
+export function createReadDirectly({
+  openDb,
+  withQueue,
+}: Pick<DoctorDeps, 'openDb' | 'withQueue'>): Fallback['readDirectly'] {
+  return async (ask) => {
+    const { db, close } = await openDb()
+    try {
+      return await withQueue((redis, keys) => ask(readsOf(openViews(redis, keys, db).viewFor(OPERATOR))))
+    } finally {
+      await close()
+    }
+  }
+}
+
+const OPERATOR = { role: 'operator', by: 'terminal' } as const
+
+function readsOf(view: ReturnType<ReturnType<typeof openViews>['viewFor']>): Reads {
+  return {
+    async list(filter, { limit, after }) {
+      const page = { limit: String(limit), ...(after !== undefined && { after }) }
+      const query = parseFailedJobQuery(Object.entries({ ...filter, ...page }))
+      if (!query.ok) throw new UserError('The filter cannot be used.')
+      return view.listFailed(query.value)
+    },
+    groups: view.groupFailed,
+    async show(id) {
+      const found = await requireActs(view).revealJob(id)
+      if (found === undefined) throw new NotFailedError('No failed job has this id.')
+      return found.job
+    },
+    operations: async () => ({ operations: await view.listOperations() }),
+    find: (query) => view.find(query, new AbortController().signal),
+    recent: (after) => view.listRecent(after === undefined ? {} : { after }),
+    status: view.readStatus,
+  }
+}

@@ -1,0 +1,30 @@
+// Says why an import makes no progress: its requests wait for the service without an answer.
+import type { Client } from '@sluice/client'
+
+interface Stalling {
+  client: Pick<Client, 'getImport'>
+  importId: string
+  /** Returns how many threads are stored or rejected. */
+  settled: () => number
+  say: (line: string) => void
+}
+
+const EVERY_MS = 5_000
+const ACCEPTED = 'the service has accepted threads, and has not stored them yet'
+
+/** Asks the service whenever no thread was settled for `EVERY_MS`, until it is disposed of. */
+export function sayWhyItWaits({ client, importId, settled, say }: Stalling): Disposable {
+  let before = settled()
+  let said = ''
+  async function look(): Promise<void> {
+    const isStalled = settled() === before
+    before = settled()
+    const found = isStalled ? await client.getImport(importId, { signal: AbortSignal.timeout(EVERY_MS) }) : undefined
+    const why = found?.state === 'active' ? (found.waitsFor ?? ACCEPTED) : ''
+    if (why !== '' && why !== said) say(`Waiting: ${why}.`)
+    said = why
+  }
+  // Whether the service can be reached is said where the threads are posted.
+  const timer = setInterval(() => void look().catch(() => {}), EVERY_MS)
+  return { [Symbol.dispose]: () => clearInterval(timer) }
+}
