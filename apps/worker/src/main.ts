@@ -25,6 +25,9 @@ const SETTLE_MS = 300
 const SLOW_MS = 10_000
 const SLOW_SHOWN = 10
 
+/** A batch that runs for this time has MongoDB probed: commands give up on a hung MongoDB only after ten seconds. */
+const HANGS_MS = 4_000
+
 /** The most sources and quotes, and characters of text (some 8 MB), in one batch. A larger request is written alone. */
 const BATCH = { documents: 4_000, characters: 8_000_000 }
 
@@ -81,9 +84,14 @@ await runProcess({
       onEvicted: (jobId) => log.warn({ jobId }, 'job.evicted'),
       onError: (err) => log.error({ err }, 'queue.failed'),
     })
-    wired.sendHeartbeats(() => {
+    const findAway = async () => {
+      const [away, ms] = [putBackAny.away(), ingest.runningMs()]
+      if (away !== undefined || ms < HANGS_MS) return away
+      return (await writeProbe()).ok ? undefined : { ms, reason: `MongoDB is away: ${noWrites}` }
+    }
+    wired.sendHeartbeats(async () => {
       const slowJobs = consumer.lockedFor(SLOW_MS).slice(0, SLOW_SHOWN)
-      return readWorker(metrics, durations, { away: putBackAny.away(), slowJobs })
+      return readWorker(metrics, durations, { away: await findAway(), slowJobs })
     })
     release('consumer', () => consumer.close((settings.shutdownGraceSeconds - 0.5) * 1000))
 
