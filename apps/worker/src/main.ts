@@ -10,7 +10,7 @@ import { createBeforeFinalFailure, createNoteFailure } from './failed-job.ts'
 import { createIngest } from './ingest.ts'
 import { createNoteTimes, readWorker, workerMetrics } from './metrics.ts'
 import { workerSettings } from './settings.ts'
-import { createPutBack, type LostStore } from './store-away.ts'
+import { createFindHang, createPutBack, type LostStore } from './store-away.ts'
 import { createWork, describeJob, requestsOf } from './worker.ts'
 
 const settings = settingsOrExit(workerSettings)
@@ -24,9 +24,6 @@ const SETTLE_MS = 300
 /** The overview shows jobs that a worker has locked for longer than SLOW_MS, at most SLOW_SHOWN of each worker. */
 const SLOW_MS = 10_000
 const SLOW_SHOWN = 10
-
-/** A batch that runs for this time has MongoDB probed: commands give up on a hung MongoDB only after ten seconds. */
-const HANGS_MS = 4_000
 
 /** The most sources and quotes, and characters of text (some 8 MB), in one batch. A larger request is written alone. */
 const BATCH = { documents: 4_000, characters: 8_000_000 }
@@ -84,14 +81,10 @@ await runProcess({
       onEvicted: (jobId) => log.warn({ jobId }, 'job.evicted'),
       onError: (err) => log.error({ err }, 'queue.failed'),
     })
-    const findAway = async () => {
-      const [away, ms] = [putBackAny.away(), ingest.runningMs()]
-      if (away !== undefined || ms < HANGS_MS) return away
-      return (await writeProbe()).ok ? undefined : { ms, reason: `MongoDB is away: ${noWrites}` }
-    }
-    wired.sendHeartbeats(async () => {
+    const findHang = createFindHang(probe, ingest.runningMs)
+    wired.sendHeartbeats(() => {
       const slowJobs = consumer.lockedFor(SLOW_MS).slice(0, SLOW_SHOWN)
-      return readWorker(metrics, durations, { away: await findAway(), slowJobs })
+      return readWorker(metrics, durations, { away: putBackAny.away() ?? findHang(), slowJobs })
     })
     release('consumer', () => consumer.close((settings.shutdownGraceSeconds - 0.5) * 1000))
 
