@@ -9,6 +9,8 @@ test('heartbeats count what was refused, also because Redis was away, and apart 
   const problems = countProblems(metrics)
   for (const code of Object.keys(PROBLEMS)) problems.note(code, 'acme')
   for (let more = 0; more < 102; more++) problems.note('queue_unavailable', 'acme')
+  // An operator, for example, has no tenant.
+  problems.note('queue_unavailable', '')
   const { totals, manyTotals } = await readApi(
     metrics,
     problems.byTenant,
@@ -18,5 +20,5 @@ test('heartbeats count what was refused, also because Redis was away, and apart 
     {},
   )
   // queue_full, tenant_share, rate_limited, overloaded and queue_unavailable; acceptance_unknown and job_pending.
-  assert.deepEqual([totals?.refused, totals?.timedOut, manyTotals], [107, 2, { 'refused:acme': 107 }])
+  assert.deepEqual([totals?.refused, totals?.timedOut, manyTotals], [108, 2, { 'refused:acme': 107 }])
 })

@@ -97,7 +97,8 @@ export function countProblems({ problems }: Pick<ApiMetrics, 'problems'>) {
     byTenant,
     note(code: string, tenant: string): void {
       problems.inc({ code })
-      if (!REFUSALS.has(code)) return
+      // Operators, and callers whose key was not checked yet, have no tenant.
+      if (!REFUSALS.has(code) || tenant === '') return
       const name = tenant.slice(0, SHOWN_TENANT)
       if (byTenant.size < MOST_TENANTS || byTenant.has(name)) byTenant.set(name, (byTenant.get(name) ?? 0) + 1)
     },

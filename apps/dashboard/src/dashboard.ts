@@ -7,7 +7,7 @@ import express, { type ErrorRequestHandler, type Express, type RequestHandler, t
 import { html } from 'hono/html'
 import { type BoardDeps, buildBoard } from './board.ts'
 import { findSession, type LoginDeps, loginRoutes, logOut } from './login/login.ts'
-import { renderPage } from './pages/layout.ts'
+import { moment, renderPage } from './pages/layout.ts'
 import { isOperator, type Page, type Session, type Show, type Visit } from './pages/page.ts'
 import { acts, pages } from './pages/pages.ts'
 import { contentSecurityPolicy, refuseOtherHosts, refuseOtherSites } from './policy.ts'
@@ -17,6 +17,8 @@ export interface DashboardDeps extends LoginDeps, BoardDeps, Pick<Visit, 'traceU
   /** The host names by which browsers may reach the dashboard. */
   hosts: readonly string[]
   isReady: () => boolean
+  /** Since when Redis has been away. Undefined if it is not. */
+  redisAwaySince: () => Date | undefined
 }
 
 type Locals = { session: Session }
@@ -70,10 +72,9 @@ const FORGED: Page = {
   body: html`<p class="problem">The form belongs to another session. Load its page again.</p>`,
   status: 403,
 }
-const REDIS_AWAY: Page = {
-  title: 'Redis cannot be reached',
-  body: html`<p class="problem" id="redis-away" data-refresh>Redis has the queue and the sessions. This page works again as soon as Redis does.</p>`,
-  status: 503,
+function redisAway(since: Date | undefined): Page {
+  const body = html`<p class="problem" id="redis-away" data-refresh>${since && html`Redis has been away since ${moment(since.toISOString())}. `}Redis has the queue and the sessions. This page works again as soon as Redis does.</p>`
+  return { title: 'Redis cannot be reached', body, status: 503 }
 }
 const OPERATOR_ONLY: Page = {
   title: 'For operators only',
@@ -139,10 +140,10 @@ const refuseViewers: Middleware = (_request, response, next) => {
 }
 
 /** Express recognises an error handler by its four parameters. The error may quote a payload, so it is not sent. */
-function answerError({ log }: Pick<DashboardDeps, 'log'>): ErrorRequestHandler {
+function answerError({ log, redisAwaySince }: Pick<DashboardDeps, 'log' | 'redisAwaySince'>): ErrorRequestHandler {
   return async (error, request, response, _next) => {
     if (response.headersSent || response.closed) return void response.destroy()
-    if (error instanceof QueueUnavailableError) return sendPage(request, response, REDIS_AWAY)
+    if (error instanceof QueueUnavailableError) return sendPage(request, response, redisAway(redisAwaySince()))
     if (error instanceof OperatorOnlyError) return sendPage(request, response, OPERATOR_ONLY)
     if (error instanceof OperationsFullError) return sendPage(request, response, TOO_MANY)
     const status = Number(error?.status) < 500 ? Number(error.status) : 500

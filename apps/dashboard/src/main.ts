@@ -20,6 +20,13 @@ await runProcess({
     await wired.watchQueue()
     wired.sendHeartbeats(async () => ({}))
     const keyring = wired.openKeyring()
+    let lostRedisAt: Date | undefined
+    redis.on('close', () => {
+      lostRedisAt ??= new Date()
+    })
+    redis.on('ready', () => {
+      lostRedisAt = undefined
+    })
     const isConnected = () => redis.status === 'ready'
     const { adminPort } = await wired.serveAdmin(async () => ({ redis: checkOf(isConnected(), 'not connected') }))
     const listening = await listen(
@@ -28,6 +35,7 @@ await runProcess({
         redis,
         hosts: allowedHosts(settings),
         isReady: () => !stopping.aborted && isConnected(),
+        redisAwaySince: () => lostRedisAt,
         isSecure: settings.url?.startsWith('https:') ?? false,
         log,
         sessions: createSessions(redis, keys),

@@ -54,6 +54,12 @@ export function createIngest({ storeBatch, bounds, probeStore, metrics }: Ingest
     laneWritten = Promise.withResolvers()
   }
 
+  /** Returns for how long the oldest batch has been running. 0 without a batch. */
+  function runningMs(): number {
+    const [began = Number.POSITIVE_INFINITY] = running.values()
+    return Math.max(performance.now() - began, 0)
+  }
+
   /** Makes a function that stores a request in a batch. Its batches run one after the other. */
   function createBatches(onLastWrite: (batch: IngestRequest[]) => void): (request: IngestRequest) => Promise<Tried> {
     async function tryBatch(batch: IngestRequest[]): Promise<Tried[]> {
@@ -127,10 +133,10 @@ export function createIngest({ storeBatch, bounds, probeStore, metrics }: Ingest
       const ms = pauseEnds[lane] - performance.now()
       if (ms > 0) await delay(ms)
     },
+    runningMs,
     /** Returns why the process must be restarted, if it must. */
     findStuck(): string | undefined {
-      const [began = Number.POSITIVE_INFINITY] = running.values()
-      const ms = performance.now() - began
+      const ms = runningMs()
       return ms < STUCK_MS ? undefined : `a batch has been running for ${Math.round(ms / 1000)} s`
     },
   }

@@ -10,7 +10,7 @@ import { createBeforeFinalFailure, createNoteFailure } from './failed-job.ts'
 import { createIngest } from './ingest.ts'
 import { createNoteTimes, readWorker, workerMetrics } from './metrics.ts'
 import { workerSettings } from './settings.ts'
-import { createPutBack, type LostStore } from './store-away.ts'
+import { createFindHang, createPutBack, type LostStore } from './store-away.ts'
 import { createWork, describeJob, requestsOf } from './worker.ts'
 
 const settings = settingsOrExit(workerSettings)
@@ -81,10 +81,11 @@ await runProcess({
       onEvicted: (jobId) => log.warn({ jobId }, 'job.evicted'),
       onError: (err) => log.error({ err }, 'queue.failed'),
     })
+    const findHang = createFindHang(probe, ingest.runningMs)
     wired.sendHeartbeats(() => {
       const slowJobs = consumer.lockedFor(SLOW_MS).slice(0, SLOW_SHOWN)
       return readWorker(metrics, durations, {
-        away: putBackAny.away(),
+        away: putBackAny.away() ?? findHang(),
         slowJobs,
         activeJobs: consumer.lockedFor(0).length,
       })

@@ -75,6 +75,31 @@ export function createPutBack(probeStore: ProbeStore, metrics: Pick<WorkerMetric
   }
 }
 
+/** A batch that runs for this time has the store probed: commands give up on a store that hangs only after ten seconds. */
+const HANGS_MS = 3_000
+
+/**
+ * Makes the function that returns for how long the store has hung, and why, before a command finds it. A slow store
+ * answers the probe, so it does not hang.
+ *
+ * @param runningMs returns for how long the oldest batch has been running.
+ */
+export function createFindHang(probeStore: ProbeStore, runningMs: () => number) {
+  let failure: Error | undefined
+  let isProbing = false
+  async function probe(): Promise<void> {
+    isProbing = true
+    failure = await probeFailure(probeStore, 0)
+    isProbing = false
+  }
+  return (): { ms: number; reason: string } | undefined => {
+    const ms = runningMs()
+    if (ms < HANGS_MS) failure = undefined
+    else if (!isProbing) void probe()
+    return failure && { ms, reason: failure.message }
+  }
+}
+
 function probeFailure(probeStore: ProbeStore, bytes: number): Promise<Error | undefined> {
   return probeStore(bytes).then(() => undefined, asError)
 }

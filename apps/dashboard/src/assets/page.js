@@ -1,7 +1,10 @@
 // Refreshes the parts of a page that change, shows moments in the zone of the browser, copies ids, and moves the focus
 // to the search. Everything works without this script.
 
-const EVERY_MS = 5_000
+/** A page refreshes itself at this interval, so that an incident is seen soon. A slow page does so less often. */
+const EVERY_MS = { least: 2_000, most: 5_000 }
+const ANSWER_MS = 20_000
+let tookMs = 0
 /** The parts as the server sent them: the next answer is compared with them. */
 const sources = new WeakMap()
 let timer
@@ -31,7 +34,8 @@ function replace(part, fresh) {
 async function refresh() {
   const parts = [...document.querySelectorAll('[data-refresh]')]
   if (parts.length === 0) return
-  const signal = AbortSignal.timeout(4 * EVERY_MS)
+  const signal = AbortSignal.timeout(ANSWER_MS)
+  const began = performance.now()
   // Only a form leads to these addresses. Without the act, they are those of the page.
   const address = location.href.replace(/#.*/, '').replace(/\/(reveal|change)(?=\?|$)/, '')
   const response = await fetch(address, { redirect: 'manual', signal }).catch(() => undefined)
@@ -39,6 +43,7 @@ async function refresh() {
   if (response?.status === 401 || response?.status === 404) return location.replace(address)
   // The page that says that Redis is away has the status 503: it is shown, too.
   const text = response?.ok || response?.status === 503 ? await response.text().catch(() => undefined) : undefined
+  tookMs = performance.now() - began
   document.getElementById('stale').hidden = text !== undefined
   if (text !== undefined) {
     const page = new DOMParser().parseFromString(text, 'text/html')
@@ -55,7 +60,7 @@ async function refresh() {
 
 function start() {
   clearTimeout(timer)
-  if (!document.hidden) timer = setTimeout(refresh, EVERY_MS)
+  if (!document.hidden) timer = setTimeout(refresh, Math.min(Math.max(EVERY_MS.least, 9 * tookMs), EVERY_MS.most))
 }
 
 const zoned = new Intl.DateTimeFormat('sv-SE', { dateStyle: 'short', timeStyle: 'medium' })

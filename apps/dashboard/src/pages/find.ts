@@ -52,6 +52,7 @@ export function hitCells(hit: Hit, traceUrl: string | null, isJobList = false): 
   ]
   const counts = Object.entries(outcomes ?? {}).map(([outcome, threads]) => threads > 0 && `${threads} ${outcome}`)
   const writers = [hit.insertedBy && `inserted by ${hit.insertedBy}`, hit.changedBy && `changed by ${hit.changedBy}`]
+  const what = reason ?? [...counts, ...writers].filter(Boolean).join(', ')
   return [
     isJobList
       ? html`<a href="/jobs/${id}">${text}</a><div class="note id">${id}</div>`
@@ -59,7 +60,7 @@ export function hitCells(hit: Hit, traceUrl: string | null, isJobList = false): 
     state,
     tenant,
     html`${when && moment(when)}<div class="note">${notes.filter(Boolean).join(', ')}</div>`,
-    html`<span class="reason">${reason ?? [...counts, ...writers].filter(Boolean).join(', ')}</span>${traceLink(traceUrl, hit.traceId)}`,
+    html`${what && html`<span class="reason">${what}</span>`}${traceLink(traceUrl, hit.traceId)}`,
   ]
 }
 

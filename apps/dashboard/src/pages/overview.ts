@@ -57,8 +57,8 @@ export function charts(
   const waiting = queued.filter(({ state }) => state === 'waiting')
   const threads = waiting.reduce((sum, of) => sum + of.threads, 0)
   const oldest = Math.max(0, ...waiting.map(({ oldestMs }) => oldestMs))
-  const { totalTime: { interactive = undefined, bulk = undefined } = {}, failed, refused, timedOut = 0 } = lastMinutes
-  const time = interactive ?? bulk
+  const { totalTime = {}, failed, refused, timedOut = 0 } = lastMinutes
+  const times = Object.entries(totalTime).map(([lane, time]) => `${lane} ${seconds(time.p99)}`)
   const rate = (threads: number) => perSecond(perSecondOf(lastMinutes, threads))
   return html`${chart(
     {
@@ -77,7 +77,7 @@ ${chart({ title: 'Threads that wait', now: `${shown(threads)}${threads > 0 ? `, 
 ${chart(
   {
     title: 'From accepted to stored, p99',
-    now: time === undefined ? 'nothing stored lately' : `p50 ${seconds(time.p50)}, p99 ${seconds(time.p99)}`,
+    now: times.join(', ') || 'nothing stored lately',
     shown: seconds,
     valuesOf: ({ totalTime = {} }) => ({ interactive: totalTime.interactive?.p99, bulk: totalTime.bulk?.p99 }),
   },

@@ -37,7 +37,11 @@ describe('the verdict', () => {
 
   test('says since when MongoDB is away, for whom and why', () => {
     const lost = processOf('worker', 3, { storeAwayMs: 94_000 })
-    const away = { storeAwayMs: 94_000, storeAway: { since: AT, reason: 'no primary' }, queued: SOME_WAIT }
+    const away = {
+      storeAwayMs: 94_000,
+      storeAway: { since: AT, reason: 'MongoDB is away: no primary' },
+      queued: SOME_WAIT,
+    }
     const text = 'MongoDB has been away for 94 s, for 1 of 2 workers (no primary); 3 jobs wait'
     assert.deepEqual(textsOf({ ...away, processes: [API, WORKER, lost] }), [text])
   })

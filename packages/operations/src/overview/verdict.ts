@@ -37,7 +37,7 @@ function judgeStore({ storeAwayMs, storeAway, processes, queued }: Facts): Findi
   const workers = alive(processes, 'worker')
   const lost = workers.filter((worker) => worker.storeAwayMs !== undefined).length
   const who = workers.length > 1 ? `, for ${lost} of ${workers.length} workers` : ''
-  const why = storeAway === undefined ? '' : ` (${storeAway.reason})`
+  const why = storeAway === undefined ? '' : ` (${storeAway.reason.replace(/^MongoDB is away: /, '')})`
   const text = `MongoDB has been away for ${duration(storeAwayMs)}${who}${why}; ${waits(queued)}`
   return [finding('store_away', text, '/jobs?state=waiting')]
 }
