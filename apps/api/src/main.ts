@@ -17,12 +17,12 @@ const settings = settingsOrExit(apiSettings)
 const opened = openMetrics('api', apiMetrics)
 const { metrics } = opened
 
-/** Before the grace time ends: 1 s before, open requests must be answered; 0.5 s before, connections are cut. */
+/** LAST_ANSWERS_MS before the grace time ends, requests are answered. AFTER_ANSWERS_MS before, connections are cut. */
 const LAST_ANSWERS_MS = 1_000
 const AFTER_ANSWERS_MS = 500
 /** How often the load is compared with some of the queue's jobs: see `createLoadAudit`. */
 const AUDIT_EVERY_MS = 5_000
-/** Heartbeats, one each second, share a reading of the queue's state for this time: it may cost Redis 2 ms. */
+/** Heartbeats, one each second, share a reading of the queue's state for this time: a reading may cost Redis 2 ms. */
 const PEAKS_EVERY_MS = 5_000
 /** The bound of `openSpace`: documents and pages on their way to callers without a key. */
 const OPEN_BYTES = 16 * 1024 * 1024

@@ -19,7 +19,7 @@ import { createSourceLocks, sourceOf } from './source-locks.ts'
 import { createTransport, type HttpRequest, readJson, type TransportOptions } from './transport.ts'
 
 export interface ClientOptions extends TransportOptions {
-  /** How often a request is sent again without progress in between. Default: 8. With 0, nothing is sent again. */
+  /** The most retries of a request without progress in between. Default: 8. With 0, nothing is sent again. */
   maxRetries?: number | undefined
   /** No retry begins later than this time after the last progress. Default: five minutes. */
   maxRetryMs?: number | undefined
@@ -70,9 +70,9 @@ export function createClient({ maxRetries = 8, maxRetryMs = 300_000, ...options 
 
   return {
     /**
-     * Posts one thread, and again after a 429, 502, 503, `acceptance_unknown` or a broken connection. If another
-     * process may post something newer for the same source meanwhile, use an `idempotencyKey`. After `job_pending`, the
-     * thread is accepted: pass the `jobId` of the error to `waitForJob`.
+     * Posts one thread. Posts it again after a 429, 502 or 503, `acceptance_unknown`, a 504 of a proxy, or a broken
+     * connection. If another process may post something newer for the same source meanwhile, use an `idempotencyKey`.
+     * After `job_pending`, the thread is accepted: pass the `jobId` of the error to `waitForJob`.
      */
     async post(thread: ThreadRequest, options: PostOptions = {}): Promise<PostResult> {
       const post = () => withRetries(retryBounds, options, () => postThread(send, thread, options))

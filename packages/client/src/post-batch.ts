@@ -1,5 +1,5 @@
-// Posts threads with one POST /sources:batch. Posts a thread again if it got no result, or a result that another try
-// may change.
+// Posts threads by POST /sources:batch, those of one source in separate requests. Posts a thread again if it got no
+// result, or a result that another try may change.
 import type * as contract from './contract.generated.ts'
 import { SluiceProblem, SluiceUnreachable } from './request-errors.ts'
 import { isPassing, isRetryable, type Retries, type RetryBounds, type RetryOptions, startRetries } from './retries.ts'
@@ -40,7 +40,8 @@ const NDJSON = { 'content-type': 'application/x-ndjson' }
 
 /** Prepares a thread to be posted. */
 export function itemOf(thread: contract.ThreadRequest): BatchItem {
-  // The service would skip a blank line, so all later results would be those of a neighbour. It refuses null.
+  // A thread without JSON is sent as `null`, which the service refuses. It would skip a blank line, and each later
+  // result would be that of a neighbour.
   return { source: sourceOf(thread), externalId: Object(thread).externalId, line: JSON.stringify(thread) ?? 'null' }
 }
 
@@ -163,7 +164,7 @@ async function* readResults(response: Response): AsyncGenerator<readonly ItemRes
   }
 }
 
-/** Whether the service could not read the body to its end. That says nothing about the thread of the index. */
+/** Whether a result stands for the rest of a body that the service could not read, and so for no thread. */
 function isOfBody({ problem }: ItemResult): boolean {
   return problem?.code === 'body_unreadable' || problem?.code === 'request_timeout'
 }

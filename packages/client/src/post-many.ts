@@ -1,4 +1,4 @@
-// Posts any number of threads in chunks, several at a time, and yields what became of each, in the order of the input.
+// Posts any number of threads in chunks, several at a time, and yields their results in the order of the input.
 import { Readable } from 'node:stream'
 import { unlessAborted } from './abort.ts'
 import type { ThreadRequest } from './contract.generated.ts'

@@ -196,7 +196,7 @@ export function placeText({ at, id }: FailedJobPlace): string {
   return `${at}.${id}`
 }
 
-/** Returns how many tries of a job its rows lack: a worker died in them, or they are too old to be kept. */
+/** Returns the number of a job's tries that `tries` lacks: their worker died, or they are too old to be kept. */
 export function unlistedTries({ attempts, tries }: Pick<FailedJob, 'attempts' | 'tries'>): number {
   return Math.max(attempts - tries.filter(({ retriedBy }) => retriedBy === undefined).length, 0)
 }

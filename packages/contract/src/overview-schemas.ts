@@ -162,7 +162,7 @@ export type SeenProcess = Static<typeof ProcessSchema>
 /** A process without a heartbeat for this time does not count as alive. */
 export const ALIVE_MS = 10_000
 
-/** Summarizes what a status has of processes and tenants. */
+/** Lists the slow jobs of all processes, and the tenants that have threads in the queue or refused requests. */
 export function summarize({ processes, tenants, lastHour }: Status) {
   const inQueue = new Map(tenants.map(({ tenant, threads }) => [tenant, threads]))
   const names = new Set([...inQueue.keys(), ...Object.keys(lastHour.refusedByTenant)])
@@ -182,12 +182,12 @@ export function storedOf({ stored: { created, updated, unchanged } }: HistoryPoi
   return created + updated + unchanged
 }
 
-/** Divides a count of a span by the time that it covers. An API of the last release does not say that time. */
+/** Returns a count per second of the time that a span covers. APIs of the previous release do not report that time. */
 export function perSecondOf({ minutes, coveredSeconds = minutes * 60 }: HistoryPoint, count: number): number {
   return count / Math.max(coveredSeconds, 1)
 }
 
-/** The times from acceptance to stored that a span has, by lane, and then the two parts of these times. */
+/** Lists the times from acceptance to stored of a span: those of each lane, then their parts in queue and in store. */
 export function timesOf({ totalTime = {}, queueTime, storeTime }: HistoryPoint) {
   const { interactive, bulk } = totalTime
   const times = { interactive, bulk, 'in queue': queueTime, 'in store': storeTime }

@@ -1,5 +1,5 @@
-// What people see of a queue and do with it, by their role. Viewers see ids, and reasons without values: payloads,
-// stacks, faults and stored texts quote what threads say.
+// What people see of a queue and do with it, by their role. Viewers see ids, and reasons without values. They see no
+// payloads, stacks, faults or stored texts, because these quote what threads say.
 import type * as contract from '@sluice/contract'
 import type { KeyRole } from '@sluice/credentials/keys'
 import { shareFor } from '@sluice/process'

@@ -5,7 +5,9 @@ import { RedisAwayError, UserError } from './run-program.ts'
 
 export type { QueueAddress }
 
-/** The bound until a connection is ready: a Redis that loads its data, or a proxy that hangs up, causes no error. */
+/**
+ * A connection must be ready within this time. A Redis that loads its data, or a proxy that hangs up, causes no error.
+ */
 const READY_MS = 5_000
 
 /** Connects to the Redis of a queue until `work` is done. @throws {RedisAwayError} */

@@ -12,7 +12,10 @@ type AsyncRun = ImportRun & {
   context: Pick<RequestContext, 'key' | 'log' | 'startedAt'>
 }
 
-/** Answers as soon as all groups are in Redis. If the body ends early, the enqueued groups can be looked up too. */
+/**
+ * Answers as soon as all groups are in Redis. If the import ends early, its problem has a Location, where the
+ * caller can look up the enqueued groups.
+ */
 export async function enqueueImport(groups: ImportGroups, run: AsyncRun): Promise<Answer> {
   const { imports, confirmReplicated } = run.deps
   const { tenant, requestId, log } = run.context

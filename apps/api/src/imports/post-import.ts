@@ -76,10 +76,10 @@ async function collectResults(groups: ImportGroups, run: PostedImport): Promise<
   return { status: 200, content: `{"results":[${results.join(',')}],"summary":${JSON.stringify(run.summary)}}` }
 }
 
-/** The time for draining the rest of a body when the process must end. Connections are cut half a second later. */
+/** The time to drain the rest of a body after `graceOver` has aborted. Connections are cut 500 ms after the abort. */
 const LAST_DRAIN_MS = 200
 
-/** The time that the caller has to read the answer if the rest of its body was not drained: too large or too slow. */
+/** If the rest of a body is too large or too slow to be drained, its caller has this time to read the answer. */
 const LAST_READ_MS = 30_000
 
 /** Answers with a line for each item as soon as it and all items before it are done, and a summary as the last line. */

@@ -91,7 +91,7 @@ async function storeGroup({ items, threads }: ImportGroup, run: ImportRun): Prom
   })
 }
 
-/** The result of an item by the receipt of its thread, or by the problem for which the thread is not stored. */
+/** Returns the result of an item: from the receipt of its thread, or from the problem that prevented its storage. */
 function resultOf(item: ThreadItem, receipt: Receipt | ProblemError, run: ImportRun): string {
   const { context, summary } = run
   const { index, thread, warnings } = item
@@ -111,7 +111,7 @@ function resultOf(item: ThreadItem, receipt: Receipt | ProblemError, run: Import
   return JSON.stringify({ ...stored, warnings })
 }
 
-/** Stores threads by one job. Returns the receipt of each, or the problem for which it is not stored. */
+/** Stores threads by one job. Returns for each thread its receipt, or the problem that prevented its storage. */
 async function storeThreads(threads: Thread[], run: ImportRun): Promise<(Receipt | ProblemError)[]> {
   const jobId = newJobId(threads[0]?.source.externalId)
   const { replica: replyTo, wait: waitFor } = run.deps.replyListener
@@ -148,7 +148,10 @@ async function storeThreads(threads: Thread[], run: ImportRun): Promise<(Receipt
 const FIRST_PAUSE_MS = 50
 const LONGEST_PAUSE_MS = 2_000
 
-/** While the queue is full or the quota used up, tries again until the import made no progress for `waitSeconds`. */
+/**
+ * Enqueues a job. If the queue is full or the quota is used up, tries again until the import made no progress for
+ * `waitSeconds`.
+ */
 export async function enqueuePatiently(
   job: Omit<IngestJob, 'tenant' | 'stamp' | 'requestId'>,
   jobId: string,

@@ -1,5 +1,5 @@
-// What a route is: how it is served and described, with the headers, parameters and bodies of the description. Requests
-// and the answers to posts have examples, which a test checks.
+// The type of a route, and the headers, parameters, bodies and examples of its description. A test checks the examples
+// of requests and of answers to posts.
 import * as contract from '@sluice/contract'
 import type { ApiDeps } from '../api-deps.ts'
 import type { Access } from '../request/middleware.ts'
@@ -73,7 +73,7 @@ export function pathParameter(name: string, more: object, description?: string):
   return { name, in: 'path', required: true, ...(description !== undefined && { description }), schema }
 }
 
-/** The parameter `id` of a path, of what has a random id. */
+/** The path parameter `id` of something with a random id. @param what names it in the description. */
 export function idOf(what: string): Parameter {
   return pathParameter('id', { format: 'uuid', examples: [EXAMPLE_ID] }, `The id of ${what}.`)
 }

@@ -161,7 +161,7 @@ function showProgress(
   }
 }
 
-/** Enough for people to see what the sources of one kind have in common. */
+/** A list names at most this number of sources: enough for people to see what they have in common. */
 const SOURCES_NAMED = 20
 
 /** Names the first of these sources in lines, each with its fault. */

@@ -188,7 +188,6 @@ function jobTable(jobs: FailedJobPage['jobs']): string[] {
   return tableLines([COLUMNS, ...rows])
 }
 
-/** The lines of a table of groups. */
 function groupTable({ groups, isComplete }: FailedJobGroups): string[] {
   const rows = groups.map(({ id, jobs, threads, hours, oldestAt, newestAt, reasonGroup }) => {
     const numbers = [count(jobs), count(threads), count(hours.at(-1) ?? 0)]

@@ -1,5 +1,6 @@
-// Refreshes the parts of a page that change, shows moments in the zone of the browser, copies ids, and moves the focus
-// to the search. Everything works without this script.
+// Refreshes the parts of a page that change, shows moments in the zone of the browser and the values of a point of a
+// chart, copies ids, and moves the focus to the search. Without this script, pages show the same facts, and their forms
+// work.
 
 /** A page refreshes itself at this interval, so that an incident is seen soon. A slow page does so less often. */
 const EVERY_MS = { least: 2_000, most: 5_000 }

@@ -24,7 +24,7 @@ const THREADS = 100
 /** A change that was refused, and why. */
 type Refused = { change: JobChange; faults: readonly string[] }
 
-/** Shows a job. For any other id, leads to the look-up of it. @param acts if present, shows its payload. */
+/** Shows a job, and its payload if `acts` is present. Redirects to the look-up if no job has this id. */
 export async function jobPage(visit: Visit, acts?: Acts, refused?: Refused): ReturnType<Show> {
   const id = String(visit.params.id)
   const job = await (acts?.revealAnyJob ?? visit.view.readJob)(id)
@@ -82,7 +82,7 @@ function timelineOf({ hit, tries, fetchedAt, waitingSince, retriedAt, ...job }: 
     acceptedAt !== undefined && { at: acceptedAt, what: 'accepted' },
     ...foldedTries(tries),
     waitingSince !== undefined && { at: waitingSince, what: 'went back to waiting' },
-    // A retry by an earlier release is no row of the tries.
+    // An earlier release recorded no retry among the tries.
     retriedAt !== undefined &&
       !tries.some(({ retriedBy }) => retriedBy) && { at: retriedAt, what: 'retried by an operator' },
     job.changedAt !== undefined && { at: job.changedAt, what: 'changed by an operator', by: job.changedBy },

@@ -48,7 +48,10 @@ ${slowJobs.length > 0 && slowJobTable(slowJobs)}
   return { title: 'Overview', body }
 }
 
-/** The four numbers that say how it goes, each with its history. The large values are those of the last five minutes. */
+/**
+ * Four charts: the rates, the threads that wait, the times, and the failures. The large values are those of the last
+ * five minutes; of the threads that wait, those of now.
+ */
 export function charts(
   { queued, lastMinutes }: Pick<Status, 'queued' | 'lastMinutes'>,
   points: readonly CountedSpan[],

@@ -1,4 +1,4 @@
-// Finds failed jobs for operators, and retries or discards them.
+// Finds failed jobs for people, and retries or discards them for operators.
 import {
   type FailedJob,
   type FailedJobFilter,

@@ -30,7 +30,7 @@ return 1
 -- ARGV  1  pause or resume
 --       2  the lane
 --       3  beginning of its keys
---       4  who pauses it
+--       4  the pause (JSON): by, since and why
 --       5  ms to keep the operation
 --       6  most operations to list
 --       7  id of the operation

@@ -76,7 +76,7 @@ export function createOperations(redis: Redis, { base, jobs }: QueueKeys) {
     /**
      * Opens an operation on `total` jobs.
      *
-     * @param by the id of the operator's key.
+     * @param by names the operator.
      * @throws {OperationsFullError | QueueUnavailableError}
      */
     async open(kind: OperationKind, request: OperationRequest, total: number, by: string): Promise<Operation> {

@@ -1,4 +1,3 @@
-#!lua flags=allow-oom
 -- Reads failed jobs of one lane, newest first, and returns those that may match. The caller checks them exactly,
 -- because a text that is searched for may also stand elsewhere in the data. One call examines a bounded number of jobs
 -- and bytes, so that Redis is never blocked for more than a few milliseconds. Reads the data of a job only if texts are

@@ -1,4 +1,4 @@
-// Looks up stored sources and quotes for operators, over all tenants. Never writes.
+// Looks up stored sources and quotes for people, over all tenants. Never writes.
 import type { FindQuery, Found, Hit, PageQuery, SourcePage } from '@sluice/contract'
 import { HITS_SHOWN, SERVICES } from '@sluice/contract'
 import { keyCollection } from '@sluice/credentials/keys'
@@ -89,7 +89,10 @@ function quoteHit(quote: FoundQuote, source: FoundSource): Hit {
   return { kind: 'quote', ...hitOf(quote, source), sourceId, ...(externalId !== undefined && { quote: externalId }) }
 }
 
-/** Describes a hit. A request is named by its job or, in a job with several threads, by job and place: `ID.PLACE`. */
+/**
+ * Describes a hit. `insertedBy` and `changedBy` name requests: by the job or, in a job with several threads, by job and
+ * place (`ID.PLACE`).
+ */
 function hitOf({ _id, meta }: FoundSource | FoundQuote, { tenant, service, externalId }: FoundSource) {
   const { insertedBy, changedBy } = meta
   const name = `${service}/${externalId}`

@@ -1,4 +1,3 @@
-#!lua flags=allow-oom
 -- Examines the next jobs of a lane that wait, are delayed or are active, in a step that blocks Redis for about a
 -- millisecond, and returns those that match.
 -- ARGV  1  a JSON object: beginning of the lane's keys, state, from (the place to begin at), most (jobs to return), tenant,

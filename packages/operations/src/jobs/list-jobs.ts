@@ -23,7 +23,10 @@ type Filter = Omit<JobListQuery, 'state' | 'after'>
 /** Examines some jobs, from a place on. */
 type ReadSome = (filter: Filter, after: string, most: number) => Promise<JobList>
 
-/** Makes the function that lists jobs. Jobs that move meanwhile may be listed twice, in two states. */
+/**
+ * Makes the function that lists jobs. A job that moves meanwhile may be listed in two states. Places shift as jobs come
+ * and go, so the next page may repeat or miss some.
+ */
 export function createListJobs(redis: Redis, keys: QueueKeys, failedJobs: Pick<FailedJobs, 'scan'>) {
   const { base } = keys
   const examine = openScript(redis, new URL('./list-jobs.lua', import.meta.url))
@@ -99,7 +102,10 @@ function queuedHit(lane: Lane, state: Hit['state'], fields: readonly unknown[]):
   }
 }
 
-/** The name of a job of several threads has the first and the last. */
+/**
+ * Returns whether a hit matches a filter. The name of a job has only its first and its last thread, so the others match
+ * nothing.
+ */
 function isOf({ id, name = '', tenant, lane, worker }: Hit, filter: Filter): boolean {
   const { text = '', service } = filter
   if (filter.tenant !== undefined && filter.tenant !== tenant) return false

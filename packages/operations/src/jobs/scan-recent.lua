@@ -1,4 +1,3 @@
-#!lua flags=allow-oom
 -- Examines the next entries of the completed jobs, newest first, in a step that blocks Redis for about a millisecond.
 -- ARGV  1  the last entry that was examined ('+' at first)
 --       2  the text as it stands in a JSON string

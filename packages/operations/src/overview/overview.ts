@@ -44,7 +44,7 @@ export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise
     )
   }
 
-  /** Reads since when MongoDB has been away: by a worker that lives or, while none lives, by the last ones. */
+  /** Reads since when MongoDB has been away, as reported by the living workers or, if none lives, by the last ones. */
   async function readAway(
     processes: readonly SeenProcess[],
     now: number,

@@ -8,7 +8,10 @@ export const THRESHOLDS = { oldestSeconds: { interactive: 15, bulk: 900 } } as c
 const FAILING_MS = 10_000
 /** A share of a bound that leaves little time to act. */
 const NEARLY_FULL = 0.8
-/** A Redis whose clock is this far behind the stamps: places in the order of acceptance are no longer times. */
+/**
+ * If the clock of Redis is this far behind the stamps, the stamps (places in the order of acceptance) are no longer
+ * times.
+ */
 const CLOCK_BEHIND_MS = 5_000
 /** A worker that has had one job for this time is stuck, if MongoDB is there. */
 const STUCK_MS = 60_000

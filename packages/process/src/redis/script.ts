@@ -26,7 +26,10 @@ export function observeCommands(redis: Redis, metrics: ScriptMetrics): void {
 
 /** The first line of a script that runs although Redis is full. To Redis 6.2 these flags are a syntax error. */
 const ALLOW_OOM = /^#!lua flags=allow-oom/
-/** Stands in for the flags: a full Redis runs a script unless its first write may need memory. DEL needs none. */
+/**
+ * Stands in for the flags: a full Redis runs a script unless its first write may need memory. DEL needs none. A script
+ * that only reads has no flags: Redis refuses writes if replicas are missing.
+ */
 const HARMLESS_WRITE = "redis.call('DEL', KEYS[1] .. 'never')"
 
 /** Opens a script, or the part of a file that the address names after `#`, as a command of a connection. */

@@ -1,10 +1,11 @@
--- Jobs as BullMQ keeps them. Each part does for many jobs what BullMQ's own script does for one, without its events.
--- `lane` is the beginning of the keys of one of BullMQ's queues, and `lane .. id` a job's key.
+-- Jobs as BullMQ keeps them. Each part does for many jobs what BullMQ's own script does for one. Of BullMQ's events,
+-- only that of a failure is written. `lane` is the beginning of the keys of one of BullMQ's queues, and `lane .. id` a
+-- job's key.
 --part add
 local function writeJob(key, name, data, options, now)
   redis.call('HSET', key, 'name', name, 'data', data, 'opts', options, 'timestamp', now, 'delay', '0', 'priority', '0')
 end
--- Adds waiting jobs behind those that wait, and sets the marker, which wakes a blocked worker.
+-- Adds jobs behind all waiting ones. Sets the marker, which wakes a blocked worker, unless the lane is paused.
 local function addWaiting(lane, ids)
   redis.call('LPUSH', lane .. 'wait', unpack(ids))
   if redis.call('HEXISTS', lane .. 'meta', 'paused') == 0 then redis.call('ZADD', lane .. 'marker', 0, '0') end
@@ -18,7 +19,8 @@ local function insertWaiting(lane, id, place)
 end
 --part fetch
 --include jobs.lua#pause
--- Moves waiting jobs to the active ones and locks them. Limits of a queue in its meta hash have no effect.
+-- This part moves waiting jobs to the active ones and locks them. It ignores the limits in a queue's meta hash.
+--
 -- Moves jobs to the waiting ones: delayed jobs that are due and, if fewer than `most` jobs wait, the next ones by
 -- priority. Returns when the next delayed job is due (ms; 0 for none).
 local function letWait(lane, now, most)
@@ -44,7 +46,8 @@ end
 local function countWaiting(lane)
   return redis.call('LLEN', lane .. 'wait')
 end
--- Activates at most `most` jobs. Call it before reading them: after an error, they count as stalled, and none is lost.
+-- Moves at most `most` waiting jobs to the active ones. Call it before you read them: if the script then fails, BullMQ
+-- finds the jobs stalled, so none is lost.
 local function activateWaiting(lane, most)
   local ids = redis.call('RPOP', lane .. 'wait', most) or {}
   if #ids > 0 then redis.call('LPUSH', lane .. 'active', unpack(ids)) end
@@ -65,7 +68,7 @@ end
 local function dropRemoved(lane, id)
   redis.call('LREM', lane .. 'active', 1, id)
 end
--- Puts back the jobs that were activated last, in their order.
+-- Moves the `count` jobs that were activated last back to the front of the waiting ones, in their order.
 local function putBack(lane, count)
   if count > 0 then redis.call('RPUSH', lane .. 'wait', unpack(redis.call('LPOP', lane .. 'active', count))) end
 end
@@ -102,8 +105,9 @@ local function readData(lane, id)
   return redis.call('HGET', lane .. id, 'data') or ''
 end
 --part failed
--- Fails an active job for good, as BullMQ does. BullMQ's events tell people of failures, so this one is written.
--- @param stacks of all failed tries, as JSON.
+-- Fails an active job for good, as BullMQ does. Writes BullMQ's event of it, because people look for failures in the
+-- events.
+-- @param stacks of the last failed tries, as JSON.
 local function failActive(lane, id, reason, stacks, progress, now)
   redis.call('DEL', lane .. id .. ':lock')
   redis.call('SREM', lane .. 'stalled', id)
@@ -115,7 +119,7 @@ local function failActive(lane, id, reason, stacks, progress, now)
   local event = {'event', 'failed', 'jobId', id, 'failedReason', reason, 'prev', 'active'}
   redis.call('XADD', lane .. 'events', 'MAXLEN', '~', events, '*', unpack(event))
 end
--- Returns the bytes of those fields of a job that may be large, `own` among them, which BullMQ does not know.
+-- Returns the bytes of a job's large fields: those of BullMQ, and those named in `own`, which BullMQ does not know.
 local function sizeOf(lane, id, own)
   local size = 0
   for _, fields in ipairs({{'data', 'stacktrace', 'failedReason'}, own}) do
@@ -123,11 +127,12 @@ local function sizeOf(lane, id, own)
   end
   return size
 end
--- Returns ids and times (ms) in turn of failed jobs, newest first; of one millisecond, by descending id.
+-- Returns ids and times (ms) of failed jobs in turn: newest first and, within a millisecond, by descending id.
 local function failedBetween(lane, latest, earliest, offset, most)
   return redis.call('ZREVRANGEBYSCORE', lane .. 'failed', latest, earliest, 'WITHSCORES', 'LIMIT', offset, most)
 end
--- Returns name, reason, time of enqueueing and tries of a failed job, or nothing if it is gone; and the fields `own`.
+-- Returns a list of a failed job's name, reason, time of enqueueing and tries, then each of its fields `own`. The list
+-- is false if the job is gone.
 local function summaryOf(lane, id, own)
   local job = redis.call('HMGET', lane .. id, 'name', 'failedReason', 'timestamp', 'atm', unpack(own))
   return job[1] and {unpack(job, 1, 4)}, unpack(job, 5, 4 + #own)
@@ -179,8 +184,9 @@ end
 local function originOf(lane, id)
   return unpack(redis.call('HMGET', lane .. id, 'timestamp', 'progress'))
 end
--- Returns the ids of at most `most` jobs each: the next ones to be fetched, those with a priority, active ones, and
--- delayed ones from both ends of their set: jobs with many tries have the longest delay.
+-- Returns four lists of at most `most` ids: the next jobs to be fetched, those with a priority, the oldest active ones,
+-- and delayed ones. The delayed ones are from both ends of their set: jobs with many tries have the longest delay, and
+-- stand at its end.
 local function listJobs(lane, most)
   local delayed = redis.call('ZRANGE', lane .. 'delayed', 0, most / 2 - 1)
   local from = math.max(#delayed, redis.call('ZCARD', lane .. 'delayed') - most / 2)
@@ -189,8 +195,9 @@ local function listJobs(lane, most)
   local function last(list) return redis.call('LRANGE', lane .. list, -most, -1) end
   return last('wait'), prioritized, last('active'), delayed
 end
--- Returns the ids of at most `most` jobs that wait, are delayed or are active, from a place on. Waiting and active jobs
--- are in the order of the lists, the last one that was added first; delayed ones by the time at which they are due.
+-- Returns the ids of at most `most` jobs of a state (waiting, delayed or active), beginning at the place `from`.
+-- Waiting and active jobs are in the order of BullMQ's lists: the job that was added last comes first. Jobs with a
+-- priority follow the waiting ones. Delayed jobs are in the order in which they become due.
 local function idsOf(lane, state, from, most)
   local last = from + most - 1
   if state == 'delayed' then return redis.call('ZRANGE', lane .. 'delayed', from, last) end
@@ -233,7 +240,8 @@ local key = KEYS[1] .. ARGV[1]
 if redis.call('GET', key .. ':lock') == ARGV[2] then redis.call('HSET', key, 'atm', ARGV[3]) end
 return 1
 --part shorten
--- Shortens locks and other keys that last longer than they are ever set for: the last server's clock was ahead.
+-- Shortens locks and other keys that would last longer than the time for which they are set. Such keys come from a
+-- server whose clock was ahead, before a failover.
 -- ARGV  1    the longest time for which these keys are set (ms)
 --       2 …  the other keys
 local function shorten(key)

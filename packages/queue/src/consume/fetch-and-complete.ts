@@ -22,10 +22,16 @@ export interface Capacity {
   isEmpty: boolean
 }
 
-/** A fetch ends at this number of bytes: the next jobs wait until all of its jobs are written, even in their turn. */
+/**
+ * A fetch ends at this number of bytes. A worker fetches jobs of the lane again only once all of the fetch are written,
+ * so a larger fetch would delay the next jobs, even if their tenant has the turn.
+ */
 const FETCH_BYTES = { interactive: 1024 * 1024, bulk: 512 * 1024 }
 
-/** If so many jobs wait, any worker fetches: a larger batch is hardly cheaper. A bulk job has some 50 threads. */
+/**
+ * If at least this number of jobs waits, any worker fetches: a larger batch costs hardly less per thread. A bulk job
+ * has some 50 threads.
+ */
 const PLENTY = { interactive: 50, bulk: 4 }
 
 /** Makes a function that fetches jobs of a lane and locks them for `lockMs`: see fetch.lua. */
@@ -63,7 +69,7 @@ function digestOf(thread: Thread): string {
   return hash('sha256', JSON.stringify([thread]), 'base64url').slice(0, 24)
 }
 
-/** Makes a function that completes jobs: all that gather during a round trip in one step. */
+/** Makes a function that completes jobs. Jobs that gather during a round trip are completed in one step. */
 export function createComplete(redis: Redis, keys: QueueKeys, bounds: ResultBounds, worker: string) {
   const { retainedMs, transientMs, resultBytes, recentBytes, claimBytes } = bounds
   const completeJobs = openScript(redis, new URL('./complete.lua', import.meta.url))
@@ -121,7 +127,7 @@ export interface StoredCounter {
   inc(labels: { outcome: Outcome }): void
 }
 
-/** Counts the stored threads of a job, but those only once that counted when the job failed for good before. */
+/** Counts the stored threads of a job, except those that were counted when the job failed for good before. */
 export function countStored(stored: StoredCounter, { progress }: LockedJob, receipts: JobResult['receipts']): void {
   for (const [place, receipt] of receipts.entries()) {
     if (receipt && !progress.counted?.includes(place)) stored.inc({ outcome: receipt.source.outcome })
@@ -163,7 +169,7 @@ export function createBlockingWait(redis: Redis, marker: string, onError: (error
       id ??= blocking.client('ID').catch(() => undefined)
       const woken = Promise.all([id, blocking.bzpopmin(marker, ms / 1000), then()])
       blocked = woken.catch(() => {})
-      // ioredis never settles the commands of a connection that is cut while it reconnects.
+      // If a connection is cut while it reconnects, ioredis never settles its commands.
       const ended = Promise.withResolvers<never>()
       cut = ended.reject
       return (await Promise.race([woken, ended.promise]))[2]

@@ -1,7 +1,11 @@
--- Failed jobs, which BullMQ keeps. The bounded store `failures` bounds their bytes. Fields of a job that only Sluice has:
--- `tries`, `failedThreads` and `failure` (its result) of a job that failed, `triedBefore` of a job that was retried by
--- hand (its tries before that), `load` (see load.lua) and `suspect` (see
--- fetch.lua). Its `progress` is a JobProgress of job.ts.
+-- Failed jobs, which BullMQ keeps. The bounded store `failures` bounds their bytes. A job's `progress` is a JobProgress
+-- of job.ts. These fields of a job are Sluice's own:
+--   tries          its failed tries and its retries by hand, a line of JSON each, the newest first
+--   failedThreads  the failed threads of its last failed try
+--   failure        its result, once it has failed for good
+--   triedBefore    the number of its tries before its last retry by hand
+--   load           see load.lua
+--   suspect        see fetch.lua
 --part try
 #!lua flags=allow-oom
 -- Records a failed try of a job whose lock the worker still has. A final try also fails the job for good, in one step,

@@ -15,7 +15,7 @@ export interface FailedSetOptions {
   onEvicted: (jobId: string) => void
 }
 
-/** What is left of a job that failed for good. */
+/** What a final failure stores with its job. */
 export interface FinalFailure {
   result: JobResult
   progress: JobProgress
@@ -24,7 +24,7 @@ export interface FinalFailure {
 }
 
 const FAILED_KEPT_MS = 30 * 24 * 60 * 60 * 1000
-/** The most characters of a reason here. BullMQ keeps the reason of the last try whole. */
+/** The most characters of a reason in `tries` and `failedThreads`. BullMQ keeps the reason of the last try whole. */
 const REASON_CHARACTERS = 300
 /** The bound of `tries`, and of `failedThreads`. Beyond it, the oldest tries and the last threads are left out. */
 const FIELD_BYTES = 4_096
@@ -37,7 +37,8 @@ interface FailedThreads {
 
 /**
  * Makes a function that records a failed try of a locked job, and the threads that failed. With `final`, the same step
- * fails the job for good, and evicts the oldest failed jobs beyond their bound. Without it, BullMQ must count the try.
+ * fails the job for good. Without `final`, the caller lets BullMQ count the try. Each call evicts the oldest failed
+ * jobs beyond their bound.
  *
  * @throws if this worker has lost the lock. Then nothing changes.
  */
@@ -91,8 +92,8 @@ function shortened(reason: string): string {
 }
 
 /**
- * Reads the failed tries and the retries of a job, oldest first, its tries before the last retry, its failed threads, and
- * its result once it has failed for good.
+ * Reads the failed tries and the retries of a job, oldest first; the number of its tries before the last retry; its
+ * failed threads; and its result once it has failed for good.
  */
 export async function readTries(redis: Redis, jobKey: string) {
   const [tries, threads, failure, before] = await redis.hmget(

@@ -91,7 +91,7 @@ export function createImports(redis: Redis, { base }: QueueKeys, bytes?: number)
     async recordRequest({ importId, tenant, by, requestId }: ImportRequest, outcome: ImportProgress): Promise<void> {
       await write(tenant, importId, { tenant, by }, { [requestId]: JSON.stringify(outcome) })
     },
-    /** Lists imports by expiry, the last ones first: unfinished before finished ones, newest progress first. */
+    /** Lists imports, the latest expiry first: unfinished before finished ones, and the newest progress first. */
     async list(): Promise<ListedImport[]> {
       const tenants = await redis.zrange(`${base}imports:age`, '0', '-1')
       const newestOf = (tenant: string) =>

@@ -77,7 +77,7 @@ export interface FetchedJob {
   attempt: number
   /** A worker may have worked on the job before without finishing. */
   redelivered: boolean
-  /** A worker crashed or froze that had locked the job, so the job may be the cause. */
+  /** A worker that had locked the job crashed or froze, so the job may be the cause. */
   suspect: boolean
   /** In ms since 1970. */
   enqueuedAt: number
@@ -92,7 +92,10 @@ export interface LockedJob extends FetchedJob {
   progress: JobProgress
 }
 
-/** What Sluice keeps in BullMQ's `progress` of a job. BullMQ itself counts the tries: see fetch.lua. */
+/**
+ * What Sluice stores in the field `progress` of BullMQ's jobs. It has no tries: BullMQ counts them in `atm` (see
+ * fetch.lua).
+ */
 export interface JobProgress {
   /** When the job went back to waiting, in ms since 1970. */
   waitingSince?: number
@@ -136,7 +139,7 @@ export function readProgress(progress: unknown): JobProgress {
   return typeof progress === 'object' && progress !== null ? progress : {}
 }
 
-/** Counts tries as people see them: crashes may exceed `TRIES`. */
+/** Returns the tries that people see: at most `TRIES`, because crashes may exceed it. */
 export function triesShown(tries: unknown): number {
   return Math.min(Number(tries ?? 0), TRIES)
 }

@@ -3,13 +3,18 @@
 --   all           threads, bytes, interactive threads, tenants with interactive threads, threads and interactive
 --                 threads that ever left the load, and the last stamp
 --   of:TENANT     threads, bytes and interactive threads of a tenant
---   failed:LANE   threads that a lane's failed jobs could not store, as a text; LANE is the beginning of the lane's keys
+--   failed:LANE   threads that a lane's failed jobs could not store, as a text; LANE is the beginning of its keys
 --   ceiling       a time above all stamps, as a text: see enqueue.lua
 --   server        the server that wrote `ceiling`
--- The hash `load:jobs` has what each job adds, by its id, so that each counts once: threads, bytes, interactive
--- threads, 0, tenant, whether its result must be retained, name (0 and name only for earlier releases), and of a failed
--- job the threads that count in `failed:LANE`: in earlier releases all.
--- Other values than texts are packed (MessagePack): numbers as texts took a third of a script's time.
+-- The hash `load:jobs` has what each job adds, by its id, so that each job counts once. A failed job has the same in
+-- its own field `load` instead. The values:
+--   1-3  threads, bytes, interactive threads
+--   4    0, for earlier releases only
+--   5    tenant
+--   6    whether the result must be retained
+--   7    name, for earlier releases only
+--   8    of a failed job, its threads in `failed:LANE`; absent if an earlier release wrote it: then all of them
+-- Values that are no texts are packed (MessagePack): numbers as texts took a third of a script's time.
 local function readLoad(base, tenants)
   local fields = {'all'}
   for at = 1, #tenants do fields[at + 1] = 'of:' .. tenants[at] end
@@ -100,7 +105,7 @@ local own = readLoad(KEYS[1], {ARGV[1]}).tenants[ARGV[1]]
 return {own.threads, own.bytes, own.i}
 --part failed
 -- Changes the load when jobs fail for good and when they are retried. The field `load` of a failed job has what the job
--- added to the load, with its result retained: by now, its caller has the job's id.
+-- added to the load. The field always says that the result must be retained: by then, the caller has the job's id.
 --include load.lua#release
 local function packRetained(job, failed)
   return cmsgpack.pack(job.threads, job.bytes, job.i, 0, job.tenant, true, job.name, failed)
@@ -142,8 +147,9 @@ local function countAgain(base, lane, id)
   writeLoad(base, load)
 end
 --part audit
--- Removes jobs from the load that BullMQ's own tools removed from the queue. After the last jobs, compares the totals
--- with the jobs, if they are few, and corrects them: another version of the scripts may have counted otherwise.
+-- Removes from the load the jobs that BullMQ's own tools removed from the queue. After the last jobs, compares the
+-- totals with the jobs, if they are few, and corrects the totals: another version of the scripts may have counted
+-- otherwise.
 -- ARGV  1    cursor
 --       2    number of jobs to look at
 --       3 …  beginning of both lanes' keys
@@ -161,7 +167,9 @@ end
 release(base, gone)
 -- Without a failed job, no thread has failed: an earlier release may have counted otherwise.
 for lane = 3, #ARGV do
-  if not hasFailed(ARGV[lane]) then redis.call('HDEL', base .. 'load', 'failed:' .. ARGV[lane]) end
+  local field = 'failed:' .. ARGV[lane]
+  local isCounted = redis.call('HEXISTS', base .. 'load', field) == 1
+  if isCounted and not hasFailed(ARGV[lane]) then redis.call('HDEL', base .. 'load', field) end
 end
 -- This number of jobs, of a hundred tenants, takes 1.5 ms.
 local MOST_SUMMED = 1000
