@@ -13,7 +13,9 @@ import {
 } from '@sluice/terminal'
 import { Command, InvalidArgumentError } from 'commander'
 import type { RejectedRecord } from './account/ledger.ts'
+import { orderOf } from './formats/csv/csv-values.ts'
 import { formats } from './formats/formats.ts'
+import { isTimeZone } from './formats/values/iso-date.ts'
 import type { ImportRequest } from './import-request.ts'
 import { Interrupted } from './import-request.ts'
 import { runImport } from './run-import.ts'
@@ -59,7 +61,8 @@ export function importCommand(deps: ImportCommandDeps): Command {
     .option('--map <field=column>', 'CSV, NDJSON: takes a field from another column; repeatable', parsePair)
     .option('--set <field=value>', 'CSV, NDJSON: gives all threads a value; repeatable', parsePair)
     .option('--group-by <column>', 'CSV: the column with the externalId of the source')
-    .option('--timezone <name>', 'the time zone of dates that name none, such as Europe/Berlin')
+    .option('--timezone <name>', 'the time zone of dates that name none, such as Europe/Berlin', parseZone)
+    .option('--date-format <order>', 'CSV: the order of day, month and year, such as D.M.Y or M/D/Y', parseOrder)
     .option('--threads-only', 'Slack: only messages with replies')
     .option('--workspace <name>', 'Slack: the name of the workspace, for the URLs of messages')
     .option('--internal-notes', 'Zendesk: comments that are not public, too')
@@ -89,6 +92,16 @@ function parseEncoding(text: string): string {
   } catch {
     throw new InvalidArgumentError('Write the name of an encoding, such as windows-1252, iso-8859-2 or shift_jis.')
   }
+}
+
+function parseZone(text: string): string {
+  if (isTimeZone(text)) return text
+  throw new InvalidArgumentError('Write the name of a time zone, such as Europe/Berlin or UTC.')
+}
+
+function parseOrder(text: string): string {
+  if (orderOf(text) !== undefined) return text
+  throw new InvalidArgumentError('Write the order of day, month and year, such as D.M.Y, M/D/Y or Y-M-D.')
 }
 
 function parsePair(text: string, pairs: ReadonlyMap<string, string> = new Map()): ReadonlyMap<string, string> {

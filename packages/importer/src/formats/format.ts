@@ -103,6 +103,8 @@ export interface FormatOptions {
   workspace?: string
   internalNotes?: boolean
   timezone?: string
+  /** The order of day, month and year, such as D.M.Y. */
+  dateFormat?: string
   stripQuotes?: boolean
   groupBy?: string
   /** Which column or name a field is read from, such as title → subject. */
