@@ -1,5 +1,6 @@
 // What a format of export files does: it recognises its files, and reads them as pieces of threads.
 import type { QuoteRequest, ThreadRequest } from '@sluice/contract'
+import { UserError } from '@sluice/terminal'
 
 /** A file of the input, wherever it lies: on disk, in an archive, or on standard input. */
 export interface InputFile {
@@ -9,7 +10,7 @@ export interface InputFile {
   isEmpty?: boolean
   /**
    * Reads the file from its beginning, inflated. Standard input throws if it is opened again after more than 1 MiB of
-   * it was read.
+   * it was read. Throws UnreadableFile.
    */
   open(): AsyncIterable<Buffer>
 }
@@ -93,7 +94,30 @@ export type ReadFile = (file: InputFile, options: FormatOptions) => AsyncIterabl
 /** Makes the `read` of a format that reads one file after another. */
 export function eachFile(read: ReadFile): Format['read'] {
   return async function* (files, options) {
-    for (const file of files) yield* read(file, options)
+    for (const file of files) yield* orRejected(file, read(file, options))
+  }
+}
+
+/** Yields what a file has. A file that is damaged, or that this user may not read, is rejected and harms no other. */
+export async function* orRejected<T>(
+  { path }: InputFile,
+  found: AsyncIterable<readonly T[]>,
+): AsyncGenerator<readonly (T | Rejected)[]> {
+  try {
+    yield* found
+  } catch (error) {
+    if (!(error instanceof UnreadableFile)) throw error
+    yield [rejected(`The file can't be read: ${error.reason}`, { path }, undefined)]
+  }
+}
+
+/** A file can't be read, or not to its end. */
+export class UnreadableFile extends UserError {
+  readonly reason: string
+
+  constructor(path: string, reason: string, cause: unknown) {
+    super(`${path} cannot be read: ${reason}`, { cause })
+    this.reason = reason
   }
 }
 

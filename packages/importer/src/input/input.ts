@@ -46,7 +46,9 @@ export async function openInput(
     progress.total += raw.bytes ?? 0
     const isOurs = REJECTED_NAME.test(raw.path)
     const open = readCounted(raw, isOurs ? { ...reading, encoding: undefined } : reading, compression)
-    const path = compression === undefined ? raw.path : raw.path.replace(compression.extension, '')
+    const name = compression === undefined ? raw.path : raw.path.replace(compression.extension, '')
+    // A Macintosh writes `ö` as two characters. Lists of an export may write it as one.
+    const path = name.normalize()
     return { path, isEmpty: raw.bytes === 0, open }
   }
 
@@ -99,7 +101,7 @@ export async function openInput(
 
 const ARCHIVES = 'archives that were not opened (unpack each, and import it by itself)'
 /** Not opened, because nothing ends the wait for the writer of a pipe, and some devices have no end. */
-const IRREGULAR = 'pipes, devices, sockets and links to folders, which are not read'
+const IRREGULAR = 'pipes, devices, sockets, broken links and links to folders, which are not read'
 
 const ARCHIVE = /\.(zip|tgz|tar|tar\.gz|tar\.zst)$/i
 
@@ -126,11 +128,18 @@ async function filesIn(folder: string, parent = ''): Promise<{ files: FolderFile
       continue
     }
     const file = join(folder, path)
-    const facts = await stat(file)
-    if (!facts.isFile()) found.others.push(path)
+    const facts = await stat(file).catch(unlessBroken)
+    if (!facts?.isFile()) found.others.push(path)
     else found.files.push({ path, bytes: facts.size, changedAt: facts.mtimeMs, open: () => createReadStream(file) })
   }
   return found
+}
+
+const BROKEN_LINK = new Set(['ENOENT', 'ELOOP', 'ENOTDIR'])
+
+function unlessBroken(error: unknown): undefined {
+  if (!BROKEN_LINK.has(Object(error).code)) throw error
+  return undefined
 }
 
 /** The longest magic number of a compressed file. */

@@ -2,6 +2,7 @@
 import { addAbortSignal, pipeline, type Readable } from 'node:stream'
 import * as zlib from 'node:zlib'
 import { UserError } from '@sluice/terminal'
+import { UnreadableFile } from '../formats/format.ts'
 
 /** How much of something is done. `total` is 0 if unknown. */
 export interface Done {
@@ -40,7 +41,7 @@ export const COMPRESSIONS = [
 /** The error of a file that can't be read, which says why. */
 export function unreadable(path: string, error: unknown): UserError {
   if (error instanceof UserError) return error
-  return new UserError(`${path} cannot be read: ${reasonOf(error)}`, { cause: error })
+  return new UnreadableFile(path, reasonOf(error), error)
 }
 
 function reasonOf(error: unknown): string {
@@ -54,22 +55,30 @@ function reasonOf(error: unknown): string {
 export interface RawFile {
   path: string
   bytes?: number
+  /** The CRC-32 of its bytes, if an archive has it. */
+  checksum?: number
   open: () => Promise<Readable> | Readable
 }
 
+/** Node before 20.15 has no checksum, and finds no damage. */
+const crc32 = 'crc32' in zlib ? zlib.crc32 : (_: Buffer, crc: number) => crc
+
 /** Returns a function that opens the file. However often it is called, each byte counts once. */
-export function readCounted({ path, open }: RawFile, reading: Reading, compression?: Compression) {
+export function readCounted({ path, checksum, open }: RawFile, reading: Reading, compression?: Compression) {
   const { progress, stopping, encoding } = reading
   let counted = 0
   async function* count(): AsyncGenerator<Buffer> {
     let here = 0
+    let crc = 0
     // The signal ends the wait for the next chunk, which may never come from a pipe or a disk on the network.
     for await (const chunk of addAbortSignal(stopping, await open())) {
       here += chunk.length
       progress.done += Math.max(0, here - counted)
       counted = Math.max(counted, here)
+      if (checksum !== undefined) crc = crc32(chunk, crc)
       yield chunk
     }
+    if (crc !== (checksum ?? crc)) throw new Error('it is damaged, so texts may be wrong: its checksum differs.')
   }
   async function* read(): AsyncGenerator<Buffer> {
     try {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'vitest'
-import type { FormatOptions } from '../format.ts'
+import { type FormatOptions, UnreadableFile } from '../format.ts'
 import { inputFile, readAll, recognises } from '../read-all.test-support.ts'
 import { csvFormat } from './csv-format.ts'
 
@@ -224,6 +224,18 @@ describe('CSV', () => {
     await assert.rejects(read(rows), /rows.csv: createdAt needs --date-format: 5\/1\/2024 is .* D\/M\/Y, or .* M\/D\/Y/)
     const { pieces } = await read(rows, { dateFormat: 'M/D/Y' })
     assert.equal(pieces[1]?.quotes[0]?.createdAt, '2024-05-02T00:00:00.000Z')
+  })
+
+  it('rejects a file that is damaged, and reads the others', async () => {
+    const open = async function* () {
+      yield Buffer.from('externalId,text\n1,a\n2,')
+      throw new UnreadableFile('a.csv', 'it is damaged.', undefined)
+    }
+    const files = [{ path: 'a.csv', open }, inputFile('b.csv', 'externalId,text\n4,d\n')]
+    const { pieces, rejected } = await readAll(csvFormat, files, { set })
+    const ids = pieces.map(({ externalId }) => externalId)
+    assert.deepEqual(ids, ['4'])
+    assert.equal(rejected[0]?.reason, "The file can't be read: it is damaged.")
   })
 
   it('reads UTF-16 with a byte order mark', async () => {

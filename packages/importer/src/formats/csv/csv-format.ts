@@ -1,6 +1,14 @@
 // CSV with a quote in each row, and the fields of its source beside it. An error says how to name missing columns.
 import { meantField } from '@sluice/contract'
-import { type Format, FormatError, type FormatOptions, type Found, type InputFile, type Noted } from '../format.ts'
+import {
+  type Format,
+  FormatError,
+  type FormatOptions,
+  type Found,
+  type InputFile,
+  type Noted,
+  orRejected,
+} from '../format.ts'
 import { csvColumns, readCsvRows } from '../read/csv-rows.ts'
 import { checkFields, mapOption, QUOTE_FIELDS, SOURCE_FIELDS, shellWord } from '../values/thread-fields.ts'
 import { FIELDS, readRow, SOURCE_ID } from './csv-threads.ts'
@@ -21,7 +29,7 @@ export const csvFormat: Format = {
     const map = groupBy === undefined ? options.map : new Map([...options.map, [SOURCE_ID, groupBy]])
     checkFields('--map', map, FIELDS)
     checkFields('--set', options.set, FIELDS)
-    for (const file of files) yield* readFile(file, { ...options, map })
+    for (const file of files) yield* orRejected(file, readFile(file, { ...options, map }))
   },
 }
 

@@ -1,7 +1,7 @@
 // Reads a Slack export: a folder for each conversation, with a file for each day.
 import { basename } from 'node:path/posix'
 import type { Format, FormatOptions, FoundLists, InputFile } from '../format.ts'
-import { FormatError, skipped } from '../format.ts'
+import { FormatError, orRejected, skipped } from '../format.ts'
 import { foundIn, readJson } from '../read/json-records.ts'
 import { type Directory, folderOf, isList, readDirectory, usersIn } from './directory.ts'
 import { type MessageContext, readMessage } from './slack-message.ts'
@@ -46,7 +46,7 @@ async function* read(files: readonly InputFile[], options: FormatOptions): Found
   const { directory, found } = await readDirectory(files)
   yield found
   for (const file of files) {
-    if (DAY_FILE.test(file.path)) yield* readDay(file, directory, options)
+    if (DAY_FILE.test(file.path)) yield* orRejected(file, readDay(file, directory, options))
     else if (!isList(file.path))
       yield [skipped('files without messages, such as logs and uploads', { path: file.path })]
   }
