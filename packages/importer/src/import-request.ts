@@ -6,6 +6,7 @@ import { count, UserError } from '@sluice/terminal'
 import type { Checkpoint } from './account/checkpoint.ts'
 import type { RejectedRecord, Tally } from './account/ledger.ts'
 import { FormatError, type FormatOptions } from './formats/format.ts'
+import type { InputCounts } from './input-counts.ts'
 import type { ProgressDisplay, ProgressState } from './show/progress.ts'
 import type { State } from './show/summary.ts'
 
@@ -42,6 +43,7 @@ export interface ImportDeps {
 
 /** The facts of the summary. Those that the import did not reach are missing. */
 export interface RunState extends ProgressState {
+  counts?: InputCounts
   rejectedPath?: string
   checkpoint?: Checkpoint
   /** The threads that earlier runs settled, if this one goes on from a checkpoint. */

@@ -8,6 +8,8 @@ export interface InputFile {
   path: string
   /** Whether the file is known to be empty. */
   isEmpty?: boolean
+  /** Whether the user named this file: it is not one of many in a folder or an archive. */
+  isNamed?: boolean
   /**
    * Reads the file from its beginning, inflated. Standard input throws if it is opened again after more than 1 MiB of
    * it was read. Throws UnreadableFile.
@@ -142,8 +144,15 @@ export interface Format {
   description: string
   /** Whether each piece is a whole thread. Else the pieces of one source may lie apart. */
   hasWholeThreads?: boolean
-  /** Returns whether these files are of this format. It reads at most the beginnings of a few of them. */
+  /** The options that it reads. It gets no others. */
+  options?: readonly (keyof FormatOptions)[]
+  /** Returns whether a file is of this format, by its beginning. The list has one file. */
   recognises(files: readonly InputFile[], beginning: (file: InputFile) => Promise<Buffer>): Promise<boolean>
+  /**
+   * Tells the files that belong to exports of this format, whatever other format recognises them, by names: `own` are
+   * the paths of those that it recognises, and none before any file was opened. Without `owns`, it reads only these.
+   */
+  owns?(files: readonly InputFile[], own: ReadonlySet<string>): (path: string, isRecognised: boolean) => boolean
   /**
    * Yields lists of some hundred findings each, because a wait for each finding would take longer than reading it.
    * Throws FormatError if the files as a whole can't be read.

@@ -19,6 +19,8 @@ export type Input = Awaited<ReturnType<typeof openInput>>
 export interface InputSet {
   name: string
   files: InputFile[]
+  /** Whether the files were named one by one. */
+  isList?: true
 }
 
 /**
@@ -36,12 +38,12 @@ export async function openInput(
   }
   const progress: Done = { total: 0, done: 0 }
   const reading: Reading = { progress, ...how }
-  const single: InputSet = { name: names.find((name) => name !== STDIN) ?? STDIN_NAME, files: [] }
+  const single: InputSet = { name: names.find((name) => name !== STDIN) ?? STDIN_NAME, files: [], isList: true }
   const sets: InputSet[] = []
   const notOpened: Noted[] = []
   const fingerprint: unknown[] = []
 
-  function asInput(raw: RawFile): InputFile {
+  function asInput(raw: RawFile, isNamed: boolean): InputFile {
     const compression = COMPRESSIONS.find(({ extension }) => extension.test(raw.path))
     progress.total += raw.bytes ?? 0
     const isOurs = REJECTED_NAME.test(raw.path)
@@ -49,16 +51,13 @@ export async function openInput(
     const name = compression === undefined ? raw.path : raw.path.replace(compression.extension, '')
     // A Macintosh writes `ö` as two characters. Lists of an export may write it as one.
     const path = name.normalize()
-    return { path, isEmpty: raw.bytes === 0, open }
+    return { path, isEmpty: raw.bytes === 0, isNamed, open }
   }
 
-  /** Adds the files of a folder or an archive as a set, without archives unless the set has nothing else. */
+  /** Adds the files of a folder or an archive as a set. */
   function addSet(name: string, raw: readonly RawFile[]): void {
     if (raw.length === 0) throw new UserError(`${name} holds no file.`)
-    const readable = raw.filter(({ path }) => !ARCHIVE.test(path))
-    if (readable.length > 0)
-      for (const { path } of raw) if (ARCHIVE.test(path)) notOpened.push(skipped(ARCHIVES, { path }))
-    sets.push({ name, files: (readable.length > 0 ? readable : raw).map(asInput) })
+    sets.push({ name, files: raw.map((one) => asInput(one, false)) })
   }
 
   async function openOne(name: string): Promise<void> {
@@ -79,7 +78,7 @@ export async function openInput(
       addSet(name, raw)
     } else {
       const open = () => createReadStream(name)
-      single.files.push(asInput({ path: basename(name), bytes: facts.size, open }))
+      single.files.push(asInput({ path: basename(name), bytes: facts.size, open }, true))
     }
   }
 
@@ -91,7 +90,7 @@ export async function openInput(
   if (single.files.length > 0) sets.push(single)
   return {
     sets,
-    /** Notes on what is in folders and archives and was not opened. */
+    /** Notes on what is in folders and was not opened. */
     notOpened,
     progress,
     fingerprint: names.includes(STDIN) ? undefined : fingerprint,
@@ -99,11 +98,8 @@ export async function openInput(
   }
 }
 
-const ARCHIVES = 'archives that were not opened (unpack each, and import it by itself)'
 /** Not opened, because nothing ends the wait for the writer of a pipe, and some devices have no end. */
 const IRREGULAR = 'pipes, devices, sockets, broken links and links to folders, which are not read'
-
-const ARCHIVE = /\.(zip|tgz|tar|tar\.gz|tar\.zst)$/i
 
 /** Files of the operating system, of editors, and of earlier imports are no part of an export. */
 const UNWANTED = /^\.|^__MACOSX$|\.sluice-checkpoint(\.new)?$/
@@ -175,6 +171,7 @@ function replayable(path: string, openOnce: () => AsyncIterable<Buffer>): InputF
   let bytes = 0
   return {
     path,
+    isNamed: true,
     async *open() {
       source ??= openOnce()[Symbol.asyncIterator]()
       if (bytes > REPLAYED_BYTES) throw new UserError(`${path} can be read only once. Save it to a file.`)

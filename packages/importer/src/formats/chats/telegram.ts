@@ -18,6 +18,8 @@ const CHOSEN = CHATS.flatMap((chat) => [`${chat}/id`, `${chat}/name`, `${chat}/t
 export const telegramFormat: Format = {
   name: 'telegram',
   description: 'Telegram chats (result.json of Telegram Desktop)',
+  options: ['timezone'],
+  owns,
   recognises: async (files, beginning) => {
     const first = files.find(({ path }) => path.endsWith('.json'))
     const text = first === undefined ? '' : (await beginning(first)).toString('utf8')
@@ -34,6 +36,16 @@ const ONE_CHAT =
   /^\uFEFF?\s*\{[^{[]*"type"\s*:\s*"(personal_chat|bot_chat|saved_messages|replies|verification_codes|(private|public)_(group|supergroup|channel))"/
 const ACCOUNT =
   /^\uFEFF?\s*\{\s*"about"\s*:[^{]*"(personal_information|profile_pictures|stories|contacts|frequent_contacts|sessions|chats|left_chats)"/
+
+/** What an export has beside result.json. People can have sent files of any format. */
+const BESIDE =
+  /^(chats|contacts|css|files|images|js|lists|photos|profile_pictures|round_video_messages|stickers|stories|video_files|voice_messages)\/|^(messages\d*|export_results)\.html$/
+
+function owns(_: readonly InputFile[], own: ReadonlySet<string>): (path: string) => boolean {
+  const folders = [...new Set([...own].map((path) => path.slice(0, path.lastIndexOf('/') + 1)))]
+  return (path) =>
+    own.has(path) || folders.some((folder) => path.startsWith(folder) && BESIDE.test(path.slice(folder.length)))
+}
 
 const FORWARDED = 'names of whom messages were forwarded from'
 

@@ -22,6 +22,7 @@ import { createDateReader } from './csv-values.ts'
 export const csvFormat: Format = {
   name: 'csv',
   description: 'CSV, a row for each quote (see --group-by, --map and --set)',
+  options: ['map', 'set', 'groupBy', 'dateFormat', 'timezone'],
   async recognises([first], beginning) {
     return first !== undefined && /\.(csv|tsv)\b/i.test(first.path) && csvColumns(await beginning(first)).length > 1
   },

@@ -17,6 +17,12 @@ const TRASHED = /:2,[A-Z]*T[A-Z]*$/
 export const mailFormat: Format = {
   name: 'mail',
   description: 'Mails (mbox files, folders of .eml files, Maildir)',
+  options: ['stripQuotes'],
+  // What a server is still writing lies in `tmp`.
+  owns: (files) => {
+    const maildirs = new Set(files.map(({ path }) => maildirOf(path, 'cur|new')))
+    return (path) => maildirs.has(maildirOf(path, 'tmp') ?? NOWHERE)
+  },
   recognises: async (files, beginning) => {
     const [first] = files.filter(({ path }) => /\.(mbox|mbx|eml)$/i.test(path)).concat(files)
     if (!first) return false
@@ -24,6 +30,13 @@ export const mailFormat: Format = {
     return isMbox(bytes) || (isMail(bytes) && KNOWN_HEADER.test(bytes.toString('latin1')))
   },
   read: eachFile(readFile),
+}
+
+const NOWHERE = '?'
+
+/** Returns the Maildir of a file in one of these folders. */
+function maildirOf(path: string, folders: string): string | undefined {
+  return new RegExp(`^(|.*/)(?:${folders})/[^/]+$`).exec(path)?.[1]
 }
 
 async function* readFile(file: InputFile, options: FormatOptions): AsyncGenerator<readonly Found[]> {

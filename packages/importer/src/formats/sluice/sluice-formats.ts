@@ -11,6 +11,7 @@ import { checkFields, fieldValue, mapOption, QUOTE_FIELDS, SOURCE_FIELDS } from 
 export const ndjsonFormat: Format = {
   name: 'ndjson',
   description: 'NDJSON of Sluice threads, a thread a line',
+  options: ['map', 'set'],
   hasWholeThreads: true,
   recognises: byShape(({ root, isOneLine, members }) => root === '{' && isOneLine && members.has('quotes')),
   read: eachFile((file, options) => foundIn(readJsonLines(file), createThreadReader(options))),
@@ -20,6 +21,7 @@ export const ndjsonFormat: Format = {
 export const jsonFormat: Format = {
   name: 'json',
   description: 'a JSON array of Sluice threads',
+  options: ['map', 'set'],
   hasWholeThreads: true,
   recognises: byShape(({ members }) => members.has('[].quotes') || members.has('quotes')),
   read: eachFile((file, options) => foundIn(readJson(file, recordsAndLists()), createThreadReader(options))),

@@ -23,6 +23,12 @@ const DESCRIPTION = 'descriptions of tickets without comments'
 export const zendeskFormat: Format = {
   name: 'zendesk',
   description: 'Zendesk tickets with comments, or incremental exports of tickets and ticket_events, JSON',
+  options: ['internalNotes'],
+  // Users and organisations do not show by themselves that they are Zendesk's.
+  owns: (_, own) => {
+    const folders = new Set([...own].map(folderOf))
+    return (path, isRecognised) => own.has(path) || (!isRecognised && /json$/.test(path) && folders.has(folderOf(path)))
+  },
   async recognises(files, beginning) {
     for (const file of files.slice(0, LOOKED_AT)) if (isZendesk(jsonShape(await beginning(file)))) return true
     return false
@@ -35,6 +41,10 @@ export const zendeskFormat: Format = {
       }
     }
   },
+}
+
+function folderOf(path: string): string {
+  return path.slice(0, path.lastIndexOf('/') + 1)
 }
 
 const TICKET_PLACES = ['', '[].', 'tickets[].', 'ticket.', '[].ticket.']
