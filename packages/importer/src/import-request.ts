@@ -56,7 +56,7 @@ const GRACE_MS = { stopped: 10_000, failed: 2_000 }
 export type Stops = ReturnType<typeof createStops>
 
 /** Combines all that stops an import: the user, a failure, and too many rejected records. */
-export function createStops({ interrupted, hurry }: ImportDeps) {
+export function createStops({ interrupted, hurry }: Pick<ImportDeps, 'interrupted' | 'hurry'>) {
   const failed = new AbortController()
   const late = new AbortController()
   const stopping = AbortSignal.any([interrupted, failed.signal])
@@ -69,10 +69,12 @@ export function createStops({ interrupted, hurry }: ImportDeps) {
     hurry: AbortSignal.any([hurry, late.signal]),
     fail: (error: unknown) => failed.abort(error),
     /** Stops the import if the next rejected record is one too many. Called before the tally counts this record. */
-    afterErrors({ threads }: Tally, most: number) {
-      if (threads.rejected < most) return
-      const problem = `More records than ${count(most)} were rejected. Allow more with --max-errors.`
-      failed.abort(new TooManyErrors(problem))
+    afterErrors(tally: Tally, most: number) {
+      if (tally.threads.rejected >= most) failed.abort(tooManyErrors(tally, most))
+    },
+    /** Throws if an earlier run gave up: the same bound holds for all runs of an import. */
+    refuseAfterErrors(tally: Tally, most: number) {
+      if (tally.threads.rejected > most) throw tooManyErrors(tally, most)
     },
   }
 }
@@ -80,6 +82,15 @@ export function createStops({ interrupted, hurry }: ImportDeps) {
 export class Interrupted extends Error {}
 
 class TooManyErrors extends Error {}
+
+/** An error that all records share is said once, and first. */
+function tooManyErrors({ reasons }: Tally, most: number): TooManyErrors {
+  const [reason, ...others] = Object.keys(reasons)
+  const shared = reason !== undefined && others.length === 0 ? `, all for one reason: ${reason}` : ''
+  return new TooManyErrors(
+    `More records than ${count(most)} were rejected${shared.replace(/\.?$/, '.')} Allow more with --max-errors.`,
+  )
+}
 
 /** Explains the error that ended an import. An error of no known class is a fault of this program. */
 export function failureOf(error: unknown): { state: State; problem?: string } {

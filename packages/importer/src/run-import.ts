@@ -147,7 +147,7 @@ function createCheck(ledger: Ledger): Sink {
 
 /** Sends all threads, and resolves when each is stored or rejected. */
 async function sendImport(events: Events, input: Input, { request, deps, state, stops }: Run): Promise<void> {
-  const { stopping, hurry, fail, afterErrors } = stops
+  const { stopping, hurry, fail, afterErrors, refuseAfterErrors } = stops
   const target = await deps.findTarget()
   // A wrong URL must not look like a service that is away for a while.
   const limits = await createClient({ ...target, maxRetries: FIRST_RETRIES }).limits({ signal: hurry })
@@ -167,6 +167,7 @@ async function sendImport(events: Events, input: Input, { request, deps, state, 
   state.tally = tally
   if (checkpoint !== undefined) state.checkpoint = checkpoint
   state.rejectedPath = rejected.path
+  refuseAfterErrors(tally, request.maxErrors)
   if (settled > 0) state.threadsBefore = threadsIn(tally)
   const saver = saveProgress({ ledger, rejected, checkpoint, fail })
   using display = deps.show(() => state)
