@@ -2,6 +2,7 @@
 import { discordFormat } from './chats/discord.ts'
 import { telegramFormat } from './chats/telegram.ts'
 import { csvFormat } from './csv/csv-format.ts'
+import { spreadsheetFormat } from './csv/spreadsheet-format.ts'
 import type { Format } from './format.ts'
 import { githubFormat } from './forums/github.ts'
 import { redditFormat } from './forums/reddit.ts'
@@ -27,6 +28,7 @@ const ofExports: readonly Format[] = [
   ndjsonFormat,
   jsonFormat,
   csvFormat,
+  spreadsheetFormat,
 ]
 
 export const formats: readonly Format[] = [...ofExports, createRejectedFormat(ofExports)]

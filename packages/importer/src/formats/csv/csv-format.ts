@@ -1,15 +1,15 @@
 // CSV with a quote in each row, and the fields of its source beside it. An error says how to name missing columns.
 import { meantField } from '@sluice/contract'
 import {
+  eachFile,
   type Format,
   FormatError,
   type FormatOptions,
   type Found,
-  type InputFile,
   type Noted,
-  orRejected,
+  type Rejected,
 } from '../format.ts'
-import { csvColumns, readCsvRows } from '../read/csv-rows.ts'
+import { type CsvRow, csvColumns, readCsvRows } from '../read/csv-rows.ts'
 import { checkFields, mapOption, QUOTE_FIELDS, SOURCE_FIELDS, shellWord } from '../values/thread-fields.ts'
 import { FIELDS, readRow, SOURCE_ID } from './csv-threads.ts'
 import { createDateReader } from './csv-values.ts'
@@ -26,27 +26,33 @@ export const csvFormat: Format = {
   async recognises([first], beginning) {
     return first !== undefined && /\.(csv|tsv)\b/i.test(first.path) && csvColumns(await beginning(first)).length > 1
   },
-  async *read(files, { groupBy, ...options }) {
-    const map = groupBy === undefined ? options.map : new Map([...options.map, [SOURCE_ID, groupBy]])
-    checkFields('--map', map, FIELDS)
-    checkFields('--set', options.set, FIELDS)
-    for (const file of files) yield* orRejected(file, readFile(file, { ...options, map }))
-  },
+  read: eachFile((file, options) => readTable(file.path, readCsvRows(file), options)),
 }
 
-async function* readFile(file: InputFile, options: FormatOptions): AsyncGenerator<Found[]> {
-  const { set } = options
+/** Rows of a table with the names of all columns. */
+type Tables = AsyncIterable<{ header: readonly string[]; rows: readonly (CsvRow | Rejected | Noted)[] }>
+
+/** Reads a table in lists of rows. Throws FormatError if it lacks a column, or if all rows have one fault. */
+export async function* readTable(path: string, tables: Tables, options: FormatOptions): AsyncGenerator<Found[]> {
+  const mapping = mappingOf(options)
   const dates = createDateReader(options)
   let isFirst = true
-  for await (const { header, rows } of readCsvRows(file)) {
-    if (isFirst) yield checkHeader(header, file.path, options)
-    const { columns, has } = columnsOf(header, file.path, options)
-    const table = { set, columns, dates, isGrouped: columns.has(SOURCE_ID), hasText: has('text') }
+  for await (const { header, rows } of tables) {
+    if (isFirst) yield checkHeader(header, path, mapping)
+    const { columns, has } = columnsOf(header, path, mapping)
+    const table = { set: mapping.set, columns, dates, isGrouped: columns.has(SOURCE_ID), hasText: has('text') }
     const found = rows.flatMap((row) => (row.kind === 'row' ? readRow(row, table) : [row]))
-    if (isFirst) refuseIfAlike(found, file.path)
+    if (isFirst) refuseIfAlike(found, path)
     isFirst = false
     yield found
   }
+}
+
+function mappingOf({ map, set, groupBy }: FormatOptions): Mapping {
+  const whole = groupBy === undefined ? map : new Map([...map, [SOURCE_ID, groupBy]])
+  checkFields('--map', whole, FIELDS)
+  checkFields('--set', set, FIELDS)
+  return { map: whole, set }
 }
 
 /** Throws FormatError if all rows have one fault, and an option mends it: nobody needs a list of the same error. */

@@ -134,11 +134,16 @@ function toRow(header: readonly string[], head: string, row: ParsedRow, path: st
     return skipped('rows that repeat the header', place)
   if (record.some((value) => value.startsWith('"')) && !QUOTE_AS_TEXT.test(text))
     return rejected('A quotation mark within quotation marks is not doubled.', place, head + text)
+  return rowOf(header, record, place, head + text)
+}
+
+/** Makes a row of its fields. `raw` is what a rejected row shows. */
+export function rowOf(header: readonly string[], record: readonly string[], place: Place, raw: string): CsvRow {
   const fields = header.flatMap((name, index) => {
     const value = record[index]
     return value === undefined || value.trim() === '' ? [] : [[name, value] as const]
   })
-  return { kind: 'row', values: new Map(fields), place, raw: head + text }
+  return { kind: 'row', values: new Map(fields), place, raw }
 }
 
 /** Rejects the row at which the parser gave up. After an open quote, the rest of the file belongs to the row. */
