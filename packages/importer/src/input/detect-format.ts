@@ -85,12 +85,10 @@ async function detectIn(set: InputSet, formats: readonly Format[]): Promise<Dete
     if (files.length > 1 && hasNoMessages(file)) detected.notes.push(skipped(WITHOUT_MESSAGES, { path: file.path }))
     else detected.unread.push({ name, advice })
   }
-  const groups = Map.groupBy(
-    files.filter((file) => found.has(file)),
-    (file) => found.get(file),
-  )
-  for (const [format, ofFormat] of groups)
-    if (format !== undefined) detected.read.push({ format, files: ofFormat, inputOf: inputIn(set) })
+  for (const format of new Set(files.flatMap((file) => found.get(file) ?? []))) {
+    const ofFormat = files.filter((file) => found.get(file) === format)
+    detected.read.push({ format, files: ofFormat, inputOf: inputIn(set) })
+  }
   return detected
 }
 

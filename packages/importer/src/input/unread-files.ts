@@ -24,7 +24,7 @@ const TAR_AT = 257
 export function adviceOn(path: string, beginning: Buffer, formats: readonly Format[]): string {
   const has = (magic: Buffer, at = 0) => beginning.subarray(at, at + magic.length).equals(magic)
   if (beginning.length === 0) return 'It is empty.'
-  if (has(ZIP) && /\.numbers$/i.test(path)) return 'It is a spreadsheet: save it as .xlsx.'
+  if (/\.(numbers|xls|xlsb)$/i.test(path)) return 'It is a spreadsheet: save it as .xlsx.'
   if (has(ZIP)) return 'It is a zip archive: save it as a file of its own whose name ends in .zip, and name that.'
   if (has(TAR, TAR_AT) || /\.tgz$/i.test(path)) return 'It is a tar archive: unpack it (tar -xf), and name the folder.'
   if (has(GZIP)) return 'It is compressed: give it a name that ends in .gz.'
