@@ -213,6 +213,25 @@ describe('CSV', () => {
     assert.equal((await read('externalId,text,,\n1,a,,\n')).pieces.length, 1)
   })
 
+  it('ignores a separator at the end of the header, or of rows', async () => {
+    for (const content of [
+      'externalId;text;\n1;a\n2;b;\n',
+      'externalId;text\n1;a;\n2;b; ;\n',
+      'externalId;text;;\n1;a;;\n2;b;;\n',
+    ]) {
+      const { pieces, rejected } = await read(content)
+      assert.deepEqual([pieces.length, rejected], [2, []])
+    }
+    assert.equal((await read('externalId;text;\n1;a;b\n2;c\n')).rejected[0]?.place.line, 2)
+  })
+
+  it('reads a header with a line end in quotes', async () => {
+    const content = '"External\nID";"Text, all of it"\n1;a\n'
+    const { pieces } = await read(content, { map: new Map([['text', 'Text, all of it']]) })
+    assert.deepEqual([pieces[0]?.externalId, pieces[0]?.quotes[0]?.text, pieces[0]?.place.line], ['1', 'a', 3])
+    assert.ok(await recognises(csvFormat, [inputFile('a.csv', content)]))
+  })
+
   it('rejects ids that a spreadsheet rounded, because several become one', async () => {
     const { pieces, rejected } = await read('externalId,text\n1.78612E+18,a\n"1,78612E+18",b\n1786123456789012345,c\n')
     assert.deepEqual([pieces.length, rejected.length], [1, 2])

@@ -93,7 +93,7 @@ function columnsOf(header: readonly string[], path: string, { map, set }: Mappin
     header,
     columns,
     /** The columns that have no field. */
-    unread: header.filter((column) => column !== '' && !used.has(column)),
+    unread: header.filter((column) => !used.has(column)),
     has: (field: string) => set.has(field) || columns.has(field),
   }
 }
@@ -169,7 +169,7 @@ const NAMED_COLUMNS = 30
 const NAMED_CHARACTERS = 100
 
 function named(column: string): string {
-  return column.slice(0, NAMED_CHARACTERS)
+  return column === '' ? '(without a name)' : column.slice(0, NAMED_CHARACTERS)
 }
 
 function listed(names: readonly string[]): string {

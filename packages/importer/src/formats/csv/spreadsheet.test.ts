@@ -63,6 +63,7 @@ describe('A workbook of Excel gives', () => {
         <c r="E3" t="e"><v>#N/A</v></c><c r="F3" t="str"><f>A3</f><v>a_x000D_b</v></c></row>
       <row><c t="n"><v>1786123456789012345</v></c><c t="b"><v>1</v></c></row>
       <row r="6"><c r="A6"><v>8</v></c><c r="B6" t="str"><v>b</v></c><c r="C6" s="2"><v>45413</v></c></row>
+      <row r="7"><c r="A7"><v>9</v></c><c r="B7" s="2" t="s"><v>0</v></c><c r="C7" s="1" t="d"><v>2024-05-01T09:30:00</v></c></row>
     </sheetData>`
     const { pieces, rejected } = await read('a.xlsx', xlsx({ One: data }, strings))
     const createdAt = '2024-05-01T09:30:00.000Z'
@@ -80,6 +81,12 @@ describe('A workbook of Excel gives', () => {
           { placeholderTitle: 'b', createdAt: '2024-05-01T00:00:00.000Z' },
           [{ externalId: '8', text: 'b', createdAt: '2024-05-01T00:00:00.000Z' }],
           { path: 'a.xlsx', line: 6 },
+        ],
+        [
+          '9',
+          { placeholderTitle: 'externalId', createdAt },
+          [{ externalId: '9', text: 'externalId', createdAt }],
+          { path: 'a.xlsx', line: 7 },
         ],
       ],
     )

@@ -1,6 +1,14 @@
 // Reads the sheets of a workbook of Excel (Office Open XML, ECMA-376). Memory: the texts that its cells share.
 import { FormatError } from '../format.ts'
-import { type Attributes, addText, numberText, type Sheet, type SheetRow, type Workbook } from './xml-entry.ts'
+import {
+  type Attributes,
+  addText,
+  attribute,
+  numberText,
+  type Sheet,
+  type SheetRow,
+  type Workbook,
+} from './xml-entry.ts'
 
 const WORKBOOK = 'xl/workbook.xml'
 /** Texts that cells share are kept in memory up to this number of characters. */
@@ -29,7 +37,8 @@ export async function readXlsx(workbook: Workbook): Promise<Sheet[]> {
   await parseAll(workbook, WORKBOOK, (name, attributes) => {
     if (name === 'workbookPr' && /^(1|true)$/.test(attributes.date1904 ?? '')) book.firstDay = DAYS_TO_1904
     const { state = 'visible', name: title = '' } = attributes
-    if (name === 'sheet') found.push({ name: title, id: attributes['r:id'] ?? '', isHidden: state !== 'visible' })
+    if (name === 'sheet')
+      found.push({ name: title, id: attribute(attributes, 'id') ?? '', isHidden: state !== 'visible' })
   })
   await readStyles(workbook, book)
   await readTexts(workbook, book)

@@ -38,7 +38,7 @@ export async function* readCsvRows(file: InputFile) {
     for await (const row of parseRows(file)) {
       if (header) rows.push(toRow(header, head, row, file.path))
       else head = headOf(row, file.path)
-      header ??= row.record.map((name) => name.trim())
+      header ??= withoutBlankEnd(row.record.map((name) => name.trim()))
       characters += row.raw.length
       if (rows.length < ROWS_TOGETHER && characters < LONGEST_RECORD_BYTES) continue
       yield { header, rows }
@@ -102,9 +102,12 @@ const SEPARATOR_LINE = /^"?sep=(.)"?$/i
 /** A quotation mark that is escaped by a backslash, as MySQL does. If quotes are doubled, no text can follow here. */
 const ESCAPED_QUOTE = /\\"[^",;\t\r\n]/
 
+/** A line, whose quoted fields may have line ends. */
+const LINE = /(?:"[^"]*"?|[^"\r\n])+/g
+
 function dialectOf(beginning: Buffer) {
   const text = decodeBeginning(beginning)
-  const [first = '', second = ''] = text.split(/\r\n|[\r\n]/, 2)
+  const [first = '', second = ''] = Array.from(text.matchAll(LINE), ([line]) => line)
   const named = SEPARATOR_LINE.exec(first)?.[1]
   const header = named === undefined ? first : second
   return {
@@ -122,15 +125,21 @@ function delimiterOf(header: string): string {
   return DELIMITERS.reduce((best, each) => (count(each) > count(best) ? each : best))
 }
 
+/** Returns the fields up to the last one that is not blank: some programs end each line, or some, with a separator. */
+function withoutBlankEnd(fields: readonly string[]): string[] {
+  return fields.slice(0, fields.findLastIndex((field) => field.trim() !== '') + 1)
+}
+
 function toRow(header: readonly string[], head: string, row: ParsedRow, path: string): CsvRow | Rejected | Noted {
   const { record, raw, info, crlf } = row
   const text = raw.trim()
   const place = { path, line: info.lines - crlf - (text.match(/\r\n?|\n/g)?.length ?? 0) }
-  if (record.length !== header.length) {
+  const isLonger = record.length > header.length && withoutBlankEnd(record).length > header.length
+  if (isLonger || record.length < header.length) {
     const reason = `The row has ${record.length} fields, and the header has ${header.length}.`
     return rejected(reason, place, head + text)
   }
-  if (record.every((value, index) => value.replace(MARK, '$1').trim() === header[index]))
+  if (header.every((name, index) => record[index]?.replace(MARK, '$1').trim() === name))
     return skipped('rows that repeat the header', place)
   if (record.some((value) => value.startsWith('"')) && !QUOTE_AS_TEXT.test(text))
     return rejected('A quotation mark within quotation marks is not doubled.', place, head + text)
