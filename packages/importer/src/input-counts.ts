@@ -15,11 +15,15 @@ export function createInputCounts({ unread }: Detected) {
     /** Counts one group of files. A thread counts for the file of its first record. */
     of({ format: { name: format, read }, inputOf }: FormattedFiles) {
       const counts = new Map<string, InputCount>()
-      const countOf = (path: string) => {
+      // Records of one file come together.
+      let last: { path: string; count: InputCount } | undefined
+      const countOf = (path: string): InputCount => {
+        if (last?.path === path) return last.count
         const name = inputOf(path)
         const count = counts.get(name) ?? { name, format, records: 0, threads: 0 }
         if (!counts.has(name)) inputs.push(count)
         counts.set(name, count)
+        last = { path, count }
         return count
       }
       const countedRead: Format['read'] = async function* (files, options) {

@@ -15,6 +15,8 @@ export interface InputFile {
    * it was read. Throws UnreadableFile.
    */
   open(): AsyncIterable<Buffer>
+  /** Reads its first bytes, if that is faster than opening it. */
+  beginning?: (bytes: number) => Promise<Buffer>
 }
 
 export interface Place {

@@ -7,7 +7,7 @@ import { UserError } from '@sluice/terminal'
 import { REJECTED_NAME } from '../account/rejected-file.ts'
 import { type InputFile, type Noted, skipped } from '../formats/format.ts'
 import type { Done, RawFile, Reading } from './read-counted.ts'
-import { COMPRESSIONS, readCounted, unreadable } from './read-counted.ts'
+import { COMPRESSIONS, readCounted, readDiskBeginning, unreadable } from './read-counted.ts'
 import { openZip } from './zip.ts'
 
 /** Stands for standard input. */
@@ -51,7 +51,9 @@ export async function openInput(
     const name = compression === undefined ? raw.path : raw.path.replace(compression.extension, '')
     // A Macintosh writes `ö` as two characters. Lists of an export may write it as one.
     const path = name.normalize()
-    return { path, isEmpty: raw.bytes === 0, isNamed, open }
+    const isPlain = raw.onDisk !== undefined && compression === undefined && how.encoding === undefined
+    const beginning = isPlain && { beginning: (bytes: number) => readDiskBeginning(raw, bytes) }
+    return { path, isEmpty: raw.bytes === 0, isNamed, open, ...beginning }
   }
 
   /** Adds the files of a folder or an archive as a set. */
@@ -78,7 +80,7 @@ export async function openInput(
       addSet(name, raw)
     } else {
       const open = () => createReadStream(name)
-      single.files.push(asInput({ path: basename(name), bytes: facts.size, open }, true))
+      single.files.push(asInput({ path: basename(name), bytes: facts.size, onDisk: name, open }, true))
     }
   }
 
@@ -126,7 +128,14 @@ async function filesIn(folder: string, parent = ''): Promise<{ files: FolderFile
     const file = join(folder, path)
     const facts = await stat(file).catch(unlessBroken)
     if (!facts?.isFile()) found.others.push(path)
-    else found.files.push({ path, bytes: facts.size, changedAt: facts.mtimeMs, open: () => createReadStream(file) })
+    else
+      found.files.push({
+        path,
+        bytes: facts.size,
+        changedAt: facts.mtimeMs,
+        onDisk: file,
+        open: () => createReadStream(file),
+      })
   }
   return found
 }

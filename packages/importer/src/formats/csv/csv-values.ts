@@ -47,6 +47,9 @@ export function createDateReader({ dateFormat, timezone }: Pick<FormatOptions, '
       const value = text.trim()
       if (/^\d{10}$/.test(value)) return isoDateOf(Number(value))
       if (/^\d{13}$/.test(value)) return isoDateOf(Number(value) / 1_000)
+      // Most tables have dates of ISO 8601, which need no search.
+      const iso = named === undefined && toUtc === undefined ? parseIsoDate(value) : undefined
+      if (iso !== undefined) return iso
       return (named && inOrder(value, named)) ?? inOrder(value, undefined)
     },
     /** Why a date can't be read: it has two readings, or none. */
@@ -95,10 +98,11 @@ export const TWO_NUMBERS = /^[+-]?[1-9]\d{0,2},\d{3}$/
 
 /** Reads a number with a decimal point or comma, and groups of thousands. Undefined if it is none, or has two readings. */
 export function numberIn(text: string | undefined): number | undefined {
-  const value = text?.replaceAll(/[\s\u2019']/g, '') ?? ''
-  const plain = asNumber(value)
-  if (plain !== undefined || TWO_NUMBERS.test(value)) return plain
+  const plain = asNumber(text)
+  if (plain !== undefined || text === undefined) return plain
+  const value = text.replaceAll(/[\s\u2019']/g, '')
+  if (TWO_NUMBERS.test(value)) return undefined
   if (THOUSANDS_BY_COMMAS.test(value)) return Number(value.replaceAll(',', ''))
   if (THOUSANDS_BY_POINTS.test(value)) return Number(value.replaceAll('.', '').replace(',', '.'))
-  return DECIMAL_COMMA.test(value) ? Number(value.replace(',', '.')) : undefined
+  return DECIMAL_COMMA.test(value) ? Number(value.replace(',', '.')) : asNumber(value)
 }

@@ -139,11 +139,15 @@ function toRow(header: readonly string[], head: string, row: ParsedRow, path: st
     const reason = `The row has ${record.length} fields, and the header has ${header.length}.`
     return rejected(reason, place, head + text)
   }
-  if (header.every((name, index) => record[index]?.replace(MARK, '$1').trim() === name))
-    return skipped('rows that repeat the header', place)
+  if (repeats(record, header)) return skipped('rows that repeat the header', place)
   if (record.some((value) => value.startsWith('"')) && !QUOTE_AS_TEXT.test(text))
     return rejected('A quotation mark within quotation marks is not doubled.', place, head + text)
   return rowOf(header, record, place, head + text)
+}
+
+function repeats(record: readonly string[], header: readonly string[]): boolean {
+  const mayRepeat = record[0]?.includes(header[0] ?? '') === true
+  return mayRepeat && header.every((name, index) => record[index]?.replace(MARK, '$1').trim() === name)
 }
 
 /** Makes a row of its fields. `raw` is what a rejected row shows. */
