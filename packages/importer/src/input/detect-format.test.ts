@@ -120,6 +120,14 @@ test('a damaged file of a folder is rejected, and one that the user named ends t
   const { read, notes } = await detectFormats([{ name: 'x', files: [damaged, fileOf('alpha')] }], formats)
   assert.equal(read.length, 1)
   assert.deepEqual(notes[0]?.reason, "The file can't be read: it is damaged.")
+  await assert.rejects(
+    detectFormats([{ name: 'x', files: [damaged, damaged] }], formats),
+    /beta 1: The file can't be read: it is/,
+  )
+  await assert.rejects(
+    detectFormats([{ name: 'x', files: ['a.png', 'b.png'].map((path) => fileOf(path)) }], formats),
+    /No file of the input/,
+  )
   const named = [{ name: 'x', files: [{ ...damaged, isNamed: true }, fileOf('alpha')], isList: true as const }]
   await assert.rejects(detectFormats(named, formats), /beta 1 cannot be read: it is damaged/)
 })

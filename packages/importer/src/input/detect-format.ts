@@ -43,8 +43,7 @@ export async function detectFormats(
     all.unread.push(...unread)
     all.notes.push(...notes)
   }
-  const [first] = all.unread
-  if (all.read.length === 0) throw new UserError(first ? unrecognised(first) : 'No file of the input has messages.')
+  if (all.read.length === 0) throw nothingRead(all)
   return all
 }
 
@@ -61,8 +60,10 @@ function inputIn({ name, isList }: InputSet): (path: string) => string {
   return (path) => (isList ? path : name)
 }
 
-function unrecognised({ name, advice }: UnreadFile): string {
-  return `The format of ${name} is not recognised. ${advice}`
+function nothingRead({ unread: [first], notes }: Detected): UserError {
+  if (first !== undefined) return new UserError(`The format of ${first.name} is not recognised. ${first.advice}`)
+  const damaged = notes.find(({ kind }) => kind === 'rejected')
+  return new UserError(damaged ? `${damaged.place.path}: ${damaged.reason}` : 'No file of the input has messages.')
 }
 
 async function detectIn(set: InputSet, formats: readonly Format[]): Promise<Detected> {
