@@ -73,6 +73,8 @@ test('names in an archive are those that a list would have: UTF-8, composed, and
 test('an entry whose checksum differs is damaged, however well it can be inflated', async (t) => {
   const zip = makeZip({ 'a.json': 'one', 'b.json': 'two' }, 'stored')
   zip.write('0ne', zip.indexOf('one'))
+  // The size of the first entry in the list.
+  zip.writeUInt32LE(9, zip.indexOf('PK\x01\x02') + 24)
   const folder = await folderOf(t, { 'a.zip': zip })
   using input = await openInput([join(folder, 'a.zip')], deps)
   const [damaged, whole] = input.sets[0]?.files ?? []

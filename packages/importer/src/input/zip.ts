@@ -9,7 +9,8 @@ import type { RawFile } from './read-counted.ts'
 /** Opens an archive until `close` is called. Writes nothing to the disk. Memory: some hundred bytes a file. */
 export async function openZip(path: string): Promise<{ files: RawFile[]; close: () => void }> {
   const { size } = await stat(path)
-  const options = { lazyEntries: true, autoClose: false, decodeStrings: false }
+  // A wrong size would make the whole archive unreadable. Checksums show which entry is damaged.
+  const options = { lazyEntries: true, autoClose: false, decodeStrings: false, validateEntrySizes: false }
   const zip = await fromRandomAccessReaderPromise(new FileReader(path), size, options)
   const files: RawFile[] = []
   for await (const entry of zip.eachEntry()) {

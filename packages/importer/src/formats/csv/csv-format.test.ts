@@ -173,6 +173,7 @@ describe('CSV', () => {
     for (const [first, end] of [
       ['sep=;', '\r\n'],
       ['"SEP=;"', '\n'],
+      ['sep=;;;', '\n'],
     ]) {
       const content = [first, 'externalId;text', '1;a, b', '2;c;d'].join(end)
       const { pieces, rejected } = await read(content)

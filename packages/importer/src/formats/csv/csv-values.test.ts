@@ -20,6 +20,7 @@ describe('A date in a table is read', () => {
     ['01/May/24 9:30 PM', '2024-05-01T21:30:00.000Z'],
     ['2024-05-01 12:05 a.m.', '2024-05-01T00:05:00.000Z'],
     ['1714555800', morning],
+    ['1714555800.5', '2024-05-01T09:30:00.500Z'],
     ['1714555800000', morning],
   ]
   for (const [text, date] of clear) it(`by itself: ${text}`, () => assert.equal(createDateReader({}).read(text), date))

@@ -45,7 +45,7 @@ export function createDateReader({ dateFormat, timezone }: Pick<FormatOptions, '
     /** Reads a date, or seconds or milliseconds since 1970. Undefined if the text is neither, or has two readings. */
     read(text: string): string | undefined {
       const value = text.trim()
-      if (/^\d{10}$/.test(value)) return isoDateOf(Number(value))
+      if (/^\d{10}(\.\d+)?$/.test(value)) return isoDateOf(Number(value))
       if (/^\d{13}$/.test(value)) return isoDateOf(Number(value) / 1_000)
       // Most tables have dates of ISO 8601, which need no search.
       const iso = named === undefined && toUtc === undefined ? parseIsoDate(value) : undefined
