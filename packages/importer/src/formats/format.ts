@@ -102,6 +102,21 @@ export function eachFile(read: ReadFile): Format['read'] {
   }
 }
 
+/**
+ * Makes the `owns` of a format whose export is a folder: files with these names belong to it if no format recognises
+ * them. The folder lies `up` folders above a recognised file.
+ */
+export function ownsFolder(names: RegExp, up = 0): NonNullable<Format['owns']> {
+  const foldersOf = (path: string) => path.split('/').map((_, at, parts) => parts.slice(0, at).join('/'))
+  return (_, own) => {
+    const exports = new Set([...own].map((path) => foldersOf(path).at(-1 - up) ?? ''))
+    return (path, isRecognised) => {
+      if (isRecognised || !names.test(path)) return own.has(path)
+      return foldersOf(path).some((folder) => exports.has(folder))
+    }
+  }
+}
+
 /** Yields what a file has. A file that is damaged, or that this user may not read, is rejected and harms no other. */
 export async function* orRejected<T>(
   { path }: InputFile,
