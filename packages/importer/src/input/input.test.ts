@@ -255,4 +255,6 @@ test('reading ends when the import stops', async (t) => {
   const stream = input.sets[0]?.files[0]?.open()
   stop.abort(new Error('stop'))
   await assert.rejects(text(stream ?? Readable.from([])), /stop/)
+  const [file] = input.sets[0]?.files ?? []
+  await assert.rejects(async () => file?.beginning?.(9), /stop/)
 })

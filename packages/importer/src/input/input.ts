@@ -52,7 +52,7 @@ export async function openInput(
     // A Macintosh writes `ö` as two characters. Lists of an export may write it as one.
     const path = name.normalize()
     const isPlain = raw.onDisk !== undefined && compression === undefined && how.encoding === undefined
-    const beginning = isPlain && { beginning: (bytes: number) => readDiskBeginning(raw, bytes) }
+    const beginning = isPlain && { beginning: (bytes: number) => readDiskBeginning(raw, bytes, reading) }
     return { path, isEmpty: raw.bytes === 0, isNamed, open, ...beginning }
   }
 

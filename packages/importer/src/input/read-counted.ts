@@ -98,7 +98,12 @@ export function readCounted({ path, checksum, open: openRaw }: RawFile, reading:
 }
 
 /** Reads the beginning of a file on the disk, in half the time that a stream takes. Folders may have a million mails. */
-export async function readDiskBeginning({ path, onDisk = '', bytes: all }: RawFile, most: number): Promise<Buffer> {
+export async function readDiskBeginning(
+  { path, onDisk = '', bytes: all }: RawFile,
+  most: number,
+  { stopping }: Reading,
+): Promise<Buffer> {
+  stopping.throwIfAborted()
   try {
     const file = await openFile(onDisk, 'r')
     try {
