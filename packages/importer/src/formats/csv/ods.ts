@@ -44,80 +44,49 @@ async function* readRows(workbook: Workbook, sheet: number): AsyncGenerator<Shee
   for await (const _ of workbook.parse(CONTENT, reader.handler)) yield reader.take()
 }
 
-function createRowReader(path: string, wanted: number) {
-  let sheet = -1
-  let rows: SheetRow[] = []
-  let [number, repeated, column] = [0, 1, 0]
-  let cells: string[] = []
-  let hasOwn = false
-  let cell: { text: string; paragraphs: number; attributes: Attributes; isCovered: boolean } | undefined
-  let isInParagraph = false
-  /** Merged cells of several rows, by their columns. Only the first cell has a value, which counts for each row. */
-  const spans = new Map<number, Span>()
+/** What is known of the sheet up to the tag that is read. */
+interface Position {
+  sheet: number
+  row: number
+  /** How many rows are alike. */
+  alike: number
+  column: number
+  cells: string[]
+  /** Whether the row has cells of its own, not only those of merged cells. */
+  hasOwn: boolean
+  cell: { text: string; paragraphs: number; attributes: Attributes; isCovered: boolean } | undefined
+  isInParagraph: boolean
   /** How many comments are open. They have paragraphs, too. */
-  let comments = 0
+  comments: number
+  /** Merged cells of several rows, by their columns. Only the first cell has a value, which counts for each row. */
+  spans: Map<number, Span>
+}
 
-  function endCell({ text, attributes, isCovered }: NonNullable<typeof cell>): void {
-    const times = Math.min(countOf(attributes, 'number-columns-repeated'), MOST_COLUMNS)
-    const own = textOfCell(attributes, text)
-    const bottom = number + countOf(attributes, 'number-rows-spanned') - 1
-    if (bottom > number) spans.set(column, { text: own, bottom })
-    for (let at = 0; at < times; at++) {
-      const span = spans.get(column)
-      const value = isCovered && own === '' && span !== undefined && span.bottom >= number ? span.text : own
-      if (value !== '') {
-        while (cells.length < column) cells.push('')
-        cells[column] = value
-      }
-      column += 1
-    }
-    hasOwn ||= own !== '' && !isCovered
-  }
+const START = { sheet: -1, row: 0, alike: 1, column: 0, hasOwn: false, isInParagraph: false, comments: 0 }
 
-  function endRow(): void {
-    const times = hasOwn ? Math.min(repeated, MOST_REPEATED_ROWS) : 0
-    for (let at = 0; at < times; at++) rows.push({ number: number + at, cells: [...cells] })
-    number += repeated - 1
-  }
-
+function createRowReader(path: string, wanted: number) {
+  const at: Position = { ...START, cells: [], cell: undefined, spans: new Map() }
+  let rows: SheetRow[] = []
   return {
     handler: {
       open(name: string, attributes: Attributes) {
-        if (name === 'table') {
-          sheet += 1
-          number = 0
-        }
-        if (sheet !== wanted) return
-        if (name === 'annotation') comments += 1
-        if (name === 'table-row') {
-          number += 1
-          repeated = countOf(attributes, 'number-rows-repeated')
-          column = 0
-          cells = []
-          hasOwn = false
-        }
-        if (name === 'table-cell' || name === 'covered-table-cell')
-          cell = { text: '', paragraphs: 0, attributes, isCovered: name === 'covered-table-cell' }
-        else if (cell !== undefined && comments === 0) {
-          isInParagraph ||= name === 'p'
-          if (name === 'p') cell.text += cell.paragraphs++ === 0 ? '' : '\n'
-          if (name === 'line-break') cell.text += '\n'
-          if (name === 'tab') cell.text += '\t'
-          if (name === 's') cell.text += ' '.repeat(Math.min(countOf(attributes, 'c'), MOST_COLUMNS))
-        }
+        if (name === 'table') Object.assign(at, { sheet: at.sheet + 1, row: 0 })
+        if (at.sheet !== wanted) return
+        if (name === 'annotation') at.comments += 1
+        if (name === 'table-row') beginRow(at, attributes)
+        if (CELL.test(name)) at.cell = { text: '', paragraphs: 0, attributes, isCovered: name.startsWith('covered') }
+        else if (at.comments === 0) addBreak(at, name, attributes)
       },
       text(part: string) {
-        if (cell !== undefined && comments === 0 && isInParagraph) cell.text = addText(cell.text, part, path)
+        if (at.cell !== undefined && at.comments === 0 && at.isInParagraph)
+          at.cell.text = addText(at.cell.text, part, path)
       },
       close(name: string) {
-        if (sheet !== wanted) return
-        if (name === 'annotation') comments -= 1
-        if (name === 'p' && comments === 0) isInParagraph = false
-        if (/^(covered-)?table-cell$/.test(name) && cell !== undefined) {
-          endCell(cell)
-          cell = undefined
-        }
-        if (name === 'table-row') endRow()
+        if (at.sheet !== wanted) return
+        if (name === 'annotation') at.comments -= 1
+        if (name === 'p' && at.comments === 0) at.isInParagraph = false
+        if (CELL.test(name)) endCell(at)
+        if (name === 'table-row') rows.push(...endRow(at))
       },
     },
     take(): SheetRow[] {
@@ -126,6 +95,52 @@ function createRowReader(path: string, wanted: number) {
       return taken
     },
   }
+}
+
+const CELL = /^(covered-)?table-cell$/
+
+function beginRow(at: Position, attributes: Attributes): void {
+  const alike = countOf(attributes, 'number-rows-repeated')
+  Object.assign(at, { row: at.row + 1, alike, column: 0, cells: [], hasOwn: false })
+}
+
+/** Adds what an element within a cell stands for. */
+function addBreak(at: Position, name: string, attributes: Attributes): void {
+  const { cell } = at
+  if (cell === undefined) return
+  if (name === 'p') {
+    at.isInParagraph = true
+    cell.text += cell.paragraphs++ === 0 ? '' : '\n'
+  }
+  if (name === 'line-break') cell.text += '\n'
+  if (name === 'tab') cell.text += '\t'
+  if (name === 's') cell.text += ' '.repeat(Math.min(countOf(attributes, 'c'), MOST_COLUMNS))
+}
+
+function endCell(at: Position): void {
+  if (at.cell === undefined) return
+  const { text, attributes, isCovered } = at.cell
+  const own = textOfCell(attributes, text)
+  const bottom = at.row + countOf(attributes, 'number-rows-spanned') - 1
+  if (bottom > at.row) at.spans.set(at.column, { text: own, bottom })
+  for (let times = Math.min(countOf(attributes, 'number-columns-repeated'), MOST_COLUMNS); times > 0; times--) {
+    const span = at.spans.get(at.column)
+    const value = isCovered && own === '' && span !== undefined && span.bottom >= at.row ? span.text : own
+    if (value !== '') {
+      while (at.cells.length < at.column) at.cells.push('')
+      at.cells[at.column] = value
+    }
+    at.column += 1
+  }
+  at.hasOwn ||= own !== '' && !isCovered
+  at.cell = undefined
+}
+
+function endRow(at: Position): SheetRow[] {
+  const { row, cells, hasOwn, alike } = at
+  at.row += alike - 1
+  const length = hasOwn ? Math.min(alike, MOST_REPEATED_ROWS) : 0
+  return Array.from({ length }, (_, index) => ({ number: row + index, cells }))
 }
 
 function countOf(attributes: Attributes, name: string): number {
