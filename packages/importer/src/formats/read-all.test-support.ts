@@ -1,6 +1,7 @@
 // Files of an export in memory, and what a format finds in them, for the tests of formats.
 import { Readable } from 'node:stream'
 import type { Format, FormatOptions, Found, InputFile, Noted, Piece, QuoteInput, Rejected } from './format.ts'
+import { optionsOf } from './format-options.ts'
 import { readBeginning } from './read/utf8-chunks.ts'
 
 /**
@@ -39,7 +40,8 @@ export async function readAll(
   options: Partial<FormatOptions> = {},
 ): Promise<Contents> {
   const found: Found[] = []
-  for await (const list of format.read(files, { map: new Map(), set: new Map(), ...options })) found.push(...list)
+  const all = { map: new Map(), set: new Map(), ...options }
+  for await (const list of format.read(files, optionsOf(format, all))) found.push(...list)
   const pieces = found.filter((each) => each.kind === 'piece')
   const notes = found.filter((each) => each.kind !== 'piece' && each.kind !== 'rejected')
   return {

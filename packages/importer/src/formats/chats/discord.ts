@@ -12,6 +12,8 @@ import { asId, asObject, asObjects, asText, type JsonObject, present } from '../
 export const discordFormat: Format = {
   name: 'discord',
   description: 'Discord channels, threads and direct messages (JSON of DiscordChatExporter)',
+  // DiscordChatExporter puts what people sent into such a folder.
+  owns: (_, own) => (path) => own.has(/^(.*)_Files\//.exec(path)?.[1] ?? path),
   recognises: async (files, beginning) => {
     const first = files.find(({ path }) => path.endsWith('.json'))
     return first !== undefined && /^\uFEFF?\s*\{\s*"guild"\s*:/.test((await beginning(first)).toString('utf8'))

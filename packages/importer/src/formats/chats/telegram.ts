@@ -20,13 +20,9 @@ const CHOSEN = CHATS.flatMap((chat) => [`${chat}/id`, `${chat}/name`, `${chat}/t
 export const telegramFormat: Format = {
   name: 'telegram',
   description: 'Telegram chats (result.json of Telegram Desktop)',
-  async recognises(files, beginning) {
-    const named = files.filter(({ path }) => path.endsWith('.json'))
-    const results = named.filter(({ path }) => /^result[^/]*\.json$/.test(basename(path)))
-    for (const file of results.length > 0 ? results : named.slice(0, TRIED))
-      if (isTelegram(await beginning(file))) return true
-    return false
-  },
+  options: ['timezone'],
+  owns,
+  recognises: async ([file], beginning) => !!file?.path.endsWith('.json') && isTelegram(await beginning(file)),
   async *read(files, options) {
     // The folder of an export also has the files that people sent, which may be JSON.
     const isUpload = async (file: InputFile) => files.length > 1 && !isTelegram(await readBeginning(file))
@@ -40,8 +36,6 @@ export const telegramFormat: Format = {
   },
 }
 
-/** At most this number of files is looked at if none has the name that Telegram gives. */
-const TRIED = 5
 const UPLOADS = 'files without messages, such as uploads'
 const OF_ACCOUNT = ['personal_information', 'profile_pictures', 'stories', 'contacts', 'frequent_contacts', 'sessions']
 /** Skips whole strings, because the name of a chat may have brackets, and quotation marks that are escaped. */
@@ -53,6 +47,16 @@ function isTelegram(beginning: Buffer): boolean {
   const isAccount = members.has('about') && ['chats', 'left_chats', ...OF_ACCOUNT].some((name) => members.has(name))
   const isChat = ['messages[].date', 'messages[].type', 'type', 'id'].every((name) => members.has(name))
   return isAccount || isChat || ONE_CHAT.test(decodeBeginning(beginning))
+}
+
+/** What an export has beside result.json. People can have sent files of any format. */
+const BESIDE =
+  /^(chats|contacts|css|files|images|js|lists|photos|profile_pictures|round_video_messages|stickers|stories|video_files|voice_messages)\/|^(messages\d*|export_results)\.html$/
+
+function owns(_: readonly InputFile[], own: ReadonlySet<string>): (path: string) => boolean {
+  const folders = [...new Set([...own].map((path) => path.slice(0, path.lastIndexOf('/') + 1)))]
+  return (path) =>
+    own.has(path) || folders.some((folder) => path.startsWith(folder) && BESIDE.test(path.slice(folder.length)))
 }
 
 const ABOVE_NEGATIVE_IDS = 2 ** 33

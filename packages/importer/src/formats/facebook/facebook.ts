@@ -1,7 +1,7 @@
 // Reads what Facebook writes in JSON under "Download your information": messages, posts and comments.
 import { basename } from 'node:path/posix'
 import type { Format, Found, FoundLists, InputFile, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
-import { rejected, skipped } from '../format.ts'
+import { ownsFolder, rejected, skipped } from '../format.ts'
 import { jsonShape } from '../read/json-beginning.ts'
 import { foundIn, readJson } from '../read/json-records.ts'
 import { readBeginning } from '../read/utf8-chunks.ts'
@@ -17,6 +17,7 @@ const FILES = ['photos', 'videos', 'files', 'audio_files', 'gifs', 'media']
 export const facebookFormat: Format = {
   name: 'facebook',
   description: 'Facebook messages, posts and comments ("Download your information", JSON)',
+  owns: ownsFolder(/json$/, 3),
   async recognises(files, beginning) {
     const some = files.filter(({ path }) => path.endsWith('.json')).slice(0, LOOKED_AT)
     for (const file of some) if (kindOf(await beginning(file)) !== undefined) return true

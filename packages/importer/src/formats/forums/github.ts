@@ -1,7 +1,7 @@
 // Issues of GitHub with their comments: of its REST API, `gh`, GraphQL, migration archives, and common backup programs.
 import { parseIsoDate } from '@sluice/contract'
 import type { Format, Found, InputFile, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
-import { rejected, skipped } from '../format.ts'
+import { ownsFolder, rejected, skipped } from '../format.ts'
 import { byShape } from '../read/json-beginning.ts'
 import { foundIn, readJson, recordsAndLists } from '../read/json-records.ts'
 import { nodesIn } from '../values/graphql.ts'
@@ -37,6 +37,7 @@ const ARCHIVED_ISSUES = /(?:^|\/)(?:issues|pull_requests|issue_comments)_\d{6}\.
 export const githubFormat: Format = {
   name: 'github',
   description: 'GitHub issues with comments, JSON',
+  owns: ownsFolder(/json$/),
   recognises: async (files, beginning) =>
     files.some(({ path }) => ARCHIVED_ISSUES.test(path)) || (await isOfIssues(files, beginning)),
   async *read(files) {

@@ -37,8 +37,7 @@ function kindOf(beginning: Buffer): 'csv' | 'json' | undefined {
 }
 
 async function* readCsv(file: InputFile): FoundLists {
-  for await (const { rows } of readCsvRows(file))
-    yield rows.map((row) => (row.kind === 'rejected' ? row : readRow(row)))
+  for await (const { rows } of readCsvRows(file)) yield rows.map((row) => (row.kind === 'row' ? readRow(row) : row))
 }
 
 function readRow({ values, place, raw }: CsvRow): Found {

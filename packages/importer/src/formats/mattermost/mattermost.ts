@@ -1,7 +1,7 @@
 // Reads the bulk export of Mattermost: lines of channels, posts and direct posts.
 import { basename } from 'node:path/posix'
 import type { Format, Found, InputFile, Piece, Place, QuoteInput } from '../format.ts'
-import { rejected, skipped } from '../format.ts'
+import { ownsFolder, rejected, skipped } from '../format.ts'
 import { jsonShape } from '../read/json-beginning.ts'
 import { foundIn, type JsonRecord, readJsonLines } from '../read/json-records.ts'
 import { isoDateOf } from '../values/iso-date.ts'
@@ -17,6 +17,7 @@ type Names = Map<string, string>
 export const mattermostFormat: Format = {
   name: 'mattermost',
   description: 'Mattermost bulk export (.jsonl, zip or folder)',
+  owns: ownsFolder(/./),
   recognises: async (files, beginning) => {
     const lines = files.find(isOfLines)
     if (lines === undefined) return false

@@ -19,6 +19,8 @@ const TOKEN = /"((?:[^"\\]|\\.)*)"(\s*:)?|[{}[\]\n]/gs
 export function jsonShape(beginning: Buffer): JsonShape {
   const text = decodeBeginning(beginning).trimStart()
   const members = new Set<string>()
+  const root = text.slice(0, 1)
+  if (root !== '{' && root !== '[') return { root, isOneLine: true, members }
   const open: string[] = []
   let name = ''
   let isOneLine = true
@@ -34,7 +36,7 @@ export function jsonShape(beginning: Buffer): JsonShape {
     name = ''
     if (open.length === 0) break
   }
-  return { root: text.slice(0, 1), isOneLine, members }
+  return { root, isOneLine, members }
 }
 
 function pathInside(parent: string, name: string, bracket: string): string {

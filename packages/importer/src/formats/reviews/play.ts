@@ -16,8 +16,7 @@ export const playFormat: Format = {
     return columns.includes('Package Name') && columns.includes('Star Rating')
   },
   read: eachFile(async function* (file) {
-    for await (const { rows } of readCsvRows(file))
-      yield rows.map((row) => (row.kind === 'rejected' ? row : readRow(row)))
+    for await (const { rows } of readCsvRows(file)) yield rows.map((row) => (row.kind === 'row' ? readRow(row) : row))
   }),
 }
 

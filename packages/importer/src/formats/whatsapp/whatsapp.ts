@@ -1,7 +1,7 @@
 // Reads the text that WhatsApp exports of a chat: `_chat.txt` of an iPhone, `WhatsApp Chat with Ada.txt` of Android.
 import { basename } from 'node:path/posix'
 import type { Format, FormatOptions, Found, FoundLists, InputFile, Piece, Place, QuoteInput } from '../format.ts'
-import { FormatError, rejected, skipped } from '../format.ts'
+import { FormatError, ownsFolder, rejected, skipped } from '../format.ts'
 import { decodeBeginning, readBeginning } from '../read/utf8-chunks.ts'
 import { createZonedClock, DAY_CHARACTERS } from '../values/iso-date.ts'
 import { present } from '../values/record-fields.ts'
@@ -21,6 +21,8 @@ const DELETED =
 export const whatsappFormat: Format = {
   name: 'whatsapp',
   description: 'WhatsApp chats (_chat.txt, or the .txt of Android; with --timezone)',
+  options: ['timezone'],
+  owns: ownsFolder(/./),
   async recognises(files, beginning) {
     for (const file of files.filter(isText).slice(0, TRIED)) if (isChat(await beginning(file))) return true
     return false

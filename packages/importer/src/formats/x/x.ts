@@ -1,7 +1,7 @@
 // Reads the archive of an account of X (Twitter): its posts, as `data/tweets.js` and its parts have them.
 import { basename } from 'node:path/posix'
 import type { Format, Found, InputFile, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
-import { rejected, skipped } from '../format.ts'
+import { ownsFolder, rejected, skipped } from '../format.ts'
 import { foundIn, type JsonRecord, readJson } from '../read/json-records.ts'
 import { isoDateIn } from '../values/iso-date.ts'
 import type { JsonObject } from '../values/record-fields.ts'
@@ -17,6 +17,7 @@ const POSTS = /^tweets?(-part\d+)?\.js$/
 export const xFormat: Format = {
   name: 'x',
   description: 'X (Twitter) archive: tweets.js and its parts (zip or folder)',
+  owns: ownsFolder(/./, 1),
   recognises: async (files, beginning) => {
     const posts = files.find(isOfPosts)
     return posts !== undefined && /^window\.YTD\.tweets?\./.test((await beginning(posts)).toString('utf8'))

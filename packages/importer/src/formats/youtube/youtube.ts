@@ -1,7 +1,7 @@
 // Comments on videos of YouTube: the .info.json of yt-dlp, and pages of the Data API.
 import { parseIsoDate } from '@sluice/contract'
 import type { Format, Found, FoundLists, InputFile, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
-import { rejected, skipped } from '../format.ts'
+import { ownsFolder, rejected, skipped } from '../format.ts'
 import { byShape, jsonShape } from '../read/json-beginning.ts'
 import { foundIn, type JsonRecord, readJson, recordsAndLists } from '../read/json-records.ts'
 import { readBeginning } from '../read/utf8-chunks.ts'
@@ -17,6 +17,7 @@ const RECORDS = recordsAndLists('items')
 export const youtubeFormat: Format = {
   name: 'youtube',
   description: 'YouTube comments: .info.json of yt-dlp, or commentThreads of the Data API',
+  owns: ownsFolder(/./),
   // Beside the .info.json of a video lie the video, its thumbnails and subtitles.
   recognises: (files, beginning) => isOfComments(files.some(isInfo) ? files.filter(isInfo) : files, beginning),
   async *read(files) {

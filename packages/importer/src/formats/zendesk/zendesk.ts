@@ -1,7 +1,7 @@
 // Tickets of Zendesk with their comments: of the API, of its incremental exports, and of the JSON export of an account.
 import { parseIsoDate } from '@sluice/contract'
 import type { Format, FormatOptions, Found, Noted, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
-import { rejected, skipped } from '../format.ts'
+import { ownsFolder, rejected, skipped } from '../format.ts'
 import { type JsonShape, jsonShape } from '../read/json-beginning.ts'
 import { htmlToText } from '../values/html-text.ts'
 import { isoDateOf } from '../values/iso-date.ts'
@@ -25,6 +25,9 @@ const REDACTED = /^(?:(?=.*▇)[▇\s\p{P}]+|SCRUBBED)$/su
 export const zendeskFormat: Format = {
   name: 'zendesk',
   description: 'Zendesk tickets with comments, or incremental exports of tickets and ticket_events, JSON',
+  options: ['internalNotes'],
+  // Users and organisations do not show by themselves that they are Zendesk's.
+  owns: ownsFolder(/json$/),
   async recognises(files, beginning) {
     for (const file of files.slice(0, LOOKED_AT)) if (isZendesk(jsonShape(await beginning(file)))) return true
     return false
