@@ -102,17 +102,24 @@ export function eachFile(read: ReadFile): Format['read'] {
   }
 }
 
-/**
- * Makes the `owns` of a format whose export is a folder: files with these names belong to it if no format recognises
- * them. The folder lies `up` folders above a recognised file.
- */
-export function ownsFolder(names: RegExp, up = 0): NonNullable<Format['owns']> {
+/** Which files belong to an export that is a folder, by their paths within it. */
+interface FolderExport {
+  /** The folder lies this number of folders above a recognised file. */
+  up?: number
+  /** Files that belong to it unless a format recognises them. */
+  others?: RegExp
+  /** Files that people sent: they belong to it, whatever format recognises them. */
+  uploads?: RegExp
+}
+
+/** Makes the `owns` of a format whose export is a folder. */
+export function ownsFolder({ up = 0, others, uploads }: FolderExport): NonNullable<Format['owns']> {
   const foldersOf = (path: string) => path.split('/').map((_, at, parts) => parts.slice(0, at).join('/'))
   return (_, own) => {
     const exports = new Set([...own].map((path) => foldersOf(path).at(-1 - up) ?? ''))
     return (path, isRecognised) => {
-      if (isRecognised || !names.test(path)) return own.has(path)
-      return foldersOf(path).some((folder) => exports.has(folder))
+      const within = foldersOf(path).flatMap((folder) => (exports.has(folder) ? path.slice(folder.length) : []))
+      return own.has(path) || within.some((rest) => uploads?.test(rest) || (!isRecognised && others?.test(rest)))
     }
   }
 }
@@ -163,8 +170,8 @@ export interface Format {
   hasWholeThreads?: boolean
   /** The options that it reads. It gets no others. */
   options?: readonly (keyof FormatOptions)[]
-  /** Returns whether a file is of this format, by its beginning. The list has one file. */
-  recognises(files: readonly InputFile[], beginning: (file: InputFile) => Promise<Buffer>): Promise<boolean>
+  /** Returns whether a file is of this format, by its name and its beginning. */
+  recognises(file: InputFile, beginning: Buffer): boolean
   /**
    * Tells the files that belong to exports of this format, whatever other format recognises them, by names: `own` are
    * the paths of those that it recognises, and none before any file was opened. Without `owns`, it reads only these.

@@ -120,9 +120,8 @@ type Recognised = { format: Format } | { file: InputFile; advice: string } | Rej
 async function recognise(file: InputFile, formats: readonly Format[]): Promise<Recognised> {
   try {
     const bytes = await readBeginning(file)
-    const beginning = async () => bytes
-    for (const format of formats) if (await format.recognises([file], beginning)) return { format }
-    return { file, advice: adviceOn(file.path, bytes, formats) }
+    const format = formats.find((each) => each.recognises(file, bytes))
+    return format === undefined ? { file, advice: adviceOn(file.path, bytes, formats) } : { format }
   } catch (error) {
     if (!(error instanceof UnreadableFile) || file.isNamed) throw error
     return rejected(`The file can't be read: ${error.reason}`, { path: file.path }, undefined)

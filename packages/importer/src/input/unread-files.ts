@@ -9,7 +9,7 @@ const MEDIA =
   /\.(jpe?g|png|gif|webp|hei[cf]|bmp|tiff?|svg|ico|avif|mp3|m4a|og[ga]|opus|wav|aac|flac|amr|mp4|m4v|mov|avi|mkv|webm|3gp|tgs|lottie|ttf|otf|woff2?|eot|pdf|docx?|pptx?|odt|css|js|map)$/i
 /** Matches files that programs and servers of mail keep beside mails, and what explains an archive. */
 const COMPANIONS =
-  /(^|\/)(dovecot[.-].*|courier.*|subscriptions|maildirfolder|maildirsize|msgFilterRules\.dat|filterlog\.html|popstate\.dat|panacea\.dat|.*\.(msf|snm)|(readme|licen[cs]e|copying)(\.\w+)?)$/i
+  /(^|\/)(dovecot[.-].*|courier.*|subscriptions|maildirfolder|maildirsize|msgFilterRules\.dat|filterlog\.html|popstate\.dat|panacea\.dat|table_of_contents|.*\.plist|labels\.json|.*\.metadata\.json|.*\.(msf|snm)|(readme|licen[cs]e|copying)(\.\w+)?)$/i
 
 /** Whether a file is known to have no messages: it is empty, or its name says so. */
 export function hasNoMessages({ path, isEmpty }: InputFile): boolean {

@@ -1,7 +1,7 @@
 // Reads an export of Telegram Desktop in JSON: one chat, or all chats of an account.
 import { basename } from 'node:path/posix'
 import type { Format, FormatOptions, Found, InputFile, Piece, Place, QuoteInput } from '../format.ts'
-import { FormatError, rejected, skipped } from '../format.ts'
+import { FormatError, ownsFolder, rejected, skipped } from '../format.ts'
 import { jsonShape } from '../read/json-beginning.ts'
 import { eachJsonFile, foundIn, type JsonRecord, readJson } from '../read/json-records.ts'
 import { decodeBeginning, readBeginning } from '../read/utf8-chunks.ts'
@@ -14,6 +14,10 @@ const CHATS = ['', '/chats/list/*', '/left_chats/list/*']
 
 const CHOSEN = CHATS.flatMap((chat) => [`${chat}/id`, `${chat}/name`, `${chat}/type`, `${chat}/messages/*`])
 
+/** What an export has beside result.json. People can have sent files of any format. */
+const BESIDE =
+  /^\/?(chats|contacts|css|files|images|js|lists|photos|profile_pictures|round_video_messages|stickers|stories|video_files|voice_messages)\/|^\/?(messages\d*|export_results)\.html$/
+
 /**
  * Reads each UTC day of a chat as a source. Memory: the largest message. @see https://core.telegram.org/import-export
  */
@@ -21,8 +25,8 @@ export const telegramFormat: Format = {
   name: 'telegram',
   description: 'Telegram chats (result.json of Telegram Desktop)',
   options: ['timezone'],
-  owns,
-  recognises: async ([file], beginning) => !!file?.path.endsWith('.json') && isTelegram(await beginning(file)),
+  owns: ownsFolder({ uploads: BESIDE }),
+  recognises: ({ path }, beginning) => path.endsWith('.json') && isTelegram(beginning),
   async *read(files, options) {
     // The folder of an export also has the files that people sent, which may be JSON.
     const isUpload = async (file: InputFile) => files.length > 1 && !isTelegram(await readBeginning(file))
@@ -47,16 +51,6 @@ function isTelegram(beginning: Buffer): boolean {
   const isAccount = members.has('about') && ['chats', 'left_chats', ...OF_ACCOUNT].some((name) => members.has(name))
   const isChat = ['messages[].date', 'messages[].type', 'type', 'id'].every((name) => members.has(name))
   return isAccount || isChat || ONE_CHAT.test(decodeBeginning(beginning))
-}
-
-/** What an export has beside result.json. People can have sent files of any format. */
-const BESIDE =
-  /^(chats|contacts|css|files|images|js|lists|photos|profile_pictures|round_video_messages|stickers|stories|video_files|voice_messages)\/|^(messages\d*|export_results)\.html$/
-
-function owns(_: readonly InputFile[], own: ReadonlySet<string>): (path: string) => boolean {
-  const folders = [...new Set([...own].map((path) => path.slice(0, path.lastIndexOf('/') + 1)))]
-  return (path) =>
-    own.has(path) || folders.some((folder) => path.startsWith(folder) && BESIDE.test(path.slice(folder.length)))
 }
 
 const ABOVE_NEGATIVE_IDS = 2 ** 33

@@ -179,7 +179,7 @@ describe('CSV', () => {
       const { pieces, rejected } = await read(content)
       assert.deepEqual([pieces[0]?.quotes[0]?.text, pieces[0]?.place.line], ['a, b', 3])
       assert.equal(rejected[0]?.place.line, 4)
-      assert.ok(await recognises(csvFormat, [inputFile('a.csv', content)]))
+      assert.ok(await recognises(csvFormat, inputFile('a.csv', content)))
     }
   })
 
@@ -230,7 +230,7 @@ describe('CSV', () => {
     const content = '"External\nID";"Text, all of it"\n1;a\n'
     const { pieces } = await read(content, { map: new Map([['text', 'Text, all of it']]) })
     assert.deepEqual([pieces[0]?.externalId, pieces[0]?.quotes[0]?.text, pieces[0]?.place.line], ['1', 'a', 3])
-    assert.ok(await recognises(csvFormat, [inputFile('a.csv', content)]))
+    assert.ok(await recognises(csvFormat, inputFile('a.csv', content)))
   })
 
   it('rejects ids that a spreadsheet rounded, because several become one', async () => {
@@ -310,8 +310,8 @@ and loudly."
   })
 
   it('is recognised by name and header', async () => {
-    assert.ok(await recognises(csvFormat, [inputFile('a/rows.csv', tickets)]))
-    assert.ok(await recognises(csvFormat, [inputFile('rows.TSV.gz', 'a\tb\n')]))
-    assert.ok(!(await recognises(csvFormat, [inputFile('rows.txt', tickets)])))
+    assert.ok(await recognises(csvFormat, inputFile('a/rows.csv', tickets)))
+    assert.ok(await recognises(csvFormat, inputFile('rows.TSV.gz', 'a\tb\n')))
+    assert.ok(!(await recognises(csvFormat, inputFile('rows.txt', tickets))))
   })
 })

@@ -23,9 +23,7 @@ export const csvFormat: Format = {
   name: 'csv',
   description: 'CSV, a row for each quote (see --group-by, --map and --set)',
   options: ['map', 'set', 'groupBy', 'dateFormat', 'timezone'],
-  async recognises([first], beginning) {
-    return first !== undefined && /\.(csv|tsv)\b/i.test(first.path) && csvColumns(await beginning(first)).length > 1
-  },
+  recognises: ({ path }, beginning) => /\.(csv|tsv)\b/i.test(path) && csvColumns(beginning).length > 1,
   read: eachFile((file, options) => readTable(file.path, readCsvRows(file), options)),
 }
 

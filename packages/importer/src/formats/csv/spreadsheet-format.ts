@@ -22,10 +22,8 @@ export const spreadsheetFormat: Format = {
   name: 'spreadsheet',
   description: 'workbooks (.xlsx, .ods), each sheet as CSV',
   options: csvFormat.options ?? [],
-  async recognises([file], beginning) {
-    if (file === undefined) return false
-    const bytes = await beginning(file)
-    const isNamed = /\.(xls[xm]|ods)$/i.test(file.path)
+  recognises: ({ path }, bytes) => {
+    const isNamed = /\.(xls[xm]|ods)$/i.test(path)
     return (
       bytes.subarray(0, ZIP.length).equals(ZIP) && (isNamed || bytes.includes(ODS) || bytes.includes('xl/workbook'))
     )

@@ -192,8 +192,8 @@ it('A workbook is recognised by its name or its beginning, and a damaged one is 
     ['stdin', xlsx({})],
     ['stdin', ods('')],
   ] as const)
-    assert.ok(await recognises(spreadsheetFormat, [inputFile(path, makeZip(files, 'stored'))]))
-  assert.ok(!(await recognises(spreadsheetFormat, [inputFile('a.zip', makeZip({ a: '' }))])))
-  assert.ok(!(await recognises(spreadsheetFormat, [inputFile('a.xlsx', 'a,b')])))
+    assert.ok(await recognises(spreadsheetFormat, inputFile(path, makeZip(files, 'stored'))))
+  assert.ok(!(await recognises(spreadsheetFormat, inputFile('a.zip', makeZip({ a: '' })))))
+  assert.ok(!(await recognises(spreadsheetFormat, inputFile('a.xlsx', 'a,b'))))
   await assert.rejects(readAll(spreadsheetFormat, [inputFile('a.xlsx', 'PK\x03\x04')]), /a.xlsx is no workbook/)
 })

@@ -17,12 +17,8 @@ const FILES = ['photos', 'videos', 'files', 'audio_files', 'gifs', 'media']
 export const facebookFormat: Format = {
   name: 'facebook',
   description: 'Facebook messages, posts and comments ("Download your information", JSON)',
-  owns: ownsFolder(/json$/, 3),
-  async recognises(files, beginning) {
-    const some = files.filter(({ path }) => path.endsWith('.json')).slice(0, LOOKED_AT)
-    for (const file of some) if (kindOf(await beginning(file)) !== undefined) return true
-    return false
-  },
+  owns: ownsFolder({ up: 3, others: /json$/, uploads: /^\/?messages\/.*\/files\// }),
+  recognises: ({ path }, beginning) => path.endsWith('.json') && kindOf(beginning) !== undefined,
   async *read(files) {
     for (const file of files) {
       const kind = file.path.endsWith('.json') ? kindOf(await readBeginning(file)) : undefined
@@ -37,9 +33,6 @@ export const facebookFormat: Format = {
     return { [path]: `{"participants":${participants},"messages":[${record}],${fields}` }
   },
 }
-
-/** An export has hundreds of files, of settings and advertisers too, whose names come first. */
-const LOOKED_AT = 200
 
 function kindOf(beginning: Buffer): 'chat' | 'posts' | undefined {
   const { members } = jsonShape(beginning)

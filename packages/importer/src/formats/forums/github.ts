@@ -26,7 +26,9 @@ const PLACES = ['', '[].', '[][].', ...PAGES, ...PAGES.map((page) => `[].${page}
 
 const REVIEWS = 'reviews of pull requests, and comments on their lines'
 
-/** The lists of a migration archive. Beside them lie repositories and uploads. */
+/** Repositories and uploads, which lie beside lists of issues. */
+const BESIDE = /(?:^|\/)(?:attachments|[^/]+\.git)\//
+/** The lists of a migration archive. */
 const ARCHIVED = /(?:^|\/)[a-z_]+_\d{6}\.json$/
 const ARCHIVED_ISSUES = /(?:^|\/)(?:issues|pull_requests|issue_comments)_\d{6}\.json$/
 
@@ -37,13 +39,13 @@ const ARCHIVED_ISSUES = /(?:^|\/)(?:issues|pull_requests|issue_comments)_\d{6}\.
 export const githubFormat: Format = {
   name: 'github',
   description: 'GitHub issues with comments, JSON',
-  owns: ownsFolder(/json$/),
-  recognises: async (files, beginning) =>
-    files.some(({ path }) => ARCHIVED_ISSUES.test(path)) || (await isOfIssues(files, beginning)),
+  owns: ownsFolder({ others: /json$/, uploads: BESIDE }),
+  recognises: (file, beginning) => ARCHIVED_ISSUES.test(file.path) || isOfIssues(file, beginning),
   async *read(files) {
     const isArchive = files.some(({ path }) => ARCHIVED_ISSUES.test(path))
     for (const file of files)
-      if (isArchive && !ARCHIVED.test(file.path)) yield [skipped('files without issues', { path: file.path })]
+      if (isArchive ? !ARCHIVED.test(file.path) : BESIDE.test(file.path))
+        yield [skipped('files without issues', { path: file.path })]
       else yield* readFile(file)
   },
 }

@@ -68,9 +68,9 @@ const find = (...args: Parameters<typeof databaseOf>) =>
 test('recognises the database of a Mac and of a backup by name and content', async () => {
   const bytes = databaseOf([])
   for (const name of ['chat.db', 'Library/SMS/sms.db', '3d/3d0d7e5fb2ce288813306e4d4636395e047a3d28'])
-    expect(await recognises(imessageFormat, [inputFile(name, bytes)])).toBe(true)
-  expect(await recognises(imessageFormat, [inputFile('other.db', bytes)])).toBe(false)
-  expect(await recognises(imessageFormat, [inputFile('chat.db', 'text')])).toBe(false)
+    expect(await recognises(imessageFormat, inputFile(name, bytes))).toBe(true)
+  expect(await recognises(imessageFormat, inputFile('other.db', bytes))).toBe(false)
+  expect(await recognises(imessageFormat, inputFile('chat.db', 'text'))).toBe(false)
 })
 
 test('a day of a chat is a source; addresses stay as they are, and own messages are of Me', async () => {

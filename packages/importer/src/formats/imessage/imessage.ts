@@ -22,11 +22,8 @@ const TAPBACKS = { from: 1_000, to: 4_000 }
 export const imessageFormat: Format = {
   name: 'imessage',
   description: "iMessage: chat.db of a Mac, sms.db of an iPhone's backup (Node 22.13 or later)",
-  owns: ownsFolder(/./),
-  recognises: async (files, beginning) => {
-    const database = files.find(isDatabase)
-    return database !== undefined && (await beginning(database)).toString('latin1').startsWith(SQLITE)
-  },
+  owns: ownsFolder({ others: /./, uploads: /^\/?Attachments\// }),
+  recognises: (file, beginning) => isDatabase(file) && beginning.toString('latin1').startsWith(SQLITE),
   async *read(files) {
     const databases = files.some(isDatabase) ? files.filter(isDatabase) : files.slice(0, 1)
     for (const file of databases) yield* readDatabase(file, files)

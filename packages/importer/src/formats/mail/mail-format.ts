@@ -23,9 +23,9 @@ export const mailFormat: Format = {
     const maildirs = new Set(files.filter(({ path }) => IN_MAILDIR.test(path)).map(({ path }) => folderAbove(path)))
     return (path) => IN_TMP.test(path) && maildirs.has(folderAbove(path))
   },
-  async recognises([file], beginning) {
-    if (file === undefined || file.isEmpty || NO_MAIL.test(file.path)) return false
-    const text = beginningOf(await beginning(file))
+  recognises: (file, beginning) => {
+    if (NO_MAIL.test(file.path)) return false
+    const text = beginningOf(beginning)
     return isMbox(text) || hasHeader(text, isSingle(file) ? 1 : 2)
   },
   async *read(files, options) {

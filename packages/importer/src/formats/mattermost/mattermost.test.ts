@@ -1,6 +1,6 @@
 // Tests of the Mattermost format, on the export of a small bakery.
 import { expect, test } from 'vitest'
-import { inputFile, readAll, recognises } from '../read-all.test-support.ts'
+import { filesByFormat, inputFile, readAll, recognises } from '../read-all.test-support.ts'
 import { mattermostFormat } from './mattermost.ts'
 
 const lines = (...records: object[]) =>
@@ -20,8 +20,11 @@ const post = {
 const id = 'mattermost/bakery/ovens/1714555800123/ada'
 
 test('recognises an export by its lines', async () => {
-  expect(await recognises(mattermostFormat, [inputFile('data/a.jpg', 'x'), lines(version)])).toBe(true)
-  expect(await recognises(mattermostFormat, [inputFile('a.jsonl', '{"type":"x"}')])).toBe(false)
+  const files = ['a.jpg', 'rows.csv'].map((name) => inputFile(`data/${name}`, 'a,b'))
+  expect(await filesByFormat([...files, lines(version)])).toEqual({
+    mattermost: ['data/a.jpg', 'data/rows.csv', 'import.jsonl'],
+  })
+  expect(await recognises(mattermostFormat, inputFile('a.jsonl', '{"type":"x"}'))).toBe(false)
 })
 
 test('a post with its replies is a source', async () => {

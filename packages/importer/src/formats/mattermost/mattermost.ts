@@ -17,13 +17,11 @@ type Names = Map<string, string>
 export const mattermostFormat: Format = {
   name: 'mattermost',
   description: 'Mattermost bulk export (.jsonl, zip or folder)',
-  owns: ownsFolder(/./),
-  recognises: async (files, beginning) => {
-    const lines = files.find(isOfLines)
-    if (lines === undefined) return false
-    const { isOneLine, members } = jsonShape(await beginning(lines))
+  owns: ownsFolder({ others: /./, uploads: /^\/?data\// }),
+  recognises: (file, beginning) => {
+    const { isOneLine, members } = jsonShape(beginning)
     const kinds = ['version', 'post', 'direct_post', 'team', 'channel', 'emoji', 'role', 'scheme']
-    return isOneLine && members.has('type') && kinds.some((kind) => members.has(kind))
+    return isOfLines(file) && isOneLine && members.has('type') && kinds.some((kind) => members.has(kind))
   },
   async *read(files) {
     const names: Names = new Map()

@@ -44,13 +44,7 @@ function pathInside(parent: string, name: string, bracket: string): string {
   return parent === '' && name === '' ? '' : `${parent}${name}.`
 }
 
-/** A format is recognised by at most this number of files. The others are assumed to have the same format. */
-const LOOKED_AT = 3
-
-/** Recognises files if the first few of them have the shape. */
+/** Recognises a file if its beginning has the shape. */
 export function byShape(isShape: (shape: JsonShape) => boolean): Format['recognises'] {
-  return async (files, beginning) => {
-    for (const file of files.slice(0, LOOKED_AT)) if (!isShape(jsonShape(await beginning(file)))) return false
-    return files.length > 0
-  }
+  return (_, beginning) => isShape(jsonShape(beginning))
 }

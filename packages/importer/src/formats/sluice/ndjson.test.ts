@@ -132,11 +132,10 @@ describe('NDJSON', () => {
   })
 
   it('is recognised by the first line', async () => {
-    assert.ok(await recognises(ndjsonFormat, [lines(thread, thread)]))
-    assert.ok(await recognises(ndjsonFormat, [lines({ ...thread, quotes: [{ text: 'x'.repeat(100_000) }] })]))
-    assert.ok(!(await recognises(ndjsonFormat, [])))
-    assert.ok(!(await recognises(ndjsonFormat, [inputFile('a.json', JSON.stringify([thread]))])))
-    assert.ok(!(await recognises(ndjsonFormat, [inputFile('a.json', JSON.stringify(thread, null, 2))])))
-    assert.ok(!(await recognises(ndjsonFormat, [lines({ id: 1 })])))
+    assert.ok(await recognises(ndjsonFormat, lines(thread, thread)))
+    assert.ok(await recognises(ndjsonFormat, lines({ ...thread, quotes: [{ text: 'x'.repeat(100_000) }] })))
+    assert.ok(!(await recognises(ndjsonFormat, inputFile('a.json', JSON.stringify([thread])))))
+    assert.ok(!(await recognises(ndjsonFormat, inputFile('a.json', JSON.stringify(thread, null, 2)))))
+    assert.ok(!(await recognises(ndjsonFormat, lines({ id: 1 }))))
   })
 })

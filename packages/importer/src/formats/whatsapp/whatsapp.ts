@@ -22,11 +22,9 @@ export const whatsappFormat: Format = {
   name: 'whatsapp',
   description: 'WhatsApp chats (_chat.txt, or the .txt of Android; with --timezone)',
   options: ['timezone'],
-  owns: ownsFolder(/./),
-  async recognises(files, beginning) {
-    for (const file of files.filter(isText).slice(0, TRIED)) if (isChat(await beginning(file))) return true
-    return false
-  },
+  // Android numbers most files that people sent, and iPhones number all of them.
+  owns: ownsFolder({ others: /./, uploads: /^\/?(\d{8}-[^/]*|[^/]*-WA\d{4}\.\w+)$/ }),
+  recognises: (file, beginning) => isText(file) && isChat(beginning),
   async *read(files, options) {
     // Among the media may be texts that people sent.
     const isOther = async (file: InputFile) => !isText(file) || (files.length > 1 && !isChat(await readBeginning(file)))
@@ -38,8 +36,6 @@ export const whatsappFormat: Format = {
     [typeof chat === 'string' ? `WhatsApp Chat with ${chat}.txt` : path]: record,
   }),
 }
-
-const TRIED = 5
 
 function isText({ path }: InputFile): boolean {
   return path.endsWith('.txt')

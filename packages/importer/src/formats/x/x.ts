@@ -17,11 +17,8 @@ const POSTS = /^tweets?(-part\d+)?\.js$/
 export const xFormat: Format = {
   name: 'x',
   description: 'X (Twitter) archive: tweets.js and its parts (zip or folder)',
-  owns: ownsFolder(/./, 1),
-  recognises: async (files, beginning) => {
-    const posts = files.find(isOfPosts)
-    return posts !== undefined && /^window\.YTD\.tweets?\./.test((await beginning(posts)).toString('utf8'))
-  },
+  owns: ownsFolder({ up: 1, others: /./ }),
+  recognises: (file, beginning) => isOfPosts(file) && /^window\.YTD\.tweets?\./.test(beginning.toString('utf8')),
   async *read(files) {
     const survey = await surveyArchive(files, isOfPosts)
     for (const file of files)

@@ -17,9 +17,9 @@ const RECORDS = recordsAndLists('items')
 export const youtubeFormat: Format = {
   name: 'youtube',
   description: 'YouTube comments: .info.json of yt-dlp, or commentThreads of the Data API',
-  owns: ownsFolder(/./),
   // Beside the .info.json of a video lie the video, its thumbnails and subtitles.
-  recognises: (files, beginning) => isOfComments(files.some(isInfo) ? files.filter(isInfo) : files, beginning),
+  owns: ownsFolder({ others: /./ }),
+  recognises: byShape(({ members }) => isOfYtDlp(members) || OF_PAGES.some((at) => isOfApi(members, at))),
   async *read(files) {
     const hasInfo = files.some(isInfo)
     for (const file of files) {
@@ -34,8 +34,6 @@ export const youtubeFormat: Format = {
 function isInfo({ path }: InputFile): boolean {
   return path.endsWith('.info.json')
 }
-
-const isOfComments = byShape(({ members }) => isOfYtDlp(members) || OF_PAGES.some((at) => isOfApi(members, at)))
 
 /** The list of formats comes early in the file, and may be all that its beginning has. */
 function isOfYtDlp(members: ReadonlySet<string>): boolean {
