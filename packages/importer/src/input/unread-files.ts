@@ -7,13 +7,17 @@ import { adviceOnOutlook } from './outlook-files.ts'
 /** Matches pictures, sounds, films, fonts, documents and parts of pages. */
 const MEDIA =
   /\.(jpe?g|png|gif|webp|hei[cf]|bmp|tiff?|svg|ico|avif|mp3|m4a|og[ga]|opus|wav|aac|flac|amr|mp4|m4v|mov|avi|mkv|webm|3gp|tgs|lottie|ttf|otf|woff2?|eot|pdf|docx?|pptx?|odt|css|js|map)$/i
-/** Matches files that programs and servers of mail keep beside mails, and what explains an archive. */
-const COMPANIONS =
-  /(^|\/)(dovecot[.-].*|courier.*|subscriptions|maildirfolder|maildirsize|msgFilterRules\.dat|filterlog\.html|popstate\.dat|panacea\.dat|table_of_contents|.*\.plist|labels\.json|.*\.metadata\.json|.*\.(msf|snm)|(readme|licen[cs]e|copying)(\.\w+)?)$/i
+/** Matches files that servers keep beside mails. */
+const OF_SERVERS = /(^|\/)(dovecot[.-].*|courier.*|cyrus\..*|subscriptions|maildirfolder|maildirsize|.*\.sieve)$/i
+/** Matches files that Thunderbird, Apple Mail and Proton's export keep beside mails. */
+const OF_PROGRAMS =
+  /(^|\/)((popstate|panacea|msgFilterRules)\.dat|filterlog\.html|table_of_contents|labels\.json|.*\.(msf|snm|plist|metadata\.json))$/i
+/** Matches what explains an archive. */
+const EXPLANATIONS = /(^|\/)(readme|licen[cs]e|copying)(\.\w+)?$/i
 
 /** Whether a file is known to have no messages: it is empty, or its name says so. */
 export function hasNoMessages({ path, isEmpty }: InputFile): boolean {
-  return isEmpty === true || MEDIA.test(path) || COMPANIONS.test(path)
+  return isEmpty === true || [MEDIA, OF_SERVERS, OF_PROGRAMS, EXPLANATIONS].some((names) => names.test(path))
 }
 
 const ZIP = Buffer.from('PK\x03\x04')

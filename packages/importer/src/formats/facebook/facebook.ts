@@ -17,7 +17,11 @@ const FILES = ['photos', 'videos', 'files', 'audio_files', 'gifs', 'media']
 export const facebookFormat: Format = {
   name: 'facebook',
   description: 'Facebook messages, posts and comments ("Download your information", JSON)',
-  owns: ownsFolder({ up: 3, others: /json$/, uploads: /^\/?messages\/.*\/files\// }),
+  owns: ownsFolder({
+    up: 3,
+    others: /(json|(^|\/)no-data\.txt|(^|\/)start_here\.html)$/,
+    uploads: /^\/?messages\/.*\/files\//,
+  }),
   recognises: ({ path }, beginning) => path.endsWith('.json') && kindOf(beginning) !== undefined,
   async *read(files) {
     for (const file of files) {
