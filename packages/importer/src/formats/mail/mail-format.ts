@@ -8,8 +8,6 @@ import { readMail } from './mail-message.ts'
 import { isMbox, MAX_MAIL_BYTES, type RawMail, splitMbox } from './split-mbox.ts'
 
 const MAILS_PER_LIST = 100
-/** Other formats may know these. */
-const NO_MAIL = /\.(nd)?json$|\.csv$/i
 /** Maildir marks a mail that is to be deleted by the flag T, MH by a comma. Some systems have no `:` in names. */
 const TRASHED = /[:;!]2,[A-Za-z]*T[A-Za-z]*$|(^|\/),\d+$/
 
@@ -24,7 +22,6 @@ export const mailFormat: Format = {
     return (path) => IN_TMP.test(path) && maildirs.has(folderAbove(path))
   },
   recognises: (file, beginning) => {
-    if (NO_MAIL.test(file.path)) return false
     const text = beginningOf(beginning)
     return isMbox(text) || hasHeader(text, isSingle(file) ? 1 : 2)
   },
