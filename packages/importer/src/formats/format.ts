@@ -116,6 +116,7 @@ interface FolderExport {
 export function ownsFolder({ up = 0, others, uploads }: FolderExport): NonNullable<Format['owns']> {
   const foldersOf = (path: string) => path.split('/').map((_, at, parts) => parts.slice(0, at).join('/'))
   return (_, own) => {
+    if (own.size === 0) return () => false
     const exports = new Set([...own].map((path) => foldersOf(path).at(-1 - up) ?? ''))
     return (path, isRecognised) => {
       const within = foldersOf(path).flatMap((folder) => (exports.has(folder) ? path.slice(folder.length) : []))
