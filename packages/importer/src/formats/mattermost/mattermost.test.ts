@@ -88,7 +88,7 @@ test('what an integration attaches stands beside the text, notices are skipped, 
 
 test('rejects what is no post, and counts other files', async () => {
   const bad = [{ type: 'post', post: { ...post, create_at: 'soon' } }, { post: { ...post, replies: [{}] } }, {}]
-  const found = await readAll(mattermostFormat, [inputFile('data/a.jpg', 'x'), lines(...bad)])
+  const found = await readAll(mattermostFormat, [inputFile('data/a.jsonl', '{}'), lines(...bad)])
   expect(found.rejected.map(({ reason }) => reason)).toEqual([
     'a post without `create_at`, `user` or `channel`',
     'a reply without `create_at` or `user`',

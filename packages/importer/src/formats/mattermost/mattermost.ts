@@ -4,6 +4,7 @@ import type { Format, Found, InputFile, Piece, Place, QuoteInput } from '../form
 import { ownsFolder, rejected, skipped } from '../format.ts'
 import { jsonShape } from '../read/json-beginning.ts'
 import { foundIn, type JsonRecord, readJsonLines } from '../read/json-records.ts'
+import { readBeginning } from '../read/utf8-chunks.ts'
 import { isoDateOf } from '../values/iso-date.ts'
 import type { JsonObject } from '../values/record-fields.ts'
 import { asList, asNumber, asObject, asObjects, asText, firstLine, present } from '../values/record-fields.ts'
@@ -18,21 +19,20 @@ export const mattermostFormat: Format = {
   name: 'mattermost',
   description: 'Mattermost bulk export (.jsonl, zip or folder)',
   owns: ownsFolder({ others: /./, uploads: /^\/?data\// }),
-  recognises: (file, beginning) => {
-    const { isOneLine, members } = jsonShape(beginning)
-    const kinds = ['version', 'post', 'direct_post', 'team', 'channel', 'emoji', 'role', 'scheme']
-    return isOfLines(file) && isOneLine && members.has('type') && kinds.some((kind) => members.has(kind))
-  },
+  recognises: isExport,
   async *read(files) {
     const names: Names = new Map()
     for (const file of files)
-      if (isOfLines(file)) yield* foundIn(readJsonLines(file), (record) => readLine(record, names))
+      if (files.length === 1 || isExport(file, await readBeginning(file)))
+        yield* foundIn(readJsonLines(file), (record) => readLine(record, names))
       else yield [skipped('files without posts, such as uploads', { path: file.path })]
   },
 }
 
-function isOfLines({ path }: InputFile): boolean {
-  return path.endsWith('.jsonl')
+function isExport({ path }: InputFile, beginning: Buffer): boolean {
+  const { isOneLine, members } = jsonShape(beginning)
+  const kinds = ['version', 'post', 'direct_post', 'team', 'channel', 'emoji', 'role', 'scheme']
+  return path.endsWith('.jsonl') && isOneLine && members.has('type') && kinds.some((kind) => members.has(kind))
 }
 
 function readLine({ value, place }: JsonRecord, names: Names): Found | Found[] {

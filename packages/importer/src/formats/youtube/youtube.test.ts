@@ -72,10 +72,15 @@ test('reads the comments of yt-dlp, and replies to them', async () => {
 
 test('the files of a video lie together', async () => {
   const names = ['a.de.vtt', 'a.description', 'a.webm']
-  const files = [...names.map((name) => inputFile(name, 'x')), inputFile('b [vid1].info.json', info)]
+  const files = [
+    ...names.map((name) => inputFile(name, 'x')),
+    inputFile('b [vid1].info.json', info),
+    inputFile('c.json', page(thread(comment('Ug8')))),
+  ]
   expect(await filesByFormat(files)).toEqual({ youtube: files.map(({ path }) => path) })
   const found = await readAll(youtubeFormat, files)
   expect(found.noted['skipped: files without comments, such as videos']).toBe(3)
+  expect(found.quotes('vid1').map(({ externalId }) => externalId)).toContain('Ug8')
 })
 
 test('reads pages of the Data API, alone, in a list, or as lines', async () => {

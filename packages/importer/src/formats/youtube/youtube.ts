@@ -19,13 +19,15 @@ export const youtubeFormat: Format = {
   description: 'YouTube comments: .info.json of yt-dlp, or commentThreads of the Data API',
   // Beside the .info.json of a video lie the video, its thumbnails and subtitles.
   owns: ownsFolder({ others: /./ }),
-  recognises: byShape(({ members }) => isOfYtDlp(members) || OF_PAGES.some((at) => isOfApi(members, at))),
+  recognises: byShape(({ members }) => isOfYtDlp(members) || isOfApi(members)),
   async *read(files) {
     const hasInfo = files.some(isInfo)
     for (const file of files) {
-      const { members } = jsonShape(await readBeginning(file))
+      const { root, members } = jsonShape(await readBeginning(file))
+      // A page may have videos alone. Beside a video of yt-dlp, its live chat is JSON, too.
+      const isPage = hasInfo ? isOfApi(members) : root === '{' || root === '['
       if (isOfYtDlp(members)) yield* readInfo(file)
-      else if (hasInfo) yield [skipped('files without comments, such as videos', { path: file.path })]
+      else if (!isPage) yield [skipped('files without comments, such as videos', { path: file.path })]
       else yield* foundIn(readJson(file, RECORDS), ({ value, place }) => readPage(value, place))
     }
   },
@@ -41,8 +43,9 @@ function isOfYtDlp(members: ReadonlySet<string>): boolean {
   return isOfVideo && members.has('id') && members.has('title')
 }
 
-function isOfApi(members: ReadonlySet<string>, at: string): boolean {
-  return members.has(`${at}snippet.topLevelComment`) || members.has(`${at}snippet.textDisplay`)
+function isOfApi(members: ReadonlySet<string>): boolean {
+  const has = (name: string) => OF_PAGES.some((at) => members.has(`${at}${name}`))
+  return has('snippet.topLevelComment') || has('snippet.textDisplay')
 }
 
 /** The id of the video is the first member of the file, and so comes before its comments. */
