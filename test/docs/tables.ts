@@ -3,7 +3,7 @@ import { apiMetrics } from '@sluice/api/metrics'
 import { apiSettings, IMPORT_ITEMS } from '@sluice/api/settings'
 import { FAULT_CODES, LIMIT_DETAILS, type LimitName, PROBLEMS, SERVICES } from '@sluice/contract'
 import { dashboardSettings } from '@sluice/dashboard/settings'
-import { formats } from '@sluice/importer'
+import { FORMAT_OPTIONS, formats, OPTION_NAMES, readersOf } from '@sluice/importer'
 import {
   type Declarations,
   type MetricDeclarations,
@@ -33,6 +33,7 @@ export const tables: Readonly<Record<string, () => string>> = {
   'fault-codes': () => listOf(FAULT_CODES),
   services: () => listOf(SERVICES),
   formats: importFormats,
+  'format-options': formatOptions,
   ...scalingTables(results),
 }
 
@@ -85,6 +86,14 @@ function problems(): string {
 
 function listOf(codes: readonly string[]): string {
   return `${codes.map((code) => `\`${code}\``).join(', ')}.`
+}
+
+function formatOptions(): string {
+  const rows = OPTION_NAMES.map((name) => {
+    const { flags, description } = FORMAT_OPTIONS[name]
+    return row([`\`${flags}\``, readersOf(name, formats), description])
+  })
+  return ['| option | formats | meaning |', '| --- | --- | --- |', ...rows].join('\n')
 }
 
 function importFormats(): string {

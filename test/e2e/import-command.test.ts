@@ -300,6 +300,8 @@ describe('sluice import', () => {
       importAll({ ...sluice, key: `slc_${'0'.repeat(36)}` }, good),
     ])
     assert.deepEqual([gaveUp.code, gaveUp.summary.state], [2, 'gave_up'])
+    const again = await importAll(sluice, '--format', 'ndjson', '--max-errors', '5', bad)
+    assert.deepEqual([again.code, again.summary.threads.rejected], [2, gaveUp.summary.threads.rejected])
     assert.deepEqual([failed.code, failed.summary.state], [3, 'failed'])
     assert.match(failed.summary.problem, /Check the key/)
   })

@@ -24,7 +24,7 @@ export function buildApp(deps: MiddlewareDeps, routes: readonly ServedRoute[]): 
     const added = routes.filter((route) => route.access === access)
     for (const path of new Set(added.map((route) => route.path))) {
       const ofPath = added.filter((route) => route.path === path)
-      const at = app.route(expressPath(path)).all(enterRoute(deps, path, access))
+      const at = app.route(expressPaths(path)).all(enterRoute(deps, path, access))
       for (const route of ofPath) {
         if (!route.parameters?.includes(IDEMPOTENCY_KEY)) at[route.method](refuseIdempotencyKey)
         at[route.method](answer(deps, route.handler, enqueues(route)))
@@ -46,9 +46,13 @@ export function buildApp(deps: MiddlewareDeps, routes: readonly ServedRoute[]): 
   return app
 }
 
-/** A path of OpenAPI as Express writes it: a bare colon would begin a parameter. */
-function expressPath(path: string): string {
-  return path.replaceAll(':', '\\:').replaceAll(/\{(\w+)\}/g, ':$1')
+/**
+ * A path of OpenAPI as Express writes it: a bare colon would begin a parameter. Some clients encode each part of a path,
+ * and so the colon of `/sources:batch`.
+ */
+function expressPaths(path: string): string[] {
+  const colons = path.includes(':') ? ['\\:', '%3A', '%3a'] : ['']
+  return colons.map((colon) => path.replaceAll(':', colon).replaceAll(/\{(\w+)\}/g, ':$1'))
 }
 
 function refuseMethod(routes: readonly ServedRoute[]): () => never {

@@ -1,6 +1,6 @@
 // Opens an entry of the ledger for each event of the input, and passes the requests of each thread to a sink.
 import type { Ledger, Note, Sink } from './account/ledger.ts'
-import type { Events, ImportEvent, ThreadInput } from './gather/gather-threads.ts'
+import { type Events, type ImportEvent, isEmptyConversation, type ThreadInput } from './gather/gather-threads.ts'
 import type { ShapeThread } from './shape/shape-thread.ts'
 
 interface FeedDeps {
@@ -19,8 +19,7 @@ export async function feedEvents(events: Events, { ledger, shape, sink, stopping
   const settled = ledger.tally.events
   async function feedThread(thread: ThreadInput): Promise<void> {
     const entry = ledger.open()
-    // A conversation of empty mails is no thread.
-    if (thread.service === 'email' && thread.quotes.length === 0) return ledger.close(entry)
+    if (isEmptyConversation(thread)) return ledger.close(entry)
     const note: Note = (kind, reason) => void entry.notes.push([kind, reason])
     const { requests, ...shaped } = shape(thread, note)
     for (const request of requests) {

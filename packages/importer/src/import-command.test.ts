@@ -85,13 +85,57 @@ test('an input whose records all were skipped, or whose mails are all empty, is 
   }
 })
 
-test('an archive beside readable files is counted as not opened', async (t) => {
+test('an archive beside readable files is named, and is no success', async (t) => {
   const files = { 'a.ndjson': JSON.stringify(thread), 'more.zip': 'PK\x03\x04', 'more.tgz': '\x1f\x8b' }
   const folder = await folderWith(t, files)
   const { code, output } = await run(folder, ['--dry-run', '--json', folder])
-  const { valid, skipped } = JSON.parse(output.split('\n').at(-1) ?? '')
-  assert.deepEqual([code, valid.threads], [0, 1])
-  assert.deepEqual(skipped, { 'archives that were not opened (unpack each, and import it by itself)': 2 })
+  const { valid, state, unread } = JSON.parse(output.split('\n').at(-1) ?? '')
+  assert.deepEqual([code, state, valid.threads], [1, 'completed_with_unread', 1])
+  const names = unread.map(({ name }: { name: string }) => name.slice(folder.length))
+  assert.deepEqual(names, ['/more.tgz', '/more.zip'])
+})
+
+test('each input has a line: its format, records and threads', async (t) => {
+  const mail = (id: number, reply: string) => `From: a@b\nMessage-ID: <${id}@b>\nSubject: Hi\n${reply}\nHello\n`
+  const folder = await folderWith(t, {
+    'a.ndjson': JSON.stringify(thread),
+    '1.eml': mail(1, ''),
+    'rows.csv': 'externalId,service,text\n1,custom,a\n2,custom,b\n',
+    '2.eml': mail(2, 'In-Reply-To: <1@b>\n'),
+    'notes.txt': 'no export',
+  })
+  const names = ['a.ndjson', '1.eml', 'rows.csv', '2.eml', 'notes.txt'].map((name) => join(folder, name))
+  const { code, output } = await run(folder, ['--dry-run', ...names])
+  assert.equal(code, 1)
+  assert.match(output, /some files were not read: 4 valid threads with 5 quotes, 0 rejected/)
+  for (const line of [
+    'a.ndjson: ndjson, 1 record, 1 thread',
+    '1.eml: mail, 1 record, 1 thread',
+    '2.eml: mail, 1 record, 0 threads',
+    'rows.csv: csv, 2 records, 2 threads',
+    'notes.txt: not read, because no format recognises it. These were tried: slack, ',
+  ])
+    assert.ok(output.includes(`\n  ${line}`), output)
+  const whole = await run(folder, ['--dry-run', folder])
+  assert.match(whole.output, /\/sluice-import-test-\w+: mail, 2 records, 1 thread\n/)
+})
+
+test('an option that no format of the input reads is refused, and formats that read it are named', async (t) => {
+  const folder = await folderWith(t, { 'a.ndjson': JSON.stringify(thread), 'a.eml': 'From: a@b\nSubject: c\n\nd' })
+  for (const [args, message] of [
+    [['--timezone', 'Europe/Berlin', 'a.ndjson'], /--timezone does not apply to ndjson. These formats read it: .*csv/],
+    [['--set', 'service=custom', 'a.eml'], /--set does not apply to mail. These formats read it: ndjson, json, csv/],
+    [['--internal-notes', 'a.eml', 'a.ndjson'], /--internal-notes does not apply to mail, ndjson/],
+    [['--timezone', 'Mars/X', 'a.eml'], /Write the name of a time zone, such as Europe\/Berlin/],
+    [['--date-format', 'iso', 'a.eml'], /Write the order of day, month and year, such as D.M.Y/],
+  ] as const) {
+    const named = args.map((arg) => (/^a\./.test(arg) ? join(folder, arg) : arg))
+    const { code, output } = await run(folder, ['--dry-run', ...named])
+    assert.match(output, message)
+    assert.equal(code, 3)
+  }
+  const some = ['--dry-run', '--set', 'title=x', join(folder, 'a.eml'), join(folder, 'a.ndjson')]
+  assert.equal((await run(folder, some)).code, 0)
 })
 
 test('a dry run counts the copies of a message as one quote, as the service stores them', async (t) => {
@@ -105,5 +149,6 @@ test('help lists formats and exit codes, and is no failure', async (t) => {
   const { code, output } = await run(await folderWith(t, {}), ['--help'])
   assert.equal(code, 0)
   assert.match(output, /slack {2,}Slack export.*5 crashed/s)
+  assert.match(output, /Fields of --map and --set: service,.* replyingTo,.* source.createdAt/)
   assert.match(output.replaceAll(/\s+/g, ' '), /SLUICE_API_KEY; without --url, else that of the same Sluice/)
 })

@@ -11,8 +11,10 @@ import {
   parseCount,
   stopRequests,
 } from '@sluice/terminal'
-import { Command, InvalidArgumentError } from 'commander'
+import { Command, InvalidArgumentError, Option } from 'commander'
 import type { RejectedRecord } from './account/ledger.ts'
+import { FIELDS } from './formats/csv/csv-threads.ts'
+import { FORMAT_OPTIONS, OPTION_NAMES, readersOf } from './formats/format-options.ts'
 import { formats } from './formats/formats.ts'
 import type { ImportRequest } from './import-request.ts'
 import { Interrupted } from './import-request.ts'
@@ -43,7 +45,7 @@ export function importCommand(deps: ImportCommandDeps): Command {
   const command = new Command('import')
     .description('Imports the threads of export files, and goes on where an interrupted import stopped')
     .argument('<files...>', 'files, folders, zip archives, .gz and .zst files; - is standard input')
-  return apiOptions(command, 'importer')
+  apiOptions(command, 'importer')
     .option('--format <name>', 'the format of the files, if it is not recognised')
     .option('--encoding <name>', 'the encoding of files that are not Unicode: windows-1252, shift_jis', parseEncoding)
     .option('--dry-run', 'reads and checks everything, sends nothing, and needs no service')
@@ -56,14 +58,12 @@ export function importCommand(deps: ImportCommandDeps): Command {
     .option('--temp-dir <path>', 'where large inputs are sorted', tmpdir())
     .option('--json', 'prints progress and summary as JSON lines')
     .option('--quiet', 'prints no progress, and a summary only if something went wrong')
-    .option('--map <field=column>', 'CSV, NDJSON: takes a field from another column; repeatable', parsePair)
-    .option('--set <field=value>', 'CSV, NDJSON: gives all threads a value; repeatable', parsePair)
-    .option('--group-by <column>', 'CSV: the column with the externalId of the source')
-    .option('--timezone <name>', 'the time zone of dates that name none, such as Europe/Berlin')
-    .option('--threads-only', 'Slack: only messages with replies')
-    .option('--workspace <name>', 'Slack: the name of the workspace, for the URLs of messages')
-    .option('--internal-notes', 'Zendesk: comments that are not public, too')
-    .option('--strip-quotes', 'mail: without the text that a mail quotes')
+  for (const name of OPTION_NAMES) {
+    const { flags, description, parse } = FORMAT_OPTIONS[name]
+    const option = new Option(flags, `${readersOf(name, formats)}: ${description}`)
+    command.addOption(parse === undefined ? option : option.argParser(parse))
+  }
+  return command
     .addHelpText('after', helpAfter)
     .exitOverride((error) => {
       // Commander would end the process with its own code.
@@ -76,7 +76,7 @@ export function importCommand(deps: ImportCommandDeps): Command {
 function helpAfter(): string {
   const names = formats.map(({ name, description }) => `  ${name.padEnd(12)} ${description}`)
   const codes = Object.entries(EXIT_CODES).map(([state, code]) => `${code} ${state.replaceAll('_', ' ')}`)
-  return `\nFormats:\n${names.join('\n')}\n\nExit codes: ${codes.join(', ')}.`
+  return `\nFormats:\n${names.join('\n')}\n\nFields of --map and --set: ${[...FIELDS].join(', ')}.\n\nExit codes: ${codes.join(', ')}.`
 }
 
 function parseMost(text: string): number {
@@ -89,12 +89,6 @@ function parseEncoding(text: string): string {
   } catch {
     throw new InvalidArgumentError('Write the name of an encoding, such as windows-1252, iso-8859-2 or shift_jis.')
   }
-}
-
-function parsePair(text: string, pairs: ReadonlyMap<string, string> = new Map()): ReadonlyMap<string, string> {
-  const at = text.indexOf('=')
-  if (at < 1) throw new InvalidArgumentError('Write a name, =, and a value.')
-  return new Map([...pairs, [text.slice(0, at), text.slice(at + 1)]])
 }
 
 async function run(asked: Options & ImportRequest, deps: ImportCommandDeps): Promise<void> {

@@ -6,6 +6,7 @@ import { count, UserError } from '@sluice/terminal'
 import type { Checkpoint } from './account/checkpoint.ts'
 import type { RejectedRecord, Tally } from './account/ledger.ts'
 import { FormatError, type FormatOptions } from './formats/format.ts'
+import type { InputCounts } from './input-counts.ts'
 import type { ProgressDisplay, ProgressState } from './show/progress.ts'
 import type { State } from './show/summary.ts'
 
@@ -42,6 +43,7 @@ export interface ImportDeps {
 
 /** The facts of the summary. Those that the import did not reach are missing. */
 export interface RunState extends ProgressState {
+  counts?: InputCounts
   rejectedPath?: string
   checkpoint?: Checkpoint
   /** The threads that earlier runs settled, if this one goes on from a checkpoint. */
@@ -54,7 +56,7 @@ const GRACE_MS = { stopped: 10_000, failed: 2_000 }
 export type Stops = ReturnType<typeof createStops>
 
 /** Combines all that stops an import: the user, a failure, and too many rejected records. */
-export function createStops({ interrupted, hurry }: ImportDeps) {
+export function createStops({ interrupted, hurry }: Pick<ImportDeps, 'interrupted' | 'hurry'>) {
   const failed = new AbortController()
   const late = new AbortController()
   const stopping = AbortSignal.any([interrupted, failed.signal])
@@ -67,10 +69,12 @@ export function createStops({ interrupted, hurry }: ImportDeps) {
     hurry: AbortSignal.any([hurry, late.signal]),
     fail: (error: unknown) => failed.abort(error),
     /** Stops the import if the next rejected record is one too many. Called before the tally counts this record. */
-    afterErrors({ threads }: Tally, most: number) {
-      if (threads.rejected < most) return
-      const problem = `More records than ${count(most)} were rejected. Allow more with --max-errors.`
-      failed.abort(new TooManyErrors(problem))
+    afterErrors(tally: Tally, most: number) {
+      if (tally.threads.rejected >= most) failed.abort(tooManyErrors(tally, most))
+    },
+    /** Throws if an earlier run gave up: the same bound holds for all runs of an import. */
+    refuseAfterErrors(tally: Tally, most: number) {
+      if (tally.threads.rejected > most) throw tooManyErrors(tally, most)
     },
   }
 }
@@ -78,6 +82,15 @@ export function createStops({ interrupted, hurry }: ImportDeps) {
 export class Interrupted extends Error {}
 
 class TooManyErrors extends Error {}
+
+/** An error that all records share is said once, and first. */
+function tooManyErrors({ reasons }: Tally, most: number): TooManyErrors {
+  const [reason, ...others] = Object.keys(reasons)
+  const shared = reason !== undefined && others.length === 0 ? `, all for one reason: ${reason}` : ''
+  return new TooManyErrors(
+    `More records than ${count(most)} were rejected${shared.replace(/\.?$/, '.')} Allow more with --max-errors.`,
+  )
+}
 
 /** Explains the error that ended an import. An error of no known class is a fault of this program. */
 export function failureOf(error: unknown): { state: State; problem?: string } {

@@ -6,17 +6,19 @@ import { createClient, type Retry } from '@sluice/client'
 import { createThreadParser, DEFAULT_LIMITS } from '@sluice/contract'
 import { describeSeconds, type Target, UserError } from '@sluice/terminal'
 import { type Checkpoint, createCheckpoint, saveProgress } from './account/checkpoint.ts'
-import { createLedger, emptyTally, type Ledger, type Sink, type Tally, threadsIn } from './account/ledger.ts'
+import { createLedger, emptyTally, type Ledger, type Sink, threadsIn } from './account/ledger.ts'
 import { createRejectedFile, rejectedPathOf, touchesInput } from './account/rejected-file.ts'
 import { feedEvents } from './feed-events.ts'
+import { FORMAT_OPTIONS, optionsOf, readersOf, uselessOption } from './formats/format-options.ts'
 import { formats } from './formats/formats.ts'
 import { digestOf } from './formats/values/digest.ts'
 import { createExternalSort } from './gather/external-sort.ts'
 import { type Events, readThreads } from './gather/gather-threads.ts'
 import type { ImportDeps, ImportRequest, RunState, Stops } from './import-request.ts'
 import { createStops, failureOf } from './import-request.ts'
-import { detectFormats, type FormattedFiles } from './input/detect-format.ts'
+import { type Detected, detectFormats } from './input/detect-format.ts'
 import { type Input, openInput, STDIN } from './input/input.ts'
+import { createInputCounts, type InputCounts } from './input-counts.ts'
 import { createSender } from './send/send-threads.ts'
 import { createShaper } from './shape/shape-thread.ts'
 import { sayWhyItWaits } from './show/say-why.ts'
@@ -31,9 +33,11 @@ export async function runImport(request: ImportRequest, deps: ImportDeps): Promi
   const { tally } = state
   const path = state.checkpoint?.path ?? ''
   return {
-    state: failure?.state ?? completedState(tally),
+    state: failure?.state ?? completedState(state),
     isDryRun: request.dryRun === true,
     tally,
+    inputs: state.counts?.inputs ?? [],
+    unread: state.counts?.unread ?? [],
     seconds: (performance.now() - began) / 1_000,
     bytes: state.bytes.done,
     threadsBefore: state.threadsBefore,
@@ -44,8 +48,9 @@ export async function runImport(request: ImportRequest, deps: ImportDeps): Promi
 }
 
 /** Returns how an import ended that did not fail. An input without any record is complete, too. */
-function completedState(tally: Tally): State {
+function completedState({ tally, counts }: RunState): State {
   if (tally.threads.rejected > 0) return 'completed_with_rejected'
+  if (counts !== undefined && counts.unread.length > 0) return 'completed_with_unread'
   return threadsIn(tally) > 0 || Object.keys(tally.notes.skipped).length === 0
     ? 'completed'
     : 'completed_without_threads'
@@ -64,19 +69,46 @@ async function importAll(run: Run): Promise<void> {
   const { encoding } = request
   using input = await openInput(request.names, { stdin: deps.stdin, stopping: stops.stopping, encoding })
   state.bytes = input.progress
-  const events = readAll(input, await detectFormats(input.sets, formats, request.format), run)
+  const detected = await detectFormats(input.sets, formats, request.format)
+  refuseUseless(request, detected)
+  const counts = createInputCounts(detected)
+  state.counts = counts
+  const events = readAll(input, detected, counts, run)
   if (request.dryRun) await checkImport(events, run)
   else await sendImport(events, input, run)
 }
 
-async function* readAll(input: Input, files: readonly FormattedFiles[], { request, state, stops }: Run): Events {
+/** Throws UserError if an option is of no use: what it should do would be left out in silence. */
+function refuseUseless(request: ImportRequest, { read }: Detected): void {
+  const found = read.map(({ format }) => format)
+  const useless = uselessOption(found, request)
+  if (useless === undefined) return
+  const [flag] = FORMAT_OPTIONS[useless].flags.split(' ')
+  const names = [...new Set(found.map(({ name }) => name))].join(', ')
+  throw new UserError(`${flag} does not apply to ${names}. These formats read it: ${readersOf(useless, formats)}.`)
+}
+
+async function* readAll(
+  input: Input,
+  { read, notes }: Detected,
+  counts: InputCounts,
+  { request, state, stops }: Run,
+): Events {
   const openSort = () => createExternalSort({ folder: request.tempDir, signal: stops.stopping })
   const { idPrefix } = request
-  yield input.notOpened
-  for (const { format, files: some } of files) {
+  yield [...input.notOpened, ...notes]
+  for (const group of read) {
+    const { format, files } = group
     const ofRecord = { format: format.name, ...(idPrefix && { idPrefix }) }
-    for await (const list of readThreads(format, some, request, { openSort, sorted: state.sorted }))
+    const counted = counts.of(group)
+    const reading = readThreads({ ...format, read: counted.read }, files, optionsOf(format, request), {
+      openSort,
+      sorted: state.sorted,
+    })
+    for await (const list of reading) {
+      counted.addThreads(list)
       yield list.map((event) => (event.kind === 'rejected' ? { ...ofRecord, ...event } : event))
+    }
   }
 }
 
@@ -117,7 +149,7 @@ function createCheck(ledger: Ledger): Sink {
 
 /** Sends all threads, and resolves when each is stored or rejected. */
 async function sendImport(events: Events, input: Input, { request, deps, state, stops }: Run): Promise<void> {
-  const { stopping, hurry, fail, afterErrors } = stops
+  const { stopping, hurry, fail, afterErrors, refuseAfterErrors } = stops
   const target = await deps.findTarget()
   // A wrong URL must not look like a service that is away for a while.
   const limits = await createClient({ ...target, maxRetries: FIRST_RETRIES }).limits({ signal: hurry })
@@ -137,6 +169,7 @@ async function sendImport(events: Events, input: Input, { request, deps, state, 
   state.tally = tally
   if (checkpoint !== undefined) state.checkpoint = checkpoint
   state.rejectedPath = rejected.path
+  refuseAfterErrors(tally, request.maxErrors)
   if (settled > 0) state.threadsBefore = threadsIn(tally)
   const saver = saveProgress({ ledger, rejected, checkpoint, fail })
   using display = deps.show(() => state)

@@ -38,6 +38,21 @@ export function threadsIn({ threads, checked }: Tally): number {
   return threads.created + threads.updated + threads.unchanged + threads.rejected + checked.threads
 }
 
+/** What was read of an input that the user named. */
+export interface InputCount {
+  name: string
+  format: string
+  /** Records that are in threads, or that were rejected. */
+  records: number
+  threads: number
+}
+
+/** A file that no format recognises, and how to import it. */
+export interface UnreadFile {
+  name: string
+  advice: string
+}
+
 /** One event of the input, until all of its requests are settled. */
 export interface Entry {
   /** How many requests have no result yet, and one more while the event is being read. */

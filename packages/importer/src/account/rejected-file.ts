@@ -74,20 +74,15 @@ function* linesOf(records: readonly RejectedRecord[]): Generator<string> {
   for (const record of records) yield lineOf(record)
 }
 
-/**
- * Of a record with a longer context, only the reason and the place are written: each rejected record of its file would
- * repeat the context.
- */
+/** A longer context is not written, because each rejected record of its file would repeat it. */
 const LONGEST_CONTEXT = 64 * 1024
 
-/**
- * Writes only the reason and the place of a record that nests too deep for JSON, or that has a long context. The place
- * says where the record is.
- */
+/** Writes only the reason and the place of a record that nests too deep for JSON. The place says where the record is. */
 function lineOf({ reason, place, format, context, idPrefix, record }: RejectedRecord): string {
   try {
     const isTooLong = (JSON.stringify(context)?.length ?? 0) > LONGEST_CONTEXT
-    if (!isTooLong) return `${JSON.stringify({ reason, format, ...place, idPrefix, context, record })}\n`
+    const written = isTooLong ? { contextLeftOut: true } : { context }
+    return `${JSON.stringify({ reason, format, ...place, idPrefix, ...written, record })}\n`
   } catch (error) {
     if (!(error instanceof RangeError)) throw error
   }

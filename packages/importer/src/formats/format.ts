@@ -1,5 +1,6 @@
 // What a format of export files does: it recognises its files, and reads them as pieces of threads.
 import type { QuoteRequest, ThreadRequest } from '@sluice/contract'
+import { UserError } from '@sluice/terminal'
 
 /** A file of the input, wherever it lies: on disk, in an archive, or on standard input. */
 export interface InputFile {
@@ -7,11 +8,15 @@ export interface InputFile {
   path: string
   /** Whether the file is known to be empty. */
   isEmpty?: boolean
+  /** Whether the user named this file: it is not one of many in a folder or an archive. */
+  isNamed?: boolean
   /**
    * Reads the file from its beginning, inflated. Standard input throws if it is opened again after more than 1 MiB of
-   * it was read.
+   * it was read. Throws UnreadableFile.
    */
   open(): AsyncIterable<Buffer>
+  /** Reads its first bytes, if that is faster than opening it. */
+  beginning?: (bytes: number) => Promise<Buffer>
 }
 
 export interface Place {
@@ -93,7 +98,53 @@ export type ReadFile = (file: InputFile, options: FormatOptions) => AsyncIterabl
 /** Makes the `read` of a format that reads one file after another. */
 export function eachFile(read: ReadFile): Format['read'] {
   return async function* (files, options) {
-    for (const file of files) yield* read(file, options)
+    for (const file of files) yield* orRejected(file, read(file, options))
+  }
+}
+
+/** Which files belong to an export that is a folder, by their paths within it. */
+interface FolderExport {
+  /** The folder lies this number of folders above a recognised file. */
+  up?: number
+  /** Files that belong to it unless a format recognises them. */
+  others?: RegExp
+  /** Files that people sent: they belong to it, whatever format recognises them. */
+  uploads?: RegExp
+}
+
+/** Makes the `owns` of a format whose export is a folder. */
+export function ownsFolder({ up = 0, others, uploads }: FolderExport): NonNullable<Format['owns']> {
+  const foldersOf = (path: string) => path.split('/').map((_, at, parts) => parts.slice(0, at).join('/'))
+  return (_, own) => {
+    if (own.size === 0) return () => false
+    const exports = new Set([...own].map((path) => foldersOf(path).at(-1 - up) ?? ''))
+    return (path, isRecognised) => {
+      const within = foldersOf(path).flatMap((folder) => (exports.has(folder) ? path.slice(folder.length) : []))
+      return own.has(path) || within.some((rest) => uploads?.test(rest) || (!isRecognised && others?.test(rest)))
+    }
+  }
+}
+
+/** Yields what a file has. A file that is damaged, or that this user may not read, is rejected and harms no other. */
+export async function* orRejected<T>(
+  { path }: InputFile,
+  found: AsyncIterable<readonly T[]>,
+): AsyncGenerator<readonly (T | Rejected)[]> {
+  try {
+    yield* found
+  } catch (error) {
+    if (!(error instanceof UnreadableFile)) throw error
+    yield [rejected(`The file can't be read: ${error.reason}`, { path }, undefined)]
+  }
+}
+
+/** A file can't be read, or not to its end. */
+export class UnreadableFile extends UserError {
+  readonly reason: string
+
+  constructor(path: string, reason: string, cause: unknown) {
+    super(`${path} cannot be read: ${reason}`, { cause })
+    this.reason = reason
   }
 }
 
@@ -103,6 +154,8 @@ export interface FormatOptions {
   workspace?: string
   internalNotes?: boolean
   timezone?: string
+  /** The order of day, month and year, such as D.M.Y. */
+  dateFormat?: string
   stripQuotes?: boolean
   groupBy?: string
   /** Which column or name a field is read from, such as title → subject. */
@@ -116,8 +169,15 @@ export interface Format {
   description: string
   /** Whether each piece is a whole thread. Else the pieces of one source may lie apart. */
   hasWholeThreads?: boolean
-  /** Returns whether these files are of this format. It reads at most the beginnings of a few of them. */
-  recognises(files: readonly InputFile[], beginning: (file: InputFile) => Promise<Buffer>): Promise<boolean>
+  /** The options that it reads. It gets no others. */
+  options?: readonly (keyof FormatOptions)[]
+  /** Returns whether a file is of this format, by its name and its beginning. */
+  recognises(file: InputFile, beginning: Buffer): boolean
+  /**
+   * Tells the files that belong to exports of this format, whatever other format recognises them, by names: `own` are
+   * the paths of those that it recognises, and none before any file was opened. Without `owns`, it reads only these.
+   */
+  owns?(files: readonly InputFile[], own: ReadonlySet<string>): (path: string, isRecognised: boolean) => boolean
   /**
    * Yields lists of some hundred findings each, because a wait for each finding would take longer than reading it.
    * Throws FormatError if the files as a whole can't be read.

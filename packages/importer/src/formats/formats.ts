@@ -2,6 +2,7 @@
 import { discordFormat } from './chats/discord.ts'
 import { telegramFormat } from './chats/telegram.ts'
 import { csvFormat } from './csv/csv-format.ts'
+import { spreadsheetFormat } from './csv/spreadsheet-format.ts'
 import { facebookFormat } from './facebook/facebook.ts'
 import type { Format } from './format.ts'
 import { githubFormat } from './forums/github.ts'
@@ -43,6 +44,7 @@ const ofExports: readonly Format[] = [
   ndjsonFormat,
   jsonFormat,
   csvFormat,
+  spreadsheetFormat,
 ]
 
 export const formats: readonly Format[] = [...ofExports, createRejectedFormat(ofExports)]

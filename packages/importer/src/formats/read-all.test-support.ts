@@ -1,6 +1,9 @@
 // Files of an export in memory, and what a format finds in them, for the tests of formats.
 import { Readable } from 'node:stream'
+import { detectFormats } from '../input/detect-format.ts'
 import type { Format, FormatOptions, Found, InputFile, Noted, Piece, QuoteInput, Rejected } from './format.ts'
+import { optionsOf } from './format-options.ts'
+import { formats } from './formats.ts'
 import { readBeginning } from './read/utf8-chunks.ts'
 
 /**
@@ -39,7 +42,8 @@ export async function readAll(
   options: Partial<FormatOptions> = {},
 ): Promise<Contents> {
   const found: Found[] = []
-  for await (const list of format.read(files, { map: new Map(), set: new Map(), ...options })) found.push(...list)
+  const all = { map: new Map(), set: new Map(), ...options }
+  for await (const list of format.read(files, optionsOf(format, all))) found.push(...list)
   const pieces = found.filter((each) => each.kind === 'piece')
   const notes = found.filter((each) => each.kind !== 'piece' && each.kind !== 'rejected')
   return {
@@ -61,7 +65,14 @@ function countReasons(notes: readonly Noted[]): Record<string, number> {
   return counts
 }
 
-/** Whether a format recognises files by their first 64 KiB. */
-export function recognises(format: Format, files: readonly InputFile[]): Promise<boolean> {
-  return format.recognises(files, readBeginning)
+/** Whether a format recognises a file by its first 64 KiB. */
+export async function recognises(format: Format, file: InputFile): Promise<boolean> {
+  return format.recognises(file, await readBeginning(file))
+}
+
+/** The files of one folder by the format that reads them, and those that no format reads under `unread`. */
+export async function filesByFormat(files: readonly InputFile[]): Promise<Record<string, string[]>> {
+  const { read, unread } = await detectFormats([{ name: 'x', files: [...files] }], formats)
+  const groups = read.map(({ format, files: ofFormat }) => [format.name, ofFormat.map(({ path }) => path)])
+  return Object.fromEntries([...groups, ...(unread.length > 0 ? [['unread', unread.map(({ name }) => name)]] : [])])
 }

@@ -18,7 +18,7 @@ async function readAll(found: readonly Found[], hasWholeThreads = false) {
     name: 'test',
     description: 'test',
     hasWholeThreads,
-    recognises: async () => true,
+    recognises: () => true,
     async *read() {
       for (const one of found) yield [one]
     },

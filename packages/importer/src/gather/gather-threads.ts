@@ -12,6 +12,16 @@ export interface ThreadInput extends Omit<Piece, 'order' | 'references'> {
   ids?: readonly string[]
 }
 
+/** Whether it is a thread of its own: neither the beginning of a larger one, nor a conversation of empty mails. */
+export function isThread({ service, quotes, isContinued }: ThreadInput): boolean {
+  return isContinued !== true && !isEmptyConversation({ service, quotes })
+}
+
+/** A conversation of empty mails is no thread. */
+export function isEmptyConversation({ service, quotes }: Pick<ThreadInput, 'service' | 'quotes'>): boolean {
+  return service === 'email' && quotes.length === 0
+}
+
 /** What an import consists of. Only the input determines the order of events. */
 export type ImportEvent = ThreadInput | Rejected | Noted
 

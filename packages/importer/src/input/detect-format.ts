@@ -1,77 +1,133 @@
-// Finds the format of each set of files: the one that `--format` names, else the first one that recognises them.
-
+// Finds the format of each file: the one that `--format` names, else the first one that recognises the file alone.
 import { UserError } from '@sluice/terminal'
-import type { Format, InputFile } from '../formats/format.ts'
+import type { UnreadFile } from '../account/ledger.ts'
+import type { Format, InputFile, Noted, Rejected } from '../formats/format.ts'
+import { rejected, skipped, UnreadableFile } from '../formats/format.ts'
 import { readBeginning } from '../formats/read/utf8-chunks.ts'
 import type { InputSet } from './input.ts'
-import { adviceOnOutlook } from './outlook-files.ts'
+import { adviceOn, hasNoMessages } from './unread-files.ts'
 
+/** The files of one input that one format reads together, because their threads may span them. */
 export interface FormattedFiles {
   format: Format
   files: InputFile[]
+  /** The input to which a file belongs: what the user named. */
+  inputOf: (path: string) => string
+}
+
+export interface Detected {
+  read: FormattedFiles[]
+  unread: UnreadFile[]
+  /** Files without messages, and files that can't be read. */
+  notes: (Noted | Rejected)[]
 }
 
 /**
- * Finds the format of each set. Only if no format recognises all files that were named one by one, each is recognised
- * alone.
+ * Finds the format of each file.
  *
- * @throws {UserError} if no format recognises a file, or `--format` names none.
+ * @throws {UserError} if no format recognises any file, or `--format` names none.
  */
-export async function detectFormats(sets: readonly InputSet[], formats: readonly Format[], named?: string) {
+export async function detectFormats(
+  sets: readonly InputSet[],
+  formats: readonly Format[],
+  named?: string,
+): Promise<Detected> {
   for (const { name, files } of sets)
     if (files.every(({ isEmpty }) => isEmpty)) throw new UserError(`${name} is empty.`)
-  if (named === undefined) return (await Promise.all(sets.map((set) => formatsOf(set, formats)))).flat()
   const format = formats.find(({ name }) => name === named)
-  if (format === undefined) throw new UserError(`--format must be one of ${namesOf(formats)}.`)
-  return sets.map(({ files }) => ({ format, files }))
+  if (named !== undefined && format === undefined) throw new UserError(`--format must be one of ${namesOf(formats)}.`)
+  const all: Detected = { read: [], unread: [], notes: [] }
+  for (const set of sets) {
+    const { read, unread, notes } = format === undefined ? await detectIn(set, formats) : readAs(format, set)
+    all.read.push(...read)
+    all.unread.push(...unread)
+    all.notes.push(...notes)
+  }
+  if (all.read.length === 0) throw nothingRead(all)
+  return all
+}
+
+/** Only archives are no files of a format that the user names. */
+function readAs(format: Format, set: InputSet): Detected {
+  const files = set.files.filter(({ path, isNamed }) => isNamed || !ARCHIVE.test(path))
+  const unread = set.files.filter((file) => !files.includes(file)).map(({ path }) => ({ name: path, advice: '' }))
+  return { read: [{ format, files, inputOf: inputIn(set) }], unread, notes: [] }
+}
+
+const ARCHIVE = /\.(zip|tgz|tar|tar\.gz|tar\.zst)$/i
+
+function inputIn({ name, isList }: InputSet): (path: string) => string {
+  return (path) => (isList ? path : name)
+}
+
+function nothingRead({ unread: [first], notes }: Detected): UserError {
+  if (first !== undefined) return new UserError(`The format of ${first.name} is not recognised. ${first.advice}`)
+  const damaged = notes.find(({ kind }) => kind === 'rejected')
+  return new UserError(damaged ? `${damaged.place.path}: ${damaged.reason}` : 'No file of the input has messages.')
+}
+
+async function detectIn(set: InputSet, formats: readonly Format[]): Promise<Detected> {
+  const { files } = set
+  const found = new Map<InputFile, Format>()
+  const detected: Detected = { read: [], unread: [], notes: [] }
+  // Some exports show themselves by names. Their files need not be opened.
+  claim(files, formats, found)
+  const claimed = new Set(found.keys())
+  const others: { file: InputFile; advice: string }[] = []
+  for (const file of files.filter((each) => !claimed.has(each))) {
+    const result = await recognise(file, formats)
+    if ('reason' in result) detected.notes.push(result)
+    else if ('advice' in result) others.push(result)
+    else found.set(file, result.format)
+  }
+  claim(files, formats, found, claimed)
+  for (const { file, advice } of others.filter((each) => !found.has(each.file))) {
+    const name = set.isList ? file.path : `${set.name}/${file.path}`
+    if (files.length > 1 && hasNoMessages(file)) detected.notes.push(skipped(WITHOUT_MESSAGES, { path: file.path }))
+    else detected.unread.push({ name, advice })
+  }
+  for (const format of new Set(files.flatMap((file) => found.get(file) ?? []))) {
+    const ofFormat = files.filter((file) => found.get(file) === format)
+    detected.read.push({ format, files: ofFormat, inputOf: inputIn(set) })
+  }
+  return detected
+}
+
+const WITHOUT_MESSAGES = 'files without messages, such as pictures and indexes'
+
+/** Gives files to the exports that own them, but for files that were claimed before. */
+function claim(
+  files: readonly InputFile[],
+  formats: readonly Format[],
+  found: Map<InputFile, Format>,
+  claimed: ReadonlySet<InputFile> = new Set(),
+): void {
+  const taken = new Set(claimed)
+  for (const format of formats) {
+    const own = new Set(files.filter((file) => found.get(file) === format).map(({ path }) => path))
+    const owns = format.owns?.(files, own)
+    for (const file of owns === undefined ? [] : files)
+      if (!taken.has(file) && owns?.(file.path, found.has(file))) {
+        found.set(file, format)
+        taken.add(file)
+      }
+  }
+}
+
+type Recognised = { format: Format } | { file: InputFile; advice: string } | Rejected
+
+/** Finds the format of a file by its beginning, which is read once. */
+async function recognise(file: InputFile, formats: readonly Format[]): Promise<Recognised> {
+  try {
+    const bytes = await readBeginning(file)
+    const format = formats.find((each) => each.recognises(file, bytes))
+    return format === undefined ? { file, advice: adviceOn(file.path, bytes, formats) } : { format }
+  } catch (error) {
+    if (!(error instanceof UnreadableFile) || file.isNamed) throw error
+    return rejected(`The file can't be read: ${error.reason}`, { path: file.path }, undefined)
+  }
 }
 
 function namesOf(formats: readonly Format[]): string {
   return formats.map(({ name }) => name).join(', ')
-}
-
-async function formatsOf({ name, files }: InputSet, formats: readonly Format[]): Promise<FormattedFiles[]> {
-  const read = new Map<InputFile, Promise<Buffer>>()
-  const beginning = (file: InputFile) => {
-    const bytes = read.get(file) ?? readBeginning(file)
-    read.set(file, bytes)
-    return bytes
-  }
-  const recognise = async (some: readonly InputFile[]) => {
-    for (const format of formats) if (await format.recognises(some, beginning)) return format
-    return undefined
-  }
-  const format = await recognise(files)
-  if (format !== undefined) return [{ format, files }]
-  const found: FormattedFiles[] = []
-  for (const file of files) {
-    const ofFile = files.length > 1 ? await recognise([file]) : undefined
-    if (ofFile === undefined) {
-      const what = files.length === 1 ? file.path : `${name} (such as ${file.path} in it)`
-      const advice = adviceOn(file.path, await beginning(file), formats)
-      throw new UserError(`The format of ${what} is not recognised. ${advice}`)
-    }
-    // Files of one format that follow each other are read together, because their threads may span them.
-    const last = found.at(-1)
-    if (last?.format === ofFile) last.files.push(file)
-    else found.push({ format: ofFile, files: [file] })
-  }
-  return found
-}
-
-const ZIP = Buffer.from('PK\x03\x04')
-const GZIP = Buffer.from([0x1f, 0x8b])
-const TAR = Buffer.from('ustar')
-const TAR_AT = 257
-
-function adviceOn(path: string, beginning: Buffer, formats: readonly Format[]): string {
-  const has = (magic: Buffer, at = 0) => beginning.subarray(at, at + magic.length).equals(magic)
-  if (beginning.length === 0) return 'It is empty.'
-  const outlook = adviceOnOutlook(path)
-  if (outlook !== undefined) return outlook
-  if (has(ZIP) && /\.(xlsx|xlsm|ods|numbers)$/i.test(path)) return 'It is a spreadsheet: save it as CSV (UTF-8).'
-  if (has(ZIP)) return 'It is a zip archive: save it as a file of its own whose name ends in .zip, and name that.'
-  if (has(TAR, TAR_AT) || /\.tgz$/i.test(path)) return 'It is a tar archive: unpack it (tar -xf), and name the folder.'
-  if (has(GZIP)) return 'It is compressed: give it a name that ends in .gz.'
-  return `These were tried: ${namesOf(formats)}. Name one with --format.`
 }

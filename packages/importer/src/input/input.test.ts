@@ -11,6 +11,7 @@ import { constants, gzipSync, zstdCompressSync } from 'node:zlib'
 import { UserError } from '@sluice/terminal'
 import { makeZip } from '@sluice/test-support'
 import { type TestContext, test } from 'vitest'
+import { UnreadableFile } from '../formats/format.ts'
 import { openInput } from './input.ts'
 import { readCounted } from './read-counted.ts'
 
@@ -55,6 +56,36 @@ test.for(['deflated', 'stored'] as const)(
     }
   },
 )
+
+test('names in an archive are those that a list would have: UTF-8, composed, and within the archive', async (t) => {
+  const entries = { '/a.json': 'a', 'b\\c.json': 'b', './gro\u0308\u00dfe/../d.json': 'd', 'C:\\e.json': 'e', '/': '' }
+  const zip = makeZip(entries)
+  // Without the flag of UTF-8, which many programs do not write.
+  const flagged = Buffer.from([20, 0, 0, 8])
+  for (let at = zip.indexOf(flagged); at !== -1; at = zip.indexOf(flagged)) zip[at + 3] = 0
+  const folder = await folderOf(t, { 'names.zip': zip, 'gro\u0308\u00dfe/f.json': 'f' })
+  assert.deepEqual((await readSets([join(folder, 'names.zip')])).sets, [
+    { 'a.json': 'a', 'b/c.json': 'b', 'gr\u00f6\u00dfe/d.json': 'd', 'e.json': 'e' },
+  ])
+  assert.deepEqual((await readSets([join(folder, 'gro\u0308\u00dfe')])).sets, [{ 'f.json': 'f' }])
+})
+
+test('an entry whose checksum differs is damaged, however well it can be inflated', async (t) => {
+  const zip = makeZip({ 'a.json': 'one', 'b.json': 'two' }, 'stored')
+  zip.write('0ne', zip.indexOf('one'))
+  // The size of the first entry in the list.
+  zip.writeUInt32LE(9, zip.indexOf('PK\x01\x02') + 24)
+  const folder = await folderOf(t, { 'a.zip': zip })
+  using input = await openInput([join(folder, 'a.zip')], deps)
+  const [damaged, whole] = input.sets[0]?.files ?? []
+  await assert.rejects(
+    async () => text(damaged?.open() ?? Readable.from([])),
+    (error) => {
+      return error instanceof UnreadableFile && /a.json cannot be read: it is damaged/.test(error.message)
+    },
+  )
+  assert.equal(await text(whole?.open() ?? Readable.from([])), 'two')
+})
 
 test('an aborted import waits for no chunk of a file', async () => {
   const stopping = new AbortController()
@@ -188,13 +219,19 @@ test('of a folder only regular files are read, and what else is in it is counted
   execFileSync('mkfifo', [join(folder, 'b', 'pipe.json'), join(folder, 'named')])
   await symlink('/dev/zero', join(folder, 'zero.json'))
   await symlink('/', join(folder, 'root'))
+  await symlink('gone', join(folder, 'broken.json'))
+  await symlink('loop', join(folder, 'loop'))
   await symlink(join(folder, 'a.json'), join(folder, 'z.json'))
   assert.deepEqual((await readSets([folder])).sets, [{ 'a.json': 'a', 'b/c.json': 'c', 'z.json': 'a' }])
   using input = await openInput([folder], deps)
-  const reason = 'pipes, devices, sockets and links to folders, which are not read'
+  const reason = 'pipes, devices, sockets, broken links and links to folders, which are not read'
   assert.deepEqual(
     input.notOpened,
-    ['b/pipe.json', 'named', 'root', 'zero.json'].map((path) => ({ kind: 'skipped', reason, place: { path } })),
+    ['b/pipe.json', 'broken.json', 'loop', 'named', 'root', 'zero.json'].map((path) => ({
+      kind: 'skipped',
+      reason,
+      place: { path },
+    })),
   )
   await assert.rejects(readSets([join(folder, 'named')]), /named is no regular file. Pipe it to standard input/)
 })
@@ -218,6 +255,8 @@ test('reading ends when the import stops', async (t) => {
   const stream = input.sets[0]?.files[0]?.open()
   stop.abort(new Error('stop'))
   await assert.rejects(text(stream ?? Readable.from([])), /stop/)
+  const [file] = input.sets[0]?.files ?? []
+  await assert.rejects(async () => file?.beginning?.(9), /stop/)
 })
 
 test('folders of mail are read although their names begin with a dot, in folders and in archives', async (t) => {

@@ -7,7 +7,7 @@ import { UserError } from '@sluice/terminal'
 import { REJECTED_NAME } from '../account/rejected-file.ts'
 import { type InputFile, type Noted, skipped } from '../formats/format.ts'
 import type { Done, RawFile, Reading } from './read-counted.ts'
-import { COMPRESSIONS, readCounted, unreadable } from './read-counted.ts'
+import { COMPRESSIONS, readCounted, readDiskBeginning, unreadable } from './read-counted.ts'
 import { openZip } from './zip.ts'
 
 /** Stands for standard input. */
@@ -19,6 +19,8 @@ export type Input = Awaited<ReturnType<typeof openInput>>
 export interface InputSet {
   name: string
   files: InputFile[]
+  /** Whether the files were named one by one. */
+  isList?: true
 }
 
 /**
@@ -36,27 +38,28 @@ export async function openInput(
   }
   const progress: Done = { total: 0, done: 0 }
   const reading: Reading = { progress, ...how }
-  const single: InputSet = { name: names.find((name) => name !== STDIN) ?? STDIN_NAME, files: [] }
+  const single: InputSet = { name: names.find((name) => name !== STDIN) ?? STDIN_NAME, files: [], isList: true }
   const sets: InputSet[] = []
   const notOpened: Noted[] = []
   const fingerprint: unknown[] = []
 
-  function asInput(raw: RawFile): InputFile {
+  function asInput(raw: RawFile, isNamed: boolean): InputFile {
     const compression = COMPRESSIONS.find(({ extension }) => extension.test(raw.path))
     progress.total += raw.bytes ?? 0
     const isOurs = REJECTED_NAME.test(raw.path)
     const open = readCounted(raw, isOurs ? { ...reading, encoding: undefined } : reading, compression)
-    const path = compression === undefined ? raw.path : raw.path.replace(compression.extension, '')
-    return { path, isEmpty: raw.bytes === 0, open }
+    const name = compression === undefined ? raw.path : raw.path.replace(compression.extension, '')
+    // A Macintosh writes `ö` as two characters. Lists of an export may write it as one.
+    const path = name.normalize()
+    const isPlain = raw.onDisk !== undefined && compression === undefined && how.encoding === undefined
+    const beginning = isPlain && { beginning: (bytes: number) => readDiskBeginning(raw, bytes, reading) }
+    return { path, isEmpty: raw.bytes === 0, isNamed, open, ...beginning }
   }
 
-  /** Adds the files of a folder or an archive as a set, without archives unless the set has nothing else. */
+  /** Adds the files of a folder or an archive as a set. */
   function addSet(name: string, raw: readonly RawFile[]): void {
     if (raw.length === 0) throw new UserError(`${name} holds no file.`)
-    const readable = raw.filter(({ path }) => !ARCHIVE.test(path))
-    if (readable.length > 0)
-      for (const { path } of raw) if (ARCHIVE.test(path)) notOpened.push(skipped(ARCHIVES, { path }))
-    sets.push({ name, files: (readable.length > 0 ? readable : raw).map(asInput) })
+    sets.push({ name, files: raw.map((one) => asInput(one, false)) })
   }
 
   async function openOne(name: string): Promise<void> {
@@ -77,7 +80,7 @@ export async function openInput(
       addSet(name, raw)
     } else {
       const open = () => createReadStream(name)
-      single.files.push(asInput({ path: basename(name), bytes: facts.size, open }))
+      single.files.push(asInput({ path: basename(name), bytes: facts.size, onDisk: name, open }, true))
     }
   }
 
@@ -89,7 +92,7 @@ export async function openInput(
   if (single.files.length > 0) sets.push(single)
   return {
     sets,
-    /** Notes on what is in folders and archives and was not opened. */
+    /** Notes on what is in folders and was not opened. */
     notOpened,
     progress,
     fingerprint: names.includes(STDIN) ? undefined : fingerprint,
@@ -97,11 +100,8 @@ export async function openInput(
   }
 }
 
-const ARCHIVES = 'archives that were not opened (unpack each, and import it by itself)'
 /** Not opened, because nothing ends the wait for the writer of a pipe, and some devices have no end. */
-const IRREGULAR = 'pipes, devices, sockets and links to folders, which are not read'
-
-const ARCHIVE = /\.(zip|tgz|tar|tar\.gz|tar\.zst)$/i
+const IRREGULAR = 'pipes, devices, sockets, broken links and links to folders, which are not read'
 
 /** Files of the operating system, of editors, and of earlier imports are no part of an export. */
 const UNWANTED = /^\.|^__MACOSX$|\.sluice-checkpoint(\.new)?$/
@@ -134,11 +134,25 @@ async function filesIn(folder: string, parent = ''): Promise<{ files: FolderFile
       continue
     }
     const file = join(folder, path)
-    const facts = await stat(file)
-    if (!facts.isFile()) found.others.push(path)
-    else found.files.push({ path, bytes: facts.size, changedAt: facts.mtimeMs, open: () => createReadStream(file) })
+    const facts = await stat(file).catch(unlessBroken)
+    if (!facts?.isFile()) found.others.push(path)
+    else
+      found.files.push({
+        path,
+        bytes: facts.size,
+        changedAt: facts.mtimeMs,
+        onDisk: file,
+        open: () => createReadStream(file),
+      })
   }
   return found
+}
+
+const BROKEN_LINK = new Set(['ENOENT', 'ELOOP', 'ENOTDIR'])
+
+function unlessBroken(error: unknown): undefined {
+  if (!BROKEN_LINK.has(Object(error).code)) throw error
+  return undefined
 }
 
 /** The longest magic number of a compressed file. */
@@ -174,6 +188,7 @@ function replayable(path: string, openOnce: () => AsyncIterable<Buffer>): InputF
   let bytes = 0
   return {
     path,
+    isNamed: true,
     async *open() {
       source ??= openOnce()[Symbol.asyncIterator]()
       if (bytes > REPLAYED_BYTES) throw new UserError(`${path} can be read only once. Save it to a file.`)

@@ -1,7 +1,10 @@
 // Opens files. Counts the bytes that are read, inflates what is compressed, and names the file in errors.
+import { close, open, read } from 'node:fs'
 import { addAbortSignal, pipeline, type Readable } from 'node:stream'
+import { promisify } from 'node:util'
 import * as zlib from 'node:zlib'
 import { UserError } from '@sluice/terminal'
+import { UnreadableFile } from '../formats/format.ts'
 
 /** How much of something is done. `total` is 0 if unknown. */
 export interface Done {
@@ -40,7 +43,7 @@ export const COMPRESSIONS = [
 /** The error of a file that can't be read, which says why. */
 export function unreadable(path: string, error: unknown): UserError {
   if (error instanceof UserError) return error
-  return new UserError(`${path} cannot be read: ${reasonOf(error)}`, { cause: error })
+  return new UnreadableFile(path, reasonOf(error), error)
 }
 
 function reasonOf(error: unknown): string {
@@ -54,24 +57,34 @@ function reasonOf(error: unknown): string {
 export interface RawFile {
   path: string
   bytes?: number
+  /** The CRC-32 of its bytes, if an archive has it. */
+  checksum?: number
+  /** Its path on the disk, if it lies there as it is. */
+  onDisk?: string
   open: () => Promise<Readable> | Readable
 }
 
+/** Node before 20.15 has no checksum, and finds no damage. */
+const crc32 = 'crc32' in zlib ? zlib.crc32 : (_: Buffer, crc: number) => crc
+
 /** Returns a function that opens the file. However often it is called, each byte counts once. */
-export function readCounted({ path, open }: RawFile, reading: Reading, compression?: Compression) {
+export function readCounted({ path, checksum, open: openRaw }: RawFile, reading: Reading, compression?: Compression) {
   const { progress, stopping, encoding } = reading
   let counted = 0
   async function* count(): AsyncGenerator<Buffer> {
     let here = 0
+    let crc = 0
     // The signal ends the wait for the next chunk, which may never come from a pipe or a disk on the network.
-    for await (const chunk of addAbortSignal(stopping, await open())) {
+    for await (const chunk of addAbortSignal(stopping, await openRaw())) {
       here += chunk.length
       progress.done += Math.max(0, here - counted)
       counted = Math.max(counted, here)
+      if (checksum !== undefined) crc = crc32(chunk, crc)
       yield chunk
     }
+    if (crc !== (checksum ?? crc)) throw new Error('it is damaged, so texts may be wrong: its checksum differs.')
   }
-  async function* read(): AsyncGenerator<Buffer> {
+  async function* readAll(): AsyncGenerator<Buffer> {
     try {
       // An error of either stream ends both.
       const bytes = compression === undefined ? count() : pipeline(count(), compression.createInflate(), () => {})
@@ -81,8 +94,31 @@ export function readCounted({ path, open }: RawFile, reading: Reading, compressi
       throw unreadable(path, error)
     }
   }
-  return read
+  return readAll
 }
+
+/** Reads the beginning of a file on the disk, in half the time that a stream takes. Folders may have a million mails. */
+export async function readDiskBeginning(
+  { path, onDisk = '', bytes: all }: RawFile,
+  most: number,
+  { stopping }: Reading,
+): Promise<Buffer> {
+  stopping.throwIfAborted()
+  try {
+    const file = await openFile(onDisk, 'r')
+    try {
+      const { bytesRead, buffer } = await readFile(file, { buffer: Buffer.allocUnsafe(Math.min(most, all ?? most)) })
+      return buffer.subarray(0, bytesRead)
+    } finally {
+      close(file)
+    }
+  } catch (error) {
+    throw unreadable(path, error)
+  }
+}
+
+const openFile = promisify(open)
+const readFile = promisify(read)
 
 /** Throws a TypeError at bytes that mean nothing in the encoding. */
 async function* toUtf8(chunks: AsyncIterable<Buffer>, encoding: string): AsyncGenerator<Buffer> {

@@ -1,24 +1,38 @@
 // Reads the files of zip archives.
+import { isUtf8 } from 'node:buffer'
 import { close, createReadStream, openSync, read } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import type { Readable } from 'node:stream'
-import { fromRandomAccessReaderPromise, RandomAccessReader } from 'yauzl'
+import { type Entry, fromRandomAccessReaderPromise, getFileNameLowLevel, RandomAccessReader } from 'yauzl'
 import type { RawFile } from './read-counted.ts'
 
 /** Opens an archive until `close` is called. Writes nothing to the disk. Memory: some hundred bytes a file. */
 export async function openZip(path: string): Promise<{ files: RawFile[]; close: () => void }> {
   const { size } = await stat(path)
-  const zip = await fromRandomAccessReaderPromise(new FileReader(path), size, { lazyEntries: true, autoClose: false })
+  // A wrong size would make the whole archive unreadable. Checksums show which entry is damaged.
+  const options = { lazyEntries: true, autoClose: false, decodeStrings: false, validateEntrySizes: false }
+  const zip = await fromRandomAccessReaderPromise(new FileReader(path), size, options)
   const files: RawFile[] = []
   for await (const entry of zip.eachEntry()) {
-    if (entry.fileName.endsWith('/')) continue
+    const name = nameOf(entry)
+    if (name === '' || name.endsWith('/')) continue
     const open = () => {
       if (entry.isEncrypted()) throw new Error('is encrypted')
       return zip.openReadStreamPromise(entry)
     }
-    files.push({ path: entry.fileName, bytes: entry.uncompressedSize, open })
+    files.push({ path: name, bytes: entry.uncompressedSize, checksum: entry.crc32, open })
   }
   return { files, close: () => zip.close() }
+}
+
+/** The flag that a name is UTF-8. Many programs write UTF-8 without it. */
+const UTF8_FLAG = 0x800
+
+/** Returns a name without drive, `.`, `..` and empty parts: nothing is written to the disk, so no name is a threat. */
+function nameOf({ fileNameRaw, generalPurposeBitFlag, extraFields }: Entry): string {
+  const flags = isUtf8(fileNameRaw) ? generalPurposeBitFlag | UTF8_FLAG : generalPurposeBitFlag
+  const name = getFileNameLowLevel(flags, fileNameRaw, extraFields, false)
+  return name.replace(/^[a-z]:/i, '').replaceAll(/(?<=^|\/)(?:\.{0,2}\/)+/g, '')
 }
 
 /** yauzl's own reader throws where nobody can catch it, if a stream is given up while its next read is queued. */

@@ -67,7 +67,15 @@ test('without a terminal a plain line comes every few seconds, with --json a lin
   assert.deepEqual(shownAfter(10, 'none'), { written: [], printed: [] })
 })
 
-const some: Summary = { state: 'completed', isDryRun: false, tally: emptyTally(), seconds: 125, bytes: 7 }
+const some: Summary = {
+  state: 'completed',
+  isDryRun: false,
+  inputs: [],
+  unread: [],
+  tally: emptyTally(),
+  seconds: 125,
+  bytes: 7,
+}
 
 test('the summary never says done when something failed', () => {
   for (const state of Object.keys(EXIT_CODES) as Summary['state'][]) {

@@ -1,12 +1,13 @@
 // The end of an import: its exit code, and the summary for people and for programs.
 import { PROBLEMS } from '@sluice/contract'
 import { count, counted, describeSeconds } from '@sluice/terminal'
-import type { Tally } from '../account/ledger.ts'
+import type { InputCount, Tally, UnreadFile } from '../account/ledger.ts'
 
 /** How an import ended. The exit codes are those of dsbulk. */
 export const EXIT_CODES = {
   completed: 0,
   completed_with_rejected: 1,
+  completed_with_unread: 1,
   completed_without_threads: 1,
   gave_up: 2,
   failed: 3,
@@ -20,6 +21,8 @@ export interface Summary {
   state: State
   isDryRun: boolean
   tally: Tally
+  inputs: readonly InputCount[]
+  unread: readonly UnreadFile[]
   seconds: number
   bytes: number
   problem?: string | undefined
@@ -50,6 +53,7 @@ export function summaryLines(summary: Summary): string[] {
   const lines = [
     problem !== undefined && `${headline(summary)} ${problem}`,
     ...countLines(summary),
+    ...inputLines(summary),
     // The counts include those of earlier runs, and the time does not.
     threadsBefore !== undefined &&
       `Went on from a checkpoint: earlier runs stored or rejected ${count(threadsBefore)} of these threads.`,
@@ -80,6 +84,7 @@ function remedyOf(tally: Tally): string {
 const HEADLINES: Readonly<Record<State, string>> = {
   completed: 'Done:',
   completed_with_rejected: 'Completed, but some records were rejected:',
+  completed_with_unread: 'Completed, but some files were not read:',
   completed_without_threads: 'Completed, but no record became a thread:',
   gave_up: 'Gave up:',
   interrupted: 'Interrupted:',
@@ -90,6 +95,7 @@ const HEADLINES: Readonly<Record<State, string>> = {
 const DRY_HEADLINES: Readonly<Partial<Record<State, string>>> = {
   completed: 'Dry run, nothing was sent:',
   completed_with_rejected: 'Dry run, nothing was sent; some records were rejected:',
+  completed_with_unread: 'Dry run, nothing was sent; some files were not read:',
 }
 
 function headline({ state, isDryRun }: Summary): string {
@@ -111,6 +117,22 @@ function countsOf({ isDryRun, tally: { threads, quotes, checked } }: Summary): s
   const ofThreads = `${counted(created, 'thread')} created, ${count(updated)} updated, ${count(unchanged)} unchanged, ${count(rejected)} rejected`
   const ofQuotes = `${counted(quotes.created, 'quote')} created, ${count(quotes.updated)} updated, ${count(quotes.unchanged)} unchanged`
   return `${ofThreads}; ${ofQuotes},`
+}
+
+/** At most this number of inputs, and of files that were not read, are named. */
+const NAMED_INPUTS = 50
+
+/** An import that did not read all of its input has no line for each: the counts would be wrong. */
+function inputLines({ inputs, unread, problem }: Summary): string[] {
+  const read = inputs.map(
+    ({ name, format, records, threads }) =>
+      `${name}: ${format}, ${counted(records, 'record')}, ${counted(threads, 'thread')}`,
+  )
+  const notRead = unread.map(({ name, advice }) => `${name}: not read, because no format recognises it. ${advice}`)
+  return [problem === undefined ? read : [], notRead].flatMap((lines) => {
+    const more = lines.length > NAMED_INPUTS ? [`and ${count(lines.length - NAMED_INPUTS)} more`] : []
+    return [...lines.slice(0, NAMED_INPUTS), ...more].map((line) => `  ${line}`)
+  })
 }
 
 /** A warning counts once for each file. */

@@ -28,9 +28,9 @@ test('of two copies that were not edited, the one of the later export comes last
 })
 
 test('recognises the JSON of DiscordChatExporter', async () => {
-  expect(await recognises(discordFormat, [file([message])])).toBe(true)
-  expect(await recognises(discordFormat, [inputFile('a.json', { channel })])).toBe(false)
-  expect(await recognises(discordFormat, [inputFile('a.txt', { guild })])).toBe(false)
+  expect(await recognises(discordFormat, file([message]))).toBe(true)
+  expect(await recognises(discordFormat, inputFile('a.json', { channel }))).toBe(false)
+  expect(await recognises(discordFormat, inputFile('a.txt', { guild }))).toBe(false)
 })
 
 describe('sources', () => {

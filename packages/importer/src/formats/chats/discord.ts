@@ -12,10 +12,10 @@ import { asId, asObject, asObjects, asText, type JsonObject, present } from '../
 export const discordFormat: Format = {
   name: 'discord',
   description: 'Discord channels, threads and direct messages (JSON of DiscordChatExporter)',
-  recognises: async (files, beginning) => {
-    const first = files.find(({ path }) => path.endsWith('.json'))
-    return first !== undefined && /^\uFEFF?\s*\{\s*"guild"\s*:/.test((await beginning(first)).toString('utf8'))
-  },
+  // DiscordChatExporter puts what people sent into such a folder.
+  owns: (_, own) => (path) => own.has(/^(.*)_Files\//.exec(path)?.[1] ?? path),
+  recognises: ({ path }, beginning) =>
+    path.endsWith('.json') && /^\uFEFF?\s*\{\s*"guild"\s*:/.test(beginning.toString('utf8')),
   read: eachJsonFile(readChannel),
   restore: (record, { guild = {}, channel = {} }, path) => {
     const [server, place] = [JSON.stringify(guild), JSON.stringify(channel)]

@@ -1,6 +1,6 @@
 // Tests of the Telegram format, on the chats of a small bakery.
 import { describe, expect, test } from 'vitest'
-import { inputFile, readAll, recognises } from '../read-all.test-support.ts'
+import { filesByFormat, inputFile, readAll, recognises } from '../read-all.test-support.ts'
 import { telegramFormat } from './telegram.ts'
 
 const chat = { name: 'Ovens', type: 'private_supergroup', id: 77 }
@@ -16,9 +16,9 @@ const message = {
 
 test('recognises one chat and an account, and nothing else', async () => {
   const account = { about: 'Here is the data you requested.', chats: { list: [chat] } }
-  expect(await recognises(telegramFormat, [file([message])])).toBe(true)
-  expect(await recognises(telegramFormat, [inputFile('result.json', account)])).toBe(true)
-  expect(await recognises(telegramFormat, [inputFile('a.json', { type: 'message', messages: [] })])).toBe(false)
+  expect(await recognises(telegramFormat, file([message]))).toBe(true)
+  expect(await recognises(telegramFormat, inputFile('result.json', account))).toBe(true)
+  expect(await recognises(telegramFormat, inputFile('a.json', { type: 'message', messages: [] }))).toBe(false)
 })
 
 test('counts the names of whom messages were forwarded from', async () => {
@@ -32,23 +32,23 @@ test.each([
   ['a file of its own before its name', { photo: { path: 'a.jpg' }, list: [], ...chat }],
   ['a type that is not known yet', { ...chat, type: 'private_forum' }],
 ])('recognises a chat with %s', async (_, one) => {
-  expect(await recognises(telegramFormat, [inputFile('a.json', { ...one, messages: [message] })])).toBe(true)
+  expect(await recognises(telegramFormat, inputFile('a.json', { ...one, messages: [message] }))).toBe(true)
 })
 
 test('recognises an account whose contacts are longer than what is looked at', async () => {
   const account = { about: 'x', contacts: { list: Array.from({ length: 9_000 }, () => 'a name') }, chats: {} }
-  expect(await recognises(telegramFormat, [inputFile('result.json', account)])).toBe(true)
+  expect(await recognises(telegramFormat, inputFile('result.json', account))).toBe(true)
 })
 
 test('a folder may have JSON files that people sent, which are counted', async () => {
   const files = [inputFile('files/data.json', [{ messages: [{ id: 1 }] }]), inputFile('files/a.pdf', 'x')]
   const export_ = [...files, inputFile('result.json', { ...chat, messages: [message] })]
-  expect(await recognises(telegramFormat, export_)).toBe(true)
+  expect(await filesByFormat(export_)).toEqual({ telegram: ['files/data.json', 'files/a.pdf', 'result.json'] })
   const found = await readAll(telegramFormat, export_)
   expect(found.pieces).toHaveLength(1)
   expect(found.noted).toEqual({ 'skipped: files without messages, such as uploads': 2 })
   const renamed = [...files, inputFile('ovens.json', { ...chat, messages: [message] })]
-  expect(await recognises(telegramFormat, renamed)).toBe(true)
+  expect(await filesByFormat(renamed)).toEqual({ telegram: ['files/data.json', 'files/a.pdf', 'ovens.json'] })
 })
 
 test('of two copies the edited one comes last, and messages of one second stay in the order of their ids', async () => {

@@ -1,7 +1,7 @@
 // Reads an export of Telegram Desktop in JSON: one chat, or all chats of an account.
 import { basename } from 'node:path/posix'
 import type { Format, FormatOptions, Found, InputFile, Piece, Place, QuoteInput } from '../format.ts'
-import { FormatError, rejected, skipped } from '../format.ts'
+import { FormatError, ownsFolder, rejected, skipped } from '../format.ts'
 import { jsonShape } from '../read/json-beginning.ts'
 import { eachJsonFile, foundIn, type JsonRecord, readJson } from '../read/json-records.ts'
 import { decodeBeginning, readBeginning } from '../read/utf8-chunks.ts'
@@ -14,19 +14,19 @@ const CHATS = ['', '/chats/list/*', '/left_chats/list/*']
 
 const CHOSEN = CHATS.flatMap((chat) => [`${chat}/id`, `${chat}/name`, `${chat}/type`, `${chat}/messages/*`])
 
+/** What an export has beside result.json. People can have sent files of any format. */
+const BESIDE =
+  /^\/?(chats|contacts|css|files|images|js|lists|photos|profile_pictures|round_video_messages|stickers|stories|video_files|voice_messages)\/|^\/?(messages\d*|export_results)\.html$/
+
 /**
  * Reads each UTC day of a chat as a source. Memory: the largest message. @see https://core.telegram.org/import-export
  */
 export const telegramFormat: Format = {
   name: 'telegram',
   description: 'Telegram chats (result.json of Telegram Desktop)',
-  async recognises(files, beginning) {
-    const named = files.filter(({ path }) => path.endsWith('.json'))
-    const results = named.filter(({ path }) => /^result[^/]*\.json$/.test(basename(path)))
-    for (const file of results.length > 0 ? results : named.slice(0, TRIED))
-      if (isTelegram(await beginning(file))) return true
-    return false
-  },
+  options: ['timezone'],
+  owns: ownsFolder({ uploads: BESIDE }),
+  recognises: ({ path }, beginning) => path.endsWith('.json') && isTelegram(beginning),
   async *read(files, options) {
     // The folder of an export also has the files that people sent, which may be JSON.
     const isUpload = async (file: InputFile) => files.length > 1 && !isTelegram(await readBeginning(file))
@@ -40,8 +40,6 @@ export const telegramFormat: Format = {
   },
 }
 
-/** At most this number of files is looked at if none has the name that Telegram gives. */
-const TRIED = 5
 const UPLOADS = 'files without messages, such as uploads'
 const OF_ACCOUNT = ['personal_information', 'profile_pictures', 'stories', 'contacts', 'frequent_contacts', 'sessions']
 /** Skips whole strings, because the name of a chat may have brackets, and quotation marks that are escaped. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'vitest'
-import type { FormatOptions } from '../format.ts'
+import { type FormatOptions, UnreadableFile } from '../format.ts'
 import { inputFile, readAll, recognises } from '../read-all.test-support.ts'
 import { csvFormat } from './csv-format.ts'
 
@@ -127,7 +127,12 @@ describe('CSV', () => {
       rejected.map(({ reason, place, record }) => [reason, place.line, record]),
       [
         ['The column that identifies the source is empty.', 2, head + rows[0]],
-        ['createdAt is not a date of ISO 8601, such as 2024-05-01T09:30:00Z: 01/02/2024.', 3, head + rows[1]],
+        [
+          'createdAt needs --date-format: 01/02/2024 is 2024-02-01 by --date-format D/M/Y, ' +
+            'or 2024-01-02 by --date-format M/D/Y.',
+          3,
+          head + rows[1],
+        ],
         ['score is not a number: many.', 4, head + rows[2]],
       ],
     )
@@ -162,6 +167,95 @@ describe('CSV', () => {
       const { pieces } = await read(rows, { map: new Map([['text', 'text, or; what']]) })
       assert.equal(pieces[0]?.quotes[0]?.text, 'a,b;c\td')
     }
+  })
+
+  it('reads the line sep=; of Excel, which names the delimiter', async () => {
+    for (const [first, end] of [
+      ['sep=;', '\r\n'],
+      ['"SEP=;"', '\n'],
+      ['sep=;;;', '\n'],
+    ]) {
+      const content = [first, 'externalId;text', '1;a, b', '2;c;d'].join(end)
+      const { pieces, rejected } = await read(content)
+      assert.deepEqual([pieces[0]?.quotes[0]?.text, pieces[0]?.place.line], ['a, b', 3])
+      assert.equal(rejected[0]?.place.line, 4)
+      assert.ok(await recognises(csvFormat, inputFile('a.csv', content)))
+    }
+  })
+
+  it('skips a header that stands in the middle, because files were joined', async () => {
+    const { pieces, noted } = await read('"externalId","text"\n1,a\n\ufeff"externalId","text"\nexternalId,text\n2,b\n')
+    assert.equal(pieces.length, 2)
+    assert.equal(noted['skipped: rows that repeat the header'], 2)
+  })
+
+  it('reads quotes that a backslash escapes, if the beginning of the file shows that they are', async () => {
+    const { quotes } = await read('externalId,text,title\n1,"ends with \\"","a\\\\b"\n2,"\\"also\\" fine",""\n')
+    assert.equal(quotes('1')[0]?.text, 'ends with "')
+    assert.equal(quotes('2')[0]?.text, '"also" fine')
+    const doubled = await read('externalId,text,title\n1,"C:\\",b\n2,"""a\\""b""",c\n')
+    assert.deepEqual([doubled.quotes('1')[0]?.text, doubled.quotes('2')[0]?.text], ['C:\\', '"a\\"b"'])
+  })
+
+  it('rejects a row whose quotes are neither doubled nor escaped, because its text would be wrong', async () => {
+    const { pieces, rejected } = await read('externalId,text\n1,"a "b" c"\n2,d\n')
+    assert.deepEqual([pieces.length, rejected[0]?.place.line], [1, 2])
+    assert.equal(rejected[0]?.reason, 'A quotation mark within quotation marks is not doubled.')
+  })
+
+  it('finds columns in any case, and refuses to choose one of several', async () => {
+    const { pieces } = await read('External ID,TEXT,created_at,Subject,subject\n1,a,2024-05-01,b,c\n', {
+      map: new Map([['title', 'subject']]),
+    })
+    const { externalId, fields, quotes } = pieces[0] ?? {}
+    assert.deepEqual([externalId, fields?.title, quotes?.[0]?.createdAt], ['1', 'c', '2024-05-01T00:00:00.000Z'])
+    for (const header of ['externalId,text,text', 'externalId,Text,TEXT'])
+      await assert.rejects(read(`${header}\n1,a,b\n`), /rows.csv has more than one column text/i)
+    assert.equal((await read('externalId,text,,\n1,a,,\n')).pieces.length, 1)
+  })
+
+  it('ignores a separator at the end of the header, or of rows', async () => {
+    for (const content of [
+      'externalId;text;\n1;a\n2;b;\n',
+      'externalId;text\n1;a;\n2;b; ;\n',
+      'externalId;text;;\n1;a;;\n2;b;;\n',
+    ]) {
+      const { pieces, rejected } = await read(content)
+      assert.deepEqual([pieces.length, rejected], [2, []])
+    }
+    assert.equal((await read('externalId;text;\n1;a;b\n2;c\n')).rejected[0]?.place.line, 2)
+  })
+
+  it('reads a header with a line end in quotes', async () => {
+    const content = '"External\nID";"Text, all of it"\n1;a\n'
+    const { pieces } = await read(content, { map: new Map([['text', 'Text, all of it']]) })
+    assert.deepEqual([pieces[0]?.externalId, pieces[0]?.quotes[0]?.text, pieces[0]?.place.line], ['1', 'a', 3])
+    assert.ok(await recognises(csvFormat, inputFile('a.csv', content)))
+  })
+
+  it('rejects ids that a spreadsheet rounded, because several become one', async () => {
+    const { pieces, rejected } = await read('externalId,text\n1.78612E+18,a\n"1,78612E+18",b\n1786123456789012345,c\n')
+    assert.deepEqual([pieces.length, rejected.length], [1, 2])
+    assert.equal(rejected[0]?.reason, 'A spreadsheet rounded externalId, so it is lost: 1.78612E+18.')
+  })
+
+  it('says an error once that all rows share, with the option that mends it', async () => {
+    const rows = 'externalId,text,createdAt\n1,a,5/1/2024\n2,b,5/2/2024\n'
+    await assert.rejects(read(rows), /rows.csv: createdAt needs --date-format: 5\/1\/2024 is .* D\/M\/Y, or .* M\/D\/Y/)
+    const { pieces } = await read(rows, { dateFormat: 'M/D/Y' })
+    assert.equal(pieces[1]?.quotes[0]?.createdAt, '2024-05-02T00:00:00.000Z')
+  })
+
+  it('rejects a file that is damaged, and reads the others', async () => {
+    const open = async function* () {
+      yield Buffer.from('externalId,text\n1,a\n2,')
+      throw new UnreadableFile('a.csv', 'it is damaged.', undefined)
+    }
+    const files = [{ path: 'a.csv', open }, inputFile('b.csv', 'externalId,text\n4,d\n')]
+    const { pieces, rejected } = await readAll(csvFormat, files, { set })
+    const ids = pieces.map(({ externalId }) => externalId)
+    assert.deepEqual(ids, ['4'])
+    assert.equal(rejected[0]?.reason, "The file can't be read: it is damaged.")
   })
 
   it('reads UTF-16 with a byte order mark', async () => {
@@ -216,8 +310,8 @@ and loudly."
   })
 
   it('is recognised by name and header', async () => {
-    assert.ok(await recognises(csvFormat, [inputFile('a/rows.csv', tickets)]))
-    assert.ok(await recognises(csvFormat, [inputFile('rows.TSV.gz', 'a\tb\n')]))
-    assert.ok(!(await recognises(csvFormat, [inputFile('rows.txt', tickets)])))
+    assert.ok(await recognises(csvFormat, inputFile('a/rows.csv', tickets)))
+    assert.ok(await recognises(csvFormat, inputFile('rows.TSV.gz', 'a\tb\n')))
+    assert.ok(!(await recognises(csvFormat, inputFile('rows.txt', tickets))))
   })
 })

@@ -1,9 +1,18 @@
 // CSV with a quote in each row, and the fields of its source beside it. An error says how to name missing columns.
 import { meantField } from '@sluice/contract'
-import { type Format, FormatError, type Found, type InputFile, type Noted } from '../format.ts'
-import { csvColumns, readCsvRows } from '../read/csv-rows.ts'
+import {
+  eachFile,
+  type Format,
+  FormatError,
+  type FormatOptions,
+  type Found,
+  type Noted,
+  type Rejected,
+} from '../format.ts'
+import { type CsvRow, csvColumns, readCsvRows } from '../read/csv-rows.ts'
 import { checkFields, mapOption, QUOTE_FIELDS, SOURCE_FIELDS, shellWord } from '../values/thread-fields.ts'
-import { FIELDS, type Mapping, readRow, SOURCE_ID } from './csv-threads.ts'
+import { FIELDS, readRow, SOURCE_ID } from './csv-threads.ts'
+import { createDateReader } from './csv-values.ts'
 
 /**
  * Reads each row as a quote. `--group-by` names the column that identifies the source. Without it, each row is a source
@@ -13,28 +22,47 @@ import { FIELDS, type Mapping, readRow, SOURCE_ID } from './csv-threads.ts'
 export const csvFormat: Format = {
   name: 'csv',
   description: 'CSV, a row for each quote (see --group-by, --map and --set)',
-  async recognises([first], beginning) {
-    return first !== undefined && /\.(csv|tsv)\b/i.test(first.path) && csvColumns(await beginning(first)).length > 1
-  },
-  async *read(files, { map, set, groupBy }) {
-    const mapping = { map: groupBy === undefined ? map : new Map([...map, [SOURCE_ID, groupBy]]), set }
-    checkFields('--map', mapping.map, FIELDS)
-    checkFields('--set', set, FIELDS)
-    for (const file of files) yield* readFile(file, mapping)
-  },
+  options: ['map', 'set', 'groupBy', 'dateFormat', 'timezone'],
+  recognises: ({ path }, beginning) => /\.(csv|tsv)\b/i.test(path) && csvColumns(beginning).length > 1,
+  read: eachFile((file, options) => readTable(file.path, readCsvRows(file), options)),
 }
 
-async function* readFile(file: InputFile, mapping: Mapping): AsyncGenerator<Found[]> {
+/** Rows of a table with the names of all columns. */
+type Tables = AsyncIterable<{ header: readonly string[]; rows: readonly (CsvRow | Rejected | Noted)[] }>
+
+/** Reads a table in lists of rows. Throws FormatError if it lacks a column, or if all rows have one fault. */
+export async function* readTable(path: string, tables: Tables, options: FormatOptions): AsyncGenerator<Found[]> {
+  const mapping = mappingOf(options)
+  const dates = createDateReader(options)
   let isFirst = true
-  for await (const { header, rows } of readCsvRows(file)) {
-    if (isFirst) yield checkHeader(header, file.path, mapping)
+  for await (const { header, rows } of tables) {
+    if (isFirst) yield checkHeader(header, path, mapping)
+    const { columns, has } = columnsOf(header, path, mapping)
+    const table = { set: mapping.set, columns, dates, isGrouped: columns.has(SOURCE_ID), hasText: has('text') }
+    const found = rows.flatMap((row) => (row.kind === 'row' ? readRow(row, table) : [row]))
+    if (isFirst) refuseIfAlike(found, path)
     isFirst = false
-    const { has } = columnsOf(header, mapping)
-    const facts = { isGrouped: header.includes(mapping.map.get(SOURCE_ID) ?? SOURCE_ID), hasText: has('text') }
-    yield rows.flatMap((row) => (row.kind === 'rejected' ? [row] : readRow(row, mapping, facts)))
+    yield found
   }
 }
 
+function mappingOf({ map, set, groupBy }: FormatOptions): Mapping {
+  const whole = groupBy === undefined ? map : new Map([...map, [SOURCE_ID, groupBy]])
+  checkFields('--map', whole, FIELDS)
+  checkFields('--set', set, FIELDS)
+  return { map: whole, set }
+}
+
+/** Throws FormatError if all rows have one fault, and an option mends it: nobody needs a list of the same error. */
+function refuseIfAlike(found: readonly Found[], path: string): void {
+  const reasons = found.map((one) => (one.kind === 'rejected' ? one.reason : ''))
+  const [first = ''] = reasons
+  const [fault = ''] = first.split(': ')
+  if (fault.includes('--') && reasons.every((reason) => reason.startsWith(fault)))
+    throw new FormatError(`${path}: ${first}`)
+}
+
+type Mapping = Pick<FormatOptions, 'map' | 'set'>
 type Columns = ReturnType<typeof columnsOf>
 
 interface Need {
@@ -44,27 +72,43 @@ interface Need {
 
 /** Returns warnings. Throws FormatError if columns are missing without which no row can be read, with an example. */
 function checkHeader(header: readonly string[], path: string, mapping: Mapping): Noted[] {
-  const columns = columnsOf(header, mapping)
+  const columns = columnsOf(header, path, mapping)
   const needs = needsOf(columns, mapping)
   if (needs.length > 0) throw new FormatError(explainNeeds(needs, path, columns, mapping))
   return adviceOn(columns).map((reason) => ({ kind: 'warning', reason, place: { path, line: 1 } }))
 }
 
-function columnsOf(header: readonly string[], { map, set }: Mapping) {
-  const columnOf = (field: string) => map.get(field) ?? field
-  const used = new Set([...FIELDS].map(columnOf))
+/** Finds the column of each field: by its name as it stands, else in any case, without spaces, `_` and `-`. */
+function columnsOf(header: readonly string[], path: string, { map, set }: Mapping) {
+  const columns = new Map<string, string>()
+  for (const field of FIELDS) {
+    const [column, ...others] = columnsNamed(map.get(field) ?? field, header)
+    if (others.length > 0) throw new FormatError(`${path} has more than one column ${column}. Give each its own name.`)
+    if (column !== undefined) columns.set(field, column)
+  }
+  const used = new Set(columns.values())
   return {
     header,
+    columns,
     /** The columns that have no field. */
     unread: header.filter((column) => !used.has(column)),
-    has: (field: string) => set.has(field) || header.includes(columnOf(field)),
+    has: (field: string) => set.has(field) || columns.has(field),
   }
+}
+
+function columnsNamed(name: string, header: readonly string[]): readonly string[] {
+  const exact = header.filter((column) => column === name)
+  return exact.length > 0 ? exact : header.filter((column) => plain(column) === plain(name))
+}
+
+function plain(name: string): string {
+  return name.toLowerCase().replaceAll(/[\s_-]/g, '')
 }
 
 function needsOf(columns: Columns, { map }: Mapping): Need[] {
   const { header, has } = columns
   const needs: Need[] = [...new Set(map.values())]
-    .filter((column) => !header.includes(column))
+    .filter((column) => columnsNamed(column, header).length === 0)
     .map((column) => ({ missing: `no column ${named(column)}` }))
   if (!has('service')) needs.push({ missing: 'no column service', option: '--set service=custom' })
   if (!has(SOURCE_ID) && !has('externalId') && !map.has(SOURCE_ID) && !map.has('externalId'))
@@ -76,7 +120,7 @@ function needsOf(columns: Columns, { map }: Mapping): Need[] {
 
 function explainNeeds(needs: readonly Need[], path: string, { header }: Columns, { map, set }: Mapping): string {
   const known = [...map].map(([field, column]) => {
-    const name = header.includes(column) ? column : PLACEHOLDER
+    const name = columnsNamed(column, header).length > 0 ? column : PLACEHOLDER
     return field === SOURCE_ID ? `--group-by ${shellWord(name)}` : mapOption(field, name)
   })
   const values = [...set].map(([field, value]) => `--set ${shellWord(`${field}=${value}`)}`)
@@ -123,7 +167,7 @@ const NAMED_COLUMNS = 30
 const NAMED_CHARACTERS = 100
 
 function named(column: string): string {
-  return column.slice(0, NAMED_CHARACTERS)
+  return column === '' ? '(without a name)' : column.slice(0, NAMED_CHARACTERS)
 }
 
 function listed(names: readonly string[]): string {

@@ -1,6 +1,6 @@
 // Tests of the Facebook format, on the download of a baker.
 import { expect, test } from 'vitest'
-import { inputFile, readAll, recognises } from '../read-all.test-support.ts'
+import { filesByFormat, inputFile, readAll, recognises } from '../read-all.test-support.ts'
 import { facebookFormat } from './facebook.ts'
 
 /** Writes a text as Facebook does. */
@@ -19,8 +19,10 @@ const find = (...messages: object[]) => readAll(facebookFormat, [chat(messages)]
 
 test('recognises a download among its other files', async () => {
   const others = Array.from({ length: 100 }, (_, at) => inputFile(`ads/${at}.json`, { advertisers: [] }))
-  expect(await recognises(facebookFormat, [...others, chat([message])])).toBe(true)
-  expect(await recognises(facebookFormat, others)).toBe(false)
+  const sent = inputFile('messages/inbox/zoe_77/files/rows.csv', 'a,b\n')
+  const files = [...others, sent, chat([message])]
+  expect(await filesByFormat(files)).toEqual({ facebook: files.map(({ path }) => path) })
+  expect(await recognises(facebookFormat, others[0] ?? sent)).toBe(false)
 })
 
 test('a day of a chat is a source, with its texts decoded', async () => {
@@ -77,7 +79,7 @@ test('reads the download of chats that are encrypted from end to end', async () 
     ],
   }
   const file = inputFile('Zoë_12.json', encrypted)
-  expect(await recognises(facebookFormat, [file])).toBe(true)
+  expect(await recognises(facebookFormat, file)).toBe(true)
   const found = await readAll(facebookFormat, [file])
   expect(found.pieces[0]).toMatchObject({
     externalId: 'Zoë_12/2024-05-01',
@@ -114,7 +116,7 @@ test('posts and comments are sources, in all lists that Facebook writes', async 
     inputFile('ads/a.json', {}),
     inputFile('posts/loaf.jpg', 'x'),
   ]
-  expect(await recognises(facebookFormat, files)).toBe(true)
+  for (const file of files.slice(0, 2)) expect(await recognises(facebookFormat, file)).toBe(true)
   const found = await readAll(facebookFormat, files)
   expect(found.pieces.map(({ externalId, fields, quotes }) => [externalId, fields, quotes[0]])).toEqual([
     [

@@ -1,7 +1,7 @@
 // Reads what Facebook writes in JSON under "Download your information": messages, posts and comments.
 import { basename } from 'node:path/posix'
 import type { Format, Found, FoundLists, InputFile, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
-import { rejected, skipped } from '../format.ts'
+import { ownsFolder, rejected, skipped } from '../format.ts'
 import { jsonShape } from '../read/json-beginning.ts'
 import { foundIn, readJson } from '../read/json-records.ts'
 import { readBeginning } from '../read/utf8-chunks.ts'
@@ -17,11 +17,12 @@ const FILES = ['photos', 'videos', 'files', 'audio_files', 'gifs', 'media']
 export const facebookFormat: Format = {
   name: 'facebook',
   description: 'Facebook messages, posts and comments ("Download your information", JSON)',
-  async recognises(files, beginning) {
-    const some = files.filter(({ path }) => path.endsWith('.json')).slice(0, LOOKED_AT)
-    for (const file of some) if (kindOf(await beginning(file)) !== undefined) return true
-    return false
-  },
+  owns: ownsFolder({
+    up: 3,
+    others: /(json|(^|\/)no-data\.txt|(^|\/)start_here\.html)$/,
+    uploads: /^\/?messages\/.*\/files\//,
+  }),
+  recognises: ({ path }, beginning) => path.endsWith('.json') && kindOf(beginning) !== undefined,
   async *read(files) {
     for (const file of files) {
       const kind = file.path.endsWith('.json') ? kindOf(await readBeginning(file)) : undefined
@@ -36,9 +37,6 @@ export const facebookFormat: Format = {
     return { [path]: `{"participants":${participants},"messages":[${record}],${fields}` }
   },
 }
-
-/** An export has hundreds of files, of settings and advertisers too, whose names come first. */
-const LOOKED_AT = 200
 
 function kindOf(beginning: Buffer): 'chat' | 'posts' | undefined {
   const { members } = jsonShape(beginning)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'vitest'
-import { inputFile, readAll, recognises } from '../read-all.test-support.ts'
+import { filesByFormat, inputFile, readAll, recognises } from '../read-all.test-support.ts'
 import { githubFormat } from './github.ts'
 
 const api = 'https://api.github.com/repos/example/sluice/issues'
@@ -108,13 +108,13 @@ describe('a GitHub issue', () => {
       [{ total_count: 2, items: [issue] }, { items: [second] }],
       [graphql([gh]), graphql([{ ...gh, url: web.replace('7', '8'), comments: [] }])],
     ]) {
-      assert.ok(await recognises(githubFormat, [file(pages)]))
+      assert.ok(await recognises(githubFormat, file(pages)))
       const { pieces, rejected } = await readAll(githubFormat, [file(pages)])
       assert.deepEqual(rejected, [])
       const ids = new Set(pieces.map(({ externalId }) => externalId))
       assert.deepEqual([...ids], ['example/sluice#7', 'example/sluice#8'])
     }
-    assert.ok(await recognises(githubFormat, [file(graphql([gh]))]))
+    assert.ok(await recognises(githubFormat, file(graphql([gh]))))
     const roots = inputFile('issues.json', `${JSON.stringify([issue])}${JSON.stringify([second])}`)
     assert.equal((await readAll(githubFormat, [roots])).pieces.length, 2)
   })
@@ -137,7 +137,7 @@ describe('a GitHub issue', () => {
       'skipped: comments on commits': 1,
       'skipped: events, such as of who closed an issue': 1,
     })
-    assert.ok(await recognises(githubFormat, [file([onLine])]))
+    assert.ok(await recognises(githubFormat, file([onLine])))
   })
 
   it('is read from a migration archive, among its other files', async () => {
@@ -157,8 +157,9 @@ describe('a GitHub issue', () => {
       file([{ type: 'issue_comment', url: `${pull}#issuecomment-5`, pull_request: pull, ...of }], 'a/more_000002.json'),
       file({}, 'a/schema.json'),
       inputFile('a/repositories/example/sluice.git/HEAD', 'ref: refs/heads/main'),
+      inputFile('a/attachments/1/rows.csv', 'a,b'),
     ]
-    assert.ok(await recognises(githubFormat, files))
+    assert.deepEqual(await filesByFormat(files), { github: files.map(({ path }) => path) })
     const contents = await readAll(githubFormat, files)
     assert.deepEqual(contents.rejected, [])
     assert.deepEqual(
@@ -173,7 +174,7 @@ describe('a GitHub issue', () => {
       'skipped: records other than issues and comments': 1,
       'skipped: events, such as of who closed an issue': 1,
       'skipped: reviews of pull requests, and comments on their lines': 1,
-      'skipped: files without issues': 2,
+      'skipped: files without issues': 3,
     })
   })
 
@@ -228,7 +229,7 @@ describe('a GitHub issue', () => {
 
   it('is recognised by its members', async () => {
     for (const content of [[issue], [gh], gh, { issues: [issue] }, [comment]])
-      assert.ok(await recognises(githubFormat, [file(content)]), JSON.stringify(content).slice(0, 40))
-    assert.ok(!(await recognises(githubFormat, [file([{ id: 1, title: 'a' }])])))
+      assert.ok(await recognises(githubFormat, file(content)), JSON.stringify(content).slice(0, 40))
+    assert.ok(!(await recognises(githubFormat, file([{ id: 1, title: 'a' }]))))
   })
 })

@@ -1,7 +1,7 @@
 // Issues of GitHub with their comments: of its REST API, `gh`, GraphQL, migration archives, and common backup programs.
 import { parseIsoDate } from '@sluice/contract'
 import type { Format, Found, InputFile, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
-import { rejected, skipped } from '../format.ts'
+import { ownsFolder, rejected, skipped } from '../format.ts'
 import { byShape } from '../read/json-beginning.ts'
 import { foundIn, readJson, recordsAndLists } from '../read/json-records.ts'
 import { nodesIn } from '../values/graphql.ts'
@@ -26,7 +26,9 @@ const PLACES = ['', '[].', '[][].', ...PAGES, ...PAGES.map((page) => `[].${page}
 
 const REVIEWS = 'reviews of pull requests, and comments on their lines'
 
-/** The lists of a migration archive. Beside them lie repositories and uploads. */
+/** Repositories and uploads, which lie beside lists of issues. */
+const BESIDE = /(?:^|\/)(?:attachments|[^/]+\.git)\//
+/** The lists of a migration archive. */
 const ARCHIVED = /(?:^|\/)[a-z_]+_\d{6}\.json$/
 const ARCHIVED_ISSUES = /(?:^|\/)(?:issues|pull_requests|issue_comments)_\d{6}\.json$/
 
@@ -37,12 +39,13 @@ const ARCHIVED_ISSUES = /(?:^|\/)(?:issues|pull_requests|issue_comments)_\d{6}\.
 export const githubFormat: Format = {
   name: 'github',
   description: 'GitHub issues with comments, JSON',
-  recognises: async (files, beginning) =>
-    files.some(({ path }) => ARCHIVED_ISSUES.test(path)) || (await isOfIssues(files, beginning)),
+  owns: ownsFolder({ others: /json$/, uploads: BESIDE }),
+  recognises: (file, beginning) => ARCHIVED_ISSUES.test(file.path) || isOfIssues(file, beginning),
   async *read(files) {
     const isArchive = files.some(({ path }) => ARCHIVED_ISSUES.test(path))
     for (const file of files)
-      if (isArchive && !ARCHIVED.test(file.path)) yield [skipped('files without issues', { path: file.path })]
+      if (isArchive ? !ARCHIVED.test(file.path) : BESIDE.test(file.path))
+        yield [skipped('files without issues', { path: file.path })]
       else yield* readFile(file)
   },
 }

@@ -233,7 +233,7 @@ describe('Reddit', () => {
   })
 
   it('is recognised by its members', async () => {
-    assert.ok(await recognises(redditFormat, [ndjson(submission), ndjson(comment)]))
-    assert.ok(!(await recognises(redditFormat, [ndjson({ id: 1, body: 'link_id' })])))
+    for (const record of [submission, comment]) assert.ok(await recognises(redditFormat, ndjson(record)))
+    assert.ok(!(await recognises(redditFormat, ndjson({ id: 1, body: 'link_id' }))))
   })
 })

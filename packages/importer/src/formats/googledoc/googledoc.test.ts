@@ -23,7 +23,7 @@ const page = (...comments: object[]) => ({ kind: 'drive#commentList', comments }
 test('a comment with its replies is a source, in a page, in a list of pages, and alone', async () => {
   for (const content of [page(comment), [page(comment)], comment, [comment]]) {
     const file = inputFile('comments.json', content)
-    expect(await recognises(googledocFormat, [file])).toBe(true)
+    expect(await recognises(googledocFormat, file)).toBe(true)
     const found = await readAll(googledocFormat, [file])
     expect(found.pieces[0]).toMatchObject({
       service: 'googledoc',
@@ -62,7 +62,7 @@ test('reads version 2 of the API', async () => {
     replies: [{ replyId: 'AAA2', createdDate: '2024-05-01T10:30:00.000Z', content: 'Yes' }],
   }
   const file = inputFile('a.json', { kind: 'drive#commentList', items: [old] })
-  expect(await recognises(googledocFormat, [file])).toBe(true)
+  expect(await recognises(googledocFormat, file)).toBe(true)
   const found = await readAll(googledocFormat, [file])
   expect(found.quotes('AAA1').map(({ externalId }) => externalId)).toEqual(['AAA1', 'AAA2'])
 })

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
 import { expect, test } from 'vitest'
-import { inputFile, readAll, recognises } from '../read-all.test-support.ts'
+import { filesByFormat, inputFile, readAll, recognises } from '../read-all.test-support.ts'
 import { imessageFormat } from './imessage.ts'
 
 const SECONDS = 736_248_600 // 2024-05-01T09:30:00Z in Apple's time
@@ -68,9 +68,9 @@ const find = (...args: Parameters<typeof databaseOf>) =>
 test('recognises the database of a Mac and of a backup by name and content', async () => {
   const bytes = databaseOf([])
   for (const name of ['chat.db', 'Library/SMS/sms.db', '3d/3d0d7e5fb2ce288813306e4d4636395e047a3d28'])
-    expect(await recognises(imessageFormat, [inputFile(name, bytes)])).toBe(true)
-  expect(await recognises(imessageFormat, [inputFile('other.db', bytes)])).toBe(false)
-  expect(await recognises(imessageFormat, [inputFile('chat.db', 'text')])).toBe(false)
+    expect(await recognises(imessageFormat, inputFile(name, bytes))).toBe(true)
+  expect(await recognises(imessageFormat, inputFile('other.db', bytes))).toBe(false)
+  expect(await recognises(imessageFormat, inputFile('chat.db', 'text'))).toBe(false)
 })
 
 test('a day of a chat is a source; addresses stay as they are, and own messages are of Me', async () => {
@@ -128,7 +128,8 @@ test('tapbacks, notices and messages that were unsent are counted, an edited mes
 })
 
 test('messages of no chat, and files beside the database, are counted', async () => {
-  const files = [inputFile('chat.db', databaseOf([message], { inChat: false })), inputFile('Attachments/a.png', 'x')]
+  const files = [inputFile('chat.db', databaseOf([message], { inChat: false })), inputFile('Attachments/a.csv', 'a,b')]
+  expect(await filesByFormat(files)).toEqual({ imessage: ['chat.db', 'Attachments/a.csv'] })
   expect((await readAll(imessageFormat, files)).noted).toEqual({
     'skipped: messages of chats that were deleted': 1,
     'skipped: files beside the database': 1,

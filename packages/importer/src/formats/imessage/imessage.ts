@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import type { Format, Found, FoundLists, InputFile, Piece, Place, QuoteInput } from '../format.ts'
-import { FormatError, rejected, skipped } from '../format.ts'
+import { FormatError, ownsFolder, rejected, skipped } from '../format.ts'
 import { DAY_CHARACTERS, isoDateOf } from '../values/iso-date.ts'
 import { asNumber, asText, type JsonObject, present } from '../values/record-fields.ts'
 import { openMessages } from './messages.ts'
@@ -22,10 +22,8 @@ const TAPBACKS = { from: 1_000, to: 4_000 }
 export const imessageFormat: Format = {
   name: 'imessage',
   description: "iMessage: chat.db of a Mac, sms.db of an iPhone's backup (Node 22.13 or later)",
-  recognises: async (files, beginning) => {
-    const database = files.find(isDatabase)
-    return database !== undefined && (await beginning(database)).toString('latin1').startsWith(SQLITE)
-  },
+  owns: ownsFolder({ others: /./, uploads: /^\/?Attachments\// }),
+  recognises: (file, beginning) => isDatabase(file) && beginning.toString('latin1').startsWith(SQLITE),
   async *read(files) {
     const databases = files.some(isDatabase) ? files.filter(isDatabase) : files.slice(0, 1)
     for (const file of databases) yield* readDatabase(file, files)

@@ -35,7 +35,7 @@ const issue = {
 test('reads the CSV export, in which the row that was updated last comes last', async () => {
   const later = 'Thu May 02 2024 09:30:00 GMT+0000 (GMT)'
   const file = inputFile('Export.csv', [header, row('It is warm', later), row('It is ""cold"",\nreally')].join('\n'))
-  expect(await recognises(linearFormat, [file])).toBe(true)
+  expect(await recognises(linearFormat, file)).toBe(true)
   const found = await readAll(linearFormat, [file])
   expect(found.pieces[0]).toMatchObject({
     service: 'linear',
@@ -58,7 +58,7 @@ test('reads issues of the API with their comments, however they are wrapped', as
     { ...issue, comments: issue.comments.nodes },
   ]) {
     const file = inputFile('issues.json', content)
-    expect(await recognises(linearFormat, [file])).toBe(true)
+    expect(await recognises(linearFormat, file)).toBe(true)
     const found = await readAll(linearFormat, [file])
     expect(found.rejected).toEqual([])
     expect(found.pieces[0]?.fields).toMatchObject({ title: 'Cold oven', channelId: 'OVN', url: issue.url })

@@ -17,7 +17,7 @@ const RECORDS = recordsAndLists('issues', 'nodes')
 export const linearFormat: Format = {
   name: 'linear',
   description: 'Linear issues: the CSV export, or JSON of the API with comments',
-  recognises: async ([first], beginning) => first !== undefined && kindOf(await beginning(first)) !== undefined,
+  recognises: (_, beginning) => kindOf(beginning) !== undefined,
   async *read(files) {
     for (const file of files)
       if (kindOf(await readBeginning(file)) === 'csv') yield* readCsv(file)
@@ -37,8 +37,7 @@ function kindOf(beginning: Buffer): 'csv' | 'json' | undefined {
 }
 
 async function* readCsv(file: InputFile): FoundLists {
-  for await (const { rows } of readCsvRows(file))
-    yield rows.map((row) => (row.kind === 'rejected' ? row : readRow(row)))
+  for await (const { rows } of readCsvRows(file)) yield rows.map((row) => (row.kind === 'row' ? readRow(row) : row))
 }
 
 function readRow({ values, place, raw }: CsvRow): Found {

@@ -1,7 +1,9 @@
 // Tests of the mail format, on the mails of a small bakery.
 import { Readable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
-import { inputFile, readAll, recognises } from '../read-all.test-support.ts'
+import { detectFormats } from '../../input/detect-format.ts'
+import { formats } from '../formats.ts'
+import { filesByFormat, inputFile, readAll, recognises } from '../read-all.test-support.ts'
 import { mailFormat } from './mail-format.ts'
 import { type RawMail, splitMbox } from './split-mbox.ts'
 
@@ -124,17 +126,20 @@ describe('ids', () => {
 describe('folders', () => {
   test('are mailboxes if one of their files is, and files of servers are counted', async () => {
     const files = [
-      inputFile('Drafts', ''),
+      { ...inputFile('Drafts', ''), isEmpty: true },
       inputFile('Inbox.msf', '// <!-- <mdb:mork:z v="1.4"/> -->'),
       inputFile('courierimapacl', 'owner acdilrswx\n'),
       inputFile('dovecot.list', 'Name: value\n\nSubject: no mail'),
+      inputFile('labels.json', '{"Version":1,"Payload":[]}'),
+      inputFile('1.metadata.json', '{"Version":1,"Payload":{"Subject":"Oven"}}'),
       inputFile('Sub.sbd/Inbox', mbox([root])),
     ]
-    expect(await recognises(mailFormat, files)).toBe(true)
-    expect(await recognises(mailFormat, files.slice(0, -1))).toBe(false)
+    const { read, unread, notes } = await detectFormats([{ name: 'x', files }], formats)
+    expect(read.map(({ format, files: mails }) => [format.name, mails])).toEqual([['mail', files.slice(-1)]])
+    expect([unread, notes.length]).toEqual([[], files.length - 1])
     const { pieces, noted } = await readAll(mailFormat, files)
     expect(pieces).toHaveLength(1)
-    expect(noted).toEqual({ 'skipped: files without mails': 4 })
+    expect(noted).toEqual({ 'skipped: files without mails': 6 })
   })
 
   test('of Apple Mail are packages with an mbox, or have a file for each mail, with its length', async () => {
@@ -144,7 +149,7 @@ describe('folders', () => {
       inputFile('Sent.mbox/table_of_contents', '\0\0'),
       inputFile('1.emlx', `${Buffer.byteLength(root)}  \n${root}${plist}`),
     ]
-    expect(await recognises(mailFormat, files.slice(2))).toBe(true)
+    expect(await filesByFormat(files)).toEqual({ mail: ['Sent.mbox/mbox', '1.emlx'] })
     const { pieces, noted } = await readAll(mailFormat, files)
     expect(pieces.map((piece) => piece.quotes[0]?.text)).toEqual(['Fixed.', 'Since six.'])
     expect(noted).toEqual({ 'skipped: files without mails': 1 })
@@ -379,7 +384,7 @@ function mbox(mails: readonly string[]): string {
 }
 
 function isMail(path: string, content: string): Promise<boolean> {
-  return recognises(mailFormat, [inputFile(path, content)])
+  return recognises(mailFormat, inputFile(path, content))
 }
 
 function find(content: string, options = {}) {

@@ -8,28 +8,22 @@ import { readMail } from './mail-message.ts'
 import { isMbox, MAX_MAIL_BYTES, type RawMail, splitMbox } from './split-mbox.ts'
 
 const MAILS_PER_LIST = 100
-/** The names of mailboxes, and of mails with a file each. */
-const NAMED = /\.(mbox|mbx|emlx?)$/i
-/** Other formats may know these. */
-const NO_MAIL = /\.(nd)?json$|\.csv$/i
 /** Maildir marks a mail that is to be deleted by the flag T, MH by a comma. Some systems have no `:` in names. */
 const TRASHED = /[:;!]2,[A-Za-z]*T[A-Za-z]*$|(^|\/),\d+$/
-
-/** A folder is a mailbox if one of this number of its files is: others may be empty, or files of a server. */
-const FILES_TRIED = 100
 
 /** Reads mails, whose conversations become sources. Memory: the largest mail, several times while it is parsed. */
 export const mailFormat: Format = {
   name: 'mail',
   description: 'Mails (mbox files, folders of .eml or .emlx files, Maildir)',
-  async recognises(files, beginning) {
-    const candidates = files.filter(({ path, isEmpty }) => !isEmpty && !NO_MAIL.test(path))
-    const named = candidates.filter(({ path }) => NAMED.test(path))
-    for (const file of named.concat(candidates).slice(0, FILES_TRIED)) {
-      const text = beginningOf(await beginning(file))
-      if (isMbox(text) || hasHeader(text, isSingle(file) ? 1 : 2)) return true
-    }
-    return false
+  options: ['stripQuotes'],
+  // What a server is still writing lies in `tmp`.
+  owns: (files) => {
+    const maildirs = new Set(files.filter(({ path }) => IN_MAILDIR.test(path)).map(({ path }) => folderAbove(path)))
+    return (path) => IN_TMP.test(path) && maildirs.has(folderAbove(path))
+  },
+  recognises: (file, beginning) => {
+    const text = beginningOf(beginning)
+    return isMbox(text) || hasHeader(text, isSingle(file) ? 1 : 2)
   },
   async *read(files, options) {
     const maildirs = new Set(files.filter(({ path }) => IN_MAILDIR.test(path)).map(({ path }) => folderAbove(path)))

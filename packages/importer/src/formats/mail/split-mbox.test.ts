@@ -32,7 +32,7 @@ describe('separates mails:', () => {
     for (const newline of ['\n', '\r\n', '\r', '\r\r\n']) {
       const bytes = file.replaceAll('\n', newline)
       expect(await textsIn(bytes)).toEqual(['text 1', 'text 2'])
-      expect(await recognises(mailFormat, [inputFile('inbox', bytes)])).toBe(true)
+      expect(await recognises(mailFormat, inputFile('inbox', bytes))).toBe(true)
     }
   })
 

@@ -1,6 +1,6 @@
 // Tests of the Mattermost format, on the export of a small bakery.
 import { expect, test } from 'vitest'
-import { inputFile, readAll, recognises } from '../read-all.test-support.ts'
+import { filesByFormat, inputFile, readAll, recognises } from '../read-all.test-support.ts'
 import { mattermostFormat } from './mattermost.ts'
 
 const lines = (...records: object[]) =>
@@ -20,8 +20,11 @@ const post = {
 const id = 'mattermost/bakery/ovens/1714555800123/ada'
 
 test('recognises an export by its lines', async () => {
-  expect(await recognises(mattermostFormat, [inputFile('data/a.jpg', 'x'), lines(version)])).toBe(true)
-  expect(await recognises(mattermostFormat, [inputFile('a.jsonl', '{"type":"x"}')])).toBe(false)
+  const files = ['a.jpg', 'rows.csv'].map((name) => inputFile(`data/${name}`, 'a,b'))
+  expect(await filesByFormat([...files, lines(version)])).toEqual({
+    mattermost: ['data/a.jpg', 'data/rows.csv', 'import.jsonl'],
+  })
+  expect(await recognises(mattermostFormat, inputFile('a.jsonl', '{"type":"x"}'))).toBe(false)
 })
 
 test('a post with its replies is a source', async () => {
@@ -85,7 +88,7 @@ test('what an integration attaches stands beside the text, notices are skipped, 
 
 test('rejects what is no post, and counts other files', async () => {
   const bad = [{ type: 'post', post: { ...post, create_at: 'soon' } }, { post: { ...post, replies: [{}] } }, {}]
-  const found = await readAll(mattermostFormat, [inputFile('data/a.jpg', 'x'), lines(...bad)])
+  const found = await readAll(mattermostFormat, [inputFile('data/a.jsonl', '{}'), lines(...bad)])
   expect(found.rejected.map(({ reason }) => reason)).toEqual([
     'a post without `create_at`, `user` or `channel`',
     'a reply without `create_at` or `user`',

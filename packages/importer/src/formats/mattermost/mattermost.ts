@@ -1,9 +1,10 @@
 // Reads the bulk export of Mattermost: lines of channels, posts and direct posts.
 import { basename } from 'node:path/posix'
 import type { Format, Found, InputFile, Piece, Place, QuoteInput } from '../format.ts'
-import { rejected, skipped } from '../format.ts'
+import { ownsFolder, rejected, skipped } from '../format.ts'
 import { jsonShape } from '../read/json-beginning.ts'
 import { foundIn, type JsonRecord, readJsonLines } from '../read/json-records.ts'
+import { readBeginning } from '../read/utf8-chunks.ts'
 import { isoDateOf } from '../values/iso-date.ts'
 import type { JsonObject } from '../values/record-fields.ts'
 import { asList, asNumber, asObject, asObjects, asText, firstLine, present } from '../values/record-fields.ts'
@@ -17,23 +18,21 @@ type Names = Map<string, string>
 export const mattermostFormat: Format = {
   name: 'mattermost',
   description: 'Mattermost bulk export (.jsonl, zip or folder)',
-  recognises: async (files, beginning) => {
-    const lines = files.find(isOfLines)
-    if (lines === undefined) return false
-    const { isOneLine, members } = jsonShape(await beginning(lines))
-    const kinds = ['version', 'post', 'direct_post', 'team', 'channel', 'emoji', 'role', 'scheme']
-    return isOneLine && members.has('type') && kinds.some((kind) => members.has(kind))
-  },
+  owns: ownsFolder({ others: /./, uploads: /^\/?data\// }),
+  recognises: isExport,
   async *read(files) {
     const names: Names = new Map()
     for (const file of files)
-      if (isOfLines(file)) yield* foundIn(readJsonLines(file), (record) => readLine(record, names))
+      if (files.length === 1 || isExport(file, await readBeginning(file)))
+        yield* foundIn(readJsonLines(file), (record) => readLine(record, names))
       else yield [skipped('files without posts, such as uploads', { path: file.path })]
   },
 }
 
-function isOfLines({ path }: InputFile): boolean {
-  return path.endsWith('.jsonl')
+function isExport({ path }: InputFile, beginning: Buffer): boolean {
+  const { isOneLine, members } = jsonShape(beginning)
+  const kinds = ['version', 'post', 'direct_post', 'team', 'channel', 'emoji', 'role', 'scheme']
+  return path.endsWith('.jsonl') && isOneLine && members.has('type') && kinds.some((kind) => members.has(kind))
 }
 
 function readLine({ value, place }: JsonRecord, names: Names): Found | Found[] {

@@ -1,7 +1,7 @@
 // Reads the rows of a CSV file, with the delimiter that its header has.
 import { pipeline, Readable } from 'node:stream'
 import { CsvError, type Info, parse } from 'csv-parse'
-import { FormatError, type InputFile, type Place, type Rejected, rejected } from '../format.ts'
+import { FormatError, type InputFile, type Noted, type Place, type Rejected, rejected, skipped } from '../format.ts'
 import { LONGEST_RECORD_BYTES } from './bounded-bytes.ts'
 import { BEGINNING_BYTES, decodeBeginning, readBeginning, utf8Chunks } from './utf8-chunks.ts'
 
@@ -19,22 +19,26 @@ type ParsedRow = { record: string[]; raw: string; info: Info; crlf: number }
 
 const DELIMITERS = [',', ';', '\t']
 const ROWS_TOGETHER = 500
+/** The byte order mark of a file that was joined to another one. The parser leaves the quotes behind it in place. */
+const MARK = /^\uFEFF(?:"(.*)"$)?/
+/** A field whose text begins with a quotation mark. The parser keeps the quotes of a field that is quoted wrongly, too. */
+const QUOTE_AS_TEXT = /"""|"\\"/
 
 /**
- * Yields lists of rows with the names of all columns. Rejects a row that has another number of fields than the header.
- * Throws FormatError if the file is neither UTF-8 nor UTF-16, or if a row or the header is too long. Memory: at most
+ * Yields lists of rows with the names of all columns. Rejects a row that has another number of fields than the header,
+ * or a quotation mark that is not doubled. Skips a row that repeats the header, because people join files. Throws FormatError if the file is neither UTF-8 nor UTF-16, or if a row or the header is too long. Memory: at most
  * 500 rows, which together exceed `LONGEST_RECORD_BYTES` by one row at most.
  */
 export async function* readCsvRows(file: InputFile) {
   let header: string[] | undefined
   let head = ''
-  let rows: (CsvRow | Rejected)[] = []
+  let rows: (CsvRow | Rejected | Noted)[] = []
   let characters = 0
   try {
     for await (const row of parseRows(file)) {
       if (header) rows.push(toRow(header, head, row, file.path))
       else head = headOf(row, file.path)
-      header ??= row.record.map((name) => name.trim())
+      header ??= withoutBlankEnd(row.record.map((name) => name.trim()))
       characters += row.raw.length
       if (rows.length < ROWS_TOGETHER && characters < LONGEST_RECORD_BYTES) continue
       yield { header, rows }
@@ -49,13 +53,14 @@ export async function* readCsvRows(file: InputFile) {
 
 /** The names of a file's columns, as far as its beginning shows them. */
 export function csvColumns(beginning: Buffer): string[] {
-  const line = headerLine(beginning)
-  return line.split(delimiterOf(line)).map((name) => name.trim().replace(/^"(.*)"$/, '$1'))
+  const { header, delimiter } = dialectOf(beginning)
+  return header.split(delimiter).map((name) => name.trim().replace(/^"(.*)"$/, '$1'))
 }
 
 async function* parseRows(file: InputFile): AsyncGenerator<ParsedRow> {
+  const { header: _header, ...dialect } = dialectOf(await readBeginning(file))
   const parser = parse({
-    delimiter: delimiterOf(headerLine(await readBeginning(file))),
+    ...dialect,
     record_delimiter: ['\r\n', '\n', '\r'],
     relax_quotes: true,
     relax_column_count: true,
@@ -92,9 +97,25 @@ function headOf({ raw }: ParsedRow, path: string): string {
   throw new FormatError(`The header of ${path} has ${bytes} bytes. At most ${BEGINNING_BYTES} are read.`)
 }
 
-function headerLine(beginning: Buffer): string {
-  const [line = ''] = decodeBeginning(beginning).split(/[\r\n]/, 1)
-  return line
+/** Excel writes and reads a first line such as `sep=;`, which names the delimiter. */
+const SEPARATOR_LINE = /^"?sep=(.)\1*"?\s*$/i
+/** A quotation mark that is escaped by a backslash, as MySQL does. If quotes are doubled, no text can follow here. */
+const ESCAPED_QUOTE = /\\"[^",;\t\r\n]/
+
+/** A line, whose quoted fields may have line ends. */
+const LINE = /(?:"[^"]*"?|[^"\r\n])+/g
+
+function dialectOf(beginning: Buffer) {
+  const text = decodeBeginning(beginning)
+  const [first = '', second = ''] = Array.from(text.matchAll(LINE), ([line]) => line)
+  const named = SEPARATOR_LINE.exec(first)?.[1]
+  const header = named === undefined ? first : second
+  return {
+    header,
+    delimiter: named ?? delimiterOf(header),
+    from_line: named === undefined ? 1 : 2,
+    escape: ESCAPED_QUOTE.test(text) ? '\\' : '"',
+  }
 }
 
 /** The delimiter that stands most often outside of quotes in the header. */
@@ -104,19 +125,38 @@ function delimiterOf(header: string): string {
   return DELIMITERS.reduce((best, each) => (count(each) > count(best) ? each : best))
 }
 
-function toRow(header: readonly string[], head: string, row: ParsedRow, path: string): CsvRow | Rejected {
+/** Returns the fields up to the last one that is not blank: some programs end each line, or some, with a separator. */
+function withoutBlankEnd(fields: readonly string[]): string[] {
+  return fields.slice(0, fields.findLastIndex((field) => field.trim() !== '') + 1)
+}
+
+function toRow(header: readonly string[], head: string, row: ParsedRow, path: string): CsvRow | Rejected | Noted {
   const { record, raw, info, crlf } = row
   const text = raw.trim()
   const place = { path, line: info.lines - crlf - (text.match(/\r\n?|\n/g)?.length ?? 0) }
-  if (record.length !== header.length) {
+  const isLonger = record.length > header.length && withoutBlankEnd(record).length > header.length
+  if (isLonger || record.length < header.length) {
     const reason = `The row has ${record.length} fields, and the header has ${header.length}.`
     return rejected(reason, place, head + text)
   }
+  if (repeats(record, header)) return skipped('rows that repeat the header', place)
+  if (record.some((value) => value.startsWith('"')) && !QUOTE_AS_TEXT.test(text))
+    return rejected('A quotation mark within quotation marks is not doubled.', place, head + text)
+  return rowOf(header, record, place, head + text)
+}
+
+function repeats(record: readonly string[], header: readonly string[]): boolean {
+  const mayRepeat = record[0]?.includes(header[0] ?? '') === true
+  return mayRepeat && header.every((name, index) => record[index]?.replace(MARK, '$1').trim() === name)
+}
+
+/** Makes a row of its fields. `raw` is what a rejected row shows. */
+export function rowOf(header: readonly string[], record: readonly string[], place: Place, raw: string): CsvRow {
   const fields = header.flatMap((name, index) => {
     const value = record[index]
     return value === undefined || value.trim() === '' ? [] : [[name, value] as const]
   })
-  return { kind: 'row', values: new Map(fields), place, raw: head + text }
+  return { kind: 'row', values: new Map(fields), place, raw }
 }
 
 /** Rejects the row at which the parser gave up. After an open quote, the rest of the file belongs to the row. */

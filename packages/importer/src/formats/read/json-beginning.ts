@@ -19,6 +19,8 @@ const TOKEN = /"((?:[^"\\]|\\.)*)"(\s*:)?|[{}[\]\n]/gs
 export function jsonShape(beginning: Buffer): JsonShape {
   const text = decodeBeginning(beginning).trimStart()
   const members = new Set<string>()
+  const root = text.slice(0, 1)
+  if (root !== '{' && root !== '[') return { root, isOneLine: true, members }
   const open: string[] = []
   let name = ''
   let isOneLine = true
@@ -34,7 +36,7 @@ export function jsonShape(beginning: Buffer): JsonShape {
     name = ''
     if (open.length === 0) break
   }
-  return { root: text.slice(0, 1), isOneLine, members }
+  return { root, isOneLine, members }
 }
 
 function pathInside(parent: string, name: string, bracket: string): string {
@@ -42,13 +44,7 @@ function pathInside(parent: string, name: string, bracket: string): string {
   return parent === '' && name === '' ? '' : `${parent}${name}.`
 }
 
-/** A format is recognised by at most this number of files. The others are assumed to have the same format. */
-const LOOKED_AT = 3
-
-/** Recognises files if the first few of them have the shape. */
+/** Recognises a file if its beginning has the shape. */
 export function byShape(isShape: (shape: JsonShape) => boolean): Format['recognises'] {
-  return async (files, beginning) => {
-    for (const file of files.slice(0, LOOKED_AT)) if (!isShape(jsonShape(await beginning(file)))) return false
-    return files.length > 0
-  }
+  return (_, beginning) => isShape(jsonShape(beginning))
 }

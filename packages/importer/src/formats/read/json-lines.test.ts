@@ -42,6 +42,25 @@ describe('reading lines gives', () => {
     )
   })
 
+  it('each root of a line that has several, because a program wrote no line ends', async () => {
+    const found = []
+    const content = '{"a":1}{"b":"}{"}\n[1] [2], "c"\n{"d":1}{"e":}\n{"f":1'
+    for await (const records of readJsonLines(inputFile('a', content))) found.push(...records)
+    assert.deepEqual(
+      found.map((one) => [one.kind, one.place.line, one.kind === 'record' ? one.value : one.record]),
+      [
+        ['record', 1, { a: 1 }],
+        ['record', 1, { b: '}{' }],
+        ['record', 2, [1]],
+        ['record', 2, [2]],
+        ['record', 2, 'c'],
+        ['record', 3, { d: 1 }],
+        ['rejected', 3, '{"e":}'],
+        ['rejected', 4, '{"f":1'],
+      ],
+    )
+  })
+
   it('lines of a file in UTF-16 with a byte order mark, and of one in UTF-8', async () => {
     const text = '\ufeffGröße\n😀'
     for (const bytes of [Buffer.from(text), Buffer.from(text, 'utf16le'), Buffer.from(text, 'utf16le').swap16()])

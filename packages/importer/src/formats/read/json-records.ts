@@ -2,7 +2,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { Format, Found, FoundLists, InputFile, Place, ReadFile, Rejected } from '../format.ts'
 import { eachFile, rejected, skipped } from '../format.ts'
-import { createBoundedBytes, LONGEST_RECORD_BYTES } from './bounded-bytes.ts'
+import { type Bounded, createBoundedBytes, LONGEST_RECORD_BYTES } from './bounded-bytes.ts'
 import { JsonScanner, type ScannedValue } from './json-scanner.ts'
 import { utf8Chunks } from './utf8-chunks.ts'
 
@@ -57,7 +57,9 @@ export async function* readJsonLines(file: InputFile): Records {
     const value = content.take()
     line += 1
     const isBlank = !value.bytes.some((byte) => byte > SPACE)
-    return isBlank ? [] : [parseValue({ path: '', pointer: '', line, ...value }, file.path)]
+    if (isBlank) return []
+    const record = parseValue({ path: '', pointer: '', line, ...value }, file.path)
+    return record.kind === 'rejected' ? parseRoots(value, line, file.path, record) : [record]
   }
   for await (const chunk of utf8Chunks(file)) {
     const records: (JsonRecord | Rejected)[] = []
@@ -71,6 +73,13 @@ export async function* readJsonLines(file: InputFile): Records {
     yield records
   }
   yield endLine()
+}
+
+/** Reads a line that has several roots, because a program wrote no line ends. Else the line is rejected as a whole. */
+function parseRoots({ bytes, isTooLong }: Bounded, line: number, path: string, whole: Rejected) {
+  const scanner = new JsonScanner([''])
+  const roots = isTooLong ? [] : [...scanner.push(bytes), ...scanner.end()]
+  return roots.length > 1 ? roots.map((root) => parseValue({ ...root, line }, path)) : [whole]
 }
 
 /** A record that is too long is shown up to this length. */

@@ -33,6 +33,7 @@ export const BEGINNING_BYTES = 64 * 1024
 
 /** Reads the first 64 KiB of a file, which must be one that can be opened again. */
 export async function readBeginning(file: InputFile): Promise<Buffer> {
+  if (file.beginning !== undefined) return await file.beginning(BEGINNING_BYTES)
   const chunks: Buffer[] = []
   let bytes = 0
   for await (const chunk of file.open()) {

@@ -89,7 +89,7 @@ describe('an App Store review', () => {
 
   it('is recognised by its members', async () => {
     for (const content of [page, [page], [review], review, { data: review }])
-      assert.ok(await recognises(appStoreFormat, [file(content)]))
-    assert.ok(!(await recognises(appStoreFormat, [file({ data: [{ id: 1 }] })])))
+      assert.ok(await recognises(appStoreFormat, file(content)))
+    assert.ok(!(await recognises(appStoreFormat, file({ data: [{ id: 1 }] }))))
   })
 })

@@ -103,7 +103,7 @@ describe('a Google Play review', () => {
   })
 
   it('is recognised by the columns of its file', async () => {
-    assert.ok(await recognises(playFormat, [csv(review)]))
-    assert.ok(!(await recognises(playFormat, [inputFile('a.csv', 'id,Star Rating\n')])))
+    assert.ok(await recognises(playFormat, csv(review)))
+    assert.ok(!(await recognises(playFormat, inputFile('a.csv', 'id,Star Rating\n'))))
   })
 })

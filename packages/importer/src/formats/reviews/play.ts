@@ -10,14 +10,12 @@ import { type Review, replyQuote, reviewFields, reviewQuotes } from './reviews.t
 export const playFormat: Format = {
   name: 'play',
   description: 'Google Play reviews, CSV',
-  async recognises([first], beginning) {
-    if (first === undefined) return false
-    const columns = csvColumns(await beginning(first))
+  recognises: (_, beginning) => {
+    const columns = csvColumns(beginning)
     return columns.includes('Package Name') && columns.includes('Star Rating')
   },
   read: eachFile(async function* (file) {
-    for await (const { rows } of readCsvRows(file))
-      yield rows.map((row) => (row.kind === 'rejected' ? row : readRow(row)))
+    for await (const { rows } of readCsvRows(file)) yield rows.map((row) => (row.kind === 'row' ? readRow(row) : row))
   }),
 }
 

@@ -1,6 +1,6 @@
 // The names in an export: of members by their ids, and of conversations by the folders of their messages.
 import { basename } from 'node:path/posix'
-import { type Found, type InputFile, skipped } from '../format.ts'
+import { type Found, type InputFile, orRejected, skipped } from '../format.ts'
 import { foundIn, readJson } from '../read/json-records.ts'
 import { asId, asList, asObject, asText, type JsonObject } from '../values/record-fields.ts'
 
@@ -44,7 +44,7 @@ export async function readDirectory(files: readonly InputFile[]): Promise<{ dire
       const entries = foundIn(readJson(file, ['/*']), ({ value, place }) =>
         add(directory, asObject(value) ?? {}, folderOf(file.path)) ? [] : skipped(reason, place),
       )
-      for await (const list of entries) found.push(...list)
+      for await (const list of orRejected(file, entries)) found.push(...list)
     }
   return { directory, found }
 }
@@ -78,7 +78,8 @@ function addConversation({ users, conversations }: Directory, entry: JsonObject,
   if (!id || conversations.size >= MAX_NAMES) return false
   const conversation = { id, name: asText(entry.name) ?? namesOfMembers(users, entry) ?? id }
   conversations.set(id, conversation)
-  for (const name of [asText(entry.name), id]) if (name) conversations.set(folder + name, conversation)
+  // Paths of files are in this normal form.
+  for (const name of [asText(entry.name), id]) if (name) conversations.set(folder + name.normalize(), conversation)
   return true
 }
 

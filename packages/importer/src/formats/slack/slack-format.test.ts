@@ -1,7 +1,7 @@
 // Tests of the Slack format, on an export of a small bakery.
 import { describe, expect, test } from 'vitest'
 import type { InputFile } from '../format.ts'
-import { inputFile, readAll, recognises } from '../read-all.test-support.ts'
+import { filesByFormat, inputFile, readAll } from '../read-all.test-support.ts'
 import { slackFormat } from './slack-format.ts'
 
 const users = [
@@ -28,15 +28,15 @@ const alone = { type: 'message', user: 'U1', text: 'Good morning', ts: '17145505
 
 test('recognises an export by its lists and day files', async () => {
   const day = inputFile('ovens/2024-05-01.json', [root])
-  expect(await recognises(slackFormat, [...lists, day])).toBe(true)
-  expect(await recognises(slackFormat, [day])).toBe(false)
-  expect(await recognises(slackFormat, [inputFile('users.json', users)])).toBe(false)
+  expect(Object.keys(await filesByFormat([...lists, day]))).toEqual(['slack'])
+  await expect(filesByFormat([day])).rejects.toThrow('not recognised')
+  await expect(filesByFormat([inputFile('users.json', users)])).rejects.toThrow('not recognised')
 })
 
 test('an export of lists alone is recognised, and the error says what it lacks', async () => {
-  expect(await recognises(slackFormat, lists)).toBe(true)
+  expect(Object.keys(await filesByFormat(lists))).toEqual(['slack'])
   const others = [inputFile('ref-channels.json', []), ...lists]
-  expect(await recognises(slackFormat, others)).toBe(true)
+  expect(Object.keys(await filesByFormat(others))).toEqual(['slack'])
   await expect(find({})).rejects.toThrow(/has no messages: the folders of its channels/)
 })
 

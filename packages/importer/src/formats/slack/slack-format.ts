@@ -1,7 +1,7 @@
 // Reads a Slack export: a folder for each conversation, with a file for each day.
 import { basename } from 'node:path/posix'
 import type { Format, FormatOptions, FoundLists, InputFile } from '../format.ts'
-import { FormatError, skipped } from '../format.ts'
+import { FormatError, orRejected, skipped } from '../format.ts'
 import { foundIn, readJson } from '../read/json-records.ts'
 import { type Directory, folderOf, isList, readDirectory, usersIn } from './directory.ts'
 import { type MessageContext, readMessage } from './slack-message.ts'
@@ -16,7 +16,10 @@ const DAY_FILE = /^(.*\/)?\d{4}-\d{2}-\d{2}\.json$/
 export const slackFormat: Format = {
   name: 'slack',
   description: 'Slack export (zip or folder)',
-  recognises: async (files) => isExport(files) || (hasMessages(files) && files.some(({ path }) => isList(path))),
+  options: ['threadsOnly', 'workspace'],
+  // A single file does not show that it is Slack's.
+  recognises: () => false,
+  owns,
   read,
   restore: (record, { channel, users }, path) => {
     const root = folderOf(path.slice(0, Math.max(0, path.lastIndexOf('/'))))
@@ -26,6 +29,24 @@ export const slackFormat: Format = {
       [path]: `[${record}]`,
     }
   },
+}
+
+/** Files belong to an export if they are its lists, or lie in a folder of messages or of uploads beside them. */
+function owns(files: readonly InputFile[], own: ReadonlySet<string>): (path: string, isRecognised: boolean) => boolean {
+  const below = (root: string) => files.filter(({ path }) => path.startsWith(root))
+  const roots = new Set(files.flatMap(({ path }) => (isList(path) ? folderOf(path) : [])))
+  const exports = [...roots].filter((root) => isExport(below(root)) || hasMessages(below(root)))
+  const channels = new Set(
+    files.flatMap(({ path }) => (DAY_FILE.test(path) ? path.slice(0, path.lastIndexOf('/')) : [])),
+  )
+  return (path, isRecognised) => {
+    const root = exports.find((each) => path.startsWith(each))
+    if (root === undefined) return false
+    const folder = path.slice(root.length).split('/').slice(0, -1)
+    const isInChannel = folder.some((_, at) => channels.has(root + folder.slice(0, at + 1).join('/')))
+    if (isList(path) || isInChannel || folder[0]?.startsWith('__')) return true
+    return own.size > 0 && !isRecognised && path.endsWith('.json')
+  }
 }
 
 function hasMessages(files: readonly InputFile[]): boolean {
@@ -46,7 +67,7 @@ async function* read(files: readonly InputFile[], options: FormatOptions): Found
   const { directory, found } = await readDirectory(files)
   yield found
   for (const file of files) {
-    if (DAY_FILE.test(file.path)) yield* readDay(file, directory, options)
+    if (DAY_FILE.test(file.path)) yield* orRejected(file, readDay(file, directory, options))
     else if (!isList(file.path))
       yield [skipped('files without messages, such as logs and uploads', { path: file.path })]
   }

@@ -57,8 +57,8 @@ describe('a JSON array of threads', () => {
   })
 
   it('is recognised by the members of its first element', async () => {
-    assert.ok(await recognises(jsonFormat, [file([thread])]))
-    assert.ok(await recognises(jsonFormat, [file(thread)]))
-    assert.ok(!(await recognises(jsonFormat, [file([{ number: 1, body: '"quotes": ' }])])))
+    assert.ok(await recognises(jsonFormat, file([thread])))
+    assert.ok(await recognises(jsonFormat, file(thread)))
+    assert.ok(!(await recognises(jsonFormat, file([{ number: 1, body: '"quotes": ' }]))))
   })
 })

@@ -51,6 +51,25 @@ describe('NDJSON', () => {
     assert.match(rejected[2]?.reason ?? '', /^service must be one of /)
   })
 
+  it('reads numbers as ids, unless JSON rounds them', async () => {
+    const quotes = [
+      { externalId: 1, text: 'a' },
+      { externalId: 2, replyingTo: 1, text: 'b' },
+    ]
+    const { pieces, rejected } = await readAll(ndjsonFormat, [
+      lines(
+        { ...thread, externalId: 7, quotes },
+        '{"service":"x","externalId":1786123456789012345,"title":"a","quotes":[]}',
+      ),
+    ])
+    assert.equal(pieces[0]?.externalId, '7')
+    assert.deepEqual(pieces[0]?.quotes[1], { externalId: '2', replyingTo: '1', text: 'b' })
+    assert.match(
+      rejected[0]?.reason ?? '',
+      /^externalId must be of type string\. Write an id of more than 15 digits as text/,
+    )
+  })
+
   it('rejects a line that is not UTF-8, and reads its neighbours', async () => {
     const bytes = [JSON.stringify(thread), JSON.stringify({ ...thread, title: 'caf\xe9' }), JSON.stringify(thread)]
     const file = inputFile('threads.ndjson', Buffer.from(bytes.join('\n'), 'latin1'))
@@ -113,11 +132,10 @@ describe('NDJSON', () => {
   })
 
   it('is recognised by the first line', async () => {
-    assert.ok(await recognises(ndjsonFormat, [lines(thread, thread)]))
-    assert.ok(await recognises(ndjsonFormat, [lines({ ...thread, quotes: [{ text: 'x'.repeat(100_000) }] })]))
-    assert.ok(!(await recognises(ndjsonFormat, [])))
-    assert.ok(!(await recognises(ndjsonFormat, [inputFile('a.json', JSON.stringify([thread]))])))
-    assert.ok(!(await recognises(ndjsonFormat, [inputFile('a.json', JSON.stringify(thread, null, 2))])))
-    assert.ok(!(await recognises(ndjsonFormat, [lines({ id: 1 })])))
+    assert.ok(await recognises(ndjsonFormat, lines(thread, thread)))
+    assert.ok(await recognises(ndjsonFormat, lines({ ...thread, quotes: [{ text: 'x'.repeat(100_000) }] })))
+    assert.ok(!(await recognises(ndjsonFormat, inputFile('a.json', JSON.stringify([thread])))))
+    assert.ok(!(await recognises(ndjsonFormat, inputFile('a.json', JSON.stringify(thread, null, 2)))))
+    assert.ok(!(await recognises(ndjsonFormat, lines({ id: 1 }))))
   })
 })

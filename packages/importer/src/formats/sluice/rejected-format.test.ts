@@ -195,7 +195,7 @@ describe('a file of rejected records', () => {
   })
 
   it('is recognised by its members', async () => {
-    assert.ok(await recognises(rejectedFormat, [inputFile('a', line(thread))]))
-    assert.ok(!(await recognises(rejectedFormat, [inputFile('a', JSON.stringify(thread))])))
+    assert.ok(await recognises(rejectedFormat, inputFile('a', line(thread))))
+    assert.ok(!(await recognises(rejectedFormat, inputFile('a', JSON.stringify(thread)))))
   })
 })

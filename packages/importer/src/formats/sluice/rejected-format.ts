@@ -12,6 +12,7 @@ export function createRejectedFormat(formats: readonly Format[]): Format {
   return {
     name: 'rejected',
     description: 'NAME.rejected.ndjson of an earlier import, corrected',
+    options: [...new Set(formats.flatMap(({ options = [] }) => options))],
     recognises: byShape(({ members }) => ['reason', 'path', 'record'].every((name) => members.has(name))),
     async *read(files, options) {
       // A warning comes once for all records, although each is read as a file of its own.

@@ -11,6 +11,7 @@ import { checkFields, fieldValue, mapOption, QUOTE_FIELDS, SOURCE_FIELDS } from 
 export const ndjsonFormat: Format = {
   name: 'ndjson',
   description: 'NDJSON of Sluice threads, a thread a line',
+  options: ['map', 'set'],
   hasWholeThreads: true,
   recognises: byShape(({ root, isOneLine, members }) => root === '{' && isOneLine && members.has('quotes')),
   read: eachFile((file, options) => foundIn(readJsonLines(file), createThreadReader(options))),
@@ -20,10 +21,13 @@ export const ndjsonFormat: Format = {
 export const jsonFormat: Format = {
   name: 'json',
   description: 'a JSON array of Sluice threads',
+  options: ['map', 'set'],
   hasWholeThreads: true,
   recognises: byShape(({ members }) => members.has('[].quotes') || members.has('quotes')),
   read: eachFile((file, options) => foundIn(readJson(file, recordsAndLists()), createThreadReader(options))),
 }
+
+const IDS = new Set(['externalId', 'replyingTo', 'channelId'])
 
 /** No bounds here: threads are later cut and split by those of the service. */
 const most = Number.MAX_SAFE_INTEGER
@@ -49,7 +53,7 @@ function createThreadReader(options: Pick<FormatOptions, 'map' | 'set'>): (recor
   }
 }
 
-/** Reads a thread that is invalid as it stands, without its empty quotes and lone surrogates. */
+/** Reads a thread that is invalid as it stands, without its empty quotes and lone surrogates, and with numbers as ids. */
 function readRepaired({ quotes, ...source }: JsonObject, place: Place, original: unknown): Found[] {
   const all = asList(quotes)
   const kept = all.filter((quote) => !isRecord(quote) || !isBlank(quote.text))
@@ -58,6 +62,7 @@ function readRepaired({ quotes, ...source }: JsonObject, place: Place, original:
   const wellFormed = (record: JsonObject) =>
     Object.fromEntries(
       Object.entries(record).map(([name, value]) => {
+        if (IDS.has(name) && Number.isSafeInteger(value)) return [name, String(value)]
         if (typeof value !== 'string' || value.isWellFormed()) return [name, value]
         hasSurrogates = true
         return [name, value.toWellFormed()]
@@ -79,7 +84,9 @@ function toPiece({ source, quotes }: Thread, place: Place): Piece {
 function rejectFaults([first]: Fault[], total: number, place: Place, record: unknown): Rejected {
   const more = total > 1 ? ` (and ${total - 1} more)` : ''
   const pointer = `${place.pointer ?? ''}${first?.pointer ?? ''}`
-  return rejected(`${first?.message}${more}`, { ...place, ...(pointer && { pointer }) }, record)
+  const isId = [...IDS].some((name) => first?.message.startsWith(`${name} must be of type`))
+  const advice = isId ? ' Write an id of more than 15 digits as text: JSON rounds such a number.' : ''
+  return rejected(`${first?.message}${more}${advice}`, { ...place, ...(pointer && { pointer }) }, record)
 }
 
 /** Returns a function that applies `--map` and `--set` to a record. Without both, it returns the record itself. */

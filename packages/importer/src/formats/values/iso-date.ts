@@ -22,7 +22,7 @@ export function isoDateIn(text: string | undefined): string | undefined {
 /** The length of the day in an ISO date. */
 export const DAY_CHARACTERS = '2024-05-01'.length
 
-const LOCAL_TIME = /^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2})?$/
+const LOCAL_TIME = /^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?$/
 const DAY_MS = 86_400_000
 
 /**
@@ -47,10 +47,17 @@ export function createZonedClock(timezone: string): (local: string) => string | 
   }
 }
 
-function createFormat(timezone: string): Intl.DateTimeFormat {
+/** Whether a text is the name of a time zone, such as Europe/Berlin. */
+export function isTimeZone(text: string): boolean {
   try {
-    return new Intl.DateTimeFormat('en', { timeZone: timezone, timeZoneName: 'longOffset' })
+    new Intl.DateTimeFormat('en', { timeZone: text })
+    return true
   } catch {
-    throw new FormatError(`--timezone ${timezone} is no time zone: pass an IANA name, such as Europe/Berlin.`)
+    return false
   }
+}
+
+function createFormat(timezone: string): Intl.DateTimeFormat {
+  if (isTimeZone(timezone)) return new Intl.DateTimeFormat('en', { timeZone: timezone, timeZoneName: 'longOffset' })
+  throw new FormatError(`--timezone ${timezone} is no time zone: pass an IANA name, such as Europe/Berlin.`)
 }

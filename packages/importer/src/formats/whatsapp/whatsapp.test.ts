@@ -1,6 +1,6 @@
 // Tests of the WhatsApp format, on the chats of a small bakery.
 import { expect, test } from 'vitest'
-import { inputFile, readAll, recognises } from '../read-all.test-support.ts'
+import { filesByFormat, inputFile, readAll, recognises } from '../read-all.test-support.ts'
 import { whatsappFormat } from './whatsapp.ts'
 
 const iphone = (...lines: string[]) => inputFile('_chat.txt', lines.join('\r\n'))
@@ -19,7 +19,7 @@ test('an iPhone names the chat in its first line, and marks its own words', asyn
     '[01/05/2024, 09:33:00] Ada: \u200EThis message was deleted.',
     '[13/05/2024, 09:34:00] Ada: Warm oven \u200E<This message was edited>',
   )
-  expect(await recognises(whatsappFormat, [file])).toBe(true)
+  expect(await recognises(whatsappFormat, file)).toBe(true)
   const found = await read(file, 'Europe/Berlin')
   expect(found.pieces[0]).toMatchObject({
     service: 'custom',
@@ -63,11 +63,16 @@ test('Android has no brackets, and names the chat in the file', async () => {
 })
 
 test('texts that people sent are counted', async () => {
-  const files = [inputFile('a.txt', 'Hello'), inputFile('b.jpg', 'x'), android('1/5/2024, 09:30 - Ada: a')]
-  expect(await recognises(whatsappFormat, files)).toBe(true)
+  const files = [
+    inputFile('a.txt', 'Hello'),
+    inputFile('b.jpg', 'x'),
+    inputFile('DOC-20240501-WA0001.csv', 'a,b'),
+    android('1/5/2024, 09:30 - Ada: a'),
+  ]
+  expect(await filesByFormat(files)).toEqual({ whatsapp: files.map(({ path }) => path) })
   const found = await readAll(whatsappFormat, files, { timezone: 'UTC' })
   expect(found.pieces).toHaveLength(1)
-  expect(found.noted['skipped: files without messages, such as media']).toBe(2)
+  expect(found.noted['skipped: files without messages, such as media']).toBe(3)
 })
 
 test.each([

@@ -1,7 +1,7 @@
 // Reads the text that WhatsApp exports of a chat: `_chat.txt` of an iPhone, `WhatsApp Chat with Ada.txt` of Android.
 import { basename } from 'node:path/posix'
 import type { Format, FormatOptions, Found, FoundLists, InputFile, Piece, Place, QuoteInput } from '../format.ts'
-import { FormatError, rejected, skipped } from '../format.ts'
+import { FormatError, ownsFolder, rejected, skipped } from '../format.ts'
 import { decodeBeginning, readBeginning } from '../read/utf8-chunks.ts'
 import { createZonedClock, DAY_CHARACTERS } from '../values/iso-date.ts'
 import { present } from '../values/record-fields.ts'
@@ -21,10 +21,10 @@ const DELETED =
 export const whatsappFormat: Format = {
   name: 'whatsapp',
   description: 'WhatsApp chats (_chat.txt, or the .txt of Android; with --timezone)',
-  async recognises(files, beginning) {
-    for (const file of files.filter(isText).slice(0, TRIED)) if (isChat(await beginning(file))) return true
-    return false
-  },
+  options: ['timezone'],
+  // Android numbers most files that people sent, and iPhones number all of them.
+  owns: ownsFolder({ others: /./, uploads: /^\/?(\d{8}-[^/]*|[^/]*-WA\d{4}\.\w+)$/ }),
+  recognises: (file, beginning) => isText(file) && isChat(beginning),
   async *read(files, options) {
     // Among the media may be texts that people sent.
     const isOther = async (file: InputFile) => !isText(file) || (files.length > 1 && !isChat(await readBeginning(file)))
@@ -36,8 +36,6 @@ export const whatsappFormat: Format = {
     [typeof chat === 'string' ? `WhatsApp Chat with ${chat}.txt` : path]: record,
   }),
 }
-
-const TRIED = 5
 
 function isText({ path }: InputFile): boolean {
   return path.endsWith('.txt')

@@ -1,6 +1,6 @@
 // Tests of the X format, on the archive of a small bakery.
 import { expect, test } from 'vitest'
-import { inputFile, readAll, recognises } from '../read-all.test-support.ts'
+import { filesByFormat, inputFile, readAll, recognises } from '../read-all.test-support.ts'
 import { xFormat } from './x.ts'
 
 const post = {
@@ -31,9 +31,10 @@ const posts = (records: object[], path = 'data/tweets.js') =>
 const account = inputFile('data/account.js', script('account', [{ account: { username: 'bakery' } }]))
 
 test('recognises an archive by its posts, also of old archives', async () => {
-  expect(await recognises(xFormat, [account, posts([post])])).toBe(true)
-  expect(await recognises(xFormat, [inputFile('tweet.js', script('tweet', [post]))])).toBe(true)
-  expect(await recognises(xFormat, [account])).toBe(false)
+  const files = [account, inputFile('assets/a.js', 'x'), posts([post])]
+  expect(await filesByFormat(files)).toEqual({ x: files.map(({ path }) => path) })
+  expect(await recognises(xFormat, inputFile('tweet.js', script('tweet', [post])))).toBe(true)
+  expect(await recognises(xFormat, account)).toBe(false)
 })
 
 test('a post is a source, with its links unfolded and its media named', async () => {

@@ -1,7 +1,7 @@
 // Reads the archive of an account of X (Twitter): its posts, as `data/tweets.js` and its parts have them.
 import { basename } from 'node:path/posix'
 import type { Format, Found, InputFile, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
-import { rejected, skipped } from '../format.ts'
+import { ownsFolder, rejected, skipped } from '../format.ts'
 import { foundIn, type JsonRecord, readJson } from '../read/json-records.ts'
 import { isoDateIn } from '../values/iso-date.ts'
 import type { JsonObject } from '../values/record-fields.ts'
@@ -17,10 +17,8 @@ const POSTS = /^tweets?(-part\d+)?\.js$/
 export const xFormat: Format = {
   name: 'x',
   description: 'X (Twitter) archive: tweets.js and its parts (zip or folder)',
-  recognises: async (files, beginning) => {
-    const posts = files.find(isOfPosts)
-    return posts !== undefined && /^window\.YTD\.tweets?\./.test((await beginning(posts)).toString('utf8'))
-  },
+  owns: ownsFolder({ up: 1, others: /./ }),
+  recognises: (file, beginning) => isOfPosts(file) && /^window\.YTD\.tweets?\./.test(beginning.toString('utf8')),
   async *read(files) {
     const survey = await surveyArchive(files, isOfPosts)
     for (const file of files)

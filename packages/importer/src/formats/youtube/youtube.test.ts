@@ -1,6 +1,6 @@
 // Tests of the YouTube format, on a video of a small bakery.
 import { expect, test } from 'vitest'
-import { inputFile, readAll, recognises } from '../read-all.test-support.ts'
+import { filesByFormat, inputFile, readAll, recognises } from '../read-all.test-support.ts'
 import { youtubeFormat } from './youtube.ts'
 
 const info = {
@@ -41,11 +41,11 @@ const page = (...items: object[]) => ({ kind: 'youtube#commentThreadListResponse
 
 test('reads the comments of yt-dlp, and replies to them', async () => {
   const file = inputFile('How to bake [vid1].info.json', info)
-  expect(await recognises(youtubeFormat, [file])).toBe(true)
+  expect(await recognises(youtubeFormat, file)).toBe(true)
   const { id, title, ...rest } = info
   const first = { id, title }
   const formats = Array.from({ length: 2_000 }, (_, at) => ({ format_id: String(at), url: 'https://a.example' }))
-  expect(await recognises(youtubeFormat, [inputFile('a', { ...first, formats, ...rest })])).toBe(true)
+  expect(await recognises(youtubeFormat, inputFile('a', { ...first, formats, ...rest }))).toBe(true)
   const found = await readAll(youtubeFormat, [file])
   expect(found.quotes('vid1')).toEqual([
     { externalId: 'Ug1', text: 'Nice', speaker: '@ada', createdAt: '2024-05-01T09:30:00.000Z', upVotes: 2 },
@@ -72,10 +72,15 @@ test('reads the comments of yt-dlp, and replies to them', async () => {
 
 test('the files of a video lie together', async () => {
   const names = ['a.de.vtt', 'a.description', 'a.webm']
-  const files = [...names.map((name) => inputFile(name, 'x')), inputFile('b [vid1].info.json', info)]
-  expect(await recognises(youtubeFormat, files)).toBe(true)
+  const files = [
+    ...names.map((name) => inputFile(name, 'x')),
+    inputFile('b [vid1].info.json', info),
+    inputFile('c.json', page(thread(comment('Ug8')))),
+  ]
+  expect(await filesByFormat(files)).toEqual({ youtube: files.map(({ path }) => path) })
   const found = await readAll(youtubeFormat, files)
   expect(found.noted['skipped: files without comments, such as videos']).toBe(3)
+  expect(found.quotes('vid1').map(({ externalId }) => externalId)).toContain('Ug8')
 })
 
 test('reads pages of the Data API, alone, in a list, or as lines', async () => {
@@ -83,7 +88,7 @@ test('reads pages of the Data API, alone, in a list, or as lines', async () => {
   const pages = [page(thread(comment('Ug1'), [answer], 3)), page(thread(comment('Ug2')))]
   for (const content of [pages, pages.map((one) => JSON.stringify(one)).join('\n')]) {
     const file = inputFile('comments.json', content)
-    expect(await recognises(youtubeFormat, [file])).toBe(true)
+    expect(await recognises(youtubeFormat, file)).toBe(true)
     const found = await readAll(youtubeFormat, [file])
     expect(found.quotes('vid1').map(({ externalId, text, replyingTo }) => [externalId, text, replyingTo])).toEqual([
       ['Ug1', 'a < b\nhttps://a.example', undefined],

@@ -1,7 +1,7 @@
 // Comments on videos of YouTube: the .info.json of yt-dlp, and pages of the Data API.
 import { parseIsoDate } from '@sluice/contract'
 import type { Format, Found, FoundLists, InputFile, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
-import { rejected, skipped } from '../format.ts'
+import { ownsFolder, rejected, skipped } from '../format.ts'
 import { byShape, jsonShape } from '../read/json-beginning.ts'
 import { foundIn, type JsonRecord, readJson, recordsAndLists } from '../read/json-records.ts'
 import { readBeginning } from '../read/utf8-chunks.ts'
@@ -18,13 +18,16 @@ export const youtubeFormat: Format = {
   name: 'youtube',
   description: 'YouTube comments: .info.json of yt-dlp, or commentThreads of the Data API',
   // Beside the .info.json of a video lie the video, its thumbnails and subtitles.
-  recognises: (files, beginning) => isOfComments(files.some(isInfo) ? files.filter(isInfo) : files, beginning),
+  owns: ownsFolder({ others: /./ }),
+  recognises: byShape(({ members }) => isOfYtDlp(members) || isOfApi(members)),
   async *read(files) {
     const hasInfo = files.some(isInfo)
     for (const file of files) {
-      const { members } = jsonShape(await readBeginning(file))
+      const { root, members } = jsonShape(await readBeginning(file))
+      // A page may have videos alone. Beside a video of yt-dlp, its live chat is JSON, too.
+      const isPage = hasInfo ? isOfApi(members) : root === '{' || root === '['
       if (isOfYtDlp(members)) yield* readInfo(file)
-      else if (hasInfo) yield [skipped('files without comments, such as videos', { path: file.path })]
+      else if (!isPage) yield [skipped('files without comments, such as videos', { path: file.path })]
       else yield* foundIn(readJson(file, RECORDS), ({ value, place }) => readPage(value, place))
     }
   },
@@ -34,16 +37,15 @@ function isInfo({ path }: InputFile): boolean {
   return path.endsWith('.info.json')
 }
 
-const isOfComments = byShape(({ members }) => isOfYtDlp(members) || OF_PAGES.some((at) => isOfApi(members, at)))
-
 /** The list of formats comes early in the file, and may be all that its beginning has. */
 function isOfYtDlp(members: ReadonlySet<string>): boolean {
   const isOfVideo = ['formats[].format_id', 'comments[].parent', 'webpage_url'].some((name) => members.has(name))
   return isOfVideo && members.has('id') && members.has('title')
 }
 
-function isOfApi(members: ReadonlySet<string>, at: string): boolean {
-  return members.has(`${at}snippet.topLevelComment`) || members.has(`${at}snippet.textDisplay`)
+function isOfApi(members: ReadonlySet<string>): boolean {
+  const has = (name: string) => OF_PAGES.some((at) => members.has(`${at}${name}`))
+  return has('snippet.topLevelComment') || has('snippet.textDisplay')
 }
 
 /** The id of the video is the first member of the file, and so comes before its comments. */

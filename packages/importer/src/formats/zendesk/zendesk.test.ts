@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'vitest'
-import { inputFile, readAll, recognises } from '../read-all.test-support.ts'
+import { filesByFormat, inputFile, readAll, recognises } from '../read-all.test-support.ts'
 import { zendeskFormat } from './zendesk.ts'
 
 const ticket = {
@@ -250,9 +250,11 @@ describe('Zendesk', () => {
     )
   })
 
-  it('is recognised by the members of a file among the first', async () => {
+  it('is recognised by its members, and files of users and organisations beside it belong to it', async () => {
     for (const content of [[ticket], ticket, { tickets: [ticket] }, { ticket }, { ticket_events: [event] }])
-      assert.ok(await recognises(zendeskFormat, [file({ organizations: [] }), file(content)]))
-    assert.ok(!(await recognises(zendeskFormat, [file({ users })])))
+      assert.ok(await recognises(zendeskFormat, file(content)))
+    assert.ok(!(await recognises(zendeskFormat, file({ users }))))
+    const files = [file({ organizations: [] }), file({ users }), file([ticket])]
+    assert.deepEqual(Object.keys(await filesByFormat(files)), ['zendesk'])
   })
 })

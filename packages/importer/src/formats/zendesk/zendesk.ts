@@ -1,15 +1,14 @@
 // Tickets of Zendesk with their comments: of the API, of its incremental exports, and of the JSON export of an account.
 import { parseIsoDate } from '@sluice/contract'
 import type { Format, FormatOptions, Found, Noted, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
-import { rejected, skipped } from '../format.ts'
-import { type JsonShape, jsonShape } from '../read/json-beginning.ts'
+import { ownsFolder, rejected, skipped } from '../format.ts'
+import { byShape, type JsonShape } from '../read/json-beginning.ts'
 import { htmlToText } from '../values/html-text.ts'
 import { isoDateOf } from '../values/iso-date.ts'
 import type { JsonObject } from '../values/record-fields.ts'
 import { asId, asNumber, asObject, asObjects, asText, present } from '../values/record-fields.ts'
 import { readRecords, type Survey, surveyExport, type ZendeskRecord } from './records.ts'
 
-const LOOKED_AT = 5
 const COMMENT_TYPES = new Set(['Comment', 'VoiceComment'])
 const NO_COMMENTS =
   'tickets whose comments are not in the input (export ticket_events with include=comment_events, too)'
@@ -25,10 +24,10 @@ const REDACTED = /^(?:(?=.*▇)[▇\s\p{P}]+|SCRUBBED)$/su
 export const zendeskFormat: Format = {
   name: 'zendesk',
   description: 'Zendesk tickets with comments, or incremental exports of tickets and ticket_events, JSON',
-  async recognises(files, beginning) {
-    for (const file of files.slice(0, LOOKED_AT)) if (isZendesk(jsonShape(await beginning(file)))) return true
-    return false
-  },
+  options: ['internalNotes'],
+  // Users and organisations do not show by themselves that they are Zendesk's.
+  owns: ownsFolder({ others: /json$/ }),
+  recognises: byShape(isZendesk),
   async *read(files, options) {
     const survey = await surveyExport(files)
     for (const file of files) {

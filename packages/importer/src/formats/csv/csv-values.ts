@@ -1,0 +1,108 @@
+// Reads dates and numbers as people write them in tables.
+import { parseIsoDate } from '@sluice/contract'
+import type { FormatOptions } from '../format.ts'
+import { createZonedClock, isoDateOf } from '../values/iso-date.ts'
+import { asNumber } from '../values/record-fields.ts'
+
+const DAY_FIRST = ['d', 'm', 'y']
+const MONTH_FIRST = ['m', 'd', 'y']
+const YEAR_FIRST = ['y', 'm', 'd']
+
+/** Returns the order of day, month and year in a format such as `DD.MM.YYYY`, `%m/%d/%Y` or `D.M.YY HH:mm`. */
+export function orderOf(format: string): string[] | undefined {
+  const order = Array.from(format.toLowerCase().matchAll(/([dmy])\1*/g), ([, letter = '']) => letter).slice(0, 3)
+  return new Set(order).size === 3 ? order : undefined
+}
+
+const DATE =
+  /^(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,? +)?(\d{1,4}|[a-z]{3,9})[.,]?[\s./-]+(\d{1,2}|[a-z]{3,9})[.,]?[\s./-]+(\d{4}|\d{1,2})(?!\d)(.*)$/i
+const TIME =
+  /^[\sT,]*(\d{1,2})[:.](\d{2})(?:[:.](\d{2})(?:[.,](\d+))?)?\s*([ap])?\.?(?:m\.?)?\s*(Z|UTC|GMT|[+-]\d\S*)?$/i
+const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec']
+/** As POSIX reads a year of two digits: 68 is 2068, and 69 is 1969. */
+const FIRST_YEAR_OF_1900 = 69
+
+export type ReadDate = ReturnType<typeof createDateReader>
+
+/** Creates a reader of dates. Throws FormatError if `--timezone` is no IANA name. */
+export function createDateReader({ dateFormat, timezone }: Pick<FormatOptions, 'dateFormat' | 'timezone'>) {
+  const named = dateFormat === undefined ? undefined : orderOf(dateFormat)
+  const toUtc = timezone === undefined ? undefined : createZonedClock(timezone)
+
+  function inOrder(text: string, order: readonly string[] | undefined): string | undefined {
+    const [, first = '', second = '', third = '', rest = ''] = DATE.exec(text) ?? []
+    const parts = [first, second, third]
+    const letters = order ?? orderIn(parts)
+    const partOf = (letter: string) => parts[letters?.indexOf(letter) ?? -1] ?? ''
+    const [year, month, day] = [yearOf(partOf('y')), monthOf(partOf('m')), partOf('d').padStart(2, '0')]
+    const time = timeOf(rest)
+    if (time === undefined || !/^\d{4}-\d\d-\d\d$/.test(`${year}-${month}-${day}`)) return undefined
+    const local = `${year}-${month}-${day}T${time.clock}`
+    return parseIsoDate(time.zone || toUtc === undefined ? local + (time.zone || 'Z') : (toUtc(local) ?? ''))
+  }
+
+  return {
+    /** Reads a date, or seconds or milliseconds since 1970. Undefined if the text is neither, or has two readings. */
+    read(text: string): string | undefined {
+      const value = text.trim()
+      if (/^\d{10}(\.\d+)?$/.test(value)) return isoDateOf(Number(value))
+      if (/^\d{13}$/.test(value)) return isoDateOf(Number(value) / 1_000)
+      // Most tables have dates of ISO 8601, which need no search.
+      const iso = named === undefined && toUtc === undefined ? parseIsoDate(value) : undefined
+      if (iso !== undefined) return iso
+      return (named && inOrder(value, named)) ?? inOrder(value, undefined)
+    },
+    /** Why a date can't be read: it has two readings, or none. */
+    faultOf(text: string): string {
+      const readings = [DAY_FIRST, MONTH_FIRST].flatMap((order) => {
+        const date = inOrder(text.trim(), order)
+        return date === undefined ? [] : `${date.slice(0, 10)} by --date-format ${order.join('/').toUpperCase()}`
+      })
+      if (readings.length === 0) return `is not a date, such as 2024-05-01T09:30:00Z: ${text.slice(0, 100)}.`
+      return `needs --date-format: ${text.slice(0, 100)} is ${readings.join(', or ')}.`
+    },
+  }
+}
+
+/** The order that a date itself shows: its year has four digits and comes first, or its month is a word. */
+function orderIn([first = '', second = '']: readonly string[]): readonly string[] | undefined {
+  if (/^\d{4}$/.test(first)) return YEAR_FIRST
+  if (/[a-z]/i.test(first)) return MONTH_FIRST
+  return /[a-z]/i.test(second) ? DAY_FIRST : undefined
+}
+
+function yearOf(text: string): string {
+  return text.length === 2 ? `${Number(text) < FIRST_YEAR_OF_1900 ? '20' : '19'}${text}` : text
+}
+
+function monthOf(text: string): string {
+  const number = MONTHS.indexOf(text.slice(0, 3).toLowerCase()) + 1
+  return (number === 0 ? text : String(number)).padStart(2, '0')
+}
+
+/** Reads the time behind a date, with its zone as ISO 8601 writes it. A date without a time begins at midnight. */
+function timeOf(rest: string): { clock: string; zone: string } | undefined {
+  if (rest.trim() === '') return { clock: '00:00:00', zone: '' }
+  const [, hour, minute, second = '00', decimals, half, zone = ''] = TIME.exec(rest) ?? []
+  if (hour === undefined) return undefined
+  const hours = half === undefined ? Number(hour) : (Number(hour) % 12) + (half.toLowerCase() === 'p' ? 12 : 0)
+  const clock = `${String(hours).padStart(2, '0')}:${minute}:${second}${decimals === undefined ? '' : `.${decimals}`}`
+  return { clock, zone: /^[a-z]/i.test(zone) ? 'Z' : zone }
+}
+
+const THOUSANDS_BY_COMMAS = /^[+-]?\d{1,3}(?:(?:,\d{3})+\.\d+|(?:,\d{3}){2,})$/
+const THOUSANDS_BY_POINTS = /^[+-]?\d{1,3}(?:(?:\.\d{3})+,\d+|(?:\.\d{3}){2,})$/
+const DECIMAL_COMMA = /^[+-]?\d*,\d+$/
+/** 1,234 may be 1234 or 1.234. A leading zero shows decimals. */
+export const TWO_NUMBERS = /^[+-]?[1-9]\d{0,2},\d{3}$/
+
+/** Reads a number with a decimal point or comma, and groups of thousands. Undefined if it is none, or has two readings. */
+export function numberIn(text: string | undefined): number | undefined {
+  const plain = asNumber(text)
+  if (plain !== undefined || text === undefined) return plain
+  const value = text.replaceAll(/[\s\u2019']/g, '')
+  if (TWO_NUMBERS.test(value)) return undefined
+  if (THOUSANDS_BY_COMMAS.test(value)) return Number(value.replaceAll(',', ''))
+  if (THOUSANDS_BY_POINTS.test(value)) return Number(value.replaceAll('.', '').replace(',', '.'))
+  return DECIMAL_COMMA.test(value) ? Number(value.replace(',', '.')) : asNumber(value)
+}

@@ -1,0 +1,204 @@
+// Reads the sheets of a workbook of Excel (Office Open XML, ECMA-376). Memory: the texts that its cells share.
+import { FormatError } from '../format.ts'
+import {
+  type Attributes,
+  addText,
+  attribute,
+  numberText,
+  type Sheet,
+  type SheetRow,
+  type Workbook,
+} from './xml-entry.ts'
+
+const WORKBOOK = 'xl/workbook.xml'
+/** Texts that cells share are kept in memory up to this number of characters. */
+const MOST_SHARED = 64 * 1024 * 1024
+
+export function isXlsx({ has }: Workbook): boolean {
+  return has(WORKBOOK)
+}
+
+/** What the cells of all sheets refer to. */
+interface Book {
+  texts: string[]
+  /** Whether a style shows numbers as dates, by its number. */
+  isDate: boolean[]
+  /** Days from 1899-12-30 to the workbook's first day. */
+  firstDay: number
+}
+
+export async function readXlsx(workbook: Workbook): Promise<Sheet[]> {
+  const targets = new Map<string, string>()
+  const found: { name: string; id: string; isHidden: boolean }[] = []
+  const book: Book = { texts: [], isDate: [], firstDay: 0 }
+  await parseAll(workbook, 'xl/_rels/workbook.xml.rels', (name, { Id = '', Target = '' }) => {
+    if (name === 'Relationship') targets.set(Id, Target.startsWith('/') ? Target.slice(1) : `xl/${Target}`)
+  })
+  await parseAll(workbook, WORKBOOK, (name, attributes) => {
+    if (name === 'workbookPr' && /^(1|true)$/.test(attributes.date1904 ?? '')) book.firstDay = DAYS_TO_1904
+    const { state = 'visible', name: title = '' } = attributes
+    if (name === 'sheet')
+      found.push({ name: title, id: attribute(attributes, 'id') ?? '', isHidden: state !== 'visible' })
+  })
+  await readStyles(workbook, book)
+  await readTexts(workbook, book)
+  return found.map(({ id, ...sheet }) => ({ ...sheet, rows: () => readRows(workbook, targets.get(id) ?? '', book) }))
+}
+
+async function parseAll(workbook: Workbook, name: string, open: (name: string, attributes: Attributes) => void) {
+  for await (const _ of workbook.parse(name, { open }));
+}
+
+/** Formats of dates and times that need no definition. */
+const isBuiltInDate = (id: number) =>
+  (id >= 14 && id <= 22) || (id >= 27 && id <= 36) || (id >= 45 && id <= 47) || (id >= 50 && id <= 58)
+
+async function readStyles(workbook: Workbook, { isDate }: Book): Promise<void> {
+  const dates = new Set<number>()
+  let isOfCells = false
+  await parseAll(workbook, 'xl/styles.xml', (name, { numFmtId = '', formatCode = '' }) => {
+    const code = formatCode.replaceAll(/"[^"]*"|\\.|\[[^\]]*\]|[_*]./g, '')
+    if (name === 'numFmt' && code !== 'General' && /[ymdhs]/i.test(code)) dates.add(Number(numFmtId))
+    // `cellStyleXfs` has elements of the same name, which cells do not count.
+    if (/^cell(Style)?Xfs$/.test(name)) isOfCells = name === 'cellXfs'
+    if (name === 'xf' && isOfCells) isDate.push(dates.has(Number(numFmtId)) || isBuiltInDate(Number(numFmtId)))
+  })
+}
+
+async function readTexts(workbook: Workbook, { texts }: Book): Promise<void> {
+  let text = ''
+  let characters = 0
+  let isText = false
+  let isPhonetic = false
+  const parsing = workbook.parse('xl/sharedStrings.xml', {
+    open(name) {
+      if (name === 'si') text = ''
+      if (name === 'rPh') isPhonetic = true
+      isText = name === 't' && !isPhonetic
+    },
+    text: (part) => {
+      if (isText) text = addText(text, part, workbook.path)
+    },
+    close(name) {
+      isText = false
+      if (name === 'rPh') isPhonetic = false
+      if (name !== 'si') return
+      texts.push(withCharacters(text))
+      characters += text.length
+    },
+  })
+  for await (const _ of parsing)
+    if (characters > MOST_SHARED) throw new FormatError(`${workbook.path} has too much text. Save it as CSV (UTF-8).`)
+}
+
+/** Excel writes a character that XML can't have as `_x000D_`. */
+function withCharacters(text: string): string {
+  return text.replaceAll(/_x([0-9a-f]{4})_/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
+}
+
+/** Merged cells of several rows. Only the first cell has a value, which counts for each row. */
+interface Merge {
+  top: number
+  bottom: number
+  column: number
+  text: string
+}
+
+async function* readRows(workbook: Workbook, name: string, book: Book): AsyncGenerator<SheetRow[]> {
+  const fill = createFill(await readMerges(workbook, name))
+  const reader = createRowReader(workbook.path, book)
+  for await (const _ of workbook.parse(name, reader.handler)) yield reader.take().flatMap(fill)
+}
+
+/** Merged cells stand behind all rows, so the sheet is parsed twice. */
+async function readMerges(workbook: Workbook, name: string): Promise<Merge[]> {
+  const merges: Merge[] = []
+  await parseAll(workbook, name, (tag, { ref = '' }) => {
+    const [, top, bottom] = /^[A-Z]+(\d+):[A-Z]+(\d+)$/.exec(ref) ?? []
+    if (tag !== 'mergeCell' || top === bottom) return
+    merges.push({ top: Number(top), bottom: Number(bottom), column: columnAt(ref), text: '' })
+  })
+  return merges
+}
+
+/** Creates a function that fills merged cells, row after row. It drops a row without cells of its own. */
+function createFill(merges: readonly Merge[]): (row: SheetRow) => SheetRow[] {
+  const later = merges.toSorted((a, b) => b.top - a.top)
+  let open: Merge[] = []
+  return (row) => {
+    if (row.cells.every((cell) => cell === '')) return []
+    for (let next = later.at(-1); next !== undefined && next.top <= row.number; next = later.at(-1)) {
+      later.pop()
+      open.push({ ...next, text: next.top === row.number ? (row.cells[next.column] ?? '') : '' })
+    }
+    open = open.filter(({ bottom }) => bottom >= row.number)
+    for (const { column, text } of open) {
+      while (row.cells.length <= column) row.cells.push('')
+      row.cells[column] ||= text
+    }
+    return [row]
+  }
+}
+
+function createRowReader(path: string, book: Book) {
+  let rows: SheetRow[] = []
+  let row: SheetRow = { number: 0, cells: [] }
+  let cell = { column: -1, type: '', style: 0, text: '' }
+  let isValue = false
+  return {
+    handler: {
+      open(name: string, attributes: Attributes) {
+        if (name === 'row') row = { number: Number(attributes.r ?? row.number + 1), cells: [] }
+        const { r = '', t: type = 'n', s = '0' } = attributes
+        if (name === 'c') cell = { column: r === '' ? cell.column + 1 : columnAt(r), type, style: Number(s), text: '' }
+        isValue = name === 'v' || name === 't'
+      },
+      text(part: string) {
+        if (isValue) cell.text = addText(cell.text, part, path)
+      },
+      close(name: string) {
+        isValue = false
+        if (name === 'row') {
+          rows.push(row)
+          cell.column = -1
+        }
+        if (name !== 'c' || cell.text === '') return
+        while (row.cells.length < cell.column) row.cells.push('')
+        row.cells[cell.column] = textOf(cell, book)
+      },
+    },
+    take(): SheetRow[] {
+      const taken = rows
+      rows = []
+      return taken
+    },
+  }
+}
+
+/** Excel has at most this number of columns. */
+const MOST_COLUMNS = 16_384
+
+/** Returns the index of a column by a reference such as `AB12`. */
+function columnAt(reference: string): number {
+  let column = 0
+  for (const letter of /^[A-Z]*/.exec(reference)?.[0] ?? '') column = column * 26 + letter.charCodeAt(0) - 64
+  return Math.min(column, MOST_COLUMNS) - 1
+}
+
+function textOf({ type, style, text }: { type: string; style: number; text: string }, book: Book): string {
+  if (type === 's') return book.texts[Number(text)] ?? ''
+  if (type === 'e') return ''
+  if (type === 'b') return text === '1' ? 'TRUE' : 'FALSE'
+  if (type !== 'n') return withCharacters(text)
+  return book.isDate[style] ? dateText(Number(text) + book.firstDay) : numberText(text)
+}
+
+const DAY_MS = 86_400_000
+const FIRST_DAY = Date.UTC(1899, 11, 30)
+const DAYS_TO_1904 = 1_462
+
+/** Writes a number of days as a date without a zone. */
+function dateText(days: number): string {
+  const date = new Date(FIRST_DAY + Math.round(days * DAY_MS))
+  return Number.isNaN(date.getTime()) ? String(days) : date.toISOString().replace(/(T00:00:00)?(\.000)?Z$/, '')
+}

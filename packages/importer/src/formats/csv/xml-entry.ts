@@ -1,0 +1,99 @@
+// Reads the XML files of a workbook as they are inflated.
+import { Parser } from 'htmlparser2'
+import { type Entry, fromBufferPromise, type ZipFile } from 'yauzl'
+import { FormatError, type InputFile } from '../format.ts'
+import { createBoundedBytes, LONGEST_RECORD_BYTES } from '../read/bounded-bytes.ts'
+
+/** A workbook is kept in memory as it is compressed, because the list of its files stands at its end. */
+const LARGEST_BYTES = 128 * 1024 * 1024
+
+export type Attributes = Readonly<Record<string, string>>
+
+/** Names come without their namespace, which each program abbreviates in its own way. */
+export interface XmlHandler {
+  open?: (name: string, attributes: Attributes) => void
+  text?: (text: string) => void
+  close?: (name: string) => void
+}
+
+export interface Workbook {
+  path: string
+  has: (name: string) => boolean
+  /** Parses a file of the workbook, and yields after each chunk. A file that is missing has nothing. */
+  parse: (name: string, handler: XmlHandler) => AsyncGenerator<void>
+}
+
+/** Opens a workbook. Throws FormatError if it is too large. */
+export async function openWorkbook(file: InputFile): Promise<Workbook> {
+  const content = createBoundedBytes(LARGEST_BYTES)
+  for await (const chunk of file.open()) content.add(chunk)
+  const { bytes, isTooLong } = content.take()
+  if (isTooLong) throw new FormatError(`${file.path} has more than ${LARGEST_BYTES} bytes. Save it as CSV (UTF-8).`)
+  const zip = await fromBufferPromise(bytes).catch((error: Error) => {
+    throw new FormatError(`${file.path} is no workbook that can be read: ${error.message}. Save it as CSV (UTF-8).`)
+  })
+  const entries = new Map<string, Entry>()
+  for await (const entry of zip.eachEntry()) entries.set(entry.fileName, entry)
+  return {
+    path: file.path,
+    has: (name) => entries.has(name),
+    parse: (name, handler) => parseEntry(zip, entries.get(name), handler),
+  }
+}
+
+async function* parseEntry(zip: ZipFile, entry: Entry | undefined, handler: XmlHandler): AsyncGenerator<void> {
+  if (entry === undefined) return
+  const parser = new Parser(
+    {
+      onopentag: (name, attributes) => handler.open?.(localName(name), attributes),
+      ontext: (text) => handler.text?.(text),
+      onclosetag: (name) => handler.close?.(localName(name)),
+    },
+    { xmlMode: true },
+  )
+  const decoder = new TextDecoder()
+  for await (const chunk of await zip.openReadStreamPromise(entry)) {
+    parser.write(decoder.decode(chunk, { stream: true }))
+    yield
+  }
+  parser.end(decoder.decode())
+  yield
+}
+
+function localName(name: string): string {
+  return name.slice(name.indexOf(':') + 1)
+}
+
+/** Returns an attribute by its name without namespace. */
+export function attribute(attributes: Attributes, name: string): string | undefined {
+  return attributes[name] ?? Object.entries(attributes).find(([key]) => localName(key) === name)?.[1]
+}
+
+/** Throws FormatError at a cell that is longer than a record may be. */
+export function addText(before: string, text: string, path: string): string {
+  if (before.length + text.length <= LONGEST_RECORD_BYTES) return before + text
+  throw new FormatError(`A cell of ${path} has more than ${LONGEST_RECORD_BYTES} characters.`)
+}
+
+/** A row of a sheet, with the texts of its cells. */
+export interface SheetRow {
+  /** From 1. */
+  number: number
+  cells: string[]
+}
+
+export interface Sheet {
+  name: string
+  isHidden: boolean
+  rows: () => AsyncGenerator<SheetRow[]>
+}
+
+/** Numbers from here on have more digits than a spreadsheet keeps. */
+const FIRST_ROUNDED = 1e15
+
+/** Writes a number without its format. One that was rounded gets an exponent, so that it is no id. */
+export function numberText(text: string): string {
+  const number = Number(text)
+  if (text.trim() === '' || Number.isNaN(number)) return text
+  return Math.abs(number) < FIRST_ROUNDED ? String(number) : number.toExponential().replace('e', 'E')
+}

@@ -1,0 +1,140 @@
+// What holds for each format of the table: a new one needs a line in EXAMPLES.
+import assert from 'node:assert/strict'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { makeZip } from '@sluice/test-support'
+import { describe, it } from 'vitest'
+import { detectFormats } from '../input/detect-format.ts'
+import type { Format } from './format.ts'
+import { formats } from './formats.ts'
+import { inputFile, readAll } from './read-all.test-support.ts'
+
+const thread = { service: 'custom', externalId: '1', title: 'T', quotes: [{ text: 'a' }] }
+const play = 'Package Name,Star Rating,Review Text,Review Submit Millis Since Epoch\norg.example,5,Good,1714556000000\n'
+const review = { type: 'customerReviews', id: '1', attributes: { rating: 5, body: 'Good' } }
+const cell = (text: string) => `<table-cell value-type="string"><p>${text}</p></table-cell>`
+const row = (...texts: string[]) => `<table-row>${texts.map(cell).join('')}</table-row>`
+const content = `<spreadsheet><table>${row('service', 'externalId', 'text')}${row('custom', '1', 'a')}</table></spreadsheet>`
+
+const post = { id_str: '1', full_text: 'Hi', created_at: 'Wed May 01 09:30:00 +0000 2024' }
+
+/** Node before 22.13 has no SQLite. */
+const sqlite = await import('node:sqlite').catch(() => undefined)
+
+function chatDatabase({ DatabaseSync }: typeof import('node:sqlite')): Buffer {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-formats-test-'))
+  const database = new DatabaseSync(join(folder, 'chat.db'))
+  database.exec(`
+    CREATE TABLE message (guid TEXT, text TEXT, handle_id INTEGER, date INTEGER, is_from_me INTEGER);
+    CREATE TABLE handle (id TEXT);
+    CREATE TABLE chat (chat_identifier TEXT, display_name TEXT);
+    CREATE TABLE chat_message_join (chat_id INTEGER, message_id INTEGER);
+    CREATE TABLE attachment (transfer_name TEXT, filename TEXT, mime_type TEXT);
+    CREATE TABLE message_attachment_join (message_id INTEGER, attachment_id INTEGER);
+    INSERT INTO message VALUES ('G1', 'Hi', 0, 736248600, 1);
+    INSERT INTO chat VALUES ('chat7', 'Ada');
+    INSERT INTO chat_message_join VALUES (1, 1);`)
+  database.close()
+  const bytes = readFileSync(join(folder, 'chat.db'))
+  rmSync(folder, { recursive: true })
+  return bytes
+}
+
+/** The smallest export of each format that has a thread: its files by their paths. */
+const EXAMPLES: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
+  slack: {
+    'users.json': [],
+    'channels.json': [{ id: 'C1', name: 'general' }],
+    'general/2024-05-01.json': [{ type: 'message', user: 'U1', text: 'Hi', ts: '1714556000.000100' }],
+  },
+  discord: {
+    'c.json': {
+      guild: { id: '7' },
+      channel: { id: '8', name: 'general' },
+      messages: [{ id: '1', timestamp: '2024-05-01T09:30:00Z', content: 'Hi' }],
+    },
+  },
+  telegram: {
+    'result.json': {
+      name: 'Ada',
+      type: 'personal_chat',
+      id: 9,
+      messages: [{ id: 1, type: 'message', date_unixtime: '1714556000', text: 'Hi' }],
+    },
+  },
+  zendesk: {
+    'tickets.json': { tickets: [{ id: 1, subject: 'T', requester_id: 1, comments: [{ id: 2, body: 'Hi' }] }] },
+  },
+  x: { 'data/tweets.js': `window.YTD.tweets.part0 = ${JSON.stringify([{ tweet: post }])}` },
+  linear: { 'issues.json': [{ identifier: 'A-1', title: 'T', description: 'Hi', createdAt: '2024-05-01T09:30:00Z' }] },
+  youtube: {
+    'v.info.json': { id: 'v', title: 'T', webpage_url: 'https://y.example', comments: [{ id: 'c', text: 'Hi' }] },
+  },
+  googledoc: {
+    'comments.json': {
+      comments: [{ id: 'c', author: { displayName: 'Ada' }, createdTime: '2024-05-01T09:30:00Z', content: 'Hi' }],
+    },
+  },
+  facebook: {
+    'messages/inbox/ada_7/message_1.json': {
+      participants: [{ name: 'Ada' }],
+      messages: [{ sender_name: 'Ada', timestamp_ms: 1714556000000, content: 'Hi' }],
+      title: 'Ada',
+      thread_path: 'inbox/ada_7',
+    },
+  },
+  mattermost: {
+    'import.jsonl': [
+      { type: 'version', version: 1 },
+      { type: 'post', post: { team: 't', channel: 'c', user: 'ada', message: 'Hi', create_at: 1714556000000 } },
+    ]
+      .map((line) => JSON.stringify(line))
+      .join('\n'),
+  },
+  whatsapp: { '_chat.txt': '[31/5/2024, 09:30] Ada: Hi\n' },
+  ...(sqlite && { imessage: { 'Messages/chat.db': chatDatabase(sqlite) } }),
+  github: { 'issues.json': [{ number: 1, title: 'T', body: 'Hi', html_url: 'https://github.com/a/b/issues/1' }] },
+  'app-store': { 'reviews.json': { data: [review] } },
+  reddit: { RC: JSON.stringify({ id: 'k1', link_id: 't3_1', subreddit: 'bread', body: 'Hi' }) },
+  mail: { '1.eml': 'From: ada@example.org\nSubject: Hi\nMessage-ID: <1@example.org>\n\nHello\n' },
+  play: { 'reviews.csv': play },
+  ndjson: { 'a.ndjson': JSON.stringify(thread) },
+  json: { 'a.json': [thread] },
+  csv: { 'a.csv': 'service,externalId,text\ncustom,1,a\n' },
+  spreadsheet: {
+    'a.ods': makeZip({ mimetype: 'application/vnd.oasis.opendocument.spreadsheet', 'content.xml': content }),
+  },
+  rejected: { 'a.rejected.ndjson': JSON.stringify({ reason: 'r', path: 'a.json', record: thread }) },
+}
+
+const testable = formats.filter(({ name }) => name !== 'imessage' || sqlite !== undefined)
+
+function filesOf({ name }: Format) {
+  const files = EXAMPLES[name] ?? assert.fail(`EXAMPLES has no export of ${name}`)
+  return Object.entries(files).map(([path, value]) => inputFile(path, value))
+}
+
+describe('the format', () => {
+  for (const format of testable)
+    it(`${format.name} recognises its example, and no other format does, and it has a thread`, async () => {
+      const { read, unread, notes } = await detectFormats([{ name: 'x', files: filesOf(format) }], formats)
+      const names = read.map((group) => group.format.name)
+      assert.deepEqual([names, unread, notes], [[format.name], [], []])
+      const { pieces, rejected } = await readAll(format, filesOf(format), { timezone: 'UTC' })
+      assert.deepEqual([pieces.length > 0, rejected], [true, []])
+    })
+})
+
+it('the exports of all formats in one folder are told apart', async () => {
+  const files = testable.flatMap((format) =>
+    filesOf(format).map((file) => ({ ...file, path: `${format.name}/${file.path}` })),
+  )
+  const { read, unread } = await detectFormats([{ name: 'x', files }], formats)
+  const found = read.map(({ format, files: some }) => [
+    format.name,
+    some.every(({ path }) => path.startsWith(`${format.name}/`)),
+  ])
+  assert.deepEqual(found.toSorted(), testable.map(({ name }) => [name, true]).toSorted())
+  assert.deepEqual(unread, [])
+})

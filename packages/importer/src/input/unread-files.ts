@@ -1,0 +1,51 @@
+// What is said of a file that no format recognises.
+
+import type { Format, InputFile } from '../formats/format.ts'
+import { decodeBeginning } from '../formats/read/utf8-chunks.ts'
+import { adviceOnOutlook } from './outlook-files.ts'
+
+/** Matches pictures, sounds, films, fonts, documents and parts of pages. */
+const MEDIA =
+  /\.(jpe?g|png|gif|webp|hei[cf]|bmp|tiff?|svg|ico|avif|mp3|m4a|og[ga]|opus|wav|aac|flac|amr|mp4|m4v|mov|avi|mkv|webm|3gp|tgs|lottie|ttf|otf|woff2?|eot|pdf|docx?|pptx?|odt|css|js|map)$/i
+/** Matches files that servers keep beside mails. */
+const OF_SERVERS = /(^|\/)(dovecot[.-].*|courier.*|cyrus\..*|subscriptions|maildirfolder|maildirsize|.*\.sieve)$/i
+/** Matches files that Thunderbird, Apple Mail and Proton's export keep beside mails. */
+const OF_PROGRAMS =
+  /(^|\/)((popstate|panacea|msgFilterRules)\.dat|filterlog\.html|table_of_contents|labels\.json|.*\.(msf|snm|plist|metadata\.json))$/i
+/** Matches what explains an archive. */
+const EXPLANATIONS = /(^|\/)(readme|licen[cs]e|copying)(\.\w+)?$/i
+
+/** Whether a file is known to have no messages: it is empty, or its name says so. */
+export function hasNoMessages({ path, isEmpty }: InputFile): boolean {
+  return isEmpty === true || [MEDIA, OF_SERVERS, OF_PROGRAMS, EXPLANATIONS].some((names) => names.test(path))
+}
+
+const ZIP = Buffer.from('PK\x03\x04')
+const GZIP = Buffer.from([0x1f, 0x8b])
+const TAR = Buffer.from('ustar')
+const TAR_AT = 257
+
+/** Says how to import a file that no format recognises. */
+export function adviceOn(path: string, beginning: Buffer, formats: readonly Format[]): string {
+  const has = (magic: Buffer, at = 0) => beginning.subarray(at, at + magic.length).equals(magic)
+  if (beginning.length === 0) return 'It is empty.'
+  const outlook = adviceOnOutlook(path)
+  if (outlook !== undefined) return outlook
+  if (/\.(numbers|xls|xlsb)$/i.test(path)) return 'It is a spreadsheet: save it as .xlsx.'
+  if (has(ZIP)) return 'It is a zip archive: save it as a file of its own whose name ends in .zip, and name that.'
+  if (has(TAR, TAR_AT) || /\.tgz$/i.test(path)) return 'It is a tar archive: unpack it (tar -xf), and name the folder.'
+  if (has(GZIP)) return 'It is compressed: give it a name that ends in .gz.'
+  return (
+    adviceOnHtml(decodeBeginning(beginning)) ??
+    `These were tried: ${formats.map(({ name }) => name).join(', ')}. Name one with --format.`
+  )
+}
+
+function adviceOnHtml(text: string): string | undefined {
+  if (!/^\s*<(!doctype html|html)/i.test(text)) return undefined
+  if (/chatlog__|DiscordChatExporter/.test(text))
+    return 'It is an HTML export of Discord: export the channel again by DiscordChatExporter with --format Json.'
+  if (/<div class="page_wrap|<title>Exported Data</.test(text))
+    return 'It is an HTML export of Telegram: export again with the format "Machine-readable JSON".'
+  return 'It is a web page: export the messages as JSON or CSV.'
+}
