@@ -9,7 +9,7 @@ import { openTcpProxy } from '../support/tcp-proxy.ts'
 import { BUSY_MS, until } from '../support/until.ts'
 
 /** Workers give a command ten seconds. */
-const LIMIT_MS = 500
+const LIMIT_MS = 2_000
 
 function request(id: string, title = id): StoreRequest {
   const thread = { source: { service: 'slack' as const, externalId: id, title }, quotes: [{ text: 'two words' }] }

@@ -12,7 +12,7 @@ const thread = {
   quotes: [],
 }
 const refused = (bytes: number): ImportGroup => ({
-  items: [{ result: JSON.stringify('x'.repeat(bytes)) }],
+  items: [{ result: JSON.stringify({ index: 0, problem: { code: 'request_invalid', detail: 'x'.repeat(bytes) } }) }],
   threads: [],
   bytes: 0,
   resultBytes: bytes,

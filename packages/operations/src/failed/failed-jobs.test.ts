@@ -477,7 +477,7 @@ test('an operation counts which of its jobs were stored and which failed again, 
     await fail({ externalIds: ['c'] }),
   ]
   const retryAll = async ({ id }: { id: string }) => {
-    await failedJobs.move('retry', ids, id)
+    await failedJobs.move('retry', ids, 'ada', id)
     const { jobs } = await fetch('interactive', 'token', { jobs: 3, bytes: 1_000_000, isEmpty: true })
     return jobs
   }
