@@ -10,7 +10,7 @@
 --            resultBytes  bytes bound of all results
 --            recentBytes  bytes bound of `recent`
 --            jobs         each with id, beginning of its lane's keys, token, attempt, tenant, retained (if its result
---                         must be) and, if it has them, reply stream and the operation that retried it
+--                         must be) and, if it has them, reply stream, claim, and the operation that retried it
 --       2 …  of each job: result, and line for `recent`
 -- Returns 1 if more must be evicted: then call it again without jobs; else 0.
 --include ../load/load.lua#release
@@ -18,6 +18,7 @@
 --include ../replies/results.lua#change
 --include ../replies/results.lua#reply
 --include ../failed/failed-set.lua#outcome
+--include ../replies/claims.lua#finish
 -- The jobs that completed last. The stream `recent` has an entry for each call that completed jobs: their number, and a
 -- line about each. `recent:bytes` counts its bytes, because a stream can only be trimmed by its number of entries.
 local RECENT_BYTES = 50 -- Redis's own cost of an entry.
@@ -71,6 +72,7 @@ for at, job in ipairs(jobs) do
     lanes[lane], removed[id] = ofLane, own
     lines[#lines + 1] = line
     countOutcome(base, job.operation, 'stored')
+    if job.claim then finishClaim(base, job.claim, id, result) end
   end
   if stream then
     local replies = streams[stream] or {bytes = 0}

@@ -72,7 +72,7 @@ export function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find' | 'setTri
   }
 
   const newToken = () => `${worker.id}:${fetches++}`
-  const fetchNow = (token = newToken()) => fetchJobs(lane, token, capacity())
+  const fetchNow = (token = newToken()) => fetchJobs(lane, token, capacity(), Date.now())
 
   function lock<Fetched extends { jobs: LockedJob[] }>(found: Fetched): Fetched {
     for (const job of found.jobs) locked.set(job, performance.now())

@@ -34,12 +34,15 @@ const FETCH_BYTES = { interactive: 1024 * 1024, bulk: 512 * 1024 }
  */
 const PLENTY = { interactive: 50, bulk: 4 }
 
-/** Makes a function that fetches jobs of a lane and locks them for `lockMs`: see fetch.lua. */
+/**
+ * Makes a function that fetches jobs of a lane and locks them for `lockMs`: see fetch.lua. `now` is in ms since 1970. Omit
+ * it if Redis may run the command later.
+ */
 export function createFetchJobs(redis: Redis, { base, jobs: laneKeys }: QueueKeys, worker: string, lockMs: number) {
   const fetchJobs = openScript(redis, new URL('./fetch.lua', import.meta.url))
-  return async (lane: Lane, token: string, capacity: Capacity) => {
+  return async (lane: Lane, token: string, capacity: Capacity, now?: number) => {
     const bounds = { capacity, plenty: PLENTY[lane], enough: FETCH_BYTES[lane] }
-    const input = { token, worker, lockMs, lease: `${base}lease:${lane}`, ...bounds }
+    const input = { token, worker, lockMs, now, lease: `${base}lease:${lane}`, ...bounds }
     const [due, misfit, jobs, lookAfterMs] = asList(await fetchJobs(laneKeys[lane], JSON.stringify(input)))
     return {
       jobs: asList(jobs).map((fields) => readJob(lane, token, asList(fields))),
@@ -79,8 +82,8 @@ export function createComplete(redis: Redis, keys: QueueKeys, bounds: ResultBoun
     if (jobs.some(({ data }) => data.import !== undefined)) await Promise.all(jobs.map(recordJob))
     if (jobs.some(({ data }) => data.claim !== undefined)) await recordClaims(jobs)
     const completed = jobs.map(({ id, lane, token, attempt, data, progress: { operation } }) => {
-      const { tenant, retained, replyTo: stream } = data
-      return { id, lane: keys.jobs[lane], token, attempt, tenant, retained, stream, operation }
+      const { tenant, retained, replyTo: stream, claim } = data
+      return { id, lane: keys.jobs[lane], token, attempt, tenant, retained, stream, operation, claim }
     })
     const texts = jobs.flatMap((job) => [JSON.stringify(job.result), JSON.stringify(factsOf(job, worker))])
     const times = { retainedMs, transientMs, resultBytes, recentBytes }

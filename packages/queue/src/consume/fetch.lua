@@ -11,6 +11,8 @@
 --           lease     key of the lane's lease
 --           worker    id of the worker that fetches
 --           plenty    if at least this number of jobs waits, any worker fetches
+--           now       ms since 1970, absent if Redis may run the script later. Workers set when delayed jobs are due, and
+--                     the clock of a Redis that was promoted may be behind theirs
 -- Returns
 --       1   when the next delayed job is due (ms; 0 for none)
 --       2   bytes of the next job if it did not fit, else 0
@@ -42,8 +44,8 @@ local function triesOf(key, job)
   end
   return tries, true
 end
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local time = not input.now and redis.call('TIME')
+local now = input.now or time[1] * 1000 + math.floor(time[2] / 1000)
 local mayFetch = not isPaused(lane)
 local due = letWait(lane, now, mayFetch and most or 0)
 if not mayFetch then return {due, 0, {}} end

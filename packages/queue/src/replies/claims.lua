@@ -52,3 +52,12 @@ for at = 3, #ARGV, 3 do
   end
 end
 return boundClaims(base, time[1] * 1000 + math.floor(time[2] / 1000), bounds, EVICTED_AT_ONCE)
+--part finish
+-- Stores the result of a job that completes now in its claim. `record` has done so already, unless another server was the
+-- primary a moment ago: without its job and without a result, the claim would be void. Its bound in bytes does not count
+-- this result.
+local function finishClaim(base, name, job, result)
+  local key = base .. 'claim:' .. name
+  local claimedBy, stored = unpack(redis.call('HMGET', key, 'job', 'result'))
+  if claimedBy == job and not stored then redis.call('HSET', key, 'result', result) end
+end
