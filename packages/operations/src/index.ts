@@ -1,4 +1,4 @@
-// The front door: what people see of a queue and do with it.
+// Entry point: what people see of a queue and do with it.
 export type { JobChange } from './failed/change-job.ts'
 export { OperationsFullError } from './failed/operations.ts'
 export type { StoredThread, Writing } from './find/find-stored.ts'

@@ -1,4 +1,4 @@
-// The front door of the queue.
+// Entry point of the queue.
 
 export { readJob } from './bullmq-layout/layout.ts'
 export { type Consumer, createConsumer } from './consume/consume.ts'
