@@ -1,4 +1,4 @@
-// Records what became of the items of an import whose caller waits, for operators.
+// Records the outcomes of the items of an import whose caller waits, for operators.
 import { isJobId, newJobId } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
 import type { RequestContext } from '../request/request-context.ts'

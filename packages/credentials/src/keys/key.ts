@@ -83,8 +83,8 @@ export function isWellFormedKey(text: string): boolean {
 }
 
 /**
- * Returns the collection of keys. Whatever the URL says, it reads from the primary and writes to a majority: the next
- * lookup must see a revocation, and no failover may undo it.
+ * Returns the collection of keys. It ignores the URL's read preference and write concern: it reads from the primary and
+ * writes to a majority, because the next lookup must see a revocation, and no failover may undo it.
  */
 export function keyCollection(db: Db): Collection<KeyDocument> {
   return db.collection<KeyDocument>('keys', { readPreference: 'primary', writeConcern: { w: 'majority' } })

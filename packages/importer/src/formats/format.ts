@@ -108,7 +108,7 @@ interface FolderExport {
   up?: number
   /** Files that belong to it unless a format recognises them. */
   others?: RegExp
-  /** Files that people sent: they belong to it, whatever format recognises them. */
+  /** Files that people sent. They belong to it even if another format recognises them. */
   uploads?: RegExp
 }
 

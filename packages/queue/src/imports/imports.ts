@@ -87,7 +87,7 @@ export function createImports(redis: Redis, { base }: QueueKeys, bytes?: number)
       const { tenant, import: own } = job.data
       if (own !== undefined) await write(tenant, own.id, undefined, { [job.id]: progressOf(job) })
     },
-    /** Records what became of the items of a request so far, in place of what was recorded of it before. */
+    /** Records the outcomes of the items of a request so far. Replaces the earlier record of this request. */
     async recordRequest({ importId, tenant, by, requestId }: ImportRequest, outcome: ImportProgress): Promise<void> {
       await write(tenant, importId, { tenant, by }, { [requestId]: JSON.stringify(outcome) })
     },

@@ -86,7 +86,7 @@ function isPollResult(message: JsonObject): boolean {
   )
 }
 
-/** `order`: the id, because ids ascend with time, as numbers of up to 20 digits; then what tells copies apart. */
+/** `order`: the id as a number of up to 20 digits, because ids ascend with time; then what distinguishes copies. */
 function toPiece(quote: QuoteInput, channel: Channel, order: string, createdAt: string, place: Place): Piece {
   const day = createdAt.slice(0, DAY_CHARACTERS)
   const externalId = channel.isThread ? channel.id : `${channel.id}/${day}`

@@ -69,7 +69,7 @@ function asMessage(value: unknown): JsonObject {
   return { sender_name: senderName, timestamp_ms: timestamp, content: text, is_unsent: isUnsent, ...message }
 }
 
-/** A message has no id. Its moment is exact to a millisecond, and its digest tells apart what has the same moment. */
+/** A message has no id. Its moment is exact to a millisecond, and its digest distinguishes messages of one moment. */
 function readMessage(message: JsonObject, chat: Chat, value: unknown, place: Place): Found {
   const createdAt = isoDateOf((asNumber(message.timestamp_ms) ?? Number.NaN) / 1_000)
   // The number at the end stays when the name before it changes, or the chat moves to another folder.
