@@ -168,8 +168,8 @@ export function parseFailedJobQuery(params: Params): Parsed<FailedJobQuery> {
   const query = parseQueryFields(params)
   if (!query.ok) return query
   const { limit = DEFAULT_OF_PAGE, after, ...filter } = query.value
-  const [, at, id] = PLACE.exec(after ?? '') ?? []
-  return { ok: true, value: { filter, limit, ...(id !== undefined && { after: { at: Number(at), id } }) } }
+  const place = readPlace(after ?? '')
+  return { ok: true, value: { filter, limit, ...(place && { after: place }) } }
 }
 
 /** Checks the query of `POST /admin/lanes/{lane}:pause` and `:resume`. */
@@ -189,6 +189,12 @@ export function parseOperationRequest(text: Buffer, limits: JsonBounds): Parsed<
 function inUtc({ since, until, ...filter }: FailedJobFilter): FailedJobFilter {
   const [from, to] = [since, until].map((date) => date && parseIsoDate(date))
   return { ...filter, ...(from && { since: from }), ...(to && { until: to }) }
+}
+
+/** Reads a cursor. Undefined if the text is none. */
+export function readPlace(text: string): FailedJobPlace | undefined {
+  const [, at, id] = PLACE.exec(text) ?? []
+  return id === undefined ? undefined : { at: Number(at), id }
 }
 
 /** The cursor as `next` and `after` carry it. */

@@ -5,17 +5,17 @@ import { parseFailedJobFilter, SERVICES } from '@sluice/contract'
 import { html } from 'hono/html'
 import { choice, HIT_HEADS, hitCells } from './find.ts'
 import { actForm, type Cell, copyable, count, discardForm, facts, moment, progress, shown, table } from './layout.ts'
-import { type Html, isOperator, type Page, type Show, type Visit } from './page.ts'
+import { faultsIn, givenIn, type Html, isOperator, type Page, type Show, type Visit } from './page.ts'
 
 type Group = FailedJobGroups['groups'][number]
 
 /** Shows the groups, those with the most threads first: of all failed jobs, or of those that meet a filter. */
 export const groupsPage: Show = async ({ view, query }) => {
-  const given = Object.fromEntries([...query].filter(([, value]) => value.trim() !== ''))
+  const given = givenIn(query)
   const filter = parseFailedJobFilter(Object.entries(given))
   const form = filterForm(given)
   if (!filter.ok) {
-    const why = filter.errors.map(({ pointer, message }) => `${pointer.slice(1)} ${message}`).join(' ')
+    const why = faultsIn(filter.errors)
     return { title: 'Failures', body: html`${form}<p class="problem" role="alert">${why}</p>`, status: 400 }
   }
   const isFiltered = Object.keys(filter.value).length > 0

@@ -3,22 +3,21 @@ import type { Found, Hit } from '@sluice/contract'
 import { parseFindQuery, SERVICES } from '@sluice/contract'
 import { html } from 'hono/html'
 import { type Cell, count, moment, shown, table, threadLink, traceLink } from './layout.ts'
-import { type Html, isOperator, type Show, type Visit } from './page.ts'
+import { faultsIn, givenIn, type Html, isOperator, type Show, type Visit } from './page.ts'
 
 /** Shows the form for look-ups. */
 export const findBox: Show = async (visit) => ({ title: 'Find', body: findForm(visit, {}) })
 
 /** Shows the form with the hits of its query. */
 export const findPage: Show = async (visit) => {
-  const given = Object.fromEntries([...visit.query].filter(([, value]) => value.trim() !== ''))
+  const given = givenIn(visit.query)
   const parsed = parseFindQuery(Object.entries(given))
   const form = findForm(visit, given)
   if (parsed.ok && (parsed.value.reason === undefined || isOperator(visit))) {
     const found = await visit.view.find(parsed.value, visit.gone)
     return { title: 'Find', body: html`${form}${hitsTable(found, visit.traceUrl)}` }
   }
-  const faults = parsed.ok ? [] : parsed.errors.map(({ pointer, message }) => `${pointer.slice(1)} ${message}`)
-  const why = faults.join(' ') || 'A viewer looks up no reasons.'
+  const why = parsed.ok ? 'A viewer looks up no reasons.' : faultsIn(parsed.errors)
   return { title: 'Find', body: html`${form}<p class="problem" role="alert">${why}</p>`, status: 400 }
 }
 

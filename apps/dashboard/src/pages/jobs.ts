@@ -4,14 +4,14 @@ import { LANES } from '@sluice/queue'
 import { html } from 'hono/html'
 import { choice, HIT_HEADS, hitCells } from './find.ts'
 import { actForm, type Cell, count, shown, table } from './layout.ts'
-import { type Html, isOperator, type Show, type Visit } from './page.ts'
+import { faultsIn, givenIn, type Html, isOperator, type Show, type Visit } from './page.ts'
 
 /** Shows a page of the jobs of a state. */
 export const jobsPage: Show = async (visit) => {
-  const given = Object.fromEntries([...visit.query].filter(([, value]) => value.trim() !== ''))
+  const given = givenIn(visit.query)
   const parsed = parseJobListQuery(Object.entries(given))
   if (!parsed.ok) {
-    const why = parsed.errors.map(({ pointer, message }) => `${pointer.slice(1)} ${message}`).join(' ')
+    const why = faultsIn(parsed.errors)
     return { title: 'Jobs', body: html`<p class="problem" role="alert">${why}</p>`, status: 400 }
   }
   const query = { state: 'completed', ...parsed.value } as const satisfies JobListQuery
@@ -33,7 +33,7 @@ export const jobsPage: Show = async (visit) => {
   const ifEmpty = next === undefined ? 'No job.' : 'No job so far.'
   const list = html`<div id="jobs" data-refresh>${table('Jobs', [...(maySelect ? ['Selected'] : []), ...HIT_HEADS], rows, ifEmpty)}</div>`
   const more = next !== undefined && html`<p><a href="${addressOf({ ...query, after: next })}">Next jobs</a></p>`
-  const body = html`<nav class="states" aria-label="States">${states}</nav>
+  const body = html`<nav aria-label="States">${states}</nav>
 ${filterForm(query)}
 ${maySelect && rows.length > 0 ? actForm(visit, '/jobs/retry', html`${list}${SELECTED_ACTS}`) : list}${more}`
   return { title: `Jobs: ${query.state}`, body }

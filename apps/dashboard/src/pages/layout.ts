@@ -95,7 +95,7 @@ ${actForm(session, action, discard)}</details>`
 export function moment(iso: string): Html {
   const at = new Date(iso)
   const text = at.toISOString().replace('T', ' ').slice(0, 19)
-  return html`<span class="moment"><time datetime="${at.toISOString()}">${text} UTC</time> <span class="ago">(${duration(Date.now() - at.getTime())} ago)</span></span>`
+  return html`<time datetime="${at.toISOString()}">${text} UTC</time> <span class="ago">(${duration(Date.now() - at.getTime())} ago)</span>`
 }
 
 /** An id in one line, with a button that copies it. A page without its script has no button. */

@@ -31,7 +31,7 @@ export const overviewPage: Show = async (visit) => {
       html`<a href="/overview?${new URLSearchParams({ span: name })}"${name === span && html` aria-current="true"`}>${name}</a>`,
   )
   const { slowJobs, tenants } = summarize(status)
-  const body = html`<nav class="states" aria-label="Time range">${spans}</nav>
+  const body = html`<nav aria-label="Time range">${spans}</nav>
 <div id="charts" data-refresh class="charts">${charts(status, points, marksOf(status, operations))}</div>
 <h2>Lanes</h2><div id="lanes" data-refresh>${table(
     'Lanes',
@@ -171,7 +171,7 @@ function processCells(process: SeenProcess): Cell[] {
 /** When a process was seen. */
 export function seenWords({ seenMsAgo }: SeenProcess): Html | string {
   const time = duration(seenMsAgo)
-  return seenMsAgo >= ALIVE_MS ? html`<strong class="gone">gone for ${time}</strong>` : `${time} ago`
+  return seenMsAgo >= ALIVE_MS ? html`<strong>gone for ${time}</strong>` : `${time} ago`
 }
 
 function redisWords({ redis: { usedBytes, maxBytes, replicas } }: Status): string {

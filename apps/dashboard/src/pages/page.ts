@@ -1,4 +1,5 @@
 // The input of pages and acts, and what they return. An act is a POST that changes or reveals something.
+import type { Fault } from '@sluice/contract'
 import type { Visitor } from '@sluice/credentials/sessions'
 import type { View } from '@sluice/operations'
 import type { Logger } from '@sluice/process'
@@ -36,6 +37,16 @@ export interface Page {
 
 /** Returns a page, the path to redirect to, or undefined if the address has no page. */
 export type Show = (visit: Visit) => Promise<Page | string | undefined>
+
+/** Returns the parameters of a query that are not blank: a form sends each of its fields. */
+export function givenIn(query: URLSearchParams): Record<string, string> {
+  return Object.fromEntries([...query].filter(([, value]) => value.trim() !== ''))
+}
+
+/** Describes the faults of a query in one line. */
+export function faultsIn(errors: readonly Pick<Fault, 'pointer' | 'message'>[]): string {
+  return errors.map(({ pointer, message }) => `${pointer.slice(1)} ${message}`).join(' ')
+}
 
 export function isOperator({ visitor }: Session): boolean {
   return visitor.role === 'operator'

@@ -37,8 +37,7 @@ function factsOf(process: SeenProcess): Html {
     Seen: seenWords(process),
     CPU: isGone ? undefined : `${Math.round(cpu * 100)} % of a core`,
     Memory: isGone ? undefined : megabytes(memoryBytes),
-    MongoDB:
-      storeAwayMs === undefined ? undefined : html`<strong class="gone">away for ${duration(storeAwayMs)}</strong>`,
+    MongoDB: storeAwayMs === undefined ? undefined : html`<strong>away for ${duration(storeAwayMs)}</strong>`,
     'Jobs that it has': activeJobs,
     'Bound of the queue': queueBounds && `${shown(queueBounds.threads)} threads, ${megabytes(queueBounds.bytes)}`,
     'Share of a tenant': process.tenantShare && `${process.tenantShare * 100} %`,

@@ -1,6 +1,6 @@
 // Lists the jobs of one state, with filters, page by page. It reads the queue's own lists, so that a queue of a million
 // jobs needs no index for it.
-import { failedHit, type Hit, type JobListQuery, type ListedState } from '@sluice/contract'
+import { failedHit, type Hit, type JobListQuery, type ListedState, placeText, readPlace } from '@sluice/contract'
 import { asList, openScript } from '@sluice/process/redis'
 import { LANES, type Lane, type QueueKeys, triesShown } from '@sluice/queue'
 import type { Redis } from 'ioredis'
@@ -49,14 +49,13 @@ export function createListJobs(redis: Redis, keys: QueueKeys, failedJobs: Pick<F
   }
 
   const failed: ReadSome = async ({ tenant, group, operation }, after, most) => {
-    const [, at, id] = /^(\d{1,15})\.([\w-]{1,80})$/.exec(after) ?? []
-    const place = id === undefined ? {} : { after: { at: Number(at), id } }
+    const place = readPlace(after)
     const { jobs, next } = await failedJobs.scan({
       filter: { ...(tenant && { tenant }), ...(group && { group }), ...(operation && { operation }) },
       limit: most,
-      ...place,
+      ...(place && { after: place }),
     })
-    return { jobs: jobs.map(failedHit), ...(next && { next: `${next.at}.${next.id}` }) }
+    return { jobs: jobs.map(failedHit), ...(next && { next: placeText(next) }) }
   }
 
   const completed: ReadSome = async ({ worker = '' }, after) => {

@@ -44,18 +44,17 @@ export function createReadJob(redis: Redis, keys: QueueKeys) {
   /** Reads a job that has not completed. */
   async function readQueued(id: string, lane: Lane): Promise<JobDetail | undefined> {
     const jobKey = keys.jobs[lane] + id
-    const [job, { result, triedBefore, ...tried }, delayed] = await Promise.all([
+    const [job, { result, triedBefore, ...tried }] = await Promise.all([
       readJob(redis, keys.jobs[lane], id),
       readTries(redis, jobKey),
-      redis.zscore(`${keys.jobs[lane]}delayed`, id),
     ])
     if (job === undefined) return undefined
-    const { data, enqueuedAt, failedAt, fetchedAt, reason, tries, isActive, stack } = job
+    const { data, enqueuedAt, failedAt, fetchedAt, reason, tries, isActive, isDelayed, stack } = job
     const payload: IngestJob = JSON.parse(data)
     const { waitingSince, retriedAt, operation, changedAt, changedBy } = readProgress(job.progress)
     const isFailed = failedAt !== undefined
     const facts: Partial<Hit> = {
-      state: isFailed ? 'failed' : delayed !== null ? 'delayed' : isActive ? 'active' : 'waiting',
+      state: isFailed ? 'failed' : isDelayed ? 'delayed' : isActive ? 'active' : 'waiting',
       lane,
       acceptedAt: isoOf(enqueuedAt),
       attempts: triedBefore + triesShown(tries),

@@ -17,10 +17,11 @@ export function keysOf(prefix: string, queue: string) {
 
 /** Reads a job and its state. Undefined if the queue does not have it. @param jobs the beginning of the queue's keys. */
 export async function readJob(redis: Redis, jobs: string, id: string) {
-  const [fields, lock, failedAt] = await Promise.all([
+  const [fields, lock, failedAt, dueAt] = await Promise.all([
     redis.hmget(jobs + id, 'data', 'name', 'timestamp', 'failedReason', 'stacktrace', 'atm', 'processedOn', 'progress'),
     redis.get(`${jobs}${id}:lock`),
     redis.zscore(`${jobs}failed`, id),
+    redis.zscore(`${jobs}delayed`, id),
   ])
   const [data, name, enqueuedAt, reason, stack, tries, fetchedAt, progress] = fields
   if (!data) return undefined
@@ -35,6 +36,8 @@ export async function readJob(redis: Redis, jobs: string, id: string) {
     stack: stack ?? '[]',
     tries: Number(tries ?? 0),
     isActive: lock !== null,
+    /** It waits for its next try. */
+    isDelayed: dueAt !== null,
     /** When it was last fetched; 0 if it was not fetched since it was added or last retried by hand. */
     fetchedAt: Number(fetchedAt ?? 0),
     progress: progress ?? '',
