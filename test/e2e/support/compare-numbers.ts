@@ -107,6 +107,7 @@ async function compareFailures({ page, url, status, runSluice }: Known['onCall']
   assert.equal(await page.locator('.badge').allTextContents().then(String), failed > 0 ? String(failed) : '')
   await page.goto(`${url}/jobs?state=failed`)
   assert.equal(await page.locator('tbody tr').count(), failed)
-  assert.match(String(await page.locator('.states [aria-current]').textContent()), new RegExp(`failed ${failed}$`))
+  const states = page.getByRole('navigation', { name: 'States' })
+  assert.match(String(await states.locator('[aria-current]').textContent()), new RegExp(`failed ${failed}$`))
   await page.goto(`${url}/overview`)
 }
