@@ -151,6 +151,8 @@ async function fail(
   await redis.primaryAfter(old)
   const detectedMs = performance.now() - failedAt
   onPrimary()
+  // The jobs of all callers may be in the hands of a broken connection, and wait until their locks end.
+  load.addCaller()
   const before = load.posted.length
   await until('an answer of 200', () => load.posted.slice(before).some(({ status }) => status === 200))
   const acceptingMs = performance.now() - failedAt
@@ -246,6 +248,7 @@ function repost(t: TestScope, sluice: TestSluice) {
   const running = Array.from({ length: CALLERS }, call)
   return {
     posted,
+    addCaller: () => void running.push(call()),
     more(count: number) {
       const wanted = posted.filter(({ status }) => status === 200).length + count
       return until('more answers of 200', () => posted.filter(({ status }) => status === 200).length >= wanted)
