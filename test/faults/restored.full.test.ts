@@ -127,6 +127,10 @@ test('an old copy of Redis is a prefix of history: its jobs run again, and chang
   await redis.keepCopy()
   const workers = [await before.startWorker()]
   await view.drained()
+  await until('an API that accepts again', async () => {
+    posted.push(await postThread(before, aThread()))
+    return posted.at(-1)?.status === 200
+  })
   posted.push(...(await postAll(before, threads.slice(5).map(appended))))
   await view.drained()
   await stopAll({ ...before, workers })
