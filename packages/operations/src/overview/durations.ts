@@ -11,12 +11,11 @@ export type Timed = 'interactive' | 'bulk' | 'inQueue' | 'inStore'
 /** How many durations fell into each bin, from the first to the last that has any. */
 export type Bins = { [timed in Timed]?: number[] }
 
-type Observed = { durations: Bins; longest: { [name in `longest:${Timed}`]?: number } }
 export type Durations = ReturnType<typeof createDurations>
 
 /** Counts durations for the heartbeats of a process. */
 export function createDurations() {
-  let observed: Observed = { durations: {}, longest: {} }
+  let observed: { durations: Bins; longest: { [name in `longest:${Timed}`]?: number } } = { durations: {}, longest: {} }
   return {
     observe(timed: Timed, seconds: number): void {
       const { durations, longest } = observed
@@ -28,7 +27,7 @@ export function createDurations() {
       longest[`longest:${timed}`] = Math.max(longest[`longest:${timed}`] ?? 0, seconds)
     },
     /** Returns the durations since the last call, and the longest of them as peaks of a heartbeat. */
-    take(): Observed {
+    take(): typeof observed {
       const taken = observed
       observed = { durations: {}, longest: {} }
       return taken

@@ -7,7 +7,7 @@
 --          beat    the number of this heartbeat: one that arrives again changes nothing
 --          about   the description of the process, a text that begins with this number; absent if the process stops
 --          counts  what to add, by name
---          peaks   values by name, as texts: the largest of the minute stays
+--          peaks   values by name: the largest of the minute stays
 --          durations  how many to add to each bin, by what was timed; absent from processes that time nothing
 --          away    if MongoDB is away for this process: for how long (ms), and the reason
 local KEPT_MS, GONE_MS, MOST_PROCESSES = 25 * 3600 * 1000, 600000, 500
@@ -27,15 +27,13 @@ local covered = tonumber(redis.call('GET', base .. 'covered') or 0)
 if covered > now then covered = 0 end
 local added = math.max(now - math.max(last, covered), 0)
 if added > 0 then redis.call('SET', base .. 'covered', now, 'PX', KEPT_MS) end
-if not input.about then
-  redis.call('ZREM', processes, id)
-  redis.call('HDEL', descriptions, id)
-else
+if input.about then
   redis.call('ZADD', processes, now, id)
   redis.call('HSET', descriptions, id, input.about)
 end
 local gone = redis.call('ZRANGEBYSCORE', processes, '-inf', now - GONE_MS, 'LIMIT', 0, 100)
 if #gone == 0 and redis.call('ZCARD', processes) > MOST_PROCESSES then gone = redis.call('ZRANGE', processes, 0, 0) end
+if not input.about then gone[#gone + 1] = id end
 if #gone > 0 then
   redis.call('ZREM', processes, unpack(gone))
   redis.call('HDEL', descriptions, unpack(gone))
@@ -51,7 +49,8 @@ for name, count in pairs(input.counts) do
   if hasRoom(name) then redis.call('HINCRBY', minute, name, count) end
 end
 for name, peak in pairs(input.peaks) do
-  if tonumber(peak) > tonumber(redis.call('HGET', minute, name) or 0) then redis.call('HSET', minute, name, peak) end
+  -- As a text: Redis would write 17 digits of a number.
+  if peak > tonumber(redis.call('HGET', minute, name) or 0) then redis.call('HSET', minute, name, tostring(peak)) end
 end
 redis.call('HINCRBY', minute, 'covered', added)
 redis.call('PEXPIRE', minute, KEPT_MS)

@@ -74,8 +74,8 @@ export function startHeartbeats(redis: Redis, { base }: QueueKeys, ofKind: OfKin
     const now = performance.now()
     const counts: Counts = {}
     for (const [name, total = 0] of Object.entries(totals)) {
-      const [shown = ''] = /^(accepted|refused|timedOut|failed|stored)(?=:|$)/.exec(name) ?? []
-      if (shown !== '') counts[shown] = (counts[shown] ?? 0) + total
+      const shown = name.replace(/:.*/, '')
+      counts[shown] = (counts[shown] ?? 0) + total
     }
     minute = [...minute.filter((_, index) => now - (minute[index + 1]?.at ?? now) < MINUTE_MS), { at: now, counts }]
     const before = minute[0]?.counts ?? {}
@@ -94,9 +94,7 @@ export function startHeartbeats(redis: Redis, { base }: QueueKeys, ofKind: OfKin
     const state = { ...about, ...countsOf(totals), storeAwayMs: away?.ms, ...more }
     const description = isLast ? {} : { about: JSON.stringify({ beat: beats, ...state }) }
     sent = { ...totals, ...manyTotals }
-    // As texts, so that Lua adds no digits.
-    const texts = Object.fromEntries(Object.entries(peaks).map(([name, value]) => [name, String(value)]))
-    return JSON.stringify({ id, beat: beats, ...description, counts, peaks: texts, durations, away })
+    return JSON.stringify({ id, beat: beats, ...description, counts, peaks, durations, away })
   }
 
   async function confirm(beat: string): Promise<void> {

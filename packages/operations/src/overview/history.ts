@@ -30,11 +30,17 @@ export type CountedSpan = { at: string; point: HistoryPoint | null }
 export function createReadHistory(redis: Redis, { base }: QueueKeys) {
   const over = new Map<number, Minute>()
 
-  async function read(minute: number): Promise<Minute> {
-    const key = `${base}minute:${minute}`
-    const [counts, durations] = await Promise.all([redis.hgetall(key), redis.get(`${key}:durations`)])
-    const numbers = Object.entries(counts).map(([name, count]) => [name, Number(count)])
-    return { counts: Object.fromEntries(numbers), durations: JSON.parse(durations ?? '{}') }
+  async function read(at: number, now: number): Promise<Minute> {
+    const cached = over.get(at)
+    if (cached !== undefined) return cached
+    const key = `${base}minute:${at}`
+    const [texts, durations] = await Promise.all([redis.hgetall(key), redis.get(`${key}:durations`)])
+    const counts = Object.entries(texts).map(([name, count]) => [name, Number(count)])
+    // A minute of the last release does not say what it covers.
+    const covered = counts.length > 0 && { covered: MINUTE_MS }
+    const minute = { counts: { ...covered, ...Object.fromEntries(counts) }, durations: JSON.parse(durations ?? '{}') }
+    if (at < now) over.set(at, minute)
+    return minute
   }
 
   return async (span: Span | number): Promise<CountedSpan[]> => {
@@ -45,19 +51,14 @@ export function createReadHistory(redis: Redis, { base }: QueueKeys) {
     // Points begin at multiples of `perPoint`, so that a graph that is drawn again has the same points.
     const first = typeof span === 'number' ? begin : Math.ceil(begin / perPoint) * perPoint
     const minutes = Array.from({ length: now - first + 1 }, (_, at) => first + at)
-    const found = new Map(over)
-    const missing = minutes.filter((minute) => !over.has(minute))
-    for (let at = 0; at < missing.length; at += READ_AT_ONCE) {
-      const some = missing.slice(at, at + READ_AT_ONCE)
-      await Promise.all(some.map(async (minute) => found.set(minute, await read(minute))))
-    }
-    const counted = minutes.flatMap((minute) => found.get(minute) ?? [])
-    for (const [at, minute] of found) if (at < now) over.set(at, minute)
+    const counted: Minute[] = []
+    for (let at = 0; at < minutes.length; at += READ_AT_ONCE)
+      counted.push(...(await Promise.all(minutes.slice(at, at + READ_AT_ONCE).map((minute) => read(minute, now)))))
     for (const minute of over.keys()) if (minute < now - SPANS['24 h'].minutes) over.delete(minute)
     return Array.from({ length: Math.ceil(counted.length / perPoint) }, (_, index) => {
       const at = new Date((first + index * perPoint) * MINUTE_MS).toISOString()
       const ofPoint = counted.slice(index * perPoint, (index + 1) * perPoint)
-      const hasLived = typeof span === 'number' || ofPoint.some(({ counts }) => Object.keys(counts).length > 0)
+      const hasLived = typeof span === 'number' || ofPoint.some(({ counts }) => counts.covered !== undefined)
       return { at, point: hasLived ? pointOf(at, ofPoint) : null }
     })
   }
@@ -75,11 +76,8 @@ function pointOf(at: string, minutes: readonly Minute[]): HistoryPoint {
     .filter((name) => name.startsWith('refused:'))
     .map((name) => [name.slice('refused:'.length), sumOf(name)] as const)
     .sort(([, one], [, other]) => other - one)
-  const timeOf = (timed: Timed) =>
-    quantilesOf(
-      minutes.map(({ durations }) => durations[timed] ?? []),
-      most(`longest:${timed}`),
-    )
+  const binsOf = (timed: Timed) => minutes.map(({ durations }) => durations[timed] ?? [])
+  const timeOf = (timed: Timed) => quantilesOf(binsOf(timed), most(`longest:${timed}`))
   const [queueTime, storeTime] = [timeOf('inQueue'), timeOf('inStore')]
   const totals = LANES.flatMap((lane) => {
     const quantile = timeOf(lane)
@@ -88,7 +86,7 @@ function pointOf(at: string, minutes: readonly Minute[]): HistoryPoint {
   return {
     at,
     minutes: minutes.length,
-    coveredSeconds: minutes.reduce((sum, { counts }) => sum + coveredMs(counts), 0) / 1000,
+    coveredSeconds: sumOf('covered') / 1000,
     accepted: sum('accepted'),
     stored: { created: sum('stored:created'), updated: sum('stored:updated'), unchanged: sum('stored:unchanged') },
     failed: sum('failed'),
@@ -102,11 +100,6 @@ function pointOf(at: string, minutes: readonly Minute[]): HistoryPoint {
     waiting: byLane('waiting'),
     oldestSeconds: byLane('oldest'),
   }
-}
-
-/** A minute of the last release does not say what it covers. */
-function coveredMs(counts: Counts): number {
-  return counts.covered ?? (Object.keys(counts).length > 0 ? MINUTE_MS : 0)
 }
 
 /** Returns the peaks of a heartbeat: see `HistoryPoint`. */
