@@ -224,4 +224,27 @@ describe('a batch that does not end', () => {
     assert.equal(ingest.findStuck(), 'a batch has been running for 121 s')
     stored.reject(new Error('given up'))
   })
+
+  test('runs until the probe after its time-out has ended, so that heartbeats go on to report that MongoDB hangs', async () => {
+    const probed = Promise.withResolvers<void>()
+    const begun = Promise.withResolvers<void>()
+    const ingest = createIngest({
+      storeBatch: () => {
+        vi.advanceTimersByTime(10_000)
+        return Promise.reject(slow())
+      },
+      probeStore: () => {
+        begun.resolve()
+        return probed.promise
+      },
+      bounds,
+      metrics,
+    })
+    const ingested = ingest.ingest(request('a'))
+    await begun.promise
+    assert(ingest.runningMs() >= 10_000)
+    probed.reject(new Error('no answer'))
+    assert('away' in (await ingested))
+    assert.equal(ingest.runningMs(), 0)
+  })
 })

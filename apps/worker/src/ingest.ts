@@ -74,7 +74,6 @@ export function createIngest({ storeBatch, bounds, probeStore, metrics }: Ingest
         const storing = () => storeBatch(batch, () => onLastWrite(batch))
         const stored = links.length > 0 ? inSpan('store batch', undefined, options, storing) : storing()
         const answers = await stored.finally(() => {
-          running.delete(batch)
           metrics.batchSize.observe(batch.length)
           metrics.batchTime.observe((performance.now() - began) / 1000)
         })
@@ -87,6 +86,9 @@ export function createIngest({ storeBatch, bounds, probeStore, metrics }: Ingest
         const away: LostStore = { away: true, reason: asError(error).message, since: began }
         lost = away
         return batch.map(() => away)
+      } finally {
+        // Not before the probe of a failed batch has ended: heartbeats report that MongoDB hangs only while a batch runs.
+        running.delete(batch)
       }
     }
 

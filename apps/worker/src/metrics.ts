@@ -87,6 +87,7 @@ export async function readWorker(
     totalsOf(stored, ({ outcome }) => `stored:${outcome}` as const),
     totalsOf(threadsFailed, () => 'failed'),
   ])
-  const peaks = { ...durations.takeLongest(), ...(state.away && { away: state.away.ms / 1000 }) }
-  return { totals: { ...outcomes, ...failed, ...durations.totals }, peaks, ...state }
+  const { longest, ...taken } = durations.take()
+  const peaks = { ...longest, ...(state.away && { away: state.away.ms / 1000 }) }
+  return { totals: { ...outcomes, ...failed }, peaks, ...taken, ...state }
 }

@@ -1,5 +1,5 @@
 // Durations as heartbeats carry them: how many fell into each bin, and the longest one. Finer than the histograms of
-// Prometheus, because only bins with a count cost something.
+// Prometheus, because a heartbeat has no bins above its longest duration.
 
 /** A bin's upper bound divided by its lower one. The estimate of a duration in it errs by at most a tenth. */
 const RATIO = 1.22
@@ -8,25 +8,28 @@ const SHORTEST_SECONDS = 0.001
 
 /** What is timed: from the acceptance of a job until it is stored, by lane, and the two parts of this time. */
 export type Timed = 'interactive' | 'bulk' | 'inQueue' | 'inStore'
-export type TimedCount = `${Timed}:${number}`
+/** How many durations fell into each bin, from the first to the last that has any. */
+export type Bins = { [timed in Timed]?: number[] }
 
 export type Durations = ReturnType<typeof createDurations>
 
-/** Counts durations since the start of a process. */
+/** Counts durations for the heartbeats of a process. */
 export function createDurations() {
-  const totals: { [name in TimedCount]?: number } = {}
-  let longest: { [name in `longest:${Timed}`]?: number } = {}
+  let observed: { durations: Bins; longest: { [name in `longest:${Timed}`]?: number } } = { durations: {}, longest: {} }
   return {
-    totals,
     observe(timed: Timed, seconds: number): void {
+      const { durations, longest } = observed
       const bin = Math.max(Math.ceil(Math.log(seconds / SHORTEST_SECONDS) / Math.log(RATIO)), 0)
-      totals[`${timed}:${bin}`] = (totals[`${timed}:${bin}`] ?? 0) + 1
+      const bins = durations[timed] ?? []
+      while (bins.length <= bin) bins.push(0)
+      bins[bin] = (bins[bin] ?? 0) + 1
+      durations[timed] = bins
       longest[`longest:${timed}`] = Math.max(longest[`longest:${timed}`] ?? 0, seconds)
     },
-    /** Returns the longest durations since the last call, as peaks of a heartbeat. */
-    takeLongest(): typeof longest {
-      const taken = longest
-      longest = {}
+    /** Returns the durations since the last call, and the longest of them as peaks of a heartbeat. */
+    take(): typeof observed {
+      const taken = observed
+      observed = { durations: {}, longest: {} }
       return taken
     },
   }
@@ -36,18 +39,19 @@ export function createDurations() {
  * Makes a function that estimates quantiles, in seconds: never above the longest duration. Returns undefined if nothing
  * was counted.
  *
- * @param counts bins with their counts
+ * @param lists counts by bin, to be added up
  */
-export function quantilesOf(counts: readonly (readonly [bin: string, count: number])[], longest: number) {
-  const bins = counts.map(([bin, count]) => ({ bin: Number(bin), count })).sort((one, other) => one.bin - other.bin)
-  const all = bins.reduce((sum, { count }) => sum + count, 0)
+export function quantilesOf(lists: readonly (readonly number[])[], longest: number) {
+  const length = Math.max(0, ...lists.map((list) => list.length))
+  const bins = Array.from({ length }, (_, bin) => lists.reduce((sum, list) => sum + (list[bin] ?? 0), 0))
+  const all = bins.reduce((sum, count) => sum + count, 0)
   if (all === 0) return undefined
   return (share: number): number => {
     let left = share * all
-    const found = bins.find(({ count }) => {
+    const found = bins.findIndex((count) => {
       left -= count
       return left <= 0
     })
-    return Math.min((2 / (1 + RATIO)) * SHORTEST_SECONDS * RATIO ** (found?.bin ?? 0), longest)
+    return Math.min((2 / (1 + RATIO)) * SHORTEST_SECONDS * RATIO ** found, longest)
   }
 }

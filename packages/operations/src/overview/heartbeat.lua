@@ -7,7 +7,8 @@
 --          beat    the number of this heartbeat: one that arrives again changes nothing
 --          about   the description of the process, a text that begins with this number; absent if the process stops
 --          counts  what to add, by name
---          peaks   values by name, as texts: the largest of the minute stays
+--          peaks   values by name: the largest of the minute stays
+--          durations  how many to add to each bin, by what was timed; absent from processes that time nothing
 --          away    if MongoDB is away for this process: for how long (ms), and the reason
 local KEPT_MS, GONE_MS, MOST_PROCESSES = 25 * 3600 * 1000, 600000, 500
 -- A loss of MongoDB within SOON_MS after a stored thread belongs to the same outage: some writes may succeed meanwhile.
@@ -26,15 +27,13 @@ local covered = tonumber(redis.call('GET', base .. 'covered') or 0)
 if covered > now then covered = 0 end
 local added = math.max(now - math.max(last, covered), 0)
 if added > 0 then redis.call('SET', base .. 'covered', now, 'PX', KEPT_MS) end
-if not input.about then
-  redis.call('ZREM', processes, id)
-  redis.call('HDEL', descriptions, id)
-else
+if input.about then
   redis.call('ZADD', processes, now, id)
   redis.call('HSET', descriptions, id, input.about)
 end
 local gone = redis.call('ZRANGEBYSCORE', processes, '-inf', now - GONE_MS, 'LIMIT', 0, 100)
 if #gone == 0 and redis.call('ZCARD', processes) > MOST_PROCESSES then gone = redis.call('ZRANGE', processes, 0, 0) end
+if not input.about then gone[#gone + 1] = id end
 if #gone > 0 then
   redis.call('ZREM', processes, unpack(gone))
   redis.call('HDEL', descriptions, unpack(gone))
@@ -44,22 +43,28 @@ local function hasRoom(name)
   if not string.find(name, 'refused:', 1, true) or redis.call('HEXISTS', minute, name) == 1 then return true end
   return redis.call('HINCRBY', minute, 'tenants', 1) <= MOST_TENANTS
 end
-local names, hasStored, set = {}, false, {}
-for name in pairs(input.counts) do
+local hasStored = false
+for name, count in pairs(input.counts) do
   hasStored = hasStored or string.find(name, 'stored:', 1, true) == 1
-  if hasRoom(name) then names[#names + 1] = name end
+  if hasRoom(name) then redis.call('HINCRBY', minute, name, count) end
 end
-for name in pairs(input.peaks) do names[#names + 1] = name end
-local before = #names > 0 and redis.call('HMGET', minute, unpack(names)) or {}
-for at, name in ipairs(names) do
-  local value, count, peak = tonumber(before[at] or 0), input.counts[name], input.peaks[name]
-  if count or tonumber(peak) > value then
-    set[#set + 1], set[#set + 2] = name, count and value + count or peak
-  end
+for name, peak in pairs(input.peaks) do
+  -- As a text: Redis would write 17 digits of a number.
+  if peak > tonumber(redis.call('HGET', minute, name) or 0) then redis.call('HSET', minute, name, tostring(peak)) end
 end
-if #set > 0 then redis.call('HSET', minute, unpack(set)) end
 redis.call('HINCRBY', minute, 'covered', added)
 redis.call('PEXPIRE', minute, KEPT_MS)
+-- One text has all bins: a field for each took twice the time and memory.
+if input.durations then
+  local key = minute .. ':durations'
+  local sums = cjson.decode(redis.call('GET', key) or '{}')
+  for timed, counts in pairs(input.durations) do
+    local sum = sums[timed] or {}
+    for bin, count in ipairs(counts) do sum[bin] = (sum[bin] or 0) + count end
+    sums[timed] = sum
+  end
+  redis.call('SET', key, cjson.encode(sums), 'PX', KEPT_MS)
+end
 -- `store-away` has the first loss of MongoDB by any worker, and its reason. It outlives the worker.
 local store = base .. 'store-away'
 if input.away then

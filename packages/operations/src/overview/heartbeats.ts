@@ -6,12 +6,12 @@ import type { SeenProcess } from '@sluice/contract'
 import { openScript } from '@sluice/process/redis'
 import type { QueueKeys } from '@sluice/queue'
 import type { Redis } from 'ioredis'
-import type { TimedCount } from './durations.ts'
+import type { Bins } from './durations.ts'
 
 type OfKind = Pick<SeenProcess, 'kind' | 'version'>
 
 /** The names of counts. After `stored:` comes an outcome. */
-export type CountName = 'accepted' | 'failed' | 'refused' | 'timedOut' | `stored:${string}` | TimedCount
+export type CountName = 'accepted' | 'failed' | 'refused' | 'timedOut' | `stored:${string}`
 
 /** What a process reports: totals since its start, of which each heartbeat sends the rise, and peaks. */
 export interface Reading {
@@ -20,6 +20,8 @@ export interface Reading {
   manyTotals?: Readonly<Record<string, number>>
   /** Redis keeps the largest value of each in a minute. */
   peaks?: Readonly<Record<string, number>>
+  /** The durations since the last reading. */
+  durations?: Bins
   /** Present while MongoDB is away for this process. */
   away?: { ms: number; reason: string } | undefined
   slowJobs?: SeenProcess['slowJobs']
@@ -72,8 +74,8 @@ export function startHeartbeats(redis: Redis, { base }: QueueKeys, ofKind: OfKin
     const now = performance.now()
     const counts: Counts = {}
     for (const [name, total = 0] of Object.entries(totals)) {
-      const [shown = ''] = /^(accepted|refused|timedOut|failed|stored)(?=:|$)/.exec(name) ?? []
-      if (shown !== '') counts[shown] = (counts[shown] ?? 0) + total
+      const shown = name.replace(/:.*/, '')
+      counts[shown] = (counts[shown] ?? 0) + total
     }
     minute = [...minute.filter((_, index) => now - (minute[index + 1]?.at ?? now) < MINUTE_MS), { at: now, counts }]
     const before = minute[0]?.counts ?? {}
@@ -82,7 +84,7 @@ export function startHeartbeats(redis: Redis, { base }: QueueKeys, ofKind: OfKin
   }
 
   async function nextBeat(isLast: boolean): Promise<string> {
-    const { totals = {}, manyTotals = {}, peaks = {}, away: lost, ...more } = await read()
+    const { totals = {}, manyTotals = {}, peaks = {}, durations, away: lost, ...more } = await read()
     const away = lost && { ...lost, reason: lost.reason.slice(0, REASON_CHARACTERS) }
     const largest = risesOf(manyTotals).sort(([, one], [, other]) => other - one)
     const counts = Object.fromEntries([...risesOf(totals), ...largest.slice(0, LARGEST)])
@@ -92,9 +94,7 @@ export function startHeartbeats(redis: Redis, { base }: QueueKeys, ofKind: OfKin
     const state = { ...about, ...countsOf(totals), storeAwayMs: away?.ms, ...more }
     const description = isLast ? {} : { about: JSON.stringify({ beat: beats, ...state }) }
     sent = { ...totals, ...manyTotals }
-    // As texts, so that Lua adds no digits.
-    const texts = Object.fromEntries(Object.entries(peaks).map(([name, value]) => [name, String(value)]))
-    return JSON.stringify({ id, beat: beats, ...description, counts, peaks: texts, away })
+    return JSON.stringify({ id, beat: beats, ...description, counts, peaks, durations, away })
   }
 
   async function confirm(beat: string): Promise<void> {

@@ -2,10 +2,11 @@
 import type { HistoryPoint, QueuedJobs } from '@sluice/contract'
 import { LANES, type QueueKeys } from '@sluice/queue'
 import type { Redis } from 'ioredis'
-import { quantilesOf, type Timed } from './durations.ts'
+import { type Bins, quantilesOf, type Timed } from './durations.ts'
 import type { CountName } from './heartbeats.ts'
 
 type Counts = Readonly<Record<string, number>>
+type Minute = { counts: Counts; durations: Bins }
 
 const MINUTE_MS = 60_000
 /** The spans of graphs, by the names that people see. A graph has at most some hundred points. */
@@ -27,11 +28,19 @@ export type CountedSpan = { at: string; point: HistoryPoint | null }
  * span is null if no process lived in its time. The function caches minutes that are over, because they never change.
  */
 export function createReadHistory(redis: Redis, { base }: QueueKeys) {
-  const over = new Map<number, Counts>()
+  const over = new Map<number, Minute>()
 
-  async function read(minute: number): Promise<[minute: number, counts: Counts]> {
-    const counts = Object.entries(await redis.hgetall(`${base}minute:${minute}`))
-    return [minute, Object.fromEntries(counts.map(([name, count]) => [name, Number(count)]))]
+  async function read(at: number, now: number): Promise<Minute> {
+    const cached = over.get(at)
+    if (cached !== undefined) return cached
+    const key = `${base}minute:${at}`
+    const [texts, durations] = await Promise.all([redis.hgetall(key), redis.get(`${key}:durations`)])
+    const counts = Object.entries(texts).map(([name, count]) => [name, Number(count)])
+    // A minute of the last release does not say what it covers.
+    const covered = counts.length > 0 && { covered: MINUTE_MS }
+    const minute = { counts: { ...covered, ...Object.fromEntries(counts) }, durations: JSON.parse(durations ?? '{}') }
+    if (at < now) over.set(at, minute)
+    return minute
   }
 
   return async (span: Span | number): Promise<CountedSpan[]> => {
@@ -42,19 +51,14 @@ export function createReadHistory(redis: Redis, { base }: QueueKeys) {
     // Points begin at multiples of `perPoint`, so that a graph that is drawn again has the same points.
     const first = typeof span === 'number' ? begin : Math.ceil(begin / perPoint) * perPoint
     const minutes = Array.from({ length: now - first + 1 }, (_, at) => first + at)
-    const found = new Map(over)
-    const missing = minutes.filter((minute) => !over.has(minute))
-    for (let at = 0; at < missing.length; at += READ_AT_ONCE) {
-      const some = await Promise.all(missing.slice(at, at + READ_AT_ONCE).map(read))
-      for (const [minute, counts] of some) found.set(minute, counts)
-    }
-    const counted = minutes.map((minute) => found.get(minute) ?? {})
-    for (const [minute, counts] of found) if (minute < now) over.set(minute, counts)
+    const counted: Minute[] = []
+    for (let at = 0; at < minutes.length; at += READ_AT_ONCE)
+      counted.push(...(await Promise.all(minutes.slice(at, at + READ_AT_ONCE).map((minute) => read(minute, now)))))
     for (const minute of over.keys()) if (minute < now - SPANS['24 h'].minutes) over.delete(minute)
     return Array.from({ length: Math.ceil(counted.length / perPoint) }, (_, index) => {
       const at = new Date((first + index * perPoint) * MINUTE_MS).toISOString()
       const ofPoint = counted.slice(index * perPoint, (index + 1) * perPoint)
-      const hasLived = typeof span === 'number' || ofPoint.some((counts) => Object.keys(counts).length > 0)
+      const hasLived = typeof span === 'number' || ofPoint.some(({ counts }) => counts.covered !== undefined)
       return { at, point: hasLived ? pointOf(at, ofPoint) : null }
     })
   }
@@ -62,18 +66,18 @@ export function createReadHistory(redis: Redis, { base }: QueueKeys) {
 
 const TENANTS = 10
 
-function pointOf(at: string, minutes: readonly Counts[]): HistoryPoint {
+function pointOf(at: string, minutes: readonly Minute[]): HistoryPoint {
   const sum = (name: CountName) => sumOf(name)
-  const sumOf = (name: string) => minutes.reduce((total, counts) => total + (counts[name] ?? 0), 0)
-  const most = (name: string) => Math.max(...minutes.map((counts) => counts[name] ?? 0))
+  const sumOf = (name: string) => minutes.reduce((total, { counts }) => total + (counts[name] ?? 0), 0)
+  const most = (name: string) => Math.max(...minutes.map(({ counts }) => counts[name] ?? 0))
   const byLane = (name: string) => ({ interactive: most(`${name}:interactive`), bulk: most(`${name}:bulk`) })
-  const names = new Set(minutes.flatMap((counts) => Object.keys(counts)))
-  /** Sums the fields whose names begin with `prefix`, by the rest of their names. */
-  const sums = (prefix: string) =>
-    [...names]
-      .filter((name) => name.startsWith(prefix))
-      .map((name) => [name.slice(prefix.length), sumOf(name)] as const)
-  const timeOf = (timed: Timed) => quantilesOf(sums(`${timed}:`), most(`longest:${timed}`))
+  const names = new Set(minutes.flatMap(({ counts }) => Object.keys(counts)))
+  const refusals = [...names]
+    .filter((name) => name.startsWith('refused:'))
+    .map((name) => [name.slice('refused:'.length), sumOf(name)] as const)
+    .sort(([, one], [, other]) => other - one)
+  const binsOf = (timed: Timed) => minutes.map(({ durations }) => durations[timed] ?? [])
+  const timeOf = (timed: Timed) => quantilesOf(binsOf(timed), most(`longest:${timed}`))
   const [queueTime, storeTime] = [timeOf('inQueue'), timeOf('inStore')]
   const totals = LANES.flatMap((lane) => {
     const quantile = timeOf(lane)
@@ -82,17 +86,13 @@ function pointOf(at: string, minutes: readonly Counts[]): HistoryPoint {
   return {
     at,
     minutes: minutes.length,
-    coveredSeconds: minutes.reduce((sum, counts) => sum + coveredMs(counts), 0) / 1000,
+    coveredSeconds: sumOf('covered') / 1000,
     accepted: sum('accepted'),
     stored: { created: sum('stored:created'), updated: sum('stored:updated'), unchanged: sum('stored:unchanged') },
     failed: sum('failed'),
     refused: sum('refused'),
     timedOut: sum('timedOut'),
-    refusedByTenant: Object.fromEntries(
-      sums('refused:')
-        .sort(([, one], [, other]) => other - one)
-        .slice(0, TENANTS),
-    ),
+    refusedByTenant: Object.fromEntries(refusals.slice(0, TENANTS)),
     totalTime: Object.fromEntries(totals),
     ...(queueTime && { queueTime: { p50: queueTime(0.5), p99: queueTime(0.99) } }),
     ...(storeTime && { storeTime: { p50: storeTime(0.5), p99: storeTime(0.99) } }),
@@ -100,11 +100,6 @@ function pointOf(at: string, minutes: readonly Counts[]): HistoryPoint {
     waiting: byLane('waiting'),
     oldestSeconds: byLane('oldest'),
   }
-}
-
-/** A minute of the last release does not say what it covers. */
-function coveredMs(counts: Counts): number {
-  return counts.covered ?? (Object.keys(counts).length > 0 ? MINUTE_MS : 0)
 }
 
 /** Returns the peaks of a heartbeat: see `HistoryPoint`. */

@@ -8,7 +8,7 @@ import { newJobId, queueKeys } from '@sluice/queue'
 import { createJobAdder } from '@sluice/queue/test-support'
 import { requiredUrl, testQueueName } from '@sluice/test-support'
 import { beforeEach, type TestContext, test, vi } from 'vitest'
-import { createDurations } from './durations.ts'
+import { createDurations, type Durations } from './durations.ts'
 import { type Reading, startHeartbeats } from './heartbeats.ts'
 import { createReadHistory, peaksOf } from './history.ts'
 import { createReadOverview, createReadTenant } from './overview.ts'
@@ -74,7 +74,7 @@ test('each heartbeat adds what was counted since the last one, over all processe
 
 test('a process reports what it counted since its start, and in the last minute', async (t) => {
   const { start, nextHeartbeats, overview } = await open(t)
-  const reading = { totals: { accepted: 3, 'stored:created': 1, 'stored:unchanged': 2, 'inQueue:5': 9 } }
+  const reading = { totals: { accepted: 3, 'stored:created': 1, 'stored:unchanged': 2 } }
   let passed = 0
   const { now } = performance
   vi.spyOn(performance, 'now').mockImplementation(() => now.call(performance) + passed)
@@ -153,6 +153,34 @@ test('a process that stops while a heartbeat is under way is listed no more', as
   assert.deepEqual((await overview()).processes, [])
 })
 
+/** A worker's reading of what was observed since the last one. */
+function readingOf(observed: Durations): Reading {
+  const { longest, durations } = observed.take()
+  return { totals: { accepted: 1 }, peaks: longest, durations }
+}
+
+test('durations of several heartbeats, processes and minutes add up, and those in the form before do not count', async (t) => {
+  const { start, nextHeartbeats, redis, keys } = await open(t)
+  const durations = [createDurations(), createDurations()]
+  for (const one of durations) {
+    for (let at = 0; at < 3; at++) one.observe('inQueue', 0.01)
+    await start('worker', () => readingOf(one))
+  }
+  for (let at = 0; at < 8; at++) durations[0]?.observe('inQueue', 1)
+  await nextHeartbeats()
+  await nextHeartbeats()
+  const before = `${keys.base}minute:${Math.floor(Number((await redis.time())[0]) / 60) - 2}`
+  await redis.hset(before, { accepted: 1, 'longest:inQueue': 100, 'inQueue:0': 90, 'queue:0.005': 90 })
+  await redis.set(
+    `${before}:durations`,
+    JSON.stringify({ inQueue: [...Array(12).fill(0), 5, ...Array(45).fill(0), 1] }),
+  )
+  const [{ point } = {}] = await createReadHistory(redis, keys)(5)
+  // Of twenty durations, eleven are 0.01 s, and the longest is 100 s.
+  const { p50 = 0, p99 = 0 } = point?.queueTime ?? {}
+  assert(Math.abs(p50 - 0.01) <= 0.001 && Math.abs(p99 - 100) <= 10, `${p50}, ${p99}`)
+})
+
 test('quantiles err by a tenth at most, by lane and of both parts, and never exceed the longest duration', async (t) => {
   for (const [least, most] of [
     [51, 53],
@@ -164,7 +192,7 @@ test('quantiles err by a tenth at most, by lane and of both parts, and never exc
     const durations = createDurations()
     const all = Array.from({ length: 500 }, (_, at) => least + ((most - least) * at) / 499)
     for (const seconds of all) for (const timed of ['bulk', 'inStore'] as const) durations.observe(timed, seconds)
-    await start('worker', () => ({ totals: { accepted: 1, ...durations.totals }, peaks: durations.takeLongest() }))
+    await start('worker', () => readingOf(durations))
     const [{ totalTime, storeTime, queueTime } = {}] = await history()
     assert.deepEqual([queueTime, totalTime?.interactive], [undefined, undefined])
     const shares = { p50: 0.5, p95: 0.95, p99: 0.99 } as const
@@ -348,15 +376,18 @@ test('a process without a sign of life for ten minutes is forgotten, and the has
   )
 })
 
-test('the hash of a minute with durations of all lengths up to a month has a bound', async (t) => {
+test('a minute with durations of all lengths up to a month has a bound', async (t) => {
   const { start, redis, keys } = await open(t)
   const durations = createDurations()
   for (let seconds = 0.0005; seconds < 31 * 86_400; seconds *= 1.1)
     for (const timed of ['interactive', 'bulk', 'inQueue', 'inStore'] as const) durations.observe(timed, seconds)
-  await start('worker', () => ({ totals: durations.totals, peaks: durations.takeLongest() }))
-  for (const minute of await redis.keys(`${keys.base.replace('{', '\\{')}minute:*`)) {
-    const bytes = Number(await redis.call('MEMORY', 'USAGE', minute, 'SAMPLES', '0'))
-    assert(bytes < 33_000, `${bytes}`)
+  await start('worker', () => readingOf(durations))
+  const minutes = await redis.keys(`${keys.base.replace('{', '\\{')}minute:*`)
+  assert.equal(minutes.length, 2)
+  for (const key of minutes) {
+    const bytes = Number(await redis.call('MEMORY', 'USAGE', key, 'SAMPLES', '0'))
+    assert(bytes < 3_000, `${key}: ${bytes}`)
+    assert((await redis.pttl(key)) > 24 * 3_600_000)
   }
 })
 
