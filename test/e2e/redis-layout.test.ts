@@ -30,18 +30,22 @@ test('whatever is kept in Redis has the form that its layout number stands for',
   storedIn(await importer.post(someThread({ externalId: 'one' }), { ...trace, 'idempotency-key': 'a' }))
   const lines = [someThread({ externalId: 'two' }), refused('three'), '{'].map((line) => JSON.stringify(line))
   await importer.postImport(JSON.stringify(someThread({ externalId: 'seven' })))
-  const [failed, imported] = await Promise.all([
+  const [failed, retried, imported] = await Promise.all([
     importer.post(refused('four'), { prefer: 'respond-async' }),
+    importer.post(refused('eight'), { prefer: 'respond-async' }),
     importer.postImport(lines.join('\n'), { prefer: 'respond-async' }),
   ])
   const path = imported.headers.get('location') ?? ''
-  await importer.get(jobPathIn(failed), { prefer: 'wait=30' })
+  for (const job of [failed, retried]) await importer.get(jobPathIn(job), { prefer: 'wait=30' })
   await until('the import has ended', async () => /"completed"/.test((await importer.get(path)).text))
   await post('/admin/jobs:retry', { reason: 'nothing has this reason' })
   // Waiting, in both lanes.
   for (const lane of ['interactive', 'bulk']) await post(`/admin/lanes/${lane}:pause`, undefined)
   for (const [externalId, wait] of Object.entries({ five: 0, six: 1 }))
     await importer.post(someThread({ externalId }), { prefer: `wait=${wait}`, 'idempotency-key': externalId })
+  const opened = await post('/admin/jobs:retry', { ids: [jobPathIn(retried).replace('/jobs/', '')] })
+  const operation = opened.headers.get('location') ?? ''
+  await until('the retry', async () => /"completed"/.test((await operator.get(operation)).text))
 
   const keys = queueKeys(sluice.settings.QUEUE ?? '')
   const redis = connectRetrying({ redisUrl: sluice.settings.REDIS_URL ?? '', queue: '' }, () => {})

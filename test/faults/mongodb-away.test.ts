@@ -31,6 +31,12 @@ test('while MongoDB is gone, jobs wait without losing a try; all are stored when
   // Without rest: each worker must have a job when MongoDB goes.
   const load = postSteadily(t, sluice, { restMs: 0 })
   await load.moreStored(30)
+  const { key } = await createKey(sluice.db, { role: 'operator', name: 'on call' })
+  const countRefused = async (): Promise<number> => {
+    const answer = await fetch(`${sluice.url}/admin/overview`, { headers: { 'x-api-key': key } })
+    return JSON.parse(await answer.text()).lastHour.refused
+  }
+  const refusedBefore = await countRefused()
 
   await mongodb.kill()
   const stopped = load.stop()
@@ -53,6 +59,7 @@ test('while MongoDB is gone, jobs wait without losing a try; all are stored when
   await drained()
   assert.equal(await queue.getFailedCount(), 0)
   await assertStored(sluice.db, posted, { afterCrash: true })
+  await until('each 503 is counted', async () => (await countRefused()) === refusedBefore + REFUSED_WHILE_AWAY)
   assert.equal((await postThread(sluice, aThread())).status, 200)
 })
 
@@ -88,6 +95,9 @@ test.runIf(isFull)('while MongoDB hangs, jobs wait without losing a try; every c
   assert.equal(await queue.getFailedCount(), 0)
   await assertStored(sluice.db, posted, { afterCrash: true })
 })
+
+/** The callers that got a 503 while MongoDB was away: one with a key that the API had not seen, and a reader. */
+const REFUSED_WHILE_AWAY = 2
 
 async function assertAnswersWhileAway(sluice: TestSluice, unseen: string): Promise<void> {
   const unknown = await postThread({ url: sluice.url, key: unseen }, aThread())

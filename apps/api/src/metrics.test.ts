@@ -4,7 +4,7 @@ import { openMetrics } from '@sluice/process'
 import { test } from 'vitest'
 import { apiMetrics, countProblems, readApi } from './metrics.ts'
 
-test('heartbeats count what was refused, also because Redis was away, and apart from that what timed out', async () => {
+test('heartbeats count what was refused, also because a server was away, and apart from that what timed out', async () => {
   const { metrics } = openMetrics('test', apiMetrics)
   const problems = countProblems(metrics)
   for (const code of Object.keys(PROBLEMS)) problems.note(code, 'acme')
@@ -19,6 +19,7 @@ test('heartbeats count what was refused, also because Redis was away, and apart 
     },
     {},
   )
-  // queue_full, tenant_share, rate_limited, overloaded and queue_unavailable; acceptance_unknown and job_pending.
-  assert.deepEqual([totals?.refused, totals?.timedOut, manyTotals], [108, 2, { 'refused:acme': 107 }])
+  // queue_full, tenant_share, rate_limited, overloaded, and queue, keys or store unavailable; acceptance_unknown and
+  // job_pending.
+  assert.deepEqual([totals?.refused, totals?.timedOut, manyTotals], [110, 2, { 'refused:acme': 109 }])
 })

@@ -78,8 +78,11 @@ export function sampleApi({ metrics, sample }: ReturnType<typeof openMetrics<typ
   })
 }
 
-/** Problems that mean that the queue, a tenant, a key or the process has used up its bound, or that Redis is away. */
-const REFUSALS = new Set(['queue_full', 'tenant_share', 'rate_limited', 'overloaded', 'queue_unavailable'])
+/** Problems that mean that the queue, a tenant, a key or the process has used up its bound, or that a server is away. */
+const REFUSALS = new Set([
+  ...['queue_full', 'tenant_share', 'rate_limited', 'overloaded'],
+  ...['queue_unavailable', 'keys_unavailable', 'store_unavailable'],
+])
 const TIMED_OUT = new Set(Object.entries(PROBLEMS).flatMap(([code, { status }]) => (status === 504 ? code : [])))
 
 function countNameOf(code: string): 'refused' | 'timedOut' | undefined {

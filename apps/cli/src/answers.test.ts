@@ -111,6 +111,7 @@ test('the paths of every command are relative to the path of --url', async (t) =
     '/a/b/admin/operations',
     '/a/b/admin/overview',
     '/a/b/admin/recent',
+    '/a/b/livez',
     '/a/b/sources',
   ])
 })

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
 import { createDurations } from '@sluice/operations'
 import { createLogger, openMetrics } from '@sluice/process'
+import { PartlyStoredError } from '@sluice/queue'
 import type { StoreRequest } from '@sluice/store'
 import { test } from 'vitest'
+import type { Ingested } from './ingest.ts'
 import { createNoteTimes, workerMetrics } from './metrics.ts'
 import { createWork, requestsOf } from './worker.ts'
 
@@ -17,6 +19,42 @@ test('the threads of a job share its stamp, but those of one source have stamps 
   assert.deepEqual(
     requestsOf(job).map(({ stamp }) => stamp),
     [1, 1, 3, 1, 5],
+  )
+})
+
+test('threads that were stored before a retry are not stored again, and keep their receipts', async () => {
+  const { metrics } = openMetrics('test', workerMetrics)
+  const receipt = { source: { outcome: 'created', wordCount: 9, createdAt: 'then' }, outcomes: 'c' } as const
+  /** Runs a job whose threads a and c were stored before. Returns what it throws or returns, and what it stores. */
+  async function retried(ingested: Ingested) {
+    const stored: unknown[] = []
+    const work = createWork({
+      ingest: {
+        async ingest({ id, stamp }) {
+          stored.push([id, stamp])
+          return ingested
+        },
+      },
+      putBack: () => assert.fail('the store is there'),
+      noteTimes: createNoteTimes(metrics, createDurations()),
+      log: createLogger('test', 'silent'),
+    })
+    const receiptsBefore = [receipt, null, receipt]
+    const job = { ...aJob(['a', 'a', 'c'].map(aThread)), enqueuedAt: 0, redelivered: true, receiptsBefore }
+    return { stored, result: await work(job).catch((error: unknown) => error) }
+  }
+  const source = { outcome: 'updated', wordCount: 1, createdAt: 'now' } as const
+  const fields = { ...aThread('a').source, description: null, id: 'a', status: 'TRANSCRIBED' } as const
+  const completed = await retried({ answer: { source: { ...fields, ...source }, quotes: [] } })
+  // The place in the order of acceptance is that of the second thread of its source.
+  assert.deepEqual(completed.stored, [['j.1', 2]])
+  assert.deepEqual(completed.result, { receipts: [receipt, { source, outcomes: '' }, receipt] })
+  const { result } = await retried({ error: new Error('no') })
+  assert(result instanceof PartlyStoredError)
+  assert.deepEqual(result.receipts, [receipt, null, receipt])
+  assert.deepEqual(
+    result.failedThreads.map(({ place }) => place),
+    [1],
   )
 })
 

@@ -27,12 +27,15 @@ export function createWork({ ingest, putBack, noteTimes, log }: WorkDeps): (job:
     // Redis's clock may be ahead of this worker's.
     const queuedMs = Math.max(Date.now() - job.enqueuedAt, 0)
     const requests = requestsOf(job, trace)
-    const ingested = await Promise.all(requests.map(ingest.ingest))
-    const away = ingested.find((one) => 'away' in one)
+    const before = job.receiptsBefore ?? []
+    const ingested = await Promise.all(
+      requests.map((request, place) => (before[place] ? undefined : ingest.ingest(request))),
+    )
+    const away = ingested.find((one) => one !== undefined && 'away' in one)
     if (away !== undefined) return putBack(job, away)
-    const receipts = requests.map(({ thread }, at) => {
-      const one = ingested[at]
-      return one !== undefined && 'answer' in one ? makeReceipt(thread, one.answer) : null
+    const receipts = requests.map(({ thread }, place) => {
+      const one = ingested[place]
+      return one !== undefined && 'answer' in one ? makeReceipt(thread, one.answer) : (before[place] ?? null)
     })
     const stored = receipts.filter((receipt) => receipt !== null)
     if (stored.length < receipts.length) throw partlyStored(job, ingested, receipts)
@@ -80,13 +83,17 @@ export function describeJob({ id, data, attempt }: FetchedJob) {
   return { ...ids, tenant, ...content, attempt }
 }
 
-/** The error of a job of which some threads could not be stored. It names the first of them. */
+/**
+ * The error of a job of which some threads could not be stored. It names the first of them.
+ *
+ * @param ingested by place; undefined for a thread that was stored before.
+ */
 export function partlyStored(
   { data: { threads } }: FetchedJob,
-  ingested: readonly Ingested[],
+  ingested: readonly (Ingested | undefined)[],
   receipts: readonly (Receipt | null)[],
 ): PartlyStoredError {
-  const errors = ingested.map((one) => ('error' in one ? one.error : undefined))
+  const errors = ingested.map((one) => (one !== undefined && 'error' in one ? one.error : undefined))
   const failedThreads = threads.flatMap(({ source: { service, externalId } }, place) => {
     const reason = errors[place]?.message
     return reason === undefined ? [] : [{ place, service, externalId, reason }]

@@ -76,7 +76,7 @@ const HistoryPointSchema = Type.Object({
   accepted: count('Threads that were accepted.'),
   stored: Type.Object(outcomeCounts, { description: 'Threads that were stored, by their outcome.' }),
   failed: count('Threads that failed for good.'),
-  refused: count('Requests that were refused because of the load or a quota, or because Redis was away.'),
+  refused: count('Requests that were refused because of the load or a quota, or because Redis or MongoDB was away.'),
   timedOut: optional(count('Requests that were answered 504: not stored, or not surely accepted, in time.')),
   refusedByTenant: Type.Record(Type.String(), count('Requests of this tenant.'), {
     description: 'The ten tenants with most refusals, by the beginning of their names.',

@@ -177,7 +177,8 @@ export const PROBLEMS = {
   queue_unavailable: {
     status: 503,
     title: 'Queue not available',
-    meaning: "Redis is away, or can't be reached in time. A request to post was not accepted, and never will be.",
+    meaning:
+      "Redis is away, or can't be reached in time. A request to post was not accepted, and never will be. An operator's retry, discard, pause or resumption may still be carried out.",
     remedy: 'Send it again after `Retry-After` seconds. The service heals by itself when Redis is back.',
   },
   queue_full: {

@@ -18,6 +18,9 @@ export interface Reads {
   status(): Promise<contract.Status>
 }
 
+/** The API refused a request, and did nothing. */
+class RefusedError extends UserError {}
+
 /** No failed job has the id. */
 export class NotFailedError extends UserError {}
 
@@ -78,7 +81,8 @@ export async function openAdminClient(deps: FindApiDeps, options: ApiOptions, fa
     if (response.ok) return response
     const problem = await response.json().catch(() => undefined)
     const text = describeProblem(response.status, problem)
-    throw Object(problem).code === 'job_unknown' ? new NotFailedError(text) : new UserError(text)
+    if (Object(problem).code === 'job_unknown') throw new NotFailedError(text)
+    throw response.status < 500 ? new RefusedError(text) : new UserError(text)
   }
 
   async function ask<Answer>(check: (answer: unknown) => Answer, path: string, body?: object): Promise<Answer> {
@@ -87,8 +91,28 @@ export async function openAdminClient(deps: FindApiDeps, options: ApiOptions, fa
   }
 
   function unreachable(error: unknown): never {
-    const reason = error instanceof Error ? String(error.cause ?? error.message) : String(error)
-    throw new UserError(`The API at ${url} cannot be reached: ${reason}`)
+    throw new UserError(`The API at ${url} cannot be reached: ${reasonOf(error)}.`)
+  }
+
+  /** Returns why the API does not answer, if it does not. */
+  function findSilence(): Promise<string | undefined> {
+    const signal = AbortSignal.timeout(ALIVE_WITHIN_MS)
+    return fetch(new URL('./livez', url), { signal }).then(() => undefined, reasonOf)
+  }
+
+  /** Opens an operation. Sends nothing to an API that hangs: the API could carry the operation out much later. */
+  async function operate(path: string, body: object): Promise<contract.Operation> {
+    const silence = await findSilence()
+    if (silence !== undefined)
+      throw new UserError(`Nothing was changed. The API at ${url} cannot be reached: ${silence}.`)
+    try {
+      return await ask(checks.operation, path, body)
+    } catch (error) {
+      if (error instanceof RefusedError || !(error instanceof UserError)) throw error
+      throw new UserError(
+        `${error.message} Later, \`sluice jobs operations\` shows whether it was accepted all the same.`,
+      )
+    }
   }
 
   const reads: Reads = {
@@ -106,12 +130,12 @@ export async function openAdminClient(deps: FindApiDeps, options: ApiOptions, fa
 
   let isNoted = false
   async function read<Answer>(from: (reads: Reads) => Promise<Answer>): Promise<Answer> {
-    const signal = AbortSignal.timeout(ALIVE_WITHIN_MS)
-    const isAlive = fallback === undefined || (await fetch(new URL('./livez', url), { signal }).catch(() => undefined))
-    if (isAlive) {
+    const silence = await findSilence()
+    if (silence === undefined) {
       isNoted = false
       return from(reads)
     }
+    if (fallback === undefined) unreachable(silence)
     if (!isNoted) fallback.show(`The API at ${url} does not answer: this is read from Redis.`)
     isNoted = true
     return fallback.readDirectly(from)
@@ -125,14 +149,24 @@ export async function openAdminClient(deps: FindApiDeps, options: ApiOptions, fa
     find: (query: contract.FindQuery) => read((from) => from.find(query)),
     recent: (after?: string) => read((from) => from.recent(after)),
     status: () => read((from) => from.status()),
-    open: (kind: contract.OperationKind, request: contract.OperationRequest) =>
-      ask(checks.operation, `/admin/jobs:${kind}`, request),
+    open: (kind: contract.OperationKind, request: contract.OperationRequest) => operate(`/admin/jobs:${kind}`, request),
     operateLane: (kind: contract.LaneOperationKind, lane: string, why?: string) => {
       const query = new URLSearchParams(why === undefined ? {} : { why })
-      return ask(checks.operation, `/admin/lanes/${lane}:${kind}?${query}`, {})
+      return operate(`/admin/lanes/${lane}:${kind}?${query}`, {})
     },
-    operation: (id: string) => ask(checks.operation, `/admin/operations/${encodeURIComponent(id)}`),
+    /** Returns an operation that the API has accepted. */
+    async operation(id: string): Promise<contract.Operation> {
+      const silence = await findSilence()
+      if (silence === undefined) return ask(checks.operation, `/admin/operations/${encodeURIComponent(id)}`)
+      const found = `Operation ${id} was accepted, and goes on when an API runs: see \`sluice jobs operations\`.`
+      throw new UserError(`The API at ${url} cannot be reached: ${silence}. ${found}`)
+    },
   }
+}
+
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  return error.name === 'TimeoutError' ? 'it does not answer' : String(error.cause ?? error.message)
 }
 
 function describeProblem(status: number, answer: unknown): string {

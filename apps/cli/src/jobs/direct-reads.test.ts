@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { createServer } from 'node:http'
+import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { connectRetrying } from '@sluice/process/redis'
 import { newJobId, queueKeys } from '@sluice/queue'
@@ -11,9 +11,9 @@ import { type TestContext, test } from 'vitest'
 import { openAdminClient } from './admin-client.ts'
 import { createReadDirectly } from './direct-reads.ts'
 
-/** A client of an API that accepts connections and answers nothing, and a queue with a failed job. */
-async function open(t: TestContext) {
-  const hung = createServer(() => {}).listen(0, '127.0.0.1')
+/** A client of an API that accepts connections and, unless it has a listener, answers nothing. Its queue has a failed job. */
+async function open(t: TestContext, listener: RequestListener = () => {}) {
+  const hung = createServer(listener).listen(0, '127.0.0.1')
   t.onTestFinished(() => {
     hung.closeAllConnections()
     hung.close()
@@ -58,4 +58,31 @@ test('everything is read from Redis while the API hangs, soon, and each client s
   await assert.rejects(client.show(newJobId()), UserError)
   assert.equal(notes.length, 1)
   assert.match(notes[0] ?? '', /does not answer: this is read from Redis\.$/)
+}, 60_000)
+
+test('a hung API is asked for no operation, and whoever waits for one hears that it was accepted', async (t) => {
+  const asked = new Set<string | undefined>()
+  const { client, id } = await open(t, ({ method, url }) => asked.add(`${method} ${url}`))
+  const began = performance.now()
+  const operations = [client.open('discard', { ids: [id] }), client.operateLane('pause', 'bulk')]
+  for (const operation of operations)
+    await assert.rejects(operation, /^UserError: Nothing was changed\. The API at .* it does not answer\.$/)
+  await assert.rejects(
+    client.operation('o'),
+    /it does not answer\. Operation o was accepted, and goes on when an API runs/,
+  )
+  assert.ok(performance.now() - began < 12_000)
+  assert.deepEqual([...asked], ['GET /livez'])
+}, 60_000)
+
+test('an operation that an API neither accepts nor refuses is said to be unknown', async (t) => {
+  let status = 503
+  const { client, id } = await open(
+    t,
+    ({ url }, response) => void response.writeHead(url === '/livez' ? 200 : status).end(),
+  )
+  const open503 = client.open('retry', { ids: [id] })
+  await assert.rejects(open503, /answered 503\. Later, `sluice jobs operations` shows whether it was accepted/)
+  status = 400
+  await assert.rejects(client.open('retry', { ids: [id] }), /answered 400\.$/)
 }, 60_000)

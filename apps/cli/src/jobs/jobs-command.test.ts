@@ -76,7 +76,12 @@ async function terminal(args: string[], given: { jobs?: Job[]; answer?: boolean;
     },
     operateLane: () => assert.fail('jobs are no lane'),
     operation: async () => operation,
-    operations: async () => ({ operations: [{ ...operation, filter: { tenant: 'a\u202e' } }, operation] }),
+    operations: async () => ({
+      operations: [
+        { ...operation, filter: { tenant: 'a\u202e' } },
+        { ...operation, kind: 'retry', stored: 2, failedAgain: 1 },
+      ],
+    }),
     find: async () => ({ hits, more: false, notes: [] }),
     recent: () => assert.fail('jobs are not followed'),
     status: () => assert.fail('the status is not asked for'),
@@ -199,13 +204,14 @@ for (const args of [['retry'], ['discard', 'a', '--all'], ['discard', 'a', '--te
   })
 }
 
-test('operations are a table with who opened them, and which jobs they name or select', async () => {
+test('operations are a table with who opened them, which jobs they name or select, and what became of retried jobs', async () => {
   const { printed } = await terminal(['operations'])
   assert.match(
     printed[1] ?? '',
-    /^2024-05-01T00:01Z {2}8f14e45f {2}discard {2}\{"tenant":"a\ufffd"\} {2}completed {2}3$/,
+    /^2024-05-01T00:01Z {2}8f14e45f {2}discard {2}\{"tenant":"a\ufffd"\} {2}completed {2}3 {5}- {7}-$/,
   )
-  assert.match(printed[2] ?? '', / {2}3 named +completed {2}3$/)
+  assert.match(printed[0] ?? '', / DONE {2}STORED {2}FAILED AGAIN$/)
+  assert.match(printed[2] ?? '', / {2}3 named +completed {2}3 {5}2 {7}1$/)
 })
 
 test('an API that refuses ends the command with its message', async () => {

@@ -198,15 +198,16 @@ function groupTable({ groups, isComplete }: FailedJobGroups): string[] {
 }
 
 function operationTable(operations: Operation[]): string[] {
-  const rows = operations.map(({ createdAt, by, kind, filter, lane, total, state, done }) => [
+  const rows = operations.map(({ createdAt, by, kind, filter, lane, total, state, done, stored, failedAgain }) => [
     moment(new Date(createdAt)),
     by,
     kind,
     lane ?? shortened(filter === undefined ? `${total} named` : JSON.stringify(filter), SHOWN_NAME),
     state,
-    String(done),
+    count(done),
+    ...[stored, failedAgain].map((jobs = 0) => (kind === 'retry' ? count(jobs) : '-')),
   ])
-  return tableLines([['OPENED', 'BY', 'KIND', 'OF', 'STATE', 'DONE'], ...rows])
+  return tableLines([['OPENED', 'BY', 'KIND', 'OF', 'STATE', 'DONE', 'STORED', 'FAILED AGAIN'], ...rows])
 }
 
 function describeJob(job: FailedJob, isWhole: boolean): string[] {

@@ -41,7 +41,7 @@ async function open(t: TestContext) {
   assert(fetched !== undefined)
   const record = createRecordTry(redis, keys, { name: 'here:1', failedBytes: 1e9, onEvicted: assert.fail })
   const result = { receipts: [RECEIPT, null], failure: 'no' }
-  await record(fetched, new Error('no'), [], { result, progress: { counted: [0] }, stacks: [] })
+  await record(fetched, new Error('no'), [], { result, progress: {}, stacks: [] })
   return {
     ...{ redis, keys, operations, id, fetched, fetch },
     change: createChangeJob(redis, keys, operations),
@@ -76,7 +76,7 @@ test('a changed thread is stored in its place by a retry, and who changed it is 
     ...fetched.data,
     threads: [thread('stored', 'one'), thread('failed', 'three\u2028 "')],
   })
-  assert.deepEqual([again?.progress.counted, again?.progress.changedBy], [[0], 'ada'])
+  assert.equal(again?.progress.changedBy, 'ada')
   const at = { changedAt: String(again?.progress.changedAt) }
   assert.match((await change(id, { ...CHANGED, ...at }, 'ada')).join(), /not failed any more/)
 })

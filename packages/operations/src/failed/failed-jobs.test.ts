@@ -368,7 +368,7 @@ test("an operator's retry is a row between the tries, and all tries of the job a
   assert.equal(unlistedTries((await failedJobs.find(id))?.job ?? assert.fail()), 1)
 })
 
-test('a thread that has counted does not count again, whichever threads fail after a retry', async (t) => {
+test('a thread that was stored keeps its receipt and does not count again, whichever threads fail after a retry', async (t) => {
   const { failedJobs, redis, keys } = await open(t)
   const id = newJobId()
   const threads = ['a', 'b'].map((externalId) => ({
@@ -377,11 +377,11 @@ test('a thread that has counted does not count again, whichever threads fail aft
   }))
   const job = { tenant: 't', requestId: 'r', retained: false, threads }
   await createJobAdder(redis, keys)({ id, lane: 'bulk', job })
-  /** Runs the job's last try, and returns which threads count. */
-  async function countedBy(stored: readonly boolean[]): Promise<string[]> {
+  /** Runs the job's last try, which stores these threads, or throws, and returns which threads count. */
+  async function countedBy(stored: readonly boolean[], fault?: Error) {
     const { earlier = 0 } = JSON.parse((await redis.hget(keys.jobs.bulk + id, 'progress')) ?? '{}')
     await redis.hset(keys.jobs.bulk + id, 'atm', earlier + TRIES - 1)
-    const receipts = stored.map((isStored, at) => {
+    const newReceipts = stored.map((isStored, at) => {
       const outcome = at === 0 ? 'created' : 'updated'
       const source = { outcome, wordCount: 1, createdAt: '2024-05-01T00:00:00.000Z' } as const
       return isStored ? { source, outcomes: '' } : null
@@ -389,22 +389,26 @@ test('a thread that has counted does not count again, whichever threads fail aft
     const counted: string[] = []
     const begun = Promise.withResolvers<void>()
     const consumer = consume(keys, redis, {
-      async work() {
+      async work({ receiptsBefore = [] }) {
         begun.resolve()
-        if (stored.includes(false)) throw new PartlyStoredError('no', [], receipts, undefined)
+        if (fault) throw fault
+        const receipts = newReceipts.map((receipt, at) => receipt ?? receiptsBefore[at] ?? null)
+        if (receipts.includes(null)) throw new PartlyStoredError('no', [], receipts, undefined)
         return { receipts: receipts.flatMap((receipt) => receipt ?? []) }
       },
       stored: { inc: ({ outcome }) => void counted.push(outcome === 'created' ? 'a' : 'b') },
     })
     await begun.promise
     await consumer.close(10_000)
+    const failed = (await failedJobs.find(id))?.job.failedThreads.map(({ externalId }) => externalId)
     await failedJobs.move('retry', [id], 'ada')
-    return counted
+    return { counted, failed }
   }
-  assert.deepEqual(await countedBy([true, false]), ['a'])
-  assert.deepEqual(await countedBy([false, false]), [])
-  assert.deepEqual(await countedBy([false, true]), ['b'])
-  assert.deepEqual(await countedBy([true, true]), [])
+  assert.deepEqual((await countedBy([true, false])).counted, ['a'])
+  assert.deepEqual((await countedBy([false, false])).counted, [])
+  // As after a crash of the worker, which names no threads.
+  assert.deepEqual(await countedBy([false, false], new Error('crashed')), { counted: [], failed: ['b'] })
+  assert.deepEqual(await countedBy([false, true]), { counted: ['b'], failed: undefined })
 })
 
 test('the failed tries and threads of a job have a bound in bytes', async (t) => {

@@ -1,6 +1,7 @@
 // Fetches the jobs of one lane, runs each, and completes it.
 import { setTimeout as delay } from 'node:timers/promises'
 import { Job } from 'bullmq'
+import { readReceiptsBefore } from '../failed/failed-set.ts'
 import type { IngestJob, Lane, LockedJob } from '../job/job.ts'
 import { createLocks, openWorker } from './bullmq-worker.ts'
 import { asError, endFailedTry, failJob, type LaneDeps, putBack, trySuspect } from './fail-job.ts'
@@ -163,6 +164,8 @@ export function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find' | 'setTri
  */
 async function runJob(job: LockedJob, deps: LaneDeps): Promise<void> {
   if (deps.pauses.isExclusive) return putBack(job, deps)
+  if (job.progress.retriedAt !== undefined)
+    job.receiptsBefore = await readReceiptsBefore(deps.redis, deps.keys.jobs[job.lane] + job.id)
   const onFailed = (error: unknown) => endFailedTry(job, error, deps)
   const tried = await (job.suspect ? trySuspect(job, deps) : deps.work(job).catch(onFailed))
   if ('away' in tried) return putBack(job, deps)

@@ -4,7 +4,7 @@ import type { FailedThread } from '@sluice/contract'
 import type { Job } from 'bullmq'
 import type { Redis } from 'ioredis'
 import type { createRecordTry } from '../failed/failed-set.ts'
-import type { CompletedJob, FetchedJob, IngestJob, JobProgress, Lane, LockedJob, Receipt } from '../job/job.ts'
+import type { CompletedJob, FetchedJob, IngestJob, Lane, LockedJob, Receipt } from '../job/job.ts'
 import { TRIES, triesShown } from '../job/job.ts'
 import type { QueueKeys } from '../job/lanes.ts'
 import type { createLocks } from './bullmq-worker.ts'
@@ -94,7 +94,7 @@ function tryOnce(job: LockedJob, deps: LaneDeps): Promise<Worked | FailedTry> {
 
 /** Returns whether a failed try was the last one, or `Away` if the store is away. */
 export async function endFailedTry(job: LockedJob, thrown: unknown, deps: LaneDeps): Promise<FailedTry | Away> {
-  const failure = asError(thrown)
+  const failure = withReceipts(job, asError(thrown))
   if (job.attempt < TRIES) return { failure, final: false }
   try {
     const away = job.attempt <= TRIES + MAX_HANDLER_CRASHES ? await deps.beforeFinalFailure(job) : undefined
@@ -103,6 +103,15 @@ export async function endFailedTry(job: LockedJob, thrown: unknown, deps: LaneDe
     deps.onError(asError(error))
   }
   return { failure, final: true }
+}
+
+/** An error of a whole job: the threads that were stored before an operator retried the job stay stored. */
+function withReceipts({ data, receiptsBefore }: LockedJob, error: Error): Error {
+  if (receiptsBefore === undefined || error instanceof PartlyStoredError) return error
+  const failedThreads = data.threads.flatMap(({ source: { service, externalId } }, place) =>
+    receiptsBefore[place] ? [] : { place, service, externalId, reason: error.message },
+  )
+  return new PartlyStoredError(error.message, failedThreads, receiptsBefore, error)
 }
 
 /** Puts a job back without counting a try: the store is away, or another job runs exclusively. */
@@ -125,17 +134,12 @@ export async function failJob(locked: LockedJob, { failure, final }: FailedTry, 
   const stacks = [...(job.stacktrace ?? []), stack].slice(-TRIES)
   job.opts.stackTraceLimit = TRIES
   const result = { receipts, failure: message }
-  const ifFinal = final ? { progress: withCounted(locked.progress, receipts), result, stacks } : undefined
+  const ifFinal = final ? { progress: locked.progress, result, stacks } : undefined
   await deps.recordTry(locked, failure, partly?.failedThreads ?? [], ifFinal)
   if (!final) await job.moveToFailed(failure, locked.token)
   deps.onFailed({ ...locked, attempt: triesShown(locked.attempt) }, failure, final)
   if (final) countStored(deps.stored, locked, receipts)
   else await job.updateProgress({ ...locked.progress, waitingSince: Date.now() })
-}
-
-function withCounted(progress: JobProgress, receipts: readonly (Receipt | null)[]): JobProgress {
-  const counted = receipts.flatMap((receipt, place) => (receipt || progress.counted?.includes(place) ? place : []))
-  return counted.length > 0 ? { ...progress, counted } : progress
 }
 
 export type Pauses = ReturnType<typeof createPauses>

@@ -130,10 +130,14 @@ export interface StoredCounter {
   inc(labels: { outcome: Outcome }): void
 }
 
-/** Counts the stored threads of a job, except those that were counted when the job failed for good before. */
-export function countStored(stored: StoredCounter, { progress }: LockedJob, receipts: JobResult['receipts']): void {
+/** Counts the stored threads of a job, except those that were stored, and so counted, before an operator retried it. */
+export function countStored(
+  stored: StoredCounter,
+  { receiptsBefore }: Pick<LockedJob, 'receiptsBefore'>,
+  receipts: JobResult['receipts'],
+): void {
   for (const [place, receipt] of receipts.entries()) {
-    if (receipt && !progress.counted?.includes(place)) stored.inc({ outcome: receipt.source.outcome })
+    if (receipt && !receiptsBefore?.[place]) stored.inc({ outcome: receipt.source.outcome })
   }
 }
 

@@ -4,6 +4,7 @@
 --   failedThreads  the failed threads of its last failed try
 --   failure        its result, once it has failed for good
 --   triedBefore    the number of its tries before its last retry by hand
+--   resultBefore   its result before that retry, until it fails for good again: its stored threads are not stored again
 --   load           see load.lua
 --   suspect        see fetch.lua
 --part try
@@ -42,6 +43,7 @@ local function recordTry(key)
 end
 local function failForGood(id, lane, final)
   failActive(lane, id, final.reason, final.stacks, final.progress, now)
+  redis.call('HDEL', lane .. id, 'resultBefore')
   redis.call('HSET', lane .. id, 'failure', final.result)
   -- Sends no result: the replica looks it up.
   if final.stream then append(base, final.stream, {id, ''}) end
@@ -83,11 +85,14 @@ return {1, math.max(more, evictImports(base, input.imports, now)), discarded}
 --include ../bullmq-layout/jobs.lua#add
 --include ../bullmq-layout/jobs.lua#failed
 --include failed-set.lua#progress
--- Records a retry by hand, and deletes the job's failure. A job that ever stalled remains a suspect.
+-- Records a retry by hand. The job keeps the result of its failure as `resultBefore`. A job that ever stalled remains
+-- a suspect.
 local function retry(base, lane, id, now, operation)
   local stalls, progress, tried = historyOf(lane, id)
   progress = readProgress(progress)
   progress.retriedAt, progress.operation = now, operation
+  local failure = redis.call('HGET', lane .. id, 'failure')
+  if failure then redis.call('HSET', lane .. id, 'resultBefore', failure) end
   redis.call('HDEL', lane .. id, 'failure')
   redis.call('HSET', lane .. id, 'tries', ARGV[4] .. '\n' .. (redis.call('HGET', lane .. id, 'tries') or ''))
   redis.call('HINCRBY', lane .. id, 'triedBefore', math.min(tried, ARGV[5]))

@@ -115,6 +115,12 @@ export async function readTries(redis: Redis, jobKey: string) {
   }
 }
 
+/** Reads the receipts of the threads of a job that were stored before an operator retried it. */
+export async function readReceiptsBefore(redis: Redis, jobKey: string): Promise<JobResult['receipts'] | undefined> {
+  const result = await redis.hget(jobKey, 'resultBefore')
+  return result === null ? undefined : JSON.parse(result).receipts
+}
+
 /**
  * Makes a function that retries or discards these jobs, if they are failed, and returns the number of jobs moved.
  *

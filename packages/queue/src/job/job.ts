@@ -81,6 +81,8 @@ export interface FetchedJob {
   suspect: boolean
   /** In ms since 1970. */
   enqueuedAt: number
+  /** Of a job that an operator retried: the receipts of the threads that are stored, and are not stored again. */
+  receiptsBefore?: JobResult['receipts'] | undefined
 }
 
 /** A job that this process has locked. */
@@ -106,8 +108,6 @@ export interface JobProgress {
   /** When an operator changed its threads, in ms since 1970, and who did. */
   changedAt?: number
   changedBy?: string
-  /** The places of the threads that counted as stored when the job failed for good. */
-  counted?: number[]
 }
 
 /** The part of an answer that does not follow from the request, so that nothing large crosses Redis twice. */

@@ -3,7 +3,7 @@ import type { JobState, Thread } from '@sluice/contract'
 import { asList, openScript } from '@sluice/process/redis'
 import type { Job } from 'bullmq'
 import type { Redis } from 'ioredis'
-import { type IngestJob, type JobResult, readProgress, triesShown } from '../job/job.ts'
+import { type IngestJob, isJobId, type JobResult, readProgress, triesShown } from '../job/job.ts'
 import type { QueueKeys, Queues } from '../job/lanes.ts'
 
 /** How long results stay, and how many bytes of Redis they may use. */
@@ -146,20 +146,26 @@ export function createRetainLater({ retainResult }: Pick<Results, 'retainResult'
 }
 
 const KEYS_AT_ONCE = 1_000
+/** The results of a failed job, and of one that was retried since. */
+const JOB_ANSWERS = ['failure', 'resultBefore'] as const
 
 /** Keys of claims, results and imports. The list of the jobs that completed last stays: it shows what to post again. */
 const ANSWERS = /^(claims?|results|newest-results|transient|retained|imports?)(:|$)/
 
 /**
  * Removes the answers about stored threads, for a MongoDB that was restored to an earlier moment, and returns the
- * number of keys removed. No process may answer or complete jobs meanwhile. If interrupted, call it again.
+ * number of keys removed. Jobs that failed stay, and those that wait: a retry then stores all of their threads. No
+ * process may answer or complete jobs meanwhile. If interrupted, call it again.
  */
-export async function forgetAnswers(redis: Redis, { base }: QueueKeys): Promise<number> {
+export async function forgetAnswers(redis: Redis, { prefix, base, jobs }: QueueKeys): Promise<number> {
   let removed = 0
   for (let cursor: string | undefined; cursor !== '0'; ) {
-    const [next, keys] = await redis.scan(cursor ?? '0', 'MATCH', `${base}*`, 'COUNT', KEYS_AT_ONCE)
-    const answers = keys.filter((key) => ANSWERS.test(key.slice(base.length)))
+    const [next, keys] = await redis.scan(cursor ?? '0', 'MATCH', `${prefix}:*`, 'COUNT', KEYS_AT_ONCE)
+    const answers = keys.filter((key) => key.startsWith(base) && ANSWERS.test(key.slice(base.length)))
     if (answers.length > 0) removed += await redis.unlink(answers)
+    const lanes = Object.values(jobs)
+    const jobKeys = keys.filter((key) => lanes.some((lane) => key.startsWith(lane) && isJobId(key.slice(lane.length))))
+    await Promise.all(jobKeys.map((key) => redis.hdel(key, ...JOB_ANSWERS)))
     cursor = next
   }
   return removed
