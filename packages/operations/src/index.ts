@@ -1,8 +1,9 @@
 // Entry point: what people see of a queue and do with it.
 export type { JobChange } from './failed/change-job.ts'
 export { OperationsFullError } from './failed/operations.ts'
+export { SHOWN_REASON } from './failed/reasons.ts'
 export type { StoredThread, Writing } from './find/find-stored.ts'
-export type { JobDetail } from './jobs/read-job.ts'
+export { failedJobOf, type JobDetail } from './jobs/read-job.ts'
 export { createDurations, type Durations } from './overview/durations.ts'
 export { type Reading, startHeartbeats } from './overview/heartbeats.ts'
 export { type CountedSpan, createReadHistory, peaksOf, SPANS, type Span } from './overview/history.ts'

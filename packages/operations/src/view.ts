@@ -76,10 +76,6 @@ function openQueue(redis: Redis, keys: QueueKeys, db: Db) {
       const found = await readJob(id)
       return found && masks.withoutPayload(found)
     },
-    async findOutline(id: string) {
-      const found = await failedJobs.find(id)
-      return found && { ...found, job: masks.withoutPayload(found.job) }
-    },
     async readOutline(...query: Parameters<typeof readThread>) {
       const found = await readThread(...query)
       return found && withoutTexts(found)
@@ -123,8 +119,6 @@ function viewOf(queue: Queue, { role, by }: Person) {
     groupFailed: read(group, masks.maskGroups),
     /** Groups all failed jobs, as they were at most `GROUPS_SHARED_MS` ago. */
     readGroups: read(queue.readGroups, masks.maskGroups),
-    /** Finds a failed job, without its stacks and its payload. */
-    findJob: read(queue.findOutline, (found) => found && { ...found, job: masks.maskJob(found.job) }),
     listOperations: read(operations.list, (found) => found.map(masks.maskOperation)),
     findOperation: read(queue.findOperation, (found) => found && masks.maskOperation(found)),
     listImports: read(queue.listImports, (found) => found),
@@ -187,9 +181,7 @@ function openActs({ failedJobs, operations, readThread, readJob, changeJob }: Qu
     /** Changes the failed threads of a failed job. Returns why it did not; nothing if the job is changed. */
     changeJob: (id: string, change: JobChange) => orUnavailable(changeJob(id, change, by)),
     /** Reads a job in any state with its stacks and its payload. */
-    revealAnyJob: (id: string) => orUnavailable(readJob(id)),
-    /** Finds a failed job with its stacks and its payload. */
-    revealJob: (id: string) => orUnavailable(failedJobs.find(id)),
+    revealJob: (id: string) => orUnavailable(readJob(id)),
     /** Reads a page of a stored thread with its texts. @throws {StoreAwayError} */
     revealThread: readThread,
   }

@@ -91,10 +91,10 @@ const JOBS_READ = 20
 /** Reads why the threads of failed jobs could not be stored, by job and externalId. */
 async function reasonsOf(view: Visit['view'], { problems }: FoundImport): Promise<ReadonlyMap<string, string>> {
   const ids = [...new Set(problems.flatMap(({ jobId }) => jobId ?? []))].slice(0, JOBS_READ)
-  const jobs = await Promise.all(ids.map(view.findJob))
+  const jobs = await Promise.all(ids.map(view.readJob))
   return new Map(
-    jobs.flatMap((found) =>
-      (found?.job.failedThreads ?? []).map(({ externalId, reason }) => [`${found?.job.id} ${externalId}`, reason]),
+    jobs.flatMap((job) =>
+      (job?.failedThreads ?? []).map(({ externalId, reason }) => [`${job?.hit.id} ${externalId}`, reason]),
     ),
   )
 }

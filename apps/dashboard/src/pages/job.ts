@@ -1,7 +1,7 @@
 // The page of a job in any state: what happened to it, its threads with their outcomes, and, when asked, its payload.
 import { inspect } from 'node:util'
 import { PROBLEMS, type Thread, unlistedTries } from '@sluice/contract'
-import { type Acts, duration, type JobChange, type JobDetail } from '@sluice/operations'
+import { type Acts, duration, type JobChange, type JobDetail, SHOWN_REASON } from '@sluice/operations'
 import { html } from 'hono/html'
 import {
   actForm,
@@ -27,7 +27,7 @@ type Refused = { change: JobChange; faults: readonly string[] }
 /** Shows a job, and its payload if `acts` is present. Redirects to the look-up if no job has this id. */
 export async function jobPage(visit: Visit, acts?: Acts, refused?: Refused): ReturnType<Show> {
   const id = String(visit.params.id)
-  const job = await (acts?.revealAnyJob ?? visit.view.readJob)(id)
+  const job = await (acts?.revealJob ?? visit.view.readJob)(id)
   if (job === undefined) return `/find?q=${encodeURIComponent(id)}`
   const { hit } = job
   const { name = id, tenant, threads = 0, state, importId } = hit
@@ -47,7 +47,7 @@ export async function jobPage(visit: Visit, acts?: Acts, refused?: Refused): Ret
     Trace: traceLink(visit.traceUrl, hit.traceId),
   }
   const body = html`<div id="job" data-refresh>${facts(about)}
-${hit.reason && html`<p class="problem reason">${hit.reason}</p>`}</div>
+${hit.reason && html`<p class="problem reason">${hit.reason.slice(0, SHOWN_REASON)}</p>`}</div>
 ${isOperator(visit) && actsOf(visit, job, isRevealed)}
 <div id="history" data-refresh>${historyOf(job)}
 ${job.threads && threadTable(tenant, job.threads)}</div>

@@ -1,15 +1,17 @@
 // Reads a job in any state: waiting, between two tries, active, failed, or completed.
-import type { FailedThread, Hit, Outcome, RecordedTry } from '@sluice/contract'
+import type { FailedJob, FailedThread, Hit, Outcome, RecordedTry } from '@sluice/contract'
 import { traceIdOf } from '@sluice/process'
 import type { IngestJob, JobResult, Lane, QueueKeys } from '@sluice/queue'
 import { createResults, isJobId, LANES, nameJob, readJob, readProgress, readTries, triesShown } from '@sluice/queue'
 import type { Redis } from 'ioredis'
-import { type Hidden, type Mask, masked, SHOWN_REASON } from '../failed/reasons.ts'
+import { type Hidden, type Mask, masked, reasonGroupOf } from '../failed/reasons.ts'
 import { createScanRecent, NEWEST } from './recent-jobs.ts'
 
-/** A job with its threads and what happened to it. */
+/** A job with its threads and what happened to it. The reason of `hit` is whole. */
 export interface JobDetail {
   hit: Hit
+  /** Present if the job has failed. */
+  reasonGroup?: string
   /** Absent if only the line of a completed job is left. */
   threads?: readonly { service: string; externalId: string; outcome?: Outcome | 'failed' }[] | undefined
   /** When it was last fetched, put back to waiting, and retried by an operator. */
@@ -59,10 +61,11 @@ export function createReadJob(redis: Redis, keys: QueueKeys) {
       acceptedAt: isoOf(enqueuedAt),
       attempts: triedBefore + triesShown(tries),
       ...(isFailed && { endedAt: isoOf(failedAt) }),
-      ...(reason !== '' && { reason: reason.slice(0, SHOWN_REASON) }),
+      ...(reason !== '' && { reason }),
     }
     return {
       hit: { ...jobHit(id, payload), ...facts },
+      ...(isFailed && { reasonGroup: reasonGroupOf(reason) }),
       threads: threadsOf(payload, isFailed ? result : undefined),
       ...(fetchedAt > 0 && { fetchedAt: isoOf(fetchedAt) }),
       ...(waitingSince !== undefined && { waitingSince: isoOf(waitingSince) }),
@@ -114,6 +117,26 @@ export function createReadJob(redis: Redis, keys: QueueKeys) {
     },
     readRetained,
   }
+}
+
+/** Returns a failed job as the API answers it. Undefined if the job has not failed. */
+export function failedJobOf({ hit, reasonGroup, ...job }: JobDetail): FailedJob | undefined {
+  const {
+    id,
+    tenant,
+    name = '',
+    threads = 0,
+    lane = '',
+    acceptedAt = '',
+    endedAt = '',
+    attempts = 0,
+    reason = '',
+  } = hit
+  if (reasonGroup === undefined) return undefined
+  const summary = { id, tenant, threads, lane, name, enqueuedAt: acceptedAt, failedAt: endedAt, attempts }
+  const { tries, failedThreads, failedThreadCount, stack, payload } = job
+  const failures = { failedThreadCount: failedThreadCount || threads, reason, reasonGroup, tries, failedThreads }
+  return { ...summary, ...failures, stack, payload }
 }
 
 /** What viewers see of a job without its payload. */
