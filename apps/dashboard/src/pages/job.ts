@@ -3,6 +3,7 @@ import { inspect } from 'node:util'
 import { PROBLEMS, type Thread, unlistedTries } from '@sluice/contract'
 import { type Acts, duration, type JobChange, type JobDetail, SHOWN_REASON } from '@sluice/operations'
 import { html } from 'hono/html'
+import { CONFIRMED } from './jobs.ts'
 import {
   actForm,
   type Cell,
@@ -117,9 +118,10 @@ function foldedTries(tries: JobDetail['tries']): Event[] {
 function actsOf(visit: Visit, job: JobDetail, isRevealed: boolean): Html {
   const { id, state, threads = 0 } = job.hit
   const isFailed = state === 'failed'
-  return html`<div class="acts">${isFailed && actForm(visit, `/jobs/${id}/retry`, html`<button>Retry</button>`)}
+  const field = html`<input type="hidden" name="id" value="${id}">`
+  return html`<div class="acts">${isFailed && actForm(visit, '/jobs/retry', html`${field}<button>Retry</button>`)}
 ${!isRevealed && job.threads && actForm(visit, `/jobs/${id}/reveal`, html`<button class="quiet">Reveal the payload</button>`)}
-${isFailed && discardForm(visit, `/jobs/${id}/discard`, { jobs: 1, threads: job.failedThreadCount || threads })}</div>`
+${isFailed && discardForm(visit, '/jobs/discard', { jobs: 1, threads: job.failedThreadCount || threads }, html`${field}${CONFIRMED}`)}</div>`
 }
 
 function threadTable(tenant: string, threads: NonNullable<JobDetail['threads']>): Html {

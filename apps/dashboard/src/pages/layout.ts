@@ -1,8 +1,10 @@
 // The frame of every page, and the parts that pages share: moments, numbers, links and tables.
 import type { Status } from '@sluice/contract'
-import { duration } from '@sluice/operations'
+import { duration, shown } from '@sluice/operations'
 import { html } from 'hono/html'
 import { type Html, isOperator, type Page, type Session } from './page.ts'
+
+export { megabytes, shown } from '@sluice/operations'
 
 const NAVIGATION = Object.entries({
   Find: '/',
@@ -124,12 +126,6 @@ export function tenantLink(tenant: string): Html {
 export function traceLink(traceUrl: string | null, traceId: string | undefined): Html | '' {
   return traceUrl && traceId ? html`<a href="${traceUrl.replace('{traceId}', traceId)}">Trace</a>` : ''
 }
-
-export function shown(number: number): string {
-  return Math.round(number).toLocaleString('en')
-}
-
-export const megabytes = (bytes: number) => `${shown(bytes / 1e6)} MB`
 
 export function count(number: number, noun: string, plural = `${noun}s`): string {
   return `${shown(number)} ${number === 1 ? noun : plural}`

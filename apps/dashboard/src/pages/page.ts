@@ -3,7 +3,7 @@ import type { Fault } from '@sluice/contract'
 import type { Visitor } from '@sluice/credentials/sessions'
 import type { View } from '@sluice/operations'
 import type { Logger } from '@sluice/process'
-import type { html } from 'hono/html'
+import { html } from 'hono/html'
 
 /** A person who is logged in. */
 export interface Session {
@@ -43,9 +43,10 @@ export function givenIn(query: URLSearchParams): Record<string, string> {
   return Object.fromEntries([...query].filter(([, value]) => value.trim() !== ''))
 }
 
-/** Describes the faults of a query in one line. */
-export function faultsIn(errors: readonly Pick<Fault, 'pointer' | 'message'>[]): string {
-  return errors.map(({ pointer, message }) => `${pointer.slice(1)} ${message}`).join(' ')
+/** The page of a query with faults, below its form. */
+export function faultPage(title: string, errors: readonly Pick<Fault, 'pointer' | 'message'>[], form: Html): Page {
+  const why = errors.map(({ pointer, message }) => `${pointer.slice(1)} ${message}`).join(' ')
+  return { title, body: html`${form}<p class="problem" role="alert">${why}</p>`, status: 400 }
 }
 
 export function isOperator({ visitor }: Session): boolean {

@@ -94,21 +94,16 @@ function* judgeRedis({ redis, processes }: Facts): Findings {
 }
 
 function* judgeQueue({ queued, paused, load, processes, at }: Facts): Findings {
-  const [bounds] = alive(processes, 'api').flatMap(({ queueBounds }) => queueBounds ?? [])
+  const bounds = livingApi(processes)?.queueBounds
   const share = load && bounds ? Math.max(load.threads / bounds.threads, load.bytes / bounds.bytes) : 0
   if (load && bounds && share >= NEARLY_FULL) {
-    const threads = `${number(load.threads)} of ${number(bounds.threads)} threads`
+    const threads = `${shown(load.threads)} of ${shown(bounds.threads)} threads`
     const text = `The queue is ${share >= 0.99 ? 'full' : 'nearly full'}: ${threads}, ${megabytes(load.bytes)} of ${megabytes(bounds.bytes)}`
     yield finding('queue_full', text, '/jobs?state=waiting')
   }
   for (const lane of ['interactive', 'bulk'] as const) {
     const pause = paused[lane]
-    if (pause !== undefined) {
-      const since = pause.since === undefined ? '' : ` for ${duration(Date.parse(at) - Date.parse(pause.since))}`
-      const by = pause.by === undefined ? '' : ` by ${pause.by}`
-      const why = pause.why === undefined ? '' : ` (${pause.why})`
-      yield finding('lane_paused', `The ${lane} lane has been paused${since}${by}${why}`)
-    }
+    if (pause !== undefined) yield finding('lane_paused', `The ${lane} lane has been paused${pauseWords(pause, at)}`)
     const unfinished = queued.filter((of) => of.lane === lane && of.state !== 'failed')
     const oldest = Math.max(0, ...unfinished.map(({ oldestMs }) => oldestMs))
     const text = `The oldest ${lane} job has waited for ${duration(oldest)}`
@@ -123,7 +118,7 @@ function* judgeQueue({ queued, paused, load, processes, at }: Facts): Findings {
 function* judgeFailures({ queued, lastFailureMs }: Facts): Findings {
   const failed = queued.reduce((sum, { state, threads }) => sum + (state === 'failed' ? threads : 0), 0)
   if (failed === 0) return
-  const threads = failed === 1 ? '1 thread' : `${number(failed)} threads`
+  const threads = failed === 1 ? '1 thread' : `${shown(failed)} threads`
   const waiting = `${threads} could not be stored, and ${failed === 1 ? 'waits' : 'wait'} for an operator`
   if (lastFailureMs === undefined || lastFailureMs >= FAILING_MS) yield finding('failed_threads', waiting, '/failures')
   else {
@@ -132,17 +127,29 @@ function* judgeFailures({ queued, lastFailureMs }: Facts): Findings {
   }
 }
 
+/** Says for how long a lane has been paused at a moment, by whom, and why. */
+export function pauseWords({ since, by, why }: NonNullable<Facts['paused']['bulk']>, at: string): string {
+  const time = since === undefined ? '' : ` for ${duration(Date.parse(at) - Date.parse(since))}`
+  return `${time}${by === undefined ? '' : ` by ${by}`}${why === undefined ? '' : ` (${why})`}`
+}
+
+/** Returns an API that lives and reports the bounds of the queue. */
+export function livingApi(processes: readonly SeenProcess[]): SeenProcess | undefined {
+  return alive(processes, 'api').find(({ queueBounds }) => queueBounds !== undefined)
+}
+
 function alive(processes: readonly SeenProcess[], of: SeenProcess['kind']): SeenProcess[] {
   return processes.filter(({ kind, seenMsAgo }) => kind === of && seenMsAgo < ALIVE_MS)
 }
 
 function waits(queued: Facts['queued']): string {
   const jobs = queued.reduce((sum, { state, jobs }) => sum + (state === 'waiting' || state === 'delayed' ? jobs : 0), 0)
-  return jobs === 1 ? '1 job waits' : `${number(jobs)} jobs wait`
+  return jobs === 1 ? '1 job waits' : `${shown(jobs)} jobs wait`
 }
 
-const number = (value: number) => Math.round(value).toLocaleString('en')
-const megabytes = (bytes: number) => `${number(bytes / 1e6)} MB`
+/** A whole number with separators. */
+export const shown = (value: number) => Math.round(value).toLocaleString('en')
+export const megabytes = (bytes: number) => `${shown(bytes / 1e6)} MB`
 
 const UNITS = Object.entries({ d: 86_400_000, h: 3_600_000, min: 60_000, s: 1_000 })
 
