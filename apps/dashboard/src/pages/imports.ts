@@ -25,7 +25,7 @@ type Numbers = Omit<ListedImport, 'id'>
 
 /** A caller may choose the id of an import that it waits for, so such an id says no time. */
 function beginning(id: string, { isWaitedFor, begunAt }: Numbers): Html {
-  return moment(!isWaitedFor || begunAt === undefined ? beginOf(id) : new Date(begunAt).toISOString())
+  return moment(!isWaitedFor || begunAt === undefined ? beginOf(id) : begunAt)
 }
 
 function ownerOf({ tenant, by }: Numbers): Html {
@@ -43,7 +43,7 @@ function rateOf(one: Numbers): number | undefined {
 /** How far it is. Only of an import that nobody waits for is it known how many items are still to come. */
 function stateOf(one: Numbers): Html {
   const { isWaitedFor, done, received, changedAt } = one
-  if (done) return html`ended${changedAt && html` ${moment(new Date(changedAt).toISOString())}`}`
+  if (done) return html`ended${changedAt && html` ${moment(changedAt)}`}`
   if (isWaitedFor) return html`under way`
   if (received === undefined) return html`still arriving`
   const left = received - doneOf(one)

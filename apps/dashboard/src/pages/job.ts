@@ -31,6 +31,7 @@ export async function jobPage(visit: Visit, acts?: Acts, refused?: Refused): Ret
   const job = await (acts?.revealJob ?? visit.view.readJob)(id)
   if (job === undefined) return `/find?q=${encodeURIComponent(id)}`
   const { hit } = job
+  const { operation } = job.progress
   const { name = id, tenant, threads = 0, state, importId } = hit
   const isRevealed = acts !== undefined
   const about = {
@@ -44,7 +45,7 @@ export async function jobPage(visit: Visit, acts?: Acts, refused?: Refused): Ret
     'Failed threads': state === 'failed' ? job.failedThreadCount : undefined,
     Lane: hit.lane,
     Tries: hit.attempts,
-    'Last retry': job.operation && html`<a href="/operations#${job.operation}">${job.operation}</a>`,
+    'Last retry': operation && html`<a href="/operations#${operation}">${operation}</a>`,
     Trace: traceLink(visit.traceUrl, hit.traceId),
   }
   const body = html`<div id="job" data-refresh>${facts(about)}
@@ -71,33 +72,32 @@ ${
 }`
 }
 
-type Event = { at: string; what: Html | string; by?: string | undefined; reason?: string | undefined }
+type Event = { at: string | number | undefined; what: string; by?: string | undefined; reason?: string }
 
 /** The events of a job in their order. Equal tries that follow each other are one row. */
-function timelineOf({ hit, tries, fetchedAt, waitingSince, retriedAt, ...job }: JobDetail): Cell[][] {
+function timelineOf({ hit, tries, fetchedAt, progress }: JobDetail): Cell[][] {
   const { acceptedAt, endedAt, state, worker, outcomes } = hit
+  const { waitingSince, retriedAt, changedAt, changedBy } = progress
   const stored = Object.entries(outcomes ?? {}).flatMap(([outcome, threads]) =>
     threads > 0 ? `${threads} ${outcome}` : [],
   )
-  const events: (Event | false | undefined)[] = [
-    acceptedAt !== undefined && { at: acceptedAt, what: 'accepted' },
+  // An earlier release recorded no retry among the tries.
+  const isListed = tries.some(({ retriedBy }) => retriedBy)
+  const events: Event[] = [
+    { at: acceptedAt, what: 'accepted' },
     ...foldedTries(tries),
-    waitingSince !== undefined && { at: waitingSince, what: 'went back to waiting' },
-    // An earlier release recorded no retry among the tries.
-    retriedAt !== undefined &&
-      !tries.some(({ retriedBy }) => retriedBy) && { at: retriedAt, what: 'retried by an operator' },
-    job.changedAt !== undefined && { at: job.changedAt, what: 'changed by an operator', by: job.changedBy },
-    state === 'active' && fetchedAt !== undefined && { at: fetchedAt, what: 'fetched' },
-    endedAt !== undefined && state === 'failed' && { at: endedAt, what: 'failed for good' },
-    endedAt !== undefined &&
-      state === 'completed' && { at: endedAt, what: ['stored', ...stored].join(', '), by: worker },
+    { at: waitingSince, what: 'went back to waiting' },
+    { at: isListed ? undefined : retriedAt, what: 'retried by an operator' },
+    { at: changedAt, what: 'changed by an operator', by: changedBy },
+    { at: state === 'active' ? fetchedAt : undefined, what: 'fetched' },
+    { at: endedAt, what: state === 'failed' ? 'failed for good' : ['stored', ...stored].join(', '), by: worker },
   ]
-  const ordered = events.filter((event) => event !== false && event !== undefined)
-  ordered.sort((one, other) => Date.parse(one.at) - Date.parse(other.at))
-  return ordered.map(({ at, what, by, reason }, index) => {
+  const known = events.flatMap(({ at, ...event }) => (at === undefined ? [] : { ...event, ms: new Date(at).getTime() }))
+  const ordered = known.sort((one, other) => one.ms - other.ms)
+  return ordered.map(({ ms, what, by, reason }, index) => {
     const before = ordered[index - 1]
-    const since = before && html` <span class="note">${duration(Date.parse(at) - Date.parse(before.at))} later</span>`
-    return [html`${moment(at)}${since}`, what, by, reason && html`<span class="reason">${reason}</span>`]
+    const since = before && html` <span class="note">${duration(ms - before.ms)} later</span>`
+    return [html`${moment(ms)}${since}`, what, by, reason && html`<span class="reason">${reason}</span>`]
   })
 }
 
@@ -153,14 +153,13 @@ function payloadOf({ payload }: JobDetail): Html {
 const CHANGED_CHARACTERS = 500_000
 
 /** A form with the threads that failed, as JSON. */
-function changeForm(visit: Visit, { hit, payload, threads = [], changedAt }: JobDetail, refused?: Refused): Html {
+function changeForm(visit: Visit, { hit, payload, threads = [], progress }: JobDetail, refused?: Refused): Html {
   const failed: Thread[] = Object(payload).threads.filter((_: unknown, at: number) => threads[at]?.outcome === 'failed')
   const requests = failed.map(({ source, quotes }) => ({ ...source, quotes }))
   const text = refused?.change.threads ?? JSON.stringify(requests, null, 2)
   const faults = refused?.faults.map((fault) => html`<p class="problem" role="alert">${fault}</p>`)
   if (failed.length === 0 || text.length > CHANGED_CHARACTERS) return html``
-  const before = changedAt === undefined ? '' : Date.parse(changedAt)
-  const fields = html`<input type="hidden" name="changedAt" value="${refused?.change.changedAt ?? before}">
+  const fields = html`<input type="hidden" name="changedAt" value="${refused?.change.changedAt ?? progress.changedAt ?? ''}">
 <p class="wide"><label for="threads">The threads that failed</label><textarea id="threads" name="threads" rows="20" spellcheck="false">${text}</textarea></p>
 <button>Change ${count(failed.length, 'thread')}</button>`
   return html`<h2 id="change">Change what failed</h2>${faults}

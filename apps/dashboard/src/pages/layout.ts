@@ -94,8 +94,8 @@ ${actForm(session, action, discard)}</details>`
 }
 
 /** A moment in UTC, and how long ago it is. In a browser, page.js shows the time of the browser's zone. */
-export function moment(iso: string): Html {
-  const at = new Date(iso)
+export function moment(time: string | number): Html {
+  const at = new Date(time)
   const text = at.toISOString().replace('T', ' ').slice(0, 19)
   return html`<time datetime="${at.toISOString()}">${text} UTC</time> <span class="ago">(${duration(Date.now() - at.getTime())} ago)</span>`
 }

@@ -1,7 +1,7 @@
 // Reads a job in any state: waiting, between two tries, active, failed, or completed.
 import type { FailedJob, FailedThread, Hit, Outcome, RecordedTry } from '@sluice/contract'
 import { traceIdOf } from '@sluice/process'
-import type { IngestJob, JobResult, Lane, QueueKeys } from '@sluice/queue'
+import type { IngestJob, JobProgress, JobResult, Lane, QueueKeys } from '@sluice/queue'
 import { createResults, isJobId, LANES, nameJob, readJob, readProgress, readTries, triesShown } from '@sluice/queue'
 import type { Redis } from 'ioredis'
 import { type Hidden, type Mask, masked, reasonGroupOf } from '../failed/reasons.ts'
@@ -14,15 +14,9 @@ export interface JobDetail {
   reasonGroup?: string
   /** Absent if only the line of a completed job is left. */
   threads?: readonly { service: string; externalId: string; outcome?: Outcome | 'failed' }[] | undefined
-  /** When it was last fetched, put back to waiting, and retried by an operator. */
-  fetchedAt?: string
-  waitingSince?: string
-  retriedAt?: string
-  /** The operation that retried it. */
-  operation?: string
-  /** When an operator changed its threads, and who did. */
-  changedAt?: string
-  changedBy?: string
+  progress: JobProgress
+  /** When it was last fetched, in ms since 1970. */
+  fetchedAt?: number
   tries: RecordedTry[]
   failedThreads: FailedThread[]
   failedThreadCount: number
@@ -30,7 +24,7 @@ export interface JobDetail {
   payload: unknown
 }
 
-const NOTHING_FAILED = { tries: [], failedThreads: [], failedThreadCount: 0, stack: [] }
+const NOTHING_FAILED = { progress: {}, tries: [], failedThreads: [], failedThreadCount: 0, stack: [] }
 
 /** Describes a job by its payload. */
 function jobHit(id: string, { tenant, requestId, threads, import: of, trace }: IngestJob): Hit {
@@ -53,7 +47,6 @@ export function createReadJob(redis: Redis, keys: QueueKeys) {
     if (job === undefined) return undefined
     const { data, enqueuedAt, failedAt, fetchedAt, reason, tries, isActive, isDelayed, stack } = job
     const payload: IngestJob = JSON.parse(data)
-    const { waitingSince, retriedAt, operation, changedAt, changedBy } = readProgress(job.progress)
     const isFailed = failedAt !== undefined
     const facts: Partial<Hit> = {
       state: isFailed ? 'failed' : isDelayed ? 'delayed' : isActive ? 'active' : 'waiting',
@@ -67,12 +60,8 @@ export function createReadJob(redis: Redis, keys: QueueKeys) {
       hit: { ...jobHit(id, payload), ...facts },
       ...(isFailed && { reasonGroup: reasonGroupOf(reason) }),
       threads: threadsOf(payload, isFailed ? result : undefined),
-      ...(fetchedAt > 0 && { fetchedAt: isoOf(fetchedAt) }),
-      ...(waitingSince !== undefined && { waitingSince: isoOf(waitingSince) }),
-      ...(retriedAt !== undefined && { retriedAt: isoOf(retriedAt) }),
-      ...(operation && { operation }),
-      ...(changedAt && { changedAt: isoOf(changedAt) }),
-      ...(changedBy && { changedBy }),
+      progress: readProgress(job.progress),
+      ...(fetchedAt > 0 && { fetchedAt }),
       ...tried,
       stack: JSON.parse(stack),
       payload,
