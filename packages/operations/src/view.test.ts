@@ -72,7 +72,6 @@ async function readAll(view: View, { jobId, importId, operationId, sourceId }: A
     readGroups: await view.readGroups(),
     listJobs: await view.listJobs({ state: 'failed' }),
     readJob: await view.readJob(jobId),
-    readState: await view.readState(),
     readTenant: await view.readTenant('acme'),
     listOperations: await view.listOperations(),
     findOperation: await view.findOperation(operationId),

@@ -16,7 +16,7 @@ import { createListJobs } from './jobs/list-jobs.ts'
 import { createReadJob, maskDetail } from './jobs/read-job.ts'
 import { createListRecent } from './jobs/recent-jobs.ts'
 import { createReadHistory } from './overview/history.ts'
-import { createReadOverview, createReadState, createReadTenant } from './overview/overview.ts'
+import { createReadOverview, createReadTenant } from './overview/overview.ts'
 import { judge } from './overview/verdict.ts'
 
 /** Only operators may act, or filter by reason: by filters, viewers could guess the values that reasons quote. */
@@ -64,7 +64,6 @@ function openQueue(redis: Redis, keys: QueueKeys, db: Db) {
     listJobs: createListJobs(redis, keys, failedJobs),
     readJob,
     changeJob: createChangeJob(redis, keys, operations),
-    readState: createReadState(redis, keys),
     readTenant: createReadTenant(redis, keys),
     listImports: imports.list,
     readHistory,
@@ -125,7 +124,6 @@ function viewOf(queue: Queue, { role, by }: Person) {
     findImport: read(queue.findImport, (found) => found && masks.maskImport(found)),
     /** Lists the jobs of a state. */
     listJobs: read(queue.listJobs, ({ jobs, ...page }) => ({ ...page, jobs: jobs.map(masks.masked) })),
-    readState: read(queue.readState, (state) => state),
     readTenant: read(queue.readTenant, (load) => load),
     /** Reads a job in any state, without its stacks and its payload. */
     readJob: read(queue.outlineJob, (found) => found && maskDetail(found)),

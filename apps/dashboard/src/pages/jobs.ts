@@ -13,9 +13,9 @@ export const jobsPage: Show = async (visit) => {
   if (!parsed.ok) return faultPage('Jobs', parsed.errors, html``)
   const query = { state: 'completed', ...parsed.value } as const satisfies JobListQuery
   const { after: _, ...filter } = query
-  const [{ jobs, next }, { queued }] = await Promise.all([visit.view.listJobs(query), visit.view.readState()])
+  const [{ jobs, next }, status] = await Promise.all([visit.view.listJobs(query), visit.view.readLately()])
   const counts = new Map<string, number>()
-  for (const { state, jobs: of } of queued) counts.set(state, (counts.get(state) ?? 0) + of)
+  for (const { state, jobs: of } of status.queued) counts.set(state, (counts.get(state) ?? 0) + of)
   const states = LISTED_STATES.map((state) => {
     const isHere = state === query.state && html` aria-current="page"`
     const number = counts.get(state)
@@ -29,7 +29,7 @@ export const jobsPage: Show = async (visit) => {
   const body = html`<nav aria-label="States">${states}</nav>
 ${filterForm(query)}
 ${maySelect && jobs.length > 0 ? actForm(visit, '/jobs/retry', html`${list}${SELECTED_ACTS}`) : list}${more}`
-  return { title: `Jobs: ${query.state}`, body }
+  return { title: `Jobs: ${query.state}`, body, shows: status }
 }
 
 const SELECTED_ACTS = html`<div class="acts"><button>Retry the selected</button>

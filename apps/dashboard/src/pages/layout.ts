@@ -15,18 +15,8 @@ const NAVIGATION = Object.entries({
   Operations: '/operations',
 })
 
-/**
- * Builds a whole page. Without a session, it has no navigation.
- *
- * @param path marks its place in the navigation.
- * @param status has the verdict. Absent if it could not be read.
- */
-export async function renderPage(
-  { title, body }: Page,
-  session?: Session,
-  path = '',
-  status?: Status,
-): Promise<string> {
+/** Builds a whole page. Without a session, it has no navigation. @param path marks its place in the navigation. */
+export async function renderPage({ title, body, shows }: Page, session?: Session, path = ''): Promise<string> {
   const page = html`<!doctype html>
 <html lang="en">
 <head>
@@ -41,9 +31,9 @@ export async function renderPage(
 <a class="skip" href="#main">Skip to the content</a>
 <header>
 <a class="brand" href="/">Sluice</a>
-${session && navigation(session, path, status)}
+${session && navigation(session, path, shows)}
 </header>
-${status && verdictLine(status)}
+${shows && verdictLine(shows)}
 <main id="main" tabindex="-1">
 <p id="stale" class="problem" role="alert" hidden>This page could not be refreshed. It tries again every few seconds.</p>
 <h1>${title}</h1>

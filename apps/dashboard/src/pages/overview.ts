@@ -45,7 +45,7 @@ ${table('Times', ['Last', 'Of', '#p50', '#p95', '#p99'], [status.lastMinutes, st
 <p class="note">${redisWords(status)}</p>
 ${slowJobs.length > 0 && slowJobTable(slowJobs)}
 <h2>Tenants</h2>${tenantTable(tenants)}</div>`
-  return { title: 'Overview', body }
+  return { title: 'Overview', body, shows: status }
 }
 
 /**

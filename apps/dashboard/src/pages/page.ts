@@ -1,5 +1,5 @@
 // The input of pages and acts, and what they return. An act is a POST that changes or reveals something.
-import type { Fault } from '@sluice/contract'
+import type { Fault, Status } from '@sluice/contract'
 import type { Visitor } from '@sluice/credentials/sessions'
 import type { View } from '@sluice/operations'
 import type { Logger } from '@sluice/process'
@@ -33,6 +33,8 @@ export interface Page {
   title: string
   body: Html
   status?: number
+  /** The status of which the frame shows the verdict. A page that reads the status itself returns it, so that both agree. */
+  shows?: Status | undefined
 }
 
 /** Returns a page, the path to redirect to, or undefined if the address has no page. */

@@ -1,5 +1,5 @@
 // Reads a job in any state: waiting, between two tries, active, failed, or completed.
-import type { FailedJob, FailedThread, Hit, Outcome, RecordedTry } from '@sluice/contract'
+import type { FailedJob, Hit, Outcome } from '@sluice/contract'
 import { traceIdOf } from '@sluice/process'
 import type { IngestJob, JobProgress, JobResult, Lane, QueueKeys } from '@sluice/queue'
 import { createResults, isJobId, LANES, nameJob, readJob, readProgress, readTries, triesShown } from '@sluice/queue'
@@ -8,7 +8,8 @@ import { type Hidden, type Mask, masked, reasonGroupOf } from '../failed/reasons
 import { createScanRecent, NEWEST } from './recent-jobs.ts'
 
 /** A job with its threads and what happened to it. The reason of `hit` is whole. */
-export interface JobDetail {
+export interface JobDetail
+  extends Pick<FailedJob, 'tries' | 'failedThreads' | 'failedThreadCount' | 'stack' | 'payload'> {
   hit: Hit
   /** Present if the job has failed. */
   reasonGroup?: string
@@ -17,11 +18,6 @@ export interface JobDetail {
   progress: JobProgress
   /** When it was last fetched, in ms since 1970. */
   fetchedAt?: number
-  tries: RecordedTry[]
-  failedThreads: FailedThread[]
-  failedThreadCount: number
-  stack: string[]
-  payload: unknown
 }
 
 const NOTHING_FAILED = { progress: {}, tries: [], failedThreads: [], failedThreadCount: 0, stack: [] }
@@ -39,10 +35,9 @@ export function createReadJob(redis: Redis, keys: QueueKeys) {
 
   /** Reads a job that has not completed. */
   async function readQueued(id: string, lane: Lane): Promise<JobDetail | undefined> {
-    const jobKey = keys.jobs[lane] + id
     const [job, { result, triedBefore, ...tried }] = await Promise.all([
       readJob(redis, keys.jobs[lane], id),
-      readTries(redis, jobKey),
+      readTries(redis, keys.jobs[lane] + id),
     ])
     if (job === undefined) return undefined
     const { data, enqueuedAt, failedAt, fetchedAt, reason, tries, isActive, isDelayed, stack } = job
