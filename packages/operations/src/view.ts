@@ -108,9 +108,10 @@ function viewOf(queue: Queue, { role, by }: Person) {
     return filter
   }
   // A verdict quotes reasons, so it is made of what the person may see.
-  const readStatus = read(queue.readStatus, masks.maskStatus)
-  const readLately = read(queue.readLately, masks.maskStatus)
-  const judged = (status: contract.Status) => ({ ...status, verdict: judge(status) })
+  async function judged(find: () => Promise<contract.Status>): Promise<contract.Status> {
+    const status = await read(find, masks.maskStatus)()
+    return { ...status, verdict: judge(status) }
+  }
   const list = ({ filter, ...page }: contract.FailedJobQuery) => failedJobs.list({ filter: permitted(filter), ...page })
   const group = (filter: contract.FailedJobFilter) => failedJobs.groups(permitted(filter))
   return {
@@ -128,9 +129,9 @@ function viewOf(queue: Queue, { role, by }: Person) {
     /** Reads a job in any state, without its stacks and its payload. */
     readJob: read(queue.outlineJob, (found) => found && maskDetail(found)),
     listRecent: read(queue.listRecent, ({ jobs, next }) => ({ jobs: jobs.map(masks.masked), next })),
-    readStatus: async () => judged(await readStatus()),
+    readStatus: () => judged(queue.readStatus),
     /** Reads the status as it was at most `LATELY_MS` ago. */
-    readLately: async () => judged(await readLately()),
+    readLately: () => judged(queue.readLately),
     readHistory: read(queue.readHistory, (points) => points),
     /** Looks up: see `createFind`. @throws {OperatorOnlyError} */
     async find(query: contract.FindQuery, signal: AbortSignal): Promise<contract.Found> {

@@ -5,15 +5,15 @@ import { parseFailedJobFilter, SERVICES } from '@sluice/contract'
 import { html } from 'hono/html'
 import { choice, jobTable } from './find.ts'
 import { actForm, type Cell, copyable, count, discardForm, facts, moment, progress, shown, table } from './layout.ts'
-import { faultPage, givenIn, type Html, isOperator, type Page, type Show, type Visit } from './page.ts'
+import { faultPage, type Html, inputOf, isOperator, type Page, type Show, type Visit } from './page.ts'
 
 type Group = FailedJobGroups['groups'][number]
 
 /** Shows the groups, those with the most threads first: of all failed jobs, or of those that meet a filter. */
 export const groupsPage: Show = async ({ view, query }) => {
-  const given = givenIn(query)
-  const filter = parseFailedJobFilter(Object.entries(given))
-  const form = filterForm(given)
+  const input = inputOf(query)
+  const filter = parseFailedJobFilter(Object.entries(input))
+  const form = filterForm(input)
   if (!filter.ok) return faultPage('Failures', filter.errors, form)
   const isFiltered = Object.keys(filter.value).length > 0
   const { groups, isComplete } = await (isFiltered ? view.groupFailed(filter.value) : view.readGroups())

@@ -3,16 +3,16 @@ import type { Found, Hit } from '@sluice/contract'
 import { parseFindQuery, SERVICES } from '@sluice/contract'
 import { html } from 'hono/html'
 import { type Cell, count, moment, shown, table, threadLink, traceLink } from './layout.ts'
-import { faultPage, givenIn, type Html, isOperator, type Show, type Visit } from './page.ts'
+import { faultPage, type Html, inputOf, isOperator, type Show, type Visit } from './page.ts'
 
 /** Shows the form for look-ups. */
 export const findBox: Show = async (visit) => ({ title: 'Find', body: findForm(visit, {}) })
 
 /** Shows the form with the hits of its query. */
 export const findPage: Show = async (visit) => {
-  const given = givenIn(visit.query)
-  const parsed = parseFindQuery(Object.entries(given))
-  const form = findForm(visit, given)
+  const input = inputOf(visit.query)
+  const parsed = parseFindQuery(Object.entries(input))
+  const form = findForm(visit, input)
   if (parsed.ok && (parsed.value.reason === undefined || isOperator(visit))) {
     const found = await visit.view.find(parsed.value, visit.gone)
     return { title: 'Find', body: html`${form}${hitsTable(found, visit.traceUrl)}` }
@@ -73,19 +73,19 @@ export function hitCells(hit: Hit, traceUrl: string | null, isJobList = false): 
   ]
 }
 
-function findForm(visit: Visit, given: Readonly<Record<string, string>>): Html {
+function findForm(visit: Visit, input: Readonly<Record<string, string>>): Html {
   return html`<form class="find" action="/find" role="search">
 <p class="wide"><label for="q">An id, or the externalId of a thread</label>
-<input id="q" name="q" type="search" required maxlength="600" value="${given.q ?? ''}" autofocus></p>
-${choice('service', 'Service', SERVICES, given.service)}
-<p><label for="tenant">Tenant</label><input id="tenant" name="tenant" value="${given.tenant ?? ''}"></p>
-${isOperator(visit) && html`<p><label for="reason">Reason</label><input id="reason" name="reason" value="${given.reason ?? ''}"></p>`}
+<input id="q" name="q" type="search" required maxlength="600" value="${input.q ?? ''}" autofocus></p>
+${choice('service', 'Service', SERVICES, input.service)}
+<p><label for="tenant">Tenant</label><input id="tenant" name="tenant" value="${input.tenant ?? ''}"></p>
+${isOperator(visit) && html`<p><label for="reason">Reason</label><input id="reason" name="reason" value="${input.reason ?? ''}"></p>`}
 <p><button>Find</button></p>
 </form>`
 }
 
 /** A list to choose a filter from. */
-export function choice(name: string, label: string, values: readonly string[], given?: string): Html {
-  const options = values.map((value) => html`<option${value === given ? html` selected` : ''}>${value}</option>`)
+export function choice(name: string, label: string, values: readonly string[], chosen?: string): Html {
+  const options = values.map((value) => html`<option${value === chosen ? html` selected` : ''}>${value}</option>`)
   return html`<p><label for="${name}">${label}</label><select id="${name}" name="${name}"><option value="">any</option>${options}</select></p>`
 }

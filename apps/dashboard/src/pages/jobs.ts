@@ -4,12 +4,12 @@ import { LANES } from '@sluice/queue'
 import { html } from 'hono/html'
 import { choice, jobTable } from './find.ts'
 import { actForm, count, shown } from './layout.ts'
-import { faultPage, givenIn, type Html, isOperator, type Show, type Visit } from './page.ts'
+import { faultPage, type Html, inputOf, isOperator, type Show, type Visit } from './page.ts'
 
 /** Shows a page of the jobs of a state. */
 export const jobsPage: Show = async (visit) => {
-  const given = givenIn(visit.query)
-  const parsed = parseJobListQuery(Object.entries(given))
+  const input = inputOf(visit.query)
+  const parsed = parseJobListQuery(Object.entries(input))
   if (!parsed.ok) return faultPage('Jobs', parsed.errors, html``)
   const query = { state: 'completed', ...parsed.value } as const satisfies JobListQuery
   const { after: _, ...filter } = query

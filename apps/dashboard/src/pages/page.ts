@@ -41,7 +41,7 @@ export interface Page {
 export type Show = (visit: Visit) => Promise<Page | string | undefined>
 
 /** Returns the parameters of a query that are not blank: a form sends each of its fields. */
-export function givenIn(query: URLSearchParams): Record<string, string> {
+export function inputOf(query: URLSearchParams): Record<string, string> {
   return Object.fromEntries([...query].filter(([, value]) => value.trim() !== ''))
 }
 

@@ -45,8 +45,8 @@ function operate(kind: OperationKind, requestOf: (visit: Visit) => OperationRequ
 function operateLane(kind: LaneOperationKind): Show {
   return async ({ params, body, visitor, view, log }) => {
     const { why } = Object(body)
-    const said = typeof why === 'string' && why.trim() !== '' ? why.slice(0, 200) : undefined
-    const operation = await requireActs(view).operateLane(kind, params.lane, said)
+    const reason = typeof why === 'string' && why.trim() !== '' ? why.slice(0, 200) : undefined
+    const operation = await requireActs(view).operateLane(kind, params.lane, reason)
     if (operation === undefined) return undefined
     const { id: operationId, lane } = operation
     log.info({ operator: visitor.by, kind, lane, operationId }, 'operation.opened')

@@ -13,7 +13,7 @@ const NEARLY_FULL = 0.8
  * times.
  */
 const CLOCK_BEHIND_MS = 5_000
-/** A worker that has had one job for this time is stuck, if MongoDB is there. */
+/** A worker that has worked on one job for this time is stuck, unless MongoDB is away. */
 const STUCK_MS = 60_000
 
 /** What a verdict is made of. */
