@@ -77,8 +77,8 @@ describe("the dashboard in an operator's browser", () => {
 
   const bulk = () => `${name}-bulk`
   const acts = () => [
-    `/jobs/${id}/retry`,
-    `/jobs/${id}/discard`,
+    '/jobs/retry',
+    '/jobs/discard',
     `/jobs/${id}/reveal`,
     '/failures/discard',
     '/logout',

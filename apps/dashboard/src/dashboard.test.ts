@@ -245,7 +245,8 @@ test('a viewer sees no value of a thread on any page, and neither filters by rea
   const csrf = /name="csrf" value="(\w+)"/.exec(await textOf('/', viewer))?.[1] ?? ''
   for (const path of [
     `/jobs/${id}/reveal`,
-    `/jobs/${id}/discard`,
+    '/jobs/retry',
+    '/jobs/discard',
     `/jobs/${id}/change`,
     threadPath.replace('?', '/reveal?'),
     '/lanes/bulk/pause',

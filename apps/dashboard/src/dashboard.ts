@@ -1,6 +1,5 @@
 // Builds the dashboard: the login, its own pages behind it, and Bull Board under `/board`.
 
-import type { Status } from '@sluice/contract'
 import { OperationsFullError, OperatorOnlyError, type ViewFor } from '@sluice/operations'
 import { QueueUnavailableError } from '@sluice/queue'
 import express, { type ErrorRequestHandler, type Express, type RequestHandler, type Response } from 'express'
@@ -98,17 +97,15 @@ function showPage(show: Show, deps: Pick<DashboardDeps, 'viewFor' | 'traceUrl' |
     const { session } = response.locals
     const asked = { ...session, params, query, body, gone: left.signal }
     const view = viewFor(session.visitor)
-    const [page, status] = await Promise.all([
-      show({ ...asked, view, traceUrl, log }),
-      view.readLately().catch(() => undefined),
-    ])
+    const page = (await show({ ...asked, view, traceUrl, log })) ?? NOT_FOUND
     if (typeof page === 'string') return response.redirect(303, page)
-    await sendPage(request, response, page ?? NOT_FOUND, status)
+    const { shows = await view.readLately().catch(() => undefined) } = page
+    await sendPage(request, response, { ...page, shows })
   }
 }
 
-async function sendPage({ path }: { path: string }, response: Response, page: Page, status?: Status): Promise<void> {
-  response.status(page.status ?? 200).send(await renderPage(page, response.locals.session, path, status))
+async function sendPage({ path }: { path: string }, response: Response, page: Page): Promise<void> {
+  response.status(page.status ?? 200).send(await renderPage(page, response.locals.session, path))
 }
 
 function requireSession(deps: LoginDeps): Middleware {

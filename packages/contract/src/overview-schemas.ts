@@ -61,12 +61,9 @@ const ProcessSchema = Type.Object({
   slowJobs: optional(Type.Array(SlowJobSchema, { description: 'Jobs that it has had for more than ten seconds.' })),
 })
 
-const quantiles = (description: string) =>
-  optional(Type.Object({ p50: number('The median.'), p99: number('The 99th percentile.') }, { description }))
-
-const laneTime = optional(
-  Type.Object({ p50: number('The median.'), p95: number('The 95th percentile.'), p99: number('The 99th percentile.') }),
-)
+const [p50, p95, p99] = [number('The median.'), number('The 95th percentile.'), number('The 99th percentile.')]
+const quantiles = (description: string) => optional(Type.Object({ p50, p99 }, { description }))
+const laneTime = optional(Type.Object({ p50, p95, p99 }))
 
 /** What happened in a span of minutes. */
 const HistoryPointSchema = Type.Object({

@@ -70,10 +70,8 @@ async function readAll(view: View, { jobId, importId, operationId, sourceId }: A
     listFailed: await view.listFailed({ filter: {}, limit: 10 }),
     groupFailed: await view.groupFailed({}),
     readGroups: await view.readGroups(),
-    findJob: await view.findJob(jobId),
     listJobs: await view.listJobs({ state: 'failed' }),
     readJob: await view.readJob(jobId),
-    readState: await view.readState(),
     readTenant: await view.readTenant('acme'),
     listOperations: await view.listOperations(),
     findOperation: await view.findOperation(operationId),
@@ -96,14 +94,14 @@ test('no read of a viewer has a value of a thread, and those of an operator have
   const seen = await readAll(opened.viewer, opened)
   assert.deepEqual(seen.withValue, [])
   const ofOperator = await readAll(opened.operator, opened)
-  const reasons = ['listFailed', 'groupFailed', 'readGroups', 'findJob', 'listJobs', 'readJob']
+  const reasons = ['listFailed', 'groupFailed', 'readGroups', 'listJobs', 'readJob']
   const others = ['listOperations', 'findOperation', 'findImport', 'readStatus', 'readLately', 'find']
   assert.deepEqual(ofOperator.withValue, [...reasons, ...others])
 
-  const { job, traceId } = seen.found.findJob ?? {}
-  assert.equal(traceId, '4bf92f3577b34da6a3ce929d0e0e4736')
+  const job = seen.found.readJob
+  assert.equal(job?.hit.traceId, '4bf92f3577b34da6a3ce929d0e0e4736')
   assert.deepEqual(
-    [job?.reason, job?.tries[0]?.reason, job?.stack, job?.payload],
+    [job?.hit.reason, job?.tries[0]?.reason, job?.stack, job?.payload],
     [job?.reasonGroup, job?.reasonGroup, [], null],
   )
   assert.equal(job?.reasonGroup, 'title … is refused')
@@ -116,10 +114,8 @@ test('payloads and texts are revealed to operators only, by an act', async (t) =
   const opened = await open(t)
   const { operator, viewer, acts, jobId, sourceId } = opened
   const shown = await readAll(operator, opened)
-  assert.deepEqual([shown.found.findJob?.job.payload, shown.found.findJob?.job.stack], [null, []])
-  const { job } = (await acts.revealJob(jobId)) ?? {}
-  assert.ok(quotes(job?.payload) && quotes(job?.stack))
-  const { payload, stack } = (await acts.revealAnyJob(jobId)) ?? {}
+  assert.deepEqual([shown.found.readJob?.payload, shown.found.readJob?.stack], [null, []])
+  const { payload, stack } = (await acts.revealJob(jobId)) ?? {}
   assert.ok(quotes(payload) && quotes(stack))
   const thread = await acts.revealThread('acme', sourceId, { limit: 10 }, NOBODY)
   assert.deepEqual([thread?.source.title, thread?.quotes[0]?.text], [VALUE, VALUE])

@@ -16,7 +16,7 @@ import { createListJobs } from './jobs/list-jobs.ts'
 import { createReadJob, maskDetail } from './jobs/read-job.ts'
 import { createListRecent } from './jobs/recent-jobs.ts'
 import { createReadHistory } from './overview/history.ts'
-import { createReadOverview, createReadState, createReadTenant } from './overview/overview.ts'
+import { createReadOverview, createReadTenant } from './overview/overview.ts'
 import { judge } from './overview/verdict.ts'
 
 /** Only operators may act, or filter by reason: by filters, viewers could guess the values that reasons quote. */
@@ -64,7 +64,6 @@ function openQueue(redis: Redis, keys: QueueKeys, db: Db) {
     listJobs: createListJobs(redis, keys, failedJobs),
     readJob,
     changeJob: createChangeJob(redis, keys, operations),
-    readState: createReadState(redis, keys),
     readTenant: createReadTenant(redis, keys),
     listImports: imports.list,
     readHistory,
@@ -75,10 +74,6 @@ function openQueue(redis: Redis, keys: QueueKeys, db: Db) {
     async outlineJob(id: string) {
       const found = await readJob(id)
       return found && masks.withoutPayload(found)
-    },
-    async findOutline(id: string) {
-      const found = await failedJobs.find(id)
-      return found && { ...found, job: masks.withoutPayload(found.job) }
     },
     async readOutline(...query: Parameters<typeof readThread>) {
       const found = await readThread(...query)
@@ -113,9 +108,10 @@ function viewOf(queue: Queue, { role, by }: Person) {
     return filter
   }
   // A verdict quotes reasons, so it is made of what the person may see.
-  const readStatus = read(queue.readStatus, masks.maskStatus)
-  const readLately = read(queue.readLately, masks.maskStatus)
-  const judged = (status: contract.Status) => ({ ...status, verdict: judge(status) })
+  async function judged(find: () => Promise<contract.Status>): Promise<contract.Status> {
+    const status = await read(find, masks.maskStatus)()
+    return { ...status, verdict: judge(status) }
+  }
   const list = ({ filter, ...page }: contract.FailedJobQuery) => failedJobs.list({ filter: permitted(filter), ...page })
   const group = (filter: contract.FailedJobFilter) => failedJobs.groups(permitted(filter))
   return {
@@ -123,22 +119,19 @@ function viewOf(queue: Queue, { role, by }: Person) {
     groupFailed: read(group, masks.maskGroups),
     /** Groups all failed jobs, as they were at most `GROUPS_SHARED_MS` ago. */
     readGroups: read(queue.readGroups, masks.maskGroups),
-    /** Finds a failed job, without its stacks and its payload. */
-    findJob: read(queue.findOutline, (found) => found && { ...found, job: masks.maskJob(found.job) }),
     listOperations: read(operations.list, (found) => found.map(masks.maskOperation)),
     findOperation: read(queue.findOperation, (found) => found && masks.maskOperation(found)),
     listImports: read(queue.listImports, (found) => found),
     findImport: read(queue.findImport, (found) => found && masks.maskImport(found)),
     /** Lists the jobs of a state. */
     listJobs: read(queue.listJobs, ({ jobs, ...page }) => ({ ...page, jobs: jobs.map(masks.masked) })),
-    readState: read(queue.readState, (state) => state),
     readTenant: read(queue.readTenant, (load) => load),
     /** Reads a job in any state, without its stacks and its payload. */
     readJob: read(queue.outlineJob, (found) => found && maskDetail(found)),
     listRecent: read(queue.listRecent, ({ jobs, next }) => ({ jobs: jobs.map(masks.masked), next })),
-    readStatus: async () => judged(await readStatus()),
+    readStatus: () => judged(queue.readStatus),
     /** Reads the status as it was at most `LATELY_MS` ago. */
-    readLately: async () => judged(await readLately()),
+    readLately: () => judged(queue.readLately),
     readHistory: read(queue.readHistory, (points) => points),
     /** Looks up: see `createFind`. @throws {OperatorOnlyError} */
     async find(query: contract.FindQuery, signal: AbortSignal): Promise<contract.Found> {
@@ -187,9 +180,7 @@ function openActs({ failedJobs, operations, readThread, readJob, changeJob }: Qu
     /** Changes the failed threads of a failed job. Returns why it did not; nothing if the job is changed. */
     changeJob: (id: string, change: JobChange) => orUnavailable(changeJob(id, change, by)),
     /** Reads a job in any state with its stacks and its payload. */
-    revealAnyJob: (id: string) => orUnavailable(readJob(id)),
-    /** Finds a failed job with its stacks and its payload. */
-    revealJob: (id: string) => orUnavailable(failedJobs.find(id)),
+    revealJob: (id: string) => orUnavailable(readJob(id)),
     /** Reads a page of a stored thread with its texts. @throws {StoreAwayError} */
     revealThread: readThread,
   }

@@ -13,6 +13,7 @@ export {
   type IngestJob,
   idsOfThread,
   isJobId,
+  type JobProgress,
   type JobResult,
   LANES,
   type Lane,

@@ -1,7 +1,7 @@
 // The handlers of the routes under `/admin`, which cover all tenants. The caller's role decides what its view shows and
 // allows.
 import * as contract from '@sluice/contract'
-import { requireActs, type View } from '@sluice/operations'
+import { failedJobOf, requireActs, type View } from '@sluice/operations'
 import type { ApiDeps } from '../api-deps.ts'
 import { type BodyDeps, readBody } from '../body/read-body.ts'
 import { ProblemError, requestInvalid } from '../request/problem-error.ts'
@@ -29,12 +29,13 @@ export const groupFailedJobs = show((view, context) =>
 )
 
 /** GET /admin/jobs/{id}: a failed job. Only operators get its stacks and its payload. */
-export const getFailedJob = show(async ({ acts, findJob }, { log }, params) => {
+export const getFailedJob = show(async ({ acts, readJob }, { log }, params) => {
   const id = String(params.id)
   log.jobId = id
-  const found = await (acts?.revealJob ?? findJob)(id)
-  if (found === undefined) throw new ProblemError('job_unknown')
-  return found.job
+  const found = await (acts?.revealJob ?? readJob)(id)
+  const failed = found && failedJobOf(found)
+  if (failed === undefined) throw new ProblemError('job_unknown')
+  return failed
 })
 
 /** GET /admin/operations: the newest operations, and who opened them. */

@@ -1,6 +1,6 @@
 // Reads what the API would answer to an operator from Redis and MongoDB, while the API does not answer.
 import { parseFailedJobQuery } from '@sluice/contract'
-import { openViews, requireActs } from '@sluice/operations'
+import { failedJobOf, openViews, requireActs } from '@sluice/operations'
 import { UserError } from '@sluice/terminal'
 import type { DoctorDeps } from '../doctor/doctor-command.ts'
 import { type Fallback, NotFailedError, type Reads } from './admin-client.ts'
@@ -33,8 +33,9 @@ function readsOf(view: ReturnType<ReturnType<typeof openViews>['viewFor']>): Rea
     groups: view.groupFailed,
     async show(id) {
       const found = await requireActs(view).revealJob(id)
-      if (found === undefined) throw new NotFailedError('No failed job has this id.')
-      return found.job
+      const failed = found && failedJobOf(found)
+      if (failed === undefined) throw new NotFailedError('No failed job has this id.')
+      return failed
     },
     operations: async () => ({ operations: await view.listOperations() }),
     find: (query) => view.find(query, new AbortController().signal),

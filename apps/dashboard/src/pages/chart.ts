@@ -11,7 +11,7 @@ export interface Mark {
   text: string
 }
 
-interface Chart {
+export interface Chart {
   title: string
   /** The value of now, in large letters. */
   now: string

@@ -3,21 +3,18 @@
 import type { FailedJobGroups, Operation } from '@sluice/contract'
 import { parseFailedJobFilter, SERVICES } from '@sluice/contract'
 import { html } from 'hono/html'
-import { choice, HIT_HEADS, hitCells } from './find.ts'
+import { choice, jobTable } from './find.ts'
 import { actForm, type Cell, copyable, count, discardForm, facts, moment, progress, shown, table } from './layout.ts'
-import { faultsIn, givenIn, type Html, isOperator, type Page, type Show, type Visit } from './page.ts'
+import { faultPage, type Html, inputOf, isOperator, type Page, type Show, type Visit } from './page.ts'
 
 type Group = FailedJobGroups['groups'][number]
 
 /** Shows the groups, those with the most threads first: of all failed jobs, or of those that meet a filter. */
 export const groupsPage: Show = async ({ view, query }) => {
-  const given = givenIn(query)
-  const filter = parseFailedJobFilter(Object.entries(given))
-  const form = filterForm(given)
-  if (!filter.ok) {
-    const why = faultsIn(filter.errors)
-    return { title: 'Failures', body: html`${form}<p class="problem" role="alert">${why}</p>`, status: 400 }
-  }
+  const input = inputOf(query)
+  const filter = parseFailedJobFilter(Object.entries(input))
+  const form = filterForm(input)
+  if (!filter.ok) return faultPage('Failures', filter.errors, form)
   const isFiltered = Object.keys(filter.value).length > 0
   const { groups, isComplete } = await (isFiltered ? view.groupFailed(filter.value) : view.readGroups())
   const body = html`${form}<div id="groups" data-refresh>
@@ -54,11 +51,7 @@ export const groupPage: Show = async (visit) => {
 <div id="about" data-refresh>${facts(about)}<h2>Sample</h2><p class="reason">${reason}</p></div>
 ${isOperator(visit) && actsOf(visit, group)}
 <h2>${next === undefined ? 'Jobs' : `The newest ${newest.length} jobs`}</h2>
-<div id="jobs" data-refresh>${table(
-    'Failed jobs',
-    HIT_HEADS,
-    newest.map((hit) => hitCells(hit, visit.traceUrl, true)),
-  )}</div>
+<div id="jobs" data-refresh>${jobTable('Failed jobs', newest, visit)}</div>
 <p><a href="/jobs?state=failed&group=${id}">Select jobs${next !== undefined && ', and see the older ones'}</a></p>`
   return { title: 'Failures of one reason', body }
 }

@@ -3,37 +3,47 @@ import type { Found, Hit } from '@sluice/contract'
 import { parseFindQuery, SERVICES } from '@sluice/contract'
 import { html } from 'hono/html'
 import { type Cell, count, moment, shown, table, threadLink, traceLink } from './layout.ts'
-import { faultsIn, givenIn, type Html, isOperator, type Show, type Visit } from './page.ts'
+import { faultPage, type Html, inputOf, isOperator, type Show, type Visit } from './page.ts'
 
 /** Shows the form for look-ups. */
 export const findBox: Show = async (visit) => ({ title: 'Find', body: findForm(visit, {}) })
 
 /** Shows the form with the hits of its query. */
 export const findPage: Show = async (visit) => {
-  const given = givenIn(visit.query)
-  const parsed = parseFindQuery(Object.entries(given))
-  const form = findForm(visit, given)
+  const input = inputOf(visit.query)
+  const parsed = parseFindQuery(Object.entries(input))
+  const form = findForm(visit, input)
   if (parsed.ok && (parsed.value.reason === undefined || isOperator(visit))) {
     const found = await visit.view.find(parsed.value, visit.gone)
     return { title: 'Find', body: html`${form}${hitsTable(found, visit.traceUrl)}` }
   }
-  const why = parsed.ok ? 'A viewer looks up no reasons.' : faultsIn(parsed.errors)
-  return { title: 'Find', body: html`${form}<p class="problem" role="alert">${why}</p>`, status: 400 }
+  const faults = parsed.ok ? [{ pointer: '', message: 'A viewer looks up no reasons.' }] : parsed.errors
+  return faultPage('Find', faults, form)
 }
 
 /** A table of hits, with their number and what was not looked up. */
 export function hitsTable({ hits, more, notes }: Found, traceUrl: string | null): Html {
   const all = [...(more ? [`These are the first ${hits.length}: add filters.`] : []), ...notes]
-  return html`${table(
-    'Hits',
-    HIT_HEADS,
-    hits.map((hit) => hitCells(hit, traceUrl)),
-  )}
+  const rows = hits.map((hit) => hitCells(hit, traceUrl))
+  return html`${table('Hits', HIT_HEADS, rows)}
 <p class="note">${count(hits.length, 'hit')}. ${all.join(' ')}</p>`
 }
 
-/** The heads of a table of hits. */
-export const HIT_HEADS = ['What', 'State', 'Tenant', 'When', 'Reason or outcome']
+const HIT_HEADS = ['What', 'State', 'Tenant', 'When', 'Reason or outcome']
+
+/** A table of jobs, each with a link to its page. @param maySelect each job has a box to select it. */
+export function jobTable(
+  label: string,
+  jobs: readonly Hit[],
+  { traceUrl }: Pick<Visit, 'traceUrl'>,
+  { ifEmpty = 'No job.', maySelect = false } = {},
+): Html {
+  const rows = jobs.map((hit): Cell[] => {
+    const box = html`<input type="checkbox" name="id" value="${hit.id}" aria-label="Select ${hit.name}">`
+    return [...(maySelect ? [box] : []), ...hitCells(hit, traceUrl, true)]
+  })
+  return table(label, [...(maySelect ? ['Selected'] : []), ...HIT_HEADS], rows, ifEmpty)
+}
 
 /** A hit as a row of a table with the heads `HIT_HEADS`. Its name leads to its thread; in a list of jobs, to the job. */
 export function hitCells(hit: Hit, traceUrl: string | null, isJobList = false): Cell[] {
@@ -63,19 +73,19 @@ export function hitCells(hit: Hit, traceUrl: string | null, isJobList = false): 
   ]
 }
 
-function findForm(visit: Visit, given: Readonly<Record<string, string>>): Html {
+function findForm(visit: Visit, input: Readonly<Record<string, string>>): Html {
   return html`<form class="find" action="/find" role="search">
 <p class="wide"><label for="q">An id, or the externalId of a thread</label>
-<input id="q" name="q" type="search" required maxlength="600" value="${given.q ?? ''}" autofocus></p>
-${choice('service', 'Service', SERVICES, given.service)}
-<p><label for="tenant">Tenant</label><input id="tenant" name="tenant" value="${given.tenant ?? ''}"></p>
-${isOperator(visit) && html`<p><label for="reason">Reason</label><input id="reason" name="reason" value="${given.reason ?? ''}"></p>`}
+<input id="q" name="q" type="search" required maxlength="600" value="${input.q ?? ''}" autofocus></p>
+${choice('service', 'Service', SERVICES, input.service)}
+<p><label for="tenant">Tenant</label><input id="tenant" name="tenant" value="${input.tenant ?? ''}"></p>
+${isOperator(visit) && html`<p><label for="reason">Reason</label><input id="reason" name="reason" value="${input.reason ?? ''}"></p>`}
 <p><button>Find</button></p>
 </form>`
 }
 
 /** A list to choose a filter from. */
-export function choice(name: string, label: string, values: readonly string[], given?: string): Html {
-  const options = values.map((value) => html`<option${value === given ? html` selected` : ''}>${value}</option>`)
+export function choice(name: string, label: string, values: readonly string[], chosen?: string): Html {
+  const options = values.map((value) => html`<option${value === chosen ? html` selected` : ''}>${value}</option>`)
   return html`<p><label for="${name}">${label}</label><select id="${name}" name="${name}"><option value="">any</option>${options}</select></p>`
 }

@@ -8,7 +8,7 @@ import type { Html, Show, Visit } from './page.ts'
 
 const HEADS = ['Import', 'Begun', 'Owner', 'State', '#Items', '#Stored', '#Failed', '#Items/s']
 
-/** Lists the imports, those first that nobody waits for and that are not finished, then by their last outcome. */
+/** Lists the imports: first the unfinished ones without a waiting caller, then the others by their last outcome. */
 export const importsPage: Show = async ({ view }) => {
   const rows = (await view.listImports()).map((one): Cell[] => {
     const link = html`<a class="id" href="/imports/${one.id}">${one.id}</a>`
@@ -23,9 +23,9 @@ export const importsPage: Show = async ({ view }) => {
 
 type Numbers = Omit<ListedImport, 'id'>
 
-/** A caller may choose the id of an import that it waits for, so such an id says no time. */
+/** A caller that waits may choose the id of its import. Such an id contains no time. */
 function beginning(id: string, { isWaitedFor, begunAt }: Numbers): Html {
-  return moment(!isWaitedFor || begunAt === undefined ? beginOf(id) : new Date(begunAt).toISOString())
+  return moment(!isWaitedFor || begunAt === undefined ? beginOf(id) : begunAt)
 }
 
 function ownerOf({ tenant, by }: Numbers): Html {
@@ -40,10 +40,10 @@ function rateOf(one: Numbers): number | undefined {
   return ms < 1_000 ? undefined : (doneOf(one) / ms) * 1_000
 }
 
-/** How far it is. Only of an import that nobody waits for is it known how many items are still to come. */
+/** Shows the progress. The number of items still to come is known only for an import without a waiting caller. */
 function stateOf(one: Numbers): Html {
   const { isWaitedFor, done, received, changedAt } = one
-  if (done) return html`ended${changedAt && html` ${moment(new Date(changedAt).toISOString())}`}`
+  if (done) return html`ended${changedAt && html` ${moment(changedAt)}`}`
   if (isWaitedFor) return html`under way`
   if (received === undefined) return html`still arriving`
   const left = received - doneOf(one)
@@ -91,10 +91,10 @@ const JOBS_READ = 20
 /** Reads why the threads of failed jobs could not be stored, by job and externalId. */
 async function reasonsOf(view: Visit['view'], { problems }: FoundImport): Promise<ReadonlyMap<string, string>> {
   const ids = [...new Set(problems.flatMap(({ jobId }) => jobId ?? []))].slice(0, JOBS_READ)
-  const jobs = await Promise.all(ids.map(view.findJob))
+  const jobs = await Promise.all(ids.map(view.readJob))
   return new Map(
-    jobs.flatMap((found) =>
-      (found?.job.failedThreads ?? []).map(({ externalId, reason }) => [`${found?.job.id} ${externalId}`, reason]),
+    jobs.flatMap((job) =>
+      (job?.failedThreads ?? []).map(({ externalId, reason }) => [`${job?.hit.id} ${externalId}`, reason]),
     ),
   )
 }

@@ -1,8 +1,9 @@
 // The page of a job in any state: what happened to it, its threads with their outcomes, and, when asked, its payload.
 import { inspect } from 'node:util'
 import { PROBLEMS, type Thread, unlistedTries } from '@sluice/contract'
-import { type Acts, duration, type JobChange, type JobDetail } from '@sluice/operations'
+import { type Acts, duration, type JobChange, type JobDetail, SHOWN_REASON } from '@sluice/operations'
 import { html } from 'hono/html'
+import { CONFIRMED } from './jobs.ts'
 import {
   actForm,
   type Cell,
@@ -27,9 +28,10 @@ type Refused = { change: JobChange; faults: readonly string[] }
 /** Shows a job, and its payload if `acts` is present. Redirects to the look-up if no job has this id. */
 export async function jobPage(visit: Visit, acts?: Acts, refused?: Refused): ReturnType<Show> {
   const id = String(visit.params.id)
-  const job = await (acts?.revealAnyJob ?? visit.view.readJob)(id)
+  const job = await (acts?.revealJob ?? visit.view.readJob)(id)
   if (job === undefined) return `/find?q=${encodeURIComponent(id)}`
   const { hit } = job
+  const { operation } = job.progress
   const { name = id, tenant, threads = 0, state, importId } = hit
   const isRevealed = acts !== undefined
   const about = {
@@ -43,11 +45,11 @@ export async function jobPage(visit: Visit, acts?: Acts, refused?: Refused): Ret
     'Failed threads': state === 'failed' ? job.failedThreadCount : undefined,
     Lane: hit.lane,
     Tries: hit.attempts,
-    'Last retry': job.operation && html`<a href="/operations#${job.operation}">${job.operation}</a>`,
+    'Last retry': operation && html`<a href="/operations#${operation}">${operation}</a>`,
     Trace: traceLink(visit.traceUrl, hit.traceId),
   }
   const body = html`<div id="job" data-refresh>${facts(about)}
-${hit.reason && html`<p class="problem reason">${hit.reason}</p>`}</div>
+${hit.reason && html`<p class="problem reason">${hit.reason.slice(0, SHOWN_REASON)}</p>`}</div>
 ${isOperator(visit) && actsOf(visit, job, isRevealed)}
 <div id="history" data-refresh>${historyOf(job)}
 ${job.threads && threadTable(tenant, job.threads)}</div>
@@ -70,33 +72,32 @@ ${
 }`
 }
 
-type Event = { at: string; what: Html | string; by?: string | undefined; reason?: string | undefined }
+type Event = { at: string | number | undefined; what: string; by?: string | undefined; reason?: string }
 
 /** The events of a job in their order. Equal tries that follow each other are one row. */
-function timelineOf({ hit, tries, fetchedAt, waitingSince, retriedAt, ...job }: JobDetail): Cell[][] {
+function timelineOf({ hit, tries, fetchedAt, progress }: JobDetail): Cell[][] {
   const { acceptedAt, endedAt, state, worker, outcomes } = hit
+  const { waitingSince, retriedAt, changedAt, changedBy } = progress
   const stored = Object.entries(outcomes ?? {}).flatMap(([outcome, threads]) =>
     threads > 0 ? `${threads} ${outcome}` : [],
   )
-  const events: (Event | false | undefined)[] = [
-    acceptedAt !== undefined && { at: acceptedAt, what: 'accepted' },
+  // An earlier release recorded no retry among the tries.
+  const isListed = tries.some(({ retriedBy }) => retriedBy)
+  const events: Event[] = [
+    { at: acceptedAt, what: 'accepted' },
     ...foldedTries(tries),
-    waitingSince !== undefined && { at: waitingSince, what: 'went back to waiting' },
-    // An earlier release recorded no retry among the tries.
-    retriedAt !== undefined &&
-      !tries.some(({ retriedBy }) => retriedBy) && { at: retriedAt, what: 'retried by an operator' },
-    job.changedAt !== undefined && { at: job.changedAt, what: 'changed by an operator', by: job.changedBy },
-    state === 'active' && fetchedAt !== undefined && { at: fetchedAt, what: 'fetched' },
-    endedAt !== undefined && state === 'failed' && { at: endedAt, what: 'failed for good' },
-    endedAt !== undefined &&
-      state === 'completed' && { at: endedAt, what: ['stored', ...stored].join(', '), by: worker },
+    { at: waitingSince, what: 'went back to waiting' },
+    { at: isListed ? undefined : retriedAt, what: 'retried by an operator' },
+    { at: changedAt, what: 'changed by an operator', by: changedBy },
+    { at: state === 'active' ? fetchedAt : undefined, what: 'fetched' },
+    { at: endedAt, what: state === 'failed' ? 'failed for good' : ['stored', ...stored].join(', '), by: worker },
   ]
-  const ordered = events.filter((event) => event !== false && event !== undefined)
-  ordered.sort((one, other) => Date.parse(one.at) - Date.parse(other.at))
-  return ordered.map(({ at, what, by, reason }, index) => {
+  const known = events.flatMap(({ at, ...event }) => (at === undefined ? [] : { ...event, ms: new Date(at).getTime() }))
+  const ordered = known.sort((one, other) => one.ms - other.ms)
+  return ordered.map(({ ms, what, by, reason }, index) => {
     const before = ordered[index - 1]
-    const since = before && html` <span class="note">${duration(Date.parse(at) - Date.parse(before.at))} later</span>`
-    return [html`${moment(at)}${since}`, what, by, reason && html`<span class="reason">${reason}</span>`]
+    const since = before && html` <span class="note">${duration(ms - before.ms)} later</span>`
+    return [html`${moment(ms)}${since}`, what, by, reason && html`<span class="reason">${reason}</span>`]
   })
 }
 
@@ -117,9 +118,10 @@ function foldedTries(tries: JobDetail['tries']): Event[] {
 function actsOf(visit: Visit, job: JobDetail, isRevealed: boolean): Html {
   const { id, state, threads = 0 } = job.hit
   const isFailed = state === 'failed'
-  return html`<div class="acts">${isFailed && actForm(visit, `/jobs/${id}/retry`, html`<button>Retry</button>`)}
+  const field = html`<input type="hidden" name="id" value="${id}">`
+  return html`<div class="acts">${isFailed && actForm(visit, '/jobs/retry', html`${field}<button>Retry</button>`)}
 ${!isRevealed && job.threads && actForm(visit, `/jobs/${id}/reveal`, html`<button class="quiet">Reveal the payload</button>`)}
-${isFailed && discardForm(visit, `/jobs/${id}/discard`, { jobs: 1, threads: job.failedThreadCount || threads })}</div>`
+${isFailed && discardForm(visit, '/jobs/discard', { jobs: 1, threads: job.failedThreadCount || threads }, html`${field}${CONFIRMED}`)}</div>`
 }
 
 function threadTable(tenant: string, threads: NonNullable<JobDetail['threads']>): Html {
@@ -151,14 +153,13 @@ function payloadOf({ payload }: JobDetail): Html {
 const CHANGED_CHARACTERS = 500_000
 
 /** A form with the threads that failed, as JSON. */
-function changeForm(visit: Visit, { hit, payload, threads = [], changedAt }: JobDetail, refused?: Refused): Html {
+function changeForm(visit: Visit, { hit, payload, threads = [], progress }: JobDetail, refused?: Refused): Html {
   const failed: Thread[] = Object(payload).threads.filter((_: unknown, at: number) => threads[at]?.outcome === 'failed')
   const requests = failed.map(({ source, quotes }) => ({ ...source, quotes }))
   const text = refused?.change.threads ?? JSON.stringify(requests, null, 2)
   const faults = refused?.faults.map((fault) => html`<p class="problem" role="alert">${fault}</p>`)
   if (failed.length === 0 || text.length > CHANGED_CHARACTERS) return html``
-  const before = changedAt === undefined ? '' : Date.parse(changedAt)
-  const fields = html`<input type="hidden" name="changedAt" value="${refused?.change.changedAt ?? before}">
+  const fields = html`<input type="hidden" name="changedAt" value="${refused?.change.changedAt ?? progress.changedAt ?? ''}">
 <p class="wide"><label for="threads">The threads that failed</label><textarea id="threads" name="threads" rows="20" spellcheck="false">${text}</textarea></p>
 <button>Change ${count(failed.length, 'thread')}</button>`
   return html`<h2 id="change">Change what failed</h2>${faults}

@@ -2,23 +2,20 @@
 import { type JobListQuery, LISTED_STATES, parseJobListQuery, SERVICES } from '@sluice/contract'
 import { LANES } from '@sluice/queue'
 import { html } from 'hono/html'
-import { choice, HIT_HEADS, hitCells } from './find.ts'
-import { actForm, type Cell, count, shown, table } from './layout.ts'
-import { faultsIn, givenIn, type Html, isOperator, type Show, type Visit } from './page.ts'
+import { choice, jobTable } from './find.ts'
+import { actForm, count, shown } from './layout.ts'
+import { faultPage, type Html, inputOf, isOperator, type Show, type Visit } from './page.ts'
 
 /** Shows a page of the jobs of a state. */
 export const jobsPage: Show = async (visit) => {
-  const given = givenIn(visit.query)
-  const parsed = parseJobListQuery(Object.entries(given))
-  if (!parsed.ok) {
-    const why = faultsIn(parsed.errors)
-    return { title: 'Jobs', body: html`<p class="problem" role="alert">${why}</p>`, status: 400 }
-  }
+  const input = inputOf(visit.query)
+  const parsed = parseJobListQuery(Object.entries(input))
+  if (!parsed.ok) return faultPage('Jobs', parsed.errors, html``)
   const query = { state: 'completed', ...parsed.value } as const satisfies JobListQuery
   const { after: _, ...filter } = query
-  const [{ jobs, next }, { queued }] = await Promise.all([visit.view.listJobs(query), visit.view.readState()])
+  const [{ jobs, next }, status] = await Promise.all([visit.view.listJobs(query), visit.view.readLately()])
   const counts = new Map<string, number>()
-  for (const { state, jobs: of } of queued) counts.set(state, (counts.get(state) ?? 0) + of)
+  for (const { state, jobs: of } of status.queued) counts.set(state, (counts.get(state) ?? 0) + of)
   const states = LISTED_STATES.map((state) => {
     const isHere = state === query.state && html` aria-current="page"`
     const number = counts.get(state)
@@ -26,17 +23,13 @@ export const jobsPage: Show = async (visit) => {
     return html`<a href="${addressOf({ ...filter, state })}"${isHere}>${name} ${number !== undefined && shown(number)}</a>`
   })
   const maySelect = query.state === 'failed' && isOperator(visit)
-  const rows = jobs.map((hit): Cell[] => {
-    const box = html`<input type="checkbox" name="id" value="${hit.id}" aria-label="Select ${hit.name}">`
-    return [...(maySelect ? [box] : []), ...hitCells(hit, visit.traceUrl, true)]
-  })
   const ifEmpty = next === undefined ? 'No job.' : 'No job so far.'
-  const list = html`<div id="jobs" data-refresh>${table('Jobs', [...(maySelect ? ['Selected'] : []), ...HIT_HEADS], rows, ifEmpty)}</div>`
+  const list = html`<div id="jobs" data-refresh>${jobTable('Jobs', jobs, visit, { ifEmpty, maySelect })}</div>`
   const more = next !== undefined && html`<p><a href="${addressOf({ ...query, after: next })}">Next jobs</a></p>`
   const body = html`<nav aria-label="States">${states}</nav>
 ${filterForm(query)}
-${maySelect && rows.length > 0 ? actForm(visit, '/jobs/retry', html`${list}${SELECTED_ACTS}`) : list}${more}`
-  return { title: `Jobs: ${query.state}`, body }
+${maySelect && jobs.length > 0 ? actForm(visit, '/jobs/retry', html`${list}${SELECTED_ACTS}`) : list}${more}`
+  return { title: `Jobs: ${query.state}`, body, shows: status }
 }
 
 const SELECTED_ACTS = html`<div class="acts"><button>Retry the selected</button>
@@ -63,13 +56,16 @@ export function selectedIds({ body }: Visit): string[] {
   return [id].flat().filter((one): one is string => typeof one === 'string')
 }
 
+/** The field of a form that has asked whether jobs may be discarded. */
+export const CONFIRMED = html`<input type="hidden" name="confirmed" value="yes">`
+
 /** Asks whether the selected jobs may be discarded, and says what is lost. */
 export const discardQuestion: Show = async (visit) => {
   const found = await Promise.all(selectedIds(visit).map((id) => visit.view.readJob(id)))
   const jobs = found.filter((job) => job?.hit.state === 'failed')
   const lost = jobs.reduce((sum, job) => sum + (job?.failedThreadCount || (job?.hit.threads ?? 0)), 0)
   const ids = jobs.map((job) => html`<input type="hidden" name="id" value="${job?.hit.id}">`)
-  const discard = html`${ids}<input type="hidden" name="confirmed" value="yes"><button class="danger">Discard ${count(jobs.length, 'job')}</button>`
+  const discard = html`${ids}${CONFIRMED}<button class="danger">Discard ${count(jobs.length, 'job')}</button>`
   const body = html`<p class="problem">This removes ${count(jobs.length, 'job')} for good. ${count(lost, 'thread')} could not be stored, and would be lost.</p>
 <ul>${jobs.map((job) => html`<li>${job?.hit.name}</li>`)}</ul>
 <div class="acts">${actForm(visit, '/jobs/discard', discard)}<a href="/jobs?state=failed">Keep them</a></div>`

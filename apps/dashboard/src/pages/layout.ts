@@ -1,8 +1,10 @@
 // The frame of every page, and the parts that pages share: moments, numbers, links and tables.
 import type { Status } from '@sluice/contract'
-import { duration } from '@sluice/operations'
+import { duration, shown } from '@sluice/operations'
 import { html } from 'hono/html'
 import { type Html, isOperator, type Page, type Session } from './page.ts'
+
+export { megabytes, shown } from '@sluice/operations'
 
 const NAVIGATION = Object.entries({
   Find: '/',
@@ -13,18 +15,8 @@ const NAVIGATION = Object.entries({
   Operations: '/operations',
 })
 
-/**
- * Builds a whole page. Without a session, it has no navigation.
- *
- * @param path marks its place in the navigation.
- * @param status has the verdict. Absent if it could not be read.
- */
-export async function renderPage(
-  { title, body }: Page,
-  session?: Session,
-  path = '',
-  status?: Status,
-): Promise<string> {
+/** Builds a whole page. Without a session, it has no navigation. @param path marks its place in the navigation. */
+export async function renderPage({ title, body, shows }: Page, session?: Session, path = ''): Promise<string> {
   const page = html`<!doctype html>
 <html lang="en">
 <head>
@@ -39,9 +31,9 @@ export async function renderPage(
 <a class="skip" href="#main">Skip to the content</a>
 <header>
 <a class="brand" href="/">Sluice</a>
-${session && navigation(session, path, status)}
+${session && navigation(session, path, shows)}
 </header>
-${status && verdictLine(status)}
+${shows && verdictLine(shows)}
 <main id="main" tabindex="-1">
 <p id="stale" class="problem" role="alert" hidden>This page could not be refreshed. It tries again every few seconds.</p>
 <h1>${title}</h1>
@@ -92,8 +84,8 @@ ${actForm(session, action, discard)}</details>`
 }
 
 /** A moment in UTC, and how long ago it is. In a browser, page.js shows the time of the browser's zone. */
-export function moment(iso: string): Html {
-  const at = new Date(iso)
+export function moment(time: string | number): Html {
+  const at = new Date(time)
   const text = at.toISOString().replace('T', ' ').slice(0, 19)
   return html`<time datetime="${at.toISOString()}">${text} UTC</time> <span class="ago">(${duration(Date.now() - at.getTime())} ago)</span>`
 }
@@ -124,12 +116,6 @@ export function tenantLink(tenant: string): Html {
 export function traceLink(traceUrl: string | null, traceId: string | undefined): Html | '' {
   return traceUrl && traceId ? html`<a href="${traceUrl.replace('{traceId}', traceId)}">Trace</a>` : ''
 }
-
-export function shown(number: number): string {
-  return Math.round(number).toLocaleString('en')
-}
-
-export const megabytes = (bytes: number) => `${shown(bytes / 1e6)} MB`
 
 export function count(number: number, noun: string, plural = `${noun}s`): string {
   return `${shown(number)} ${number === 1 ? noun : plural}`

@@ -10,10 +10,10 @@ import {
   summarize,
   timesOf,
 } from '@sluice/contract'
-import { type CountedSpan, duration, SPANS, type Span } from '@sluice/operations'
+import { type CountedSpan, duration, livingApi, pauseWords, SPANS, type Span } from '@sluice/operations'
 import { LANES, type Lane } from '@sluice/queue'
 import { html } from 'hono/html'
-import { chart, type Mark } from './chart.ts'
+import { type Chart, chart, type Mark } from './chart.ts'
 import { actForm, type Cell, count, megabytes, moment, progress, shown, table, tenantLink } from './layout.ts'
 import { type Html, isOperator, type Show, type Visit } from './page.ts'
 
@@ -45,7 +45,7 @@ ${table('Times', ['Last', 'Of', '#p50', '#p95', '#p99'], [status.lastMinutes, st
 <p class="note">${redisWords(status)}</p>
 ${slowJobs.length > 0 && slowJobTable(slowJobs)}
 <h2>Tenants</h2>${tenantTable(tenants)}</div>`
-  return { title: 'Overview', body }
+  return { title: 'Overview', body, shows: status }
 }
 
 /**
@@ -63,40 +63,34 @@ export function charts(
   const { totalTime = {}, failed, refused, timedOut = 0 } = lastMinutes
   const times = Object.entries(totalTime).map(([lane, time]) => `${lane} ${seconds(time.p99)}`)
   const rate = (threads: number) => perSecond(perSecondOf(lastMinutes, threads))
-  return html`${chart(
-    {
-      title: 'Threads a second',
-      now: `${rate(lastMinutes.accepted)} accepted, ${rate(storedOf(lastMinutes))} stored`,
-      shown: perSecond,
-      valuesOf: (point) => ({
-        accepted: perSecondOf(point, point.accepted),
-        stored: perSecondOf(point, storedOf(point)),
-      }),
-    },
-    points,
-    marks,
-  )}
-${chart({ title: 'Threads that wait', now: `${shown(threads)}${threads > 0 ? `, the oldest for ${duration(oldest)}` : ''}`, shown, valuesOf: ({ waiting }) => waiting }, points, marks)}
-${chart(
-  {
+  const rates: Chart = {
+    title: 'Threads a second',
+    now: `${rate(lastMinutes.accepted)} accepted, ${rate(storedOf(lastMinutes))} stored`,
+    shown: perSecond,
+    valuesOf: (point) => ({
+      accepted: perSecondOf(point, point.accepted),
+      stored: perSecondOf(point, storedOf(point)),
+    }),
+  }
+  const waitingThreads: Chart = {
+    title: 'Threads that wait',
+    now: `${shown(threads)}${threads > 0 ? `, the oldest for ${duration(oldest)}` : ''}`,
+    shown,
+    valuesOf: (point) => point.waiting,
+  }
+  const timesToStored: Chart = {
     title: 'From accepted to stored, p99',
     now: times.join(', ') || 'nothing stored lately',
     shown: seconds,
     valuesOf: ({ totalTime = {} }) => ({ interactive: totalTime.interactive?.p99, bulk: totalTime.bulk?.p99 }),
-  },
-  points,
-  marks,
-)}
-${chart(
-  {
+  }
+  const failures: Chart = {
     title: 'Failures and refusals',
     now: `${count(failed, 'thread')} failed, ${count(refused, 'request')} refused, ${shown(timedOut)} timed out`,
     shown,
     valuesOf: (point) => ({ failed: point.failed, refused: point.refused + (point.timedOut ?? 0) }),
-  },
-  points,
-  marks,
-)}`
+  }
+  return html`${[rates, waitingThreads, timesToStored, failures].map((one) => chart(one, points, marks))}`
 }
 
 /** What operators did, and when a process of another version than before began. */
@@ -122,16 +116,14 @@ const LANE_HEADS = ['Lane', '#Waiting', '#Active', '#Between tries', '#Failed', 
 function laneCells({ queued, paused, load, processes, at }: Status, lane: Lane): Cell[] {
   const of = (state: string) => queued.find((one) => one.lane === lane && one.state === state)
   const oldest = Math.max(...['waiting', 'active', 'delayed'].map((state) => of(state)?.oldestMs ?? 0))
-  const bounds = processes.find(({ kind, seenMsAgo }) => kind === 'api' && seenMsAgo < ALIVE_MS)?.queueBounds
+  const bounds = livingApi(processes)?.queueBounds
   const threads = ['waiting', 'active', 'delayed'].reduce((sum, state) => sum + (of(state)?.threads ?? 0), 0)
   const fill =
     bounds &&
     load &&
     html`${progress(`Fill of the queue by the ${lane} lane`, threads, bounds.threads)} <span class="note">${shown(threads)} of ${shown(bounds.threads)} threads</span>`
   const pause = paused[lane]
-  const since = pause?.since === undefined ? '' : ` for ${duration(Date.parse(at) - Date.parse(pause.since))}`
-  const state =
-    pause === undefined ? 'runs' : html`<strong>paused${since}${pause.by && ` by ${pause.by}`}</strong> ${pause.why}`
+  const state = pause === undefined ? 'runs' : html`<strong>paused</strong>${pauseWords(pause, at)}`
   const numbers = ['waiting', 'active', 'delayed', 'failed'].map((name) => of(name)?.threads ?? 0)
   return [
     html`<a href="/jobs?state=waiting&lane=${lane}">${lane}</a>`,

@@ -1,9 +1,9 @@
 // The input of pages and acts, and what they return. An act is a POST that changes or reveals something.
-import type { Fault } from '@sluice/contract'
+import type { Fault, Status } from '@sluice/contract'
 import type { Visitor } from '@sluice/credentials/sessions'
 import type { View } from '@sluice/operations'
 import type { Logger } from '@sluice/process'
-import type { html } from 'hono/html'
+import { html } from 'hono/html'
 
 /** A person who is logged in. */
 export interface Session {
@@ -33,19 +33,22 @@ export interface Page {
   title: string
   body: Html
   status?: number
+  /** The status of which the frame shows the verdict. A page that reads the status itself returns it, so that both agree. */
+  shows?: Status | undefined
 }
 
 /** Returns a page, the path to redirect to, or undefined if the address has no page. */
 export type Show = (visit: Visit) => Promise<Page | string | undefined>
 
 /** Returns the parameters of a query that are not blank: a form sends each of its fields. */
-export function givenIn(query: URLSearchParams): Record<string, string> {
+export function inputOf(query: URLSearchParams): Record<string, string> {
   return Object.fromEntries([...query].filter(([, value]) => value.trim() !== ''))
 }
 
-/** Describes the faults of a query in one line. */
-export function faultsIn(errors: readonly Pick<Fault, 'pointer' | 'message'>[]): string {
-  return errors.map(({ pointer, message }) => `${pointer.slice(1)} ${message}`).join(' ')
+/** The page of a query with faults, below its form. */
+export function faultPage(title: string, errors: readonly Pick<Fault, 'pointer' | 'message'>[], form: Html): Page {
+  const why = errors.map(({ pointer, message }) => `${pointer.slice(1)} ${message}`).join(' ')
+  return { title, body: html`${form}<p class="problem" role="alert">${why}</p>`, status: 400 }
 }
 
 export function isOperator({ visitor }: Session): boolean {

@@ -45,17 +45,13 @@ function operate(kind: OperationKind, requestOf: (visit: Visit) => OperationRequ
 function operateLane(kind: LaneOperationKind): Show {
   return async ({ params, body, visitor, view, log }) => {
     const { why } = Object(body)
-    const said = typeof why === 'string' && why.trim() !== '' ? why.slice(0, 200) : undefined
-    const operation = await requireActs(view).operateLane(kind, params.lane, said)
+    const reason = typeof why === 'string' && why.trim() !== '' ? why.slice(0, 200) : undefined
+    const operation = await requireActs(view).operateLane(kind, params.lane, reason)
     if (operation === undefined) return undefined
     const { id: operationId, lane } = operation
     log.info({ operator: visitor.by, kind, lane, operationId }, 'operation.opened')
     return '/overview'
   }
-}
-
-function named({ params }: Visit): OperationRequest {
-  return { ids: [String(params.id)] }
 }
 
 function selected(visit: Visit): OperationRequest {
@@ -75,13 +71,12 @@ export const acts: Record<string, Show> = {
   '/failures/retry': operate('retry', grouped),
   '/failures/discard': operate('discard', grouped),
   '/jobs/retry': operate('retry', selected),
-  // The form of the list leads to the question, and the question's form to the operation.
+  // The form of the list leads to the question. The forms of the question and of a job's page lead to the operation.
   '/jobs/discard': (visit) => {
+    requireActs(visit.view)
     const isConfirmed = Object(visit.body).confirmed === 'yes'
     return isConfirmed ? operate('discard', selected)(visit) : discardQuestion(visit)
   },
-  '/jobs/:id/retry': operate('retry', named),
-  '/jobs/:id/discard': operate('discard', named),
   '/lanes/:lane/pause': operateLane('pause'),
   '/lanes/:lane/resume': operateLane('resume'),
   '/thread/reveal': async (visit) => {

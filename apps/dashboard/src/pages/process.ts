@@ -2,7 +2,7 @@
 import { ALIVE_MS, type SeenProcess } from '@sluice/contract'
 import { duration } from '@sluice/operations'
 import { html } from 'hono/html'
-import { HIT_HEADS, hitCells } from './find.ts'
+import { jobTable } from './find.ts'
 import { type Cell, copyable, facts, megabytes, moment, shown, table } from './layout.ts'
 import { seenWords, slowJobTable } from './overview.ts'
 import type { Html, Page, Show, Visit } from './page.ts'
@@ -51,10 +51,9 @@ function countTable({ counts = {}, lastMinute = {} }: SeenProcess): Html {
   return table('Counts', ['What', '#In the last minute', '#Since its start'], rows, 'Nothing.')
 }
 
-async function completedBy(worker: string, { view, traceUrl }: Visit): Promise<Html> {
-  const { jobs } = await view.listJobs({ state: 'completed', worker })
-  const rows = jobs.map((hit) => hitCells(hit, traceUrl, true))
+async function completedBy(worker: string, visit: Visit): Promise<Html> {
+  const { jobs } = await visit.view.listJobs({ state: 'completed', worker })
   const all = `/jobs?${new URLSearchParams({ state: 'completed', worker })}`
   return html`<h2><a href="${all}">Jobs that it completed last</a></h2>
-<div id="completed" data-refresh>${table('Completed jobs', HIT_HEADS, rows, 'None is listed.')}</div>`
+<div id="completed" data-refresh>${jobTable('Completed jobs', jobs, visit)}</div>`
 }

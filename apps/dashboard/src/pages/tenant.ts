@@ -1,16 +1,17 @@
 // The page of a tenant: its threads in the queue by lane, its share of the bounds, its refusals, and its jobs.
-import { ALIVE_MS } from '@sluice/contract'
+import { livingApi } from '@sluice/operations'
 import { html } from 'hono/html'
 import { groupTable } from './failures.ts'
-import { HIT_HEADS, hitCells } from './find.ts'
-import { facts, megabytes, progress, shown, table } from './layout.ts'
+import { jobTable } from './find.ts'
+import { facts, megabytes, progress, shown } from './layout.ts'
 import type { Show } from './page.ts'
 
 /** Heartbeats have at most this many characters of the name of a refused tenant. */
 const REFUSED_NAME = 64
 
 /** Shows the tenant that the path names. No list of all tenants exists, so any name has a page. */
-export const tenantPage: Show = async ({ params, view, traceUrl }) => {
+export const tenantPage: Show = async (visit) => {
+  const { params, view } = visit
   const tenant = String(params.tenant)
   const [load, { processes, lastHour }, { groups }, { jobs }] = await Promise.all([
     view.readTenant(tenant),
@@ -18,7 +19,7 @@ export const tenantPage: Show = async ({ params, view, traceUrl }) => {
     view.groupFailed({ tenant }),
     view.listJobs({ state: 'completed', tenant }),
   ])
-  const api = processes.find(({ queueBounds, seenMsAgo }) => queueBounds !== undefined && seenMsAgo < ALIVE_MS)
+  const api = livingApi(processes)
   const most = api?.queueBounds && shareOf(api.queueBounds, api.tenantShare)
   const refused = lastHour.refusedByTenant[tenant.slice(0, REFUSED_NAME)]
   const linkTo = (state: string, text: string) =>
@@ -34,12 +35,7 @@ export const tenantPage: Show = async ({ params, view, traceUrl }) => {
   const body = html`<div id="tenant" data-refresh>${facts(about)}
 <h2>Failures</h2>${groupTable(groups)}
 <h2>${linkTo('completed', 'Jobs that completed last')}</h2>
-${table(
-  'Completed jobs',
-  HIT_HEADS,
-  jobs.map((hit) => hitCells(hit, traceUrl, true)),
-  'None is listed.',
-)}</div>`
+${jobTable('Completed jobs', jobs, visit)}</div>`
   return { title: `Tenant ${tenant}`, body }
 }
 

@@ -63,7 +63,7 @@ test('a changed thread is stored in its place by a retry, and who changed it is 
   const [operation] = await operations.list()
   assert.deepEqual([operation?.kind, operation?.by, operation?.jobId], ['change', 'ada', id])
   const job = await read(id)
-  assert.equal(job?.changedBy, 'ada')
+  assert.equal(job?.progress.changedBy, 'ada')
   // The page that another operator sees is from before the change.
   assert.match((await change(id, CHANGED, 'grace')).join(), /load its page again/)
   // Whoever read the job before the change or before the retry changes nothing.

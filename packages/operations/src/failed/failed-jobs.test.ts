@@ -25,6 +25,7 @@ import {
 } from '@sluice/queue/test-support'
 import { requiredUrl, testQueueName } from '@sluice/test-support'
 import { type TestContext, test, vi } from 'vitest'
+import { createReadJob, failedJobOf } from '../jobs/read-job.ts'
 import { createReadState } from '../overview/overview.ts'
 import { createFailedJobs } from './failed-jobs.ts'
 import { createOperations } from './operations.ts'
@@ -49,6 +50,7 @@ async function open(t: TestContext) {
   const enqueue = createJobAdder(redis, keys)
   const fetch = createFetchJobs(redis, keys, 'a-worker', 5_000)
   const failFetched = createFail(redis, keys)
+  const { readAny } = createReadJob(redis, keys)
   return {
     redis,
     failFetched,
@@ -56,6 +58,10 @@ async function open(t: TestContext) {
     keys,
     queues,
     failedJobs: createFailedJobs(redis, keys),
+    async find(id: string) {
+      const found = await readAny(id)
+      return found && failedJobOf(found)
+    },
     fetch,
     /** Enqueues a job and has it fail for good, as a worker does. The next job fails in a later millisecond. */
     async fail({
@@ -101,12 +107,12 @@ test('failed jobs of both lanes are found by tenant, service, externalId, reason
 })
 
 test('failures of one cause have one reasonGroup, by which they are found together', async (t) => {
-  const { fail, failedJobs } = await open(t)
+  const { find, fail, failedJobs } = await open(t)
   const reasonOf = (id: string) => `threads[${id.length}] "a\\"${id}": E11000 of ${id}:27017 can't be, isn't '${id}'`
   const alone = reasonOf('b1').replace(/^.*?: /, '')
   const ids = [await fail({ reason: alone }), await fail({ reason: reasonOf('2024-05-01T00:00Z') })]
   await fail({ reason: reasonOf('b1').replace('E11000', 'E11001') })
-  const job = (await failedJobs.find(ids[0] ?? ''))?.job
+  const job = await find(ids[0] ?? '')
   assert(job !== undefined)
   const { reasonGroup } = job
   assert.equal(reasonGroup, "E11000 of … can't be, isn't …")
@@ -131,11 +137,11 @@ test('failures of one cause have one reasonGroup, by which they are found togeth
   assert.deepEqual((await failedJobs.groups({ tenant: 'other' })).groups[0]?.threads, 3)
   assert.equal((await failedJobs.groups({ tenant: 'other' })).groups.length, 1)
   const cut = await fail({ reason: `refused: "${'x'.repeat(3_000)}"` })
-  assert.equal((await failedJobs.find(cut))?.job.reasonGroup, 'refused: …')
+  assert.equal((await find(cut))?.reasonGroup, 'refused: …')
 })
 
 test('a reason group has the names in the rule that MongoDB refused by, and no value', async (t) => {
-  const { fail, failedJobs } = await open(t)
+  const { find, fail, failedJobs } = await open(t)
   const reasonOf = (propertyName: string, text: string) =>
     `refused (errInfo ${JSON.stringify({ operatorName: '$not', propertyName, reason: 'no', consideredValue: { text } })})`
   const hostile = ',"secret":"propertyName":"secret" {"secret":'
@@ -146,7 +152,7 @@ test('a reason group has the names in the rule that MongoDB refused by, and no v
     ['text', `${hostile}\\`],
     ['speaker', 'fine'],
   ] as const) {
-    groups.push((await failedJobs.find(await fail({ reason: reasonOf(field, text) })))?.job.reasonGroup)
+    groups.push((await find(await fail({ reason: reasonOf(field, text) })))?.reasonGroup)
   }
   const group =
     'refused (errInfo {"operatorName":"$not","propertyName":"text","reason":…,"consideredValue":{"text":…}})'
@@ -172,11 +178,11 @@ test('failures by two rules are two groups, even if only a pattern or a number d
 })
 
 test('a reason that is longer than what lists show has one reasonGroup everywhere', async (t) => {
-  const { fail, failedJobs } = await open(t)
+  const { find, fail, failedJobs } = await open(t)
   const id = await fail({ reason: `threads[0] "slack/a": ${'refused '.repeat(300)}` })
   const { jobs } = await failedJobs.list({ filter: {}, limit: 1 })
   assert.equal(jobs[0]?.reason.length, 2_000)
-  assert.equal(jobs[0]?.reasonGroup, (await failedJobs.find(id))?.job.reasonGroup)
+  assert.equal(jobs[0]?.reasonGroup, (await find(id))?.reasonGroup)
 })
 
 test('groups read no payload, but that of a job without a record of its load', async (t) => {
@@ -210,13 +216,13 @@ test('pages neither repeat nor leave out a job, also of those that failed in one
 })
 
 test('a failed job is shown with its stack and its payload', async (t) => {
-  const { failedJobs, fail } = await open(t)
+  const { find, fail } = await open(t)
   const id = await fail({ externalIds: ['a', 'b'], reason: 'refused' })
-  const job = (await failedJobs.find(id))?.job
+  const job = await find(id)
   assert.deepEqual([job?.id, job?.reason, job?.attempts], [id, 'refused', 1])
   assert.match(job?.stack[0] ?? '', /refused\n\s+at /)
   assert.equal(Object(job?.payload).threads.length, 2)
-  for (const other of [newJobId(), 'failed', 'meta', '']) assert.equal(await failedJobs.find(other), undefined, other)
+  for (const other of [newJobId(), 'failed', 'meta', '']) assert.equal(await find(other), undefined, other)
 })
 
 test('a retried job waits with its data as it was and has all its tries again', async (t) => {
@@ -281,7 +287,7 @@ test('a job that is retried as soon as it failed gets no result of that failure'
 })
 
 test('a job keeps its failed tries and threads, and each stored thread counts once, by a retry as well', async (t) => {
-  const { failedJobs, redis, keys } = await open(t)
+  const { find, failedJobs, redis, keys } = await open(t)
   const id = newJobId()
   const threads = ['a', 'b', 'c'].map((externalId) => ({
     source: { service: 'slack' as const, externalId, title: 'T' },
@@ -310,9 +316,9 @@ test('a job keeps its failed tries and threads, and each stored thread counts on
   })
   t.onTestFinished(() => consumer.close(1_000))
   const job = await vi.waitFor(async () => {
-    const found = await failedJobs.find(id)
+    const found = await find(id)
     assert(found !== undefined && counted.length === 2)
-    return found.job
+    return found
   }, HANG_MS)
   assert.deepEqual(
     job.tries.map(({ worker, reason }) => [worker, reason]),
@@ -344,7 +350,7 @@ test('a job keeps its failed tries and threads, and each stored thread counts on
 })
 
 test("an operator's retry is a row between the tries, and all tries of the job are counted and listed", async (t) => {
-  const { failedJobs, fail, fetch, failFetched, redis, keys } = await open(t)
+  const { find, failedJobs, fail, fetch, failFetched, redis, keys } = await open(t)
   const id = await fail({ externalIds: ['a', 'b'] })
   const key = keys.jobs.interactive + id
   await failedJobs.move('retry', [id], 'ada')
@@ -353,7 +359,7 @@ test("an operator's retry is a row between the tries, and all tries of the job a
   await recordTry({ ...completed(id), token: 'token' }, new Error('"retriedBy":"eve"'), [])
   await redis.hset(key, 'atm', 1)
   await failFetched(id, {}, 'again')
-  const { job } = (await failedJobs.find(id)) ?? {}
+  const job = await find(id)
   assert(job)
   assert.deepEqual(
     job.tries.map(({ retriedBy, worker }) => retriedBy ?? worker),
@@ -365,7 +371,7 @@ test("an operator's retry is a row between the tries, and all tries of the job a
   assert.deepEqual([jobs[0]?.attempts, jobs[0]?.failedThreadCount], [3, 2])
   // A worker died in the last try.
   await redis.hset(key, 'atm', 3)
-  assert.equal(unlistedTries((await failedJobs.find(id))?.job ?? assert.fail()), 1)
+  assert.equal(unlistedTries((await find(id)) ?? assert.fail()), 1)
 })
 
 test('a thread that was stored keeps its receipt and does not count again, whichever threads fail after a retry', async (t) => {
@@ -412,7 +418,7 @@ test('a thread that was stored keeps its receipt and does not count again, which
 })
 
 test('the failed tries and threads of a job have a bound in bytes', async (t) => {
-  const { failedJobs, fail, redis, keys } = await open(t)
+  const { find, fail, redis, keys } = await open(t)
   const id = await fail({})
   const token = 'token'
   await redis.set(`${keys.jobs.interactive}${id}:lock`, token)
@@ -429,7 +435,7 @@ test('the failed tries and threads of a job have a bound in bytes', async (t) =>
   await assert.rejects(recordTry({ ...job, token: 'of another worker' }, new Error('late'), []), /lock/)
   const fields = await redis.hmget(keys.jobs.interactive + id, 'tries', 'failedThreads')
   assert.ok(fields.every((text) => text !== null && Buffer.byteLength(text) <= 4_200))
-  const { tries = [], failedThreads = [], failedThreadCount } = (await failedJobs.find(id))?.job ?? {}
+  const { tries = [], failedThreads = [], failedThreadCount } = (await find(id)) ?? {}
   assert.match(tries.at(-1)?.reason ?? '', /^29 /)
   assert.ok(tries.length >= 8 && tries.length <= 12, `${tries.length}`)
   assert.ok(failedThreads.length > 5 && failedThreads.length < 20, `${failedThreads.length}`)

@@ -1,6 +1,5 @@
 // Finds failed jobs for people, and retries or discards them for operators.
 import {
-  type FailedJob,
   type FailedJobFilter,
   type FailedJobGroups,
   type FailedJobPage,
@@ -11,10 +10,9 @@ import {
   placeText,
   TREND_HOURS,
 } from '@sluice/contract'
-import { traceIdOf } from '@sluice/process'
 import { asList, openScript } from '@sluice/process/redis'
 import type { IngestJob, Lane, QueueKeys } from '@sluice/queue'
-import { createMoveFailed, isJobId, LANES, readJob, readTries, triesShown } from '@sluice/queue'
+import { createMoveFailed, LANES, triesShown } from '@sluice/queue'
 import type { Redis } from 'ioredis'
 import { groupIdOf, reasonGroupOf, SHOWN_REASON } from './reasons.ts'
 
@@ -103,22 +101,6 @@ export function createFailedJobs(redis: Redis, keys: QueueKeys) {
       const [latest, earliest] = timesOf(filter)
       const counts = await Promise.all(LANES.map((lane) => redis.zcount(failed[lane], earliest, latest)))
       return counts.reduce((sum, count) => sum + count, 0)
-    },
-    /** Finds a failed job, and the trace of its request. */
-    async find(id: string): Promise<{ job: FailedJob; traceId: string | undefined } | undefined> {
-      if (!isJobId(id)) return undefined
-      for (const lane of LANES) {
-        const job = await readJob(redis, laneKeys[lane], id)
-        if (job?.failedAt === undefined) continue
-        const { data, stack, name, reason, enqueuedAt, failedAt, tries } = job
-        const payload: IngestJob = JSON.parse(data)
-        const about = { id, lane, tenant: payload.tenant, threads: payload.threads.length }
-        const { triedBefore, failedThreadCount, result: _, ...tried } = await readTries(redis, laneKeys[lane] + id)
-        const fields = [name, reason, enqueuedAt, tries, triedBefore, failedThreadCount]
-        const found = { ...summaryOf(about, failedAt, fields), ...tried, stack: JSON.parse(stack), payload }
-        return { job: found, traceId: payload.trace && traceIdOf(payload.trace) }
-      }
-      return undefined
     },
     move: createMoveFailed(redis, keys),
   }

@@ -36,7 +36,6 @@ function noting() {
     groups: () => assert.fail(),
     scan: () => assert.fail(),
     count: () => assert.fail(),
-    find: () => assert.fail(),
     async move(kind, ids) {
       moved.push({ kind, ids, at: performance.now() })
       return ids.length

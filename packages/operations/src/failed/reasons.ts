@@ -1,6 +1,6 @@
 // Removes quoted values from the reason of a failure: to group failures, and for viewers.
 import { hash } from 'node:crypto'
-import type { FailedJob, FailedJobGroups, Found, Operation, Status } from '@sluice/contract'
+import type { FailedJobGroups, Found, Operation, Status } from '@sluice/contract'
 import type { FoundImport } from '@sluice/queue'
 
 /** A reason without values. Only this file makes one. */
@@ -75,16 +75,7 @@ export const maskStatus: Mask<Status> = ({ storeAway, ...status }) => ({
 const NO_PAYLOAD: Pick<Hidden, 'stack' | 'payload'> = { stack: [], payload: null }
 
 /** Shows neither the stacks nor the payload of a job. */
-export const withoutPayload = <Job extends Pick<FailedJob, 'stack' | 'payload'>>(job: Job) => ({
-  ...job,
-  ...NO_PAYLOAD,
-})
-
-export const maskJob: Mask<FailedJob & Pick<Hidden, 'stack' | 'payload'>> = (job) => ({
-  ...masked(job),
-  tries: job.tries.map(masked),
-  failedThreads: job.failedThreads.map(masked),
-})
+export const withoutPayload = <Job extends object>(job: Job) => ({ ...job, ...NO_PAYLOAD })
 
 /** A person wrote the reason of a filter, so all of it is masked. */
 export const maskOperation: Mask<Operation> = ({ filter, ...operation }) => {

@@ -6,6 +6,7 @@ import type { QueueKeys } from '@sluice/queue'
 import { createImports, idsOfThread, isJobId, orUnavailable } from '@sluice/queue'
 import type { Redis } from 'ioredis'
 import type { FailedJobs } from '../failed/failed-jobs.ts'
+import { SHOWN_REASON } from '../failed/reasons.ts'
 import { createReadJob } from '../jobs/read-job.ts'
 import { createScanRecent, NEWEST } from '../jobs/recent-jobs.ts'
 
@@ -95,7 +96,10 @@ export function createFind(
 
   /** Describes a job as it is now. */
   async function describe(id: string): Promise<Hit[]> {
-    return (await readInQueue(id)).map(({ hit }) => hit)
+    return (await readInQueue(id)).map(({ hit }) => ({
+      ...hit,
+      ...(hit.reason && { reason: hit.reason.slice(0, SHOWN_REASON) }),
+    }))
   }
 }
 

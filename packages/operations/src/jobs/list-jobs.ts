@@ -39,7 +39,9 @@ export function createListJobs(redis: Redis, keys: QueueKeys, failedJobs: Pick<F
       const lane = lanes.find((one) => one === named)
       if (lane === undefined) return { jobs: [] }
       const prefix = service === undefined ? '' : `${service}/`
-      const input = { lane: keys.jobs[lane], state, from: Number(place), most, tenant, service: prefix, text }
+      // Lua knows only the capitals of ASCII. `isOf` compares every text again.
+      const ascii = /[^ -~]/.test(text) ? '' : text
+      const input = { lane: keys.jobs[lane], state, from: Number(place), most, tenant, service: prefix, text: ascii }
       const [next, ...found] = asList(await examine(base, JSON.stringify(input)))
       const jobs = found.map((fields) => queuedHit(lane, state, asList(fields)))
       const other = lanes[lanes.indexOf(lane) + 1]

@@ -1,34 +1,26 @@
 // Reads a job in any state: waiting, between two tries, active, failed, or completed.
-import type { FailedThread, Hit, Outcome, RecordedTry } from '@sluice/contract'
+import type { FailedJob, Hit, Outcome } from '@sluice/contract'
 import { traceIdOf } from '@sluice/process'
-import type { IngestJob, JobResult, Lane, QueueKeys } from '@sluice/queue'
+import type { IngestJob, JobProgress, JobResult, Lane, QueueKeys } from '@sluice/queue'
 import { createResults, isJobId, LANES, nameJob, readJob, readProgress, readTries, triesShown } from '@sluice/queue'
 import type { Redis } from 'ioredis'
-import { type Hidden, type Mask, masked, SHOWN_REASON } from '../failed/reasons.ts'
+import { type Hidden, type Mask, masked, reasonGroupOf } from '../failed/reasons.ts'
 import { createScanRecent, NEWEST } from './recent-jobs.ts'
 
-/** A job with its threads and what happened to it. */
-export interface JobDetail {
+/** A job with its threads and what happened to it. The reason of `hit` is whole. */
+export interface JobDetail
+  extends Pick<FailedJob, 'tries' | 'failedThreads' | 'failedThreadCount' | 'stack' | 'payload'> {
   hit: Hit
+  /** Present if the job has failed. */
+  reasonGroup?: string
   /** Absent if only the line of a completed job is left. */
   threads?: readonly { service: string; externalId: string; outcome?: Outcome | 'failed' }[] | undefined
-  /** When it was last fetched, put back to waiting, and retried by an operator. */
-  fetchedAt?: string
-  waitingSince?: string
-  retriedAt?: string
-  /** The operation that retried it. */
-  operation?: string
-  /** When an operator changed its threads, and who did. */
-  changedAt?: string
-  changedBy?: string
-  tries: RecordedTry[]
-  failedThreads: FailedThread[]
-  failedThreadCount: number
-  stack: string[]
-  payload: unknown
+  progress: JobProgress
+  /** When it was last fetched, in ms since 1970. */
+  fetchedAt?: number
 }
 
-const NOTHING_FAILED = { tries: [], failedThreads: [], failedThreadCount: 0, stack: [] }
+const NOTHING_FAILED = { progress: {}, tries: [], failedThreads: [], failedThreadCount: 0, stack: [] }
 
 /** Describes a job by its payload. */
 function jobHit(id: string, { tenant, requestId, threads, import: of, trace }: IngestJob): Hit {
@@ -43,15 +35,13 @@ export function createReadJob(redis: Redis, keys: QueueKeys) {
 
   /** Reads a job that has not completed. */
   async function readQueued(id: string, lane: Lane): Promise<JobDetail | undefined> {
-    const jobKey = keys.jobs[lane] + id
     const [job, { result, triedBefore, ...tried }] = await Promise.all([
       readJob(redis, keys.jobs[lane], id),
-      readTries(redis, jobKey),
+      readTries(redis, keys.jobs[lane] + id),
     ])
     if (job === undefined) return undefined
     const { data, enqueuedAt, failedAt, fetchedAt, reason, tries, isActive, isDelayed, stack } = job
     const payload: IngestJob = JSON.parse(data)
-    const { waitingSince, retriedAt, operation, changedAt, changedBy } = readProgress(job.progress)
     const isFailed = failedAt !== undefined
     const facts: Partial<Hit> = {
       state: isFailed ? 'failed' : isDelayed ? 'delayed' : isActive ? 'active' : 'waiting',
@@ -59,17 +49,14 @@ export function createReadJob(redis: Redis, keys: QueueKeys) {
       acceptedAt: isoOf(enqueuedAt),
       attempts: triedBefore + triesShown(tries),
       ...(isFailed && { endedAt: isoOf(failedAt) }),
-      ...(reason !== '' && { reason: reason.slice(0, SHOWN_REASON) }),
+      ...(reason !== '' && { reason }),
     }
     return {
       hit: { ...jobHit(id, payload), ...facts },
+      ...(isFailed && { reasonGroup: reasonGroupOf(reason) }),
       threads: threadsOf(payload, isFailed ? result : undefined),
-      ...(fetchedAt > 0 && { fetchedAt: isoOf(fetchedAt) }),
-      ...(waitingSince !== undefined && { waitingSince: isoOf(waitingSince) }),
-      ...(retriedAt !== undefined && { retriedAt: isoOf(retriedAt) }),
-      ...(operation && { operation }),
-      ...(changedAt && { changedAt: isoOf(changedAt) }),
-      ...(changedBy && { changedBy }),
+      progress: readProgress(job.progress),
+      ...(fetchedAt > 0 && { fetchedAt }),
       ...tried,
       stack: JSON.parse(stack),
       payload,
@@ -114,6 +101,26 @@ export function createReadJob(redis: Redis, keys: QueueKeys) {
     },
     readRetained,
   }
+}
+
+/** Returns a failed job as the API answers it. Undefined if the job has not failed. */
+export function failedJobOf({ hit, reasonGroup, ...job }: JobDetail): FailedJob | undefined {
+  const {
+    id,
+    tenant,
+    name = '',
+    threads = 0,
+    lane = '',
+    acceptedAt = '',
+    endedAt = '',
+    attempts = 0,
+    reason = '',
+  } = hit
+  if (reasonGroup === undefined) return undefined
+  const summary = { id, tenant, threads, lane, name, enqueuedAt: acceptedAt, failedAt: endedAt, attempts }
+  const { tries, failedThreads, failedThreadCount, stack, payload } = job
+  const failures = { failedThreadCount: failedThreadCount || threads, reason, reasonGroup, tries, failedThreads }
+  return { ...summary, ...failures, stack, payload }
 }
 
 /** What viewers see of a job without its payload. */

@@ -13,7 +13,7 @@ const NEARLY_FULL = 0.8
  * times.
  */
 const CLOCK_BEHIND_MS = 5_000
-/** A worker that has had one job for this time is stuck, if MongoDB is there. */
+/** A worker that has worked on one job for this time is stuck, unless MongoDB is away. */
 const STUCK_MS = 60_000
 
 /** What a verdict is made of. */
@@ -30,57 +30,46 @@ export function judge(facts: Facts): Finding[] {
   ]
 }
 
-function finding(code: Finding['code'], text: string, page: string): Finding {
+/** @param page shows more. */
+function finding(code: Finding['code'], text: string, page = '/overview'): Finding {
   // Failed threads stay until an operator decides about them, so they alone are no problem of the service.
   return { code, level: code === 'failed_threads' ? 'note' : 'problem', text, page }
 }
 
-function judgeStore({ storeAwayMs, storeAway, processes, queued }: Facts): Finding[] {
-  if (storeAwayMs === undefined) return []
+type Findings = Generator<Finding, void>
+
+function* judgeStore({ storeAwayMs, storeAway, processes, queued }: Facts): Findings {
+  if (storeAwayMs === undefined) return
   const workers = alive(processes, 'worker')
   const lost = workers.filter((worker) => worker.storeAwayMs !== undefined).length
   const who = workers.length > 1 ? `, for ${lost} of ${workers.length} workers` : ''
   const why = storeAway === undefined ? '' : ` (${storeAway.reason.replace(/^MongoDB is away: /, '')})`
   const text = `MongoDB has been away for ${duration(storeAwayMs)}${who}${why}; ${waits(queued)}`
-  return [finding('store_away', text, '/jobs?state=waiting')]
+  yield finding('store_away', text, '/jobs?state=waiting')
 }
 
-function judgeProcesses({ processes, queued, storeAwayMs, at }: Facts): Finding[] {
-  const found: Finding[] = []
+function* judgeProcesses({ processes, queued, storeAwayMs, at }: Facts): Findings {
   for (const kind of ['api', 'worker'] as const) {
     const name = kind === 'api' ? 'API' : kind
-    const seen = processes.filter((one) => one.kind === kind)
-    const [living, gone] = [alive(processes, kind), seen.filter(({ seenMsAgo }) => seenMsAgo >= ALIVE_MS)]
-    if (living.length === 0) {
-      const since = gone.length === 0 ? '' : ` for ${duration(Math.min(...gone.map(({ seenMsAgo }) => seenMsAgo)))}`
-      const effect = kind === 'api' ? 'nothing is accepted' : waits(queued)
-      found.push(
-        finding('process_missing', `No ${name} has shown a sign of life${since}; ${effect}`, '/overview#processes'),
-      )
-      continue
-    }
-    for (const { id, host, pid, seenMsAgo } of unreplaced(gone, living, Date.parse(at)))
-      found.push(
-        finding(
-          'process_gone',
-          `The ${name} ${host}:${pid} has shown no sign of life for ${duration(seenMsAgo)}`,
-          `/processes/${id}`,
-        ),
-      )
+    const gone = processes.filter((one) => one.kind === kind && one.seenMsAgo >= ALIVE_MS)
+    const living = alive(processes, kind)
+    const since = gone.length === 0 ? '' : ` for ${duration(Math.min(...gone.map(({ seenMsAgo }) => seenMsAgo)))}`
+    const effect = kind === 'api' ? 'nothing is accepted' : waits(queued)
+    const missing = `No ${name} has shown a sign of life${since}; ${effect}`
+    if (living.length === 0) yield finding('process_missing', missing, '/overview#processes')
+    else
+      for (const { id, host, pid, seenMsAgo } of unreplaced(gone, living, Date.parse(at))) {
+        const text = `The ${name} ${host}:${pid} has shown no sign of life for ${duration(seenMsAgo)}`
+        yield finding('process_gone', text, `/processes/${id}`)
+      }
   }
-  if (storeAwayMs !== undefined) return found
+  if (storeAwayMs !== undefined) return
   for (const { id, host, pid, slowJobs = [] } of alive(processes, 'worker')) {
     const [slowest] = slowJobs.toSorted((one, other) => other.activeMs - one.activeMs)
-    if (slowest !== undefined && slowest.activeMs >= STUCK_MS)
-      found.push(
-        finding(
-          'process_stuck',
-          `The worker ${host}:${pid} has worked on ${slowest.name} for ${duration(slowest.activeMs)}`,
-          `/processes/${id}`,
-        ),
-      )
+    if (slowest === undefined || slowest.activeMs < STUCK_MS) continue
+    const text = `The worker ${host}:${pid} has worked on ${slowest.name} for ${duration(slowest.activeMs)}`
+    yield finding('process_stuck', text, `/processes/${id}`)
   }
-  return found
 }
 
 /** Returns the processes that are gone and that no process of their kind has replaced since. */
@@ -91,86 +80,62 @@ function unreplaced(gone: readonly SeenProcess[], living: readonly SeenProcess[]
   return gone.toSorted((one, other) => lastSeen(other) - lastSeen(one)).slice(replacements)
 }
 
-function judgeRedis({ redis, processes }: Facts): Finding[] {
-  const found: Finding[] = []
+function* judgeRedis({ redis, processes }: Facts): Findings {
   const { usedBytes, maxBytes, replicas, clockBehindMs = 0 } = redis
   const share = maxBytes > 0 ? usedBytes / maxBytes : 0
   const used = `${megabytes(usedBytes)} of ${megabytes(maxBytes)}`
-  if (share >= 1) found.push(finding('redis_full', `Redis is full (${used}) and refuses writes`, '/overview'))
-  else if (share >= NEARLY_FULL) found.push(finding('redis_full', `Redis is nearly full: ${used}`, '/overview'))
+  if (share >= 1) yield finding('redis_full', `Redis is full (${used}) and refuses writes`)
+  else if (share >= NEARLY_FULL) yield finding('redis_full', `Redis is nearly full: ${used}`)
   const wanted = Math.max(0, ...alive(processes, 'api').map(({ redisReplicas = 0 }) => redisReplicas))
   if (replicas !== undefined && replicas < wanted)
-    found.push(
-      finding('redis_replicas', `Redis has ${replicas} of ${wanted} replicas: requests are not confirmed`, '/overview'),
-    )
+    yield finding('redis_replicas', `Redis has ${replicas} of ${wanted} replicas: requests are not confirmed`)
   if (clockBehindMs >= CLOCK_BEHIND_MS)
-    found.push(finding('redis_clock', `The clock of Redis is ${duration(clockBehindMs)} behind`, '/overview'))
-  return found
+    yield finding('redis_clock', `The clock of Redis is ${duration(clockBehindMs)} behind`)
 }
 
-function judgeQueue({ queued, paused, load, processes, at }: Facts): Finding[] {
-  const found: Finding[] = []
-  const [bounds] = alive(processes, 'api').flatMap(({ queueBounds }) => queueBounds ?? [])
-  if (load !== undefined && bounds !== undefined) {
-    const share = Math.max(load.threads / bounds.threads, load.bytes / bounds.bytes)
-    const of = `${number(load.threads)} of ${number(bounds.threads)} threads, ${megabytes(load.bytes)} of ${megabytes(bounds.bytes)}`
-    if (share >= NEARLY_FULL)
-      found.push(
-        finding('queue_full', `The queue is ${share >= 0.99 ? 'full' : 'nearly full'}: ${of}`, '/jobs?state=waiting'),
-      )
+function* judgeQueue({ queued, paused, load, processes, at }: Facts): Findings {
+  const bounds = livingApi(processes)?.queueBounds
+  const share = load && bounds ? Math.max(load.threads / bounds.threads, load.bytes / bounds.bytes) : 0
+  if (load && bounds && share >= NEARLY_FULL) {
+    const threads = `${shown(load.threads)} of ${shown(bounds.threads)} threads`
+    const text = `The queue is ${share >= 0.99 ? 'full' : 'nearly full'}: ${threads}, ${megabytes(load.bytes)} of ${megabytes(bounds.bytes)}`
+    yield finding('queue_full', text, '/jobs?state=waiting')
   }
   for (const lane of ['interactive', 'bulk'] as const) {
     const pause = paused[lane]
-    if (pause !== undefined) {
-      const since = pause.since === undefined ? '' : ` for ${duration(Date.parse(at) - Date.parse(pause.since))}`
-      const by = pause.by === undefined ? '' : ` by ${pause.by}`
-      const why = pause.why === undefined ? '' : ` (${pause.why})`
-      found.push(finding('lane_paused', `The ${lane} lane has been paused${since}${by}${why}`, '/overview'))
-    }
-    const oldest = Math.max(
-      0,
-      ...queued.filter((of) => of.lane === lane && of.state !== 'failed').map(({ oldestMs }) => oldestMs),
-    )
+    if (pause !== undefined) yield finding('lane_paused', `The ${lane} lane has been paused${pauseWords(pause, at)}`)
+    const unfinished = queued.filter((of) => of.lane === lane && of.state !== 'failed')
+    const oldest = Math.max(0, ...unfinished.map(({ oldestMs }) => oldestMs))
+    const text = `The oldest ${lane} job has waited for ${duration(oldest)}`
     if (oldest > THRESHOLDS.oldestSeconds[lane] * 1_000)
-      found.push(
-        finding(
-          'jobs_old',
-          `The oldest ${lane} job has waited for ${duration(oldest)}`,
-          `/jobs?state=waiting&lane=${lane}`,
-        ),
-      )
+      yield finding('jobs_old', text, `/jobs?state=waiting&lane=${lane}`)
   }
   const versions = new Set(processes.filter(({ seenMsAgo }) => seenMsAgo < ALIVE_MS).map(({ version }) => version))
-  if (versions.size > 1)
-    found.push(
-      finding(
-        'versions_differ',
-        `Processes of several versions run: ${[...versions].sort().join(', ')}`,
-        '/overview#processes',
-      ),
-    )
-  return found
+  const text = `Processes of several versions run: ${[...versions].sort().join(', ')}`
+  if (versions.size > 1) yield finding('versions_differ', text, '/overview#processes')
 }
 
-function judgeFailures({ queued, lastFailureMs }: Facts): Finding[] {
+function* judgeFailures({ queued, lastFailureMs }: Facts): Findings {
   const failed = queued.reduce((sum, { state, threads }) => sum + (state === 'failed' ? threads : 0), 0)
-  if (failed === 0) return []
-  const threads = failed === 1 ? '1 thread' : `${number(failed)} threads`
-  if (lastFailureMs !== undefined && lastFailureMs < FAILING_MS)
-    return [
-      finding(
-        'threads_failing',
-        `Threads are failing: ${threads} could not be stored, the last one ${duration(lastFailureMs)} ago`,
-        '/failures',
-      ),
-    ]
-  return [
-    finding(
-      'failed_threads',
-      `${threads} could not be stored, and ${failed === 1 ? 'waits' : 'wait'} for an operator`,
-      '/failures',
-    ),
-  ]
+  if (failed === 0) return
+  const threads = failed === 1 ? '1 thread' : `${shown(failed)} threads`
+  const waiting = `${threads} could not be stored, and ${failed === 1 ? 'waits' : 'wait'} for an operator`
+  if (lastFailureMs === undefined || lastFailureMs >= FAILING_MS) yield finding('failed_threads', waiting, '/failures')
+  else {
+    const text = `Threads are failing: ${threads} could not be stored, the last one ${duration(lastFailureMs)} ago`
+    yield finding('threads_failing', text, '/failures')
+  }
+}
+
+/** Says for how long a lane has been paused at a moment, by whom, and why. */
+export function pauseWords({ since, by, why }: NonNullable<Facts['paused']['bulk']>, at: string): string {
+  const time = since === undefined ? '' : ` for ${duration(Date.parse(at) - Date.parse(since))}`
+  return `${time}${by === undefined ? '' : ` by ${by}`}${why === undefined ? '' : ` (${why})`}`
+}
+
+/** Returns an API that lives and reports the bounds of the queue. */
+export function livingApi(processes: readonly SeenProcess[]): SeenProcess | undefined {
+  return alive(processes, 'api').find(({ queueBounds }) => queueBounds !== undefined)
 }
 
 function alive(processes: readonly SeenProcess[], of: SeenProcess['kind']): SeenProcess[] {
@@ -179,11 +144,12 @@ function alive(processes: readonly SeenProcess[], of: SeenProcess['kind']): Seen
 
 function waits(queued: Facts['queued']): string {
   const jobs = queued.reduce((sum, { state, jobs }) => sum + (state === 'waiting' || state === 'delayed' ? jobs : 0), 0)
-  return jobs === 1 ? '1 job waits' : `${number(jobs)} jobs wait`
+  return jobs === 1 ? '1 job waits' : `${shown(jobs)} jobs wait`
 }
 
-const number = (value: number) => Math.round(value).toLocaleString('en')
-const megabytes = (bytes: number) => `${number(bytes / 1e6)} MB`
+/** A whole number with separators. */
+export const shown = (value: number) => Math.round(value).toLocaleString('en')
+export const megabytes = (bytes: number) => `${shown(bytes / 1e6)} MB`
 
 const UNITS = Object.entries({ d: 86_400_000, h: 3_600_000, min: 60_000, s: 1_000 })
 
