@@ -48,8 +48,12 @@ interface Decoding extends Pick<DecodedMail, 'notes' | 'text'> {
 
 const TEXT = 'text/plain'
 const MESSAGE = 'message/rfc822'
+/** A mail whose header is UTF-8 (RFC 6532). */
+const GLOBAL_MESSAGE = 'message/global'
 /** An attached mail has words, so its text is read, too. */
-const INLINE = Buffer.from('Content-Disposition: inline\nContent-Transfer-Encoding: 8bit\n')
+const INLINE = Buffer.from(
+  'Content-Type: message/rfc822\nContent-Disposition: inline\nContent-Transfer-Encoding: 8bit\n',
+)
 /** postal-mime rejects a mail whose parts nest deeper. */
 const DEEPEST = 256
 /** What stands before a header is shorter. */
@@ -74,7 +78,7 @@ function decodeNext(decoding: Decoding): void {
   const part = readPart(header.toString('latin1'), defaultType)
   const head = decodeHeader(header, isUtf8(header) ? undefined : (part.charset ?? firstCharset(mail)))
   decoding.defaultType = TEXT
-  if (part.type === MESSAGE) {
+  if (part.type === MESSAGE || part.type === GLOBAL_MESSAGE) {
     pieces.push(INLINE, head)
     decoding.at = body
     if (part.transfer === undefined) return

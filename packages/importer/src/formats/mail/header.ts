@@ -5,7 +5,9 @@ const HEADER_LINE = /^[!-9;-~]+[ \t]*:/
 /** Headers that mails have, and that sentences and settings rarely begin with. */
 const NAMES = [
   'from|sender|to|cc|date|subject|message-id|in-reply-to|references|newsgroups|mime-version|content-type',
-  'return-path|received|delivered-to|status|x-[\\w-]+',
+  'return-path|received(-spf)?|delivered-to|status|x-[\\w-]+',
+  // Signatures of servers stand first, and may be longer than what is read of a header.
+  'dkim-signature|domainkey-signature|arc-[\\w-]+|authentication-results|list-[\\w-]+|reply-to|path|xref',
 ]
 const KNOWN_HEADERS = new RegExp(`^(${NAMES.join('|')})[ \\t]*:`, 'gim')
 

@@ -63,6 +63,19 @@ describe('threads', () => {
     expect((await find(mail(both, 'x'))).pieces[0]?.references).toEqual(['0@a'])
   })
 
+  test.each([
+    ['Message from Bo <bo@a.example> of "Wed, 1 May" <1@a>', '1@a'],
+    ['"Bo" <bo@a.example>\'s message of Wednesday <1@a>', '1@a'],
+    ['<1@a> from Bo <bo@a.example>', '1@a'],
+    ['Ada <ada@a.example>', undefined],
+    ['ada@a.example', undefined],
+  ])('an address in In-Reply-To is no id: %s', async (inReplyTo, id) => {
+    const headers = { 'Message-ID': '<9@a>', 'In-Reply-To': inReplyTo, To: 'ada@a.example' }
+    const { pieces } = await find(mail(headers, 'x'))
+    expect(pieces[0]?.references).toEqual(id === undefined ? [] : [id])
+    expect(pieces[0]?.quotes[0]?.replyingTo).toBe(id)
+  })
+
   test('a mail has a title and a date for its source, in case that it is the topmost one', async () => {
     const { pieces } = await find(mbox([root, reply, mail({ 'Message-ID': '<3@a>' }, 'x')]))
     expect(pieces.map((piece) => piece.fields)).toEqual([
