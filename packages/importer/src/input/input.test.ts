@@ -70,6 +70,30 @@ test('names in an archive are those that a list would have: UTF-8, composed, and
   assert.deepEqual((await readSets([join(folder, 'gro\u0308\u00dfe')])).sets, [{ 'f.json': 'f' }])
 })
 
+test('what is hidden in a folder or an archive is counted, but not what systems add to each', async (t) => {
+  const files = {
+    'a.json': 'a',
+    '.github/b.json': 'b',
+    'c/.d.json': 'd',
+    '.DS_Store': '',
+    '._a.json': '',
+    '__MACOSX/.e': '',
+  }
+  const folder = await folderOf(t, { ...files, 'x/a.zip': makeZip(files) })
+  using archive = await openInput([join(folder, 'x/a.zip')], deps)
+  using whole = await openInput([folder], deps)
+  const paths = ({ notOpened }: typeof whole) => notOpened.map(({ reason, place }) => [reason, place.path])
+  const reason = 'hidden files and folders, which are not read'
+  assert.deepEqual(paths(archive), [
+    [reason, '.github/b.json'],
+    [reason, 'c/.d.json'],
+  ])
+  assert.deepEqual(paths(whole), [
+    [reason, '.github'],
+    [reason, 'c/.d.json'],
+  ])
+})
+
 test('an entry whose checksum differs is damaged, however well it can be inflated', async (t) => {
   const zip = makeZip({ 'a.json': 'one', 'b.json': 'two' }, 'stored')
   zip.write('0ne', zip.indexOf('one'))
