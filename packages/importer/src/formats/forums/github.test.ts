@@ -208,6 +208,10 @@ describe('a GitHub issue', () => {
     assert.deepEqual(read.noted, { 'skipped: issues whose comments are not all in the file': 1 })
   })
 
+  it('has comments in a list beside a list of issues', async () => {
+    assert.deepEqual(essence(await readAll(githubFormat, [file({ issues: [issue], comments: [comment] })])), expected)
+  })
+
   it('and its comments: of two copies the one that was edited last comes last', async () => {
     const later = { ...comment, body: 'Mended.', updated_at: '2024-06-01T10:30:00Z' }
     const copies = [later, { ...comment, updated_at: comment.created_at }]

@@ -1,13 +1,18 @@
 // Issues of GitHub with their comments: of its REST API, `gh`, GraphQL, migration archives, and common backup programs.
 import { parseIsoDate } from '@sluice/contract'
-import type { Format, Found, InputFile, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
+import type { Format, Found, FoundLists, InputFile, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
 import { orRejected, ownsFolder, rejected, skipped } from '../format.ts'
+import { jsonShape } from '../read/json-beginning.ts'
 import { foundIn, readJson, recordsAndLists } from '../read/json-records.ts'
+import { readBeginning } from '../read/utf8-chunks.ts'
 import { nodesIn } from '../values/graphql.ts'
 import { asId, asObject, asObjects, asText, type JsonObject, present } from '../values/record-fields.ts'
 import { isOfIssues } from './github-shape.ts'
 
-const RECORDS = recordsAndLists('issues', 'pulls', 'issue_comments', 'items')
+const LISTS = ['issues', 'pulls', 'issue_comments', 'items']
+const RECORDS = recordsAndLists(...LISTS)
+/** Beside a list of issues, comments may have a list of their own. In an issue, they belong to it. */
+const WITH_COMMENTS = recordsAndLists(...LISTS, 'comments', 'pull_requests')
 
 /** Matches `https://github.com/OWNER/REPO/issues/N`, `https://api.github.com/repos/OWNER/REPO/issues/N`, and `pull`. */
 const ISSUE_URL = /\/([^/]+)\/([^/]+)\/(?:issues|pull|pulls)\/(\d+)(?:$|[/?#])/
@@ -39,8 +44,10 @@ export const githubFormat: Format = {
   },
 }
 
-function readFile(file: InputFile) {
-  return foundIn(readJson(file, RECORDS), ({ value, place }) => {
+async function* readFile(file: InputFile): FoundLists {
+  const { members } = jsonShape(await readBeginning(file))
+  const hasLists = LISTS.some((list) => members.has(`${list}[].number`))
+  yield* foundIn(readJson(file, hasLists ? WITH_COMMENTS : RECORDS), ({ value, place }) => {
     const page = pageOf(value)
     return Array.isArray(page) ? page.flatMap((record) => readRecord(record, place)) : readRecord(value, place)
   })

@@ -43,12 +43,23 @@ function readRow({ values, place, raw }: CsvRow): Found {
   const externalId = values.get('ID')
   const title = values.get('Title')
   if (externalId === undefined || title === undefined) return rejected('an issue without ID or title', place, raw)
-  const createdAt = isoDateIn(values.get('Created'))
+  const createdAt = dateIn(values.get('Created'))
+  if (createdAt === undefined && values.has('Created'))
+    return rejected(
+      `Created is no date of Linear: ${values.get('Created')}. Was the file saved by a spreadsheet?`,
+      place,
+      raw,
+    )
   const text = values.get('Description')
   const fields = { title, ...present({ channelName: values.get('Team'), createdAt }) }
   const quote = text && { externalId, text, ...present({ speaker: values.get('Creator'), createdAt }) }
-  const order = isoDateIn(values.get('Updated')) ?? ''
+  const order = dateIn(values.get('Updated')) ?? ''
   return piece(externalId, order, fields, quote ? [quote] : [], place)
+}
+
+/** Reads ISO dates, and dates as JavaScript writes them. Other programs rewrite them without a zone, or as 1/5/2024. */
+function dateIn(text = ''): string | undefined {
+  return parseIsoDate(text.replace(' ', 'T')) ?? (/GMT|UTC|Z$/.test(text) ? isoDateIn(text) : undefined)
 }
 
 /** Returns what the record has: an issue, or the issues of an answer such as `{ data: { issues: { nodes } } }`. */
