@@ -160,6 +160,11 @@ describe('soft line breaks', () => {
 })
 
 describe('parts', () => {
+  test('are read if a Content-Type before that of the parts is empty', async () => {
+    const mail = `${HEAD}Content-Type: \nContent-Type: multipart/mixed; boundary=b\n\n--b\n\nx\n--b--`
+    expect(await read(mail)).toEqual({ title: undefined, externalId: '1@a', speaker: 'Ada', text: 'x', noted: {} })
+  })
+
   test('without the last boundary are read', async () => {
     const found = await read(`${HEAD}Content-Type: multipart/mixed; boundary="b"\n\n--b\n\nsee --b here\n--bc`)
     expect(found.text).toBe('see --b here\n--bc')
@@ -226,6 +231,8 @@ describe('parts', () => {
   })
 
   test('a header without a blank line ends at the boundary', async () => {
+    const own = `${HEAD}Content-Type: multipart/mixed; boundary=b\nX: y\n folded\n--b\n\nx\n--b--`
+    expect((await read(own)).text).toBe('x')
     expect((await readParts('multipart/mixed', 'Content-Type: text/plain', '\nx')).text).toBe('x')
   })
 })

@@ -93,9 +93,23 @@ function decodeNext(decoding: Decoding): void {
   const content = mail.subarray(body, next?.start ?? mail.length)
   // A mail of several parts without its boundary is read as text (RFC 2045).
   if (isMultipart && own === undefined) pieces.push(...decodePart({ ...part, type: TEXT }, head, content, decoding))
+  else if (own) pieces.push(typeHeader(part), head, ...(isClosed(head) ? [] : [BLANK_LINE]), content)
   else pieces.push(...decodePart(part, head, content, decoding))
   decoding.at = skipDelimiters(decoding, next)
 }
+
+/** Stands before a header whose own type is empty, or has its boundary in pieces. Of two headers, the first counts. */
+function typeHeader({ type, boundary = '' }: Part): Buffer {
+  return Buffer.from(`Content-Type: ${type}; boundary="${boundary.replaceAll(/["\\]/g, '\\$&')}"\n`, 'latin1')
+}
+
+/** Some programs write no blank line between a header and the first boundary. */
+function isClosed(header: Buffer): boolean {
+  return /\n\r*\n$/.test(header.toString('latin1', header.length - LINE_ENDS))
+}
+
+/** Several carriage returns may stand before the last newline. */
+const LINE_ENDS = 10
 
 /** Some programs write the text of a part without a header, and without the blank line in its place. */
 function hasHeaderAt(mail: Buffer, at: number): boolean {

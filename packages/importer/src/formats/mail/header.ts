@@ -32,13 +32,17 @@ export function beforeHeader(text: string): string {
   return BETWEEN.exec(text)?.[0] ?? ''
 }
 
-const [NEWLINE, CARRIAGE_RETURN] = [0x0a, 0x0d]
+const [NEWLINE, CARRIAGE_RETURN, HYPHEN] = [0x0a, 0x0d, 0x2d]
 
-/** Returns where the body behind a header begins: behind the first blank line, else at the end of the mail. */
+/**
+ * Returns where the body behind a header begins: behind the first blank line, or at a line that begins with `--`, as
+ * boundaries do, else at the end of the mail.
+ */
 export function bodyStart(mail: Buffer, headerStart: number): number {
   let start = headerStart
   for (let end = mail.indexOf(NEWLINE, start); end !== -1; end = mail.indexOf(NEWLINE, start)) {
     if (isBlank(mail, start, end)) return end + 1
+    if (mail[start] === HYPHEN && mail[start + 1] === HYPHEN && start > headerStart) return start
     start = end + 1
   }
   return mail.length

@@ -238,6 +238,13 @@ describe('mbox', () => {
     },
   )
 
+  test('a mail without a Date has that of its delivery, which an import into Thunderbird does not change', async () => {
+    const Received = 'from a by b;\r\n\tThu, 28 Oct 2004 17:00:38 -0400 (EDT)'
+    const file = `From - Wed Nov 01 11:33:16 2023\nReceived: ${Received}\nFrom: ada@a\nMessage-ID: <1@a>\n\nx\n`
+    const { pieces } = await find(file)
+    expect(pieces[0]?.quotes[0]?.createdAt).toBe('2004-10-28T21:00:38.000Z')
+  })
+
   test('a Date header of a megabyte is no date, and costs no time', async () => {
     const began = performance.now()
     const { pieces } = await find(mail({ 'Message-ID': '<1@a>', Date: `2024 ${':00'.repeat(350_000)}` }, 'x'))

@@ -125,7 +125,9 @@ function textOf(mail: Email): string {
 
 function toQuote(mail: Email, text: string, full: string, separator?: string): QuoteInput & { externalId: string } {
   const speaker = speakerOf(mail)
-  const createdAt = mailDate(headerOf(mail, 'date')) ?? separatorDate(separator)
+  const received = headerOf(mail, 'received')?.split(';').at(-1)
+  // Thunderbird writes the moment of an import into the separator.
+  const createdAt = mailDate(headerOf(mail, 'date')) ?? mailDate(received) ?? separatorDate(separator)
   const externalId = idsIn(mail.messageId)[0] ?? idOfContent(mail, full)
   const parent = parentOf(mail) ?? idsIn(mail.references).at(-1)
   const replyingTo = parent === externalId ? undefined : parent

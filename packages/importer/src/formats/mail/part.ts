@@ -15,7 +15,7 @@ export interface Part {
   isFile: boolean
 }
 
-const TYPE = /^content-type[ \t]*:[ \t"]*([^\s;"]*)(.*)/im
+const TYPE = /^content-type[ \t]*:[ \t"]*([^\s;"]+)(.*)/im
 const TRANSFER = /^content-transfer-encoding[ \t]*:[ \t"]*(base64|quoted-printable)/im
 const ATTACHED = /^content-disposition[ \t]*:[ \t"]*attachment/im
 
