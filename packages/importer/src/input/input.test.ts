@@ -70,6 +70,30 @@ test('names in an archive are those that a list would have: UTF-8, composed, and
   assert.deepEqual((await readSets([join(folder, 'gro\u0308\u00dfe')])).sets, [{ 'f.json': 'f' }])
 })
 
+test('what is hidden in a folder or an archive is counted, but not what systems add to each', async (t) => {
+  const files = {
+    'a.json': 'a',
+    '.github/b.json': 'b',
+    'c/.d.json': 'd',
+    '.DS_Store': '',
+    '._a.json': '',
+    '__MACOSX/.e': '',
+  }
+  const folder = await folderOf(t, { ...files, 'x/a.zip': makeZip(files) })
+  using archive = await openInput([join(folder, 'x/a.zip')], deps)
+  using whole = await openInput([folder], deps)
+  const paths = ({ notOpened }: typeof whole) => notOpened.map(({ reason, place }) => [reason, place.path])
+  const reason = 'hidden files and folders, which are not read'
+  assert.deepEqual(paths(archive), [
+    [reason, '.github/b.json'],
+    [reason, 'c/.d.json'],
+  ])
+  assert.deepEqual(paths(whole), [
+    [reason, '.github'],
+    [reason, 'c/.d.json'],
+  ])
+})
+
 test('an entry whose checksum differs is damaged, however well it can be inflated', async (t) => {
   const zip = makeZip({ 'a.json': 'one', 'b.json': 'two' }, 'stored')
   zip.write('0ne', zip.indexOf('one'))
@@ -114,14 +138,17 @@ test('a folder and an archive are a set each, files that are named one by one ar
   ])
 })
 
+/** A frame of Zstandard that has no data, as programs that compress in parallel write it. */
+const SKIPPED_FRAME = Buffer.from([0x50, 0x2a, 0x4d, 0x18, 1, 0, 0, 0, 7])
+
 test('compressed files are inflated, and lose their extension', async (t) => {
   const window = { params: { [constants.ZSTD_c_windowLog]: 27 } }
   const folder = await folderOf(t, {
     'a.json.gz': Buffer.concat([gzipSync('one '), gzipSync('two')]),
-    'b.ndjson.zst': zstdCompressSync('three', window),
+    'b.ndjson.zst': Buffer.concat([SKIPPED_FRAME, zstdCompressSync('three ', window), zstdCompressSync('four')]),
   })
   const { sets, progress } = await readSets([folder])
-  assert.deepEqual(sets, [{ 'a.json': 'one two', 'b.ndjson': 'three' }])
+  assert.deepEqual(sets, [{ 'a.json': 'one two', 'b.ndjson': 'three four' }])
   assert.equal(progress.done, progress.total)
 })
 

@@ -67,9 +67,9 @@ export async function openInput(
     const facts = await stat(name)
     fingerprint.push([resolve(name), facts.size, facts.mtimeMs])
     if (facts.isDirectory()) {
-      const { files, others } = await filesIn(name)
+      const { files, others, hidden } = await filesIn(name)
       fingerprint.push(others, ...files.map(({ path, bytes, changedAt }) => [path, bytes, changedAt]))
-      notOpened.push(...others.map((path) => skipped(IRREGULAR, { path })))
+      notOpened.push(...others.map((path) => skipped(IRREGULAR, { path })), ...hidden.flatMap(notesOnHidden))
       addSet(name, files)
     } else if (!facts.isFile()) {
       throw new UserError(`${name} is no regular file. Pipe it to standard input, and name - instead.`)
@@ -77,6 +77,7 @@ export async function openInput(
       const zip = await openZip(name)
       closers.push(zip.close)
       const raw = zip.files.filter(({ path }) => isWanted(path))
+      notOpened.push(...zip.files.flatMap(({ path }) => (isWanted(path) ? [] : notesOnHidden(path))))
       addSet(name, raw)
     } else {
       const open = () => createReadStream(name)
@@ -114,23 +115,43 @@ function isWanted(path: string): boolean {
   return !names.some((name) => UNWANTED.test(name) || REJECTED_NAME.test(name))
 }
 
+/** Matches names that people and programs hide, but not what a Macintosh adds to each folder. */
+const HIDDEN = /(^|\/)\.(?!_|DS_Store$)[^/]*(\/|$)/
+
+/** Counts a hidden file or folder: it may have messages, such as those of a repository named `.github`. */
+function notesOnHidden(path: string): Noted[] {
+  const isHidden = HIDDEN.test(path) && !path.startsWith('__MACOSX/')
+  return isHidden ? [skipped('hidden files and folders, which are not read', { path })] : []
+}
+
 function isWantedFolder(folder: string, path: string): boolean {
   return isWanted(`${path}/`) || ['cur', 'new'].some((name) => existsSync(join(folder, path, name)))
 }
 
 type FolderFile = RawFile & { changedAt: number }
 
-async function filesIn(folder: string, parent = ''): Promise<{ files: FolderFile[]; others: string[] }> {
+interface FolderContents {
+  files: FolderFile[]
+  /** The paths of what is no regular file. */
+  others: string[]
+  hidden: string[]
+}
+
+async function filesIn(folder: string, parent = ''): Promise<FolderContents> {
   const entries = await readdir(join(folder, parent), { withFileTypes: true })
-  const found = { files: [] as FolderFile[], others: [] as string[] }
+  const found: FolderContents = { files: [], others: [], hidden: [] }
   // A resumed import relies on an order that is the same on each machine.
   for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
     const path = parent === '' ? entry.name : `${parent}/${entry.name}`
-    if (entry.isDirectory() ? !isWantedFolder(folder, path) : !isWanted(path)) continue
+    if (entry.isDirectory() ? !isWantedFolder(folder, path) : !isWanted(path)) {
+      found.hidden.push(path)
+      continue
+    }
     if (entry.isDirectory()) {
-      const { files, others } = await filesIn(folder, path)
+      const { files, others, hidden } = await filesIn(folder, path)
       found.files.push(...files)
       found.others.push(...others)
+      found.hidden.push(...hidden)
       continue
     }
     const file = join(folder, path)

@@ -5,6 +5,7 @@ import { promisify } from 'node:util'
 import * as zlib from 'node:zlib'
 import { UserError } from '@sluice/terminal'
 import { UnreadableFile } from '../formats/format.ts'
+import { inflateFrames } from './inflate-frames.ts'
 
 /** How much of something is done. `total` is 0 if unknown. */
 export interface Done {
@@ -28,13 +29,17 @@ type Compression = (typeof COMPRESSIONS)[number]
 
 /** A file is recognised by its name, and standard input, which has none, by its first bytes. */
 export const COMPRESSIONS = [
-  { extension: /\.gz$/i, magic: Buffer.from([0x1f, 0x8b]), createInflate: () => zlib.createGunzip() },
+  {
+    extension: /\.gz$/i,
+    magic: Buffer.from([0x1f, 0x8b]),
+    inflate: (bytes: AsyncGenerator<Buffer>) => pipeline(bytes, zlib.createGunzip(), () => {}),
+  },
   {
     extension: /\.zst$/i,
     magic: Buffer.from([0x28, 0xb5, 0x2f, 0xfd]),
-    createInflate() {
-      if ('createZstdDecompress' in zlib)
-        return zlib.createZstdDecompress({ params: { [zlib.constants.ZSTD_d_windowLogMax]: WINDOW_LOG_MAX } })
+    inflate(bytes: AsyncGenerator<Buffer>) {
+      const params = { [zlib.constants.ZSTD_d_windowLogMax]: WINDOW_LOG_MAX }
+      if ('createZstdDecompress' in zlib) return inflateFrames(bytes, () => zlib.createZstdDecompress({ params }))
       throw new Error('this Node inflates no Zstandard. Use Node 22.15 or later, or inflate the file first (unzstd).')
     },
   },
@@ -87,7 +92,7 @@ export function readCounted({ path, checksum, open: openRaw }: RawFile, reading:
   async function* readAll(): AsyncGenerator<Buffer> {
     try {
       // An error of either stream ends both.
-      const bytes = compression === undefined ? count() : pipeline(count(), compression.createInflate(), () => {})
+      const bytes = compression === undefined ? count() : compression.inflate(count())
       yield* encoding === undefined ? bytes : toUtf8(bytes, encoding)
     } catch (error) {
       stopping.throwIfAborted()

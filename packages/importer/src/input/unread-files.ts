@@ -22,6 +22,13 @@ export function hasNoMessages({ path, isEmpty }: InputFile): boolean {
 
 const ZIP = Buffer.from('PK\x03\x04')
 const GZIP = Buffer.from([0x1f, 0x8b])
+/** What programs compress in ways that are not read. */
+const PACKED: readonly [Buffer, string][] = [
+  [Buffer.from('BZh'), 'bzip2: run bunzip2'],
+  [Buffer.from('\xFD7zXZ', 'latin1'), 'xz: run unxz'],
+  [Buffer.from('7z\xBC\xAF', 'latin1'), '7-Zip: unpack it (7z x)'],
+  [Buffer.from('Rar!'), 'RAR: unpack it (unrar x)'],
+]
 const TAR = Buffer.from('ustar')
 const TAR_AT = 257
 
@@ -35,6 +42,8 @@ export function adviceOn(path: string, beginning: Buffer, formats: readonly Form
   if (has(ZIP)) return 'It is a zip archive: save it as a file of its own whose name ends in .zip, and name that.'
   if (has(TAR, TAR_AT) || /\.tgz$/i.test(path)) return 'It is a tar archive: unpack it (tar -xf), and name the folder.'
   if (has(GZIP)) return 'It is compressed: give it a name that ends in .gz.'
+  const how = PACKED.find(([magic]) => has(magic))?.[1]
+  if (how !== undefined) return `It is compressed by ${how}, and name what it gives.`
   return (
     adviceOnHtml(decodeBeginning(beginning)) ??
     `These were tried: ${formats.map(({ name }) => name).join(', ')}. Name one with --format.`

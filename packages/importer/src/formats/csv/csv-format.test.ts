@@ -46,6 +46,50 @@ describe('CSV', () => {
     assert.deepEqual(notes, [{ kind: 'warning', reason, place: { path: 'rows.csv', line: 1 } }])
   })
 
+  it('reads no values that databases and spreadsheets write in place of one', async () => {
+    const rows = [
+      '="007",\\N,a',
+      '1,="8",="a" is not ="b"',
+      '#N/A,,b',
+      '#REF!,,c',
+      '2,,#hot!',
+      'Err:502,,d',
+      '3,#¡VALOR!,e',
+    ]
+    const { pieces, rejected } = await read(`externalId,replyingTo,text\n${rows.join('\n')}\n`)
+    assert.deepEqual(
+      pieces.flatMap(({ quotes }) => quotes),
+      [
+        { externalId: '007', text: 'a' },
+        { externalId: '1', replyingTo: '8', text: '="a" is not ="b"' },
+        { externalId: '2', text: '#hot!' },
+      ],
+    )
+    assert.deepEqual(
+      rejected.map(({ reason }) => reason),
+      ['externalId has an error', 'externalId has an error', 'externalId has an error', 'replyingTo has an error'].map(
+        (reason, at) => `${reason} of a spreadsheet: ${['#N/A', '#REF!', 'Err:502', '#¡VALOR!'][at]}.`,
+      ),
+    )
+  })
+
+  it('reads no field from a column without a name, as pandas writes it for its index', async () => {
+    const { pieces } = await read(',externalId,text\n0,7,a\n')
+    assert.deepEqual(pieces[0]?.fields, { placeholderTitle: 'a' })
+    assert.deepEqual(pieces[0]?.quotes, [{ externalId: '7', text: 'a' }])
+  })
+
+  it('reads an id that pandas wrote as a decimal number as the whole number', async () => {
+    const { pieces } = await read('thread,externalId,text,replyingTo\n1.0,7,a,\n1,8,b,7.0\n', { groupBy: 'thread' })
+    assert.deepEqual(
+      pieces.map(({ externalId, quotes }) => [externalId, quotes[0]?.externalId, quotes[0]?.replyingTo]),
+      [
+        ['1', '7', undefined],
+        ['1', '8', '7'],
+      ],
+    )
+  })
+
   it('says that no column gives titles or speakers, and which may', async () => {
     const { notes } = await read('externalId,text,Author,It is\n1,a,b,c\n')
     const [ignored, ...others] = notes.map(({ reason }) => reason)

@@ -23,6 +23,13 @@ const IDS = [SOURCE_ID, 'externalId', 'replyingTo', 'channelId']
 /** What a spreadsheet makes of a long number. Several ids become one. */
 const ROUNDED = /^\d(?:[.,]\d+)?E\+\d+$/i
 
+/** What a spreadsheet shows in place of a value, in common languages. Several ids would become one. */
+const NO_VALUE =
+  /^(#(N\/[AD]|NV|NAME\?|NOM\?|¿NOMBRE\?|¡?(REF|BEZUG|VALUE|WERT|VALEUR|VALORE?|DIV\/0|NULL|NUM|ZAHL|NOMBRE|SPILL|CALC|FIELD)!)|Err:\d{3})$/
+
+/** pandas writes whole numbers so, if a cell of their column is empty: a column of parents, but not that of ids. */
+const WHOLE = /^(\d+)\.0$/
+
 /** How a file is read, by its header and the options. */
 export interface Table {
   /** The values that `--set` gives all rows. */
@@ -41,11 +48,14 @@ type ValueIn = (field: string) => string | undefined
 /** Rejects a row whose ids, dates or numbers can't be read: else the API would reject its whole thread. */
 export function readRow({ place, raw, values }: CsvRow, table: Table): Found[] {
   const { set, columns, dates, isGrouped, hasText } = table
-  const valueIn: ValueIn = (field) => set.get(field) ?? values.get(columns.get(field) ?? '')
+  const valueIn: ValueIn = (field) => {
+    const column = columns.get(field)
+    return set.get(field) ?? (column === undefined ? undefined : values.get(column))
+  }
   const service = SERVICES.find((each) => each === valueIn('service'))
-  const externalId = valueIn(isGrouped ? SOURCE_ID : 'externalId')
+  const externalId = valueIn(isGrouped ? SOURCE_ID : 'externalId')?.replace(WHOLE, '$1')
   const reject = (reason: string) => [rejected(reason, place, raw)]
-  const fault = faultOf(valueIn, dates)
+  const fault = errorIn(columns, valueIn) ?? faultOf(valueIn, dates)
   if (fault !== undefined) return reject(fault)
   if (service === undefined) return reject(`service must be one of: ${SERVICES.join(', ')}.`)
   if (externalId === undefined) return reject('The column that identifies the source is empty.')
@@ -61,6 +71,7 @@ function valuesOf(fields: readonly string[], valueIn: ValueIn, dates: ReadDate):
 
 function readValue(field: string, text: string | undefined, dates: ReadDate): unknown {
   if (text !== undefined && DATES.has(field)) return dates.read(text)
+  if (IDS.includes(field)) return text?.replace(WHOLE, '$1')
   return NUMBERS.has(field) ? numberIn(text) : text
 }
 
@@ -79,6 +90,14 @@ function quotesOf(valueIn: ValueIn, dates: ReadDate): QuoteInput[] {
 function sourceFields(valueIn: ValueIn, { isGrouped, dates }: Table): SourceFields {
   const ofQuote = isGrouped ? undefined : dates.read(valueIn('createdAt') ?? '')
   return { ...present({ createdAt: ofQuote }), ...valuesOf(OF_SOURCE, (field) => valueIn(columnOf(field)), dates) }
+}
+
+function errorIn(columns: Table['columns'], valueIn: ValueIn): string | undefined {
+  for (const field of columns.keys()) {
+    const value = valueIn(field)
+    if (value !== undefined && NO_VALUE.test(value)) return `${field} has an error of a spreadsheet: ${value}.`
+  }
+  return undefined
 }
 
 function faultOf(valueIn: ValueIn, dates: ReadDate): string | undefined {

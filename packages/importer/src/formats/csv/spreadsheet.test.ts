@@ -104,6 +104,38 @@ describe('A workbook of Excel gives', () => {
     assert.equal(pieces[0]?.quotes[0]?.createdAt, '2024-05-01T07:30:00.000Z')
   })
 
+  it('no date of a time or a duration, and a rejected row for an error or a formula without its result', async () => {
+    const styles = `<styleSheet><numFmts><numFmt numFmtId="164" formatCode="[h]:mm"/></numFmts>
+      <cellXfs><xf numFmtId="0"/><xf numFmtId="20"/><xf numFmtId="164"/><xf numFmtId="22"/></cellXfs></styleSheet>`
+    const rows = [
+      's="1"><v>0.5</v>',
+      's="2"><v>1.5</v>',
+      't="e"><v>#N/A</v>',
+      's="3"><f>NOW()</f>',
+      's="3"><f>A1</f><v>45413</v>',
+    ]
+    const cells = rows.map((rest, at) => `<row><c><v>${at}</v></c><c t="str"><v>a</v></c><c ${rest}</c></row>`)
+    const data = `<sheetData>${row(1, 'externalId', 'text', 'createdAt')}${cells.join('')}</sheetData>`
+    const { pieces, rejected } = await read('a.xlsx', { ...xlsx({ One: data }), 'xl/styles.xml': styles })
+    assert.deepEqual(
+      rejected.map(({ reason }) => reason),
+      [
+        'createdAt is not a date, such as 2024-05-01T09:30:00Z: 12:00:00.',
+        'createdAt is not a date, such as 2024-05-01T09:30:00Z: 1.5.',
+        'createdAt has an error of a spreadsheet: #N/A.',
+        'createdAt has an error of a spreadsheet: #CALC!.',
+      ],
+    )
+    assert.equal(pieces[0]?.quotes[0]?.createdAt, '2024-05-01T00:00:00.000Z')
+  })
+
+  it('shared texts, also if their file has a name in other case', async () => {
+    const data = `<sheetData>${row(1, 'externalId', 'text')}<row><c><v>1</v></c><c t="s"><v>0</v></c></row></sheetData>`
+    const { 'xl/sharedStrings.xml': strings = '', ...files } = xlsx({ One: data }, ['<t>shared</t>'])
+    const { pieces } = await read('a.xlsx', { ...files, 'xl/SharedStrings.xml': strings })
+    assert.equal(pieces[0]?.quotes[0]?.text, 'shared')
+  })
+
   it('the value of merged cells for each of their rows, and no row that has nothing else', async () => {
     const rows = [row(1, 'A title that is merged'), row(2, 'ticket', 'externalId', 'text'), row(3, 'T1', '1', 'a')]
     const data = `<sheetData>${rows.join('')}${row(4, '', '2', 'b')}<row r="5"/>${row(6, 'T2', '3', 'c')}</sheetData>

@@ -51,14 +51,17 @@ async function parseAll(workbook: Workbook, name: string, open: (name: string, a
 
 /** Formats of dates and times that need no definition. */
 const isBuiltInDate = (id: number) =>
-  (id >= 14 && id <= 22) || (id >= 27 && id <= 36) || (id >= 45 && id <= 47) || (id >= 50 && id <= 58)
+  (id >= 14 && id <= 22) || (id >= 27 && id <= 36) || id === 45 || id === 47 || (id >= 50 && id <= 58)
+
+/** Matches the general format, also by its German name, and formats of durations. */
+const NUMBER_FORMAT = /^(General|Standard)$|\[[hms]+\]/i
 
 async function readStyles(workbook: Workbook, { isDate }: Book): Promise<void> {
   const dates = new Set<number>()
   let isOfCells = false
   await parseAll(workbook, 'xl/styles.xml', (name, { numFmtId = '', formatCode = '' }) => {
     const code = formatCode.replaceAll(/"[^"]*"|\\.|\[[^\]]*\]|[_*]./g, '')
-    if (name === 'numFmt' && code !== 'General' && /[ymdhs]/i.test(code)) dates.add(Number(numFmtId))
+    if (name === 'numFmt' && !NUMBER_FORMAT.test(formatCode) && /[ymdhs]/i.test(code)) dates.add(Number(numFmtId))
     // `cellStyleXfs` has elements of the same name, which cells do not count.
     if (/^cell(Style)?Xfs$/.test(name)) isOfCells = name === 'cellXfs'
     if (name === 'xf' && isOfCells) isDate.push(dates.has(Number(numFmtId)) || isBuiltInDate(Number(numFmtId)))
@@ -140,17 +143,24 @@ function createFill(merges: readonly Merge[]): (row: SheetRow) => SheetRow[] {
   }
 }
 
+/** Stands for the result of a formula that the program which wrote the file did not calculate. */
+const NOT_CALCULATED = '#CALC!'
+
 function createRowReader(path: string, book: Book) {
   let rows: SheetRow[] = []
   let row: SheetRow = { number: 0, cells: [] }
-  let cell = { column: -1, type: '', style: 0, text: '' }
+  let cell = { column: -1, type: '', style: 0, text: '', hasFormula: false }
   let isValue = false
   return {
     handler: {
       open(name: string, attributes: Attributes) {
         if (name === 'row') row = { number: Number(attributes.r ?? row.number + 1), cells: [] }
         const { r = '', t: type = 'n', s = '0' } = attributes
-        if (name === 'c') cell = { column: r === '' ? cell.column + 1 : columnAt(r), type, style: Number(s), text: '' }
+        if (name === 'c') {
+          const column = r === '' ? cell.column + 1 : columnAt(r)
+          cell = { column, type, style: Number(s), text: '', hasFormula: false }
+        }
+        if (name === 'f') cell.hasFormula = true
         isValue = name === 'v' || name === 't'
       },
       text(part: string) {
@@ -162,7 +172,10 @@ function createRowReader(path: string, book: Book) {
           rows.push(row)
           cell.column = -1
         }
-        if (name !== 'c' || cell.text === '') return
+        if (name !== 'c') return
+        if (cell.text === '' && cell.hasFormula && cell.type === 'n')
+          cell = { ...cell, type: 'e', text: NOT_CALCULATED }
+        if (cell.text === '') return
         while (row.cells.length < cell.column) row.cells.push('')
         row.cells[cell.column] = textOf(cell, book)
       },
@@ -187,18 +200,19 @@ function columnAt(reference: string): number {
 
 function textOf({ type, style, text }: { type: string; style: number; text: string }, book: Book): string {
   if (type === 's') return book.texts[Number(text)] ?? ''
-  if (type === 'e') return ''
   if (type === 'b') return text === '1' ? 'TRUE' : 'FALSE'
   if (type !== 'n') return withCharacters(text)
-  return book.isDate[style] ? dateText(Number(text) + book.firstDay) : numberText(text)
+  return book.isDate[style] ? dateText(Number(text), book.firstDay) : numberText(text)
 }
 
 const DAY_MS = 86_400_000
 const FIRST_DAY = Date.UTC(1899, 11, 30)
 const DAYS_TO_1904 = 1_462
 
-/** Writes a number of days as a date without a zone. */
-function dateText(days: number): string {
-  const date = new Date(FIRST_DAY + Math.round(days * DAY_MS))
-  return Number.isNaN(date.getTime()) ? String(days) : date.toISOString().replace(/(T00:00:00)?(\.000)?Z$/, '')
+/** Writes a number of days as a date without a zone. A part of a day is a time without a date. */
+function dateText(days: number, firstDay: number): string {
+  const date = new Date(FIRST_DAY + Math.round((days + firstDay) * DAY_MS))
+  if (Number.isNaN(date.getTime())) return String(days)
+  const text = date.toISOString().replace(/(\.000)?Z$/, '')
+  return days < 1 ? text.slice(text.indexOf('T') + 1) : text.replace(/T00:00:00$/, '')
 }

@@ -33,11 +33,12 @@ export async function openWorkbook(file: InputFile): Promise<Workbook> {
     throw new FormatError(`${file.path} is no workbook that can be read: ${error.message}. Save it as CSV (UTF-8).`)
   })
   const entries = new Map<string, Entry>()
-  for await (const entry of zip.eachEntry()) entries.set(entry.fileName, entry)
+  // Some programs write `SharedStrings.xml`.
+  for await (const entry of zip.eachEntry()) entries.set(entry.fileName.toLowerCase(), entry)
   return {
     path: file.path,
-    has: (name) => entries.has(name),
-    parse: (name, handler) => parseEntry(zip, entries.get(name), handler),
+    has: (name) => entries.has(name.toLowerCase()),
+    parse: (name, handler) => parseEntry(zip, entries.get(name.toLowerCase()), handler),
   }
 }
 

@@ -1,7 +1,7 @@
 // Reads what Facebook writes in JSON under "Download your information": messages, posts and comments.
 import { basename } from 'node:path/posix'
 import type { Format, Found, FoundLists, InputFile, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
-import { ownsFolder, rejected, skipped } from '../format.ts'
+import { orRejected, ownsFolder, rejected, skipped } from '../format.ts'
 import { jsonShape } from '../read/json-beginning.ts'
 import { foundIn, readJson } from '../read/json-records.ts'
 import { readBeginning } from '../read/utf8-chunks.ts'
@@ -26,8 +26,8 @@ export const facebookFormat: Format = {
   async *read(files) {
     for (const file of files) {
       const kind = file.path.endsWith('.json') ? kindOf(await readBeginning(file)) : undefined
-      if (kind === 'chat') yield* readChat(file)
-      else if (kind === 'posts') yield* foundIn(readJson(file, ['/*', ...LISTS.map((list) => `/${list}/*`)]), readPost)
+      if (kind === 'chat') yield* orRejected(file, readChat(file))
+      else if (kind === 'posts') yield* orRejected(file, readPosts(file))
       else yield [skipped('files without messages, posts and comments', { path: file.path })]
     }
   },
@@ -36,6 +36,10 @@ export const facebookFormat: Format = {
     const [fields, participants] = [JSON.stringify(chat).slice(1), JSON.stringify([{ name: 'x' }])]
     return { [path]: `{"participants":${participants},"messages":[${record}],${fields}` }
   },
+}
+
+function readPosts(file: InputFile) {
+  return foundIn(readJson(file, ['/*', ...LISTS.map((list) => `/${list}/*`)]), readPost)
 }
 
 function kindOf(beginning: Buffer): 'chat' | 'posts' | undefined {

@@ -178,6 +178,40 @@ describe('a GitHub issue', () => {
     })
   })
 
+  it('has the comments that Gitea and the timeline of an issue list', async () => {
+    const gitea = 'https://gitea.example/example/sluice'
+    const of = (html_url: string, rest: object) => ({ html_url, user: null, ...rest })
+    const records = [
+      of(`${gitea}/issues/7#issuecomment-1`, { issue_url: `${gitea}/issues/7`, pull_request_url: '', body: 'a' }),
+      of(`${gitea}/pulls/8#issuecomment-2`, { issue_url: '', pull_request_url: `${gitea}/pulls/8`, body: 'b' }),
+      { ...comment, event: 'commented' },
+      { event: 'closed', id: 1 },
+    ]
+    const { pieces, noted } = await readAll(githubFormat, [file(records)])
+    assert.deepEqual(
+      pieces.map(({ externalId, quotes }) => [externalId, quotes[0]?.externalId]),
+      [
+        ['example/sluice#7', '1'],
+        ['example/sluice#8', '2'],
+        ['example/sluice#7', '99'],
+      ],
+    )
+    assert.deepEqual(noted, { 'skipped: events, such as of who closed an issue': 1 })
+  })
+
+  it('is read alone from GraphQL, and says that the answer has only some of its comments', async () => {
+    const alone = { ...gh, comments: { nodes: gh.comments, pageInfo: { hasNextPage: true } } }
+    const answer = file({ data: { repository: { issue: alone } } })
+    assert.ok(await recognises(githubFormat, answer))
+    const read = await readAll(githubFormat, [answer])
+    assert.deepEqual(essence(read), expected)
+    assert.deepEqual(read.noted, { 'skipped: issues whose comments are not all in the file': 1 })
+  })
+
+  it('has comments in a list beside a list of issues', async () => {
+    assert.deepEqual(essence(await readAll(githubFormat, [file({ issues: [issue], comments: [comment] })])), expected)
+  })
+
   it('and its comments: of two copies the one that was edited last comes last', async () => {
     const later = { ...comment, body: 'Mended.', updated_at: '2024-06-01T10:30:00Z' }
     const copies = [later, { ...comment, updated_at: comment.created_at }]

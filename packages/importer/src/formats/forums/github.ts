@@ -1,28 +1,22 @@
 // Issues of GitHub with their comments: of its REST API, `gh`, GraphQL, migration archives, and common backup programs.
 import { parseIsoDate } from '@sluice/contract'
-import type { Format, Found, InputFile, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
-import { ownsFolder, rejected, skipped } from '../format.ts'
-import { byShape } from '../read/json-beginning.ts'
+import type { Format, Found, FoundLists, InputFile, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
+import { orRejected, ownsFolder, rejected, skipped } from '../format.ts'
+import { jsonShape } from '../read/json-beginning.ts'
 import { foundIn, readJson, recordsAndLists } from '../read/json-records.ts'
+import { readBeginning } from '../read/utf8-chunks.ts'
 import { nodesIn } from '../values/graphql.ts'
 import { asId, asObject, asObjects, asText, type JsonObject, present } from '../values/record-fields.ts'
+import { isOfIssues } from './github-shape.ts'
 
-const RECORDS = recordsAndLists('issues', 'pulls', 'issue_comments', 'items')
+const LISTS = ['issues', 'pulls', 'issue_comments', 'items']
+const RECORDS = recordsAndLists(...LISTS)
+/** Beside a list of issues, comments may have a list of their own. In an issue, they belong to it. */
+const WITH_COMMENTS = recordsAndLists(...LISTS, 'comments', 'pull_requests')
 
 /** Matches `https://github.com/OWNER/REPO/issues/N`, `https://api.github.com/repos/OWNER/REPO/issues/N`, and `pull`. */
 const ISSUE_URL = /\/([^/]+)\/([^/]+)\/(?:issues|pull|pulls)\/(\d+)(?:$|[/?#])/
 const COMMENT_URL = /#issuecomment-(\d+)$/
-
-/** Where records may stand: in a list of pages, too, as `gh api --paginate --slurp` writes it. */
-const PAGES = [
-  'issues[].',
-  'items[].',
-  'issue_comments[].',
-  'data.search.nodes[].',
-  'data.repository.issues.nodes[].',
-  'data.repository.pullRequests.nodes[].',
-]
-const PLACES = ['', '[].', '[][].', ...PAGES, ...PAGES.map((page) => `[].${page}`)]
 
 const REVIEWS = 'reviews of pull requests, and comments on their lines'
 
@@ -46,20 +40,14 @@ export const githubFormat: Format = {
     for (const file of files)
       if (isArchive ? !ARCHIVED.test(file.path) : BESIDE.test(file.path))
         yield [skipped('files without issues', { path: file.path })]
-      else yield* readFile(file)
+      else yield* orRejected(file, readFile(file))
   },
 }
 
-const isOfIssues = byShape(({ members }) => PLACES.some((at) => isRecord(members, at)))
-
-function isRecord(members: ReadonlySet<string>, at: string): boolean {
-  const has = (name: string) => members.has(`${at}${name}`)
-  const isIssue = (has('number') || has('repository')) && has('title') && (has('html_url') || has('url'))
-  return (isIssue && (has('user') || has('author') || has('body'))) || has('issue_url') || has('pull_request_url')
-}
-
-function readFile(file: InputFile) {
-  return foundIn(readJson(file, RECORDS), ({ value, place }) => {
+async function* readFile(file: InputFile): FoundLists {
+  const { members } = jsonShape(await readBeginning(file))
+  const hasLists = LISTS.some((list) => members.has(`${list}[].number`))
+  yield* foundIn(readJson(file, hasLists ? WITH_COMMENTS : RECORDS), ({ value, place }) => {
     const page = pageOf(value)
     return Array.isArray(page) ? page.flatMap((record) => readRecord(record, place)) : readRecord(value, place)
   })
@@ -69,15 +57,21 @@ function readFile(file: InputFile) {
 function pageOf(value: unknown): unknown {
   const { items, issues, data } = asObject(value) ?? {}
   if (Array.isArray(value)) return value
-  return items ?? issues ?? (data === undefined ? undefined : nodesIn(data))
+  const { issue, pullRequest } = asObject(asObject(data)?.repository) ?? {}
+  const one = issue ?? pullRequest
+  return items ?? issues ?? (one && [one]) ?? (data === undefined ? undefined : nodesIn(data))
 }
 
 function readRecord(value: unknown, place: Place): Found | Found[] {
   const record = asObject(value) ?? {}
   const { issue_url, issue, pull_request, pull_request_url, event, commit_id, type } = record
-  if (asText(event) !== undefined) return skipped('events, such as of who closed an issue', place)
-  if (pull_request_url !== undefined || String(type).startsWith('pull_request_review')) return skipped(REVIEWS, place)
-  const issueUrl = asText(issue_url) ?? asText(issue) ?? asText(pull_request)
+  if (asText(event) !== undefined && event !== 'commented')
+    return skipped('events, such as of who closed an issue', place)
+  // Gitea writes both URLs into each comment, and leaves one of them empty.
+  const isComment = COMMENT_URL.test(asText(record.html_url) ?? '')
+  const isOfPull = asText(pull_request_url) !== undefined && !isComment
+  if (isOfPull || String(type).startsWith('pull_request_review')) return skipped(REVIEWS, place)
+  const issueUrl = [issue_url, issue, pull_request, pull_request_url].map(asText).find(Boolean)
   if (issueUrl !== undefined) return readComment(record, issueUrl, place)
   const externalId = issueId(asText(record.html_url) ?? asText(record.url))
   if (externalId !== undefined && asText(record.title) !== undefined) return readIssue(record, externalId, place)
@@ -95,7 +89,9 @@ function readIssue(issue: JsonObject, externalId: string, place: Place): Found[]
   const comments = commentsIn(issue).map((comment) => readCommentOf(externalId, comment, place))
   const reviews = asObjects(issue.reviews).map(() => skipped(REVIEWS, place))
   const order = `${createdAt ?? ''}${versionOf(issue, '')}`
-  return [piece(externalId, order, fields, quotes, place), ...comments, ...reviews]
+  const isPart = asObject(asObject(issue.comments)?.pageInfo)?.hasNextPage === true
+  const missing = isPart ? [skipped('issues whose comments are not all in the file', place)] : []
+  return [piece(externalId, order, fields, quotes, place), ...comments, ...reviews, ...missing]
 }
 
 /** The REST API only counts comments. `gh`, GraphQL and python-github-backup write them. */

@@ -32,6 +32,17 @@ const issue = {
   },
 }
 
+test('rejects a date that a spreadsheet rewrote, and reads one without a zone as UTC wherever it runs', async () => {
+  const rows = ['5/1/2024 9:30', '2024-05-01 09:30:00', '2024-05-01T09:30:00.000Z'].map((text) =>
+    row('x').replace(date, text),
+  )
+  const { pieces, rejected } = await readAll(linearFormat, [inputFile('Export.csv', [header, ...rows].join('\n'))])
+  expect(rejected.map(({ reason }) => reason)).toEqual([
+    'Created is no date of Linear: 5/1/2024 9:30. Was the file saved by a spreadsheet?',
+  ])
+  expect(pieces.map(({ fields }) => fields.createdAt)).toEqual(['2024-05-01T09:30:00.000Z', '2024-05-01T09:30:00.000Z'])
+})
+
 test('reads the CSV export, in which the row that was updated last comes last', async () => {
   const later = 'Thu May 02 2024 09:30:00 GMT+0000 (GMT)'
   const file = inputFile('Export.csv', [header, row('It is warm', later), row('It is ""cold"",\nreally')].join('\n'))

@@ -1,7 +1,7 @@
 // Issues of Linear: its export in CSV, and the answers of its API with comments.
 import { parseIsoDate } from '@sluice/contract'
 import type { Format, Found, FoundLists, InputFile, Piece, Place, QuoteInput } from '../format.ts'
-import { rejected, skipped } from '../format.ts'
+import { eachFile, rejected, skipped } from '../format.ts'
 import { type CsvRow, csvColumns, readCsvRows } from '../read/csv-rows.ts'
 import { jsonShape } from '../read/json-beginning.ts'
 import { foundIn, readJson, recordsAndLists } from '../read/json-records.ts'
@@ -18,11 +18,10 @@ export const linearFormat: Format = {
   name: 'linear',
   description: 'Linear issues: the CSV export, or JSON of the API with comments',
   recognises: (_, beginning) => kindOf(beginning) !== undefined,
-  async *read(files) {
-    for (const file of files)
-      if (kindOf(await readBeginning(file)) === 'csv') yield* readCsv(file)
-      else yield* foundIn(readJson(file, RECORDS), ({ value, place }) => readRecord(value, place))
-  },
+  read: eachFile(async function* (file) {
+    if (kindOf(await readBeginning(file)) === 'csv') yield* readCsv(file)
+    else yield* foundIn(readJson(file, RECORDS), ({ value, place }) => readRecord(value, place))
+  }),
 }
 
 function kindOf(beginning: Buffer): 'csv' | 'json' | undefined {
@@ -44,12 +43,23 @@ function readRow({ values, place, raw }: CsvRow): Found {
   const externalId = values.get('ID')
   const title = values.get('Title')
   if (externalId === undefined || title === undefined) return rejected('an issue without ID or title', place, raw)
-  const createdAt = isoDateIn(values.get('Created'))
+  const createdAt = dateIn(values.get('Created'))
+  if (createdAt === undefined && values.has('Created'))
+    return rejected(
+      `Created is no date of Linear: ${values.get('Created')}. Was the file saved by a spreadsheet?`,
+      place,
+      raw,
+    )
   const text = values.get('Description')
   const fields = { title, ...present({ channelName: values.get('Team'), createdAt }) }
   const quote = text && { externalId, text, ...present({ speaker: values.get('Creator'), createdAt }) }
-  const order = isoDateIn(values.get('Updated')) ?? ''
+  const order = dateIn(values.get('Updated')) ?? ''
   return piece(externalId, order, fields, quote ? [quote] : [], place)
+}
+
+/** Reads ISO dates, and dates as JavaScript writes them. Other programs rewrite them without a zone, or as 1/5/2024. */
+function dateIn(text = ''): string | undefined {
+  return parseIsoDate(text.replace(' ', 'T')) ?? (/GMT|UTC|Z$/.test(text) ? isoDateIn(text) : undefined)
 }
 
 /** Returns what the record has: an issue, or the issues of an answer such as `{ data: { issues: { nodes } } }`. */

@@ -15,6 +15,7 @@ export function toUtf8(bytes: Buffer, charset = ''): Utf8Text {
   const name = charset.trim().toLowerCase()
   if (UNICODE.test(name)) return { bytes: convertLines(bytes), isKnown: true }
   if (SINGLE_BYTE.test(name) && isUtf8(bytes)) return { bytes, isKnown: true }
+  if (UTF16.test(name)) return { bytes: decodeUtf16(bytes, name), isKnown: true }
   const decode = SPECIAL.find(([names]) => names.test(name))?.[1]
   if (decode) return { bytes: Buffer.from(decode(bytes.toString('latin1'))), isKnown: true }
   const decoder = decoderOf(name) ?? decoderOf(ALIASES.find(([names]) => names.test(name))?.[1] ?? codePageIn(name))
@@ -23,6 +24,18 @@ export function toUtf8(bytes: Buffer, charset = ''): Utf8Text {
 }
 
 const LAST_ASCII = 0x7f
+
+const UTF16 = /^(csunicode|unicode$|iso-10646-ucs-2|ucs-?2|utf-?16)/
+
+/** Programs write other encodings under the name `unicode`: a text of UTF-16 has bytes that are 0, in its line ends. */
+function decodeUtf16(bytes: Buffer, name: string): Buffer {
+  if (!bytes.includes(0)) return convertLines(bytes)
+  const [first, second] = bytes
+  const isBig = (first === 0xfe && second === 0xff) || (first !== 0xff && (/be$/.test(name) || first === 0))
+  return Buffer.from((isBig ? utf16 : utf16le).decode(bytes))
+}
+
+const utf16le = new TextDecoder('utf-16le')
 
 /** Names of UTF-8, of ASCII, and of nothing. Programs write 8-bit text under each of them. */
 const UNICODE = /^$|^(3d)?utf-?8|^(us-)?ascii|^ansi_x3\.|^iso-?646|^(x-)?unknown|^default/

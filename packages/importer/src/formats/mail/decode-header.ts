@@ -2,10 +2,10 @@
 import { isUtf8 } from 'node:buffer'
 import { toUtf8 } from './charsets.ts'
 
-/** Matches an encoded word: its charset without a language, its encoding, and its text (RFC 2047). */
-const WORD = /=\?([^?*\s]+)(?:\*[^?\s]*)?\?\s*([QB])\?([^?]*)\?=/gi
+/** An encoded word: its charset without a language, its encoding, and its text, which should have no `?` (RFC 2047). */
+const WORD = /=\?([^?*\s]+)(?:\*[^?\s]*)?\?\s*([QB])\?((?:[^?]|(?<!=)\?(?!=))*)\?=/gi
 /** Matches encoded words that follow each other. The white space between them is no text. */
-const WORDS = /=\?[^?\s]+\?\s*[QB]\?[^?]*\?=(?:\s*=\?[^?\s]+\?\s*[QB]\?[^?]*\?=)*/gi
+const WORDS = new RegExp(`(?:${WORD.source})(?:\\s*${WORD.source})*`, 'gi')
 
 /**
  * Rewrites a header as UTF-8, in which words that follow each other are one word of UTF-8. Programs split words within

@@ -43,6 +43,11 @@ describe('a text in', () => {
     ['utf-8', 'caf\xC3\xA9\nf\xFCr', 'café\nfür'],
     ['iso-8859-2', 'dzie\xC5\x84', 'dzień'],
     ['iso-8859-2', 'dzie\xF1', 'dzień'],
+    ['utf-16', 'c\0a\0f\0\xE9\0', 'café'],
+    ['utf-16', '\0c\0a\0f\0\xE9', 'café'],
+    ['utf-16', '\xFE\xFF\0c\0a\0f\0\xE9', 'café'],
+    ['utf-16be', '\0c\0a\0f\0\xE9', 'café'],
+    ['unicode', 'caf\xC3\xA9', 'café'],
   ])('%s', async (charset, body, text) => {
     const found = await readText(`text/plain; charset=${charset}`, body)
     expect(found.text).toBe(text)
@@ -54,6 +59,7 @@ describe('a text in', () => {
   test('no charset is UTF-8, else windows-1252, else what its HTML names', async () => {
     expect((await readText('text/plain', 'caf\xE9 \x80')).text).toBe('café €')
     expect((await readText('text/html', '<meta charset="koi8-r"><p>\xF0\xC5\xDE\xD8')).text).toBe('Печь')
+    expect((await readText('text/html', '<meta content="text/html; charset=unicode">caf\xE9')).text).toBe('café')
     expect((await readText('text/html; charset=gbk', '<meta charset=utf-8>\xE5\x93\xA8')).text).toBe('哨')
     expect((await read(Buffer.from(`${HEAD}\ncaf\xE9`, 'latin1'))).text).toBe('café')
   })
@@ -76,6 +82,7 @@ describe('a header', () => {
   test.each([
     ['raw UTF-8', 'Gr\xC3\xB6\xC3\x9Fe', 'Größe'],
     ['raw Latin-1', 'Gr\xF6\xDFe', 'Größe'],
+    ['a word with question marks', '=?utf-8?Q?Caf=C3=A9?_Really??=', 'Café? Really?'],
     ['words split within a character', '=?utf-8?B?YWLD?=\n =?utf-8?B?tmM=?=', 'aböc'],
     ['padded words split within a character', '=?utf-8?B?QmVoww==?=\n =?UTF-8?B?tnJkZW4=?=', 'Behörden'],
     ['words of two encodings', '=?utf-8?Q?Beh=C3?= =?utf-8?B?tnJkZW4=?=', 'Behörden'],
@@ -108,6 +115,9 @@ describe('a header', () => {
     ['ada at a.example', 'ada at a.example'],
     ['ada@a.example (Ada Baker)', 'Ada Baker'],
     ['"Ada at work" <ada@a.example>', 'Ada at work'],
+    ['Baker, Ada <ada@a.example>', 'Baker, Ada'],
+    ['Bo <bo@a.example>, Ada <ada@a.example>', 'Bo'],
+    ['bo@a.example, Ada <ada@a.example>', 'bo@a.example'],
   ])('From: %s names %s', async (from, name) => {
     expect((await read(`From: ${from}\nMessage-ID: <1@a>\n\nx`)).speaker).toBe(name)
   })
@@ -150,6 +160,11 @@ describe('soft line breaks', () => {
 })
 
 describe('parts', () => {
+  test('are read if a Content-Type before that of the parts is empty', async () => {
+    const mail = `${HEAD}Content-Type: \nContent-Type: multipart/mixed; boundary=b\n\n--b\n\nx\n--b--`
+    expect(await read(mail)).toEqual({ title: undefined, externalId: '1@a', speaker: 'Ada', text: 'x', noted: {} })
+  })
+
   test('without the last boundary are read', async () => {
     const found = await read(`${HEAD}Content-Type: multipart/mixed; boundary="b"\n\n--b\n\nsee --b here\n--bc`)
     expect(found.text).toBe('see --b here\n--bc')
@@ -188,12 +203,22 @@ describe('parts', () => {
     expect((await read(mail)).text).toBe('x')
   })
 
+  test.each(['boundary*0="a"; boundary*1="b c"', 'boundary*0="a";\n boundary*1="b c"', 'boundary="ab\\ c"'])(
+    'whose boundary is written as %s are read',
+    async (boundary) => {
+      const mail = `${HEAD}Content-Type: multipart/mixed; ${boundary}\n\n--ab c\n\nx\n--ab c--`
+      expect((await read(mail)).text).toBe('x')
+    },
+  )
+
   test('that are mails are text, also if they are attached', async () => {
     const mail = 'From: Bo <bo@a>\nSubject: Oven\n\nIt smells of gas.'
     const attached = `Content-Type: message/rfc822\nContent-Disposition: attachment; filename=a.eml\n\n${mail}`
     expect((await readParts('multipart/mixed', '\nSee below.', attached)).text).toMatch(
       /^See below\..*It smells of gas\.$/s,
     )
+    const global = `Content-Type: message/global\n\n${mail}`
+    expect((await readParts('multipart/mixed', global)).text).toMatch(/Subject: Oven.*It smells of gas\.$/s)
     const encoded = `Content-Type: message/rfc822\nContent-Transfer-Encoding: base64\n\n${Buffer.from(mail).toString('base64')}`
     expect((await readParts('multipart/mixed', encoded, '\nend')).text).toMatch(/It smells of gas\.\n+end$/)
     expect((await readParts('multipart/digest', `\n${mail}`)).text).toMatch(/Subject: Oven.*It smells of gas\.$/s)
@@ -206,6 +231,8 @@ describe('parts', () => {
   })
 
   test('a header without a blank line ends at the boundary', async () => {
+    const own = `${HEAD}Content-Type: multipart/mixed; boundary=b\nX: y\n folded\n--b\n\nx\n--b--`
+    expect((await read(own)).text).toBe('x')
     expect((await readParts('multipart/mixed', 'Content-Type: text/plain', '\nx')).text).toBe('x')
   })
 })

@@ -48,8 +48,12 @@ interface Decoding extends Pick<DecodedMail, 'notes' | 'text'> {
 
 const TEXT = 'text/plain'
 const MESSAGE = 'message/rfc822'
+/** A mail whose header is UTF-8 (RFC 6532). */
+const GLOBAL_MESSAGE = 'message/global'
 /** An attached mail has words, so its text is read, too. */
-const INLINE = Buffer.from('Content-Disposition: inline\nContent-Transfer-Encoding: 8bit\n')
+const INLINE = Buffer.from(
+  'Content-Type: message/rfc822\nContent-Disposition: inline\nContent-Transfer-Encoding: 8bit\n',
+)
 /** postal-mime rejects a mail whose parts nest deeper. */
 const DEEPEST = 256
 /** What stands before a header is shorter. */
@@ -74,7 +78,7 @@ function decodeNext(decoding: Decoding): void {
   const part = readPart(header.toString('latin1'), defaultType)
   const head = decodeHeader(header, isUtf8(header) ? undefined : (part.charset ?? firstCharset(mail)))
   decoding.defaultType = TEXT
-  if (part.type === MESSAGE) {
+  if (part.type === MESSAGE || part.type === GLOBAL_MESSAGE) {
     pieces.push(INLINE, head)
     decoding.at = body
     if (part.transfer === undefined) return
@@ -89,9 +93,23 @@ function decodeNext(decoding: Decoding): void {
   const content = mail.subarray(body, next?.start ?? mail.length)
   // A mail of several parts without its boundary is read as text (RFC 2045).
   if (isMultipart && own === undefined) pieces.push(...decodePart({ ...part, type: TEXT }, head, content, decoding))
+  else if (own) pieces.push(typeHeader(part), head, ...(isClosed(head) ? [] : [BLANK_LINE]), content)
   else pieces.push(...decodePart(part, head, content, decoding))
   decoding.at = skipDelimiters(decoding, next)
 }
+
+/** Stands before a header whose own type is empty, or has its boundary in pieces. Of two headers, the first counts. */
+function typeHeader({ type, boundary = '' }: Part): Buffer {
+  return Buffer.from(`Content-Type: ${type}; boundary="${boundary.replaceAll(/["\\]/g, '\\$&')}"\n`, 'latin1')
+}
+
+/** Some programs write no blank line between a header and the first boundary. */
+function isClosed(header: Buffer): boolean {
+  return /\n\r*\n$/.test(header.toString('latin1', header.length - LINE_ENDS))
+}
+
+/** Several carriage returns may stand before the last newline. */
+const LINE_ENDS = 10
 
 /** Some programs write the text of a part without a header, and without the blank line in its place. */
 function hasHeaderAt(mail: Buffer, at: number): boolean {

@@ -5,7 +5,9 @@ const HEADER_LINE = /^[!-9;-~]+[ \t]*:/
 /** Headers that mails have, and that sentences and settings rarely begin with. */
 const NAMES = [
   'from|sender|to|cc|date|subject|message-id|in-reply-to|references|newsgroups|mime-version|content-type',
-  'return-path|received|delivered-to|status|x-[\\w-]+',
+  'return-path|received(-spf)?|delivered-to|status|x-[\\w-]+',
+  // Signatures of servers stand first, and may be longer than what is read of a header.
+  'dkim-signature|domainkey-signature|arc-[\\w-]+|authentication-results|list-[\\w-]+|reply-to|path|xref',
 ]
 const KNOWN_HEADERS = new RegExp(`^(${NAMES.join('|')})[ \\t]*:`, 'gim')
 
@@ -30,13 +32,17 @@ export function beforeHeader(text: string): string {
   return BETWEEN.exec(text)?.[0] ?? ''
 }
 
-const [NEWLINE, CARRIAGE_RETURN] = [0x0a, 0x0d]
+const [NEWLINE, CARRIAGE_RETURN, HYPHEN] = [0x0a, 0x0d, 0x2d]
 
-/** Returns where the body behind a header begins: behind the first blank line, else at the end of the mail. */
+/**
+ * Returns where the body behind a header begins: behind the first blank line, or at a line that begins with `--`, as
+ * boundaries do, else at the end of the mail.
+ */
 export function bodyStart(mail: Buffer, headerStart: number): number {
   let start = headerStart
   for (let end = mail.indexOf(NEWLINE, start); end !== -1; end = mail.indexOf(NEWLINE, start)) {
     if (isBlank(mail, start, end)) return end + 1
+    if (mail[start] === HYPHEN && mail[start + 1] === HYPHEN && start > headerStart) return start
     start = end + 1
   }
   return mail.length

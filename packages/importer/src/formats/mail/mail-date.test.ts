@@ -34,6 +34,15 @@ test.each([
 })
 
 test.each([
+  ['Wed, 1 May 124 10:00:00 +0000', '2024-05-01'],
+  ['Wed, 1 May 2024 10.00.00 +0000', '2024-05-01'],
+  ['2.5.2024 10:00:00', '2024-05-02'],
+  ['Wed, 01-May-24 10:00:00 +0000', '2024-05-01'],
+])('the day of %j is %s', (header, day) => {
+  expect(mailDate(header)).toBe(`${day}T10:00:00.000Z`)
+})
+
+test.each([
   ['From ada Wed May  1 10:00:00 CEST 2024', '08:00'],
   ['From ada@a Wed, 1 May 2024 10:00:00 +0200', '08:00'],
   ['From - Wed May 01 2024 10:00:00', '10:00'],

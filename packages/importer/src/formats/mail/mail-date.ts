@@ -1,11 +1,18 @@
 // Reads the dates of mails: in their Date header, and in the separators of an mbox.
 import { createZonedClock } from '../values/iso-date.ts'
 
-/** Matches `2024`, `1 May 24` and `5/1/24`, and not the zone `+0000`. */
-const YEAR = /(?<![\s\d][+-])\b\d{4}\b|\b\d{1,2}[ -][a-z]{3,}[ -]\d{2}\b(?!:)|\d\/\d{1,2}\/\d/i
+/** Matches `2024`, `1 May 24`, `1 May 124` and `5/1/24`, and not the zone `+0000`. */
+const YEAR = /(?<![\s\d][+-])\b\d{4}\b|[a-z][ -]1\d\d |\b\d{1,2}[ -][a-z]{3,}[ -]\d{2}\b(?!:)|\d\/\d{1,2}\/\d/i
 /** Matches what ends with the time of the day, and what follows it. */
 const TIME = /^(.*?\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?(?:\s*[AP]M\b)?)(.*)$/is
 const OFFSET = /([+-])(\d{1,2}):?(\d\d)?(?!\d)/
+/** Programs that counted years from 1900 wrote 100 for 2000. Days come first in dates with full stops. */
+const REPAIRS: readonly [RegExp, string][] = [
+  [/(\d)T(\d)/, '$1 $2'],
+  [/(?<=[a-z][ -])1(\d\d) /i, '20$1 '],
+  [/\b(\d{1,2})\.(\d{1,2})\.(\d{4})\b/, '$3-$2-$1'],
+  [/ (\d{1,2})\.(\d\d)\.(\d\d)\b/, ' $1:$2:$3'],
+]
 const COMMENT = /\([^()]*\)/g
 
 /** A longer header is no date. The time of the searches grows with the square of its length. */
@@ -53,7 +60,7 @@ const HOUR_MS = 3_600_000
 export function mailDate(header = ''): string | undefined {
   if (header.length > DATE_CHARACTERS || !YEAR.test(header)) return undefined
   const [comment = ''] = header.match(COMMENT) ?? []
-  const date = header.replace(COMMENT, ' ').replace(/(\d)T(\d)/, '$1 $2')
+  const date = REPAIRS.reduce((text, [fault, repaired]) => text.replace(fault, repaired), header.replace(COMMENT, ' '))
   const [, untilTime = date, behind = ''] = TIME.exec(date) ?? []
   const [offset = '', sign, hours, minutes = '0'] = OFFSET.exec(behind) ?? []
   const [year = ''] = /\b\d{4}\b/.exec(behind.replace(offset, ' ')) ?? []

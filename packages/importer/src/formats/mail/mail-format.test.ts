@@ -63,6 +63,19 @@ describe('threads', () => {
     expect((await find(mail(both, 'x'))).pieces[0]?.references).toEqual(['0@a'])
   })
 
+  test.each([
+    ['Message from Bo <bo@a.example> of "Wed, 1 May" <1@a>', '1@a'],
+    ['"Bo" <bo@a.example>\'s message of Wednesday <1@a>', '1@a'],
+    ['<1@a> from Bo <bo@a.example>', '1@a'],
+    ['Ada <ada@a.example>', undefined],
+    ['ada@a.example', undefined],
+  ])('an address in In-Reply-To is no id: %s', async (inReplyTo, id) => {
+    const headers = { 'Message-ID': '<9@a>', 'In-Reply-To': inReplyTo, To: 'ada@a.example' }
+    const { pieces } = await find(mail(headers, 'x'))
+    expect(pieces[0]?.references).toEqual(id === undefined ? [] : [id])
+    expect(pieces[0]?.quotes[0]?.replyingTo).toBe(id)
+  })
+
   test('a mail has a title and a date for its source, in case that it is the topmost one', async () => {
     const { pieces } = await find(mbox([root, reply, mail({ 'Message-ID': '<3@a>' }, 'x')]))
     expect(pieces.map((piece) => piece.fields)).toEqual([
@@ -224,6 +237,13 @@ describe('mbox', () => {
       expect(found[0]?.pieces[0]?.quotes[0]?.createdAt).toBe('2010-10-12T16:21:05.000Z')
     },
   )
+
+  test('a mail without a Date has that of its delivery, which an import into Thunderbird does not change', async () => {
+    const Received = 'from a by b;\r\n\tThu, 28 Oct 2004 17:00:38 -0400 (EDT)'
+    const file = `From - Wed Nov 01 11:33:16 2023\nReceived: ${Received}\nFrom: ada@a\nMessage-ID: <1@a>\n\nx\n`
+    const { pieces } = await find(file)
+    expect(pieces[0]?.quotes[0]?.createdAt).toBe('2004-10-28T21:00:38.000Z')
+  })
 
   test('a Date header of a megabyte is no date, and costs no time', async () => {
     const began = performance.now()

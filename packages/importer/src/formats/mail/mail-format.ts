@@ -1,6 +1,6 @@
 // Reads mailboxes: mbox files, and folders of mails with a file each.
 import type { Format, FormatOptions, Found, FoundLists, InputFile, Place } from '../format.ts'
-import { skipped } from '../format.ts'
+import { orRejected, skipped } from '../format.ts'
 import { createBoundedBytes } from '../read/bounded-bytes.ts'
 import { decodeBeginning, readBeginning, utf8Chunks } from '../read/utf8-chunks.ts'
 import { hasHeader, isHeaderLine } from './header.ts'
@@ -8,8 +8,8 @@ import { readMail } from './mail-message.ts'
 import { isMbox, MAX_MAIL_BYTES, type RawMail, splitMbox } from './split-mbox.ts'
 
 const MAILS_PER_LIST = 100
-/** Maildir marks a mail that is to be deleted by the flag T, MH by a comma. Some systems have no `:` in names. */
-const TRASHED = /[:;!]2,[A-Za-z]*T[A-Za-z]*$|(^|\/),\d+$/
+/** Maildir marks a mail that is to be deleted by the flag T, MH by a comma or `#`. Some systems have no `:` in names. */
+const TRASHED = /[:;!]2,[A-Za-z]*T[A-Za-z]*$|(^|\/)[,#]\d+$/
 
 /** Reads mails, whose conversations become sources. Memory: the largest mail, several times while it is parsed. */
 export const mailFormat: Format = {
@@ -30,7 +30,7 @@ export const mailFormat: Format = {
     for (const file of files) {
       const isDelivery = IN_TMP.test(file.path) && maildirs.has(folderAbove(file.path))
       if (isDelivery) yield [skipped('files in tmp of a Maildir, which are no mails yet', { path: file.path })]
-      else yield* readFile(file, options)
+      else yield* orRejected(file, readFile(file, options))
     }
   },
 }

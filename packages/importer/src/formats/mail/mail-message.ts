@@ -72,10 +72,20 @@ function notesOnDate(mail: Email, createdAt: QuoteInput['createdAt'], place: Pla
   return [{ kind: 'replaced', reason: `${reason}, by the date of the mbox`, place }]
 }
 
-/** Returns the ids before a mail. Without References, the first id of In-Reply-To counts (RFC 5256). */
+/** Returns the ids before a mail. Without References, In-Reply-To counts (RFC 5256). */
 function referencesOf(mail: Email): string[] {
   const references = idsIn(mail.references)
-  return references.length > 0 ? references : idsIn(mail.inReplyTo).slice(0, 1)
+  const parent = parentOf(mail)
+  return references.length > 0 || parent === undefined ? references : [parent]
+}
+
+/** Matches the beginning of a sentence such as `Message from Bo <bo@a.example> of Monday <id@a.example>`. */
+const PERSON = /^\s*[^\s<][^<]*<[^<>]+>(?=[^<]*[^\s<,][^<]*<)/
+
+/** Returns the first id in In-Reply-To. An address is none: it would join all mails that answer one person. */
+function parentOf({ inReplyTo, from, to = [], cc = [] }: Email): string | undefined {
+  const addresses = new Set([from, ...to, ...cc].map((one) => one?.address))
+  return idsIn(inReplyTo?.replace(PERSON, '')).find((id) => !addresses.has(id))
 }
 
 /** The names of Gmail's labels for deleted mails and for spam, in the languages of its exports. */
@@ -115,9 +125,11 @@ function textOf(mail: Email): string {
 
 function toQuote(mail: Email, text: string, full: string, separator?: string): QuoteInput & { externalId: string } {
   const speaker = speakerOf(mail)
-  const createdAt = mailDate(headerOf(mail, 'date')) ?? separatorDate(separator)
+  const received = headerOf(mail, 'received')?.split(';').at(-1)
+  // Thunderbird writes the moment of an import into the separator.
+  const createdAt = mailDate(headerOf(mail, 'date')) ?? mailDate(received) ?? separatorDate(separator)
   const externalId = idsIn(mail.messageId)[0] ?? idOfContent(mail, full)
-  const parent = idsIn(mail.inReplyTo)[0] ?? idsIn(mail.references).at(-1)
+  const parent = parentOf(mail) ?? idsIn(mail.references).at(-1)
   const replyingTo = parent === externalId ? undefined : parent
   const attachments = mail.attachments.filter(({ related }) => !related).map((one) => one.filename ?? one.mimeType)
   return { externalId, text, ...present({ createdAt, speaker, replyingTo, attachments }) }
@@ -148,7 +160,15 @@ const ARCHIVED = /^\S+ at \S+\s+\((.+)\)\s*$/
 
 function speakerOf(mail: Email): string | undefined {
   const [, archived = ''] = ARCHIVED.exec(headerOf(mail, 'from') ?? '') ?? []
-  return decodeWords(archived).trim() || nameOf(mail.from) || nameOf(mail.sender)
+  return decodeWords(archived).trim() || unquotedName(mail) || nameOf(mail.from) || nameOf(mail.sender)
+}
+
+/** Matches `Baker, Ada <ada@a.example>`, whose name should be quoted: the part before the comma is no address. */
+const UNQUOTED = /^\s*([^\s"<>@:,]+(?: [^"<>@:,]+)?, *[^"<>@:,]+?)\s*<[^<>]+>\s*$/
+
+function unquotedName(mail: Email): string | undefined {
+  const [, name = ''] = UNQUOTED.exec(headerOf(mail, 'from') ?? '') ?? []
+  return decodeWords(name)
 }
 
 function nameOf(address: Address | undefined): string | undefined {

@@ -15,18 +15,22 @@ export interface Part {
   isFile: boolean
 }
 
-const TYPE = /^content-type[ \t]*:[ \t"]*([^\s;"]*)(.*)/im
+const TYPE = /^content-type[ \t]*:[ \t"]*([^\s;"]+)(.*)/im
 const TRANSFER = /^content-transfer-encoding[ \t]*:[ \t"]*(base64|quoted-printable)/im
 const ATTACHED = /^content-disposition[ \t]*:[ \t"]*attachment/im
 
 const [CHARSET, BOUNDARY, FORMAT, DELSP] = ['charset', 'boundary', 'format', 'delsp'].map(
-  (name) => new RegExp(`[;\\s]${name}\\s*=\\s*(?:"([^"]*)"?|([^\\s;]+))`, 'i'),
+  (name) => new RegExp(`[;\\s]${name}(?:\\*0)?\\s*=\\s*(?:"((?:[^"\\\\]|\\\\.)*)"?|([^\\s;]+))`, 'i'),
 )
+
+/** Stands between the pieces of a long parameter, such as `boundary*0="a"; boundary*1="b"` (RFC 2231). */
+const CONTINUED = /"?\s*;\s*[\w-]+\*[1-9]\d?\s*=\s*"?/g
 
 /** Reads the header of a part. Of two headers with one name, the first counts. */
 export function readPart(header: string, defaultType: string): Part {
   const unfolded = header.replace(/\r*\n[ \t]+/g, ' ')
-  const [, type = '', params = ''] = TYPE.exec(unfolded) ?? []
+  const [, type = '', ofType = ''] = TYPE.exec(unfolded) ?? []
+  const params = ofType.replaceAll(CONTINUED, '')
   return {
     type: type.toLowerCase() || defaultType,
     transfer: TRANSFER.exec(unfolded)?.[1]?.toLowerCase(),
@@ -40,5 +44,5 @@ export function readPart(header: string, defaultType: string): Part {
 
 function paramIn(params: string, name: RegExp | undefined): string | undefined {
   const [, quoted, plain] = name?.exec(params) ?? []
-  return quoted ?? plain
+  return quoted?.replaceAll(/\\(.)/g, '$1') ?? plain
 }

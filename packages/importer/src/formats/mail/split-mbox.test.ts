@@ -46,6 +46,10 @@ describe('separates mails:', () => {
     ['a second separator behind it', `${DATED}\nFrom bo\n${mail(1)}\n${DATED}\nFrom bo\n${mail(2)}`],
     ['a blank line before the first', `\n\n${DATED}\n${mail(1)}\n${DATED}\n${mail(2)}`],
     ['a byte order mark before each', `\uFEFF${DATED}\n${mail(1)}\n\uFEFF${DATED}\n${mail(2)}`],
+    [
+      'a long signature behind it',
+      `From \nDKIM-Signature: ${'a'.repeat(9_000)}\n${mail(1)}From \nArc-Seal: ${'b'.repeat(9_000)}\n${mail(2)}`,
+    ],
     ['an unknown header behind it', `${DATED}\n${mail(1)}\n${DATED}\nOdd: header\n${mail(2)}`],
   ])('a line with %s', async (_, file) => {
     expect(await textsIn(file)).toEqual(['text 1', 'text 2'])

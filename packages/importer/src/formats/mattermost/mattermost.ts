@@ -1,7 +1,7 @@
 // Reads the bulk export of Mattermost: lines of channels, posts and direct posts.
 import { basename } from 'node:path/posix'
 import type { Format, Found, InputFile, Piece, Place, QuoteInput } from '../format.ts'
-import { ownsFolder, rejected, skipped } from '../format.ts'
+import { orRejected, ownsFolder, rejected, skipped } from '../format.ts'
 import { jsonShape } from '../read/json-beginning.ts'
 import { foundIn, type JsonRecord, readJsonLines } from '../read/json-records.ts'
 import { readBeginning } from '../read/utf8-chunks.ts'
@@ -24,7 +24,10 @@ export const mattermostFormat: Format = {
     const names: Names = new Map()
     for (const file of files)
       if (files.length === 1 || isExport(file, await readBeginning(file)))
-        yield* foundIn(readJsonLines(file), (record) => readLine(record, names))
+        yield* orRejected(
+          file,
+          foundIn(readJsonLines(file), (record) => readLine(record, names)),
+        )
       else yield [skipped('files without posts, such as uploads', { path: file.path })]
   },
 }

@@ -150,11 +150,17 @@ function repeats(record: readonly string[], header: readonly string[]): boolean 
   return mayRepeat && header.every((name, index) => record[index]?.replace(MARK, '$1').trim() === name)
 }
 
+/** Databases write `\N` for a value that is missing, and programs write `="007"` to keep Excel from reading a number. */
+function textIn(field: string): string {
+  if (field === '\\N') return ''
+  return field.startsWith('="') ? field.replace(/^="([^"]*)"$/, '$1') : field
+}
+
 /** Makes a row of its fields. `raw` is what a rejected row shows. */
 export function rowOf(header: readonly string[], record: readonly string[], place: Place, raw: string): CsvRow {
   const fields = header.flatMap((name, index) => {
-    const value = record[index]
-    return value === undefined || value.trim() === '' ? [] : [[name, value] as const]
+    const value = textIn(record[index] ?? '')
+    return value.trim() === '' ? [] : [[name, value] as const]
   })
   return { kind: 'row', values: new Map(fields), place, raw }
 }

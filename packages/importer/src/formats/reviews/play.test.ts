@@ -106,4 +106,11 @@ describe('a Google Play review', () => {
     assert.ok(await recognises(playFormat, csv(review)))
     assert.ok(!(await recognises(playFormat, inputFile('a.csv', 'id,Star Rating\n'))))
   })
+
+  it('without text has the moment of its date, if Excel rounded the milliseconds', async () => {
+    const rounded = { ...rating, 'Review Submit Millis Since Epoch': '1.71456E+12' }
+    const { pieces } = await readAll(playFormat, [csv(rounded)])
+    assert.equal(pieces[0]?.externalId, 'com.example.sluice:1714555800000:walleye')
+    assert.equal(pieces[0]?.fields.createdAt, '2024-05-01T09:30:00.000Z')
+  })
 })

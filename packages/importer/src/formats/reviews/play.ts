@@ -44,9 +44,10 @@ function readRow({ values, place, raw }: CsvRow): Found {
 function reviewId(values: CsvRow['values']): string | undefined {
   const id = /[?&#:]reviewid=([^&#]+)/i.exec(values.get('Review Link') ?? '')?.[1]
   if (id !== undefined) return decode(id)
-  const millis = values.get('Review Submit Millis Since Epoch')
+  const submitted = values.has('Review Submit Millis Since Epoch') ? momentIn(values, 'Review Submit') : undefined
   const name = values.get('Package Name')
-  return name === undefined || millis === undefined ? undefined : `${name}:${millis}:${values.get('Device') ?? ''}`
+  if (name === undefined || submitted === undefined) return undefined
+  return `${name}:${Date.parse(submitted)}:${values.get('Device') ?? ''}`
 }
 
 /** Decodes a link, which may have `gp%3AAOq…` for `gp:AOq…`. */
@@ -58,7 +59,11 @@ function decode(text: string): string {
   }
 }
 
+/** Excel rounds milliseconds to `1.71456E+12`. */
 function momentIn(values: CsvRow['values'], event: string): string | undefined {
-  const millis = asNumber(values.get(`${event} Millis Since Epoch`))
-  return isoDateOf(millis && millis / 1_000) ?? parseIsoDate(values.get(`${event} Date and Time`) ?? '')
+  const millis = values.get(`${event} Millis Since Epoch`) ?? ''
+  return (
+    (/^\d+$/.test(millis) ? isoDateOf(Number(millis) / 1_000) : undefined) ??
+    parseIsoDate(values.get(`${event} Date and Time`) ?? '')
+  )
 }

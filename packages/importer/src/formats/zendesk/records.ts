@@ -22,9 +22,12 @@ export function readRecords(file: InputFile): AsyncGenerator<readonly (ZendeskRe
 }
 
 async function* recordsIn(file: InputFile): AsyncGenerator<(ZendeskRecord | Rejected)[]> {
+  const { members } = jsonShape(await readBeginning(file))
   // In a root `{ ticket, … }`, the lists belong to the ticket. Such a root is read as a whole.
-  const hasOneTicket = jsonShape(await readBeginning(file)).members.has('ticket')
-  for await (const records of readJson(file, recordsAndLists(...(hasOneTicket ? [] : LISTS))))
+  const lists = members.has('ticket') ? [] : LISTS
+  // A ticket has comments, too. Only those in a list beside tickets name their ticket.
+  const beside = members.has('tickets[].id') || members.has('comments[].ticket_id') ? ['comments'] : []
+  for await (const records of readJson(file, recordsAndLists(...lists, ...beside)))
     yield records.flatMap<ZendeskRecord | Rejected>((record) =>
       record.kind === 'rejected' ? record : unwrap(record.value, record.place),
     )

@@ -178,6 +178,16 @@ describe('Zendesk', () => {
     }
   })
 
+  it('reads comments in a list beside the tickets', async () => {
+    const files = [inputFile('a.json', { tickets: [ticket], comments: [{ ...comment, ticket_id: 7 }], users })]
+    const { pieces, noted } = await readAll(zendeskFormat, files)
+    assert.deepEqual(
+      pieces.flatMap(({ quotes }) => quotes),
+      [quote],
+    )
+    assert.deepEqual(noted, {})
+  })
+
   it('orders the versions of a ticket by updated_at', async () => {
     const { pieces } = await read({
       tickets: [{ ...ticket, subject: 'New', updated_at: '2024-05-03T00:00:00Z' }, ticket],
