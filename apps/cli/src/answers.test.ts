@@ -80,6 +80,15 @@ test('pages that never end are an error', async (t) => {
   assert.match((await run(url, 'list')).stderr, /an empty page that is not the last one/)
 })
 
+test('every command says within seconds that an API hangs', async (t) => {
+  const url = await serve(t, () => {})
+  const began = performance.now()
+  const ran = await Promise.all(ASKING.map(([name, ...args]) => run(url, name, ...args)))
+  assert.ok(performance.now() - began < 12_000)
+  for (const { stderr } of ran)
+    assert.match(stderr, /^error: (Nothing was changed\. )?The API at \S+ cannot be reached: it does not answer\.\n$/)
+}, 60_000)
+
 test('an answer that takes too long, or is too long, is given up', async (t) => {
   const silent = await serve(t, (_request, response) => void response.write(' '))
   await assert.rejects(async () => (await createBoundedFetch(50)(silent)).text(), { name: 'TimeoutError' })

@@ -29,6 +29,25 @@ async function open(...args: Parameters<typeof fetch>) {
   return { body, status, statusText, headers }
 }
 
+/** An API that lives answers /livez within this time, however long its answers take. */
+const ALIVE_WITHIN_MS = 3_000
+
+/** Returns that an API does not answer, and why. Undefined if it lives. */
+export function findSilence(url: string | URL): Promise<string | undefined> {
+  const signal = AbortSignal.timeout(ALIVE_WITHIN_MS)
+  return fetch(new URL('./livez', url), { signal }).then(
+    () => undefined,
+    (error) => silenceOf(url, error),
+  )
+}
+
+/** Says that an API does not answer, and why. */
+export function silenceOf(url: string | URL, error: unknown): string {
+  const reason = error instanceof Error ? String(error.cause ?? error.message) : String(error)
+  const isLate = error instanceof Error && error.name === 'TimeoutError'
+  return `The API at ${url} cannot be reached: ${isLate ? 'it does not answer' : reason}.`
+}
+
 /** Makes a check of answers by a schema of the contract. It throws UserError. */
 export function createAnswerCheck<Schema extends Parameters<typeof createParser>[0]>(schema: Schema) {
   const parse = createParser(schema)

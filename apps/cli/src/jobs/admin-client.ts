@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import * as contract from '@sluice/contract'
 import { type ApiOptions, type FindApiDeps, findApi, UserError } from '@sluice/terminal'
-import { createAnswerCheck, createBoundedFetch } from '../answers.ts'
+import { createAnswerCheck, createBoundedFetch, findSilence, silenceOf } from '../answers.ts'
 
 /** The API as operators use it. Every function throws UserError if the API refuses, or can't be reached. */
 export type AdminClient = Awaited<ReturnType<typeof openAdminClient>>
@@ -61,9 +61,6 @@ const checks = {
   status: createAnswerCheck(contract.StatusSchema),
 }
 
-/** An API that lives answers /livez within this time, however long its answers take. */
-const ALIVE_WITHIN_MS = 3_000
-
 /**
  * Opens a client of the API that the options name, else of this folder's. With a fallback, it reads from Redis while the
  * API does not answer; what changes something needs the API. Throws UserError.
@@ -91,20 +88,13 @@ export async function openAdminClient(deps: FindApiDeps, options: ApiOptions, fa
   }
 
   function unreachable(error: unknown): never {
-    throw new UserError(`The API at ${url} cannot be reached: ${reasonOf(error)}.`)
-  }
-
-  /** Returns why the API does not answer, if it does not. */
-  function findSilence(): Promise<string | undefined> {
-    const signal = AbortSignal.timeout(ALIVE_WITHIN_MS)
-    return fetch(new URL('./livez', url), { signal }).then(() => undefined, reasonOf)
+    throw new UserError(silenceOf(url, error))
   }
 
   /** Opens an operation. Sends nothing to an API that hangs: the API could carry the operation out much later. */
   async function operate(path: string, body: object): Promise<contract.Operation> {
-    const silence = await findSilence()
-    if (silence !== undefined)
-      throw new UserError(`Nothing was changed. The API at ${url} cannot be reached: ${silence}.`)
+    const silence = await findSilence(url)
+    if (silence !== undefined) throw new UserError(`Nothing was changed. ${silence}`)
     try {
       return await ask(checks.operation, path, body)
     } catch (error) {
@@ -130,12 +120,12 @@ export async function openAdminClient(deps: FindApiDeps, options: ApiOptions, fa
 
   let isNoted = false
   async function read<Answer>(from: (reads: Reads) => Promise<Answer>): Promise<Answer> {
-    const silence = await findSilence()
+    const silence = await findSilence(url)
     if (silence === undefined) {
       isNoted = false
       return from(reads)
     }
-    if (fallback === undefined) unreachable(silence)
+    if (fallback === undefined) throw new UserError(silence)
     if (!isNoted) fallback.show(`The API at ${url} does not answer: this is read from Redis.`)
     isNoted = true
     return fallback.readDirectly(from)
@@ -156,17 +146,12 @@ export async function openAdminClient(deps: FindApiDeps, options: ApiOptions, fa
     },
     /** Returns an operation that the API has accepted. */
     async operation(id: string): Promise<contract.Operation> {
-      const silence = await findSilence()
+      const silence = await findSilence(url)
       if (silence === undefined) return ask(checks.operation, `/admin/operations/${encodeURIComponent(id)}`)
       const found = `Operation ${id} was accepted, and goes on when an API runs: see \`sluice jobs operations\`.`
-      throw new UserError(`The API at ${url} cannot be reached: ${silence}. ${found}`)
+      throw new UserError(`${silence} ${found}`)
     },
   }
-}
-
-function reasonOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error)
-  return error.name === 'TimeoutError' ? 'it does not answer' : String(error.cause ?? error.message)
 }
 
 function describeProblem(status: number, answer: unknown): string {

@@ -26,7 +26,7 @@ import {
   UserError,
 } from '@sluice/terminal'
 import { Command } from 'commander'
-import { createAnswerCheck, createBoundedFetch } from '../answers.ts'
+import { createAnswerCheck, createBoundedFetch, findSilence } from '../answers.ts'
 
 export interface SourcesDeps extends FindApiDeps {
   print: (line: string) => void
@@ -122,6 +122,8 @@ function textLines(text: string): string[] {
 async function openClient(deps: SourcesDeps, options: ApiOptions) {
   const target = await findApi(deps, options, 'importer')
   const client = createClient({ ...target, maxRetries: 1, fetch: createBoundedFetch() })
+  const silence = await findSilence(target.url)
+  if (silence !== undefined) throw new UserError(silence)
   return {
     listSources: async (page: ListOfSources) => unlessEndless(checkList(await client.listSources(page)), 'sources'),
     async getSource(name: SourceName | string, page: PageOptions) {
