@@ -258,6 +258,38 @@ test('a viewer sees no value of a thread on any page, and neither filters by rea
   }
 })
 
+test('a discard of selected jobs names first what is lost, and that of a job page needs no more question', async (t) => {
+  const { enqueuer, redis, name, url, cookie } = await open(t)
+  const { base, jobs, failed } = queueKeys(name)
+  const ids = [newJobId(), newJobId()]
+  for (const id of ids) {
+    await enqueuer.enqueue(id, 'bulk', { tenant: 'acme', requestId: 'r', retained: false, threads: [thread, thread] })
+    await redis.lrem(`${jobs.bulk}wait`, 1, id)
+    await redis.zadd(failed.bulk, Date.now(), id)
+  }
+  const textOf = async (path: string) => (await fetch(url + path, { headers: { cookie } })).text()
+  /** Sends the hidden fields of the form that discards, and others. */
+  async function discard(page: string, others: readonly string[][] = []) {
+    const [, form = ''] = page.split('action="/jobs/discard"')
+    const hidden = [...(form.split('</form>')[0] ?? '').matchAll(/name="(\w+)" value="([^"]*)"/g)]
+    const body = new URLSearchParams()
+    for (const [field = '', value = ''] of [...others, ...hidden.map((found) => found.slice(1))])
+      body.append(field, value)
+    return fetch(`${url}/jobs/discard`, { method: 'POST', headers: { cookie, origin: url }, body, redirect: 'manual' })
+  }
+  const csrf = /name="csrf" value="(\w+)"/.exec(await textOf('/jobs?state=failed'))?.[1] ?? ''
+  const question = await (await discard('', [['csrf', csrf], ...ids.map((id) => ['id', id])])).text()
+  assert.match(question, /This removes 2 jobs for good\. 4 threads could not be stored, and would be lost\./)
+  for (const [page, named] of [
+    [question, ids],
+    [await textOf(`/jobs/${ids[0]}`), [ids[0]]],
+  ] as const) {
+    const location = (await discard(page)).headers.get('location') ?? ''
+    const request = await redis.hget(`${base}operation:${location.replace('/operations#', '')}`, 'request')
+    assert.deepEqual(JSON.parse(request ?? '{}'), { ids: named })
+  }
+})
+
 test('one request reads a hundred jobs of a state at most, and no payload', async (t) => {
   const { enqueuer, listing, dashboard } = await open(t)
   const big = { ...thread, quotes: [{ text: 'word '.repeat(400_000) }] }
