@@ -55,7 +55,7 @@ export function readRow({ place, raw, values }: CsvRow, table: Table): Found[] {
   const service = SERVICES.find((each) => each === valueIn('service'))
   const externalId = valueIn(isGrouped ? SOURCE_ID : 'externalId')?.replace(WHOLE, '$1')
   const reject = (reason: string) => [rejected(reason, place, raw)]
-  const fault = errorIn(columns, valueIn) ?? faultOf(valueIn, dates)
+  const fault = errorIn(table, values) ?? faultOf(valueIn, dates)
   if (fault !== undefined) return reject(fault)
   if (service === undefined) return reject(`service must be one of: ${SERVICES.join(', ')}.`)
   if (externalId === undefined) return reject('The column that identifies the source is empty.')
@@ -92,10 +92,12 @@ function sourceFields(valueIn: ValueIn, { isGrouped, dates }: Table): SourceFiel
   return { ...present({ createdAt: ofQuote }), ...valuesOf(OF_SOURCE, (field) => valueIn(columnOf(field)), dates) }
 }
 
-function errorIn(columns: Table['columns'], valueIn: ValueIn): string | undefined {
-  for (const field of columns.keys()) {
-    const value = valueIn(field)
-    if (value !== undefined && NO_VALUE.test(value)) return `${field} has an error of a spreadsheet: ${value}.`
+function errorIn({ columns }: Table, values: CsvRow['values']): string | undefined {
+  for (const [field, column] of columns) {
+    const value = values.get(column)
+    // Most values need no search.
+    if ((value?.[0] === '#' || value?.[0] === 'E') && NO_VALUE.test(value))
+      return `${field} has an error of a spreadsheet: ${value}.`
   }
   return undefined
 }

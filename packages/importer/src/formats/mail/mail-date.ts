@@ -13,6 +13,8 @@ const REPAIRS: readonly [RegExp, string][] = [
   [/\b(\d{1,2})\.(\d{1,2})\.(\d{4})\b/, '$3-$2-$1'],
   [/ (\d{1,2})\.(\d\d)\.(\d\d)\b/, ' $1:$2:$3'],
 ]
+/** Finds most of the dates that need no repair, because each search takes time. */
+const FAULTY = /\d[T.]\d|[a-z][ -]1\d\d /i
 const COMMENT = /\([^()]*\)/g
 
 /** A longer header is no date. The time of the searches grows with the square of its length. */
@@ -60,7 +62,10 @@ const HOUR_MS = 3_600_000
 export function mailDate(header = ''): string | undefined {
   if (header.length > DATE_CHARACTERS || !YEAR.test(header)) return undefined
   const [comment = ''] = header.match(COMMENT) ?? []
-  const date = REPAIRS.reduce((text, [fault, repaired]) => text.replace(fault, repaired), header.replace(COMMENT, ' '))
+  const bare = comment === '' ? header : header.replace(COMMENT, ' ')
+  const date = FAULTY.test(bare)
+    ? REPAIRS.reduce((text, [fault, repaired]) => text.replace(fault, repaired), bare)
+    : bare
   const [, untilTime = date, behind = ''] = TIME.exec(date) ?? []
   const [offset = '', sign, hours, minutes = '0'] = OFFSET.exec(behind) ?? []
   const [year = ''] = /\b\d{4}\b/.exec(behind.replace(offset, ' ')) ?? []

@@ -75,8 +75,9 @@ function notesOnDate(mail: Email, createdAt: QuoteInput['createdAt'], place: Pla
 /** Returns the ids before a mail. Without References, In-Reply-To counts (RFC 5256). */
 function referencesOf(mail: Email): string[] {
   const references = idsIn(mail.references)
+  if (references.length > 0) return references
   const parent = parentOf(mail)
-  return references.length > 0 || parent === undefined ? references : [parent]
+  return parent === undefined ? [] : [parent]
 }
 
 /** Matches the beginning of a sentence such as `Message from Bo <bo@a.example> of Monday <id@a.example>`. */
@@ -84,8 +85,9 @@ const PERSON = /^\s*[^\s<][^<]*<[^<>]+>(?=[^<]*[^\s<,][^<]*<)/
 
 /** Returns the first id in In-Reply-To. An address is none: it would join all mails that answer one person. */
 function parentOf({ inReplyTo, from, to = [], cc = [] }: Email): string | undefined {
+  if (!inReplyTo) return undefined
   const addresses = new Set([from, ...to, ...cc].map((one) => one?.address))
-  return idsIn(inReplyTo?.replace(PERSON, '')).find((id) => !addresses.has(id))
+  return idsIn(inReplyTo.replace(PERSON, '')).find((id) => !addresses.has(id))
 }
 
 /** The names of Gmail's labels for deleted mails and for spam, in the languages of its exports. */
@@ -125,14 +127,17 @@ function textOf(mail: Email): string {
 
 function toQuote(mail: Email, text: string, full: string, separator?: string): QuoteInput & { externalId: string } {
   const speaker = speakerOf(mail)
-  const received = headerOf(mail, 'received')?.split(';').at(-1)
-  // Thunderbird writes the moment of an import into the separator.
-  const createdAt = mailDate(headerOf(mail, 'date')) ?? mailDate(received) ?? separatorDate(separator)
+  const createdAt = mailDate(headerOf(mail, 'date')) ?? deliveryDate(mail) ?? separatorDate(separator)
   const externalId = idsIn(mail.messageId)[0] ?? idOfContent(mail, full)
   const parent = parentOf(mail) ?? idsIn(mail.references).at(-1)
   const replyingTo = parent === externalId ? undefined : parent
   const attachments = mail.attachments.filter(({ related }) => !related).map((one) => one.filename ?? one.mimeType)
   return { externalId, text, ...present({ createdAt, speaker, replyingTo, attachments }) }
+}
+
+/** Returns the date of delivery. Thunderbird writes the moment of an import into the separator. */
+function deliveryDate(mail: Email): string | undefined {
+  return mailDate(headerOf(mail, 'received')?.split(';').at(-1))
 }
 
 /** Identifies a mail without a Message-ID by what its reader sees. */
@@ -167,8 +172,9 @@ function speakerOf(mail: Email): string | undefined {
 const UNQUOTED = /^\s*([^\s"<>@:,]+(?: [^"<>@:,]+)?, *[^"<>@:,]+?)\s*<[^<>]+>\s*$/
 
 function unquotedName(mail: Email): string | undefined {
-  const [, name = ''] = UNQUOTED.exec(headerOf(mail, 'from') ?? '') ?? []
-  return decodeWords(name)
+  const from = headerOf(mail, 'from')
+  const [, name = ''] = (from?.includes(',') && UNQUOTED.exec(from)) || []
+  return name && decodeWords(name)
 }
 
 function nameOf(address: Address | undefined): string | undefined {

@@ -30,7 +30,7 @@ const CONTINUED = /"?\s*;\s*[\w-]+\*[1-9]\d?\s*=\s*"?/g
 export function readPart(header: string, defaultType: string): Part {
   const unfolded = header.replace(/\r*\n[ \t]+/g, ' ')
   const [, type = '', ofType = ''] = TYPE.exec(unfolded) ?? []
-  const params = ofType.replaceAll(CONTINUED, '')
+  const params = ofType.includes('*1') ? ofType.replaceAll(CONTINUED, '') : ofType
   return {
     type: type.toLowerCase() || defaultType,
     transfer: TRANSFER.exec(unfolded)?.[1]?.toLowerCase(),

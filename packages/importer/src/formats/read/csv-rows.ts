@@ -152,8 +152,10 @@ function repeats(record: readonly string[], header: readonly string[]): boolean 
 
 /** Databases write `\N` for a value that is missing, and programs write `="007"` to keep Excel from reading a number. */
 function textIn(field: string): string {
+  const first = field[0]
+  if (first !== '=' && first !== '\\') return field
   if (field === '\\N') return ''
-  return field.startsWith('="') ? field.replace(/^="([^"]*)"$/, '$1') : field
+  return first === '=' ? field.replace(/^="([^"]*)"$/, '$1') : field
 }
 
 /** Makes a row of its fields. `raw` is what a rejected row shows. */
