@@ -3,10 +3,11 @@ import assert from 'node:assert/strict'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
 import { makeZip } from '@sluice/test-support'
 import { describe, it } from 'vitest'
 import { detectFormats } from '../input/detect-format.ts'
-import type { Format } from './format.ts'
+import { type Format, type InputFile, UnreadableFile } from './format.ts'
 import { formats } from './formats.ts'
 import { inputFile, readAll } from './read-all.test-support.ts'
 
@@ -123,6 +124,29 @@ describe('the format', () => {
       assert.deepEqual([names, unread, notes], [[format.name], [], []])
       const { pieces, rejected } = await readAll(format, filesOf(format), { timezone: 'UTC' })
       assert.deepEqual([pieces.length > 0, rejected], [true, []])
+    })
+})
+
+/** A file whose last byte can be read, and whose checksum then differs. */
+function damaged(file: InputFile): InputFile {
+  async function* open() {
+    yield* file.open()
+    throw new UnreadableFile(file.path, 'it is damaged.', undefined)
+  }
+  return { ...file, open, beginning: async () => await buffer(file.open()) }
+}
+
+describe('a damaged file', () => {
+  for (const format of testable)
+    it(`of ${format.name} is rejected, and ends no import`, async () => {
+      const { rejected } = await readAll(format, filesOf(format).map(damaged), { timezone: 'UTC' })
+      const ofFiles = rejected.filter(({ reason }) => reason === "The file can't be read: it is damaged.")
+      assert.deepEqual(
+        ofFiles.map(({ place }) => place.path).toSorted(),
+        filesOf(format)
+          .map(({ path }) => path)
+          .toSorted(),
+      )
     })
 })
 

@@ -76,8 +76,11 @@ async function detectIn(set: InputSet, formats: readonly Format[]): Promise<Dete
   const others: { file: InputFile; advice: string }[] = []
   for (const file of files.filter((each) => !claimed.has(each))) {
     const result = await recognise(file, formats)
-    if ('reason' in result) detected.notes.push(result)
-    else if ('advice' in result) others.push(result)
+    if ('reason' in result) {
+      detected.notes.push(result)
+      // It is rejected here, so no export may own it and meet the same error again.
+      claimed.add(file)
+    } else if ('advice' in result) others.push(result)
     else found.set(file, result.format)
   }
   claim(files, formats, found, claimed)

@@ -1,6 +1,6 @@
 // Reads mailboxes: mbox files, and folders of mails with a file each.
 import type { Format, FormatOptions, Found, FoundLists, InputFile, Place } from '../format.ts'
-import { skipped } from '../format.ts'
+import { orRejected, skipped } from '../format.ts'
 import { createBoundedBytes } from '../read/bounded-bytes.ts'
 import { decodeBeginning, readBeginning, utf8Chunks } from '../read/utf8-chunks.ts'
 import { hasHeader, isHeaderLine } from './header.ts'
@@ -30,7 +30,7 @@ export const mailFormat: Format = {
     for (const file of files) {
       const isDelivery = IN_TMP.test(file.path) && maildirs.has(folderAbove(file.path))
       if (isDelivery) yield [skipped('files in tmp of a Maildir, which are no mails yet', { path: file.path })]
-      else yield* readFile(file, options)
+      else yield* orRejected(file, readFile(file, options))
     }
   },
 }
@@ -57,12 +57,18 @@ async function* readFile(file: InputFile, options: FormatOptions): FoundLists {
     return yield [skipped(isCompressed(beginning) ? COMPRESSED : OTHERS, { path: file.path })]
   const stream = hasOldLineEnds(beginning) ? withNewlines(utf8Chunks(file)) : utf8Chunks(file)
   let found: Found[] = []
-  for await (const mail of isMbox(text) ? splitMbox(stream) : [await readWhole(stream)]) {
-    const place: Place = { path: file.path, line: mail.line }
-    found.push(...(await readMail(mail, place, options)))
-    if (found.length < MAILS_PER_LIST) continue
+  try {
+    for await (const mail of isMbox(text) ? splitMbox(stream) : [await readWhole(stream)]) {
+      const place: Place = { path: file.path, line: mail.line }
+      found.push(...(await readMail(mail, place, options)))
+      if (found.length < MAILS_PER_LIST) continue
+      yield found
+      found = []
+    }
+  } catch (error) {
+    // The mails before the damage can be read.
     yield found
-    found = []
+    throw error
   }
   yield found
 }

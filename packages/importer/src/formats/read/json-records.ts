@@ -1,7 +1,7 @@
 // Reads the records of a JSON file of any size: chosen values of its text, or its lines (NDJSON).
 import { isUtf8 } from 'node:buffer'
 import type { Format, Found, FoundLists, InputFile, Place, ReadFile, Rejected } from '../format.ts'
-import { eachFile, rejected, skipped } from '../format.ts'
+import { eachFile, orRejected, rejected, skipped } from '../format.ts'
 import { type Bounded, createBoundedBytes, LONGEST_RECORD_BYTES } from './bounded-bytes.ts'
 import { JsonScanner, type ScannedValue } from './json-scanner.ts'
 import { utf8Chunks } from './utf8-chunks.ts'
@@ -13,7 +13,7 @@ export interface JsonRecord {
   place: Place
 }
 
-type Records = AsyncGenerator<(JsonRecord | Rejected)[]>
+type Records = AsyncGenerator<readonly (JsonRecord | Rejected)[]>
 type ToFound = (record: JsonRecord) => Found | readonly Found[]
 
 /** Paths for the elements of a root list, and of these lists in a root object, and for any other root itself. */
@@ -38,7 +38,11 @@ export async function* foundIn(lists: Records, toFound: ToFound, contextOf?: (re
 }
 
 /** Reads the values that the paths choose (see `JsonScanner`), and goes on behind a value that it rejects. */
-export async function* readJson(file: InputFile, paths: readonly string[]): Records {
+export function readJson(file: InputFile, paths: readonly string[]): Records {
+  return orRejected(file, scanJson(file, paths))
+}
+
+async function* scanJson(file: InputFile, paths: readonly string[]): Records {
   const scanner = new JsonScanner(paths)
   const toRecord = (scanned: ScannedValue) => parseValue(scanned, file.path)
   for await (const chunk of utf8Chunks(file)) yield scanner.push(chunk).map(toRecord)
@@ -50,7 +54,11 @@ export async function* readJson(file: InputFile, paths: readonly string[]): Reco
 const [NEWLINE, SPACE] = [0x0a, 0x20]
 
 /** Reads lines that are not blank, twice as fast as `readJson`. A line that is no JSON harms no other. */
-export async function* readJsonLines(file: InputFile): Records {
+export function readJsonLines(file: InputFile): Records {
+  return orRejected(file, splitJsonLines(file))
+}
+
+async function* splitJsonLines(file: InputFile): Records {
   const content = createBoundedBytes(LONGEST_RECORD_BYTES)
   let line = 0
   const endLine = () => {

@@ -1,6 +1,6 @@
 // The names in an export: of members by their ids, and of conversations by the folders of their messages.
 import { basename } from 'node:path/posix'
-import { type Found, type InputFile, orRejected, skipped } from '../format.ts'
+import { type Found, type InputFile, skipped } from '../format.ts'
 import { foundIn, readJson } from '../read/json-records.ts'
 import { asId, asList, asObject, asText, type JsonObject } from '../values/record-fields.ts'
 
@@ -44,7 +44,7 @@ export async function readDirectory(files: readonly InputFile[]): Promise<{ dire
       const entries = foundIn(readJson(file, ['/*']), ({ value, place }) =>
         add(directory, asObject(value) ?? {}, folderOf(file.path)) ? [] : skipped(reason, place),
       )
-      for await (const list of orRejected(file, entries)) found.push(...list)
+      for await (const list of entries) found.push(...list)
     }
   return { directory, found }
 }

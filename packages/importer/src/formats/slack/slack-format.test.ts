@@ -305,6 +305,14 @@ test('rejects what is no message, with its place, and reads on', async () => {
   ])
 })
 
+test('a file that is no list of messages, or lies in no folder, is rejected and harms no other', async () => {
+  const found = await find({ 'ovens/2024-05-01.json': { ok: true, messages: [root] }, '2024-05-01.json': [root] })
+  expect(found.rejected.map(({ reason, place }) => [reason, place.path])).toEqual([
+    ['a message without a timestamp `ts`', 'ovens/2024-05-01.json'],
+    ['The file lies in no folder of a channel: pass the whole export.', '2024-05-01.json'],
+  ])
+})
+
 test('a record that nests too deep is rejected as any other', async () => {
   const deep = `[${'['.repeat(20_000)}${']'.repeat(20_000)}]`
   const { rejected } = await readAll(slackFormat, [...lists, inputFile('ovens/2024-05-01.json', deep)])

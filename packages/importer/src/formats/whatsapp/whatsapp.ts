@@ -1,7 +1,7 @@
 // Reads the text that WhatsApp exports of a chat: `_chat.txt` of an iPhone, `WhatsApp Chat with Ada.txt` of Android.
 import { basename } from 'node:path/posix'
 import type { Format, FormatOptions, Found, FoundLists, InputFile, Piece, Place, QuoteInput } from '../format.ts'
-import { FormatError, ownsFolder, rejected, skipped } from '../format.ts'
+import { FormatError, orRejected, ownsFolder, rejected, skipped } from '../format.ts'
 import { decodeBeginning, readBeginning } from '../read/utf8-chunks.ts'
 import { createZonedClock, DAY_CHARACTERS } from '../values/iso-date.ts'
 import { present } from '../values/record-fields.ts'
@@ -30,7 +30,7 @@ export const whatsappFormat: Format = {
     const isOther = async (file: InputFile) => !isText(file) || (files.length > 1 && !isChat(await readBeginning(file)))
     for (const file of files)
       if (await isOther(file)) yield [skipped('files without messages, such as media', { path: file.path })]
-      else yield* readChat(file, options)
+      else yield* orRejected(file, readChat(file, options))
   },
   restore: (record, { chat }, path) => ({
     [typeof chat === 'string' ? `WhatsApp Chat with ${chat}.txt` : path]: record,

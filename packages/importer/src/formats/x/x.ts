@@ -21,6 +21,7 @@ export const xFormat: Format = {
   recognises: (file, beginning) => isOfPosts(file) && /^window\.YTD\.tweets?\./.test(beginning.toString('utf8')),
   async *read(files) {
     const survey = await surveyArchive(files, isOfPosts)
+    yield survey.rejected
     for (const file of files)
       if (isOfPosts(file)) yield* readPosts(file, survey)
       else if (!survey.files.has(file.path))
