@@ -71,7 +71,7 @@ function asMessage(value: unknown): JsonObject {
 
 /** A message has no id. Its moment is exact to a millisecond, and its digest distinguishes messages of one moment. */
 function readMessage(message: JsonObject, chat: Chat, value: unknown, place: Place): Found {
-  const createdAt = isoDateOf((asNumber(message.timestamp_ms) ?? Number.NaN) / 1_000)
+  const createdAt = isoDateOf(asNumber(message.timestamp_ms))
   // The number at the end stays when the name before it changes, or the chat moves to another folder.
   const folder = asText(chat.thread_path)?.replace(/^.*\//, '')
   const channelId = asText(chat.threadName) ?? folder?.replace(/^.*_(\d+)$/, '$1')

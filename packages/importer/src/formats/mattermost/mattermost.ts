@@ -81,7 +81,7 @@ type Quote = QuoteInput & { externalId: string; createdAt: string }
 function toQuote(post: JsonObject): Quote | undefined {
   const speaker = asText(post.user)
   const millis = asNumber(post.create_at)
-  const createdAt = isoDateOf(millis === undefined ? undefined : millis / 1_000)
+  const createdAt = isoDateOf(millis)
   if (speaker === undefined || createdAt === undefined) return undefined
   const attachments = asObjects(post.attachments)
     .flatMap(({ path }) => asText(path) ?? [])
