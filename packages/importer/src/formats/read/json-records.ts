@@ -2,9 +2,11 @@
 import { isUtf8 } from 'node:buffer'
 import type { Format, Found, FoundLists, InputFile, Place, ReadFile, Rejected } from '../format.ts'
 import { eachFile, orRejected, rejected, skipped } from '../format.ts'
+import type { JsonObject } from '../values/record-fields.ts'
 import { type Bounded, createBoundedBytes, LONGEST_RECORD_BYTES } from './bounded-bytes.ts'
+import { jsonShape } from './json-beginning.ts'
 import { JsonScanner, type ScannedValue } from './json-scanner.ts'
-import { utf8Chunks } from './utf8-chunks.ts'
+import { readBeginning, utf8Chunks } from './utf8-chunks.ts'
 
 export interface JsonRecord {
   kind: 'record'
@@ -49,6 +51,23 @@ async function* scanJson(file: InputFile, paths: readonly string[]): Records {
   const last = scanner.end().map(toRecord)
   const isCut = !scanner.isComplete() && last.length === 0
   yield isCut ? [rejected('The file ends before its JSON does.', { path: file.path }, '')] : last
+}
+
+/**
+ * Returns fields of the root object that stand behind its list, because Facebook, or a program that sorts names, wrote
+ * them there. A file whose beginning has all of them before the list is not read twice.
+ */
+export async function fieldsBehind(file: InputFile, list: string, names: readonly string[]): Promise<JsonObject> {
+  const members = [...jsonShape(await readBeginning(file)).members]
+  const before = members.slice(0, members.indexOf(list))
+  if (!members.includes(list) || names.every((name) => before.includes(name))) return {}
+  const fields: Record<string, unknown> = {}
+  for await (const records of readJson(
+    file,
+    names.map((name) => `/${name}`),
+  ))
+    for (const record of records) if (record.kind === 'record') fields[record.path.slice(1)] = record.value
+  return fields
 }
 
 const [NEWLINE, SPACE] = [0x0a, 0x20]
