@@ -41,7 +41,7 @@ export async function readDirectory(files: readonly InputFile[]): Promise<{ dire
   const reason = 'members and channels without an id or beyond the bound'
   for (const { names, add } of LISTS)
     for (const file of files.filter(({ path }) => names.includes(basename(path)))) {
-      const entries = foundIn(readJson(file, ['/*']), ({ value, place }) =>
+      const entries = foundIn(readJson(file, ['', '/*']), ({ value, place }) =>
         add(directory, asObject(value) ?? {}, folderOf(file.path)) ? [] : skipped(reason, place),
       )
       for await (const list of entries) found.push(...list)

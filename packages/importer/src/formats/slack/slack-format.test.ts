@@ -332,6 +332,14 @@ test('rejects what is no message, with its place, and reads on', async () => {
   ])
 })
 
+test('a list of names that is no list is counted', async () => {
+  const found = await readAll(slackFormat, [
+    inputFile('users.json', { members: users }),
+    inputFile('ovens/2024-05-01.json', [root]),
+  ])
+  expect(found.noted).toMatchObject({ 'skipped: members and channels without an id or beyond the bound': 1 })
+})
+
 test('a file that is no list of messages, or lies in no folder, is rejected and harms no other', async () => {
   const found = await find({ 'ovens/2024-05-01.json': { ok: true, messages: [root] }, '2024-05-01.json': [root] })
   expect(found.rejected.map(({ reason, place }) => [reason, place.path])).toEqual([
