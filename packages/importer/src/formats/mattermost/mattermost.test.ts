@@ -109,6 +109,12 @@ test('what an integration attaches stands beside the text, notices are skipped, 
   expect(found.noted).toEqual({ 'skipped: notices by Mattermost, such as of who joined a channel': 1 })
 })
 
+test('a webhook chooses the name of a speaker, which identifies no post', async () => {
+  const hook = { ...post, replies: [], props: { from_webhook: 'true', override_username: 'Alarm' } }
+  const found = await find({ type: 'post', post: hook })
+  expect(found.quotes(id)).toMatchObject([{ externalId: '1714555800123/ada', speaker: 'Alarm' }])
+})
+
 test('rejects what is no post, and counts other files', async () => {
   const bad = [
     { type: 'post', post: { ...post, create_at: 'soon' } },

@@ -93,16 +93,19 @@ function distinctId({ externalId, text }: Quote, known: Map<string, string>): st
 type Quote = QuoteInput & { externalId: string; createdAt: string }
 
 function toQuote(post: JsonObject): Quote | undefined {
-  const speaker = asText(post.user)
+  const user = asText(post.user)
   const millis = asNumber(post.create_at)
   const createdAt = isoDateOf(millis)
-  if (speaker === undefined || createdAt === undefined) return undefined
+  if (user === undefined || createdAt === undefined) return undefined
+  const props = asObject(post.props)
+  // A webhook chooses the name that is shown.
+  const speaker = asText(props?.override_username) ?? user
   const attachments = asObjects(post.attachments)
     .flatMap(({ path }) => asText(path) ?? [])
     .map((path) => basename(path))
-  const text = [post.message, ...asObjects(asObject(post.props)?.attachments).flatMap(linesOf)]
+  const text = [post.message, ...asObjects(props?.attachments).flatMap(linesOf)]
   const words = text.flatMap((line) => asText(line) ?? []).join('\n')
-  return { externalId: `${millis}/${speaker}`, text: words, speaker, createdAt, ...present({ attachments }) }
+  return { externalId: `${millis}/${user}`, text: words, speaker, createdAt, ...present({ attachments }) }
 }
 
 /** What an integration attaches to its message. `fallback` repeats the rest. */
