@@ -37,7 +37,7 @@ export function adviceOn(path: string, beginning: Buffer, formats: readonly Form
   if (has(GZIP)) return 'It is compressed: give it a name that ends in .gz.'
   return (
     adviceOnHtml(decodeBeginning(beginning)) ??
-    `These were tried: ${formats.map(({ name }) => name).join(', ')}. Name one with --format.`
+    `These were tried: ${formats.map(({ name }) => name).join(', ')}. Name one with --format, or write the threads as ndjson: a line for each, as POST /sources accepts it.`
   )
 }
 

@@ -156,8 +156,8 @@ describe('messages', () => {
     expect((await quoteOf(rich))?.text).toBe('Ovens\nIt is very cold\nSince six\nCall Bo\nBake')
   })
 
-  test('a text that nests too deep is cut, and ends no import', async () => {
-    const deep = `${'{"text":['.repeat(20_000)}${']}'.repeat(20_000)}`
+  test.each(['text', 'blocks'])('a %s that nests too deep is cut, and ends no import', async (name) => {
+    const deep = `${`{"${name}":[`.repeat(20_000)}${']}'.repeat(20_000)}`
     const one = JSON.stringify({ ...message, text: 'Hi', rich_message: 0 }).replace(
       '"rich_message":0',
       `"rich_message":${deep}`,

@@ -142,7 +142,7 @@ test('posts and comments are sources, in all lists that Facebook writes', async 
   ])
   expect(found.noted).toEqual({
     'skipped: posts without text and files': 1,
-    'skipped: files without messages, posts and comments': 2,
+    'skipped: files other than chats, posts and comments of Facebook': 2,
   })
 })
 

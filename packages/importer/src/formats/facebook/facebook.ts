@@ -28,7 +28,7 @@ export const facebookFormat: Format = {
       const kind = file.path.endsWith('.json') ? kindOf(await readBeginning(file)) : undefined
       if (kind === 'chat') yield* readChat(file)
       else if (kind === 'posts') yield* foundIn(readJson(file, ['/*', ...LISTS.map((list) => `/${list}/*`)]), readPost)
-      else yield [skipped('files without messages, posts and comments', { path: file.path })]
+      else yield [skipped('files other than chats, posts and comments of Facebook', { path: file.path })]
     }
   },
   restore: (record, chat, path) => {

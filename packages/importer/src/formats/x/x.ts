@@ -27,7 +27,7 @@ export const xFormat: Format = {
     for (const file of files)
       if (isOfPosts(file)) yield* readPosts(file, survey)
       else if (!survey.files.has(file.path))
-        yield [skipped('files without posts, such as media and messages', { path: file.path })]
+        yield [skipped('files other than posts, such as media, messages and deleted posts', { path: file.path })]
     const unused = [...survey.notes.values()].flat().filter(({ isUsed }) => !isUsed)
     yield unused.map(() => skipped('long posts that belong to no post of the archive', { path: 'note-tweet.js' }))
   },

@@ -34,7 +34,7 @@ export const youtubeFormat: Format = {
       // A page may have videos alone. Beside a video of yt-dlp, its live chat is JSON, too.
       const isPage = hasInfo ? isOfApi(members) : root === '{' || root === '['
       if (isOfYtDlp(members)) yield* readInfo(file)
-      else if (!isPage) yield [skipped('files without comments, such as videos', { path: file.path })]
+      else if (!isPage) yield [skipped('files other than comments, such as videos and live chats', { path: file.path })]
       else yield* readPages(file)
     }
   },
