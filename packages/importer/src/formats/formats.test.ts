@@ -3,12 +3,12 @@ import assert from 'node:assert/strict'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
 import { makeZip } from '@sluice/test-support'
 import { describe, it } from 'vitest'
 import { detectFormats } from '../input/detect-format.ts'
-import { type Format, UnreadableFile } from './format.ts'
+import { type Format, type InputFile, UnreadableFile } from './format.ts'
 import { formats } from './formats.ts'
-import { readBeginning } from './read/utf8-chunks.ts'
 import { inputFile, readAll } from './read-all.test-support.ts'
 
 const thread = { service: 'custom', externalId: '1', title: 'T', quotes: [{ text: 'a' }] }
@@ -127,6 +127,29 @@ describe('the format', () => {
     })
 })
 
+/** A file whose last byte can be read, and whose checksum then differs. */
+function damaged(file: InputFile): InputFile {
+  async function* open() {
+    yield* file.open()
+    throw new UnreadableFile(file.path, 'it is damaged.', undefined)
+  }
+  return { ...file, open, beginning: async () => await buffer(file.open()) }
+}
+
+describe('a damaged file', () => {
+  for (const format of testable)
+    it(`of ${format.name} is rejected, and ends no import`, async () => {
+      const { rejected } = await readAll(format, filesOf(format).map(damaged), { timezone: 'UTC' })
+      const ofFiles = rejected.filter(({ reason }) => reason === "The file can't be read: it is damaged.")
+      assert.deepEqual(
+        ofFiles.map(({ place }) => place.path).toSorted(),
+        filesOf(format)
+          .map(({ path }) => path)
+          .toSorted(),
+      )
+    })
+})
+
 it('the exports of all formats in one folder are told apart', async () => {
   const files = testable.flatMap((format) =>
     filesOf(format).map((file) => ({ ...file, path: `${format.name}/${file.path}` })),
@@ -138,25 +161,4 @@ it('the exports of all formats in one folder are told apart', async () => {
   ])
   assert.deepEqual(found.toSorted(), testable.map(({ name }) => [name, true]).toSorted())
   assert.deepEqual(unread, [])
-})
-
-/** Formats that can't read one file without the others. */
-const READ_AS_A_WHOLE = new Set(['x', 'imessage'])
-
-describe('a file that is damaged ends no import of', () => {
-  for (const format of testable.filter(({ name }) => !READ_AS_A_WHOLE.has(name)))
-    it(format.name, async () => {
-      const files = filesOf(format)
-      const last = files.at(-1) ?? assert.fail()
-      async function* open(): AsyncGenerator<Buffer> {
-        yield* last.open()
-        throw new UnreadableFile(last.path, 'it is damaged.', undefined)
-      }
-      // The beginning of a file can be read although its end is damaged.
-      const beginning = () => readBeginning(last)
-      const damaged = { ...last, open, beginning }
-      const { pieces, rejected } = await readAll(format, [damaged, ...files], { timezone: 'UTC' })
-      assert.equal(pieces.length > 0, true)
-      assert.match(String(rejected[0]?.reason), /^The file can't be read: it is damaged/)
-    })
 })

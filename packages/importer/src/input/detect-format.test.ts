@@ -122,6 +122,13 @@ test('a damaged file of a folder is rejected, and one that the user named ends t
   const { read, notes } = await detectFormats([{ name: 'x', files: [damaged, fileOf('alpha')] }], formats)
   assert.equal(read.length, 1)
   assert.deepEqual(notes[0]?.reason, "The file can't be read: it is damaged.")
+  const exported = [fileOf('alpha'), { ...damaged, path: 'owned' }]
+  const owning: Format = { ...formatOf('alpha'), owns: (_, own) => () => own.size > 0 }
+  const owned = await detectFormats([{ name: 'x', files: exported }], [owning])
+  assert.deepEqual(
+    owned.read[0]?.files.map(({ path }) => path),
+    ['alpha'],
+  )
   await assert.rejects(
     detectFormats([{ name: 'x', files: [damaged, damaged] }], formats),
     /beta 1: The file can't be read: it is/,

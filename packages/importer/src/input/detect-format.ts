@@ -78,6 +78,7 @@ async function detectIn(set: InputSet, formats: readonly Format[]): Promise<Dete
     const result = await recognise(file, formats)
     if ('reason' in result) {
       detected.notes.push(result)
+      // It is rejected here, so no export may own it and meet the same error again.
       claimed.add(file)
     } else if ('advice' in result) others.push(result)
     else found.set(file, result.format)

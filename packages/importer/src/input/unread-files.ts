@@ -46,7 +46,7 @@ export function adviceOn(path: string, beginning: Buffer, formats: readonly Form
   if (how !== undefined) return `It is compressed by ${how}, and name what it gives.`
   return (
     adviceOnHtml(decodeBeginning(beginning)) ??
-    `These were tried: ${formats.map(({ name }) => name).join(', ')}. Name one with --format.`
+    `These were tried: ${formats.map(({ name }) => name).join(', ')}. Name one with --format, or write the threads as ndjson: a line for each, as POST /sources accepts it.`
   )
 }
 

@@ -29,6 +29,7 @@ test('of two copies that were not edited, the one of the later export comes last
 
 test('recognises the JSON of DiscordChatExporter', async () => {
   expect(await recognises(discordFormat, file([message]))).toBe(true)
+  expect(await recognises(discordFormat, inputFile('a.json', { channel, guild, messages: [message] }))).toBe(true)
   expect(await recognises(discordFormat, inputFile('a.json', { channel }))).toBe(false)
   expect(await recognises(discordFormat, inputFile('a.txt', { guild }))).toBe(false)
 })
@@ -145,11 +146,11 @@ describe('messages', () => {
   test('files and stickers are named, reactions are no votes', async () => {
     const quote = await quoteOf({
       ...message,
-      attachments: [{ fileName: 'loaf.png' }],
+      attachments: [{ fileName: 'loaf.png' }, { url: 'https://cdn.example/7/rye.png' }],
       stickers: [{ name: 'Laugh' }],
       reactions: [{ emoji: { name: '👍' }, count: 3 }],
     })
-    expect(quote?.attachments).toEqual(['loaf.png', 'Laugh'])
+    expect(quote?.attachments).toEqual(['loaf.png', 'rye.png', 'Laugh'])
     expect(quote).not.toHaveProperty('upVotes')
   })
 

@@ -1,6 +1,8 @@
 // Reads the JSON of DiscordChatExporter, old and new: a file for each channel or thread, or for each part of one.
+import { basename } from 'node:path/posix'
 import type { Format, Found, InputFile, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
 import { rejected, skipped } from '../format.ts'
+import { type JsonShape, jsonShape } from '../read/json-beginning.ts'
 import { eachJsonFile, foundIn, type JsonRecord, readJson } from '../read/json-records.ts'
 import { DAY_CHARACTERS, isoDateIn } from '../values/iso-date.ts'
 import { asId, asObject, asObjects, asText, type JsonObject, present } from '../values/record-fields.ts'
@@ -14,13 +16,18 @@ export const discordFormat: Format = {
   description: 'Discord channels, threads and direct messages (JSON of DiscordChatExporter)',
   // DiscordChatExporter puts what people sent into such a folder.
   owns: (_, own) => (path) => own.has(/^(.*)_Files\//.exec(path)?.[1] ?? path),
-  recognises: ({ path }, beginning) =>
-    path.endsWith('.json') && /^\uFEFF?\s*\{\s*"guild"\s*:/.test(beginning.toString('utf8')),
+  recognises: ({ path }, beginning) => path.endsWith('.json') && isDiscord(jsonShape(beginning)),
   read: eachJsonFile(readChannel),
   restore: (record, { guild = {}, channel = {} }, path) => {
     const [server, place] = [JSON.stringify(guild), JSON.stringify(channel)]
     return { [path]: `{"guild":${server},"channel":${place},"messages":[${record}]}` }
   },
+}
+
+/** The server comes first, unless a program sorted the members by their names. */
+function isDiscord({ root, members }: JsonShape): boolean {
+  const [first] = members
+  return root === '{' && (first === 'guild' || (members.has('guild') && members.has('channel')))
 }
 
 const CHOSEN = ['/guild', '/channel', '/exportedAt', '/messages/*']
@@ -154,7 +161,9 @@ function linesOfEmbed({ author, title, description, fields, footer }: JsonObject
 }
 
 function filesOf(message: JsonObject): string[] {
-  const attachments = asObjects(message.attachments).map((attachment) => attachment.fileName)
+  const attachments = asObjects(message.attachments).map(
+    ({ fileName, url }) => asText(fileName) ?? basename(asText(url) ?? ''),
+  )
   const stickers = asObjects(message.stickers).map((sticker) => sticker.name)
   return [...attachments, ...stickers].flatMap((name) => asText(name) ?? [])
 }

@@ -138,6 +138,35 @@ describe('messages', () => {
     expect((await quoteOf({ ...message, text }))?.text).toBe('See a.example here (https://b.example)')
   })
 
+  test('a text may stand in its entities, or in the blocks of a rich message', async () => {
+    const entities = {
+      ...message,
+      text: undefined,
+      text_entities: [{ type: 'plain', text: 'Cold ' }, { text: 'oven' }],
+    }
+    expect((await quoteOf(entities))?.text).toBe('Cold oven')
+    const nested = { type: 'bold', text: ['very ', { type: 'italic', text: 'cold' }] }
+    const blocks = [
+      { type: 'heading', size: 2, text: 'Ovens' },
+      { type: 'paragraph', text: ['It is ', nested] },
+      { type: 'blockquote', blocks: [{ type: 'paragraph', text: 'Since six' }] },
+      { type: 'list', items: [{ text: 'Call Bo', checked: true }, 'Bake'] },
+    ]
+    const rich = { ...message, text: undefined, rich_message: { blocks } }
+    expect((await quoteOf(rich))?.text).toBe('Ovens\nIt is very cold\nSince six\nCall Bo\nBake')
+  })
+
+  test.each(['text', 'blocks'])('a %s that nests too deep is cut, and ends no import', async (name) => {
+    const deep = `${`{"${name}":[`.repeat(20_000)}${']}'.repeat(20_000)}`
+    const one = JSON.stringify({ ...message, text: 'Hi', rich_message: 0 }).replace(
+      '"rich_message":0',
+      `"rich_message":${deep}`,
+    )
+    const content = JSON.stringify({ ...chat, messages: [0] }).replace('[0]', `[${one}]`)
+    const { pieces } = await readAll(telegramFormat, [inputFile('result.json', content)])
+    expect(pieces[0]?.quotes[0]?.text).toBe('Hi')
+  })
+
   test.each([
     ['a named file', { file: 'files/loaf.pdf', file_name: 'Loaf.pdf' }, 'Loaf.pdf'],
     ['a photo', { photo: 'photos/photo_1.jpg' }, 'photo_1.jpg'],
@@ -202,8 +231,22 @@ describe('messages', () => {
   })
 })
 
+test('the chat may stand behind its messages, and its type must be known', async () => {
+  const { id, name, type } = chat
+  const found = await readAll(telegramFormat, [inputFile('result.json', { id, messages: [message], name, type })])
+  expect(found.pieces[0]).toMatchObject({ externalId: 'channel77/2024-05-01', fields: { channelName: 'Ovens' } })
+  const untyped = await readAll(telegramFormat, [inputFile('result.json', { id, name, messages: [message] })])
+  expect(untyped.rejected.map(({ reason }) => reason)).toEqual(['the file names no chat, or not its type'])
+})
+
 describe('local dates', () => {
   const local = { ...message, date_unixtime: undefined }
+
+  test('of one message among others in UTC reject this message alone', async () => {
+    const found = await find([message, local])
+    expect(found.pieces).toHaveLength(1)
+    expect(found.rejected).toMatchObject([{ reason: 'a message without a valid `date_unixtime` or `date`' }])
+  })
 
   test('need a time zone', async () => {
     await expect(find([local])).rejects.toThrow('pass the time zone')

@@ -3,7 +3,7 @@ import { basename } from 'node:path/posix'
 import type { Format, FormatOptions, Found, InputFile, Piece, Place, QuoteInput } from '../format.ts'
 import { FormatError, ownsFolder, rejected, skipped } from '../format.ts'
 import { jsonShape } from '../read/json-beginning.ts'
-import { eachJsonFile, foundIn, type JsonRecord, readJson } from '../read/json-records.ts'
+import { eachJsonFile, fieldsBehind, foundIn, type JsonRecord, readJson } from '../read/json-records.ts'
 import { decodeBeginning, readBeginning } from '../read/utf8-chunks.ts'
 import { createZonedClock, DAY_CHARACTERS, isoDateIn, isoDateOf } from '../values/iso-date.ts'
 import type { JsonObject } from '../values/record-fields.ts'
@@ -12,7 +12,8 @@ import { asId, asList, asNumber, asObject, asObjects, asText, present } from '..
 /** Where chats stand in a file: the root is a chat, or has lists of an account's chats. */
 const CHATS = ['', '/chats/list/*', '/left_chats/list/*']
 
-const CHOSEN = CHATS.flatMap((chat) => [`${chat}/id`, `${chat}/name`, `${chat}/type`, `${chat}/messages/*`])
+const CHAT_FIELDS = ['id', 'name', 'type']
+const CHOSEN = CHATS.flatMap((chat) => [...CHAT_FIELDS, 'messages/*'].map((name) => `${chat}/${name}`))
 
 /** What an export has beside result.json. People can have sent files of any format. */
 const BESIDE =
@@ -62,7 +63,7 @@ type ToDate = (message: JsonObject) => string | undefined
 
 async function* readFile(file: InputFile, options: FormatOptions): AsyncGenerator<readonly Found[]> {
   const toDate = createDateReader(options)
-  let chat: Chat = {}
+  let chat: Chat = toChat(await fieldsBehind(file, 'messages', CHAT_FIELDS))
   let chatPointer = ''
   const toFound = (record: JsonRecord) => {
     const isMessage = record.path.endsWith('/messages/*')
@@ -70,10 +71,14 @@ async function* readFile(file: InputFile, options: FormatOptions): AsyncGenerato
     if (pointer !== chatPointer) chat = {}
     chatPointer = pointer
     if (isMessage) return readMessage(record, chat, toDate)
-    chat = { ...chat, [record.path.slice(record.path.lastIndexOf('/') + 1)]: asId(record.value) }
+    chat = { ...chat, ...toChat({ [record.path.slice(record.path.lastIndexOf('/') + 1)]: record.value }) }
     return []
   }
   yield* foundIn(readJson(file, CHOSEN), toFound, () => chat)
+}
+
+function toChat(fields: JsonObject): Chat {
+  return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, asId(value)]))
 }
 
 function chatOf(pointer: string, isMessage: boolean): string {
@@ -84,7 +89,7 @@ function chatOf(pointer: string, isMessage: boolean): string {
 function readMessage({ value, place }: JsonRecord, chat: Chat, toDate: ToDate): Found | Found[] {
   const message = asObject(value) ?? {}
   const id = asId(message.id)
-  if (!chat.id) return rejected('the file names no chat before its messages', place, value)
+  if (!chat.id || !chat.type) return rejected('the file names no chat, or not its type', place, value)
   if (message.type === 'service') return skipped('notices by Telegram, such as of who joined a chat', place)
   if (message.type === 'unsupported') return skipped('messages that this version of Telegram could not export', place)
   if (!id) return rejected('a message without an `id`', place, value)
@@ -130,30 +135,43 @@ function idOfChat(chat: Chat & { id: string }): string {
 function toQuote(message: JsonObject, id: string, createdAt: string, chat: Chat): QuoteInput {
   const speaker = asText(message.from) ?? asText(message.from_id) ?? asText(message.author) ?? chat.name
   // If a reply has `reply_to_peer_id`, it answers a message of another chat, whose id means nothing in this chat.
-  const replyingTo = message.reply_to_peer_id === undefined ? asId(message.reply_to_message_id) : undefined
+  const replyingTo = asId(message.reply_to_peer_id) === undefined ? asId(message.reply_to_message_id) : undefined
   const attachments = filesOf(message)
-  const own = textOf(message.text)
+  const own = textOf(message.text ?? message.text_entities)
   const hasMedia = MEDIA_WITH_WORDS.some((name) => message[name] !== undefined)
   const lines = hasMedia ? linesOfMedia(message).filter((line) => line.trim() !== '') : []
   const text = lines.length === 0 ? own : [own, ...lines].filter((line) => line.trim() !== '').join('\n')
   return { externalId: id, text, createdAt, ...present({ speaker, replyingTo, attachments }) }
 }
 
+/** Nothing that people write lies deeper. A message that nests further must not exceed the stack. */
+const DEEPEST = 20
+
 /** A text is a string, or a list of strings and marked parts. Only a `text_link` has the address of its link apart. */
-function textOf(text: unknown): string {
+function textOf(text: unknown, depth = DEEPEST): string {
   if (typeof text === 'string') return text
-  return asList(text).map(textOfPart).join('')
+  if (depth === 0) return ''
+  const parts = asObject(text) ? [text] : asList(text)
+  return parts.map((part) => textOfPart(part, depth - 1)).join('')
 }
 
-function textOfPart(part: unknown): string {
+function textOfPart(part: unknown, depth: number): string {
   const object = asObject(part)
   if (!object) return typeof part === 'string' ? part : ''
-  const text = typeof object.text === 'string' ? object.text : ''
+  const text = textOf(object.text, depth)
   const href = object.type === 'text_link' ? asText(object.href) : undefined
   return href && href !== text ? `${text} (${href})` : text
 }
 
-const MEDIA_WITH_WORDS = ['poll', 'todo_list', 'place_name', 'game_title', 'invoice_information', 'contact_information']
+const MEDIA_WITH_WORDS = [
+  'rich_message',
+  'poll',
+  'todo_list',
+  'place_name',
+  'game_title',
+  'invoice_information',
+  'contact_information',
+]
 
 /** The words of what was sent beside the text, as MEDIA_WITH_WORDS names it. */
 function linesOfMedia(message: JsonObject): string[] {
@@ -168,12 +186,22 @@ function linesOfMedia(message: JsonObject): string[] {
     (part) => asText(part) ?? [],
   )
   return [
-    ...[poll?.question, tasks?.title].map(textOf),
+    ...linesOfBlocks(message.rich_message),
+    ...[poll?.question, tasks?.title].map((one) => textOf(one)),
     ...items.filter((item) => item !== '').map((item) => `• ${item}`),
-    ...[message.place_name, message.address, message.game_title, message.game_description].map(textOf),
-    ...[invoice?.title, invoice?.description].map(textOf),
+    ...[message.place_name, message.address, message.game_title, message.game_description].map((one) => textOf(one)),
+    ...[invoice?.title, invoice?.description].map((one) => textOf(one)),
     nameOfContact.join(' '),
   ]
+}
+
+/** The lines of a rich message, which stands in place of a text: its blocks, with lists and further blocks in them. */
+function linesOfBlocks(value: unknown, depth = DEEPEST): string[] {
+  if (depth === 0) return []
+  if (Array.isArray(value)) return value.flatMap((one) => (asText(one) ? [String(one)] : linesOfBlocks(one, depth - 1)))
+  const { title, summary, text, caption, ...inner } = asObject(value) ?? {}
+  const lists = Object.values(inner).filter((one) => typeof one === 'object')
+  return [...[title, summary, text, caption].map((one) => textOf(one)), ...linesOfBlocks(lists, depth - 1)]
 }
 
 /** A file that was not exported is named by its kind: `sticker 😀`, `voice_message`, `photo`. */
@@ -195,14 +223,18 @@ function fileNameOf(path: unknown): string | undefined {
 /** Old exports have no `date_unixtime`. Their `date` is in the time zone of the computer that wrote them. */
 function createDateReader(options: FormatOptions): ToDate {
   const clock = options.timezone === undefined ? undefined : createZonedClock(options.timezone)
+  let hasUnixTimes = false
   return (message) => {
     const unix = isoDateOf(asNumber(message.date_unixtime))
+    hasUnixTimes ||= unix !== undefined
     if (unix) return unix
     const date = asText(message.date)
     if (!date) return undefined
     // Other programs that write this format add the offset.
     if (/(Z|[+-]\d{2}:\d{2})$/.test(date)) return isoDateIn(date)
     if (clock) return clock(date)
+    // Only this message is at fault, and no old version of Telegram.
+    if (hasUnixTimes) return undefined
     throw new FormatError(
       'This export has dates in local time only: pass the time zone of the computer that wrote it, such as --timezone Europe/Berlin.',
     )

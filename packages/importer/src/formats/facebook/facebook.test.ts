@@ -142,8 +142,47 @@ test('posts and comments are sources, in all lists that Facebook writes', async 
   ])
   expect(found.noted).toEqual({
     'skipped: posts without text and files': 1,
-    'skipped: files without messages, posts and comments': 2,
+    'skipped: files other than chats, posts and comments of Facebook': 2,
   })
+})
+
+test('what has words in an attachment of a post is text', async () => {
+  const attached = [
+    { place: { name: 'Café', address: 'Kai 1', coordinate: { latitude: 1 } } },
+    { life_event: { title: 'Opened a bakery' } },
+    { poll: { question: 'Rye?', options: [{ option: 'Yes', voted: true }, { option: 'No' }] } },
+    { event: { name: 'Baking', description: 'At six' } },
+    { for_sale_item: { title: 'Oven', description: 'Cold' } },
+    { name: 'Bakers' },
+    { text: 'Rye, mostly' },
+  ]
+  const posts = attached.map((one, at) => ({
+    timestamp: 1714555800 + at,
+    title: 'Ada did something.',
+    ...(at === 0 && { data: [{ post: 'Here' }] }),
+    attachments: [{ data: [one] }],
+  }))
+  const { pieces, notes } = await readAll(facebookFormat, [inputFile('posts/your_posts_1.json', posts)])
+  expect(pieces.map(({ quotes }) => quotes[0]?.text)).toEqual([
+    'Here\nCafé\nKai 1',
+    'Opened a bakery',
+    'Rye?\nYes\nNo',
+    'Baking\nAt six',
+    'Oven\nCold',
+    'Bakers',
+    'Rye, mostly',
+  ])
+  expect(notes).toEqual([])
+})
+
+test('old downloads count seconds', async () => {
+  const old = {
+    participants: [{ name: 'Ada' }],
+    messages: [{ sender_name: 'Ada', timestamp: 1524558089, content: 'Hi' }],
+  }
+  const file = inputFile('messages/ada_7/message.json', { ...old, title: 'Ada', thread_path: 'inbox/ada_7' })
+  const { pieces } = await readAll(facebookFormat, [file])
+  expect(pieces[0]).toMatchObject({ externalId: '7/2018-04-24', quotes: [{ createdAt: '2018-04-24T08:21:29.000Z' }] })
 })
 
 test('the photos of an album, and a post of the same second, stay apart', async () => {

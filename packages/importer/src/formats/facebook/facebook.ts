@@ -1,9 +1,9 @@
 // Reads what Facebook writes in JSON under "Download your information": messages, posts and comments.
 import { basename } from 'node:path/posix'
 import type { Format, Found, FoundLists, InputFile, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
-import { orRejected, ownsFolder, rejected, skipped } from '../format.ts'
+import { ownsFolder, rejected, skipped } from '../format.ts'
 import { jsonShape } from '../read/json-beginning.ts'
-import { foundIn, readJson } from '../read/json-records.ts'
+import { fieldsBehind, foundIn, readJson } from '../read/json-records.ts'
 import { readBeginning } from '../read/utf8-chunks.ts'
 import { digestOf } from '../values/digest.ts'
 import { DAY_CHARACTERS, isoDateOf } from '../values/iso-date.ts'
@@ -26,9 +26,9 @@ export const facebookFormat: Format = {
   async *read(files) {
     for (const file of files) {
       const kind = file.path.endsWith('.json') ? kindOf(await readBeginning(file)) : undefined
-      if (kind === 'chat') yield* orRejected(file, readChat(file))
-      else if (kind === 'posts') yield* orRejected(file, readPosts(file))
-      else yield [skipped('files without messages, posts and comments', { path: file.path })]
+      if (kind === 'chat') yield* readChat(file)
+      else if (kind === 'posts') yield* readPosts(file)
+      else yield [skipped('files other than chats, posts and comments of Facebook', { path: file.path })]
     }
   },
   restore: (record, chat, path) => {
@@ -52,14 +52,8 @@ function kindOf(beginning: Buffer): 'chat' | 'posts' | undefined {
   return isOfPosts ? 'posts' : undefined
 }
 
-type Chat = Readonly<{ title?: string; thread_path?: string; threadName?: string }>
-
-/** The name of a chat stands behind its messages, so the file is read twice. */
 async function* readChat(file: InputFile): FoundLists {
-  let chat: Chat = {}
-  for await (const records of readJson(file, ['/title', '/thread_path', '/threadName']))
-    for (const record of records)
-      if (record.kind === 'record') chat = { ...chat, [record.path.slice(1)]: decoded(record.value) }
+  const chat = asObject(decoded(await fieldsBehind(file, 'messages', ['title', 'thread_path', 'threadName']))) ?? {}
   yield* foundIn(
     readJson(file, ['/messages/*']),
     ({ value, place }) => readMessage(asMessage(decoded(value)), chat, value, place),
@@ -74,8 +68,8 @@ function asMessage(value: unknown): JsonObject {
 }
 
 /** A message has no id. Its moment is exact to a millisecond, and its digest distinguishes messages of one moment. */
-function readMessage(message: JsonObject, chat: Chat, value: unknown, place: Place): Found {
-  const createdAt = isoDateOf((asNumber(message.timestamp_ms) ?? Number.NaN) / 1_000)
+function readMessage(message: JsonObject, chat: JsonObject, value: unknown, place: Place): Found {
+  const createdAt = isoDateOf(asNumber(message.timestamp_ms))
   // The number at the end stays when the name before it changes, or the chat moves to another folder.
   const folder = asText(chat.thread_path)?.replace(/^.*\//, '')
   const channelId = asText(chat.threadName) ?? folder?.replace(/^.*_(\d+)$/, '$1')
@@ -105,11 +99,10 @@ function readPost({ value, place }: { value: unknown; place: Place }): Found {
   const comment = data.map((one) => asObject(one.comment)).find(Boolean)
   if (createdAt === undefined) return rejected('a post without a valid `timestamp`', place, value)
   const shared = asObjects(record.attachments).flatMap((one) => asObjects(one.data))
-  const contexts = shared.map((one) => asObject(one.external_context) ?? {})
   const media = shared.map((one) => asObject(one.media) ?? {})
   const own = [comment?.comment, ...data.map(({ post }) => post)].flatMap((one) => asText(one) ?? [])
-  const more = [...contexts.flatMap(({ name, url }) => [name, url]), ...media.map(({ description }) => description)]
-  const lines = [...own, ...more.flatMap((one) => asText(one) ?? []).filter((one) => !own.includes(one))]
+  const more = shared.flatMap(wordsOf).filter((one) => !own.includes(one))
+  const lines = [...own, ...more]
   const text = lines.join('\n')
   const attachments = media.flatMap(({ uri }) => asText(uri) ?? []).map((uri) => basename(uri))
   const happened = asText(record.title)
@@ -123,6 +116,17 @@ function readPost({ value, place }: { value: unknown; place: Place }): Found {
   const id = attachments.length === 0 ? externalId : `${externalId}-${digestOf(attachments.join('\0')).slice(0, 8)}`
   const quote = { externalId: id, text, createdAt, ...present({ speaker: asText(comment?.author), attachments }) }
   return piece(externalId, edited, fields, quote, place)
+}
+
+/** What has words in an attachment: its name or text, and those of a link, a place, an event, a poll and so on. */
+function wordsOf({ media, ...one }: JsonObject): string[] {
+  const { description } = asObject(media) ?? {}
+  const parts: readonly JsonObject[] = [one, ...asObjects(Object.values(one))]
+  const words = parts.flatMap((part) => [
+    ...[part.name, part.title, part.question, part.text, part.url, part.address, part.description],
+    ...asObjects(part.options).map(({ option }) => option),
+  ])
+  return [...words, description].flatMap((word) => asText(word) ?? [])
 }
 
 function piece(externalId: string, order: string, fields: SourceFields, quote: QuoteInput, place: Place): Piece {

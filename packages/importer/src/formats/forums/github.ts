@@ -1,7 +1,7 @@
 // Issues of GitHub with their comments: of its REST API, `gh`, GraphQL, migration archives, and common backup programs.
 import { parseIsoDate } from '@sluice/contract'
 import type { Format, Found, FoundLists, InputFile, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
-import { orRejected, ownsFolder, rejected, skipped } from '../format.ts'
+import { ownsFolder, rejected, skipped } from '../format.ts'
 import { jsonShape } from '../read/json-beginning.ts'
 import { foundIn, readJson, recordsAndLists } from '../read/json-records.ts'
 import { readBeginning } from '../read/utf8-chunks.ts'
@@ -40,7 +40,7 @@ export const githubFormat: Format = {
     for (const file of files)
       if (isArchive ? !ARCHIVED.test(file.path) : BESIDE.test(file.path))
         yield [skipped('files without issues', { path: file.path })]
-      else yield* orRejected(file, readFile(file))
+      else yield* readFile(file)
   },
 }
 

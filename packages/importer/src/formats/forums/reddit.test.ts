@@ -179,11 +179,12 @@ describe('Reddit', () => {
     const shared = [{ selftext: 'Their text' }, { selftext: '[removed]' }]
     const contents = await read(
       { ...submission, selftext: '', crosspost_parent_list: shared, url: 'https://example.org' },
+      { ...submission, selftext: '', gallery_data: { items: [{ media_id: 'a', caption: 'Split &amp; flat' }, {}] } },
       { ...submission, poll_data: { options: [{ text: 'Loud &amp; long' }] }, media_metadata: { a: {}, b: {} } },
     )
     assert.deepEqual(
       contents.pieces.map(({ quotes }) => quotes[0]?.text),
-      ['Their text', 'I want a split one.\n• Loud & long'],
+      ['Their text', 'Split & flat', 'I want a split one.\n• Loud & long'],
     )
     assert.deepEqual(reasons(contents), [
       'skipped: links beside a text',

@@ -59,7 +59,7 @@ function readSubmission(submission: JsonObject, externalId: string, place: Place
   return [piece(externalId, order, fields, quotes, place), ...leftOut.map((reason) => skipped(reason, place))]
 }
 
-/** Returns the text, that of a submission which it shares, and the answers of a poll; else its link. */
+/** Returns the text, that of a submission which it shares, answers of a poll, and captions of images; else its link. */
 function submissionText(submission: JsonObject, permalink: string | undefined) {
   const own = textIn(submission.selftext)
   const isRemoved = isGone(own, submission)
@@ -68,7 +68,8 @@ function submissionText(submission: JsonObject, permalink: string | undefined) {
     return isGone(text, one) ? undefined : text
   })
   const answers = asObjects(asObject(submission.poll_data)?.options).map(({ text }) => `• ${textIn(text) ?? ''}`)
-  const lines = [isRemoved ? undefined : own, ...shared, ...answers].filter((line) => line !== undefined)
+  const captions = asObjects(asObject(submission.gallery_data)?.items).map(({ caption }) => textIn(caption))
+  const lines = [isRemoved ? undefined : own, ...shared, ...answers, ...captions].filter((line) => line !== undefined)
   const url = textIn(submission.url)
   const link = permalink !== undefined && url?.endsWith(permalink) ? undefined : url
   const images = Object.keys(asObject(submission.media_metadata) ?? {}).map(() => 'images of submissions')

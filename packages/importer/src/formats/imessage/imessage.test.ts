@@ -113,6 +113,7 @@ test('tapbacks, notices and messages that were unsent are counted, an edited mes
   const found = await find([
     { ...message, guid: 'G3', associated_message_type: 2001 },
     { ...message, guid: 'G4', item_type: 2 },
+    { ...message, guid: 'G7', item_type: 2n ** 63n - 1n },
     { ...message, guid: 'G5', text: null, date_edited: `${SECONDS}999000000` },
     { ...message, guid: 'G6', text: null, date_retracted: `${SECONDS}999000000` },
     { ...message, text: 'Warm oven', date_edited: `${SECONDS}999000000` },
@@ -121,7 +122,7 @@ test('tapbacks, notices and messages that were unsent are counted, an edited mes
   expect(found.pieces.map(({ quotes }) => quotes[0]?.text)).toEqual(['Warm oven'])
   expect(found.noted).toEqual({
     'skipped: tapbacks and stickers on messages': 1,
-    'skipped: notices, such as of who joined a chat': 1,
+    'skipped: notices, such as of who joined a chat': 2,
     'skipped: messages that were unsent': 2,
   })
   expect(found.rejected[0]).toMatchObject({ reason: 'a message without a guid or a valid date' })

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import type { Format, Found, FoundLists, InputFile, Piece, Place, QuoteInput } from '../format.ts'
-import { FormatError, ownsFolder, rejected, skipped } from '../format.ts'
+import { FormatError, orRejected, ownsFolder, rejected, skipped } from '../format.ts'
 import { DAY_CHARACTERS, isoDateOf } from '../values/iso-date.ts'
 import { asNumber, asText, type JsonObject, present } from '../values/record-fields.ts'
 import { openMessages } from './messages.ts'
@@ -26,7 +26,7 @@ export const imessageFormat: Format = {
   recognises: (file, beginning) => isDatabase(file) && beginning.toString('latin1').startsWith(SQLITE),
   async *read(files) {
     const databases = files.some(isDatabase) ? files.filter(isDatabase) : files.slice(0, 1)
-    for (const file of databases) yield* readDatabase(file, files)
+    for (const file of databases) yield* orRejected(file, readDatabase(file, files))
     const parts = new Set(databases.flatMap(({ path }) => [path, `${path}-wal`, `${path}-shm`]))
     for (const { path } of files) if (!parts.has(path)) yield [skipped('files beside the database', { path })]
   },

@@ -29,8 +29,8 @@ export async function openMessages(path: string) {
       .map(({ name }) => String(name)),
   )
   const later = Object.entries(LATER).map(([column, name]) => {
-    // As text, because a number of nanoseconds may be beyond the integers that a double has.
-    const value = column.startsWith('date_') ? `CAST(m.${column} AS TEXT)` : `m.${column}`
+    // As text, because Node throws at an integer that a double does not have, such as many nanoseconds.
+    const value = column === 'attributedBody' ? `m.${column}` : `CAST(m.${column} AS TEXT)`
     return `${columns.has(column) ? value : 'NULL'} AS ${name}`
   })
   const rows = database.prepare(`

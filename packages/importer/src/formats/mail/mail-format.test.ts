@@ -2,6 +2,7 @@
 import { Readable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import { detectFormats } from '../../input/detect-format.ts'
+import { UnreadableFile } from '../format.ts'
 import { formats } from '../formats.ts'
 import { filesByFormat, inputFile, readAll, recognises } from '../read-all.test-support.ts'
 import { mailFormat } from './mail-format.ts'
@@ -33,6 +34,17 @@ test('recognises mbox files, .eml files and Maildir', async () => {
   expect(await isMail('cur/1.host:2,S', root)).toBe(true)
   expect(await isMail('a.ndjson', '{"title": "From: x"}')).toBe(false)
   expect(await isMail('a.txt', 'From here on: nothing\n')).toBe(false)
+})
+
+test('the mails before the damage of a mailbox are read', async () => {
+  const content = Buffer.from(mbox([root, `${reply}${'More.\n'.repeat(20_000)}`]))
+  async function* open() {
+    yield content
+    throw new UnreadableFile('inbox', 'it is damaged.', undefined)
+  }
+  const found = await readAll(mailFormat, [{ path: 'inbox', open, beginning: async () => content }])
+  expect(found.pieces.map(({ externalId }) => externalId)).toEqual(['1@a'])
+  expect(found.rejected.map(({ reason }) => reason)).toEqual(["The file can't be read: it is damaged."])
 })
 
 describe('threads', () => {

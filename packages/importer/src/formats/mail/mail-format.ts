@@ -57,12 +57,18 @@ async function* readFile(file: InputFile, options: FormatOptions): FoundLists {
     return yield [skipped(isCompressed(beginning) ? COMPRESSED : OTHERS, { path: file.path })]
   const stream = hasOldLineEnds(beginning) ? withNewlines(utf8Chunks(file)) : utf8Chunks(file)
   let found: Found[] = []
-  for await (const mail of isMbox(text) ? splitMbox(stream) : [await readWhole(stream)]) {
-    const place: Place = { path: file.path, line: mail.line }
-    found.push(...(await readMail(mail, place, options)))
-    if (found.length < MAILS_PER_LIST) continue
+  try {
+    for await (const mail of isMbox(text) ? splitMbox(stream) : [await readWhole(stream)]) {
+      const place: Place = { path: file.path, line: mail.line }
+      found.push(...(await readMail(mail, place, options)))
+      if (found.length < MAILS_PER_LIST) continue
+      yield found
+      found = []
+    }
+  } catch (error) {
+    // The mails before the damage can be read.
     yield found
-    found = []
+    throw error
   }
   yield found
 }

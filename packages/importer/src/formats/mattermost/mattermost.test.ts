@@ -25,6 +25,8 @@ test('recognises an export by its lines', async () => {
     mattermost: ['data/a.jpg', 'data/rows.csv', 'import.jsonl'],
   })
   expect(await recognises(mattermostFormat, inputFile('a.jsonl', '{"type":"x"}'))).toBe(false)
+  expect(await recognises(mattermostFormat, inputFile('data.json', '{"type":"version","version":1}\n'))).toBe(true)
+  expect(await recognises(mattermostFormat, inputFile('data.json', '{"type":"x","version":1}\n'))).toBe(false)
 })
 
 test('a post with its replies is a source', async () => {
@@ -71,6 +73,27 @@ test('a direct post may name no members', async () => {
     direct_post: { ...post, channel: undefined, channel_members: [] },
   })
   expect(pieces[0]?.externalId).toBe('mattermost/direct messages/1714555800123/ada')
+  const unnamed = await find({
+    type: 'direct_post',
+    direct_post: { ...post, channel: undefined, channel_members: null },
+  })
+  expect(unnamed.pieces[0]?.externalId).toBe('mattermost/direct messages/1714555800123/ada')
+})
+
+test('replies of one millisecond and author stay apart unless they are equal', async () => {
+  const bot = { user: 'bot', create_at: 1714555900000 }
+  const replies = ['One', 'Two', 'One', 'Two', 'Three'].map((message) => ({ ...bot, message }))
+  const own = { user: post.user, create_at: post.create_at, message: 'Mine' }
+  const found = await find({ type: 'post', post: { ...post, replies: [...replies, own] } })
+  expect(found.quotes(id).map(({ externalId, text }) => [externalId, text])).toEqual(
+    expect.arrayContaining([
+      ['1714555900000/bot', 'One'],
+      ['1714555900000/bot/2', 'Two'],
+      ['1714555900000/bot/3', 'Three'],
+      ['1714555800123/ada/2', 'Mine'],
+    ]),
+  )
+  expect(new Set(found.quotes(id).map(({ externalId }) => externalId)).size).toBe(5)
 })
 
 test('what an integration attaches stands beside the text, notices are skipped, copies that were edited come last', async () => {
@@ -86,13 +109,25 @@ test('what an integration attaches stands beside the text, notices are skipped, 
   expect(found.noted).toEqual({ 'skipped: notices by Mattermost, such as of who joined a channel': 1 })
 })
 
+test('a webhook chooses the name of a speaker, which identifies no post', async () => {
+  const hook = { ...post, replies: [], props: { from_webhook: 'true', override_username: 'Alarm' } }
+  const found = await find({ type: 'post', post: hook })
+  expect(found.quotes(id)).toMatchObject([{ externalId: '1714555800123/ada', speaker: 'Alarm' }])
+})
+
 test('rejects what is no post, and counts other files', async () => {
-  const bad = [{ type: 'post', post: { ...post, create_at: 'soon' } }, { post: { ...post, replies: [{}] } }, {}]
+  const bad = [
+    { type: 'post', post: { ...post, create_at: 'soon' } },
+    { post: { ...post, replies: [{}] } },
+    {},
+    { type: 'post', post: null },
+  ]
   const found = await readAll(mattermostFormat, [inputFile('data/a.jsonl', '{}'), lines(...bad)])
   expect(found.rejected.map(({ reason }) => reason)).toEqual([
     'a post without `create_at`, `user` or `channel`',
     'a reply without `create_at` or `user`',
     'a line without a `type`',
+    'a line without its post',
   ])
   expect(found.noted).toEqual({ 'skipped: files without posts, such as uploads': 1 })
 })

@@ -1,10 +1,10 @@
 // Reads the bulk export of Mattermost: lines of channels, posts and direct posts.
 import { basename } from 'node:path/posix'
 import type { Format, Found, InputFile, Piece, Place, QuoteInput } from '../format.ts'
-import { orRejected, ownsFolder, rejected, skipped } from '../format.ts'
+import { ownsFolder, rejected, skipped } from '../format.ts'
 import { jsonShape } from '../read/json-beginning.ts'
 import { foundIn, type JsonRecord, readJsonLines } from '../read/json-records.ts'
-import { readBeginning } from '../read/utf8-chunks.ts'
+import { decodeBeginning, readBeginning } from '../read/utf8-chunks.ts'
 import { isoDateOf } from '../values/iso-date.ts'
 import type { JsonObject } from '../values/record-fields.ts'
 import { asList, asNumber, asObject, asObjects, asText, firstLine, present } from '../values/record-fields.ts'
@@ -17,22 +17,23 @@ type Names = Map<string, string>
 /** Reads each post with its replies as a source. A post has no id: channel, moment and author identify it. */
 export const mattermostFormat: Format = {
   name: 'mattermost',
-  description: 'Mattermost bulk export (.jsonl, zip or folder)',
+  description: 'Mattermost bulk export (.jsonl or .json, zip or folder)',
   owns: ownsFolder({ others: /./, uploads: /^\/?data\// }),
   recognises: isExport,
   async *read(files) {
     const names: Names = new Map()
     for (const file of files)
       if (files.length === 1 || isExport(file, await readBeginning(file)))
-        yield* orRejected(
-          file,
-          foundIn(readJsonLines(file), (record) => readLine(record, names)),
-        )
+        yield* foundIn(readJsonLines(file), (record) => readLine(record, names))
       else yield [skipped('files without posts, such as uploads', { path: file.path })]
   },
 }
 
+/** Begins a file that `mattermost export bulk` wrote: its user chooses the name, often `data.json`. */
+const VERSION_LINE = /^\s*\{\s*"type"\s*:\s*"version"/
+
 function isExport({ path }: InputFile, beginning: Buffer): boolean {
+  if (path.endsWith('.json')) return VERSION_LINE.test(decodeBeginning(beginning))
   const { isOneLine, members } = jsonShape(beginning)
   const kinds = ['version', 'post', 'direct_post', 'team', 'channel', 'emoji', 'role', 'scheme']
   return path.endsWith('.jsonl') && isOneLine && members.has('type') && kinds.some((kind) => members.has(kind))
@@ -44,6 +45,7 @@ function readLine({ value, place }: JsonRecord, names: Names): Found | Found[] {
   if (names.size < MOST_CHANNELS && asText(display_name)) names.set(`${team}/${name}`, asText(display_name) ?? '')
   const record = asObject(post) ?? asObject(direct_post)
   if (record !== undefined) return readPost(record, names, value, place)
+  if (type === 'post' || type === 'direct_post') return rejected('a line without its post', place, value)
   if (asText(type) !== undefined) return []
   return rejected('a line without a `type`', place, value)
 }
@@ -57,7 +59,7 @@ function readPost(post: JsonObject, names: Names, value: unknown, place: Place):
   // Some exports name no members of a direct message.
   const channelId = members || (channel === undefined ? 'direct messages' : `${post.team}/${channel}`)
   const root = toQuote(post)
-  if (root === undefined || (channel === undefined && !Array.isArray(post.channel_members)))
+  if (root === undefined || (channel === undefined && !('channel_members' in post)))
     return rejected('a post without `create_at`, `user` or `channel`', place, value)
   if (asText(post.type)?.startsWith('system_'))
     return skipped('notices by Mattermost, such as of who joined a channel', place)
@@ -71,27 +73,39 @@ function readPost(post: JsonObject, names: Names, value: unknown, place: Place):
     const order = `${quote.createdAt}/${quote.externalId}/${asNumber(edit_at) ?? 0}`
     return { ...source, order, fields, quotes: [quote], place }
   }
+  const known = new Map([[externalId, text]])
   const replies = asObjects(post.replies).map((reply) => {
     const quote = toQuote(reply)
     if (quote === undefined) return rejected('a reply without `create_at` or `user`', place, reply)
-    return toPiece({ ...quote, replyingTo: externalId }, reply)
+    return toPiece({ ...quote, externalId: distinctId(quote, known), replyingTo: externalId }, reply)
   })
   return [toPiece(root, post), ...replies]
+}
+
+/** An integration may write two replies in one millisecond. If their texts are equal, too, they are copies. */
+function distinctId({ externalId, text }: Quote, known: Map<string, string>): string {
+  let id = externalId
+  for (let copy = 2; (known.get(id) ?? text) !== text; copy += 1) id = `${externalId}/${copy}`
+  known.set(id, text)
+  return id
 }
 
 type Quote = QuoteInput & { externalId: string; createdAt: string }
 
 function toQuote(post: JsonObject): Quote | undefined {
-  const speaker = asText(post.user)
+  const user = asText(post.user)
   const millis = asNumber(post.create_at)
-  const createdAt = isoDateOf(millis === undefined ? undefined : millis / 1_000)
-  if (speaker === undefined || createdAt === undefined) return undefined
+  const createdAt = isoDateOf(millis)
+  if (user === undefined || createdAt === undefined) return undefined
+  const props = asObject(post.props)
+  // A webhook chooses the name that is shown.
+  const speaker = asText(props?.override_username) ?? user
   const attachments = asObjects(post.attachments)
     .flatMap(({ path }) => asText(path) ?? [])
     .map((path) => basename(path))
-  const text = [post.message, ...asObjects(asObject(post.props)?.attachments).flatMap(linesOf)]
+  const text = [post.message, ...asObjects(props?.attachments).flatMap(linesOf)]
   const words = text.flatMap((line) => asText(line) ?? []).join('\n')
-  return { externalId: `${millis}/${speaker}`, text: words, speaker, createdAt, ...present({ attachments }) }
+  return { externalId: `${millis}/${user}`, text: words, speaker, createdAt, ...present({ attachments }) }
 }
 
 /** What an integration attaches to its message. `fallback` repeats the rest. */

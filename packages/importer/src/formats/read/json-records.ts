@@ -1,10 +1,12 @@
 // Reads the records of a JSON file of any size: chosen values of its text, or its lines (NDJSON).
 import { isUtf8 } from 'node:buffer'
 import type { Format, Found, FoundLists, InputFile, Place, ReadFile, Rejected } from '../format.ts'
-import { eachFile, rejected, skipped } from '../format.ts'
+import { eachFile, orRejected, rejected, skipped } from '../format.ts'
+import type { JsonObject } from '../values/record-fields.ts'
 import { type Bounded, createBoundedBytes, LONGEST_RECORD_BYTES } from './bounded-bytes.ts'
+import { jsonShape } from './json-beginning.ts'
 import { JsonScanner, type ScannedValue } from './json-scanner.ts'
-import { utf8Chunks } from './utf8-chunks.ts'
+import { readBeginning, utf8Chunks } from './utf8-chunks.ts'
 
 export interface JsonRecord {
   kind: 'record'
@@ -13,7 +15,7 @@ export interface JsonRecord {
   place: Place
 }
 
-type Records = AsyncGenerator<(JsonRecord | Rejected)[]>
+type Records = AsyncGenerator<readonly (JsonRecord | Rejected)[]>
 type ToFound = (record: JsonRecord) => Found | readonly Found[]
 
 /** Paths for the elements of a root list, and of these lists in a root object, and for any other root itself. */
@@ -38,7 +40,11 @@ export async function* foundIn(lists: Records, toFound: ToFound, contextOf?: (re
 }
 
 /** Reads the values that the paths choose (see `JsonScanner`), and goes on behind a value that it rejects. */
-export async function* readJson(file: InputFile, paths: readonly string[]): Records {
+export function readJson(file: InputFile, paths: readonly string[]): Records {
+  return orRejected(file, scanJson(file, paths))
+}
+
+async function* scanJson(file: InputFile, paths: readonly string[]): Records {
   const scanner = new JsonScanner(paths)
   const toRecord = (scanned: ScannedValue) => parseValue(scanned, file.path)
   for await (const chunk of utf8Chunks(file)) yield scanner.push(chunk).map(toRecord)
@@ -47,10 +53,31 @@ export async function* readJson(file: InputFile, paths: readonly string[]): Reco
   yield isCut ? [rejected('The file ends before its JSON does.', { path: file.path }, '')] : last
 }
 
+/**
+ * Returns fields of the root object that stand behind its list, because Facebook, or a program that sorts names, wrote
+ * them there. A file whose beginning has all of them before the list is not read twice.
+ */
+export async function fieldsBehind(file: InputFile, list: string, names: readonly string[]): Promise<JsonObject> {
+  const members = [...jsonShape(await readBeginning(file)).members]
+  const before = members.slice(0, members.indexOf(list))
+  if (!members.includes(list) || names.every((name) => before.includes(name))) return {}
+  const fields: Record<string, unknown> = {}
+  for await (const records of readJson(
+    file,
+    names.map((name) => `/${name}`),
+  ))
+    for (const record of records) if (record.kind === 'record') fields[record.path.slice(1)] = record.value
+  return fields
+}
+
 const [NEWLINE, SPACE] = [0x0a, 0x20]
 
 /** Reads lines that are not blank, twice as fast as `readJson`. A line that is no JSON harms no other. */
-export async function* readJsonLines(file: InputFile): Records {
+export function readJsonLines(file: InputFile): Records {
+  return orRejected(file, splitJsonLines(file))
+}
+
+async function* splitJsonLines(file: InputFile): Records {
   const content = createBoundedBytes(LONGEST_RECORD_BYTES)
   let line = 0
   const endLine = () => {

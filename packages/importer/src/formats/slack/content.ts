@@ -1,7 +1,7 @@
 // What a Slack message shows: its text, its blocks, and its attachments, such as shared messages.
 import { asObjects, asText, type JsonObject } from '../values/record-fields.ts'
 import type { Directory } from './directory.ts'
-import { decodeText, lines, textOfAttachment, textOfBlock } from './text.ts'
+import { decodeText, flatBlocks, lines, textOfAttachment, textOfBlock } from './text.ts'
 
 /** What Slack writes as the text of a message, or as the fallback of an attachment, whose content stands elsewhere. */
 const PLACEHOLDER =
@@ -33,7 +33,7 @@ export function contentOf(message: JsonObject, directory: Directory) {
 /** Slack writes the text of a member once more, as rich text. Apps choose text and blocks freely. */
 function blocksOf(message: JsonObject, text: string): readonly JsonObject[] {
   const isByApp = message.subtype === 'bot_message' || message.bot_id !== undefined
-  return asObjects(message.blocks).filter(({ type }) => text === '' || isByApp || type !== 'rich_text')
+  return flatBlocks(message.blocks).filter(({ type }) => text === '' || isByApp || type !== 'rich_text')
 }
 
 /** Slack adds a preview for each link of a text. A message that is shared has an address, too, and is none. */

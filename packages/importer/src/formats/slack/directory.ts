@@ -1,6 +1,6 @@
 // The names in an export: of members by their ids, and of conversations by the folders of their messages.
 import { basename } from 'node:path/posix'
-import { type Found, type InputFile, orRejected, skipped } from '../format.ts'
+import { type Found, type InputFile, skipped } from '../format.ts'
 import { foundIn, readJson } from '../read/json-records.ts'
 import { asId, asList, asObject, asText, type JsonObject } from '../values/record-fields.ts'
 
@@ -41,10 +41,10 @@ export async function readDirectory(files: readonly InputFile[]): Promise<{ dire
   const reason = 'members and channels without an id or beyond the bound'
   for (const { names, add } of LISTS)
     for (const file of files.filter(({ path }) => names.includes(basename(path)))) {
-      const entries = foundIn(readJson(file, ['/*']), ({ value, place }) =>
+      const entries = foundIn(readJson(file, ['', '/*']), ({ value, place }) =>
         add(directory, asObject(value) ?? {}, folderOf(file.path)) ? [] : skipped(reason, place),
       )
-      for await (const list of orRejected(file, entries)) found.push(...list)
+      for await (const list of entries) found.push(...list)
     }
   return { directory, found }
 }

@@ -91,7 +91,20 @@ describe('threads', () => {
     const tombstone = { ...root, subtype: 'tombstone', text: 'This message was deleted.' }
     const found = await find({ 'ovens/2024-05-01.json': [tombstone, reply] })
     expect(found.pieces.map((piece) => piece.fields.title)).toEqual([undefined])
-    expect(found.noted).toEqual({ 'skipped: messages that were deleted': 1 })
+    expect(found.noted).toEqual({ 'skipped: messages that were deleted or hidden': 1 })
+  })
+
+  test('a text that an administrator has hidden is not replaced by the mark of it', async () => {
+    const hidden = { ...alone, subtype: 'ekm_access_denied', text: "Your admins have suspended everyone's access." }
+    const found = await find({ 'ovens/2024-05-01.json': [hidden] })
+    expect([found.pieces, found.noted]).toEqual([[], { 'skipped: messages that were deleted or hidden': 1 }])
+  })
+
+  test('timestamps may be numbers, whose last zeros are lost', async () => {
+    const found = await find({
+      'ovens/2024-05-01.json': [{ ...reply, ts: 1714640000.0002, thread_ts: 1714550400.0001 }],
+    })
+    expect(found.quotes('C1/1714550400.000100')).toEqual([expect.objectContaining({ externalId: reply.ts })])
   })
 
   test('a notice by Slack is skipped unless someone replied to it', async () => {
@@ -191,6 +204,20 @@ describe('texts', () => {
     const line = 'a < b @Ada🍞shop (https://a.example)@here'
     const { pieces } = await find({ 'ovens/2024-05-01.json': [{ ...alone, text: '', blocks }] })
     expect(pieces[0]?.quotes[0]?.text).toBe(`Alarm\n${line}\n• ${line}\n@Ada\n200 °C\na loaf`)
+  })
+
+  test('the words of blocks within blocks count, and those of all their parts', async () => {
+    const mrkdwn = (text: string) => ({ type: 'mrkdwn', text })
+    const rich = { type: 'rich_text', elements: [{ type: 'rich_text_section', elements: [mrkdwn('Since six')] }] }
+    const card = { type: 'card', title: mrkdwn('Rye'), subtitle: mrkdwn('dark'), body: mrkdwn('7 €') }
+    const blocks = [
+      { type: 'container', title: mrkdwn('Ovens'), child_blocks: [section('Cold')] },
+      { type: 'carousel', elements: [{ ...card, actions: [{ type: 'button', text: mrkdwn('Buy') }] }] },
+      { type: 'plan', title: 'Plan', tasks: [{ type: 'task_card', title: 'Heat', details: rich, output: rich }] },
+    ]
+    const words = 'Ovens\nCold\nRye\ndark\n7 €\nBuy\nPlan\nHeat\nSince six\nSince six'
+    expect((await quoteOf({ text: '', blocks })).text).toBe(words)
+    expect((await quoteOf({ text: '', attachments: [{ blocks }] })).text).toBe(words)
   })
 
   test('attachments count where text and blocks are empty', async () => {
@@ -302,6 +329,22 @@ test('rejects what is no message, with its place, and reads on', async () => {
       record: '{"ts": 1 2}',
     }),
     expect.objectContaining({ reason: 'The file ends before its JSON does.' }),
+  ])
+})
+
+test('a list of names that is no list is counted', async () => {
+  const found = await readAll(slackFormat, [
+    inputFile('users.json', { members: users }),
+    inputFile('ovens/2024-05-01.json', [root]),
+  ])
+  expect(found.noted).toMatchObject({ 'skipped: members and channels without an id or beyond the bound': 1 })
+})
+
+test('a file that is no list of messages, or lies in no folder, is rejected and harms no other', async () => {
+  const found = await find({ 'ovens/2024-05-01.json': { ok: true, messages: [root] }, '2024-05-01.json': [root] })
+  expect(found.rejected.map(({ reason, place }) => [reason, place.path])).toEqual([
+    ['a message without a timestamp `ts`', 'ovens/2024-05-01.json'],
+    ['The file lies in no folder of a channel: pass the whole export.', '2024-05-01.json'],
   ])
 })
 

@@ -1,7 +1,7 @@
 // Reads a Slack export: a folder for each conversation, with a file for each day.
 import { basename } from 'node:path/posix'
 import type { Format, FormatOptions, FoundLists, InputFile } from '../format.ts'
-import { FormatError, orRejected, skipped } from '../format.ts'
+import { FormatError, rejected, skipped } from '../format.ts'
 import { foundIn, readJson } from '../read/json-records.ts'
 import { type Directory, folderOf, isList, readDirectory, usersIn } from './directory.ts'
 import { type MessageContext, readMessage } from './slack-message.ts'
@@ -67,7 +67,7 @@ async function* read(files: readonly InputFile[], options: FormatOptions): Found
   const { directory, found } = await readDirectory(files)
   yield found
   for (const file of files) {
-    if (DAY_FILE.test(file.path)) yield* orRejected(file, readDay(file, directory, options))
+    if (DAY_FILE.test(file.path)) yield* readDay(file, directory, options)
     else if (!isList(file.path))
       yield [skipped('files without messages, such as logs and uploads', { path: file.path })]
   }
@@ -75,7 +75,10 @@ async function* read(files: readonly InputFile[], options: FormatOptions): Found
 
 async function* readDay(file: InputFile, directory: Directory, options: FormatOptions): FoundLists {
   const folder = file.path.slice(0, Math.max(0, file.path.lastIndexOf('/')))
-  if (!folder) throw new FormatError(`${file.path} lies in no channel's folder: pass the whole export.`)
+  if (!folder)
+    return yield [
+      rejected('The file lies in no folder of a channel: pass the whole export.', { path: file.path }, undefined),
+    ]
   const listed = directory.conversations.get(folder)
   const reason = 'files of channels that no list names: the folder is their id'
   if (!listed) yield [{ kind: 'replaced', reason, place: { path: file.path } }]
@@ -83,7 +86,8 @@ async function* readDay(file: InputFile, directory: Directory, options: FormatOp
   const conversation = listed ?? { id: basename(folder), name: basename(folder) }
   const context: MessageContext = { directory, conversation, options, broadcasts: new Set() }
   yield* foundIn(
-    readJson(file, ['/*']),
+    // A file that is no list is one record, which is rejected.
+    readJson(file, ['', '/*']),
     (record) => readMessage(record, context),
     (record) => ({ channel: conversation, users: usersIn(record, directory) }),
   )

@@ -11,6 +11,9 @@ import { addBot, type Conversation, type Directory, userNameOf } from './directo
 const NOTICES =
   /^((channel|group)_(join|leave|topic|purpose|name|archive|unarchive|convert_to_private|convert_to_public|posting_permissions)|(pinned|unpinned)_item|bot_(add|remove|enable|disable)|reminder_add|huddle_thread|sh_room_created|sh_room_shared|app_conversation_join|joiner_notification|joiner_notification_for_inviter|assistant_app_thread)$/
 
+/** Kinds of messages whose text says that the message is gone, or that an administrator has hidden it. */
+const REMOVED = new Set(['tombstone', 'message_deleted', 'ekm_access_denied'])
+
 export interface MessageContext {
   directory: Directory
   conversation: Conversation
@@ -25,26 +28,31 @@ export interface MessageContext {
 export function readMessage({ value, place }: JsonRecord, context: MessageContext): Found | Found[] {
   const outer = asObject(value)
   const message = outer?.subtype === 'message_changed' ? asObject(outer.message) : outer
-  const ts = asText(message?.ts)
+  const ts = timestampOf(message?.ts)
   if (!message || !ts || !/^\d{1,12}(\.\d+)?$/.test(ts))
     return rejected('a message without a timestamp `ts`', place, value)
   const bot = message.subtype === 'bot_add' ? asId(message.bot_id) : undefined
   if (bot) addBot(context.directory, bot, ts)
   const reason = reasonToSkip(message, ts, context)
-  return reason ? skipped(reason, place) : toFound(message, ts, asText(outer?.ts) ?? ts, place, context)
+  return reason ? skipped(reason, place) : toFound(message, ts, timestampOf(outer?.ts) ?? ts, place, context)
+}
+
+/** Some programs write a timestamp as a number, without the zeros at its end. Slack writes six decimals. */
+function timestampOf(value: unknown): string | undefined {
+  return typeof value === 'number' ? value.toFixed(6) : asText(value)
 }
 
 function reasonToSkip(message: JsonObject, ts: string, context: MessageContext): string | undefined {
   const subtype = asText(message.subtype) ?? ''
   const isAnswered = Number(message.reply_count ?? 0) > 0 || asObjects(message.replies).length > 0
-  if (subtype === 'tombstone' || subtype === 'message_deleted') return 'messages that were deleted'
+  if (REMOVED.has(subtype)) return 'messages that were deleted or hidden'
   if (NOTICES.test(subtype) && !isAnswered) return 'notices by Slack, such as of who joined a channel'
   if (subtype === 'reply_broadcast') return 'copies of replies that were also sent to the channel'
   if (subtype === 'thread_broadcast') {
     if (context.broadcasts.has(ts)) return 'copies of replies that were also sent to the channel'
     context.broadcasts.add(ts)
   }
-  const isAlone = (asText(message.thread_ts) ?? ts) === ts && !isAnswered
+  const isAlone = (timestampOf(message.thread_ts) ?? ts) === ts && !isAnswered
   return context.options.threadsOnly && isAlone ? 'messages that nobody answered' : undefined
 }
 
@@ -56,7 +64,7 @@ function toFound(
   context: MessageContext,
 ): Found | Found[] {
   const { conversation } = context
-  const root = asText(message.thread_ts) ?? ts
+  const root = timestampOf(message.thread_ts) ?? ts
   const { text, files, leftOut } = contentOf(message, context.directory)
   const attachments = files.flatMap((file) => asText(file.name) ?? asText(file.title) ?? [])
   const speaker = speakerOf(message, context.directory)

@@ -80,11 +80,22 @@ function decodeEntities(text: string): string {
   return text.includes('&') ? text.replace(/&(amp|lt|gt|colon);/g, (_, name: string) => ENTITIES[name] ?? '') : text
 }
 
+/** Returns blocks, and behind each the blocks in it: those of a container, the cards of a carousel, the tasks of a plan. */
+export function flatBlocks(blocks: unknown): readonly JsonObject[] {
+  return asObjects(blocks).flatMap((block) =>
+    block.type === 'carousel'
+      ? asObjects(block.elements)
+      : [block, ...asObjects(block.child_blocks), ...asObjects(block.tasks)],
+  )
+}
+
 /** Returns the text of a Block Kit block, in Slack's markup. @see https://docs.slack.dev/reference/block-kit/blocks */
 export function textOfBlock(block: JsonObject): string {
   if (block.type === 'rich_text') return lines(asObjects(block.elements).map(textOfRichText))
-  const { text, title, label, description, alt_text, accessory } = block
-  const parts = [text, title, label, description, alt_text, ...asObjects(block.fields), ...asObjects(block.elements)]
+  const { text, subtitle, label, description, body, details, output, alt_text, accessory } = block
+  const title = block.rich_text_title ?? block.title
+  const own = [text, title, subtitle, label, description, body, details, output, alt_text]
+  const parts = [...own, ...asObjects(block.fields), ...asObjects(block.elements), ...asObjects(block.actions)]
   const rows = asList(block.rows).map((row) => asList(row).map(textOfObject).join(' | '))
   return lines([...[...parts, accessory].map(textOfObject), ...rows])
 }
@@ -119,7 +130,9 @@ const INLINE: Readonly<Record<string, (element: JsonObject) => string>> = {
 function textOfInline(element: JsonObject): string {
   const inline = typeof element.type === 'string' && Object.hasOwn(INLINE, element.type) && INLINE[element.type]
   if (inline) return inline(element)
-  return escapeText(typeof element.text === 'string' ? element.text : (asText(element.fallback) ?? ''))
+  return escapeText(
+    typeof element.text === 'string' ? element.text : (asText(element.fallback) ?? asText(element.value) ?? ''),
+  )
 }
 
 /** Returns the text of an attachment, the predecessor of blocks. A shared message is such an attachment, too. */
@@ -130,7 +143,7 @@ export function textOfAttachment(attachment: JsonObject): string {
   const isShared = attachment.is_share === true || attachment.is_msg_unfurl === true
   const { pretext, author_name, title, text, footer, fallback } = attachment
   const own = [pretext, isShared ? '' : author_name, title, text].map((part) => asText(part) ?? '')
-  const blocks = asObjects(attachment.blocks).map(textOfBlock)
+  const blocks = flatBlocks(attachment.blocks).map(textOfBlock)
   const last = isShared ? '' : (asText(footer) ?? '')
   return lines([...own, ...fields, ...blocks, last]) || lines(textsOfShared(attachment)) || (asText(fallback) ?? '')
 }
@@ -138,7 +151,7 @@ export function textOfAttachment(attachment: JsonObject): string {
 /** The blocks of a shared message that has no text. */
 function textsOfShared({ message_blocks }: JsonObject): string[] {
   return asObjects(message_blocks)
-    .flatMap(({ message }) => asObjects(asObject(message)?.blocks))
+    .flatMap(({ message }) => flatBlocks(asObject(message)?.blocks))
     .map(textOfBlock)
 }
 

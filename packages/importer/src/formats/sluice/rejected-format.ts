@@ -1,7 +1,7 @@
 // Reads records that an import rejected and that the user corrected, each in its own format.
 import { Readable } from 'node:stream'
 import type { Format, FormatOptions, Found, InputFile, Piece } from '../format.ts'
-import { orRejected, rejected } from '../format.ts'
+import { rejected } from '../format.ts'
 import { byShape } from '../read/json-beginning.ts'
 import { type JsonRecord, readJsonLines } from '../read/json-records.ts'
 import { asObject, asText } from '../values/record-fields.ts'
@@ -19,7 +19,7 @@ export function createRejectedFormat(formats: readonly Format[]): Format {
       const warnings = new Set<string>()
       const isNew = (one: Found) => one.kind !== 'warning' || warnings.size < warnings.add(one.reason).size
       for (const file of files)
-        for await (const lines of orRejected(file, readJsonLines(file)))
+        for await (const lines of readJsonLines(file))
           for (const line of lines)
             yield line.kind === 'rejected' ? [line] : (await readLine(line, formats, options)).filter(isNew)
     },

@@ -4,18 +4,29 @@ import { FormatError } from '../format.ts'
 const FIRST_MOMENT = Date.parse('0001-01-01T00:00:00Z')
 const LAST_MOMENT = Date.parse('9999-12-31T23:59:59.999Z')
 
+/** A larger number counts milliseconds: as seconds, it would lie beyond the year 5138. */
+const MOST_SECONDS = 1e11
+
 /**
- * Writes a time in seconds since 1970 as `2024-05-01T09:30:00.000Z`. Undefined beyond the years that a thread can have.
+ * Writes a time in seconds or milliseconds since 1970 as `2024-05-01T09:30:00.000Z`: versions of one format differ in
+ * the unit. Undefined beyond the years that a thread can have.
  */
-export function isoDateOf(seconds = Number.NaN): string | undefined {
+export function isoDateOf(time = Number.NaN): string | undefined {
+  const seconds = Math.abs(time) < MOST_SECONDS ? time : time / 1_000
   // A double is accurate to a quarter of a microsecond for such a time: .12 may come as .1199999.
   const moment = Math.floor(seconds * 1_000 + 3e-4)
   return moment >= FIRST_MOMENT && moment <= LAST_MOMENT ? new Date(moment).toISOString() : undefined
 }
 
-/** Rewrites a date in any form that JavaScript reads. Returns undefined if it reads none. */
-export function isoDateIn(text: string | undefined): string | undefined {
-  const date = new Date(text ?? Number.NaN)
+/** Ends a date that names its zone. The year may follow, as X writes it, or the name of the zone in brackets. */
+const ZONE = /(Z|GMT|UTC|[+-]\d{2}(:?\d{2})?)( \(.*\)| \d{4})?$/i
+
+/**
+ * Rewrites a date in any form that JavaScript reads. A date without a zone is in UTC, wherever the import runs. Returns
+ * undefined if JavaScript reads none.
+ */
+export function isoDateIn(text = ''): string | undefined {
+  const date = new Date(ZONE.test(text) ? text : `${text.replace(/(?<=\d)T(?=\d)/, ' ')} UTC`)
   return Number.isNaN(date.getTime()) ? undefined : date.toISOString()
 }
 

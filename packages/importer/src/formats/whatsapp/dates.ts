@@ -7,8 +7,8 @@ export type Order = (typeof ORDERS)[number]
 const ORDERS = ['DMY', 'MDY', 'YMD'] as const
 
 const HALF_DAY = 12
-const HALVES = /[ap]\.?.?m\.?$|上午|下午|午前|午後|오전|오후/i
-const SECOND_HALF = /p\.?.?m\.?$|下午|午後|오후/i
+const HALVES = /[ap]\.?.?m\.?$|[πμ]\.μ\.$|上午|下午|午前|午後|오전|오후/i
+const SECOND_HALF = /p\.?.?m\.?$|μ\.μ\.$|下午|午後|오후/i
 
 /**
  * Finds the order in which most dates of a file are valid and ascend, because messages do. If two orders fit alike, a

@@ -12,12 +12,15 @@ export interface Line {
 }
 
 const SPACES = String.raw`[ \u00A0\u2009\u202F]`
-const DAY = String.raw`\d{1,4}[./-]\d{1,2}[./-]\d{1,4}`
+/** `1.5.2024`, and `2024. 05. 01.` in Hungary and Korea, `01.05.2024.` in Croatia, `1.05.2024 г.` in Bulgaria. */
+const DAY = String.raw`\d{1,4}[./-] ?\d{1,2}[./-] ?\d{1,4}\.?(?: г\.)?`
+/** In Finnish, Danish and French, a word may stand before the time. */
+const AT = '(?: klo| kl\\.?| à)?'
 /** In Chinese, Japanese and Korean, the half of the day stands before the time. */
 const HALF = '(?:上午|下午|午前|午後|오전|오후)'
-const TIME = String.raw`\d{1,2}[:.]\d{2}(?:[:.]\d{2})?(?:${SPACES}?[ap]\.?${SPACES}?m\.?)?`
+const TIME = String.raw`\d{1,2}[:.]\d{2}(?:[:.]\d{2})?(?:${SPACES}?(?:[ap]\.?${SPACES}?m\.?|[πμ]\.μ\.))?`
 /** `[01.05.24, 09:30:15] Ada: …` of an iPhone, `01/05/2024, 9:30 am - Ada: …` of Android. */
-const DATE = `${DAY},?${SPACES}(?:${HALF}${SPACES}?)?${TIME}`
+const DATE = `${DAY},?${AT}${SPACES}(?:${HALF}${SPACES}?)?${TIME}`
 const IPHONE = new RegExp(String.raw`^[\u200E\u200F]?\[(${DATE})\] (.*)$`, 'is')
 const ANDROID = new RegExp(String.raw`^[\u200E\u200F]?(${DATE}) - (.*)$`, 'is')
 const SPEAKER = /^([^:]{1,100}): ?(.*)$/s

@@ -117,3 +117,46 @@ test('a time zone is needed, and a line before the first date is rejected', asyn
   const { rejected } = await read(android('Hello', '1/5/2024, 09:30 - Ada: a'))
   expect(rejected.map(({ reason }) => reason)).toEqual(['a line without a valid date'])
 })
+
+test.each([
+  ['[1.5.2024 klo 9.30.15] Ada: Hi', '[13.5.2024 klo 21.30.15] Bo: Hi'],
+  ['1.5.2024 klo 9.30 - Ada: Hi', '13.5.2024 klo 21.30 - Bo: Hi'],
+  ['2024. 05. 01. 9:30 - Ada: Hi', '2024. 05. 13. 21:30 - Bo: Hi'],
+  ['[2024. 5. 1. 오전 9:30:15] Ada: Hi', '[2024. 5. 13. 오후 9:30:15] Bo: Hi'],
+  ['01.05.2024. 09:30 - Ada: Hi', '13.05.2024. 21:30 - Bo: Hi'],
+  ['1.05.2024 г., 9:30 - Ada: Hi', '13.05.2024 г., 21:30 - Bo: Hi'],
+  ['01/05/2024 à 09:30 - Ada: Hi', '13/05/2024 à 21:30 - Bo: Hi'],
+  ['1/5/24, 9:30 π.μ. - Ada: Hi', '13/5/24, 9:30 μ.μ. - Bo: Hi'],
+])('reads dates such as %s', async (first, second) => {
+  const file = android(first, second)
+  expect(await recognises(whatsappFormat, file)).toBe(true)
+  const { pieces } = await read(file)
+  expect(pieces.map(({ quotes: [quote] }) => [quote?.speaker, quote?.createdAt?.slice(0, 16)])).toEqual([
+    ['Ada', '2024-05-01T09:30'],
+    ['Bo', '2024-05-13T21:30'],
+  ])
+})
+
+test.each([
+  ['report.pdf (file attached)', { text: '', attachments: ['report.pdf'] }],
+  ['My report.pdf (Datei angehängt)\nRead it', { text: 'Read it', attachments: ['My report.pdf'] }],
+  ['IMG-20240501-WA0001.jpg (soubor byl přiložen)', { text: '', attachments: ['IMG-20240501-WA0001.jpg'] }],
+  ['a.example (see the second page)', { text: 'a.example (see the second page)' }],
+  [
+    '\u200ERye.pdf • \u200E2 pages \u200E<attached: 07-Rye.pdf>',
+    { text: 'Rye.pdf • 2 pages', attachments: ['07-Rye.pdf'] },
+  ],
+  ['see <note: a.txt>', { text: 'see <note: a.txt>' }],
+])('of %j, the file and the words are told apart', async (text, quote) => {
+  const { pieces } = await read(android('31/05/2024, 09:30 - Ada: Hi', `31/05/2024, 09:31 - Ada: ${text}`))
+  expect(pieces[1]?.quotes[0]).toEqual({ speaker: 'Ada', createdAt: '2024-05-31T09:31:00.000Z', ...quote })
+})
+
+test('a chat without its first line has the name of its folder, or a warning', async () => {
+  const text = '[31/05/2024, 09:30:15] Ada: Cold oven'
+  const inFolder = await read(inputFile('WhatsApp Chat - Bakers/_chat.txt', text))
+  expect([inFolder.pieces[0]?.fields.channelName, inFolder.notes]).toEqual(['Bakers', []])
+  const alone = await read(inputFile('_chat.txt', text))
+  expect(alone.pieces[0]?.fields.channelName).toBe('_chat')
+  expect(alone.notes).toMatchObject([{ kind: 'warning', reason: expect.stringMatching(/^chats without a name/) }])
+})

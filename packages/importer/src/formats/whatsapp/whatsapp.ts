@@ -1,5 +1,5 @@
 // Reads the text that WhatsApp exports of a chat: `_chat.txt` of an iPhone, `WhatsApp Chat with Ada.txt` of Android.
-import { basename } from 'node:path/posix'
+import { basename, dirname } from 'node:path/posix'
 import type { Format, FormatOptions, Found, FoundLists, InputFile, Piece, Place, QuoteInput } from '../format.ts'
 import { FormatError, orRejected, ownsFolder, rejected, skipped } from '../format.ts'
 import { decodeBeginning, readBeginning } from '../read/utf8-chunks.ts'
@@ -15,7 +15,14 @@ const LONGEST_NAME = 100
 
 /** What Android writes in place of a message that was deleted, in the languages that most people use. */
 const DELETED =
-  /^(This message was deleted|You deleted this message|Diese Nachricht wurde gelöscht|Du hast diese Nachricht gelöscht|Se eliminó este mensaje|Eliminaste este mensaje|Ce message a été supprimé|Vous avez supprimé ce message|Esta mensagem foi apagada|Você apagou esta mensagem|Questo messaggio è stato eliminato|Hai eliminato questo messaggio|Данное сообщение удалено|Вы удалили данное сообщение)\.?$/
+  /^(This message was deleted|You deleted this message|Diese Nachricht wurde gelöscht|Du hast diese Nachricht gelöscht|Se eliminó este mensaje|Este mensaje fue eliminado|Eliminaste este mensaje|Ce message a été supprimé|Vous avez supprimé ce message|Esta mensagem foi (?:apagada|eliminada)|Você apagou esta mensagem|Questo messaggio è stato eliminato|Hai eliminato questo messaggio|Данное сообщение удалено|Вы удалили данное сообщение|Dit bericht is verwijderd|U hebt dit bericht verwijderd|Ta wiadomość została usunięta|Bu mesaj silindi|Bu mesajı sildiniz|Pesan ini telah dihapus|Anda menghapus pesan ini)\.?$/
+
+/**
+ * An iPhone ends a message by `<attached: 00000012-PHOTO.jpg>`, and names a document before it. Android begins it by
+ * `IMG-20240501-WA0001.jpg (file attached)`. Under other names than WhatsApp's, people may have written the brackets.
+ */
+const ATTACHED =
+  /(?:^\u200E?|\s\u200E)<[^<>:]+: ([^<>]+\.\w+)>$|^\u200E?(?:(\S+-WA\d{4}\.\w+) \([^()]+\)|(.+\.\w+) \((?:file attached|Datei angehängt|archivo adjunto|fichier joint|arquivo anexado|file allegato|bestand bijgevoegd|файл добавлен)\))(?:\n|$)/i
 
 /** Reads each day of a chat, in UTC, as a source. Dates are local times. Memory: the largest message. */
 export const whatsappFormat: Format = {
@@ -55,14 +62,16 @@ async function* readChat(file: InputFile, { timezone }: FormatOptions): FoundLis
   const { order, isAssumed } = await orderOfDates(linesOf(file))
   const reason = `dates such as 5/1/2024 that were read with the ${order === 'MDY' ? 'month' : 'day'} first`
   if (isAssumed) yield [{ kind: 'warning', reason, place: { path: file.path } }]
-  let name = nameOf(file)
+  let name = nameOf(file.path)
+  // A long chat is exported without its first line. Then the folder may have the name.
+  const substitute = nameOf(dirname(file.path)) ?? '_chat'
   let open: Line | undefined
   for await (const lines of linesOf(file)) {
     const found: Found[] = []
     for (const line of lines) {
       if (line.date === undefined && open !== undefined) open = { ...open, text: `${open.text}\n${line.text}` }
       else {
-        if (open !== undefined) found.push(...readMessage(open, name, order, clock))
+        if (open !== undefined) found.push(...readMessage(open, name ?? substitute, order, clock))
         // On an iPhone, the chat itself says first that it is encrypted.
         else if (line.text.startsWith(MARK) && line.speaker !== undefined) name ??= line.speaker
         open = line
@@ -70,19 +79,23 @@ async function* readChat(file: InputFile, { timezone }: FormatOptions): FoundLis
     }
     yield found
   }
-  if (open !== undefined) yield readMessage(open, name, order, clock)
+  if (open !== undefined) yield readMessage(open, name ?? substitute, order, clock)
+  if ((name ?? substitute) === '_chat') yield [{ kind: 'warning', reason: NAMELESS, place: { path: file.path } }]
 }
 
+const NAMELESS =
+  'chats without a name, which become one chat: put each _chat.txt into a folder with its name, or use --id-prefix'
+
 /** Android writes the name of the chat into that of the file, in the language of the phone. */
-function nameOf({ path }: InputFile): string | undefined {
+function nameOf(path: string): string | undefined {
   const prefix = /^(?:WhatsApp[ -]Chat|(?:Chat|Conversa|Discussion)(?: \S+)? WhatsApp) \S+ /
   const name = basename(path, '.txt').replace(prefix, '')
-  return name === '_chat' ? undefined : name.slice(0, LONGEST_NAME)
+  return ['_chat', '.', ''].includes(name) ? undefined : name.slice(0, LONGEST_NAME)
 }
 
 function readMessage(
   { date, speaker, text, place }: Line,
-  chat: string | undefined,
+  chat: string,
   order: Order,
   clock: (local: string) => string | undefined,
 ): Found[] {
@@ -90,20 +103,21 @@ function readMessage(
   const createdAt = local && clock(local)
   if (createdAt === undefined) {
     const record = date === undefined ? text : `[${date}] ${speaker === undefined ? '' : `${speaker}: `}${text}`
-    return [{ ...rejected('a line without a valid date', place, record), ...(chat && { context: { chat } }) }]
+    return [{ ...rejected('a line without a valid date', place, record), context: { chat } }]
   }
-  const file = /^\u200E?<[^<>:]+: ([^<>]+)>$/.exec(text)?.[1] ?? /^\u200E?(\S+\.\w+) \([^()]+\)(?:\n|$)/.exec(text)?.[1]
+  const [tagged, atEnd, numbered, named] = ATTACHED.exec(text) ?? []
+  const file = atEnd ?? numbered ?? named
   const isMedia = file === undefined && /^<[^<>]+>$/.test(text)
   if (speaker === undefined) return [skipped('notices by WhatsApp, such as of who joined a chat', place)]
   if (DELETED.test(text)) return [skipped('messages that were deleted', place)]
   if (isMedia) return [skipped('media that were not exported', place)]
   if (file === undefined && text.startsWith(MARK))
     return [skipped('notices by WhatsApp, media that were not exported, and messages that were deleted', place)]
-  const caption = file === undefined ? text : text.slice(text.indexOf('\n') + 1 || text.length)
+  const caption = tagged === undefined ? text : text.replace(tagged, '').replaceAll(MARK, '').trim()
   const edited = / ?\u200E?<[^<>]+>$/.exec(caption)
   const words = edited && caption.includes(MARK) ? caption.slice(0, edited.index) : caption
   const quote: QuoteInput = { text: words, speaker, createdAt, ...present({ attachments: file ? [file] : [] }) }
-  return [toPiece(quote, chat ?? '_chat', createdAt, place)]
+  return [toPiece(quote, chat, createdAt, place)]
 }
 
 function toPiece(quote: QuoteInput, chat: string, createdAt: string, place: Place): Piece {

@@ -1,6 +1,6 @@
 // What the posts of an archive need from its other files, and from all other posts.
 import { basename } from 'node:path/posix'
-import type { InputFile } from '../format.ts'
+import type { InputFile, Rejected } from '../format.ts'
 import { readJson } from '../read/json-records.ts'
 import { isoDateIn } from '../values/iso-date.ts'
 import { asList, asObject, asObjects, asText, type JsonObject } from '../values/record-fields.ts'
@@ -28,15 +28,17 @@ export async function surveyArchive(files: readonly InputFile[], isOfPosts: (fil
   const originals = new Map<string, string>()
   const notes = new Map<string, Note[]>()
   const read = new Set<string>()
+  const rejected: Rejected[] = []
   let username: string | undefined
   await forEach(files.filter(isOfPosts), (record) => addPost(asObject(record.tweet) ?? record, answered, originals))
   for (const file of files.filter(({ path }) => NOTES.test(basename(path)) || basename(path) === 'account.js')) {
     read.add(file.path)
-    await forEach([file], (record) => {
+    const faults = await forEach([file], (record) => {
       username ??= asText(asObject(record.account)?.username)
       const note = asObject(record.noteTweet)
       if (note !== undefined) addNote(note, notes)
     })
+    rejected.push(...faults)
   }
   const originalOf = (id: string) => originals.get(id) ?? id
   /** Returns the topmost post that is known to belong to the conversation. */
@@ -49,13 +51,18 @@ export async function surveyArchive(files: readonly InputFile[], isOfPosts: (fil
     }
     return root
   }
-  return { username, notes, originalOf, rootOf, files: read }
+  return { username, notes, originalOf, rootOf, files: read, rejected }
 }
 
-async function forEach(files: readonly InputFile[], visit: (record: JsonObject) => void): Promise<void> {
+/** Returns what can't be read. */
+async function forEach(files: readonly InputFile[], visit: (record: JsonObject) => void): Promise<Rejected[]> {
+  const rejected: Rejected[] = []
   for (const file of files)
     for await (const records of readJson(file, ['/*']))
-      for (const record of records) if (record.kind === 'record') visit(asObject(record.value) ?? {})
+      for (const record of records)
+        if (record.kind === 'record') visit(asObject(record.value) ?? {})
+        else rejected.push(record)
+  return rejected
 }
 
 function addPost(post: JsonObject, answered: Map<string, string>, originals: Map<string, string>): void {

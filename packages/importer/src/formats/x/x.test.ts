@@ -37,6 +37,22 @@ test('recognises an archive by its posts, also of old archives', async () => {
   expect(await recognises(xFormat, account)).toBe(false)
 })
 
+test('posts in a community are read, too', async () => {
+  const community = inputFile('data/community-tweet.js', script('community_tweet', [{ tweet: answer }]))
+  expect(await recognises(xFormat, community)).toBe(true)
+  const found = await readAll(xFormat, [account, posts([post]), community])
+  expect(found.quotes('100').map(({ externalId }) => externalId)).toEqual(['100', '110'])
+  expect(found.notes).toEqual([])
+})
+
+test('a long post that can not be read is rejected', async () => {
+  const notes = inputFile('data/note-tweet.js', 'window.YTD.note_tweet.part0 = [{"noteTweet": 1 2}]')
+  const { rejected } = await readAll(xFormat, [account, posts([post]), notes])
+  expect(rejected).toMatchObject([
+    { reason: expect.stringMatching(/^The record is not JSON/), place: { pointer: '/0' } },
+  ])
+})
+
 test('a post is a source, with its links unfolded and its media named', async () => {
   const { pieces } = await readAll(xFormat, [account, posts([post])])
   expect(pieces[0]).toMatchObject({
@@ -125,7 +141,7 @@ test('reposts and other files are counted, and what is no post is rejected', asy
   expect(found.pieces).toEqual([])
   expect(found.noted).toEqual({
     'skipped: reposts of what others wrote': 1,
-    'skipped: files without posts, such as media and messages': 1,
+    'skipped: files other than posts, such as media, messages and deleted posts': 1,
   })
   expect(found.rejected.map(({ reason, context }) => [reason, context])).toEqual([
     ['a post without an `id_str`', { username: 'bakery' }],

@@ -8,7 +8,8 @@ import type { JsonObject } from '../values/record-fields.ts'
 import { asList, asNumber, asObject, asObjects, asText, firstLine, present } from '../values/record-fields.ts'
 import { noteOf, type Survey, surveyArchive, unfolded } from './survey.ts'
 
-const POSTS = /^tweets?(-part\d+)?\.js$/
+/** Posts in a community have a file of their own. */
+const POSTS = /^(community-)?tweets?(-part\d+)?\.js$/
 
 /**
  * Reads each conversation as a source: the first post that is known, and what the account answered. A file of the
@@ -18,13 +19,15 @@ export const xFormat: Format = {
   name: 'x',
   description: 'X (Twitter) archive: tweets.js and its parts (zip or folder)',
   owns: ownsFolder({ up: 1, others: /./ }),
-  recognises: (file, beginning) => isOfPosts(file) && /^window\.YTD\.tweets?\./.test(beginning.toString('utf8')),
+  recognises: (file, beginning) =>
+    isOfPosts(file) && /^window\.YTD\.(community_)?tweets?\./.test(beginning.toString('utf8')),
   async *read(files) {
     const survey = await surveyArchive(files, isOfPosts)
+    yield survey.rejected
     for (const file of files)
       if (isOfPosts(file)) yield* readPosts(file, survey)
       else if (!survey.files.has(file.path))
-        yield [skipped('files without posts, such as media and messages', { path: file.path })]
+        yield [skipped('files other than posts, such as media, messages and deleted posts', { path: file.path })]
     const unused = [...survey.notes.values()].flat().filter(({ isUsed }) => !isUsed)
     yield unused.map(() => skipped('long posts that belong to no post of the archive', { path: 'note-tweet.js' }))
   },

@@ -79,7 +79,7 @@ test('the files of a video lie together', async () => {
   ]
   expect(await filesByFormat(files)).toEqual({ youtube: files.map(({ path }) => path) })
   const found = await readAll(youtubeFormat, files)
-  expect(found.noted['skipped: files without comments, such as videos']).toBe(3)
+  expect(found.noted['skipped: files other than comments, such as videos and live chats']).toBe(3)
   expect(found.quotes('vid1').map(({ externalId }) => externalId)).toContain('Ug8')
 })
 
@@ -117,6 +117,29 @@ test('reads comments that stand apart, and the videos that they belong to', asyn
   ])
   expect(pieces[1]?.fields).toMatchObject({ upVotes: 7, channelName: 'Bakery' })
   expect(rejected).toEqual([])
+})
+
+test('answers of comments.list belong to the video of their thread, whichever file comes first', async () => {
+  const answer = comment('Ug1.9', { parentId: 'Ug1', textOriginal: 'Thanks', publishedAt: '2024-05-01T10:00:00Z' })
+  const files = [inputFile('a.json', page(answer)), inputFile('b.json', page(thread(comment('Ug1'))))]
+  const found = await readAll(youtubeFormat, files)
+  expect(found.quotes('vid1').map(({ externalId, replyingTo }) => [externalId, replyingTo])).toEqual([
+    ['Ug1', undefined],
+    ['Ug1.9', 'Ug1'],
+  ])
+  const alone = await readAll(youtubeFormat, files.slice(0, 1))
+  expect(alone.rejected.map(({ reason }) => reason)).toEqual([
+    'a comment without an `id` or `videoId`, whose thread is not in the input either',
+  ])
+})
+
+test('the id of a video may stand behind its comments, and an author without a name is an id', async () => {
+  const { id, comments, ...rest } = info
+  const [one] = comments
+  const sorted = { comments: [{ ...one, author: null, author_id: 'UC2' }], id, ...rest }
+  const { pieces, rejected } = await readAll(youtubeFormat, [inputFile('v.info.json', sorted)])
+  expect(rejected).toEqual([])
+  expect(pieces[0]).toMatchObject({ externalId: 'vid1', quotes: [{ externalId: 'Ug1', speaker: 'UC2' }] })
 })
 
 test('of two copies the one that was edited last comes last, and what is no comment is rejected', async () => {

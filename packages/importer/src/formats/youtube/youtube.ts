@@ -1,9 +1,9 @@
 // Comments on videos of YouTube: the .info.json of yt-dlp, and pages of the Data API.
 import { parseIsoDate } from '@sluice/contract'
 import type { Format, Found, FoundLists, InputFile, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
-import { orRejected, ownsFolder, rejected, skipped } from '../format.ts'
+import { ownsFolder, rejected, skipped } from '../format.ts'
 import { byShape, jsonShape } from '../read/json-beginning.ts'
-import { foundIn, type JsonRecord, readJson, recordsAndLists } from '../read/json-records.ts'
+import { fieldsBehind, foundIn, type JsonRecord, readJson, recordsAndLists } from '../read/json-records.ts'
 import { readBeginning } from '../read/utf8-chunks.ts'
 import { htmlToText } from '../values/html-text.ts'
 import { isoDateOf } from '../values/iso-date.ts'
@@ -21,21 +21,33 @@ export const youtubeFormat: Format = {
   owns: ownsFolder({ others: /./ }),
   recognises: byShape(({ members }) => isOfYtDlp(members) || isOfApi(members)),
   async *read(files) {
+    const videos: Videos = new Map()
+    const readPages = (file: InputFile) =>
+      foundIn(readJson(file, RECORDS), ({ value, place }) => readPage(value, videos, place))
+    const others: InputFile[] = []
+    for (const file of files)
+      if (hasMember(jsonShape(await readBeginning(file)).members, 'snippet.topLevelComment')) yield* readPages(file)
+      else others.push(file)
     const hasInfo = files.some(isInfo)
-    for (const file of files) {
+    for (const file of others) {
       const { root, members } = jsonShape(await readBeginning(file))
       // A page may have videos alone. Beside a video of yt-dlp, its live chat is JSON, too.
       const isPage = hasInfo ? isOfApi(members) : root === '{' || root === '['
-      if (isOfYtDlp(members)) yield* orRejected(file, readInfo(file))
-      else if (!isPage) yield [skipped('files without comments, such as videos', { path: file.path })]
-      else
-        yield* orRejected(
-          file,
-          foundIn(readJson(file, RECORDS), ({ value, place }) => readPage(value, place)),
-        )
+      if (isOfYtDlp(members)) yield* readInfo(file)
+      else if (!isPage) yield [skipped('files other than comments, such as videos and live chats', { path: file.path })]
+      else yield* readPages(file)
     }
   },
 }
+
+/**
+ * The videos of threads, by the ids of the threads. An answer of comments.list names its thread and no video, so pages
+ * of threads are read first.
+ */
+type Videos = Map<string, string>
+
+/** At most this number of threads is kept, some 100 MB. Answers to threads beyond it are rejected. */
+const MOST_THREADS = 1_000_000
 
 function isInfo({ path }: InputFile): boolean {
   return path.endsWith('.info.json')
@@ -48,13 +60,15 @@ function isOfYtDlp(members: ReadonlySet<string>): boolean {
 }
 
 function isOfApi(members: ReadonlySet<string>): boolean {
-  const has = (name: string) => OF_PAGES.some((at) => members.has(`${at}${name}`))
-  return has('snippet.topLevelComment') || has('snippet.textDisplay')
+  return hasMember(members, 'snippet.topLevelComment') || hasMember(members, 'snippet.textDisplay')
 }
 
-/** The id of the video is the first member of the file, and so comes before its comments. */
+function hasMember(members: ReadonlySet<string>, name: string): boolean {
+  return OF_PAGES.some((at) => members.has(`${at}${name}`))
+}
+
 async function* readInfo(file: InputFile): FoundLists {
-  const video: Record<string, unknown> = {}
+  const video: Record<string, unknown> = await fieldsBehind(file, 'comments', ['id'])
   const toFound = ({ path, value, place }: JsonRecord): Found | Found[] => {
     if (path === '/comments/*') return readYtDlpComment(asObject(value) ?? {}, asId(video.id), value, place)
     video[path.slice(1)] = value
@@ -89,20 +103,24 @@ function readYtDlpComment(comment: JsonObject, video: string | undefined, value:
   const createdAt = isoDateOf(asNumber(comment.timestamp))
   const replyingTo = parent === 'root' ? undefined : parent
   const upVotes = asNumber(comment.like_count)
-  const quote = { externalId, text, ...present({ speaker: asText(comment.author), createdAt, replyingTo, upVotes }) }
+  const speaker = asText(comment.author) ?? asText(comment.author_id)
+  const quote = { externalId, text, ...present({ speaker, createdAt, replyingTo, upVotes }) }
   return piece(video, `${createdAt ?? '~'}/${externalId}`, {}, [quote], place)
 }
 
-function readPage(value: unknown, place: Place): Found[] {
+function readPage(value: unknown, videos: Videos, place: Place): Found[] {
   const { items, snippet, id, replies } = asObject(value) ?? {}
-  if (Array.isArray(items)) return items.flatMap((item) => readPage(item, place))
+  if (Array.isArray(items)) return items.flatMap((item) => readPage(item, videos, place))
   const fields = asObject(snippet)
   if (fields === undefined) return [rejected('The record is neither a comment nor a video.', place, value)]
-  if (fields.textDisplay !== undefined) return [readComment(asObject(value) ?? {}, asId(fields.videoId), place)]
+  if (fields.textDisplay !== undefined)
+    return [readComment(asObject(value) ?? {}, videos.get(asId(fields.parentId) ?? ''), place)]
   const top = asObject(fields.topLevelComment)
   if (top === undefined) return [readVideo(id, fields, asObject(value) ?? {}, place)]
   const answers = asObjects(asObject(replies)?.comments)
   const video = asId(fields.videoId) ?? asId(fields.channelId)
+  const topId = asId(top.id)
+  if (video !== undefined && topId !== undefined && videos.size < MOST_THREADS) videos.set(topId, video)
   const isPart = (asNumber(fields.totalReplyCount) ?? 0) > answers.length
   const missing = isPart ? [skipped('threads whose replies are not all in the file (see comments.list)', place)] : []
   return [...[top, ...answers].map((comment) => readComment(comment, video, place)), ...missing]
@@ -129,7 +147,7 @@ function readComment(comment: JsonObject, thread: string | undefined, place: Pla
   const externalId = asId(comment.id)
   const video = asId(snippet.videoId) ?? thread
   if (externalId === undefined || video === undefined)
-    return rejected('a comment without an `id` or `videoId`', place, comment)
+    return rejected('a comment without an `id` or `videoId`, whose thread is not in the input either', place, comment)
   const text = asText(snippet.textOriginal) ?? htmlToText(asText(snippet.textDisplay) ?? '')
   if (text === '') return skipped('comments without text', place)
   const createdAt = parseIsoDate(asText(snippet.publishedAt) ?? '')

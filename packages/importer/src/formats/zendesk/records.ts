@@ -1,5 +1,5 @@
 // The records of a Zendesk export, and the survey of all of them before its tickets are read.
-import { type InputFile, orRejected, type Place, type Rejected } from '../format.ts'
+import type { InputFile, Place, Rejected } from '../format.ts'
 import { jsonShape } from '../read/json-beginning.ts'
 import { readJson, recordsAndLists } from '../read/json-records.ts'
 import { readBeginning } from '../read/utf8-chunks.ts'
@@ -17,11 +17,7 @@ const FORGOTTEN = 'Permanently deleted user'
 const LISTS = ['tickets', 'ticket_events', 'audits', 'users']
 
 /** Reads the records of a file: pages of the API, lists, NDJSON, or `{ ticket, comments, users }` for each ticket. */
-export function readRecords(file: InputFile): AsyncGenerator<readonly (ZendeskRecord | Rejected)[]> {
-  return orRejected(file, recordsIn(file))
-}
-
-async function* recordsIn(file: InputFile): AsyncGenerator<(ZendeskRecord | Rejected)[]> {
+export async function* readRecords(file: InputFile): AsyncGenerator<(ZendeskRecord | Rejected)[]> {
   const { members } = jsonShape(await readBeginning(file))
   // In a root `{ ticket, … }`, the lists belong to the ticket. Such a root is read as a whole.
   const lists = members.has('ticket') ? [] : LISTS
