@@ -35,6 +35,15 @@ test('recognises mbox files, .eml files and Maildir', async () => {
   expect(await isMail('a.txt', 'From here on: nothing\n')).toBe(false)
 })
 
+test('few large mails are in memory at once', async () => {
+  const large = mail({ 'Message-ID': '<1@a>', From: 'ada@a.example' }, 'Cold. '.repeat(100_000))
+  const options = { map: new Map(), set: new Map() }
+  const lengths: number[] = []
+  for await (const list of mailFormat.read([inputFile('inbox', mbox(Array(8).fill(large)))], options))
+    lengths.push(list.length)
+  expect(lengths).toEqual([2, 2, 2, 2, 0])
+})
+
 describe('threads', () => {
   test('a mail is a quote, with the ids of the mails before it', async () => {
     const later = mail(
