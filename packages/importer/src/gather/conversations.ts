@@ -17,7 +17,7 @@ const [TOP_ID, OTHER_ID, RECORD] = ['0', '1', '2']
  * parent, so the order of mails does not matter. An id of no mail in the input belongs to a conversation, too.
  */
 export function createConversations(createSpool: SpoolFile['createSpool'], pause: () => Promise<void>) {
-  const ids = createSpool<string>()
+  const ids = createSpool<{ id: string }>()
   const links = createSpool<{ number: number; references: number[] }>()
   const records = createSpool<Pick<Row, 'order' | 'text'> & { number: number }>()
   const numbers = new Map<string, number>()
@@ -28,7 +28,7 @@ export function createConversations(createSpool: SpoolFile['createSpool'], pause
     const digest = createHash('sha256').update(id).digest().toString('latin1', 0, DIGEST_BYTES)
     const known = numbers.get(digest)
     if (known !== undefined) return known
-    ids.add(id)
+    ids.add({ id })
     numbers.set(digest, above.length)
     return above.push(above.length) - 1
   }
@@ -49,7 +49,7 @@ export function createConversations(createSpool: SpoolFile['createSpool'], pause
   }
 
   /** Lets the event loop do other work before each block. */
-  async function* slowly<T>({ blocks }: Spool<T>): AsyncGenerator<readonly T[]> {
+  async function* slowly<T extends object>({ blocks }: Spool<T>): AsyncGenerator<readonly T[]> {
     for (const block of blocks()) {
       await pause()
       yield block
@@ -87,7 +87,7 @@ export function createConversations(createSpool: SpoolFile['createSpool'], pause
       const tops = await linkReferences()
       numbers.clear()
       let number = -1
-      const rowsOf = (id: string): Row[] => {
+      const rowsOf = ({ id }: { id: string }): Row[] => {
         number += 1
         const top = topOf(number)
         if (tops[top] === 0) return []

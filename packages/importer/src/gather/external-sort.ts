@@ -4,7 +4,7 @@ import { createConversations } from './conversations.ts'
 import { createRowSort, type Row, unitsOf } from './sort-rows.ts'
 import { openSpoolFile } from './spool.ts'
 
-/** A record, which is returned together with those of the same key. Its texts are well-formed. */
+/** A record, which is returned together with those of the same key. Its texts are well-formed, and `text` is one line. */
 export interface SortRecord extends Omit<Row, 'topId'> {
   /** Only of a mail: the ids before it. `key` is its Message-ID, and becomes the topmost one of its conversation. */
   references?: readonly string[]

@@ -4,11 +4,12 @@ import { closeSync, openSync, readSync, unlinkSync, writeFileSync } from 'node:f
 import { join } from 'node:path'
 import { UserError } from '@sluice/terminal'
 
-/** A block is written and read at once. It has at least this many code units of JSON, except the last one of a list. */
+/** A block is written and read at once. It has at least this many code units, except the last one of a list. */
 const BLOCK_UNITS = 32 * 1024
 
-export interface Spool<T> {
-  add(value: T): void
+export interface Spool<T extends object> {
+  /** Adds a value. Its `text` is one line and is written as it is: it is long, and JSON already. */
+  add(value: T & { text?: string }): void
   /** Yields the values in blocks, in the order in which they were added. Ends adding. */
   blocks(): Generator<readonly T[], undefined>
 }
@@ -32,33 +33,37 @@ export function openSpoolFile(folder: string) {
   onDisk(() => unlinkSync(path))
   let end = 0
 
-  function createSpool<T>(): Spool<T> {
+  function createSpool<T extends object>(): Spool<T> {
     const written: { at: number; bytes: number }[] = []
-    let open: string[] = []
+    let values: string[] = []
+    let texts: string[] = []
     let units = 0
 
     function endBlock(): void {
-      const content = Buffer.from(`[${open.join()}]`)
+      const content = Buffer.from([`[${values.join()}]`, ...texts].join('\n'))
       onDisk(() => writeFileSync(file, content))
       written.push({ at: end, bytes: content.length })
       end += content.length
-      open = []
+      values = []
+      texts = []
       units = 0
     }
 
     return {
-      add(value) {
+      add({ text = '', ...value }) {
         const json = JSON.stringify(value)
-        open.push(json)
-        units += json.length
+        values.push(json)
+        texts.push(text)
+        units += json.length + text.length
         if (units >= BLOCK_UNITS) endBlock()
       },
       *blocks() {
-        if (open.length > 0) endBlock()
+        if (values.length > 0) endBlock()
         for (const { at, bytes } of written) {
           const content = Buffer.allocUnsafe(bytes)
           onDisk(() => readSync(file, content, 0, bytes, at))
-          yield JSON.parse(content.toString())
+          const [json = '', ...lines] = content.toString().split('\n')
+          yield JSON.parse(json).map((value: object, at: number) => ({ ...value, text: lines[at] }))
         }
         return undefined
       },

@@ -375,7 +375,7 @@ test("an operator's retry is a row between the tries, and all tries of the job a
 })
 
 test('a thread that was stored keeps its receipt and does not count again, whichever threads fail after a retry', async (t) => {
-  const { failedJobs, redis, keys } = await open(t)
+  const { failedJobs, find, redis, keys } = await open(t)
   const id = newJobId()
   const threads = ['a', 'b'].map((externalId) => ({
     source: { service: 'slack' as const, externalId, title: 'T' },
@@ -406,7 +406,7 @@ test('a thread that was stored keeps its receipt and does not count again, which
     })
     await begun.promise
     await consumer.close(10_000)
-    const failed = (await failedJobs.find(id))?.job.failedThreads.map(({ externalId }) => externalId)
+    const failed = (await find(id))?.failedThreads.map(({ externalId }) => externalId)
     await failedJobs.move('retry', [id], 'ada')
     return { counted, failed }
   }

@@ -47,6 +47,15 @@ test('the mails before the damage of a mailbox are read', async () => {
   expect(found.rejected.map(({ reason }) => reason)).toEqual(["The file can't be read: it is damaged."])
 })
 
+test('few large mails are in memory at once', async () => {
+  const large = mail({ 'Message-ID': '<1@a>', From: 'ada@a.example' }, 'Cold. '.repeat(100_000))
+  const options = { map: new Map(), set: new Map() }
+  const lengths: number[] = []
+  for await (const list of mailFormat.read([inputFile('inbox', mbox(Array(8).fill(large)))], options))
+    lengths.push(list.length)
+  expect(lengths).toEqual([2, 2, 2, 2, 0])
+})
+
 describe('threads', () => {
   test('a mail is a quote, with the ids of the mails before it', async () => {
     const later = mail(

@@ -7,7 +7,9 @@ import { hasHeader, isHeaderLine } from './header.ts'
 import { readMail } from './mail-message.ts'
 import { isMbox, MAX_MAIL_BYTES, type RawMail, splitMbox } from './split-mbox.ts'
 
+/** A list has this many mails at most, and fewer if they are large: all of a list are in memory at once. */
 const MAILS_PER_LIST = 100
+const BYTES_PER_LIST = 1024 * 1024
 /** Maildir marks a mail that is to be deleted by the flag T, MH by a comma or `#`. Some systems have no `:` in names. */
 const TRASHED = /[:;!]2,[A-Za-z]*T[A-Za-z]*$|(^|\/)[,#]\d+$/
 
@@ -57,13 +59,16 @@ async function* readFile(file: InputFile, options: FormatOptions): FoundLists {
     return yield [skipped(isCompressed(beginning) ? COMPRESSED : OTHERS, { path: file.path })]
   const stream = hasOldLineEnds(beginning) ? withNewlines(utf8Chunks(file)) : utf8Chunks(file)
   let found: Found[] = []
+  let bytes = 0
   try {
     for await (const mail of isMbox(text) ? splitMbox(stream) : [await readWhole(stream)]) {
       const place: Place = { path: file.path, line: mail.line }
       found.push(...(await readMail(mail, place, options)))
-      if (found.length < MAILS_PER_LIST) continue
+      bytes += mail.bytes.length
+      if (found.length < MAILS_PER_LIST && bytes < BYTES_PER_LIST) continue
       yield found
       found = []
+      bytes = 0
     }
   } catch (error) {
     // The mails before the damage can be read.
