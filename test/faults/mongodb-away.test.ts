@@ -81,7 +81,8 @@ test.runIf(isFull)('while MongoDB hangs, jobs wait without losing a try; every c
   const outage = await until('the outage is shown', async () => (await readOverview()).storeAway)
   // A worker knows it after ten seconds and more, and shows since when.
   assert(Math.abs(Date.parse(outage.since) - frozenAt) < BUSY_MS, `${outage.since}`)
-  assert.equal(outage.reason, lost?.reason)
+  // A probe finds the hang before a command of the batch does.
+  assert.match(outage.reason, /^MongoDB is away: a command took longer than (5|10) s$/)
   const posting = postThread(sluice, aThread())
   await until(
     'the job of a caller that came meanwhile',
