@@ -95,6 +95,18 @@ test('an archive beside readable files is named, and is no success', async (t) =
   assert.deepEqual(names, ['/more.tgz', '/more.zip'])
 })
 
+test('a table without the columns of a thread is named beside another export, and ends an import of its own', async (t) => {
+  const files = { 'a.ndjson': JSON.stringify(thread), 'contacts.csv': 'Name,Mail\nAda,a@b\n' }
+  const folder = await folderWith(t, files)
+  const [export_ = '', contacts = ''] = Object.keys(files).map((name) => join(folder, name))
+  const beside = await run(folder, ['--dry-run', export_, contacts, '--map', 'text=body'])
+  assert.match(beside.output, /1 valid thread.*contacts.csv: not read, .* contacts.csv has no column body, .*--set/s)
+  assert.equal(beside.code, 1)
+  const alone = await run(folder, ['--dry-run', contacts])
+  assert.match(alone.output, /Failed: contacts.csv has no column service, .*--group-by COLUMN --map text=COLUMN/)
+  assert.equal(alone.code, 3)
+})
+
 test('each input has a line: its format, records and threads', async (t) => {
   const mail = (id: number, reply: string) => `From: a@b\nMessage-ID: <${id}@b>\nSubject: Hi\n${reply}\nHello\n`
   const folder = await folderWith(t, {

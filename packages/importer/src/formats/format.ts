@@ -174,6 +174,11 @@ export interface Format {
   /** Returns whether a file is of this format, by its name and its beginning. */
   recognises(file: InputFile, beginning: Buffer): boolean
   /**
+   * Returns why it can't read a file that it recognises, such as a table without the columns of a thread. Called only
+   * if the input has other files, too. Throws FormatError if an option is wrong for all files.
+   */
+  faultOf?(file: InputFile, beginning: Buffer, options: FormatOptions): Promise<string | undefined>
+  /**
    * Tells the files that belong to exports of this format, whatever other format recognises them, by names: `own` are
    * the paths of those that it recognises, and none before any file was opened. Without `owns`, it reads only these.
    */
