@@ -11,8 +11,8 @@ import {
 } from '../format.ts'
 import { type CsvRow, csvColumns, readCsvRows } from '../read/csv-rows.ts'
 import { checkFields, mapOption, QUOTE_FIELDS, SOURCE_FIELDS, shellWord } from '../values/thread-fields.ts'
+import { createDateReader } from '../values/written-values.ts'
 import { FIELDS, readRow, SOURCE_ID } from './csv-threads.ts'
-import { createDateReader } from './csv-values.ts'
 
 /**
  * Reads each row as a quote. `--group-by` names the column that identifies the source. Without it, each row is a source

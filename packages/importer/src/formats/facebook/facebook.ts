@@ -5,8 +5,9 @@ import { ownsFolder, rejected, skipped } from '../format.ts'
 import { jsonShape } from '../read/json-beginning.ts'
 import { foundIn, readJson } from '../read/json-records.ts'
 import { readBeginning } from '../read/utf8-chunks.ts'
+import { dayOfChat } from '../values/day-of-chat.ts'
 import { digestOf } from '../values/digest.ts'
-import { DAY_CHARACTERS, isoDateOf } from '../values/iso-date.ts'
+import { isoDateOf } from '../values/iso-date.ts'
 import { asNumber, asObject, asObjects, asText, firstLine, type JsonObject, present } from '../values/record-fields.ts'
 import { decoded } from './decoded.ts'
 
@@ -87,10 +88,9 @@ function readMessage(message: JsonObject, chat: Chat, value: unknown, place: Pla
   const speaker = asText(message.sender_name)
   const externalId = `${message.timestamp_ms}-${digestOf(`${speaker}\0${text}\0${attachments}`).slice(0, 8)}`
   const name = asText(chat.title) ?? channelId.replace(/_\d+$/, '')
-  const day = createdAt.slice(0, DAY_CHARACTERS)
-  const fields = { title: `${name}, ${day}`, channelName: name, channelId, createdAt: `${day}T00:00:00.000Z` }
+  const day = dayOfChat(channelId, name, createdAt)
   const quote = { externalId, text, createdAt, ...present({ speaker, attachments }) }
-  return piece(`${channelId}/${day}`, createdAt, fields, quote, place)
+  return piece(day.externalId, createdAt, { ...day.fields, channelId }, quote, place)
 }
 
 /** Reads a post of the account, or a comment of it, which names no post. */
