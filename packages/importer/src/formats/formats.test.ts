@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { makeZip } from '@sluice/test-support'
 import { describe, it } from 'vitest'
 import { detectFormats } from '../input/detect-format.ts'
-import type { Format } from './format.ts'
+import { type Format, type InputFile, UnreadableFile } from './format.ts'
 import { formats } from './formats.ts'
 import { inputFile, readAll } from './read-all.test-support.ts'
 
@@ -123,6 +123,24 @@ describe('the format', () => {
       assert.deepEqual([names, unread, notes], [[format.name], [], []])
       const { pieces, rejected } = await readAll(format, filesOf(format), { timezone: 'UTC' })
       assert.deepEqual([pieces.length > 0, rejected], [true, []])
+    })
+})
+
+/** Yields the file, and then fails as a file of an archive does whose checksum differs. */
+function damaged(file: InputFile): InputFile {
+  const open = async function* () {
+    yield* file.open()
+    throw new UnreadableFile(file.path, 'it is damaged.', undefined)
+  }
+  return { ...file, open }
+}
+
+describe('a damaged file is rejected, and does not end the import, of the format', () => {
+  // Rejected records are a file that the user names.
+  for (const format of testable.filter(({ name }) => name !== 'rejected'))
+    it(format.name, async () => {
+      const { rejected } = await readAll(format, filesOf(format).map(damaged), { timezone: 'UTC' })
+      assert.match(rejected[0]?.reason ?? '', /The file can't be read: it is damaged./)
     })
 })
 

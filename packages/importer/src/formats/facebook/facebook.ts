@@ -1,7 +1,7 @@
 // Reads what Facebook writes in JSON under "Download your information": messages, posts and comments.
 import { basename } from 'node:path/posix'
 import type { Format, Found, FoundLists, InputFile, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
-import { ownsFolder, rejected, skipped } from '../format.ts'
+import { eachFile, ownsFolder, rejected, skipped } from '../format.ts'
 import { jsonShape } from '../read/json-beginning.ts'
 import { foundIn, readJson } from '../read/json-records.ts'
 import { readBeginning } from '../read/utf8-chunks.ts'
@@ -24,14 +24,12 @@ export const facebookFormat: Format = {
     uploads: /^\/?messages\/.*\/files\//,
   }),
   recognises: ({ path }, beginning) => path.endsWith('.json') && kindOf(beginning) !== undefined,
-  async *read(files) {
-    for (const file of files) {
-      const kind = file.path.endsWith('.json') ? kindOf(await readBeginning(file)) : undefined
-      if (kind === 'chat') yield* readChat(file)
-      else if (kind === 'posts') yield* foundIn(readJson(file, ['/*', ...LISTS.map((list) => `/${list}/*`)]), readPost)
-      else yield [skipped('files without messages, posts and comments', { path: file.path })]
-    }
-  },
+  read: eachFile(async function* (file) {
+    const kind = file.path.endsWith('.json') ? kindOf(await readBeginning(file)) : undefined
+    if (kind === 'chat') yield* readChat(file)
+    else if (kind === 'posts') yield* foundIn(readJson(file, ['/*', ...LISTS.map((list) => `/${list}/*`)]), readPost)
+    else yield [skipped('files without messages, posts and comments', { path: file.path })]
+  }),
   restore: (record, chat, path) => {
     if (Object.keys(chat).length === 0) return { [path]: `[${record}]` }
     const [fields, participants] = [JSON.stringify(chat).slice(1), JSON.stringify([{ name: 'x' }])]

@@ -1,7 +1,7 @@
 // Issues of GitHub with their comments: of its REST API, `gh`, GraphQL, migration archives, and common backup programs.
 import { parseIsoDate } from '@sluice/contract'
 import type { Format, Found, InputFile, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
-import { ownsFolder, rejected, skipped } from '../format.ts'
+import { orRejected, ownsFolder, rejected, skipped } from '../format.ts'
 import { byShape } from '../read/json-beginning.ts'
 import { foundIn, readJson, recordsAndLists } from '../read/json-records.ts'
 import { nodesIn } from '../values/graphql.ts'
@@ -46,7 +46,7 @@ export const githubFormat: Format = {
     for (const file of files)
       if (isArchive ? !ARCHIVED.test(file.path) : BESIDE.test(file.path))
         yield [skipped('files without issues', { path: file.path })]
-      else yield* readFile(file)
+      else yield* orRejected(file, readFile(file))
   },
 }
 

@@ -1,7 +1,7 @@
 // Issues of Linear: its export in CSV, and the answers of its API with comments.
 import { parseIsoDate } from '@sluice/contract'
 import type { Format, Found, FoundLists, InputFile, Piece, Place, QuoteInput } from '../format.ts'
-import { rejected, skipped } from '../format.ts'
+import { eachFile, rejected, skipped } from '../format.ts'
 import { type CsvRow, csvColumns, readCsvRows } from '../read/csv-rows.ts'
 import { jsonShape } from '../read/json-beginning.ts'
 import { foundIn, readJson, recordsAndLists } from '../read/json-records.ts'
@@ -18,11 +18,10 @@ export const linearFormat: Format = {
   name: 'linear',
   description: 'Linear issues: the CSV export, or JSON of the API with comments',
   recognises: (_, beginning) => kindOf(beginning) !== undefined,
-  async *read(files) {
-    for (const file of files)
-      if (kindOf(await readBeginning(file)) === 'csv') yield* readCsv(file)
-      else yield* foundIn(readJson(file, RECORDS), ({ value, place }) => readRecord(value, place))
-  },
+  read: eachFile(async function* (file) {
+    if (kindOf(await readBeginning(file)) === 'csv') yield* readCsv(file)
+    else yield* foundIn(readJson(file, RECORDS), ({ value, place }) => readRecord(value, place))
+  }),
 }
 
 function kindOf(beginning: Buffer): 'csv' | 'json' | undefined {

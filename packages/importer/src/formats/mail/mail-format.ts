@@ -1,6 +1,6 @@
 // Reads mailboxes: mbox files, and folders of mails with a file each.
 import type { Format, FormatOptions, Found, FoundLists, InputFile, Place } from '../format.ts'
-import { skipped } from '../format.ts'
+import { orRejected, skipped } from '../format.ts'
 import { createBoundedBytes } from '../read/bounded-bytes.ts'
 import { decodeBeginning, readBeginning, utf8Chunks } from '../read/utf8-chunks.ts'
 import { hasHeader, isHeaderLine } from './header.ts'
@@ -30,7 +30,7 @@ export const mailFormat: Format = {
     for (const file of files) {
       const isDelivery = IN_TMP.test(file.path) && maildirs.has(folderAbove(file.path))
       if (isDelivery) yield [skipped('files in tmp of a Maildir, which are no mails yet', { path: file.path })]
-      else yield* readFile(file, options)
+      else yield* orRejected(file, readFile(file, options))
     }
   },
 }

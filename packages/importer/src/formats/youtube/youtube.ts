@@ -1,7 +1,7 @@
 // Comments on videos of YouTube: the .info.json of yt-dlp, and pages of the Data API.
 import { parseIsoDate } from '@sluice/contract'
 import type { Format, Found, FoundLists, InputFile, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
-import { ownsFolder, rejected, skipped } from '../format.ts'
+import { eachFile, ownsFolder, rejected, skipped } from '../format.ts'
 import { byShape, jsonShape } from '../read/json-beginning.ts'
 import { foundIn, type JsonRecord, readJson, recordsAndLists } from '../read/json-records.ts'
 import { readBeginning } from '../read/utf8-chunks.ts'
@@ -20,16 +20,17 @@ export const youtubeFormat: Format = {
   // Beside the .info.json of a video lie the video, its thumbnails and subtitles.
   owns: ownsFolder({ others: /./ }),
   recognises: byShape(({ members }) => isOfYtDlp(members) || isOfApi(members)),
-  async *read(files) {
+  read(files, options) {
     const hasInfo = files.some(isInfo)
-    for (const file of files) {
+    const read = eachFile(async function* (file) {
       const { root, members } = jsonShape(await readBeginning(file))
       // A page may have videos alone. Beside a video of yt-dlp, its live chat is JSON, too.
       const isPage = hasInfo ? isOfApi(members) : root === '{' || root === '['
       if (isOfYtDlp(members)) yield* readInfo(file)
       else if (!isPage) yield [skipped('files without comments, such as videos', { path: file.path })]
       else yield* foundIn(readJson(file, RECORDS), ({ value, place }) => readPage(value, place))
-    }
+    })
+    return read(files, options)
   },
 }
 
