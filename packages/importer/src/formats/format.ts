@@ -17,6 +17,8 @@ export interface InputFile {
   open(): AsyncIterable<Buffer>
   /** Reads its first bytes, if that is faster than opening it. */
   beginning?: (bytes: number) => Promise<Buffer>
+  /** Opens a zip archive that lies in a folder, and returns its files. */
+  openArchive?: () => Promise<InputFile[]>
 }
 
 export interface Place {

@@ -90,13 +90,16 @@ async function detectIn(set: InputSet, detecting: Detecting): Promise<Detected> 
   claim(files, formats, found)
   const claimed = new Set(found.keys())
   const others: Unrecognised[] = []
+  const archives = new Map<InputFile, Detected>()
   for (const file of files.filter((each) => !claimed.has(each))) {
-    const result = await recognise(file, detecting)
-    if ('reason' in result) detected.notes.push(result)
+    const result = await recognise(file, set, detecting)
+    if ('read' in result) archives.set(file, result)
+    else if ('reason' in result) detected.notes.push(result)
     else if ('advice' in result) others.push(result)
     else found.set(file, result.format)
   }
-  claim(files, formats, found, claimed)
+  claim(files, formats, found, { claimed, archives })
+  for (const [file, within] of archives) if (!found.has(file)) addTo(detected, within)
   for (const { file, advice, lacking = [] } of others.filter((each) => !found.has(each.file))) {
     const name = set.isList ? file.path : `${set.name}/${file.path}`
     if (files.length > 1 && hasNoMessages(file)) detected.notes.push(skipped(WITHOUT_MESSAGES, { path: file.path }))
@@ -112,19 +115,26 @@ async function detectIn(set: InputSet, detecting: Detecting): Promise<Detected> 
 
 const WITHOUT_MESSAGES = 'files without messages, such as pictures and indexes'
 
+/** What is known before files are claimed: those that were claimed by names, and what archives have. */
+interface Known {
+  claimed: ReadonlySet<InputFile>
+  archives: ReadonlyMap<InputFile, Detected>
+}
+
 /** Gives files to the exports that own them, but for files that were claimed before. */
 function claim(
   files: readonly InputFile[],
   formats: readonly Format[],
   found: Map<InputFile, Format>,
-  claimed: ReadonlySet<InputFile> = new Set(),
+  { claimed, archives }: Known = { claimed: new Set(), archives: new Map() },
 ): void {
   const taken = new Set(claimed)
+  const isRecognised = (file: InputFile) => found.has(file) || (archives.get(file)?.read ?? []).length > 0
   for (const format of formats) {
     const own = new Set(files.filter((file) => found.get(file) === format).map(({ path }) => path))
     const owns = format.owns?.(files, own)
     for (const file of owns === undefined ? [] : files)
-      if (!taken.has(file) && owns?.(file.path, found.has(file))) {
+      if (!taken.has(file) && owns?.(file.path, isRecognised(file))) {
         found.set(file, format)
         taken.add(file)
       }
@@ -134,10 +144,12 @@ function claim(
 /** `lacking`: the format that would read the file if it had what the advice names. */
 type Unrecognised = { file: InputFile; advice: string; lacking?: [Format] }
 
-type Recognised = { format: Format } | Unrecognised | Rejected
+type Recognised = { format: Format } | Unrecognised | Rejected | Detected
 
 /** Finds the format of a file by its beginning, which is read once. */
-async function recognise(file: InputFile, { formats, options, isAlone }: Detecting): Promise<Recognised> {
+async function recognise(file: InputFile, set: InputSet, detecting: Detecting): Promise<Recognised> {
+  const { formats, options, isAlone } = detecting
+  if (file.openArchive !== undefined) return await lookInto(file, file.openArchive, set, detecting)
   try {
     const bytes = await readBeginning(file)
     const format = formats.find((each) => each.recognises(file, bytes))
@@ -148,6 +160,19 @@ async function recognise(file: InputFile, { formats, options, isAlone }: Detecti
     if (!(error instanceof UnreadableFile) || file.isNamed) throw error
     return rejected(`The file can't be read: ${error.reason}`, { path: file.path }, undefined)
   }
+}
+
+/** Finds the formats of the files in an archive that lies in a folder. Archives within it are not opened. */
+async function lookInto(
+  file: InputFile,
+  openArchive: () => Promise<InputFile[]>,
+  { name }: InputSet,
+  detecting: Detecting,
+): Promise<Recognised> {
+  const files = await openArchive().catch((error) => String(Object(error).message))
+  if (typeof files === 'string') return { file, advice: `It can't be opened: ${files}.` }
+  if (files.length === 0) return { file, advice: 'It is an archive without files.' }
+  return await detectIn({ name: `${name}/${file.path}`, files }, detecting)
 }
 
 function namesOf(formats: readonly Format[]): string {
