@@ -1,14 +1,18 @@
 import assert from 'node:assert/strict'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
+import { makeZip } from '@sluice/test-support'
 import { type TestContext, test } from 'vitest'
 import { runImport } from './importer.test-support.ts'
 
-async function folderWith(t: TestContext, files: Readonly<Record<string, string>>): Promise<string> {
+async function folderWith(t: TestContext, files: Readonly<Record<string, string | Buffer>>): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-import-test-'))
   t.onTestFinished(() => rm(folder, { recursive: true, force: true }))
-  for (const [name, content] of Object.entries(files)) await writeFile(join(folder, name), content)
+  for (const [name, content] of Object.entries(files)) {
+    await mkdir(dirname(join(folder, name)), { recursive: true })
+    await writeFile(join(folder, name), content)
+  }
   return folder
 }
 
@@ -93,6 +97,40 @@ test('an archive beside readable files is named, and is no success', async (t) =
   assert.deepEqual([code, state, valid.threads], [1, 'completed_with_unread', 1])
   const names = unread.map(({ name }: { name: string }) => name.slice(folder.length))
   assert.deepEqual(names, ['/more.tgz', '/more.zip'])
+})
+
+test('a table without the columns of a thread is named beside another export, and ends an import of its own', async (t) => {
+  const files = { 'a.ndjson': JSON.stringify(thread), 'contacts.csv': 'Name,Mail\nAda,a@b\n' }
+  const folder = await folderWith(t, files)
+  const [export_ = '', contacts = ''] = Object.keys(files).map((name) => join(folder, name))
+  const beside = await run(folder, ['--dry-run', export_, contacts, '--map', 'text=body'])
+  assert.match(beside.output, /1 valid thread.*contacts.csv: not read, .* contacts.csv has no column body, .*--set/s)
+  assert.equal(beside.code, 1)
+  const alone = await run(folder, ['--dry-run', contacts])
+  assert.match(alone.output, /Failed: contacts.csv has no column service, .*--group-by COLUMN --map text=COLUMN/)
+  assert.equal(alone.code, 3)
+})
+
+test('archives in a folder are read, but for those within archives and those that people sent', async (t) => {
+  const line = (id: string) => JSON.stringify({ ...thread, externalId: id })
+  const folder = await folderWith(t, {
+    'a.zip': makeZip({ 'a.ndjson': line('a'), 'loaf.jpg': 'x', 'within.zip': 'PK\x03\x04' }),
+    'more/b.ZIP': makeZip({ 'b.ndjson': line('b') }),
+    'chat/_chat.txt': '[31/5/2024, 09:30] Ada: Hi\n',
+    'chat/00000012-bread.zip': makeZip({ 'sent.ndjson': line('sent') }),
+    'chat/bread.zip': makeZip({ 'notes.txt': 'bread' }),
+    'chat/threads.zip': makeZip({ 'c.ndjson': line('c') }),
+    'empty.zip': makeZip({}),
+  })
+  const { code, output } = await run(folder, ['--dry-run', '--timezone', 'UTC', folder])
+  assert.equal(code, 1)
+  assert.match(output, /4 valid threads with 4 quotes, 0 rejected/)
+  for (const line of ['/a.zip: ndjson, 1 record, 1 thread', '/more/b.ZIP: ndjson, 1 record, 1 thread'])
+    assert.ok(output.includes(line), output)
+  assert.match(output, /a.zip\/within.zip: not read, .* It is a zip archive: save it as a file of its own/)
+  assert.match(output, /empty.zip: not read, .* It is an archive without files/)
+  assert.match(output, /skipped \(2\): files without messages, such as media\n/)
+  assert.doesNotMatch(output, /notes.txt|sent.ndjson/)
 })
 
 test('each input has a line: its format, records and threads', async (t) => {

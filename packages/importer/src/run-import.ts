@@ -69,7 +69,7 @@ async function importAll(run: Run): Promise<void> {
   const { encoding } = request
   using input = await openInput(request.names, { stdin: deps.stdin, stopping: stops.stopping, encoding })
   state.bytes = input.progress
-  const detected = await detectFormats(input.sets, formats, request.format)
+  const detected = await detectFormats(input.sets, formats, request.format, request)
   refuseUseless(request, detected)
   const counts = createInputCounts(detected)
   state.counts = counts
@@ -79,8 +79,8 @@ async function importAll(run: Run): Promise<void> {
 }
 
 /** Throws UserError if an option is of no use: what it should do would be left out in silence. */
-function refuseUseless(request: ImportRequest, { read }: Detected): void {
-  const found = read.map(({ format }) => format)
+function refuseUseless(request: ImportRequest, { read, lacking }: Detected): void {
+  const found = [...read.map(({ format }) => format), ...lacking]
   const useless = uselessOption(found, request)
   if (useless === undefined) return
   const [flag] = FORMAT_OPTIONS[useless].flags.split(' ')

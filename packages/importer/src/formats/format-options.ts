@@ -1,8 +1,8 @@
 // The options that only some formats read. Help and documents derive from this table, and from what each format reads.
 import { InvalidArgumentError } from 'commander'
-import { orderOf } from './csv/csv-values.ts'
 import type { Format, FormatOptions } from './format.ts'
 import { isTimeZone } from './values/iso-date.ts'
+import { orderOf } from './values/written-values.ts'
 
 interface FormatOption {
   flags: string

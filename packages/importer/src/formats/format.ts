@@ -17,6 +17,8 @@ export interface InputFile {
   open(): AsyncIterable<Buffer>
   /** Reads its first bytes, if that is faster than opening it. */
   beginning?: (bytes: number) => Promise<Buffer>
+  /** Opens a zip archive that lies in a folder, and returns its files. */
+  openArchive?: () => Promise<InputFile[]>
 }
 
 export interface Place {
@@ -173,6 +175,11 @@ export interface Format {
   options?: readonly (keyof FormatOptions)[]
   /** Returns whether a file is of this format, by its name and its beginning. */
   recognises(file: InputFile, beginning: Buffer): boolean
+  /**
+   * Returns why it can't read a file that it recognises, such as a table without the columns of a thread. Called only
+   * if the input has other files, too. Throws FormatError if an option is wrong for all files.
+   */
+  faultOf?(file: InputFile, beginning: Buffer, options: FormatOptions): Promise<string | undefined>
   /**
    * Tells the files that belong to exports of this format, whatever other format recognises them, by names: `own` are
    * the paths of those that it recognises, and none before any file was opened. Without `owns`, it reads only these.

@@ -72,6 +72,7 @@ const EXAMPLES: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   youtube: {
     'v.info.json': { id: 'v', title: 'T', webpage_url: 'https://y.example', comments: [{ id: 'c', text: 'Hi' }] },
   },
+  jira: { 'jira.csv': 'Summary,Issue key,Issue id,Comment,Comment\nT,A-1,1,Hi,\n' },
   googledoc: {
     'comments.json': {
       comments: [{ id: 'c', author: { displayName: 'Ada' }, createdTime: '2024-05-01T09:30:00Z', content: 'Hi' }],

@@ -9,6 +9,7 @@ import { githubFormat } from './forums/github.ts'
 import { redditFormat } from './forums/reddit.ts'
 import { googledocFormat } from './googledoc/googledoc.ts'
 import { imessageFormat } from './imessage/imessage.ts'
+import { jiraFormat } from './jira/jira.ts'
 import { linearFormat } from './linear/linear.ts'
 import { mailFormat } from './mail/mail-format.ts'
 import { mattermostFormat } from './mattermost/mattermost.ts'
@@ -31,6 +32,7 @@ const ofExports: readonly Format[] = [
   imessageFormat,
   zendeskFormat,
   linearFormat,
+  jiraFormat,
   githubFormat,
   youtubeFormat,
   googledocFormat,

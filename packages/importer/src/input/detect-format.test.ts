@@ -167,7 +167,10 @@ test('the formats of a folder with several exports are told apart', async () => 
     ['telegram/result.json', '{"name":"a","type":"personal_chat","id":1,"messages":[]}', 'telegram'],
     ['telegram/files/rows.csv', 'a,b', 'telegram'],
     ['telegram/messages.html', TELEGRAM, 'telegram'],
-    ['telegram/rows.csv', 'a,b', 'csv'],
+    ['telegram/rows.csv', 'service,externalId,text\n', 'csv'],
+    ['telegram/playlists.csv', 'a,b\n1,2\n', undefined],
+    ['whatsapp/_chat.txt', '[31/5/2024, 09:30] Ada: Hi\n', 'whatsapp'],
+    ['whatsapp/rows.csv', 'a,b\n1,2\n', 'whatsapp'],
     ['zendesk/tickets.json', '[{"subject":"a","requester_id":1}]', 'zendesk'],
     ['zendesk/users.json', '[{"name":"a"}]', 'zendesk'],
     ['Maildir/cur/1', 'From: a@b\nSubject: c\n\nd', 'mail'],
@@ -182,4 +185,24 @@ test('the formats of a folder with several exports are told apart', async () => 
     paths.map(([path, text]) => [path, text, formatOfPath(path)]),
     paths,
   )
+})
+
+test('a table without the columns of a thread is named beside other files, and alone its format says what it lacks', async () => {
+  const good = fileOf('good.csv', 'service,externalId,text\ncustom,1,a\n')
+  const dates = fileOf('dates.csv', 'service,externalId,text,createdAt\ncustom,1,a,1/2/2024\n')
+  const contacts = fileOf('contacts.csv', 'Name;Mail\nAda;a@b\n')
+  const latin = fileOf('latin.csv', Buffer.from('Name;Stra\xDFe\n', 'latin1'))
+  const detect = (files: InputFile[], map: Record<string, string> = {}) =>
+    detectFormats([{ name: 'x', files }], all, undefined, { map: new Map(Object.entries(map)), set: new Map() })
+  const found = await detect([good, contacts, latin, dates])
+  assert.deepEqual(shown(found), [['csv', ['good.csv']]])
+  assert.deepEqual(
+    found.unread.map(({ name }) => name),
+    ['x/contacts.csv', 'x/latin.csv', 'x/dates.csv'],
+  )
+  const advice = found.unread.map((file) => file.advice).join('\n')
+  assert.match(advice, /contacts.csv has no column service, .*--map.*\n.*--encoding.*\n.*needs --date-format/)
+  assert.deepEqual(shown(await detect([contacts])), [['csv', ['contacts.csv']]])
+  await assert.rejects(detect([contacts, latin]), /contacts.csv has no column service/)
+  await assert.rejects(detect([good, contacts], { colour: 'Mail' }), /--map names the unknown field colour/)
 })

@@ -1,8 +1,9 @@
 // Finds the format of each file: the one that `--format` names, else the first one that recognises the file alone.
 import { UserError } from '@sluice/terminal'
 import type { UnreadFile } from '../account/ledger.ts'
-import type { Format, InputFile, Noted, Rejected } from '../formats/format.ts'
+import type { Format, FormatOptions, InputFile, Noted, Rejected } from '../formats/format.ts'
 import { rejected, skipped, UnreadableFile } from '../formats/format.ts'
+import { optionsOf } from '../formats/format-options.ts'
 import { readBeginning } from '../formats/read/utf8-chunks.ts'
 import type { InputSet } from './input.ts'
 import { adviceOn, hasNoMessages } from './unread-files.ts'
@@ -18,6 +19,8 @@ export interface FormattedFiles {
 export interface Detected {
   read: FormattedFiles[]
   unread: UnreadFile[]
+  /** The formats that would read an unread file if it had what they need. Their options apply to the input, too. */
+  lacking: Format[]
   /** Files without messages, and files that can't be read. */
   notes: (Noted | Rejected)[]
 }
@@ -31,27 +34,32 @@ export async function detectFormats(
   sets: readonly InputSet[],
   formats: readonly Format[],
   named?: string,
+  options: FormatOptions = { map: new Map(), set: new Map() },
 ): Promise<Detected> {
   for (const { name, files } of sets)
     if (files.every(({ isEmpty }) => isEmpty)) throw new UserError(`${name} is empty.`)
   const format = formats.find(({ name }) => name === named)
   if (named !== undefined && format === undefined) throw new UserError(`--format must be one of ${namesOf(formats)}.`)
-  const all: Detected = { read: [], unread: [], notes: [] }
-  for (const set of sets) {
-    const { read, unread, notes } = format === undefined ? await detectIn(set, formats) : readAs(format, set)
-    all.read.push(...read)
-    all.unread.push(...unread)
-    all.notes.push(...notes)
-  }
+  const all: Detected = { read: [], unread: [], lacking: [], notes: [] }
+  const isAlone = sets.flatMap(({ files }) => files).length === 1
+  for (const set of sets)
+    addTo(all, format === undefined ? await detectIn(set, { formats, options, isAlone }) : readAs(format, set))
   if (all.read.length === 0) throw nothingRead(all)
   return all
+}
+
+function addTo(all: Detected, { read, unread, lacking, notes }: Detected): void {
+  all.read.push(...read)
+  all.unread.push(...unread)
+  all.lacking.push(...lacking)
+  all.notes.push(...notes)
 }
 
 /** Only archives are no files of a format that the user names. */
 function readAs(format: Format, set: InputSet): Detected {
   const files = set.files.filter(({ path, isNamed }) => isNamed || !ARCHIVE.test(path))
   const unread = set.files.filter((file) => !files.includes(file)).map(({ path }) => ({ name: path, advice: '' }))
-  return { read: [{ format, files, inputOf: inputIn(set) }], unread, notes: [] }
+  return { read: [{ format, files, inputOf: inputIn(set) }], unread, lacking: [], notes: [] }
 }
 
 const ARCHIVE = /\.(zip|tgz|tar|tar\.gz|tar\.zst)$/i
@@ -66,28 +74,40 @@ function nothingRead({ unread: [first], notes }: Detected): UserError {
   return new UserError(damaged ? `${damaged.place.path}: ${damaged.reason}` : 'No file of the input has messages.')
 }
 
-async function detectIn(set: InputSet, formats: readonly Format[]): Promise<Detected> {
+interface Detecting {
+  formats: readonly Format[]
+  options: FormatOptions
+  /** Whether the file is the whole input. Its format then says itself what the file lacks, and ends the import. */
+  isAlone: boolean
+}
+
+async function detectIn(set: InputSet, detecting: Detecting): Promise<Detected> {
   const { files } = set
+  const { formats } = detecting
   const found = new Map<InputFile, Format>()
-  const detected: Detected = { read: [], unread: [], notes: [] }
+  const detected: Detected = { read: [], unread: [], lacking: [], notes: [] }
   // Some exports show themselves by names. Their files need not be opened.
   claim(files, formats, found)
   const claimed = new Set(found.keys())
-  const others: { file: InputFile; advice: string }[] = []
+  const others: Unrecognised[] = []
+  const archives = new Map<InputFile, Detected>()
   for (const file of files.filter((each) => !claimed.has(each))) {
-    const result = await recognise(file, formats)
-    if ('reason' in result) {
+    const result = await recognise(file, set, detecting)
+    if ('read' in result) archives.set(file, result)
+    else if ('reason' in result) {
       detected.notes.push(result)
       // It is rejected here, so no export may own it and meet the same error again.
       claimed.add(file)
     } else if ('advice' in result) others.push(result)
     else found.set(file, result.format)
   }
-  claim(files, formats, found, claimed)
-  for (const { file, advice } of others.filter((each) => !found.has(each.file))) {
+  claim(files, formats, found, { claimed, archives })
+  for (const [file, within] of archives) if (!found.has(file)) addTo(detected, within)
+  for (const { file, advice, lacking = [] } of others.filter((each) => !found.has(each.file))) {
     const name = set.isList ? file.path : `${set.name}/${file.path}`
     if (files.length > 1 && hasNoMessages(file)) detected.notes.push(skipped(WITHOUT_MESSAGES, { path: file.path }))
     else detected.unread.push({ name, advice })
+    detected.lacking.push(...lacking)
   }
   for (const format of new Set(files.flatMap((file) => found.get(file) ?? []))) {
     const ofFormat = files.filter((file) => found.get(file) === format)
@@ -98,37 +118,64 @@ async function detectIn(set: InputSet, formats: readonly Format[]): Promise<Dete
 
 const WITHOUT_MESSAGES = 'files without messages, such as pictures and indexes'
 
+/** What is known before files are claimed: those that were claimed by names, and what archives have. */
+interface Known {
+  claimed: ReadonlySet<InputFile>
+  archives: ReadonlyMap<InputFile, Detected>
+}
+
 /** Gives files to the exports that own them, but for files that were claimed before. */
 function claim(
   files: readonly InputFile[],
   formats: readonly Format[],
   found: Map<InputFile, Format>,
-  claimed: ReadonlySet<InputFile> = new Set(),
+  { claimed, archives }: Known = { claimed: new Set(), archives: new Map() },
 ): void {
   const taken = new Set(claimed)
+  const isRecognised = (file: InputFile) => found.has(file) || (archives.get(file)?.read ?? []).length > 0
   for (const format of formats) {
     const own = new Set(files.filter((file) => found.get(file) === format).map(({ path }) => path))
     const owns = format.owns?.(files, own)
     for (const file of owns === undefined ? [] : files)
-      if (!taken.has(file) && owns?.(file.path, found.has(file))) {
+      if (!taken.has(file) && owns?.(file.path, isRecognised(file))) {
         found.set(file, format)
         taken.add(file)
       }
   }
 }
 
-type Recognised = { format: Format } | { file: InputFile; advice: string } | Rejected
+/** `lacking`: the format that would read the file if it had what the advice names. */
+type Unrecognised = { file: InputFile; advice: string; lacking?: [Format] }
+
+type Recognised = { format: Format } | Unrecognised | Rejected | Detected
 
 /** Finds the format of a file by its beginning, which is read once. */
-async function recognise(file: InputFile, formats: readonly Format[]): Promise<Recognised> {
+async function recognise(file: InputFile, set: InputSet, detecting: Detecting): Promise<Recognised> {
+  const { formats, options, isAlone } = detecting
+  if (file.openArchive !== undefined) return await lookInto(file, file.openArchive, set, detecting)
   try {
     const bytes = await readBeginning(file)
     const format = formats.find((each) => each.recognises(file, bytes))
-    return format === undefined ? { file, advice: adviceOn(file.path, bytes, formats) } : { format }
+    if (format === undefined) return { file, advice: adviceOn(file.path, bytes, formats) }
+    const fault = isAlone ? undefined : await format.faultOf?.(file, bytes, optionsOf(format, options))
+    return fault === undefined ? { format } : { file, advice: fault, lacking: [format] }
   } catch (error) {
     if (!(error instanceof UnreadableFile) || file.isNamed) throw error
     return rejected(`The file can't be read: ${error.reason}`, { path: file.path }, undefined)
   }
+}
+
+/** Finds the formats of the files in an archive that lies in a folder. Archives within it are not opened. */
+async function lookInto(
+  file: InputFile,
+  openArchive: () => Promise<InputFile[]>,
+  { name }: InputSet,
+  detecting: Detecting,
+): Promise<Recognised> {
+  const files = await openArchive().catch((error) => String(Object(error).message))
+  if (typeof files === 'string') return { file, advice: `It can't be opened: ${files}.` }
+  if (files.length === 0) return { file, advice: 'It is an archive without files.' }
+  return await detectIn({ name: `${name}/${file.path}`, files }, detecting)
 }
 
 function namesOf(formats: readonly Format[]): string {

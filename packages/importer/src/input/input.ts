@@ -45,21 +45,33 @@ export async function openInput(
 
   function asInput(raw: RawFile, isNamed: boolean): InputFile {
     const compression = COMPRESSIONS.find(({ extension }) => extension.test(raw.path))
-    progress.total += raw.bytes ?? 0
+    const { onDisk } = raw
+    const archive = onDisk !== undefined && !isNamed && ZIP.test(onDisk) && { openArchive: () => openArchive(onDisk) }
+    progress.total += archive ? 0 : (raw.bytes ?? 0)
     const isOurs = REJECTED_NAME.test(raw.path)
     const open = readCounted(raw, isOurs ? { ...reading, encoding: undefined } : reading, compression)
     const name = compression === undefined ? raw.path : raw.path.replace(compression.extension, '')
     // A Macintosh writes `ö` as two characters. Lists of an export may write it as one.
     const path = name.normalize()
-    const isPlain = raw.onDisk !== undefined && compression === undefined && how.encoding === undefined
+    const isPlain = onDisk !== undefined && compression === undefined && how.encoding === undefined
     const beginning = isPlain && { beginning: (bytes: number) => readDiskBeginning(raw, bytes, reading) }
-    return { path, isEmpty: raw.bytes === 0, isNamed, open, ...beginning }
+    return { path, isEmpty: raw.bytes === 0, isNamed, open, ...beginning, ...archive }
+  }
+
+  const asInputs = (raw: readonly RawFile[]) => raw.map((one) => asInput(one, false))
+
+  /** Opens a zip archive until the input is closed. */
+  async function openArchive(name: string): Promise<InputFile[]> {
+    const zip = await openZip(name)
+    closers.push(zip.close)
+    notOpened.push(...zip.files.flatMap(({ path }) => (isWanted(path) ? [] : notesOnHidden(path))))
+    return asInputs(zip.files.filter(({ path }) => isWanted(path)))
   }
 
   /** Adds the files of a folder or an archive as a set. */
-  function addSet(name: string, raw: readonly RawFile[]): void {
-    if (raw.length === 0) throw new UserError(`${name} holds no file.`)
-    sets.push({ name, files: raw.map((one) => asInput(one, false)) })
+  function addSet(name: string, files: InputFile[]): void {
+    if (files.length === 0) throw new UserError(`${name} holds no file.`)
+    sets.push({ name, files })
   }
 
   async function openOne(name: string): Promise<void> {
@@ -70,16 +82,11 @@ export async function openInput(
       const { files, others, hidden } = await filesIn(name)
       fingerprint.push(others, ...files.map(({ path, bytes, changedAt }) => [path, bytes, changedAt]))
       notOpened.push(...others.map((path) => skipped(IRREGULAR, { path })), ...hidden.flatMap(notesOnHidden))
-      addSet(name, files)
+      addSet(name, asInputs(files))
     } else if (!facts.isFile()) {
       throw new UserError(`${name} is no regular file. Pipe it to standard input, and name - instead.`)
-    } else if (/\.zip$/i.test(name)) {
-      const zip = await openZip(name)
-      closers.push(zip.close)
-      const raw = zip.files.filter(({ path }) => isWanted(path))
-      notOpened.push(...zip.files.flatMap(({ path }) => (isWanted(path) ? [] : notesOnHidden(path))))
-      addSet(name, raw)
-    } else {
+    } else if (ZIP.test(name)) addSet(name, await openArchive(name))
+    else {
       const open = () => createReadStream(name)
       single.files.push(asInput({ path: basename(name), bytes: facts.size, onDisk: name, open }, true))
     }
@@ -100,6 +107,8 @@ export async function openInput(
     [Symbol.dispose]: close,
   }
 }
+
+const ZIP = /\.zip$/i
 
 /** Not opened, because nothing ends the wait for the writer of a pipe, and some devices have no end. */
 const IRREGULAR = 'pipes, devices, sockets, broken links and links to folders, which are not read'

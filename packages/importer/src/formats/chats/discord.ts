@@ -1,10 +1,11 @@
 // Reads the JSON of DiscordChatExporter, old and new: a file for each channel or thread, or for each part of one.
 import { basename } from 'node:path/posix'
-import type { Format, Found, InputFile, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
+import type { Format, Found, InputFile, Piece, Place, QuoteInput } from '../format.ts'
 import { rejected, skipped } from '../format.ts'
 import { type JsonShape, jsonShape } from '../read/json-beginning.ts'
 import { eachJsonFile, foundIn, type JsonRecord, readJson } from '../read/json-records.ts'
-import { DAY_CHARACTERS, isoDateIn } from '../values/iso-date.ts'
+import { dayOfChat } from '../values/day-of-chat.ts'
+import { isoDateIn } from '../values/iso-date.ts'
 import { asId, asObject, asObjects, asText, type JsonObject, present } from '../values/record-fields.ts'
 
 /**
@@ -95,16 +96,14 @@ function isPollResult(message: JsonObject): boolean {
 
 /** `order`: the id as a number of up to 20 digits, because ids ascend with time; then what distinguishes copies. */
 function toPiece(quote: QuoteInput, channel: Channel, order: string, createdAt: string, place: Place): Piece {
-  const day = createdAt.slice(0, DAY_CHARACTERS)
-  const externalId = channel.isThread ? channel.id : `${channel.id}/${day}`
-  const fields = toFields(channel, day)
-  return { kind: 'piece', service: 'discord', externalId, order, fields, quotes: [quote], place }
+  const { id, name, url } = channel
+  const source = channel.isThread ? threadOf(channel) : dayOfChat(id, name, createdAt)
+  const fields = { ...source.fields, channelId: id, url }
+  return { kind: 'piece', service: 'discord', ...source, order, fields, quotes: [quote], place }
 }
 
-function toFields({ id, name, isThread, url }: Channel, day: string): SourceFields {
-  const createdAt = isThread ? momentOf(id) : `${day}T00:00:00.000Z`
-  const title = isThread ? name : `${name}, ${day}`
-  return { title, channelName: name, channelId: id, url, ...(createdAt && { createdAt }) }
+function threadOf({ id, name }: Channel) {
+  return { externalId: id, fields: { title: name, channelName: name, ...present({ createdAt: momentOf(id) }) } }
 }
 
 function momentOf(id: string): string | undefined {

@@ -2,10 +2,12 @@
 import { basename } from 'node:path/posix'
 import type { Format, FormatOptions, Found, InputFile, Piece, Place, QuoteInput } from '../format.ts'
 import { FormatError, ownsFolder, rejected, skipped } from '../format.ts'
+import { eachRecognised } from '../read/each-recognised.ts'
 import { jsonShape } from '../read/json-beginning.ts'
-import { eachJsonFile, fieldsBehind, foundIn, type JsonRecord, readJson } from '../read/json-records.ts'
-import { decodeBeginning, readBeginning } from '../read/utf8-chunks.ts'
-import { createZonedClock, DAY_CHARACTERS, isoDateIn, isoDateOf } from '../values/iso-date.ts'
+import { fieldsBehind, foundIn, type JsonRecord, readJson } from '../read/json-records.ts'
+import { decodeBeginning } from '../read/utf8-chunks.ts'
+import { dayOfChat } from '../values/day-of-chat.ts'
+import { createZonedClock, isoDateIn, isoDateOf } from '../values/iso-date.ts'
 import type { JsonObject } from '../values/record-fields.ts'
 import { asId, asList, asNumber, asObject, asObjects, asText, present } from '../values/record-fields.ts'
 
@@ -27,31 +29,24 @@ export const telegramFormat: Format = {
   description: 'Telegram chats (result.json of Telegram Desktop)',
   options: ['timezone'],
   owns: ownsFolder({ uploads: BESIDE }),
-  recognises: ({ path }, beginning) => path.endsWith('.json') && isTelegram(beginning),
-  async *read(files, options) {
-    // The folder of an export also has the files that people sent, which may be JSON.
-    const isUpload = async (file: InputFile) => files.length > 1 && !isTelegram(await readBeginning(file))
-    for (const file of files)
-      if (file.path.endsWith('.json') && (await isUpload(file))) yield [skipped(UPLOADS, { path: file.path })]
-      else yield* eachJsonFile(readFile)([file], options)
-  },
+  recognises: isTelegram,
+  read: eachRecognised(isTelegram, readFile, 'files without messages, such as uploads'),
   restore: (record, chat, path) => {
     const fields = Object.entries(chat).map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)},`)
     return { [path]: `{${fields.join('')}"messages":[${record}]}` }
   },
 }
 
-const UPLOADS = 'files without messages, such as uploads'
 const OF_ACCOUNT = ['personal_information', 'profile_pictures', 'stories', 'contacts', 'frequent_contacts', 'sessions']
 /** Skips whole strings, because the name of a chat may have brackets, and quotation marks that are escaped. */
 const ONE_CHAT =
   /^\s*\{(?:[^"{[]|"(?:[^"\\]|\\.)*")*?"type"\s*:\s*"(personal_chat|bot_chat|saved_messages|replies|verification_codes|(private|public)_(group|supergroup|channel))"/s
 
-function isTelegram(beginning: Buffer): boolean {
+function isTelegram({ path }: InputFile, beginning: Buffer): boolean {
   const { members } = jsonShape(beginning)
   const isAccount = members.has('about') && ['chats', 'left_chats', ...OF_ACCOUNT].some((name) => members.has(name))
   const isChat = ['messages[].date', 'messages[].type', 'type', 'id'].every((name) => members.has(name))
-  return isAccount || isChat || ONE_CHAT.test(decodeBeginning(beginning))
+  return path.endsWith('.json') && (isAccount || isChat || ONE_CHAT.test(decodeBeginning(beginning)))
 }
 
 const ABOVE_NEGATIVE_IDS = 2 ** 33
@@ -114,12 +109,10 @@ function toPiece(
   order: string,
   place: Place,
 ): Piece {
-  const day = createdAt.slice(0, DAY_CHARACTERS)
   const channelId = idOfChat(chat)
-  const name = chat.name ?? channelId
-  const fields = { title: `${name}, ${day}`, channelName: name, channelId, createdAt: `${day}T00:00:00.000Z` }
-  const externalId = `${channelId}/${day}`
-  return { kind: 'piece', service: 'telegram', externalId, order, fields, quotes: [quote], place }
+  const { externalId, fields } = dayOfChat(channelId, chat.name ?? channelId, createdAt)
+  const quotes = [quote]
+  return { kind: 'piece', service: 'telegram', externalId, order, fields: { ...fields, channelId }, quotes, place }
 }
 
 /**

@@ -11,8 +11,8 @@ import {
 } from '../format.ts'
 import { type CsvRow, csvColumns, readCsvRows } from '../read/csv-rows.ts'
 import { checkFields, mapOption, QUOTE_FIELDS, SOURCE_FIELDS, shellWord } from '../values/thread-fields.ts'
+import { createDateReader } from '../values/written-values.ts'
 import { FIELDS, readRow, SOURCE_ID } from './csv-threads.ts'
-import { createDateReader } from './csv-values.ts'
 
 /**
  * Reads each row as a quote. `--group-by` names the column that identifies the source. Without it, each row is a source
@@ -24,7 +24,29 @@ export const csvFormat: Format = {
   description: 'CSV, a row for each quote (see --group-by, --map and --set)',
   options: ['map', 'set', 'groupBy', 'dateFormat', 'timezone'],
   recognises: ({ path }, beginning) => /\.(csv|tsv)\b/i.test(path) && csvColumns(beginning).length > 1,
+  faultOf({ path }, beginning, options) {
+    const open = async function* () {
+      yield beginning
+    }
+    return faultOfTables(csvFormat.read([{ path, open }], options), options)
+  },
   read: eachFile((file, options) => readTable(file.path, readCsvRows(file), options)),
+}
+
+/** Returns the error of tables that lack columns, or whose rows all have one fault. Throws it if an option is wrong. */
+export async function faultOfTables(lists: ReturnType<Format['read']>, options: FormatOptions) {
+  mappingOf(options)
+  try {
+    for await (const found of lists) if (found.some(isRecord)) return undefined
+  } catch (error) {
+    if (error instanceof FormatError) return error.message
+    throw error
+  }
+  return undefined
+}
+
+function isRecord({ kind }: Found): boolean {
+  return kind === 'piece' || kind === 'rejected'
 }
 
 /** Rows of a table with the names of all columns. */

@@ -5,7 +5,7 @@ import { rejected, skipped } from '../format.ts'
 import type { CsvRow } from '../read/csv-rows.ts'
 import { firstLine, present } from '../values/record-fields.ts'
 import { DATES, NUMBERS, QUOTE_FIELDS, SOURCE_FIELDS } from '../values/thread-fields.ts'
-import { numberIn, type ReadDate, TWO_NUMBERS } from './csv-values.ts'
+import { numberIn, type ReadDate, TWO_NUMBERS } from '../values/written-values.ts'
 
 const SHARED = [...SOURCE_FIELDS].filter((field) => QUOTE_FIELDS.has(field))
 /** The column of a field that quotes have too, such as `source.createdAt`. */

@@ -9,7 +9,7 @@ import {
   skipped,
 } from '../format.ts'
 import { type CsvRow, rowOf } from '../read/csv-rows.ts'
-import { csvFormat, readTable } from './csv-format.ts'
+import { csvFormat, faultOfTables, readTable } from './csv-format.ts'
 import { readOds } from './ods.ts'
 import { isXlsx, readXlsx } from './xlsx.ts'
 import { openWorkbook, type Sheet } from './xml-entry.ts'
@@ -28,6 +28,7 @@ export const spreadsheetFormat: Format = {
       bytes.subarray(0, ZIP.length).equals(ZIP) && (isNamed || bytes.includes(ODS) || bytes.includes('xl/workbook'))
     )
   },
+  faultOf: (file, _, options) => faultOfTables(spreadsheetFormat.read([file], options), options),
   read: eachFile(async function* (file, options): FoundLists {
     const workbook = await openWorkbook(file)
     const sheets = isXlsx(workbook) ? await readXlsx(workbook) : await readOds(workbook)

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { makeZip } from '@sluice/test-support'
 import { describe, it } from 'vitest'
 import type { FormatOptions } from '../format.ts'
-import { inputFile, readAll, recognises } from '../read-all.test-support.ts'
+import { filesByFormat, inputFile, readAll, recognises } from '../read-all.test-support.ts'
 import { csvFormat } from './csv-format.ts'
 import { spreadsheetFormat } from './spreadsheet-format.ts'
 
@@ -228,4 +228,13 @@ it('A workbook is recognised by its name or its beginning, and a damaged one is 
   assert.ok(!(await recognises(spreadsheetFormat, inputFile('a.zip', makeZip({ a: '' })))))
   assert.ok(!(await recognises(spreadsheetFormat, inputFile('a.xlsx', 'a,b'))))
   await assert.rejects(readAll(spreadsheetFormat, [inputFile('a.xlsx', 'PK\x03\x04')]), /a.xlsx is no workbook/)
+})
+
+it('A workbook without a sheet of messages is not read beside other files', async () => {
+  const workbook = (...names: string[]) => makeZip(xlsx({ One: row(1, ...names) + row(2, 'custom', '1', 'a') }))
+  const files = [
+    inputFile('sums.xlsx', workbook('year', 'sum', 'tax')),
+    inputFile('a.xlsx', workbook('service', 'externalId', 'text')),
+  ]
+  assert.deepEqual(await filesByFormat(files), { spreadsheet: ['a.xlsx'], unread: ['x/sums.xlsx'] })
 })

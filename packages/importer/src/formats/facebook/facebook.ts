@@ -1,12 +1,13 @@
 // Reads what Facebook writes in JSON under "Download your information": messages, posts and comments.
 import { basename } from 'node:path/posix'
 import type { Format, Found, FoundLists, InputFile, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
-import { ownsFolder, rejected, skipped } from '../format.ts'
+import { eachFile, ownsFolder, rejected, skipped } from '../format.ts'
 import { jsonShape } from '../read/json-beginning.ts'
 import { fieldsBehind, foundIn, readJson } from '../read/json-records.ts'
 import { readBeginning } from '../read/utf8-chunks.ts'
+import { dayOfChat } from '../values/day-of-chat.ts'
 import { digestOf } from '../values/digest.ts'
-import { DAY_CHARACTERS, isoDateOf } from '../values/iso-date.ts'
+import { isoDateOf } from '../values/iso-date.ts'
 import { asNumber, asObject, asObjects, asText, firstLine, type JsonObject, present } from '../values/record-fields.ts'
 import { decoded } from './decoded.ts'
 
@@ -23,14 +24,12 @@ export const facebookFormat: Format = {
     uploads: /^\/?messages\/.*\/files\//,
   }),
   recognises: ({ path }, beginning) => path.endsWith('.json') && kindOf(beginning) !== undefined,
-  async *read(files) {
-    for (const file of files) {
-      const kind = file.path.endsWith('.json') ? kindOf(await readBeginning(file)) : undefined
-      if (kind === 'chat') yield* readChat(file)
-      else if (kind === 'posts') yield* readPosts(file)
-      else yield [skipped('files other than chats, posts and comments of Facebook', { path: file.path })]
-    }
-  },
+  read: eachFile(async function* (file) {
+    const kind = file.path.endsWith('.json') ? kindOf(await readBeginning(file)) : undefined
+    if (kind === 'chat') yield* readChat(file)
+    else if (kind === 'posts') yield* readPosts(file)
+    else yield [skipped('files other than chats, posts and comments of Facebook', { path: file.path })]
+  }),
   restore: (record, chat, path) => {
     if (Object.keys(chat).length === 0) return { [path]: `[${record}]` }
     const [fields, participants] = [JSON.stringify(chat).slice(1), JSON.stringify([{ name: 'x' }])]
@@ -85,10 +84,9 @@ function readMessage(message: JsonObject, chat: JsonObject, value: unknown, plac
   const speaker = asText(message.sender_name)
   const externalId = `${message.timestamp_ms}-${digestOf(`${speaker}\0${text}\0${attachments}`).slice(0, 8)}`
   const name = asText(chat.title) ?? channelId.replace(/_\d+$/, '')
-  const day = createdAt.slice(0, DAY_CHARACTERS)
-  const fields = { title: `${name}, ${day}`, channelName: name, channelId, createdAt: `${day}T00:00:00.000Z` }
+  const day = dayOfChat(channelId, name, createdAt)
   const quote = { externalId, text, createdAt, ...present({ speaker, attachments }) }
-  return piece(`${channelId}/${day}`, createdAt, fields, quote, place)
+  return piece(day.externalId, createdAt, { ...day.fields, channelId }, quote, place)
 }
 
 /** Reads a post of the account, or a comment of it, which names no post. */

@@ -128,6 +128,19 @@ test('tapbacks, notices and messages that were unsent are counted, an edited mes
   expect(found.rejected[0]).toMatchObject({ reason: 'a message without a guid or a valid date' })
 })
 
+test('of copies in two databases, the one that was edited later wins', async () => {
+  const edited = { ...message, text: 'Warm oven', date_edited: `${SECONDS}999000000` }
+  const files = [
+    inputFile('old/chat.db', databaseOf([{ ...message, guid: 'G0' }, message])),
+    inputFile('new/chat.db', databaseOf([edited])),
+  ]
+  for (const some of [files, files.toReversed()]) {
+    const found = await readAll(imessageFormat, some)
+    const copies = found.quotes('chat77/2024-05-01').filter(({ externalId }) => externalId === 'G1')
+    expect(copies.at(-1)?.text).toBe('Warm oven')
+  }
+})
+
 test('messages of no chat, and files beside the database, are counted', async () => {
   const files = [inputFile('chat.db', databaseOf([message], { inChat: false })), inputFile('Attachments/a.csv', 'a,b')]
   expect(await filesByFormat(files)).toEqual({ imessage: ['chat.db', 'Attachments/a.csv'] })

@@ -1,25 +1,24 @@
 // The text in `attributedBody`: an attributed string in the form of NeXTSTEP's typedstream.
-const STRING = Buffer.from('NSString')
-/** Begins the bytes of a string. */
-const PLUS = 0x2b
-/** The mark and the name of the class are at most this far before the string. */
-const NEAR = 20
-/** A length of this byte stands in the next two bytes, of the one after it in four. */
-const TWO_BYTES = 0x81
-const FOUR_BYTES = 0x82
 
-/** Returns the first string of the stream, which is the text. Undefined if the stream has none. */
-export function textOfBody(body: Uint8Array): string | undefined {
-  const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
-  const name = bytes.indexOf(STRING)
-  const plus = name === -1 ? -1 : bytes.indexOf(PLUS, name + STRING.length)
-  if (plus === -1 || plus > name + STRING.length + NEAR || plus + 5 > bytes.length) return undefined
+/** The mark `+` of a string is at most this far behind the beginning of its class's name. */
+const NEAR = 28
+/** A length up to 127 is one byte. A longer one has this number of bytes behind a byte that says so. */
+const LENGTH_BYTES = new Map([
+  [0x81, 2],
+  [0x82, 4],
+])
+
+/** Returns the first string of the stream, which is the text. Returns '' without a stream, and if the stream is cut. */
+export function textOfBody(body: unknown): string {
+  if (!(body instanceof Uint8Array)) return ''
+  // The last length of a stream that is cut may stand at its end.
+  const bytes = Buffer.concat([body, Buffer.alloc(8)])
+  const name = bytes.indexOf('NSString')
+  const plus = bytes.indexOf('+', name)
+  if (name === -1 || plus === -1 || plus > name + NEAR) return ''
   const first = bytes.readUInt8(plus + 1)
-  if (first === TWO_BYTES) return textAt(bytes, plus + 4, bytes.readUInt16LE(plus + 2))
-  if (first === FOUR_BYTES && plus + 6 <= bytes.length) return textAt(bytes, plus + 6, bytes.readUInt32LE(plus + 2))
-  return textAt(bytes, plus + 2, first)
-}
-
-function textAt(bytes: Buffer, start: number, length: number): string | undefined {
-  return start + length > bytes.length ? undefined : bytes.toString('utf8', start, start + length)
+  const size = LENGTH_BYTES.get(first) ?? 0
+  const start = plus + 2 + size
+  const end = start + (size === 0 ? first : bytes.readUIntLE(plus + 2, size))
+  return end > body.length ? '' : bytes.toString('utf8', start, end)
 }

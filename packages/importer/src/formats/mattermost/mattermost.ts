@@ -2,9 +2,10 @@
 import { basename } from 'node:path/posix'
 import type { Format, Found, InputFile, Piece, Place, QuoteInput } from '../format.ts'
 import { ownsFolder, rejected, skipped } from '../format.ts'
+import { eachRecognised } from '../read/each-recognised.ts'
 import { jsonShape } from '../read/json-beginning.ts'
 import { foundIn, type JsonRecord, readJsonLines } from '../read/json-records.ts'
-import { decodeBeginning, readBeginning } from '../read/utf8-chunks.ts'
+import { decodeBeginning } from '../read/utf8-chunks.ts'
 import { isoDateOf } from '../values/iso-date.ts'
 import type { JsonObject } from '../values/record-fields.ts'
 import { asList, asNumber, asObject, asObjects, asText, firstLine, present } from '../values/record-fields.ts'
@@ -20,12 +21,10 @@ export const mattermostFormat: Format = {
   description: 'Mattermost bulk export (.jsonl or .json, zip or folder)',
   owns: ownsFolder({ others: /./, uploads: /^\/?data\// }),
   recognises: isExport,
-  async *read(files) {
+  read(files, options) {
     const names: Names = new Map()
-    for (const file of files)
-      if (files.length === 1 || isExport(file, await readBeginning(file)))
-        yield* foundIn(readJsonLines(file), (record) => readLine(record, names))
-      else yield [skipped('files without posts, such as uploads', { path: file.path })]
+    const read = (file: InputFile) => foundIn(readJsonLines(file), (record) => readLine(record, names))
+    return eachRecognised(isExport, read, 'files without posts, such as uploads')(files, options)
   },
 }
 

@@ -9,6 +9,8 @@ export interface CsvRow {
   kind: 'row'
   /** The fields that are not blank, by the names of their columns. */
   values: ReadonlyMap<string, string>
+  /** The same fields in their order. A column may be repeated. */
+  fields: readonly (readonly [column: string, value: string])[]
   place: Place
   /** The header and the row as they stand in the file. Together they are a CSV file. */
   raw: string
@@ -164,7 +166,7 @@ export function rowOf(header: readonly string[], record: readonly string[], plac
     const value = textIn(record[index] ?? '')
     return value.trim() === '' ? [] : [[name, value] as const]
   })
-  return { kind: 'row', values: new Map(fields), place, raw }
+  return { kind: 'row', values: new Map(fields), fields, place, raw }
 }
 
 /** Rejects the row at which the parser gave up. After an open quote, the rest of the file belongs to the row. */

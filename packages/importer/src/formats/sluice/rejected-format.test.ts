@@ -43,6 +43,12 @@ const CORRECTIONS: [format: string, wrong: unknown, right: unknown, files: (reco
     (message) => [telegramFile(message)],
   ],
   [
+    'jira',
+    'Summary,Issue key,Issue id,Created\nT,A-1,1,soon',
+    'Summary,Issue key,Issue id,Created\nT,A-1,1,01/May/24 9:30 AM',
+    textFile,
+  ],
+  [
     'reddit',
     { link_id: 't3_1', body: 'Hi' },
     { id: 'k1', link_id: 't3_1', body: 'Hi' },

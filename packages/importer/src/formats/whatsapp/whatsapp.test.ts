@@ -1,5 +1,7 @@
 // Tests of the WhatsApp format, on the chats of a small bakery.
+import { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
+import { UnreadableFile } from '../format.ts'
 import { filesByFormat, inputFile, readAll, recognises } from '../read-all.test-support.ts'
 import { whatsappFormat } from './whatsapp.ts'
 
@@ -100,6 +102,19 @@ test.each([
   const found = await read(android(`${date} - Ada: Hi`))
   expect(found.pieces[0]?.quotes[0]?.createdAt).toBe(createdAt)
   expect(found.notes).toHaveLength(warnings)
+})
+
+test('a time in a text stays as it is, and a damaged file harms no other', async () => {
+  const damaged = {
+    path: 'b.txt',
+    open: () => Readable.from([Buffer.from('1/5/2024, 09:30 - Ada: a\n')]).map(() => failToRead()),
+  }
+  const failToRead = () => {
+    throw new UnreadableFile('b.txt', 'it is damaged.', undefined)
+  }
+  const found = await readAll(whatsappFormat, [damaged, android('2024/1/5 9:30 - Ada: 下午3:34')], { timezone: 'UTC' })
+  expect(found.pieces.map(({ quotes }) => quotes[0]?.text)).toEqual(['下午3:34'])
+  expect(found.rejected[0]?.reason).toBe("The file can't be read: it is damaged.")
 })
 
 test('dates ascend, which tells day and month apart', async () => {

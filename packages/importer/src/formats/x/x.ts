@@ -1,15 +1,22 @@
 // Reads the archive of an account of X (Twitter): its posts, as `data/tweets.js` and its parts have them.
 import { basename } from 'node:path/posix'
-import type { Format, Found, InputFile, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
-import { ownsFolder, rejected, skipped } from '../format.ts'
+import type { Format, Found, InputFile, Rejected } from '../format.ts'
+import { eachFile, ownsFolder, rejected, skipped } from '../format.ts'
 import { foundIn, type JsonRecord, readJson } from '../read/json-records.ts'
 import { isoDateIn } from '../values/iso-date.ts'
 import type { JsonObject } from '../values/record-fields.ts'
 import { asList, asNumber, asObject, asObjects, asText, firstLine, present } from '../values/record-fields.ts'
-import { noteOf, type Survey, surveyArchive, unfolded } from './survey.ts'
 
 /** Posts in a community have a file of their own. */
-const POSTS = /^(community-)?tweets?(-part\d+)?\.js$/
+const POSTS = /(^|\/)(community-)?tweets?(-part\d+)?\.js$/
+/** The files that are read: those of posts, and what posts need of others. */
+const READ = /(^|\/)(((community-)?tweets?|note-tweet)(-part\d+)?|account)\.js$/
+
+/** At most this number of answers and versions is kept, some 100 MB. Answers beyond it are sources of their own. */
+const MOST_ANSWERS = 1_000_000
+/** A note belongs to the post of the same moment that begins alike. */
+const COMPARED_CHARACTERS = 80
+const SAME_MOMENT_MS = 60_000
 
 /**
  * Reads each conversation as a source: the first post that is known, and what the account answered. A file of the
@@ -19,76 +26,133 @@ export const xFormat: Format = {
   name: 'x',
   description: 'X (Twitter) archive: tweets.js and its parts (zip or folder)',
   owns: ownsFolder({ up: 1, others: /./ }),
-  recognises: (file, beginning) =>
-    isOfPosts(file) && /^window\.YTD\.(community_)?tweets?\./.test(beginning.toString('utf8')),
-  async *read(files) {
-    const survey = await surveyArchive(files, isOfPosts)
+  recognises: ({ path }, beginning) =>
+    POSTS.test(path) && /^window\.YTD\.(community_)?tweets?\./.test(beginning.toString('utf8')),
+  async *read(files, options) {
+    const survey = await surveyArchive(files.filter(({ path }) => READ.test(path)))
+    const context = () => ({ username: survey.username })
+    const read = eachFile((file) => foundIn(readJson(file, ['/*']), (record) => readPost(record, survey), context))
+    const posts = files.filter(({ path }) => POSTS.test(path))
+    const others = files.filter(({ path }) => !READ.test(path))
     yield survey.rejected
-    for (const file of files)
-      if (isOfPosts(file)) yield* readPosts(file, survey)
-      else if (!survey.files.has(file.path))
-        yield [skipped('files other than posts, such as media, messages and deleted posts', { path: file.path })]
+    yield* read(posts, options)
+    yield others.map(({ path }) =>
+      skipped('files other than posts, such as media, messages and deleted posts', { path }),
+    )
     const unused = [...survey.notes.values()].flat().filter(({ isUsed }) => !isUsed)
     yield unused.map(() => skipped('long posts that belong to no post of the archive', { path: 'note-tweet.js' }))
   },
   restore: (record, { username }, path) => ({
     'account.js': `window.YTD.account.part0 = ${JSON.stringify([{ account: { username } }])}`,
-    [POSTS.test(basename(path)) ? path : 'tweets.js']: `window.YTD.tweets.part0 = [${record}]`,
+    [POSTS.test(path) ? path : 'tweets.js']: `window.YTD.tweets.part0 = [${record}]`,
   }),
 }
 
-function isOfPosts({ path }: InputFile): boolean {
-  return POSTS.test(basename(path))
+/** A post of more characters than X shows at once stands whole in `note-tweet.js`, which names no post. */
+interface Note {
+  text: string
+  at: number
+  isUsed: boolean
 }
 
-function readPosts(file: InputFile, survey: Survey) {
-  return foundIn(
-    readJson(file, ['/*']),
-    (record) => readPost(record, survey),
-    () => ({ username: survey.username }),
-  )
+type Survey = Awaited<ReturnType<typeof surveyArchive>>
+
+async function surveyArchive(files: readonly InputFile[]) {
+  /** What a post answers, and the first version of a post that was edited, by their ids. */
+  const answered = new Map<string, string>()
+  const originals = new Map<string, string>()
+  const notes = new Map<string, Note[]>()
+  const rejected: Rejected[] = []
+  let username: string | undefined
+  for (const file of files)
+    for await (const records of readJson(file, ['/*']))
+      for (const record of records) {
+        // Posts are read once more, and rejected then.
+        if (record.kind === 'rejected' && !POSTS.test(file.path)) rejected.push(record)
+        const value = (record.kind === 'record' && asObject(record.value)) || {}
+        username ??= asText(asObject(value.account)?.username)
+        addNote(asObject(value.noteTweet), notes)
+        if (answered.size + originals.size <= MOST_ANSWERS) addPost(asObject(value.tweet) ?? value, answered, originals)
+      }
+  const originalOf = (id: string) => originals.get(id) ?? id
+  /** Returns the topmost post that is known to belong to the conversation. */
+  function rootOf(id: string): string {
+    const passed = new Set<string>()
+    let root = id
+    for (let next = answered.get(id); next !== undefined && !passed.has(root); next = answered.get(root)) {
+      passed.add(root)
+      root = originalOf(next)
+    }
+    return root
+  }
+  return { username, notes, rejected, originalOf, rootOf }
 }
 
-function readPost({ value, place }: JsonRecord, survey: Survey): Found | Found[] {
-  const record = asObject(value)
-  const post = asObject(record?.tweet) ?? record ?? {}
-  const id = asText(post.id_str) ?? asText(post.id)
+function addPost(post: JsonObject, answered: Map<string, string>, originals: Map<string, string>): void {
+  const id = asText(post.id_str)
+  const parent = asText(post.in_reply_to_status_id_str)
+  const { initial, edit } = asObject(post.edit_info) ?? {}
+  const versions = asObject(initial) ?? asObject(asObject(edit)?.editControlInitial)
+  const [original = id, ...later] = asList(versions?.editTweetIds).flatMap((one) => asText(one) ?? [])
+  if (original === undefined) return
+  for (const version of later) originals.set(version, original)
+  if (parent !== undefined) answered.set(original, parent)
+}
+
+function addNote(note: JsonObject | undefined, notes: Map<string, Note[]>): void {
+  const { text: raw, urls } = asObject(note?.core) ?? {}
+  if (typeof raw !== 'string') return
+  const at = Date.parse(isoDateIn(asText(note?.createdAt)) ?? '')
+  const alike = notes.get(beginningOf(raw)) ?? []
+  notes.set(beginningOf(raw), [...alike, { text: unfolded(raw, asObjects(urls)), at, isUsed: false }])
+}
+
+/** Returns the whole text of a post that `tweets.js` cuts: the note that begins alike, of the same moment. */
+function noteOf({ notes }: Survey, raw: string, createdAt: string): string | undefined {
+  const alike = notes.get(beginningOf(raw)) ?? []
+  const note = alike.find(({ at }) => Math.abs(at - Date.parse(createdAt)) < SAME_MOMENT_MS)
+  if (note !== undefined) note.isUsed = true
+  return note?.text
+}
+
+/** A post names first whom it answers. A note may leave these names out. */
+function beginningOf(text: string): string {
+  const own = unfolded(text, []).replace(/^(@\w+\s+)+/, '')
+  return own.slice(0, COMPARED_CHARACTERS)
+}
+
+/** Replaces links by what they stand for, and the entities that X writes for `<`, `>` and `&`. */
+function unfolded(text: string, links: readonly JsonObject[]): string {
+  const targets = new Map(links.map((one) => [one.url ?? one.shortUrl, one.expanded_url ?? one.expandedUrl]))
+  const plain = text.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&')
+  return plain.replace(/https?:\/\/t\.co\/\w+/g, (link) => String(targets.get(link) ?? link))
+}
+
+function readPost({ value, place }: JsonRecord, survey: Survey): Found {
+  const post = asObject(asObject(value)?.tweet) ?? asObject(value) ?? {}
+  const id = asText(post.id_str)
   const createdAt = isoDateIn(asText(post.created_at))
   if (id === undefined) return rejected('a post without an `id_str`', place, value)
   if (createdAt === undefined) return rejected('a post without a valid `created_at`', place, value)
   const raw = asText(post.full_text) ?? asText(post.text) ?? ''
   if (raw.startsWith('RT @')) return skipped('reposts of what others wrote', place)
-  const media = asObjects((asObject(post.extended_entities) ?? asObject(post.entities))?.media)
-  const text = noteOf(survey, raw, createdAt) ?? textOf(raw, post, media)
+  const entities = asObject(post.entities)
+  const media = asObjects((asObject(post.extended_entities) ?? entities)?.media)
+  // Links that stand for media are left out.
+  const links = [...media.map(({ url }) => ({ url, expanded_url: '' })), ...asObjects(entities?.urls)]
+  const text = noteOf(survey, raw, createdAt) ?? unfolded(raw, links).trim()
   const attachments = media.map(({ media_url_https }) => basename(asText(media_url_https) ?? 'media'))
-  const upVotes = asNumber(post.favorite_count)
-  const externalId = survey.originalOf(id)
+  const { username, originalOf, rootOf } = survey
   const answered = asText(post.in_reply_to_status_id_str)
-  const replyingTo = answered && survey.originalOf(answered)
-  const fields = { speaker: survey.username, replyingTo, upVotes, attachments }
-  const quote = { externalId, text, createdAt, ...present(fields) }
+  const replyingTo = answered && originalOf(answered)
+  const optional = { speaker: username, replyingTo, upVotes: asNumber(post.favorite_count), attachments }
+  const externalId = originalOf(id)
+  const root = rootOf(externalId)
+  const url = `https://x.com/${username ?? 'i/web'}/status/${externalId}`
+  const ofRoot = root === externalId ? present({ title: firstLine(text), url, createdAt }) : {}
+  const fields = { placeholderTitle: `Conversation ${root}`, ...ofRoot }
   // Of the versions of a post, the last one comes last and so replaces the others.
   const order = [externalId, id].map((one) => one.padStart(20, '0')).join('/')
-  return toPiece(quote, externalId, order, survey, place)
-}
-
-function toPiece(quote: QuoteInput, id: string, order: string, survey: Survey, place: Place): Piece {
-  const root = survey.rootOf(id)
-  const fields = { placeholderTitle: `Conversation ${root}`, ...(root === id && fieldsOfRoot(quote, id, survey)) }
-  return { kind: 'piece', service: 'x', externalId: root, order, fields, quotes: [quote], place }
-}
-
-function fieldsOfRoot({ text, createdAt }: QuoteInput, id: string, { username }: Survey): SourceFields {
-  const url = `https://x.com/${username ?? 'i/web'}/status/${id}`
-  return { url, ...present({ title: firstLine(text), createdAt: createdAt ?? undefined }) }
-}
-
-/** Unfolds the links that X shortened, and leaves out those that stand for media. */
-function textOf(raw: string, post: JsonObject, media: readonly JsonObject[]): string {
-  const links = media.map(({ url }) => [asText(url) ?? '', ''])
-  const urls = asList(asObject(post.entities)?.urls).map((link) => {
-    const { url, expanded_url } = asObject(link) ?? {}
-    return [asText(url) ?? '', asText(expanded_url) ?? asText(url) ?? '']
-  })
-  return unfolded(raw, new Map([...links, ...urls].map(([from = '', to = '']) => [from, to]))).trim()
+  const quotes = [{ externalId, text, createdAt, ...present(optional) }]
+  return { kind: 'piece', service: 'x', externalId: root, order, fields, quotes, place }
 }

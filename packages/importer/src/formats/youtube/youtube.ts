@@ -1,7 +1,7 @@
 // Comments on videos of YouTube: the .info.json of yt-dlp, and pages of the Data API.
 import { parseIsoDate } from '@sluice/contract'
 import type { Format, Found, FoundLists, InputFile, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
-import { ownsFolder, rejected, skipped } from '../format.ts'
+import { eachFile, ownsFolder, rejected, skipped } from '../format.ts'
 import { byShape, jsonShape } from '../read/json-beginning.ts'
 import { fieldsBehind, foundIn, type JsonRecord, readJson, recordsAndLists } from '../read/json-records.ts'
 import { readBeginning } from '../read/utf8-chunks.ts'
@@ -20,23 +20,24 @@ export const youtubeFormat: Format = {
   // Beside the .info.json of a video lie the video, its thumbnails and subtitles.
   owns: ownsFolder({ others: /./ }),
   recognises: byShape(({ members }) => isOfYtDlp(members) || isOfApi(members)),
-  async *read(files) {
+  async *read(files, options) {
     const videos: Videos = new Map()
-    const readPages = (file: InputFile) =>
-      foundIn(readJson(file, RECORDS), ({ value, place }) => readPage(value, videos, place))
-    const others: InputFile[] = []
-    for (const file of files)
-      if (hasMember(jsonShape(await readBeginning(file)).members, 'snippet.topLevelComment')) yield* readPages(file)
-      else others.push(file)
     const hasInfo = files.some(isInfo)
-    for (const file of others) {
+    const threads: InputFile[] = []
+    const others: InputFile[] = []
+    for (const file of files) {
+      const { members } = jsonShape(await readBeginning(file))
+      ;(hasMember(members, 'snippet.topLevelComment') ? threads : others).push(file)
+    }
+    const read = eachFile(async function* (file) {
       const { root, members } = jsonShape(await readBeginning(file))
       // A page may have videos alone. Beside a video of yt-dlp, its live chat is JSON, too.
       const isPage = hasInfo ? isOfApi(members) : root === '{' || root === '['
       if (isOfYtDlp(members)) yield* readInfo(file)
       else if (!isPage) yield [skipped('files other than comments, such as videos and live chats', { path: file.path })]
-      else yield* readPages(file)
-    }
+      else yield* foundIn(readJson(file, RECORDS), ({ value, place }) => readPage(value, videos, place))
+    })
+    yield* read([...threads, ...others], options)
   },
 }
 

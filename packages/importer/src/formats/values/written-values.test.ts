@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'vitest'
-import { createDateReader, numberIn, orderOf } from './csv-values.ts'
+import { createDateReader, numberIn, orderOf } from './written-values.ts'
 
 const midnight = '2024-05-01T00:00:00.000Z'
 const morning = '2024-05-01T09:30:00.000Z'

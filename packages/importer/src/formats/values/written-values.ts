@@ -1,8 +1,8 @@
-// Reads dates and numbers as people write them in tables.
+// Reads dates and numbers as people and spreadsheets write them.
 import { parseIsoDate } from '@sluice/contract'
 import type { FormatOptions } from '../format.ts'
-import { createZonedClock, isoDateOf } from '../values/iso-date.ts'
-import { asNumber } from '../values/record-fields.ts'
+import { createZonedClock, isoDateOf } from './iso-date.ts'
+import { asNumber } from './record-fields.ts'
 
 const DAY_FIRST = ['d', 'm', 'y']
 const MONTH_FIRST = ['m', 'd', 'y']
@@ -17,7 +17,7 @@ export function orderOf(format: string): string[] | undefined {
 const DATE =
   /^(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,? +)?(\d{1,4}|[a-z]{3,9})[.,]?[\s./-]+(\d{1,2}|[a-z]{3,9})[.,]?[\s./-]+(\d{4}|\d{1,2})(?!\d)(.*)$/i
 const TIME =
-  /^[\sT,]*(\d{1,2})[:.](\d{2})(?:[:.](\d{2})(?:[.,](\d+))?)?\s*([ap])?\.?(?:m\.?)?\s*(Z|UTC|GMT|[+-]\d\S*)?$/i
+  /^[\sT,]*(\d{1,2})[:.](\d{2})(?:[:.](\d{2})(?:[.,](\d+))?)?\s*([ap])?\.?\s?(?:m\.?)?\s*(Z|UTC|GMT|[+-]\d\S*)?$/i
 const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec']
 /** As POSIX reads a year of two digits: 68 is 2068, and 69 is 1969. */
 const FIRST_YEAR_OF_1900 = 69
