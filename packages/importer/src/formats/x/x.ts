@@ -1,7 +1,6 @@
 // Reads the archive of an account of X (Twitter): its posts, as `data/tweets.js` and its parts have them.
 import { basename } from 'node:path/posix'
-import type { Format, Found, InputFile, Rejected } from '../format.ts'
-import { eachFile, ownsFolder, rejected, skipped } from '../format.ts'
+import { type Format, type Found, type InputFile, ownsFolder, type Rejected, rejected, skipped } from '../format.ts'
 import { foundIn, type JsonRecord, readJson } from '../read/json-records.ts'
 import { isoDateIn } from '../values/iso-date.ts'
 import type { JsonObject } from '../values/record-fields.ts'
@@ -28,17 +27,14 @@ export const xFormat: Format = {
   owns: ownsFolder({ up: 1, others: /./ }),
   recognises: ({ path }, beginning) =>
     POSTS.test(path) && /^window\.YTD\.(community_)?tweets?\./.test(beginning.toString('utf8')),
-  async *read(files, options) {
+  async *read(files) {
     const survey = await surveyArchive(files.filter(({ path }) => READ.test(path)))
     const context = () => ({ username: survey.username })
-    const read = eachFile((file) => foundIn(readJson(file, ['/*']), (record) => readPost(record, survey), context))
-    const posts = files.filter(({ path }) => POSTS.test(path))
-    const others = files.filter(({ path }) => !READ.test(path))
     yield survey.rejected
-    yield* read(posts, options)
-    yield others.map(({ path }) =>
-      skipped('files other than posts, such as media, messages and deleted posts', { path }),
-    )
+    for (const file of files)
+      if (POSTS.test(file.path)) yield* foundIn(readJson(file, ['/*']), (record) => readPost(record, survey), context)
+      else if (!READ.test(file.path))
+        yield [skipped('files other than posts, such as media, messages and deleted posts', { path: file.path })]
     const unused = [...survey.notes.values()].flat().filter(({ isUsed }) => !isUsed)
     yield unused.map(() => skipped('long posts that belong to no post of the archive', { path: 'note-tweet.js' }))
   },
@@ -77,13 +73,10 @@ async function surveyArchive(files: readonly InputFile[]) {
   const originalOf = (id: string) => originals.get(id) ?? id
   /** Returns the topmost post that is known to belong to the conversation. */
   function rootOf(id: string): string {
-    const passed = new Set<string>()
-    let root = id
-    for (let next = answered.get(id); next !== undefined && !passed.has(root); next = answered.get(root)) {
-      passed.add(root)
-      root = originalOf(next)
-    }
-    return root
+    const passed = new Set([id])
+    // The loop also visits the posts that it adds. A set has each only once, so a cycle ends.
+    for (const one of passed) passed.add(originalOf(answered.get(one) ?? one))
+    return [...passed].at(-1) ?? id
   }
   return { username, notes, rejected, originalOf, rootOf }
 }
@@ -109,8 +102,7 @@ function addNote(note: JsonObject | undefined, notes: Map<string, Note[]>): void
 
 /** Returns the whole text of a post that `tweets.js` cuts: the note that begins alike, of the same moment. */
 function noteOf({ notes }: Survey, raw: string, createdAt: string): string | undefined {
-  const alike = notes.get(beginningOf(raw)) ?? []
-  const note = alike.find(({ at }) => Math.abs(at - Date.parse(createdAt)) < SAME_MOMENT_MS)
+  const note = notes.get(beginningOf(raw))?.find(({ at }) => Math.abs(at - Date.parse(createdAt)) < SAME_MOMENT_MS)
   if (note !== undefined) note.isUsed = true
   return note?.text
 }
