@@ -19,6 +19,9 @@ describe('A date in a table is read', () => {
     ['Wednesday, May 1, 2024, 9:30\u202fam', morning],
     ['01/May/24 9:30 PM', '2024-05-01T21:30:00.000Z'],
     ['2024-05-01 12:05 a.m.', '2024-05-01T00:05:00.000Z'],
+    ['2024. 5. 1. 오전 9:30', morning],
+    ['2024/5/1 下午 9:30', '2024-05-01T21:30:00.000Z'],
+    ['2024-05-01 9:30 μ.μ.', '2024-05-01T21:30:00.000Z'],
     ['1714555800', morning],
     ['1714555800.5', '2024-05-01T09:30:00.500Z'],
     ['1714555800000', morning],
@@ -32,6 +35,9 @@ describe('A date in a table is read', () => {
     ['M/D/YY', '5/1/24 9:30 AM', morning],
     ['mm-dd-yyyy', '05-01-2024 09.30', morning],
     ['D.M.Y', '1. 5. 2024', midnight],
+    ['D.M.Y', '01.05.2024.', midnight],
+    ['D.M.Y', '1.5.2024 klo 9.30', morning],
+    ['D.M.Y', '1.05.2024 г., 9:30', morning],
     ['D.M.Y', '2024-05-01T09:30:00Z', morning],
   ]
   for (const [dateFormat, text, date] of ordered)

@@ -15,9 +15,12 @@ export function orderOf(format: string): string[] | undefined {
 }
 
 const DATE =
-  /^(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,? +)?(\d{1,4}|[a-z]{3,9})[.,]?[\s./-]+(\d{1,2}|[a-z]{3,9})[.,]?[\s./-]+(\d{4}|\d{1,2})(?!\d)(.*)$/i
-const TIME =
-  /^[\sT,]*(\d{1,2})[:.](\d{2})(?:[:.](\d{2})(?:[.,](\d+))?)?\s*([ap])?\.?\s?(?:m\.?)?\s*(Z|UTC|GMT|[+-]\d\S*)?$/i
+  /^(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,? +)?(\d{1,4}|[a-z]{3,9})[.,]?[\s./-]+(\d{1,2}|[a-z]{3,9})[.,]?[\s./-]+(\d{4}|\d{1,2})(?!\d)\.?(.*)$/i
+/** Words of a language. In Chinese, Japanese and Korean, the half of the day stands before the time. */
+const BEFORE_TIME = String.raw`(?:(?:г\.|klo|kl\.?|à)[\s,]*)?(上午|午前|오전|下午|午後|오후)?\s*`
+const CLOCK = String.raw`(\d{1,2})[:.](\d{2})(?:[:.](\d{2})(?:[.,](\d+))?)?\s*([apπμ])?\.?\s?(?:[mμ]\.?)?`
+const TIME = new RegExp(String.raw`^[\sT,]*${BEFORE_TIME}${CLOCK}\s*(Z|UTC|GMT|[+-]\d\S*)?$`, 'i')
+const MORNING = /^(a|π|上午|午前|오전)$/i
 const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec']
 /** As POSIX reads a year of two digits: 68 is 2068, and 69 is 1969. */
 const FIRST_YEAR_OF_1900 = 69
@@ -83,9 +86,9 @@ function monthOf(text: string): string {
 /** Reads the time behind a date, with its zone as ISO 8601 writes it. A date without a time begins at midnight. */
 function timeOf(rest: string): { clock: string; zone: string } | undefined {
   if (rest.trim() === '') return { clock: '00:00:00', zone: '' }
-  const [, hour, minute, second = '00', decimals, half, zone = ''] = TIME.exec(rest) ?? []
+  const [, before, hour, minute, second = '00', decimals, half = before, zone = ''] = TIME.exec(rest) ?? []
   if (hour === undefined) return undefined
-  const hours = half === undefined ? Number(hour) : (Number(hour) % 12) + (half.toLowerCase() === 'p' ? 12 : 0)
+  const hours = half === undefined ? Number(hour) : (Number(hour) % 12) + (MORNING.test(half) ? 0 : 12)
   const clock = `${String(hours).padStart(2, '0')}:${minute}:${second}${decimals === undefined ? '' : `.${decimals}`}`
   return { clock, zone: /^[a-z]/i.test(zone) ? 'Z' : zone }
 }

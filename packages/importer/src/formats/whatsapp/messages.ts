@@ -4,55 +4,42 @@ import { readLines } from '../read/lines.ts'
 import { DAY_CHARACTERS } from '../values/iso-date.ts'
 import { createDateReader } from '../values/written-values.ts'
 
-/** A message begins with its date, and may have further lines. Lines before the first date have none. */
+/** A message may have several lines. Its `head` has date and speaker, which lines before the first date lack. */
 export interface Message {
   date?: string
   speaker?: string
+  head: string
   text: string
   place: Place
 }
 
-/** `1.5.2024`, and `2024. 05. 01.` in Hungary and Korea, `01.05.2024.` in Croatia, `1.05.2024 г.` in Bulgaria. */
-const DAY = String.raw`\d{1,4}[./-] ?\d{1,2}[./-] ?\d{1,4}`
-const TIME = String.raw`\d{1,2}[:.]\d{2}(?:[:.]\d{2})?(?:\s?(?:[ap]\.?\s?m\.?|[πμ]\.μ\.))?`
-/** In Chinese, Japanese and Korean, the half of the day stands before the time. In Finnish and French, a word may. */
-const BEFORE_TIME = String.raw`(?: klo| kl\.?| à)?\s(?:(?:上午|午前|오전|下午|午後|오후)\s?)?`
-const DATE = String.raw`${DAY}\.?(?: г\.)?,?${BEFORE_TIME}${TIME}`
-const PARTS = new RegExp(String.raw`^(${DAY}).*?\s(?:([上下午오].)\s?)?(\d{1,2}[:.]\d[^πμ]*)([πμ])?`, 'i')
-const MORNING = /^(上午|午前|오전|π)$/i
+/** Day and time with what a region writes between and behind them: `2024. 05. 01. 9:30`, `1.5.2024 klo 9.30`. */
+const DATE = String.raw`\d{1,4}[./-] ?\d{1,2}[./-] ?\d{1,4}\D{1,8}\d{1,2}[:.]\d{2}(?:[:.]\d{2})?[^\d\]-]{0,8}?`
 /** `[01.05.24, 09:30:15] Ada: …` of an iPhone, `01/05/2024, 9:30 am - Ada: …` of Android. */
-const MESSAGE = new RegExp(String.raw`^[\u200E\u200F]?(?:\[(${DATE})\]|(${DATE}) -) (?:([^:]{1,100}): ?)?(.*)$`, 'is')
+const MESSAGE = new RegExp(String.raw`^([\u200E\u200F]?\[?(${DATE})(?:\]| -) (?:([^:]{1,100}): ?)?)(.*)$`, 'is')
 
 /** Splits a line with which a message begins. Undefined for any other line. */
 export function messageLine(line: string): Omit<Message, 'place'> | undefined {
-  const [, bracketed, written = bracketed, speaker, text = ''] = MESSAGE.exec(line) ?? []
-  if (written === undefined) return undefined
-  return { date: dateOf(written), text, ...(speaker && { speaker: speaker.replace(/^[~\u200E\u202A]\s?/, '') }) }
-}
-
-/** Returns a date without the words of its language. */
-function dateOf(written: string): string {
-  const [, day = '', before, time = '', half = before] = PARTS.exec(written) ?? []
-  return `${day}, ${time}${half === undefined ? '' : MORNING.test(half) ? 'a' : 'p'}`
+  const [, head = '', date, speaker, text = ''] = MESSAGE.exec(line) ?? []
+  if (date === undefined) return undefined
+  return { date, head, text, ...(speaker && { speaker: speaker.replace(/^[~\u200E\u202A]\s?/, '') }) }
 }
 
 /** Yields the messages of a file in lists. */
 export async function* messagesOf(file: InputFile): AsyncGenerator<Message[]> {
-  let open: Message | undefined
+  const messages: Message[] = []
   for await (const lines of readLines(file)) {
-    const ended: Message[] = []
     for (const { bytes, line } of lines) {
       const text = bytes.toString('utf8').replace(/\r$/, '')
       const begun = messageLine(text)
+      const open = messages.at(-1)
       if (begun === undefined && open !== undefined) open.text += `\n${text}`
-      else {
-        if (open !== undefined) ended.push(open)
-        open = { ...(begun ?? { text }), place: { path: file.path, line } }
-      }
+      else messages.push({ ...(begun ?? { head: '', text }), place: { path: file.path, line } })
     }
-    yield ended
+    // The last message may go on in the next lines.
+    yield messages.splice(0, messages.length - 1)
   }
-  yield open === undefined ? [] : [open]
+  yield messages
 }
 
 /**
@@ -65,8 +52,7 @@ export async function orderOfDates(lists: AsyncIterable<readonly Message[]>) {
   let hasHalfDays = false
   let differ = false
   for await (const messages of lists)
-    for (const { date } of messages) {
-      if (date === undefined) continue
+    for (const { date = '' } of messages) {
       hasHalfDays ||= /m\.?$/i.test(date)
       for (const reading of [dayFirst, monthFirst]) {
         const day = reading.read(date)?.slice(0, DAY_CHARACTERS)
@@ -78,6 +64,5 @@ export async function orderOfDates(lists: AsyncIterable<readonly Message[]>) {
       differ ||= dayFirst.last !== monthFirst.last
     }
   const faults = monthFirst.faults - dayFirst.faults
-  const isMonthFirst = faults < 0 || (faults === 0 && hasHalfDays)
-  return { isMonthFirst, isAssumed: differ && faults === 0 }
+  return { isMonthFirst: faults < 0 || (faults === 0 && hasHalfDays), isAssumed: differ && faults === 0 }
 }

@@ -1,5 +1,5 @@
 // Reads the text that WhatsApp exports of a chat: `_chat.txt` of an iPhone, `WhatsApp Chat with Ada.txt` of Android.
-import { basename, dirname } from 'node:path/posix'
+import { basename, dirname, join } from 'node:path/posix'
 import type { Format, FormatOptions, Found, FoundLists, InputFile, QuoteInput } from '../format.ts'
 import { FormatError, ownsFolder, rejected, skipped } from '../format.ts'
 import { eachRecognised } from '../read/each-recognised.ts'
@@ -20,8 +20,7 @@ const BEFORE_NAME = /^(?:WhatsApp[ -]Chat|(?:Chat|Conversa|Discussion)(?: \S+)? 
  */
 const ATTACHED =
   /(?:^\u200E?|\s\u200E)<[^<>:]+: ([^<>]+\.\w+)>$|^\u200E?(?:(\S+-WA\d{4}\.\w+) \([^()]+\)|(.+\.\w+) \((?:file attached|Datei angehängt|archivo adjunto|fichier joint|arquivo anexado|file allegato|bestand bijgevoegd|файл добавлен)\))(?:\n|$)/i
-const NAMELESS =
-  'chats without a name, which become one chat: put each _chat.txt into a folder with its name, or use --id-prefix'
+const NAMELESS = 'chats without a name become one: put each _chat.txt into a folder with its name, or use --id-prefix'
 const EDITED = / ?\u200E<[^<>]+>$/
 
 /** What Android writes in place of a message that was deleted, in the languages that most people use. */
@@ -37,9 +36,7 @@ export const whatsappFormat: Format = {
   owns: ownsFolder({ others: /./, uploads: /^\/?(\d{8}-[^/]*|[^/]*-WA\d{4}\.\w+)$/ }),
   recognises: isChat,
   read: eachRecognised(isChat, readChat, 'files without messages, such as media'),
-  restore: (record, { chat }, path) => ({
-    [typeof chat === 'string' ? `WhatsApp Chat with ${chat}.txt` : path]: record,
-  }),
+  restore: (record, { chat }, path) => ({ [chat === undefined ? path : `WhatsApp Chat with ${chat}.txt`]: record }),
 }
 
 function isChat({ path }: InputFile, beginning: Buffer): boolean {
@@ -59,23 +56,18 @@ async function* readChat(file: InputFile, { timezone }: FormatOptions): FoundLis
     const [first] = messages
     // On an iPhone, the chat itself says first that it is encrypted. A long chat is exported without its first line.
     if (chat === UNNAMED && first?.place.line === 1)
-      chat = (first.text.startsWith(MARK) && first.speaker) || nameIn(dirname(file.path))
+      chat = (first.text.startsWith(MARK) && first.speaker) || nameIn(dirname(join(UNNAMED, file.path)))
     yield messages.map((message) => readMessage(message, chat, dates))
   }
   if (chat === UNNAMED) yield [{ kind: 'warning', reason: NAMELESS, place: { path: file.path } }]
 }
 
-function nameIn(path: string): string {
-  const name = basename(path, '.txt').replace(BEFORE_NAME, '')
-  return name === '.' ? UNNAMED : name
-}
+const nameIn = (path: string) => basename(path, '.txt').replace(BEFORE_NAME, '')
 
-function readMessage({ date = '', speaker, text, place }: Message, chat: string, dates: ReadDate): Found {
+function readMessage({ date = '', speaker, head, text, place }: Message, chat: string, dates: ReadDate): Found {
   const createdAt = dates.read(date)
-  if (createdAt === undefined) {
-    const record = date === '' ? text : `[${date}] ${speaker === undefined ? '' : `${speaker}: `}${text}`
-    return { ...rejected('a line without a valid date', place, record), context: { chat } }
-  }
+  if (createdAt === undefined)
+    return { ...rejected('a line without a valid date', place, head + text), context: { chat } }
   if (speaker === undefined) return skipped('notices by WhatsApp, such as of who joined a chat', place)
   if (DELETED.test(text)) return skipped('messages that were deleted', place)
   const [attached = '', ofIphone, numbered = ofIphone, file = numbered] = ATTACHED.exec(text) ?? []
