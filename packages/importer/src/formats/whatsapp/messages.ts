@@ -14,7 +14,7 @@ export interface Message {
 }
 
 /** Day and time with what a region writes between and behind them: `2024. 05. 01. 9:30`, `1.5.2024 klo 9.30`. */
-const DATE = String.raw`\d{1,4}[./-] ?\d{1,2}[./-] ?\d{1,4}\D{1,8}\d{1,2}[:.]\d{2}(?:[:.]\d{2})?[^\d\]-]{0,8}?`
+const DATE = String.raw`\d{1,4}(?:[./-] ?\d{1,4}){2}(?:[.,]? klo?\.?)?[^\da-z]{1,5}\d{1,2}(?:[:.]\d\d){1,2}[\s.apmπμ]*`
 /** `[01.05.24, 09:30:15] Ada: …` of an iPhone, `01/05/2024, 9:30 am - Ada: …` of Android. */
 const MESSAGE = new RegExp(String.raw`^([\u200E\u200F]?\[?(${DATE})(?:\]| -) (?:([^:]{1,100}): ?)?)(.*)$`, 'is')
 
