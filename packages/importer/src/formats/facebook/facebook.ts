@@ -3,7 +3,7 @@ import { basename } from 'node:path/posix'
 import type { Format, Found, FoundLists, InputFile, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
 import { eachFile, ownsFolder, rejected, skipped } from '../format.ts'
 import { jsonShape } from '../read/json-beginning.ts'
-import { fieldsBehind, foundIn, readJson } from '../read/json-records.ts'
+import { fieldsBehind, foundIn, readJson, recordsAndLists } from '../read/json-records.ts'
 import { readBeginning } from '../read/utf8-chunks.ts'
 import { dayOfChat } from '../values/day-of-chat.ts'
 import { digestOf } from '../values/digest.ts'
@@ -27,7 +27,7 @@ export const facebookFormat: Format = {
   read: eachFile(async function* (file) {
     const kind = file.path.endsWith('.json') ? kindOf(await readBeginning(file)) : undefined
     if (kind === 'chat') yield* readChat(file)
-    else if (kind === 'posts') yield* readPosts(file)
+    else if (kind === 'posts') yield* foundIn(readJson(file, recordsAndLists(...LISTS)), readPost)
     else yield [skipped('files other than chats, posts and comments of Facebook', { path: file.path })]
   }),
   restore: (record, chat, path) => {
@@ -35,10 +35,6 @@ export const facebookFormat: Format = {
     const [fields, participants] = [JSON.stringify(chat).slice(1), JSON.stringify([{ name: 'x' }])]
     return { [path]: `{"participants":${participants},"messages":[${record}],${fields}` }
   },
-}
-
-function readPosts(file: InputFile) {
-  return foundIn(readJson(file, ['/*', ...LISTS.map((list) => `/${list}/*`)]), readPost)
 }
 
 function kindOf(beginning: Buffer): 'chat' | 'posts' | undefined {
@@ -100,8 +96,7 @@ function readPost({ value, place }: { value: unknown; place: Place }): Found {
   const media = shared.map((one) => asObject(one.media) ?? {})
   const own = [comment?.comment, ...data.map(({ post }) => post)].flatMap((one) => asText(one) ?? [])
   const more = shared.flatMap(wordsOf).filter((one) => !own.includes(one))
-  const lines = [...own, ...more]
-  const text = lines.join('\n')
+  const text = [...own, ...more].join('\n')
   const attachments = media.flatMap(({ uri }) => asText(uri) ?? []).map((uri) => basename(uri))
   const happened = asText(record.title)
   if (text === '' && attachments.length === 0) return skipped('posts without text and files', place)

@@ -142,6 +142,18 @@ test('the id of a video may stand behind its comments, and an author without a n
   expect(pieces[0]).toMatchObject({ externalId: 'vid1', quotes: [{ externalId: 'Ug1', speaker: 'UC2' }] })
 })
 
+test('a comment of yt-dlp without an id is rejected with its video, and can be corrected alone', async () => {
+  const [first] = info.comments
+  const found = await readAll(youtubeFormat, [
+    inputFile('v.info.json', { ...info, comments: [{ ...first, id: null }] }),
+  ])
+  const [record] = found.rejected.map((one) => one.record)
+  const corrected = inputFile('a.json', { ...Object(record), id: 'Ug1' })
+  expect(await recognises(youtubeFormat, corrected)).toBe(true)
+  const { pieces } = await readAll(youtubeFormat, [corrected])
+  expect(pieces[0]).toMatchObject({ externalId: 'vid1', quotes: [{ externalId: 'Ug1', text: 'Nice', upVotes: 2 }] })
+})
+
 test('of two copies the one that was edited last comes last, and what is no comment is rejected', async () => {
   const edited = comment('Ug1', { textOriginal: 'new', updatedAt: '2024-06-01T09:30:00Z' })
   const found = await readAll(youtubeFormat, [
