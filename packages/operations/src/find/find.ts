@@ -87,7 +87,7 @@ export function createFind(
   async function findRecent(query: FindQuery, signal: AbortSignal): Promise<Hit[]> {
     const hits: Hit[] = []
     for (let after = NEWEST; after !== '' && hits.length <= HITS_SHOWN && !signal.aborted; ) {
-      const recent = await scanRecent(after, query.q)
+      const recent = await scanRecent(after, query.q, HITS_SHOWN)
       after = recent.next
       hits.push(...recent.hits.filter((hit) => isOf(hit, query)))
     }

@@ -99,20 +99,30 @@ it('filters by tenant, service, and a part of the name or the id, in capitals or
   }
 })
 
-it('lists every waiting job once, page by page, over both lanes', async (t) => {
-  const { add, list } = await setUp(t)
+it('lists every waiting job once, page by page, over both lanes, and every completed one', async (t) => {
+  const { add, finish, list } = await setUp(t)
   const ids: string[] = []
+  async function listAll(state: 'waiting' | 'completed') {
+    const found: string[] = []
+    let after: string | undefined
+    do {
+      const page = await list({ state, ...(after !== undefined && { after }) })
+      assert.ok(page.jobs.length <= JOBS_SHOWN)
+      found.push(...page.jobs.map(({ id }) => id))
+      after = page.next
+    } while (after !== undefined)
+    assert.deepEqual(found.toSorted(), ids.toSorted())
+  }
   for (let at = 0; at < 2 * JOBS_SHOWN + 3; at++)
     ids.push(await add([thread(`C${at}`)], at % 3 ? 'interactive' : 'bulk'))
-  const found: string[] = []
-  let after: string | undefined
-  do {
-    const page = await list({ state: 'waiting', ...(after !== undefined && { after }) })
-    assert.ok(page.jobs.length <= JOBS_SHOWN)
-    found.push(...page.jobs.map(({ id }) => id))
-    after = page.next
-  } while (after !== undefined)
-  assert.deepEqual(found.toSorted(), ids.toSorted())
+  await listAll('waiting')
+  ids.length = 0
+  for (let at = 0; at < 2 * JOBS_SHOWN + 3; at++) {
+    const id = await add([thread(`C${at}`)])
+    await finish(id)
+    ids.push(id)
+  }
+  await listAll('completed')
 })
 
 it('reads a job in each state, with the outcomes of its threads once it has ended', async (t) => {

@@ -60,8 +60,8 @@ export function createListJobs(redis: Redis, keys: QueueKeys, failedJobs: Pick<F
     return { jobs: jobs.map(failedHit), ...(next && { next: placeText(next) }) }
   }
 
-  const completed: ReadSome = async ({ worker = '' }, after) => {
-    const { hits, next } = await scanRecent(/^\d+-\d+$/.test(after) ? after : NEWEST, worker)
+  const completed: ReadSome = async ({ worker = '' }, after, most) => {
+    const { hits, next } = await scanRecent(/^\d+-\d+$/.test(after) ? after : NEWEST, worker, most)
     return { jobs: hits, ...(next !== '' && { next }) }
   }
 

@@ -76,7 +76,7 @@ export function createReadJob(redis: Redis, keys: QueueKeys) {
   /** Reads the line of a job that completed lately. */
   async function readCompleted(id: string): Promise<Hit | undefined> {
     for (let after = NEWEST; after !== ''; ) {
-      const { hits, next } = await scanRecent(after, id)
+      const { hits, next } = await scanRecent(after, id, 1)
       const hit = hits.find((one) => one.id === id)
       if (hit !== undefined) return hit
       after = next

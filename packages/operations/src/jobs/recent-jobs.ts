@@ -28,13 +28,13 @@ export const NEWEST = '+'
 
 /**
  * Makes a function that examines the next completed jobs, the newest first, in a millisecond of Redis's time. It returns
- * those whose lines have a text, and where to continue ('' at the end).
+ * those whose lines have a text, `most` and some that completed together with them, and where to continue ('' at the end).
  */
 export function createScanRecent(redis: Redis, { base }: QueueKeys) {
   const scan = openScript(redis, new URL('./scan-recent.lua', import.meta.url))
-  return async (after: string, text: string): Promise<{ hits: Hit[]; next: string }> => {
+  return async (after: string, text: string, most: number): Promise<{ hits: Hit[]; next: string }> => {
     // As the text stands in the JSON of a line.
-    const [next, found] = asList(await scan(base, after, JSON.stringify(text).slice(1, -1)))
+    const [next, found] = asList(await scan(base, after, JSON.stringify(text).slice(1, -1), most))
     const lines = asList(found).map(asList)
     return { hits: lines.map(([entry, line]) => readRecent(String(entry), String(line))), next: String(next) }
   }

@@ -1,10 +1,11 @@
 -- Examines the next entries of the completed jobs, newest first, in a step that blocks Redis for about a millisecond.
 -- ARGV  1  the last entry that was examined ('+' at first)
 --       2  the text as it stands in a JSON string
+--       3  the step ends behind the entry with which so many jobs have the text
 -- Returns the last entry that was examined ('' if none is left), and for each job whose line has the text: id of the
 -- entry, line.
 local ENTRIES_AT_ONCE, BYTES_AT_ONCE = 50, 524288
-local after, text, found, bytes = ARGV[1], ARGV[2], {}, 0
+local after, text, most, found, bytes = ARGV[1], ARGV[2], tonumber(ARGV[3]), {}, 0
 repeat
   local from = after == '+' and '+' or '(' .. after
   local entries = redis.call('XREVRANGE', KEYS[1] .. 'recent', from, '-', 'COUNT', ENTRIES_AT_ONCE)
@@ -15,6 +16,7 @@ repeat
       for line in string.gmatch(lines, '[^\n]+') do
         if string.find(line, text, 1, true) then found[#found + 1] = {after, line} end
       end
+      if #found >= most then return {after, found} end
     end
   end
   if #entries < ENTRIES_AT_ONCE then after = '' end
