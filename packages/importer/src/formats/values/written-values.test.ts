@@ -22,6 +22,11 @@ describe('A date in a table is read', () => {
     ['2024. 5. 1. 오전 9:30', morning],
     ['2024/5/1 下午 9:30', '2024-05-01T21:30:00.000Z'],
     ['2024-05-01 9:30 μ.μ.', '2024-05-01T21:30:00.000Z'],
+    ['Wed May 01 09:30:00 +0000 2024', morning],
+    ['Wed May  1 11:30:00 +0200 2024', morning],
+    ['Wed May  1 09:30:00 UTC 2024', morning],
+    ['Wed May  1 09:30:00 2024', morning],
+    ['Wed May 01 2024 11:30:00 GMT+0200 (Central European Summer Time)', morning],
     ['1714555800', morning],
     ['1714555800.5', '2024-05-01T09:30:00.500Z'],
     ['1714555800000', morning],
@@ -52,6 +57,8 @@ describe('A date in a table is read', () => {
     assert.equal(read('1.5.2024'), '2024-04-30T22:00:00.000Z')
     assert.equal(read('2024-05-01 09:30Z'), morning)
     assert.equal(read('1714555800'), morning)
+    assert.equal(read('Wed May  1 11:30:00 2024'), morning)
+    assert.equal(read('Wed May  1 09:30:00 +0000 2024'), morning)
   })
 
   it('only if it has one reading: the fault shows both', () => {

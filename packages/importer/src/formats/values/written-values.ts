@@ -16,10 +16,14 @@ export function orderOf(format: string): string[] | undefined {
 
 const DATE =
   /^(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,? +)?(\d{1,4}|[a-z]{3,9})[.,]?[\s./-]+(\d{1,2}|[a-z]{3,9})[.,]?[\s./-]+(\d{4}|\d{1,2})(?!\d)\.?(.*)$/i
+/** As C and X write a date, with the year last: `Wed May 01 09:30:00 +0000 2024`. */
+const YEAR_LAST = /^((?:[a-z]{3},? +)?[a-z]{3} +\d{1,2}) +(\d{1,2}:\d\d\S*)( +\S+)? +(\d{4})$/i
 /** Words of a language. In Chinese, Japanese and Korean, the half of the day stands before the time. */
 const BEFORE_TIME = String.raw`(?:(?:г\.|klo|kl\.?|à)[\s,]*)?(上午|午前|오전|下午|午後|오후)?\s*`
 const CLOCK = String.raw`(\d{1,2})[:.](\d{2})(?:[:.](\d{2})(?:[.,](\d+))?)?\s*([apπμ])?\.?\s?(?:[mμ]\.?)?`
-const TIME = new RegExp(String.raw`^[\sT,]*${BEFORE_TIME}${CLOCK}\s*(Z|UTC|GMT|[+-]\d\S*)?$`, 'i')
+/** JavaScript writes `GMT+0200 (Central European Summer Time)`. */
+const ZONE = String.raw`(?:(Z|UTC|GMT|[+-]\d\S*)|(?:GMT|UTC)([+-]\d\S*)(?: \([^()]+\))?)`
+const TIME = new RegExp(String.raw`^[\sT,]*${BEFORE_TIME}${CLOCK}\s*${ZONE}?$`, 'i')
 const MORNING = /^(a|π|上午|午前|오전)$/i
 const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec']
 /** As POSIX reads a year of two digits: 68 is 2068, and 69 is 1969. */
@@ -33,7 +37,7 @@ export function createDateReader({ dateFormat, timezone }: Pick<FormatOptions, '
   const toUtc = timezone === undefined ? undefined : createZonedClock(timezone)
 
   function inOrder(text: string, order: readonly string[] | undefined): string | undefined {
-    const [, first = '', second = '', third = '', rest = ''] = DATE.exec(text) ?? []
+    const [, first = '', second = '', third = '', rest = ''] = DATE.exec(text.replace(YEAR_LAST, '$1 $4 $2$3')) ?? []
     const parts = [first, second, third]
     const letters = order ?? orderIn(parts)
     const partOf = (letter: string) => parts[letters?.indexOf(letter) ?? -1] ?? ''
@@ -86,7 +90,8 @@ function monthOf(text: string): string {
 /** Reads the time behind a date, with its zone as ISO 8601 writes it. A date without a time begins at midnight. */
 function timeOf(rest: string): { clock: string; zone: string } | undefined {
   if (rest.trim() === '') return { clock: '00:00:00', zone: '' }
-  const [, before, hour, minute, second = '00', decimals, half = before, zone = ''] = TIME.exec(rest) ?? []
+  const [, before, hour, minute, second = '00', decimals, half = before, name, zone = name ?? ''] =
+    TIME.exec(rest) ?? []
   if (hour === undefined) return undefined
   const hours = half === undefined ? Number(hour) : (Number(hour) % 12) + (MORNING.test(half) ? 0 : 12)
   const clock = `${String(hours).padStart(2, '0')}:${minute}:${second}${decimals === undefined ? '' : `.${decimals}`}`
