@@ -38,6 +38,31 @@ test('an iPhone names the chat in its first line, and marks its own words', asyn
   })
 })
 
+test('documents that an iPhone left out, polls and places are of a person', async () => {
+  const { pieces, noted } = await read(
+    iphone(
+      ENCRYPTED,
+      '\u200E[13/05/2024, 09:30:00] Ada: menu.pdf • \u200E4 pages \u200Edocument omitted',
+      '\u200E[13/05/2024, 09:31:00] Ada: prices.docx \u200Edocument omitted',
+      '[13/05/2024, 09:32:00] Bo: \u200EPOLL:',
+      'Rye?',
+      '\u200EOPTION: Yes (2 votes)',
+      '\u200EOPTION: No (0 votes)',
+      '[13/05/2024, 09:33:00] Bo: \u200ELocation: https://maps.google.com/?q=48.2,14.1',
+      '[13/05/2024, 09:34:00] Bo: \u200E~ Bo pinned a message',
+    ),
+  )
+  expect(pieces.map(({ quotes: [quote] }) => [quote?.text, quote?.attachments])).toEqual([
+    ['', ['menu.pdf']],
+    ['', ['prices.docx']],
+    ['POLL:\nRye?\nOPTION: Yes (2 votes)\nOPTION: No (0 votes)', undefined],
+    ['Location: https://maps.google.com/?q=48.2,14.1', undefined],
+  ])
+  expect(noted).toEqual({
+    'skipped: notices by WhatsApp, media that were not exported, and messages that were deleted': 2,
+  })
+})
+
 test('Android has no brackets, and names the chat in the file', async () => {
   const found = await read(
     android(

@@ -20,6 +20,10 @@ const BEFORE_NAME = /^(?:WhatsApp[ -]Chat|(?:Chat|Conversa|Discussion)(?: \S+)? 
  */
 const ATTACHED =
   /(?:^\u200E?|\s\u200E)<[^<>:]+: ([^<>]+\.\w+)>$|^\u200E?(?:(\S+-WA\d{4}\.\w+) \([^()]+\)|(.+\.\w+) \((?:file attached|Datei angehängt|archivo adjunto|fichier joint|arquivo anexado|file allegato|bestand bijgevoegd|файл добавлен)\))(?:\n|$)/i
+/** An iPhone names a document that was not exported, as in `menu.pdf • 4 pages document omitted`. */
+const LEFT_OUT = /^\u200E?(.+\.\w+) (?:• )?\u200E[^<>\n]+$/
+/** An iPhone marks each option of a poll, and the word before the URL of a place. */
+const POLL_OR_PLACE = /\n\u200E|^\u200E[^:\n]+: (?:.+: )?https:\/\/\S+$/
 const NAMELESS = 'chats without a name become one: put each _chat.txt into a folder with its name, or use --id-prefix'
 const EDITED = / ?\u200E<[^<>]+>$/
 
@@ -70,12 +74,13 @@ function readMessage({ date = '', speaker, head, text, place }: Message, chat: s
     return { ...rejected('a line without a valid date', place, head + text), context: { chat } }
   if (speaker === undefined) return skipped('notices by WhatsApp, such as of who joined a chat', place)
   if (DELETED.test(text)) return skipped('messages that were deleted', place)
-  const [attached = '', ofIphone, numbered = ofIphone, file = numbered] = ATTACHED.exec(text) ?? []
+  const leftOut = head.startsWith(MARK) ? LEFT_OUT.exec(text) : null
+  const [attached = '', ofIphone, numbered = ofIphone, file = numbered] = leftOut ?? ATTACHED.exec(text) ?? []
   if (attached === '' && /^<[^<>]+>$/.test(text)) return skipped('media that were not exported', place)
-  if (attached === '' && text.startsWith(MARK))
+  if (attached === '' && text.startsWith(MARK) && !POLL_OR_PLACE.test(text))
     return skipped('notices by WhatsApp, media that were not exported, and messages that were deleted', place)
   const rest = text.replace(attached, '').replace(EDITED, '')
-  const words = attached === '' ? rest : rest.replaceAll(MARK, '').trim()
+  const words = attached === '' && !rest.startsWith(MARK) ? rest : rest.replaceAll(MARK, '').trim()
   const quote: QuoteInput = { text: words, speaker, createdAt, ...(file && { attachments: [file] }) }
   const day = dayOfChat(`whatsapp/${chat}`, chat, createdAt)
   return { kind: 'piece', service: 'custom', ...day, order: createdAt, quotes: [quote], place }
