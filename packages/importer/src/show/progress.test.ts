@@ -137,6 +137,27 @@ test('the summary names everything that was skipped, cut or replaced, and what t
   ])
 })
 
+test('after giving up, the summary asks for another command, because the same one would give up again', () => {
+  const lines = summaryLines({ ...some, state: 'gave_up', problem: 'Too many.', checkpoint: 'a.sluice-checkpoint' })
+  assert.equal(
+    lines.at(-1),
+    'Run the command again with a higher --max-errors to go on from here (a.sluice-checkpoint).',
+  )
+})
+
+test('the advice on files that no format recognises is repeated only if it differs', () => {
+  const unread = [
+    { name: 'a', advice: 'These were tried: all.' },
+    { name: 'b', advice: 'These were tried: all.' },
+    { name: 'c', advice: 'It is a web page.' },
+  ]
+  assert.deepEqual(summaryLines({ ...some, state: 'completed_with_unread', unread }).slice(1), [
+    '  a: not read, because no format recognises it. These were tried: all.',
+    '  b: not read, for the same reason',
+    '  c: not read, because no format recognises it. It is a web page.',
+  ])
+})
+
 test('a summary does not ask for a repair of records whose jobs failed', () => {
   const tally = emptyTally()
   tally.threads.rejected = 31

@@ -62,10 +62,15 @@ export function summaryLines(summary: Summary): string[] {
     ...noteLines('rejected', reasonsOf(tally, false)),
     ...noteLines('not stored', reasonsOf(tally, true)),
     ...(['skipped', 'cut', 'replaced'] as const).flatMap((kind) => noteLines(kind, tally.notes[kind])),
-    checkpoint !== undefined && `Run the same command again to go on from here (${checkpoint}).`,
+    checkpoint !== undefined && `Run the ${commandAfter(summary)} to go on from here (${checkpoint}).`,
     dashboard !== undefined && `Dashboard: ${dashboard}/${summary.state === 'completed' ? 'jobs' : 'failures'}`,
   ]
   return lines.filter((line) => line !== false)
+}
+
+/** The checkpoint counts the rejected records, so the same command would give up at once. */
+function commandAfter({ state }: Summary): string {
+  return state === 'gave_up' ? 'command again with a higher --max-errors' : 'same command again'
 }
 
 /** The reasons of the records whose jobs failed, or those of the others. */
@@ -128,7 +133,12 @@ function inputLines({ inputs, unread, problem }: Summary): string[] {
     ({ name, format, records, threads }) =>
       `${name}: ${format}, ${counted(records, 'record')}, ${counted(threads, 'thread')}`,
   )
-  const notRead = unread.map(({ name, advice }) => `${name}: not read, because no format recognises it. ${advice}`)
+  // The advice names all formats, so a folder of many such files repeats it only if it differs.
+  const notRead = unread.map(({ name, advice }, index) =>
+    advice === unread[index - 1]?.advice
+      ? `${name}: not read, for the same reason`
+      : `${name}: not read, because no format recognises it. ${advice}`,
+  )
   return [problem === undefined ? read : [], notRead].flatMap((lines) => {
     const more = lines.length > NAMED_INPUTS ? [`and ${count(lines.length - NAMED_INPUTS)} more`] : []
     return [...lines.slice(0, NAMED_INPUTS), ...more].map((line) => `  ${line}`)
