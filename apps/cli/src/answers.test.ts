@@ -5,7 +5,7 @@ import { type TestContext, test } from 'vitest'
 import { createBoundedFetch } from './answers.ts'
 import { runCommand } from './commands.test-support.ts'
 
-/** Starts a server that answers every request alike, and returns its address. */
+/** Starts a server, and returns its address. */
 async function serve(t: TestContext, answer: RequestListener): Promise<string> {
   const server = createServer(answer).listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -77,7 +77,18 @@ test('no text of a stored thread steers the terminal, and `--json` loses nothing
 
 test('pages that never end are an error', async (t) => {
   const url = await serve(t, (_request, response) => void response.end('{"sources":[],"next":"a"}'))
-  assert.match((await run(url, 'list')).stderr, /an empty page that is not the last one/)
+  for (const args of [[], ['--service', 'slack']])
+    assert.match((await run(url, 'list', ...args)).stderr, /an empty page that is not the last one/)
+})
+
+test('a list of one service goes on after a page whose sources are all of others', async (t) => {
+  const url = await serve(t, ({ url: path = '' }, response) => {
+    const isSecond = path.includes('after=a')
+    response.end(JSON.stringify(isSecond ? { sources: [source] } : { sources: [], next: 'a' }))
+  })
+  const { stderr, stdout } = await run(url, 'list', '--service', 'slack', '--json')
+  assert.equal(stderr, '')
+  assert.deepEqual(JSON.parse(stdout), [source])
 })
 
 test('every command says within seconds that an API hangs', async (t) => {

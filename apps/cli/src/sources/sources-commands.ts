@@ -125,7 +125,12 @@ async function openClient(deps: SourcesDeps, options: ApiOptions) {
   const silence = await findSilence(target.url)
   if (silence !== undefined) throw new UserError(silence)
   return {
-    listSources: async (page: ListOfSources) => unlessEndless(checkList(await client.listSources(page)), 'sources'),
+    async listSources(page: ListOfSources) {
+      const found = checkList(await client.listSources(page))
+      // With a service, a page may be empty: the API reads a bounded number of sources, and all may be of others.
+      const advances = page.service !== undefined && found.next !== page.after
+      return advances ? found : unlessEndless(found, 'sources')
+    },
     async getSource(name: SourceName | string, page: PageOptions) {
       const found = await client.getSource(name, page)
       return found === undefined ? undefined : unlessEndless(checkPage(found), 'quotes')
