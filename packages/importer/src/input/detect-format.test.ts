@@ -85,6 +85,11 @@ test('a file that no format reads has advice, and an empty one is called empty',
 test('what is not recognised is named, with the formats that were tried and how to name one', async () => {
   for (const [files, named, message] of [
     [[fileOf('gamma')], undefined, /The format of gamma is not recognised. .* alpha, beta, alp. .*--format/],
+    [
+      ['gamma', 'eta'].map((name) => fileOf(name)),
+      undefined,
+      /The format of gamma and of 1 other file is not recognised/,
+    ],
     [[fileOf('alpha')], 'delta', /--format must be one of alpha, beta, alp/],
   ] as const) {
     const detecting = detectFormats([{ name: 'x', files: [...files], isList: true }], formats, named)

@@ -1,5 +1,5 @@
 // Finds the format of each file: the one that `--format` names, else the first one that recognises the file alone.
-import { UserError } from '@sluice/terminal'
+import { counted, UserError } from '@sluice/terminal'
 import type { UnreadFile } from '../account/ledger.ts'
 import type { Format, FormatOptions, InputFile, Noted, Rejected } from '../formats/format.ts'
 import { rejected, skipped, UnreadableFile } from '../formats/format.ts'
@@ -68,8 +68,9 @@ function inputIn({ name, isList }: InputSet): (path: string) => string {
   return (path) => (isList ? path : name)
 }
 
-function nothingRead({ unread: [first], notes }: Detected): UserError {
-  if (first !== undefined) return new UserError(`The format of ${first.name} is not recognised. ${first.advice}`)
+function nothingRead({ unread: [first, ...others], notes }: Detected): UserError {
+  const more = others.length === 0 ? '' : ` and of ${counted(others.length, 'other file')}`
+  if (first !== undefined) return new UserError(`The format of ${first.name}${more} is not recognised. ${first.advice}`)
   const damaged = notes.find(({ kind }) => kind === 'rejected')
   return new UserError(damaged ? `${damaged.place.path}: ${damaged.reason}` : 'No file of the input has messages.')
 }

@@ -63,7 +63,7 @@ async function* readSheet(sheet: Sheet, place: Place, options: FormatOptions) {
     if (!(error instanceof FormatError) || isRead) throw error
     return error
   }
-  return isRead ? undefined : new FormatError(`${path} has no rows.`)
+  return isRead ? undefined : new FormatError(`${path} has no rows below a header, which has more than one cell.`)
 }
 
 /** The header is the first row with more than one cell: titles often stand above. */

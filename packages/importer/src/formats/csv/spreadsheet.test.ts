@@ -170,7 +170,10 @@ describe('A workbook of Excel gives', () => {
       read('a.xlsx', xlsx({ Sums: sums })),
       /a.xlsx has no column that identifies a thread, no column text/,
     )
-    await assert.rejects(read('a.xlsx', xlsx({ Empty: '<sheetData/>' })), /a.xlsx has no rows/)
+    await assert.rejects(
+      read('a.xlsx', xlsx({ Empty: '<sheetData/>' })),
+      /a.xlsx has no rows below a header, which has more than one cell/,
+    )
   })
 })
 
