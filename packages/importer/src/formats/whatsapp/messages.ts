@@ -49,8 +49,7 @@ export async function* messagesOf(file: InputFile): AsyncGenerator<Message[]> {
 export async function orderOfDates(lists: AsyncIterable<readonly Message[]>) {
   const dayFirst = { read: createDateReader({ dateFormat: 'D/M/Y' }).read, last: '', faults: 0 }
   const monthFirst = { read: createDateReader({ dateFormat: 'M/D/Y' }).read, last: '', faults: 0 }
-  let hasHalfDays = false
-  let differ = false
+  let [hasHalfDays, differ] = [false, false]
   for await (const messages of lists)
     for (const { date = '' } of messages) {
       hasHalfDays ||= /m\.?$/i.test(date)

@@ -14,10 +14,7 @@ const LOOKED_AT = 20
 /** The name of an iPhone's file. Android writes the name of the chat behind these words, in the phone's language. */
 const UNNAMED = '_chat'
 const BEFORE_NAME = /^(?:WhatsApp[ -]Chat|(?:Chat|Conversa|Discussion)(?: \S+)? WhatsApp) \S+ /
-/**
- * An iPhone ends a message by `<attached: 00000012-PHOTO.jpg>`, and names a document before it. Android begins it by
- * `IMG-20240501-WA0001.jpg (file attached)`. Under other names than WhatsApp's, people may have written the brackets.
- */
+/** `<attached: 1-PHOTO.jpg>` of an iPhone, `IMG-1-WA0001.jpg (file attached)` of Android. People write brackets, too. */
 const ATTACHED =
   /(?:^\u200E?|\s\u200E)<[^<>:]+: ([^<>]+\.\w+)>$|^\u200E?(?:(\S+-WA\d{4}\.\w+) \([^()]+\)|(.+\.\w+) \((?:file attached|Datei angehängt|archivo adjunto|fichier joint|arquivo anexado|file allegato|bestand bijgevoegd|файл добавлен)\))(?:\n|$)/i
 /** An iPhone names a document that was not exported, as in `menu.pdf • 4 pages document omitted`. */
@@ -50,17 +47,18 @@ function isChat({ path }: InputFile, beginning: Buffer): boolean {
 
 async function* readChat(file: InputFile, { timezone }: FormatOptions): FoundLists {
   if (timezone === undefined)
-    throw new FormatError('Dates are local times: pass the time zone of the phone, such as --timezone Europe/Berlin.')
+    throw new FormatError(
+      `${file.path} has local times: pass the time zone of the phone, as in --timezone Europe/Berlin.`,
+    )
   const { isMonthFirst, isAssumed } = await orderOfDates(messagesOf(file))
   const reason = `dates such as 5/1/2024 that were read with the ${isMonthFirst ? 'month' : 'day'} first`
   if (isAssumed) yield [{ kind: 'warning', reason, place: { path: file.path } }]
   const dates = createDateReader({ dateFormat: isMonthFirst ? 'M/D/Y' : 'D/M/Y', timezone })
   let chat = nameIn(file.path)
   for await (const messages of messagesOf(file)) {
-    const [first] = messages
     // On an iPhone, the chat itself says first that it is encrypted. A long chat is exported without its first line.
-    if (chat === UNNAMED && first?.place.line === 1)
-      chat = (first.text.startsWith(MARK) && first.speaker) || nameIn(dirname(join(UNNAMED, file.path)))
+    if (chat === UNNAMED && messages[0]?.place.line === 1)
+      chat = (messages[0].text.startsWith(MARK) && messages[0].speaker) || nameIn(dirname(join(UNNAMED, file.path)))
     yield messages.map((message) => readMessage(message, chat, dates))
   }
   if (chat === UNNAMED) yield [{ kind: 'warning', reason: NAMELESS, place: { path: file.path } }]
