@@ -47,9 +47,7 @@ function isChat({ path }: InputFile, beginning: Buffer): boolean {
 
 async function* readChat(file: InputFile, { timezone }: FormatOptions): FoundLists {
   if (timezone === undefined)
-    throw new FormatError(
-      `${file.path} has local times: pass the time zone of the phone, as in --timezone Europe/Berlin.`,
-    )
+    throw new FormatError(`${file.path}: pass the time zone of the phone, such as --timezone Europe/Berlin.`)
   const { isMonthFirst, isAssumed } = await orderOfDates(messagesOf(file))
   const reason = `dates such as 5/1/2024 that were read with the ${isMonthFirst ? 'month' : 'day'} first`
   if (isAssumed) yield [{ kind: 'warning', reason, place: { path: file.path } }]
