@@ -181,8 +181,9 @@ export interface Format {
    */
   faultOf?(file: InputFile, beginning: Buffer, options: FormatOptions): Promise<string | undefined>
   /**
-   * Tells the files that belong to exports of this format, whatever other format recognises them, by names: `own` are
-   * the paths of those that it recognises, and none before any file was opened. Without `owns`, it reads only these.
+   * Returns a function that returns whether a file belongs to an export of this format, by its path. The file may
+   * belong to it although another format recognises it. `own` has the paths of the files that this format recognises.
+   * It is empty before the first file is opened. A format without `owns` reads only the files that it recognises.
    */
   owns?(files: readonly InputFile[], own: ReadonlySet<string>): (path: string, isRecognised: boolean) => boolean
   /**

@@ -45,7 +45,7 @@ function folderAbove(path: string): string {
   return path.split('/').slice(0, -2).join('/')
 }
 
-/** Whether a file is one mail by its name, whatever header it has. */
+/** Returns whether a file is a single mail by its name. The header of such a file need not look like a mail's. */
 function isSingle({ path }: InputFile): boolean {
   return /\.emlx?$/i.test(path) || IN_MAILDIR.test(path)
 }
