@@ -1,8 +1,9 @@
 // Reads the headers that describe a body, and yields its chunks as they arrive, inflated. A body may have several gzip
 // members or zstd frames; other bytes after them are refused.
 import type { IncomingMessage } from 'node:http'
-import { finished, type Readable, type Transform } from 'node:stream'
+import { finished, type Readable } from 'node:stream'
 import * as zlib from 'node:zlib'
+import { type Inflater, inflateMembers, UndecodableError } from '@sluice/process/inflate-members'
 import {
   bodyTooLarge,
   bodyUnreadable,
@@ -56,9 +57,6 @@ function codingOf(header: string): Coding {
 const isCoding = (name: string): name is Coding => Object.hasOwn(INFLATER_MEMORY, name)
 
 type CompressedCoding = Exclude<Coding, 'identity'>
-
-/** `bytesWritten`: the compressed bytes that it has used. */
-type Inflater = Transform & { readonly bytesWritten: number }
 
 /** A frame of zstd may ask for a window of any size. RFC 9659 allows 8 MiB in HTTP. */
 const ZSTD_WINDOW_LOG = 23
@@ -114,63 +112,17 @@ async function* bounded(
 const MAX_MEMBERS = 1_000
 
 async function* inflate(chunks: AsyncGenerator<Buffer>, coding: CompressedCoding): AsyncGenerator<Buffer> {
-  let rest = await nextOf(chunks)
-  for (let members = 0; rest !== undefined; members++) {
+  const open = (beginning: Buffer, members: number) => {
     if (members === MAX_MEMBERS)
       throw bodyUnreadable('not_decodable', `The body has more than ${MAX_MEMBERS} members or frames of ${coding}.`)
     if (members > 0 && (coding === 'br' || coding === 'deflate')) throw notDecodable(coding)
-    rest = (yield* inflateMember(rest, chunks, coding)) ?? (await nextOf(chunks))
+    return createInflater(coding, beginning)
   }
-}
-
-async function nextOf(chunks: AsyncGenerator<Buffer>): Promise<Buffer | undefined> {
-  for (;;) {
-    const next = await chunks.next()
-    if (next.done) return undefined
-    if (next.value.length > 0) return next.value
-  }
-}
-
-/** Inflates a member, and the next ones if Node does so by itself. Returns the unused end of the last chunk, if any. */
-async function* inflateMember(
-  first: Buffer,
-  following: AsyncGenerator<Buffer>,
-  coding: CompressedCoding,
-): AsyncGenerator<Buffer, Buffer | undefined> {
-  const inflater = createInflater(coding, first).on('error', () => {}) // `yield*` below reports the error.
-  let written = 0
-  let last = first
-  async function feed(): Promise<void> {
-    for (let chunk: Buffer | undefined = first; chunk !== undefined; chunk = await nextOf(following)) {
-      written += chunk.length
-      last = chunk
-      await used(inflater, chunk)
-      if (inflater.destroyed || inflater.bytesWritten < written) return
-    }
-    inflater.end()
-  }
-  let failure: unknown
-  const feeding = feed().catch((error) => {
-    failure = error
-    inflater.destroy()
-  })
   try {
-    yield* inflater
-  } catch {
-    throw failure ?? notDecodable(coding)
+    yield* inflateMembers(chunks, open)
+  } catch (error) {
+    throw error instanceof UndecodableError ? notDecodable(coding) : error
   }
-  await feeding
-  const unused = written - inflater.bytesWritten
-  return unused > 0 ? last.subarray(last.length - unused) : undefined
-}
-
-/** Resolves when the inflater has used the chunk, or the part of it that belongs to the member. */
-function used(inflater: Inflater, chunk: Buffer): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>()
-  const done = () => resolve()
-  inflater.once('close', done)
-  inflater.write(chunk, done)
-  return promise.finally(() => inflater.off('close', done))
 }
 
 function notDecodable(coding: CompressedCoding): ProblemError {

@@ -3,9 +3,9 @@ import { close, open, read } from 'node:fs'
 import { addAbortSignal, pipeline, type Readable } from 'node:stream'
 import { promisify } from 'node:util'
 import * as zlib from 'node:zlib'
+import { inflateMembers } from '@sluice/process/inflate-members'
 import { UserError } from '@sluice/terminal'
 import { UnreadableFile } from '../formats/format.ts'
-import { inflateFrames } from './inflate-frames.ts'
 
 /** How much of something is done. `total` is 0 if unknown. */
 export interface Done {
@@ -40,11 +40,15 @@ export const COMPRESSIONS = [
   {
     extension: /\.zst$/i,
     magic: Buffer.from([0x28, 0xb5, 0x2f, 0xfd]),
-    inflate(bytes: AsyncGenerator<Buffer>) {
+    async *inflate(bytes: AsyncGenerator<Buffer>) {
       const params = { [zlib.constants.ZSTD_d_windowLogMax]: WINDOW_LOG_MAX }
-      if ('createZstdDecompress' in zlib)
-        return inflateFrames(bytes, () => zlib.createZstdDecompress({ params, chunkSize: INFLATED_BYTES }))
-      throw new Error('this Node inflates no Zstandard. Use Node 22.15 or later, or inflate the file first (unzstd).')
+      if (!('createZstdDecompress' in zlib))
+        throw new Error('this Node inflates no Zstandard. Use Node 22.15 or later, or inflate the file first (unzstd).')
+      try {
+        yield* inflateMembers(bytes, () => zlib.createZstdDecompress({ params, chunkSize: INFLATED_BYTES }))
+      } finally {
+        await bytes.return(undefined)
+      }
     },
   },
 ]
