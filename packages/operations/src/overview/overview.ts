@@ -4,7 +4,7 @@ import { asList, infoField, openScript } from '@sluice/process/redis'
 import type { QueueKeys } from '@sluice/queue'
 import { LANES } from '@sluice/queue'
 import type { Redis } from 'ioredis'
-import type { Facts } from './verdict.ts'
+import type { Facts } from './finding.ts'
 
 const TENANTS = 10
 /** The tenants that one step looks at, and the most steps: 20,000 tenants in some 20 ms. */

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import type { SeenProcess } from '@sluice/contract'
 import { describe, test } from 'vitest'
-import { duration, type Facts, judge, THRESHOLDS } from './verdict.ts'
+import { duration, type Facts, THRESHOLDS } from './finding.ts'
+import { judge } from './verdict.ts'
 
 const AT = '2024-05-01T09:30:00.000Z'
 const queuedOf = (lane: 'interactive' | 'bulk', state: Facts['queued'][number]['state'], more: object = {}) => {

@@ -1,23 +1,24 @@
 // The verdict: what is wrong with a Sluice, the worst first. Dashboard, `sluice status` and `GET /admin/overview` show it.
-import { ALIVE_MS, type Finding, type Overview, type SeenProcess } from '@sluice/contract'
-
-/** The thresholds of findings that have an alert, too: docs/monitoring/alerts.yml. A test compares them. */
-export const THRESHOLDS = { oldestSeconds: { interactive: 15, bulk: 900 } } as const
+import { ALIVE_MS, type Finding, type SeenProcess } from '@sluice/contract'
+import {
+  alive,
+  duration,
+  type Facts,
+  type Findings,
+  finding,
+  livingApi,
+  megabytes,
+  NEARLY_FULL,
+  shown,
+  THRESHOLDS,
+  waits,
+} from './finding.ts'
+import { judgeRedis } from './judge-redis.ts'
 
 /** Threads fail now if one failed within this time. */
 const FAILING_MS = 10_000
-/** A share of a bound that leaves little time to act. */
-const NEARLY_FULL = 0.8
-/**
- * If the clock of Redis is this far behind the stamps, the stamps (places in the order of acceptance) are no longer
- * times.
- */
-const CLOCK_BEHIND_MS = 5_000
 /** A worker that has worked on one job for this time is stuck, unless MongoDB is away. */
 const STUCK_MS = 60_000
-
-/** What a verdict is made of. */
-export type Facts = Omit<Overview, 'verdict'>
 
 /** Judges an overview: returns what is wrong, the worst first. */
 export function judge(facts: Facts): Finding[] {
@@ -29,14 +30,6 @@ export function judge(facts: Facts): Finding[] {
     ...judgeFailures(facts),
   ]
 }
-
-/** @param page shows more. */
-function finding(code: Finding['code'], text: string, page = '/overview'): Finding {
-  // Failed threads stay until an operator decides about them, so they alone are no problem of the service.
-  return { code, level: code === 'failed_threads' ? 'note' : 'problem', text, page }
-}
-
-type Findings = Generator<Finding, void>
 
 function* judgeStore({ storeAwayMs, storeAway, processes, queued }: Facts): Findings {
   if (storeAwayMs === undefined) return
@@ -80,19 +73,6 @@ function unreplaced(gone: readonly SeenProcess[], living: readonly SeenProcess[]
   return gone.toSorted((one, other) => lastSeen(other) - lastSeen(one)).slice(replacements)
 }
 
-function* judgeRedis({ redis, processes }: Facts): Findings {
-  const { usedBytes, maxBytes, replicas, clockBehindMs = 0 } = redis
-  const share = maxBytes > 0 ? usedBytes / maxBytes : 0
-  const used = `${megabytes(usedBytes)} of ${megabytes(maxBytes)}`
-  if (share >= 1) yield finding('redis_full', `Redis is full (${used}) and refuses writes`)
-  else if (share >= NEARLY_FULL) yield finding('redis_full', `Redis is nearly full: ${used}`)
-  const wanted = Math.max(0, ...alive(processes, 'api').map(({ redisReplicas = 0 }) => redisReplicas))
-  if (replicas !== undefined && replicas < wanted)
-    yield finding('redis_replicas', `Redis has ${replicas} of ${wanted} replicas: requests are not confirmed`)
-  if (clockBehindMs >= CLOCK_BEHIND_MS)
-    yield finding('redis_clock', `The clock of Redis is ${duration(clockBehindMs)} behind`)
-}
-
 function* judgeQueue({ queued, paused, load, processes, at }: Facts): Findings {
   const bounds = livingApi(processes)?.queueBounds
   const share = load && bounds ? Math.max(load.threads / bounds.threads, load.bytes / bounds.bytes) : 0
@@ -131,30 +111,4 @@ function* judgeFailures({ queued, lastFailureMs }: Facts): Findings {
 export function pauseWords({ since, by, why }: NonNullable<Facts['paused']['bulk']>, at: string): string {
   const time = since === undefined ? '' : ` for ${duration(Date.parse(at) - Date.parse(since))}`
   return `${time}${by === undefined ? '' : ` by ${by}`}${why === undefined ? '' : ` (${why})`}`
-}
-
-/** Returns an API that lives and reports the bounds of the queue. */
-export function livingApi(processes: readonly SeenProcess[]): SeenProcess | undefined {
-  return alive(processes, 'api').find(({ queueBounds }) => queueBounds !== undefined)
-}
-
-function alive(processes: readonly SeenProcess[], of: SeenProcess['kind']): SeenProcess[] {
-  return processes.filter(({ kind, seenMsAgo }) => kind === of && seenMsAgo < ALIVE_MS)
-}
-
-function waits(queued: Facts['queued']): string {
-  const jobs = queued.reduce((sum, { state, jobs }) => sum + (state === 'waiting' || state === 'delayed' ? jobs : 0), 0)
-  return jobs === 1 ? '1 job waits' : `${shown(jobs)} jobs wait`
-}
-
-/** A whole number with separators. */
-export const shown = (value: number) => Math.round(value).toLocaleString('en')
-export const megabytes = (bytes: number) => `${shown(bytes / 1e6)} MB`
-
-const UNITS = Object.entries({ d: 86_400_000, h: 3_600_000, min: 60_000, s: 1_000 })
-
-/** A duration in the largest unit of which it has at least two: `90 s`, `3 h`. */
-export function duration(ms: number): string {
-  const [unit, length] = UNITS.find(([, least]) => ms >= 2 * least) ?? ['s', 1_000]
-  return `${Math.max(Math.floor(ms / length), 0)} ${unit}`
 }

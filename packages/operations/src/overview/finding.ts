@@ -1,0 +1,47 @@
+// What all parts of the verdict share: its facts, its thresholds, and how it says numbers and durations.
+import { ALIVE_MS, type Finding, type Overview, type SeenProcess } from '@sluice/contract'
+
+/** The thresholds of findings that have an alert, too: docs/monitoring/alerts.yml. A test compares them. */
+export const THRESHOLDS = { oldestSeconds: { interactive: 15, bulk: 900 } } as const
+
+/** A share of a bound that leaves little time to act. */
+export const NEARLY_FULL = 0.8
+
+/** What a verdict is made of. */
+export type Facts = Omit<Overview, 'verdict'>
+
+/** @param page shows more. */
+export function finding(code: Finding['code'], text: string, page = '/overview'): Finding {
+  // Failed threads stay until an operator decides about them, so they alone are no problem of the service.
+  return { code, level: code === 'failed_threads' ? 'note' : 'problem', text, page }
+}
+
+export type Findings = Generator<Finding, void>
+
+/** Returns an API that lives and reports the bounds of the queue. */
+export function livingApi(processes: readonly SeenProcess[]): SeenProcess | undefined {
+  return alive(processes, 'api').find(({ queueBounds }) => queueBounds !== undefined)
+}
+
+/** Returns the processes of a kind that live. */
+export function alive(processes: readonly SeenProcess[], of: SeenProcess['kind']): SeenProcess[] {
+  return processes.filter(({ kind, seenMsAgo }) => kind === of && seenMsAgo < ALIVE_MS)
+}
+
+/** Says how many jobs wait. */
+export function waits(queued: Facts['queued']): string {
+  const jobs = queued.reduce((sum, { state, jobs }) => sum + (state === 'waiting' || state === 'delayed' ? jobs : 0), 0)
+  return jobs === 1 ? '1 job waits' : `${shown(jobs)} jobs wait`
+}
+
+/** A whole number with separators. */
+export const shown = (value: number) => Math.round(value).toLocaleString('en')
+export const megabytes = (bytes: number) => `${shown(bytes / 1e6)} MB`
+
+const UNITS = Object.entries({ d: 86_400_000, h: 3_600_000, min: 60_000, s: 1_000 })
+
+/** A duration in the largest unit of which it has at least two: `90 s`, `3 h`. */
+export function duration(ms: number): string {
+  const [unit, length] = UNITS.find(([, least]) => ms >= 2 * least) ?? ['s', 1_000]
+  return `${Math.max(Math.floor(ms / length), 0)} ${unit}`
+}
