@@ -1,12 +1,16 @@
 // Attacks by one tenant on another: ids of jobs and imports that were guessed or overheard.
 import assert from 'node:assert/strict'
 import { createKey } from '@sluice/credentials/keys'
+import { connectRetrying } from '@sluice/process/redis'
+import { newJobId } from '@sluice/queue'
 import { beforeSuite } from '@sluice/test-support'
 import { describe, test } from 'vitest'
 import { type Caller, createCaller, type Reply } from '../e2e/support/caller.ts'
-import { acceptedIn, problemIn, storedIn } from '../e2e/support/read-reply.ts'
+import { acceptedIn, jobIn, jobPathIn, problemIn, storedIn } from '../e2e/support/read-reply.ts'
 import { someThread } from '../e2e/support/some-thread.ts'
 import { startSluice, type TestSluice } from '../support/start-sluice.ts'
+import { until } from '../support/until.ts'
+import { assertUnharmed } from './support/unharmed.ts'
 
 /** Names that could run into a key, a pattern or a field, were they used as such. */
 const TENANTS = [
@@ -89,7 +93,7 @@ describe("with another tenant's key", () => {
   })
 
   test('the same externalIds make documents of its own, and the answer shows nothing of the other tenant', async () => {
-    await sluice.startWorker()
+    sluice.workers = [await sluice.startWorker()]
     const secret = { description: 'secret', url: 'secret', quotes: [{ text: 'secret', externalId: 'q' }] }
     const thread = someThread({ externalId: 'shared' })
     const ours = storedIn(await acme.post({ ...thread, ...secret }))
@@ -103,6 +107,49 @@ describe("with another tenant's key", () => {
       assert.notEqual(theirs.source.id, ours.source.id)
       assert.doesNotMatch(reply.text, /secret/)
     }
+  })
+
+  test('no name of a tenant makes a key of another tenant, whatever the order of their posts', async (t) => {
+    const redis = connectRetrying({ redisUrl: sluice.settings.REDIS_URL ?? '', queue: '' }, () => {})
+    t.onTestFinished(() => redis.disconnect())
+    async function callerOf(tenant: string): Promise<Caller> {
+      return createCaller({ url: sluice.url, key: (await createKey(sluice.db, { tenant, name: 'posts' })).key })
+    }
+    /** Posts in each way that makes keys of a tenant: a claim, a retained result, and both kinds of imports. */
+    async function postInAllWays(caller: Caller): Promise<void> {
+      const [thread, idempotency] = [someThread(), { 'idempotency-key': newJobId() }]
+      const first = storedIn(await caller.post(thread, idempotency))
+      assert.deepEqual(storedIn(await caller.post(thread, idempotency)), first)
+      const accepted = await caller.post(someThread(), { prefer: 'respond-async' })
+      assert.equal(jobIn(await caller.get(jobPathIn(accepted), { prefer: 'wait=30' })).state, 'completed')
+      const importId = newJobId()
+      assert.equal((await caller.postImport(someThread(), { 'import-id': importId })).status, 200)
+      const later = await caller.postImport(someThread(), { prefer: 'respond-async' })
+      for (const path of [`/batches/${importId}`, later.headers.get('location') ?? ''])
+        await until('the import is recorded', async () =>
+          /(?=.*"created":1).*"completed"/.test((await caller.get(path)).text),
+        )
+    }
+
+    const zed = await callerOf('zed')
+    await postInAllWays(zed)
+    const prefix = `{${sluice.settings.QUEUE}}:`
+    const keys = await redis.keys(`${prefix}*`)
+    const ofZed = keys.flatMap((key) =>
+      key
+        .slice(prefix.length)
+        .split(/(?<=:)(?=zed(?::|$))/)
+        .slice(1),
+    )
+    const names = [...new Set(ofZed)].sort()
+    assert.deepEqual(names, ['zed', 'zed:age', 'zed:bytes'])
+    const suffixes = [...names.slice(1), ':', '%3Aage'].map((name) => name.replace('zed', ''))
+    for (const suffix of suffixes) await postInAllWays(await callerOf(`zed${suffix}`))
+    await postInAllWays(zed)
+    for (const suffix of suffixes) await postInAllWays(await callerOf(`amy${suffix}`))
+    await postInAllWays(await callerOf('amy'))
+    await postInAllWays(acme)
+    await assertUnharmed(sluice)
   })
 })
 

@@ -39,11 +39,16 @@ local function evict(store, bound, expired, most, onEvicted)
     onEvicted(member)
   end
 end
+-- Names the store of a tenant's own members, as `ownStore` in lanes.ts does. It escapes `%` and `:`, because otherwise
+-- the store of a tenant `X:age` would have the name of a key of the tenant X.
+local function ownStore(store, tenant)
+  return store .. ':of:' .. string.gsub(tenant, '[%%:]', {['%'] = '%25', [':'] = '%3A'})
+end
 -- A bounded store of tenants bounds the bytes of all tenants together. `STORE:of:TENANT` is a bounded store of one
 -- tenant's members. The members of `STORE` are the tenants, each with its oldest member's time and its bytes.
 -- This function adds or changes a member. Without `bytes`, it removes the member.
 local function keepOf(store, tenant, member, at, bytes)
-  local own = store .. ':of:' .. tenant
+  local own = ownStore(store, tenant)
   if bytes then keep(own, member, at, bytes) else forget(own, member) end
   local oldest, oldestAt = oldestIn(own)
   if oldest then keep(store, tenant, oldestAt, bytesIn(own)) else forget(store, tenant) end
@@ -58,7 +63,7 @@ local function evictOfTenants(store, bound, expired, most, onEvicted, new)
       if bytesIn(store) <= bound then return 0 end
       tenant = redis.call('ZREVRANGE', store .. ':bytes', 0, 0)[1]
     end
-    local member, memberAt = oldestIn(store .. ':of:' .. tenant)
+    local member, memberAt = oldestIn(ownStore(store, tenant))
     if new and new[member] then return 0 end
     if evicted == most then return 1 end
     keepOf(store, tenant, member or '')

@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { connectRetrying } from '@sluice/process/redis'
 import { requiredUrl, testQueueName } from '@sluice/test-support'
 import { it, type TestContext } from 'vitest'
+import { ownStore } from './job/lanes.ts'
 
 const BOUNDED = await readFile(new URL('./bounded.lua', import.meta.url), 'utf8')
 
@@ -34,4 +35,16 @@ it('does the same for the tenant with the most bytes', async (t) => {
     run(`local more = evictOfTenants(store, ${bound}, -1, ${most}, ${NOTE}) return {more, evicted}`)
   assert.deepEqual(await evict(20, 2), [1, ['m1', 'm2']])
   assert.deepEqual(await evict(20, 1), [0, ['m3']])
+})
+
+it('names the store of each tenant as TypeScript does, and no two alike', async (t) => {
+  const run = setUp(t)
+  const tenants = ['zed', 'zed:age', 'zed%3Aage', 'zed%253Aage', 'of:zed', ':', '%', '%s %1 %%', 'é', '']
+  const named = await run(`return {${tenants.map((name) => `ownStore('s', ${JSON.stringify(name)})`)}}`)
+  assert.deepEqual(
+    named,
+    tenants.map((name) => ownStore('s', name)),
+  )
+  assert.equal(ownStore('s', 'zed-1.é'), 's:of:zed-1.é')
+  assert.equal(new Set(tenants.map((name) => ownStore('s', name))).size, tenants.length)
 })

@@ -3,7 +3,7 @@ import { type Outcome, PROBLEMS_KEPT, type Problem, type ProblemCode } from '@sl
 import { openScript } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
 import type { CompletedJob } from '../job/job.ts'
-import type { QueueKeys } from '../job/lanes.ts'
+import { ownStore, type QueueKeys } from '../job/lanes.ts'
 
 /** An item that was not stored. */
 export interface ImportProblem {
@@ -95,7 +95,7 @@ export function createImports(redis: Redis, { base }: QueueKeys, bytes?: number)
     async list(): Promise<ListedImport[]> {
       const tenants = await redis.zrange(`${base}imports:age`, '0', '-1')
       const newestOf = (tenant: string) =>
-        redis.zrevrange(`${base}imports:of:${tenant}:age`, 0, LISTED - 1, 'WITHSCORES')
+        redis.zrevrange(`${ownStore(`${base}imports`, tenant)}:age`, 0, LISTED - 1, 'WITHSCORES')
       const found = (await Promise.all(tenants.map(newestOf))).flatMap((ofTenant) =>
         ofTenant.flatMap((id, at) => (at % 2 === 0 ? { id, end: Number(ofTenant[at + 1]) } : [])),
       )

@@ -29,7 +29,7 @@ local function writeImport(base, tenant, id, name, fields, now, bounds)
   local about, progress = keysOf(base, id)
   if (redis.call('HGET', about, 'tenant') or tenant) ~= tenant then return end
   local hash, imports = name == 'about' and about or progress, base .. 'imports'
-  local bytes = tonumber(redis.call('ZSCORE', imports .. ':of:' .. tenant .. ':bytes', id) or IMPORT_BYTES)
+  local bytes = tonumber(redis.call('ZSCORE', ownStore(imports, tenant) .. ':bytes', id) or IMPORT_BYTES)
   for i = 1, #fields, 2 do
     local field, value = fields[i], fields[i + 1]
     if name == 'progress' then value = addUp(about, redis.call('HGET', progress, field), value, now, bounds.problems) end

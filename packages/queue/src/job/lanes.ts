@@ -25,6 +25,11 @@ export function queueKeys(queue: string) {
   }
 }
 
+/** Names the bounded store of a tenant's own members, as `ownStore` in bounded.lua does. */
+export function ownStore(store: string, tenant: string): string {
+  return `${store}:of:${tenant.replace(/[%:]/g, encodeURIComponent)}`
+}
+
 export type Queues = Readonly<Record<Lane, Queue<IngestJob>>>
 
 /** Bounds BullMQ's events, which serve only people who look for a fault, and may contain the reason of a failure. */

@@ -45,7 +45,7 @@ local time = redis.call('TIME')
 for at = 3, #ARGV, 3 do
   local name, job, result = ARGV[at], ARGV[at + 1], ARGV[at + 2]
   local claimedBy, tenant = unpack(redis.call('HMGET', base .. 'claim:' .. name, 'job', 'tenant'))
-  local claimedAt = claimedBy == job and redis.call('ZSCORE', base .. 'claims:of:' .. tenant .. ':age', name)
+  local claimedAt = claimedBy == job and redis.call('ZSCORE', ownStore(base .. 'claims', tenant) .. ':age', name)
   if claimedAt then
     redis.call('HSET', base .. 'claim:' .. name, 'result', result)
     keepOf(base .. 'claims', tenant, name, claimedAt, CLAIM_BYTES + #result)
