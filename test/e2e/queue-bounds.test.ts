@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import type { Status } from '@sluice/contract'
 import { createKey } from '@sluice/credentials/keys'
 import { beforeSuite } from '@sluice/test-support'
 import { describe, type TestContext, test } from 'vitest'
@@ -69,6 +70,17 @@ describe('a queue that is full', () => {
       'a Retry-After of about a minute',
       async () => retryAfterOf(await callerOf('one').post(someThread(), ASYNC)) >= 50,
     )
+  })
+
+  test('is named by the verdict, with the reason and the tenants of the refusals', async () => {
+    const { key } = await createKey(sluice.db, { role: 'operator', name: 'on call' })
+    await until('a finding', async () => {
+      await callerOf('one').post(someThread(), ASYNC)
+      const { text } = await createCaller({ url: sluice.url, key }).get('/admin/overview')
+      const status: Status = JSON.parse(text)
+      const found = status.verdict?.find(({ code }) => code === 'requests_refused')?.text
+      return /^\d+ % \(\d+\) of the requests of .* were refused: .*(queue_full|tenant_share) \(one\)/.test(found ?? '')
+    })
   })
 
   test('answers status calls all the same', async () => {

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import type { Status } from '@sluice/contract'
+import { createKey } from '@sluice/credentials/keys'
 import { requiredUrl } from '@sluice/test-support'
 import { test } from 'vitest'
 import { assertStored } from '../support/assert-stored.ts'
@@ -8,6 +10,7 @@ import { aThread, postThread } from '../support/post-thread.ts'
 import { residentBytes } from '../support/resident-bytes.ts'
 import { startSluice } from '../support/start-sluice.ts'
 import { openTcpProxy } from '../support/tcp-proxy.ts'
+import { until } from '../support/until.ts'
 
 const SLOW_MS = 2_000
 const QUICK_MS = 1_000
@@ -63,3 +66,31 @@ async function slowestOf(urls: readonly string[]): Promise<number> {
   }
   return slowest
 }
+
+/** More than the second after which the API once gave up on a key, and less than what counts as unavailable. */
+const QUITE_SLOW_MS = 1_200
+
+test('while MongoDB is slow, callers get a result or a 504, also of an API that just started, and the verdict says so', async (t) => {
+  const proxy = await openTcpProxy(t, requiredUrl('MONGODB_URL'))
+  const sluice = await startSluice(t, { mongodbUrl: proxy.url, settings: { WAIT_SECONDS: '1' } })
+  const { key } = await createKey(sluice.db, { role: 'operator', name: 'on call' })
+  const verdict = async (): Promise<string[]> => {
+    const answer = await fetch(`${sluice.url}/admin/overview`, { headers: { 'x-api-key': key } })
+    const status: Status = JSON.parse(await answer.text())
+    return (status.verdict ?? []).map(({ text }) => text)
+  }
+  await until('all is well', async () => (await verdict()).length === 0)
+
+  proxy.slow(QUITE_SLOW_MS)
+  const { url } = await sluice.startApi()
+  const late = { url, key: sluice.key }
+  const seen = await until('callers time out', async () => {
+    const [{ status, body }] = await Promise.all([postThread(late, aThread()), postThread(sluice, aThread())])
+    assert(status === 200 || status === 504, JSON.stringify(body))
+    return (await verdict()).find((text) => text.includes('got no result'))
+  })
+  assert.match(seen, /^\d+ % \(\d+\) of the callers that waited got no result in time, in the last 5 s$/)
+
+  proxy.slow(0)
+  await until('all is well again', async () => (await verdict()).length === 0)
+})

@@ -113,8 +113,10 @@ await runProcess({
     })
     const recentQueueState = shareFor(PEAKS_EVERY_MS, queueState)
     const { queueThreads, queueBytes, redisReplicas } = settings
-    const bounds = { queueBounds: { threads: queueThreads, bytes: queueBytes }, tenantShare, redisReplicas }
-    wired.sendHeartbeats(() => readApi(metrics, problems.byTenant, recentQueueState, bounds))
+    wired.sendHeartbeats(() => {
+      const queueBounds = { threads: queueThreads, bytes: queueBytes, interactive: enqueuer.mostInteractive() }
+      return readApi(metrics, problems.refusals, recentQueueState, { queueBounds, tenantShare, redisReplicas })
+    })
     release('http server', async () => {
       const graceMs = settings.shutdownGraceSeconds * 1000
       const timers = [

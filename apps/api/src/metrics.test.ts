@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { PROBLEMS } from '@sluice/contract'
 import { openMetrics } from '@sluice/process'
 import { test } from 'vitest'
-import { apiMetrics, countProblems, readApi } from './metrics.ts'
+import { apiMetrics, CAPACITY, countProblems, readApi } from './metrics.ts'
 
 test('heartbeats count what was refused, also because a server was away, and apart from that what timed out', async () => {
   const { metrics } = openMetrics('test', apiMetrics)
@@ -11,15 +12,25 @@ test('heartbeats count what was refused, also because a server was away, and apa
   for (let more = 0; more < 102; more++) problems.note('queue_unavailable', 'acme')
   // An operator, for example, has no tenant.
   problems.note('queue_unavailable', '')
-  const { totals, manyTotals } = await readApi(
+  const { totals, manyTotals, recentTotals } = await readApi(
     metrics,
-    problems.byTenant,
+    problems.refusals,
     async () => {
       return { queued: [], paused: {}, load: { threads: 0, bytes: 0 }, clockBehindMs: 0 }
     },
     {},
   )
+  // The quota of a key is no lack of capacity.
+  assert.equal(recentTotals?.refused, 109)
+  assert.equal(recentTotals['refused:queue_unavailable:acme'], 103)
+  assert.equal(recentTotals['refused:rate_limited:acme'], undefined)
   // queue_full, tenant_share, rate_limited, overloaded, and queue, keys or store unavailable; acceptance_unknown and
   // job_pending.
   assert.deepEqual([totals?.refused, totals?.timedOut, manyTotals], [110, 2, { 'refused:acme': 109 }])
+})
+
+test('the verdict counts as a lack of capacity what the alert counts', () => {
+  const alerts = readFileSync(new URL('../../../docs/monitoring/alerts.yml', import.meta.url), 'utf8')
+  const [, codes = ''] = /sluice_problems_total\{code=~"([^"]*)"/.exec(alerts) ?? []
+  assert.deepEqual(new Set(codes.split('|')), CAPACITY)
 })

@@ -78,11 +78,12 @@ export function sampleApi({ metrics, sample }: ReturnType<typeof openMetrics<typ
   })
 }
 
-/** Problems that mean that the queue, a tenant, a key or the process has used up its bound, or that a server is away. */
-const REFUSALS = new Set([
-  ...['queue_full', 'tenant_share', 'rate_limited', 'overloaded'],
+/** Problems that mean that the queue, a tenant or the process has used up its bound, or that a server is away. */
+export const CAPACITY: ReadonlySet<string> = new Set([
+  ...['queue_full', 'tenant_share', 'overloaded'],
   ...['queue_unavailable', 'keys_unavailable', 'store_unavailable'],
 ])
+const REFUSALS = new Set([...CAPACITY, 'rate_limited'])
 const TIMED_OUT = new Set(Object.entries(PROBLEMS).flatMap(([code, { status }]) => (status === 504 ? code : [])))
 
 function countNameOf(code: string): 'refused' | 'timedOut' | undefined {
@@ -93,25 +94,38 @@ const MOST_TENANTS = 1_000
 /** Heartbeats carry at most this many characters of a tenant's name. */
 const SHOWN_TENANT = 64
 
-/** Counts problems in a metric, and refusals by tenant in a map: tenants are unbounded, and labels must not be. */
+type Refusals = Map<`refused:${string}`, number>
+
+function count(refusals: Refusals, name: `refused:${string}`): void {
+  const counted = refusals.get(name)
+  if (counted !== undefined || refusals.size < MOST_TENANTS) refusals.set(name, (counted ?? 0) + 1)
+}
+
+/** Counts problems in a metric, and refusals by tenant in maps: tenants are unbounded, and labels must not be. */
 export function countProblems({ problems }: Pick<ApiMetrics, 'problems'>) {
-  const byTenant = new Map<string, number>()
+  const refusals: Record<'byTenant' | 'byReason', Refusals> = { byTenant: new Map(), byReason: new Map() }
   return {
-    byTenant,
+    refusals,
     note(code: string, tenant: string): void {
       problems.inc({ code })
-      // Operators, and callers whose key was not checked yet, have no tenant.
-      if (!REFUSALS.has(code) || tenant === '') return
       const name = tenant.slice(0, SHOWN_TENANT)
-      if (byTenant.size < MOST_TENANTS || byTenant.has(name)) byTenant.set(name, (byTenant.get(name) ?? 0) + 1)
+      // Operators, and callers whose key was not checked yet, have no tenant.
+      if (REFUSALS.has(code) && tenant !== '') count(refusals.byTenant, `refused:${name}`)
+      if (CAPACITY.has(code)) count(refusals.byReason, `refused:${code}:${name}`)
     },
   }
 }
 
+/** What became of the callers that waited for a result. */
+const WAITED: Readonly<Record<string, string>> = {
+  ...{ 'POST /sources 200': 'answered', 'POST /sources 500': 'answered' },
+  'POST /sources 504': 'timedOut',
+}
+
 /** Reads the content of an API replica's heartbeat. */
 export async function readApi(
-  { accepted, problems }: Pick<ApiMetrics, 'accepted' | 'problems'>,
-  refusals: ReadonlyMap<string, number>,
+  { accepted, problems, requests }: Pick<ApiMetrics, 'accepted' | 'problems' | 'requests'>,
+  { byTenant, byReason }: ReturnType<typeof countProblems>['refusals'],
   queueState: () => Promise<QueueState>,
   bounds: Pick<Reading, 'queueBounds' | 'tenantShare' | 'redisReplicas'>,
 ): Promise<Reading> {
@@ -119,7 +133,13 @@ export async function readApi(
   const refused = await totalsOf(problems, ({ code }) => countNameOf(String(code)))
   return {
     totals: { ...(await totalsOf(accepted, () => 'accepted')), ...refused },
-    manyTotals: Object.fromEntries(Array.from(refusals, ([tenant, count]) => [`refused:${tenant}`, count])),
+    manyTotals: Object.fromEntries(byTenant),
+    recentTotals: {
+      ...(await totalsOf(requests, () => 'requests')),
+      ...(await totalsOf(requests, ({ method, route, status }) => WAITED[`${method} ${route} ${status}`])),
+      ...(await totalsOf(problems, ({ code }) => (CAPACITY.has(String(code)) ? 'refused' : undefined))),
+      ...Object.fromEntries(byReason),
+    },
     peaks: peaksOf(queued),
     ...bounds,
   }

@@ -10,8 +10,9 @@ const number = (description: string) => Type.Number({ minimum: 0, description })
 const lane = oneOf(['interactive', 'bulk'], 'The lane.')
 const byLane = (value: ReturnType<typeof number>) => Type.Object({ interactive: value, bulk: value })
 
+const interactive = optional(count('Those of the interactive lane; as a bound, by MAX_WAITING_SECONDS.'))
 const threadsAndBytes = (description: string) =>
-  Type.Object({ threads: count('Threads.'), bytes: count('Their bytes in Redis.') }, { description })
+  Type.Object({ threads: count('Threads.'), bytes: count('Their bytes in Redis.'), interactive }, { description })
 
 const PauseSchema = Type.Object(
   {
@@ -54,6 +55,12 @@ const ProcessSchema = Type.Object({
   storeAwayMs: optional(number('For how long MongoDB has been away, by this worker.')),
   counts: optional(processCounts('What it has counted since its start.')),
   lastMinute: optional(processCounts('What it counted in the last minute.')),
+  recent: optional(
+    Type.Record(Type.String(), count('A rise.'), {
+      description:
+        'What it counted in the last five seconds. Of an API: `requests`, those `refused` for lack of capacity, also by `refused:CODE:TENANT`, and callers of POST /sources that got a result (`answered`) or a 504 (`timedOut`). Of a worker: `batches` and their time (`batchMs`).',
+    }),
+  ),
   activeJobs: optional(count('Of a worker: jobs that it has.')),
   queueBounds: optional(threadsAndBytes('Of an API: the most that may be in the queue.')),
   tenantShare: optional(number('Of an API: the part of this that one tenant may use.')),
@@ -100,6 +107,8 @@ const FINDINGS = [
   'redis_full',
   'redis_replicas',
   'redis_clock',
+  'callers_time_out',
+  'requests_refused',
   'queue_full',
   'lane_paused',
   'jobs_old',

@@ -91,6 +91,19 @@ test('the status says in words what stands still, and shows queue, rates, proces
   assert.deepEqual((await terminal()).split('\n'), expected)
 })
 
+test('the status shows how full the queue is, also for callers that wait', async () => {
+  const queueBounds = { threads: 200_000, bytes: 1e9, interactive: 500 }
+  const [process] = STATUS.processes
+  assert(process)
+  const api = { ...process, kind: 'api' as const, queueBounds, tenantShare: 0.5, slowJobs: [] }
+  const queued = [{ lane: 'interactive' as const, state: 'waiting' as const, jobs: 1, threads: 450, oldestMs: 0 }]
+  const load = { threads: 594, bytes: 2e6 }
+  assert.match(
+    await terminal([], { ...STATUS, processes: [api], queued, load }),
+    /^The queue has 594 of 200,000 threads, 450 of 500 interactive, 2 MB of 1,000 MB; a tenant may use 50% of each\.$/m,
+  )
+})
+
 test('--json prints the whole answer', async () => {
   assert.deepEqual(JSON.parse(await terminal(['--json'])), STATUS)
 })

@@ -10,6 +10,7 @@ import {
   summarize,
   timesOf,
 } from '@sluice/contract'
+import { livingApi, loadOf } from '@sluice/operations'
 import { type ApiOptions, apiOptions, count, describeSeconds, jsonText, shortened, tableLines } from '@sluice/terminal'
 import { Argument, Command } from 'commander'
 import type { Line, Screen } from '../screen.ts'
@@ -74,6 +75,7 @@ function statusLines(status: Status): Line[] {
       }),
     ),
     `Redis uses ${megabytes(redis.usedBytes)}${redis.maxBytes > 0 ? ` of ${megabytes(redis.maxBytes)}` : ''}.`,
+    ...boundLines(status),
     ...tableOf(
       ['LAST', 'ACCEPTED TO STORED', 'P50', 'P95', 'P99'],
       [...timeRows('5m', lastMinutes), ...timeRows('1h', lastHour)],
@@ -100,6 +102,16 @@ function verdictLines({ verdict = [] }: Status): Line[] {
   const isWell = verdict.every(({ level }) => level === 'note')
   const found = verdict.map(({ text, level }): Line => [`${text}.`, level === 'note' ? 'yellow' : 'red'])
   return [...(isWell ? [['All is well.', 'green'] as const] : []), ...found]
+}
+
+/** How full the queue is. */
+function boundLines({ processes, queued, load }: Status): string[] {
+  const { queueBounds: most, tenantShare = 1 } = livingApi(processes) ?? {}
+  if (most === undefined || load === undefined) return []
+  const threads = `${count(load.threads)} of ${count(most.threads)} threads`
+  const interactive = `${count(loadOf(queued, 'interactive'))} of ${count(most.interactive ?? most.threads)} interactive`
+  const bytes = `${megabytes(load.bytes)} of ${megabytes(most.bytes)}`
+  return [`The queue has ${threads}, ${interactive}, ${bytes}; a tenant may use ${tenantShare * 100}% of each.`]
 }
 
 /** The processes. Those without a sign of life are marked. */

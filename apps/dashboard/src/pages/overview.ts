@@ -10,7 +10,7 @@ import {
   summarize,
   timesOf,
 } from '@sluice/contract'
-import { type CountedSpan, duration, livingApi, pauseWords, SPANS, type Span } from '@sluice/operations'
+import { type CountedSpan, duration, livingApi, loadOf, pauseWords, SPANS, type Span } from '@sluice/operations'
 import { LANES, type Lane } from '@sluice/queue'
 import { html } from 'hono/html'
 import { type Chart, chart, type Mark } from './chart.ts'
@@ -44,7 +44,7 @@ ${table('Times', ['Last', 'Of', '#p50', '#p95', '#p99'], [status.lastMinutes, st
 <h2 id="processes">Processes</h2>${table('Processes', PROCESS_HEADS, status.processes.map(processCells))}
 <p class="note">${redisWords(status)}</p>
 ${slowJobs.length > 0 && slowJobTable(slowJobs)}
-<h2>Tenants</h2>${tenantTable(tenants)}</div>`
+<h2 id="tenants">Tenants</h2>${tenantTable(tenants)}</div>`
   return { title: 'Overview', body, shows: status }
 }
 
@@ -117,11 +117,12 @@ function laneCells({ queued, paused, load, processes, at }: Status, lane: Lane):
   const of = (state: string) => queued.find((one) => one.lane === lane && one.state === state)
   const oldest = Math.max(...['waiting', 'active', 'delayed'].map((state) => of(state)?.oldestMs ?? 0))
   const bounds = livingApi(processes)?.queueBounds
-  const threads = ['waiting', 'active', 'delayed'].reduce((sum, state) => sum + (of(state)?.threads ?? 0), 0)
+  const threads = loadOf(queued, lane)
+  const most = (lane === 'interactive' ? bounds?.interactive : undefined) ?? bounds?.threads
   const fill =
-    bounds &&
+    most &&
     load &&
-    html`${progress(`Fill of the queue by the ${lane} lane`, threads, bounds.threads)} <span class="note">${shown(threads)} of ${shown(bounds.threads)} threads</span>`
+    html`${progress(`Fill of the queue by the ${lane} lane`, threads, most)} <span class="note">${shown(threads)} of ${shown(most)} threads</span>`
   const pause = paused[lane]
   const state = pause === undefined ? 'runs' : html`<strong>paused</strong>${pauseWords(pause, at)}`
   const numbers = ['waiting', 'active', 'delayed', 'failed'].map((name) => of(name)?.threads ?? 0)

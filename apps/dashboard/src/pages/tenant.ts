@@ -1,4 +1,5 @@
 // The page of a tenant: its threads in the queue by lane, its share of the bounds, its refusals, and its jobs.
+import type { SeenProcess } from '@sluice/contract'
 import { livingApi } from '@sluice/operations'
 import { html } from 'hono/html'
 import { groupTable } from './failures.ts'
@@ -27,7 +28,7 @@ export const tenantPage: Show = async (visit) => {
   const about = {
     'Threads in the queue': html`${shown(load.threads)}${most && html` of ${shown(most.threads)} ${progress('Its share of the threads', load.threads, most.threads)}`}`,
     'Bytes in the queue': html`${megabytes(load.bytes)}${most && html` of ${megabytes(most.bytes)} ${progress('Its share of the bytes', load.bytes, most.bytes)}`}`,
-    'Of these, interactive': shown(load.interactive),
+    'Of these, interactive': html`${shown(load.interactive)}${most?.interactive && html` of ${shown(most.interactive)} ${progress('Its share of the interactive lane', load.interactive, most.interactive)}`}`,
     'Of these, bulk': shown(load.bulk),
     'Refused in the last hour': refused === undefined ? 'nothing, or less than of ten others' : shown(refused),
     Jobs: html`${linkTo('waiting', 'waiting')}, ${linkTo('active', 'active')}, ${linkTo('delayed', 'delayed')}, ${linkTo('failed', 'failed')}`,
@@ -40,6 +41,6 @@ ${jobTable('Completed jobs', jobs, visit)}</div>`
 }
 
 /** Returns what one tenant may have in the queue. An API of the last release does not report the share. */
-function shareOf({ threads, bytes }: Record<'threads' | 'bytes', number>, share = 1) {
-  return { threads: threads * share, bytes: bytes * share }
+function shareOf({ threads, bytes, interactive = 0 }: NonNullable<SeenProcess['queueBounds']>, share = 1) {
+  return { threads: threads * share, bytes: bytes * share, interactive: interactive * share }
 }

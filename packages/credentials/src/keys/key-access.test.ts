@@ -37,14 +37,14 @@ test('more than a hundred keys are found in one reply', async (t) => {
   assert.deepEqual(found.map(({ id }) => id).sort(), ids.sort())
 })
 
-test('a lookup fails in about a second if the store falls silent', async (t) => {
+test('a lookup fails in its time if the store falls silent', async (t) => {
   const db = await testDatabase(t)
   const { record } = await createKey(db, { tenant: 't', name: 'n' })
   const { url, silence } = await silenceableUrl(t)
   const client = await new MongoClient(url, { directConnection: true, serverSelectionTimeoutMS: 1_000 }).connect()
   t.onTestFinished(() => client.close())
-  const { findKeys } = keyAccess(client.db(db.databaseName))
-  assert.deepEqual(await findKeys([record.id]), [record])
+  const { findKeys } = keyAccess(client.db(db.databaseName), 500)
+  assert.deepEqual(await keyAccess(client.db(db.databaseName)).findKeys([record.id]), [record])
   silence()
   const asked = performance.now()
   await assert.rejects(findKeys([record.id]))

@@ -1,6 +1,6 @@
 // Looks keys up in MongoDB for a keyring, one query at a time, and stores when keys were last used.
 import { LRUCache } from 'lru-cache'
-import { isLive, type KeyAccess, type KeyRecord, type KnownKey, shortKeyId } from './key.ts'
+import { FIND_MS, isLive, type KeyAccess, type KeyRecord, type KnownKey, shortKeyId } from './key.ts'
 
 interface LookupOptions extends Pick<KeyAccess, 'findKeys'> {
   onError: (error: unknown) => void
@@ -46,8 +46,8 @@ export function createKeyLookups({ findKeys, onError, monotonic, retryMs }: Look
   return function lookUp(id: string, maxWaiting = Number.POSITIVE_INFINITY): Promise<FoundKey> {
     const lookup = { id, ...Promise.withResolvers<FoundKey>() }
     const failedFor = monotonic() - failedAt
-    // During an outage, lookups renew `failedAt` within 3 * `retryMs`. After an older failure, MongoDB may be back.
-    const isAway = failedFor < 3 * retryMs
+    // During an outage, lookups renew `failedAt` within this time. After an older failure, MongoDB may be back.
+    const isAway = failedFor < 2 * retryMs + FIND_MS
     if (isAway || waiting.length >= maxWaiting) lookup.reject(new Error('the key was not looked up'))
     else waiting.push(lookup)
     if (!isQuerying && (!isAway || failedFor >= retryMs)) void queryAll()

@@ -65,8 +65,8 @@ const SHAPE = new RegExp(`^${PREFIX}[0-9A-Za-z]{${RANDOM_LENGTH + CHECKSUM_LENGT
 
 export const KEY_LENGTH = PREFIX.length + RANDOM_LENGTH + CHECKSUM_LENGTH
 
-// Callers wait for a lookup, so a longer lookup fails.
-const FIND_MS = 1_000
+/** Callers wait for a lookup, so a longer lookup fails. A MongoDB that needs seconds is slow, as it is for workers. */
+export const FIND_MS = 5_000
 const TOUCH_MS = 5_000
 
 /** Creates a key's text, whose checksum exposes a typo without a lookup. */
@@ -105,13 +105,13 @@ export function toRecord({ _id, ...rest }: KeyDocument): KeyRecord {
 }
 
 /** Returns a keyring's queries on a database, each with a time limit: the client's limits are longer. */
-export function keyAccess(db: Db): KeyAccess {
+export function keyAccess(db: Db, findMs = FIND_MS): KeyAccess {
   const keys = keyCollection(db)
   return {
     findKeys: async (ids) => {
       // Only the signal ends a query to a server that stopped responding: the driver ignores `timeoutMS` here.
       // The batch size puts all records into the first reply. The default is 101 records.
-      const options = { signal: AbortSignal.timeout(FIND_MS), maxTimeMS: FIND_MS, batchSize: ids.length + 1 }
+      const options = { signal: AbortSignal.timeout(findMs), maxTimeMS: findMs, batchSize: ids.length + 1 }
       return (await keys.find({ _id: { $in: [...ids] } }, options).toArray()).map(toRecord)
     },
     touchKeys: async (uses) => {

@@ -2,10 +2,18 @@
 import { ALIVE_MS, type Finding, type Overview, type SeenProcess } from '@sluice/contract'
 
 /** The thresholds of findings that have an alert, too: docs/monitoring/alerts.yml. A test compares them. */
-export const THRESHOLDS = { oldestSeconds: { interactive: 15, bulk: 900 } } as const
+export const THRESHOLDS = {
+  oldestSeconds: { interactive: 15, bulk: 900 },
+  /** Parts of all requests, and of the callers that waited. */
+  refusedShare: 0.01,
+  timedOutShare: 0.01,
+} as const
 
 /** A share of a bound that leaves little time to act. */
 export const NEARLY_FULL = 0.8
+
+/** Findings about what callers get look back this far, so they are over soon after their cause. */
+export const RECENT_SECONDS = 5
 
 /** What a verdict is made of. */
 export type Facts = Omit<Overview, 'verdict'>
@@ -26,6 +34,11 @@ export function livingApi(processes: readonly SeenProcess[]): SeenProcess | unde
 /** Returns the processes of a kind that live. */
 export function alive(processes: readonly SeenProcess[], of: SeenProcess['kind']): SeenProcess[] {
   return processes.filter(({ kind, seenMsAgo }) => kind === of && seenMsAgo < ALIVE_MS)
+}
+
+/** Counts the threads of a lane that are accepted and neither completed nor failed. */
+export function loadOf(queued: Facts['queued'], lane: Facts['queued'][number]['lane']): number {
+  return queued.reduce((sum, of) => sum + (of.lane === lane && of.state !== 'failed' ? of.threads : 0), 0)
 }
 
 /** Says how many jobs wait. */

@@ -7,6 +7,7 @@ import { openScript } from '@sluice/process/redis'
 import type { QueueKeys } from '@sluice/queue'
 import type { Redis } from 'ioredis'
 import type { Bins } from './durations.ts'
+import { RECENT_SECONDS } from './finding.ts'
 
 type OfKind = Pick<SeenProcess, 'kind' | 'version'>
 
@@ -18,6 +19,8 @@ export interface Reading {
   totals?: { readonly [name in CountName]?: number }
   /** Totals of which only the ten with the largest rise are sent. */
   manyTotals?: Readonly<Record<string, number>>
+  /** Totals of which people see the rise in the last RECENT_SECONDS; of names with a `:` only the largest. */
+  recentTotals?: Totals
   /** Redis keeps the largest value of each in a minute. */
   peaks?: Readonly<Record<string, number>>
   /** The durations since the last reading. */
@@ -55,8 +58,7 @@ export function startHeartbeats(redis: Redis, { base }: QueueKeys, ofKind: OfKin
   let beats = 0
   let unconfirmed: string | undefined
   let last = { at: performance.now(), cpu: process.cpuUsage() }
-  /** What people see of the totals, at each heartbeat of the last minute, oldest first. */
-  let minute: { at: number; counts: Counts }[] = [{ at: performance.now(), counts: {} }]
+  const [riseInMinute, riseLately] = [createRise(MINUTE_MS), createRise(RECENT_SECONDS * 1_000)]
 
   function cpuSinceLast(): number {
     const { user, system } = process.cpuUsage(last.cpu)
@@ -71,27 +73,30 @@ export function startHeartbeats(redis: Redis, { base }: QueueKeys, ofKind: OfKin
       .filter(([, rise]) => rise > 0)
 
   function countsOf(totals: Totals): Pick<SeenProcess, 'counts' | 'lastMinute'> {
-    const now = performance.now()
     const counts: Counts = {}
     for (const [name, total = 0] of Object.entries(totals)) {
       const shown = name.replace(/:.*/, '')
       counts[shown] = (counts[shown] ?? 0) + total
     }
-    minute = [...minute.filter((_, index) => now - (minute[index + 1]?.at ?? now) < MINUTE_MS), { at: now, counts }]
-    const before = minute[0]?.counts ?? {}
-    const rises = Object.entries(counts).map(([name, total]) => [name, total - (before[name] ?? 0)])
-    return { counts, lastMinute: Object.fromEntries(rises) }
+    return { counts, lastMinute: Object.fromEntries(riseInMinute(counts)) }
+  }
+
+  function recentOf(totals: Totals): SeenProcess['recent'] {
+    const largest = riseLately(totals).sort(([, one], [, other]) => other - one)
+    const isShown = (name: string, rise: number, index: number) => !name.includes(':') || (rise > 0 && index < LARGEST)
+    return Object.fromEntries(largest.filter(([name, rise], index) => isShown(name, rise, index)))
   }
 
   async function nextBeat(isLast: boolean): Promise<string> {
-    const { totals = {}, manyTotals = {}, peaks = {}, durations, away: lost, ...more } = await read()
+    const { totals = {}, manyTotals = {}, recentTotals, peaks = {}, durations, away: lost, ...more } = await read()
     const away = lost && { ...lost, reason: lost.reason.slice(0, REASON_CHARACTERS) }
     const largest = risesOf(manyTotals).sort(([, one], [, other]) => other - one)
     const counts = Object.fromEntries([...risesOf(totals), ...largest.slice(0, LARGEST)])
     const usage = { cpu: cpuSinceLast(), memoryBytes: process.memoryUsage.rss() }
     const about: Omit<SeenProcess, 'id' | 'seenMsAgo'> = { ...ofKind, host, pid, startedAt, ...usage }
     beats += 1
-    const state = { ...about, ...countsOf(totals), storeAwayMs: away?.ms, ...more }
+    const recent = recentTotals && recentOf(recentTotals)
+    const state = { ...about, ...countsOf(totals), recent, storeAwayMs: away?.ms, ...more }
     const description = isLast ? {} : { about: JSON.stringify({ beat: beats, ...state }) }
     sent = { ...totals, ...manyTotals }
     return JSON.stringify({ id, beat: beats, ...description, counts, peaks, durations, away })
@@ -122,5 +127,16 @@ export function startHeartbeats(redis: Redis, { base }: QueueKeys, ofKind: OfKin
     clearInterval(timer)
     const last = Promise.resolve(sending).then(() => beat(true))
     await Promise.race([last.catch(() => {}), delay(STOP_MS, undefined, { ref: false })])
+  }
+}
+
+/** Makes a function that returns by how much totals have risen in the last `ms`, or since now if that is less. */
+function createRise(ms: number) {
+  let readings: { at: number; totals: Totals }[] = [{ at: performance.now(), totals: {} }]
+  return (totals: Totals) => {
+    const at = performance.now()
+    readings = [...readings.filter((_, index) => at - (readings[index + 1]?.at ?? at) < ms), { at, totals }]
+    const before = readings[0]?.totals ?? {}
+    return Object.entries(totals).map(([name, total = 0]) => [name, total - (before[name] ?? 0)] as const)
   }
 }

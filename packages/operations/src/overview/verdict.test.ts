@@ -87,6 +87,25 @@ describe('the verdict', () => {
     ])
   })
 
+  test('says what was refused lately and why, how many callers waited in vain, and when MAX_WAITING_SECONDS bites', () => {
+    const recent = { requests: 200, refused: 184, 'refused:keys_unavailable:': 4, 'refused:tenant_share:a:b': 180 }
+    const other = processOf('api', 3, { recent: { requests: 100, answered: 40, timedOut: 60 } })
+    assert.deepEqual(textsOf({ processes: [{ ...API, recent }, other, WORKER] }), [
+      '60 % (60) of the callers that waited got no result in time, in the last 5 s',
+      '62 % (184) of the requests of the last 5 s were refused: tenant_share (a:b), keys_unavailable',
+    ])
+    const few = { ...API, recent: { requests: 1_000, refused: 10, answered: 990, timedOut: 9 } }
+    assert.deepEqual(textsOf({ processes: [few, WORKER] }), [])
+    const bounded = { ...API, queueBounds: { threads: 200_000, bytes: 1e9, interactive: 500 } }
+    const queued = [
+      queuedOf('interactive', 'active', { threads: 100 }),
+      queuedOf('interactive', 'waiting', { threads: 300 }),
+    ]
+    assert.deepEqual(textsOf({ processes: [bounded, WORKER], queued }), [
+      'MAX_WAITING_SECONDS bounds the interactive lane to 500 threads, and it has 400',
+    ])
+  })
+
   test('says who paused a lane and why, and which jobs are too old', () => {
     const paused = { bulk: { by: 'ada', since: '2024-05-01T09:25:00.000Z', why: 'an upgrade' } }
     assert.deepEqual(textsOf({ paused }), ['The bulk lane has been paused for 5 min by ada (an upgrade)'])
@@ -116,10 +135,13 @@ describe('the verdict', () => {
   })
 })
 
-test('a job is too old for the verdict when it is too old for the alert', () => {
+test('the verdict has the thresholds of the alerts', () => {
   const alerts = readFileSync(new URL('../../../../docs/monitoring/alerts.yml', import.meta.url), 'utf8')
   for (const [lane, seconds] of Object.entries(THRESHOLDS.oldestSeconds))
     assert.match(alerts, new RegExp(`sluice_oldest_job_seconds\\{lane="${lane}", .*\\}\\) > ${seconds}\\n`))
+  const shares = { SluiceRefusesRequests: THRESHOLDS.refusedShare, SluiceCallersTimeOut: THRESHOLDS.timedOutShare }
+  for (const [alert, share] of Object.entries(shares))
+    assert.match(alerts, new RegExp(`alert: ${alert}\\n[^>]*>-[^>]* > ${share}\\n`))
 })
 
 test('a duration is in the largest unit of which it has at least two', () => {

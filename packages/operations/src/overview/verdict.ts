@@ -7,12 +7,14 @@ import {
   type Findings,
   finding,
   livingApi,
+  loadOf,
   megabytes,
   NEARLY_FULL,
   shown,
   THRESHOLDS,
   waits,
 } from './finding.ts'
+import { judgeCallers } from './judge-callers.ts'
 import { judgeRedis } from './judge-redis.ts'
 
 /** Threads fail now if one failed within this time. */
@@ -26,6 +28,7 @@ export function judge(facts: Facts): Finding[] {
     ...judgeStore(facts),
     ...judgeProcesses(facts),
     ...judgeRedis(facts),
+    ...judgeCallers(facts),
     ...judgeQueue(facts),
     ...judgeFailures(facts),
   ]
@@ -80,6 +83,11 @@ function* judgeQueue({ queued, paused, load, processes, at }: Facts): Findings {
     const threads = `${shown(load.threads)} of ${shown(bounds.threads)} threads`
     const text = `The queue is ${share >= 0.99 ? 'full' : 'nearly full'}: ${threads}, ${megabytes(load.bytes)} of ${megabytes(bounds.bytes)}`
     yield finding('queue_full', text, '/jobs?state=waiting')
+  }
+  const [interactive, most] = [loadOf(queued, 'interactive'), bounds?.interactive]
+  if (most !== undefined && interactive >= NEARLY_FULL * most) {
+    const text = `MAX_WAITING_SECONDS bounds the interactive lane to ${shown(most)} threads, and it has ${shown(interactive)}`
+    yield finding('queue_full', text, '/jobs?state=waiting&lane=interactive')
   }
   for (const lane of ['interactive', 'bulk'] as const) {
     const pause = paused[lane]

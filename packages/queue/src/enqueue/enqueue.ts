@@ -167,6 +167,7 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
       if (!isAnswering() || (oldest && now - oldest.since > BUSY_MS)) throw new QueueUnavailableError()
     },
     quotaLeft: copy.quotaLeft,
+    mostInteractive: copy.mostInteractive,
   }
 }
 
