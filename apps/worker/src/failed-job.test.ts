@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { PassThrough } from 'node:stream'
 import { createLogger, openMetrics } from '@sluice/process'
-import { type FetchedJob, PartlyStoredError } from '@sluice/queue'
+import { type FetchedJob, PartlyStoredError, UncompletedError } from '@sluice/queue'
 import { StoreAwayError } from '@sluice/store'
 import { test } from 'vitest'
 import { createBeforeFinalFailure, createNoteFailure } from './failed-job.ts'
@@ -60,6 +60,7 @@ test('the log line of a failed import names its import and twenty failed threads
   const { metrics } = openMetrics('test', workerMetrics)
   const note = createNoteFailure({
     metrics,
+    onUncompleted: assert.fail,
     dashboardUrl: 'https://board.example/',
     log: createLogger('test', 'warn', written),
   })
@@ -101,3 +102,20 @@ function aJob(): FetchedJob {
   const delivery = { attempt: 5, redelivered: true, suspect: false, enqueuedAt: 0 }
   return { id: 'j', name: 'slack/C0', lane: 'bulk', digests: [], data, ...delivery }
 }
+
+test('a completion that Redis refused is counted, and logged as an error also if more attempts follow', async () => {
+  const written = new PassThrough()
+  const { metrics } = openMetrics('test', workerMetrics)
+  const reasons: string[] = []
+  const onUncompleted = (reason: string) => void reasons.push(reason)
+  const note = createNoteFailure({
+    metrics,
+    onUncompleted,
+    dashboardUrl: null,
+    log: createLogger('test', 'error', written),
+  })
+  note(aJob(), new UncompletedError([], new Error('WRONGTYPE')), false)
+  assert.match(String(written.read()), /"job.try_failed"/)
+  assert.deepEqual(reasons, ['the threads are stored, but Redis refuses to complete the job: WRONGTYPE'])
+  assert.equal((await metrics.uncompleted.get()).values[0]?.value, 1)
+})

@@ -1,7 +1,7 @@
 // Counts and logs each failed try of a job. Before a job fails for good, recounts its sources.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from '@sluice/process'
-import { type Away, asError, type FetchedJob, PartlyStoredError } from '@sluice/queue'
+import { type Away, asError, type FetchedJob, PartlyStoredError, UncompletedError } from '@sluice/queue'
 import type { BatchStore } from '@sluice/store'
 import type { WorkerMetrics } from './metrics.ts'
 import { isStoreAway, type LostStore, type ProbeStore } from './store-away.ts'
@@ -43,17 +43,24 @@ export function createBeforeFinalFailure({ recountRequests, probeStore, putBack 
 const LOGGED_THREADS = 20
 
 interface NoteFailureDeps {
-  metrics: Pick<WorkerMetrics, 'failed' | 'threadsFailed'>
+  metrics: Pick<WorkerMetrics, 'failed' | 'threadsFailed' | 'uncompleted'>
+  /** Receives why Redis refused to complete a job. */
+  onUncompleted: (reason: string) => void
   /** The log line of a job that failed for good links to the job's page in this dashboard. */
   dashboardUrl: string | null
   log: Logger
 }
 
 /** Makes a function that counts a failed try, and logs its cause. */
-export function createNoteFailure({ metrics, dashboardUrl, log }: NoteFailureDeps) {
+export function createNoteFailure({ metrics, onUncompleted, dashboardUrl, log }: NoteFailureDeps) {
   return (job: FetchedJob, failure: Error, final: boolean): void => {
     const { threads } = job.data
     const failed = failure instanceof PartlyStoredError ? failure.failedThreads : undefined
+    const isUncompleted = failure instanceof UncompletedError
+    if (isUncompleted) {
+      metrics.uncompleted.inc()
+      onUncompleted(failure.message)
+    }
     metrics.failed.inc({ final: String(final) })
     if (final) metrics.threadsFailed.inc(failed?.length ?? threads.length)
     const named = threads.length > 1 ? (failed ?? []) : []
@@ -66,6 +73,6 @@ export function createNoteFailure({ metrics, dashboardUrl, log }: NoteFailureDep
       ...(more > 0 && { more }),
       ...(final && dashboardUrl && { page: `${dashboardUrl.replace(/\/$/, '')}/jobs/${job.id}` }),
     }
-    log[final ? 'error' : 'warn'](fields, final ? 'job.failed' : 'job.try_failed')
+    log[final || isUncompleted ? 'error' : 'warn'](fields, final ? 'job.failed' : 'job.try_failed')
   }
 }

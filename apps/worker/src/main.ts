@@ -25,6 +25,9 @@ const SETTLE_MS = 300
 const SLOW_MS = 10_000
 const SLOW_SHOWN = 10
 
+/** The overview shows why Redis refused to complete a job for this time. */
+const UNCOMPLETED_MS = 10_000
+
 /** The most sources and quotes, and characters of text (some 8 MB), in one batch. A larger request is written alone. */
 const BATCH = { documents: 4_000, characters: 8_000_000 }
 
@@ -62,6 +65,10 @@ await runProcess({
     })
     const putBack = (job: queue.FetchedJob, lost: LostStore) =>
       putBackAny.putBack(consumer, requestsOf(job), lost, describeJob(job))
+    let refused = { reason: '', at: Number.NEGATIVE_INFINITY }
+    const onUncompleted = (reason: string) => {
+      refused = { reason, at: performance.now() }
+    }
     const consumer: queue.Consumer = queue.createConsumer({
       ...settings,
       // As in the log's `hostname` and `pid`.
@@ -77,7 +84,7 @@ await runProcess({
       work: createWork({ ingest, putBack, noteTimes: createNoteTimes(metrics, durations), log }),
       beforeFinalFailure: createBeforeFinalFailure({ ...batchStore, probeStore: probe, putBack }),
       stored: metrics.stored,
-      onFailed: createNoteFailure({ metrics, dashboardUrl: settings.dashboardUrl, log }),
+      onFailed: createNoteFailure({ metrics, onUncompleted, dashboardUrl: settings.dashboardUrl, log }),
       onEvicted: (jobId) => log.warn({ jobId }, 'job.evicted'),
       onError: (err) => log.error({ err }, 'queue.failed'),
     })
@@ -88,6 +95,7 @@ await runProcess({
         away: putBackAny.away() ?? findHang(),
         slowJobs,
         activeJobs: consumer.lockedFor(0).length,
+        uncompleted: performance.now() - refused.at < UNCOMPLETED_MS ? refused.reason : undefined,
       })
     })
     release('consumer', () => consumer.close((settings.shutdownGraceSeconds - 0.5) * 1000))

@@ -21,6 +21,10 @@ export const workerMetrics = {
     help: 'Tries that failed. `final="true"`: the job failed for good.',
     labels: ['final'],
   }),
+  uncompleted: metric.counter({
+    name: 'sluice_completions_refused_total',
+    help: 'Attempts whose threads were stored, but whose job Redis refused to complete although it was available.',
+  }),
   putBack: metric.counter({
     name: 'sluice_jobs_put_back_total',
     help: 'Jobs that went back to waiting because MongoDB was away.',
@@ -79,15 +83,16 @@ export function createNoteTimes(
 
 /** Reads the content of a worker's heartbeat. */
 export async function readWorker(
-  { stored, threadsFailed }: WorkerMetrics,
+  { stored, threadsFailed, uncompleted }: WorkerMetrics,
   durations: Durations,
-  state: Pick<Reading, 'away' | 'slowJobs' | 'activeJobs'>,
+  state: Pick<Reading, 'away' | 'slowJobs' | 'activeJobs' | 'uncompleted'>,
 ): Promise<Reading> {
-  const [outcomes, failed] = await Promise.all([
+  const [outcomes, failed, refused] = await Promise.all([
     totalsOf(stored, ({ outcome }) => `stored:${outcome}` as const),
     totalsOf(threadsFailed, () => 'failed'),
+    totalsOf(uncompleted, () => 'uncompleted'),
   ])
   const { longest, ...taken } = durations.take()
   const peaks = { ...longest, ...(state.away && { away: state.away.ms / 1000 }) }
-  return { totals: { ...outcomes, ...failed }, peaks, ...taken, ...state }
+  return { totals: { ...outcomes, ...failed, ...refused }, peaks, ...taken, ...state }
 }

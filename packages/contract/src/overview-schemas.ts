@@ -61,6 +61,7 @@ const ProcessSchema = Type.Object({
         'What it counted in the last five seconds. Of an API: `requests`, those `refused` for lack of capacity, also by `refused:CODE:TENANT`, and callers of POST /sources that got a result (`answered`) or a 504 (`timedOut`). Of a worker: `batches` and their time (`batchMs`).',
     }),
   ),
+  uncompleted: optional(text('Of a worker: why Redis refused to complete a job in the last ten seconds.')),
   activeJobs: optional(count('Of a worker: jobs that it has.')),
   queueBounds: optional(threadsAndBytes('Of an API: the most that may be in the queue.')),
   tenantShare: optional(number('Of an API: the part of this that one tenant may use.')),
@@ -113,6 +114,7 @@ const FINDINGS = [
   'lane_paused',
   'jobs_old',
   'versions_differ',
+  'completions_refused',
   'threads_failing',
   'failed_threads',
 ] as const

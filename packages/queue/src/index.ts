@@ -2,7 +2,7 @@
 
 export { readJob } from './bullmq-layout/layout.ts'
 export { type Consumer, createConsumer } from './consume/consume.ts'
-export { type Away, asError, PartlyStoredError, type Worked } from './consume/fail-job.ts'
+export { type Away, asError, PartlyStoredError, UncompletedError, type Worked } from './consume/fail-job.ts'
 export { createFetchJobs, readRecent } from './consume/fetch-and-complete.ts'
 export { createEnqueuer, type Enqueuer } from './enqueue/enqueue.ts'
 export { openReplication, type Replication } from './enqueue/replication.ts'

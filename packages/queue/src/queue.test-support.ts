@@ -1,5 +1,6 @@
 // For tests of the queue: adds jobs, and loads the BullMQ that our scripts are compared with.
 
+import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
@@ -56,12 +57,13 @@ export function completed(
   }
 }
 
-/** Makes a function that fails a job of one thread for good, of which this process has the lock `token`. */
+/** Makes a function that fails a job for good, of which this process has the lock `token`. */
 export function createFail(redis: Redis, keys: QueueKeys, failedBytes = 1_000_000_000, onEvicted = (_: string) => {}) {
-  const record = createRecordTry(redis, keys, { name: 'here:1', failedBytes, onEvicted })
+  const record = createRecordTry(redis, keys, { name: 'here:1', failedBytes, onEvicted, onError: assert.fail })
   return async (id: string, more?: Parameters<typeof completed>[1], reason = 'no'): Promise<void> => {
     const job = completed(id, { token: 'token', ...more })
-    const result = { receipts: [null], failure: reason }
+    const { threads = [null] } = JSON.parse((await redis.hget(keys.jobs[job.lane] + id, 'data')) ?? '{}')
+    const result = { receipts: Array.from(threads, () => null), failure: reason }
     const error = new Error(reason)
     await record(job, error, [], { result, progress: job.progress, stacks: [String(error.stack)] })
   }

@@ -39,7 +39,12 @@ async function open(t: TestContext) {
   const fetch = async () => (await createFetchJobs(redis, keys, 'w', 5_000)('bulk', 'token', CAPACITY)).jobs[0]
   const fetched = await fetch()
   assert(fetched !== undefined)
-  const record = createRecordTry(redis, keys, { name: 'here:1', failedBytes: 1e9, onEvicted: assert.fail })
+  const record = createRecordTry(redis, keys, {
+    name: 'here:1',
+    failedBytes: 1e9,
+    onEvicted: assert.fail,
+    onError: assert.fail,
+  })
   const result = { receipts: [RECEIPT, null], failure: 'no' }
   await record(fetched, new Error('no'), [], { result, progress: {}, stacks: [] })
   return {

@@ -355,7 +355,12 @@ test("an operator's retry is a row between the tries, and all tries of the job a
   const key = keys.jobs.interactive + id
   await failedJobs.move('retry', [id], 'ada')
   await fetch('interactive', 'token', { jobs: 1, bytes: 1_000_000, isEmpty: true })
-  const recordTry = createRecordTry(redis, keys, { name: 'here:2', failedBytes: 1_000_000, onEvicted: assert.fail })
+  const recordTry = createRecordTry(redis, keys, {
+    name: 'here:2',
+    failedBytes: 1_000_000,
+    onEvicted: assert.fail,
+    onError: assert.fail,
+  })
   await recordTry({ ...completed(id), token: 'token' }, new Error('"retriedBy":"eve"'), [])
   await redis.hset(key, 'atm', 1)
   await failFetched(id, {}, 'again')
@@ -424,7 +429,12 @@ test('the failed tries and threads of a job have a bound in bytes', async (t) =>
   await redis.set(`${keys.jobs.interactive}${id}:lock`, token)
   const locked = { ...completed(id), token, digests: [], redelivered: false, suspect: false }
   const job = { ...locked, enqueuedAt: 0, bytes: 0, progress: {} }
-  const recordTry = createRecordTry(redis, keys, { name: 'here:1', failedBytes: 1_000_000, onEvicted: () => {} })
+  const recordTry = createRecordTry(redis, keys, {
+    name: 'here:1',
+    failedBytes: 1_000_000,
+    onEvicted: () => {},
+    onError: assert.fail,
+  })
   const failed = Array.from({ length: 50 }, (_, place) => ({
     place,
     service: 'slack',

@@ -150,8 +150,16 @@ function summaryOf(about: About, failedAt: unknown, fields: readonly unknown[]):
   const times = { enqueuedAt: isoOf(enqueuedAt), failedAt: isoOf(failedAt) }
   const reason = String(failedReason ?? '')
   const attempts = Number(triedBefore) + triesShown(tries)
-  const counts = { attempts, failedThreadCount: Number(failedThreads) || about.threads }
-  return { ...about, name: String(name), ...times, ...counts, reason, reasonGroup: reasonGroupOf(reason) }
+  const failedThreadCount = Number(failedThreads) < 0 ? about.threads : Number(failedThreads)
+  return {
+    ...about,
+    name: String(name),
+    ...times,
+    attempts,
+    failedThreadCount,
+    reason,
+    reasonGroup: reasonGroupOf(reason),
+  }
 }
 
 const isoOf = (ms: unknown) => new Date(Number(ms)).toISOString()

@@ -47,7 +47,7 @@ while true do
       if summary then
         local job, data = match(id, summary[2] or '', packed)
         if job then
-          summary[5], summary[6] = tried or 0, failedOf(failedThreads, 0)
+          summary[5], summary[6] = tried or 0, failedOf(failedThreads, job.threads or -1)
           found[#found + 1] = {id, at, job.tenant or '', job.threads or 0, data, unpack(summary, 1, 6)}
         end
       end

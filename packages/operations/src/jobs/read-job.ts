@@ -119,7 +119,9 @@ export function failedJobOf({ hit, reasonGroup, ...job }: JobDetail): FailedJob 
   if (reasonGroup === undefined) return undefined
   const summary = { id, tenant, threads, lane, name, enqueuedAt: acceptedAt, failedAt: endedAt, attempts }
   const { tries, failedThreads, failedThreadCount, stack, payload } = job
-  const failures = { failedThreadCount: failedThreadCount || threads, reason, reasonGroup, tries, failedThreads }
+  // A tool of BullMQ that failed a job has recorded no attempt.
+  const failedCount = tries.length === 0 ? threads : failedThreadCount
+  const failures = { failedThreadCount: failedCount, reason, reasonGroup, tries, failedThreads }
   return { ...summary, ...failures, stack, payload }
 }
 

@@ -12,7 +12,7 @@ import { RECENT_SECONDS } from './finding.ts'
 type OfKind = Pick<SeenProcess, 'kind' | 'version'>
 
 /** The names of counts. After `stored:` comes an outcome. */
-export type CountName = 'accepted' | 'failed' | 'refused' | 'timedOut' | `stored:${string}`
+export type CountName = 'accepted' | 'failed' | 'refused' | 'timedOut' | 'uncompleted' | `stored:${string}`
 
 /** What a process reports: totals since its start, of which each heartbeat sends the rise, and peaks. */
 export interface Reading {
@@ -29,6 +29,7 @@ export interface Reading {
   away?: { ms: number; reason: string } | undefined
   slowJobs?: SeenProcess['slowJobs']
   activeJobs?: number
+  uncompleted?: SeenProcess['uncompleted']
   queueBounds?: SeenProcess['queueBounds']
   tenantShare?: number
   redisReplicas?: number

@@ -129,6 +129,16 @@ describe('the verdict', () => {
     assert.deepEqual([later?.level, later?.text], ['note', '41 threads could not be stored, and wait for an operator'])
   })
 
+  test('names why jobs are not completed, and counts failed jobs whose threads are stored', () => {
+    const lastMinute = { uncompleted: 3 }
+    const refused = processOf('worker', 3, { uncompleted: 'WRONGTYPE', lastMinute })
+    const queued = [queuedOf('bulk', 'failed', { jobs: 2, threads: 0 })]
+    assert.deepEqual(textsOf({ processes: [API, WORKER, refused], queued }), [
+      'Jobs could not be completed, 3 times in the last minute: WRONGTYPE',
+      'The threads of 2 failed jobs are stored, but the jobs could not be completed',
+    ])
+  })
+
   test('the worst comes first', () => {
     const codes = judge({ ...WELL, storeAwayMs: 1_000, processes: [], paused: { bulk: {} } }).map(({ code }) => code)
     assert.deepEqual(codes, ['store_away', 'process_missing', 'process_missing', 'lane_paused'])

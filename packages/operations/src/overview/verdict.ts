@@ -103,8 +103,15 @@ function* judgeQueue({ queued, paused, load, processes, at }: Facts): Findings {
   if (versions.size > 1) yield finding('versions_differ', text, '/overview#processes')
 }
 
-function* judgeFailures({ queued, lastFailureMs }: Facts): Findings {
+function* judgeFailures({ queued, lastFailureMs, processes }: Facts): Findings {
+  const refusing = alive(processes, 'worker').filter(({ uncompleted }) => uncompleted !== undefined)
+  const times = refusing.reduce((sum, { lastMinute }) => sum + (lastMinute?.uncompleted ?? 0), 0)
+  const refusal = `Jobs could not be completed, ${shown(times)} times in the last minute: ${refusing[0]?.uncompleted}`
+  if (refusing.length > 0) yield finding('completions_refused', refusal, '/jobs?state=waiting')
   const failed = queued.reduce((sum, { state, threads }) => sum + (state === 'failed' ? threads : 0), 0)
+  const jobs = queued.reduce((sum, { state, jobs }) => sum + (state === 'failed' ? jobs : 0), 0)
+  const stored = `The threads of ${shown(jobs)} failed jobs are stored, but the jobs could not be completed`
+  if (failed === 0 && jobs > 0) yield finding('failed_threads', stored, '/failures')
   if (failed === 0) return
   const threads = failed === 1 ? '1 thread' : `${shown(failed)} threads`
   const waiting = `${threads} could not be stored, and ${failed === 1 ? 'waits' : 'wait'} for an operator`

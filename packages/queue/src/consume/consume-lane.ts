@@ -3,8 +3,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Job } from 'bullmq'
 import { readReceiptsBefore } from '../failed/failed-set.ts'
 import type { IngestJob, Lane, LockedJob } from '../job/job.ts'
+import { isUnavailable } from '../load/refusals.ts'
 import { createLocks, openWorker } from './bullmq-worker.ts'
-import { asError, endFailedTry, failJob, type LaneDeps, putBack, trySuspect } from './fail-job.ts'
+import { asError, endFailedTry, failJob, type LaneDeps, putBack, trySuspect, UncompletedError } from './fail-job.ts'
 import { type Capacity, countStored, createBlockingWait, createFetchJobs } from './fetch-and-complete.ts'
 
 /** A lock that is not renewed ends after this time. */
@@ -173,7 +174,13 @@ async function runJob(job: LockedJob, deps: LaneDeps): Promise<void> {
   try {
     await deps.complete({ ...job, result: { receipts: tried.receipts } })
   } catch (error) {
-    return failJob(job, { failure: asError(error), final: false }, deps)
+    const refusal = asError(error)
+    if (isUnavailable(refusal)) {
+      deps.onError(refusal)
+      return putBack(job, deps)
+    }
+    const failed = await onFailed(new UncompletedError(tried.receipts, refusal))
+    return 'away' in failed ? putBack(job, deps) : failJob(job, failed, deps)
   }
   countStored(deps.stored, job, tried.receipts)
 }

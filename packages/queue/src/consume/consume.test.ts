@@ -4,7 +4,8 @@ import type { Thread } from '@sluice/contract'
 import { connectRetrying } from '@sluice/process/redis'
 import { requiredUrl, testQueueName, UNBOUNDED } from '@sluice/test-support'
 import { it, type TestContext } from 'vitest'
-import { createEnqueuer } from '../enqueue/enqueue.ts'
+import { createEnqueuer, type JobInput } from '../enqueue/enqueue.ts'
+import { readTries } from '../failed/failed-set.ts'
 import { type FetchedJob, TRIES } from '../job/job.ts'
 import { queueKeys } from '../job/lanes.ts'
 import { consume } from '../queue.test-support.ts'
@@ -49,11 +50,11 @@ async function setUp(t: TestContext) {
     queue: enqueuer.queues.interactive,
     results: createResults(redis, keys),
     /** @param fields of BullMQ's job that its history left. */
-    async add(id: string, fields: Record<string, string | number> = {}, titles = [id]) {
+    async add(id: string, fields: Record<string, string | number> = {}, titles = [id], more: Partial<JobInput> = {}) {
       const threads = titles.map(
         (title): Thread => ({ source: { service: 'custom', externalId: title.slice(0, 20), title }, quotes: [] }),
       )
-      await enqueuer.enqueue(id, 'interactive', { tenant: 't', requestId: 'r', retained: false, threads })
+      await enqueuer.enqueue(id, 'interactive', { tenant: 't', requestId: 'r', retained: false, threads, ...more })
       if (Object.keys(fields).length > 0) await redis.hset(`${keys.jobs.interactive}${id}`, fields)
     },
     async called(call: string) {
@@ -287,6 +288,56 @@ it('fails a job without the handler after too many crashes in it', async (t) => 
   })
   await called('failed a')
   assert.deepEqual(calls, ['failed a'])
+})
+
+it('fails a job that Redis refuses to complete, with its threads marked as stored, and completes the others', async (t) => {
+  const { redis, keys, add, consume, called, errors, failures, results } = await setUp(t)
+  const key = `${keys.jobs.interactive}a`
+  await add('a', FOUR_FAILED, ['a'], { tenant: 'u', retained: true, import: { id: 'i', places: [0] } })
+  await add('b')
+  await redis.set(`${keys.base}import:i:progress`, 'no hash')
+  const stored: unknown[] = []
+  const both = Promise.withResolvers<void>()
+  consume({
+    async work({ id }) {
+      if (id === 'b') both.resolve()
+      await both.promise
+      return { receipts: [RECEIPT] }
+    },
+    stored: { inc: (labels) => void stored.push(labels) },
+  })
+  await called('failed a')
+  while ((await results.find(['b'])).size === 0) await new Promise((resolve) => setTimeout(resolve, 5))
+  const reason = failures[0]?.reason ?? ''
+  assert.match(reason, /^the threads are stored, but Redis refuses to complete the job: .*WRONGTYPE/)
+  assert.deepEqual(failures, [{ id: 'a', attempt: 5, reason, final: true }])
+  assert.deepEqual((await results.find(['a'])).get('a'), { receipts: [RECEIPT], failure: reason })
+  assert.equal((await readTries(redis, key)).failedThreadCount, 0)
+  assert.equal(await redis.hget(`${keys.base}load`, `failed:${keys.jobs.interactive}`), '0')
+  assert.match(errors.join(), /^job a failed, not recorded: .*WRONGTYPE/)
+  assert.equal(stored.length, 2)
+})
+
+it('returns a job, which loses no attempt, if Redis is unavailable as it completes', async (t) => {
+  const { redis, add, consume, errors, failures, results } = await setUp(t)
+  const attempts: number[] = []
+  await add('a')
+  consume({
+    async work({ attempt }) {
+      attempts.push(attempt)
+      if (attempts.length > 1) return { receipts: [RECEIPT] }
+      const complete = Reflect.get(redis, 'sluice:complete')
+      Reflect.set(redis, 'sluice:complete', async () => {
+        Reflect.set(redis, 'sluice:complete', complete)
+        throw Object.assign(new Error('MISCONF Errors writing to the AOF file'), { name: 'ReplyError' })
+      })
+      return { receipts: [RECEIPT] }
+    },
+  })
+  while (attempts.length < 2) await new Promise((resolve) => setTimeout(resolve, 5))
+  assert.deepEqual([attempts, failures], [[1, 1], []])
+  assert.match(errors.join(), /^MISCONF/)
+  assert.notEqual((await results.find(['a'])).size, 0)
 })
 
 it('names the jobs that it has had for longer than a time', async (t) => {

@@ -70,6 +70,15 @@ export class PartlyStoredError extends Error {
   }
 }
 
+/** All threads of a job are stored, but Redis refuses to complete it. */
+export class UncompletedError extends PartlyStoredError {
+  override name = 'UncompletedError'
+
+  constructor(receipts: readonly (Receipt | null)[], cause: Error) {
+    super(`the threads are stored, but Redis refuses to complete the job: ${cause.message}`, [], receipts, cause)
+  }
+}
+
 /** After this number of crashes in `beforeFinalFailure`, a job fails without that handler. */
 const MAX_HANDLER_CRASHES = 5
 

@@ -10,6 +10,7 @@ import { createImports } from '../imports/imports.ts'
 import type { CompletedJob, JobResult, Lane, LockedJob } from '../job/job.ts'
 import { readProgress } from '../job/job.ts'
 import type { QueueKeys } from '../job/lanes.ts'
+import { isUnavailable } from '../load/refusals.ts'
 import { createRecordClaims } from '../replies/claims.ts'
 import type { ResultBounds } from '../replies/results.ts'
 
@@ -72,13 +73,16 @@ function digestOf(thread: Thread): string {
   return hash('sha256', JSON.stringify([thread]), 'base64url').slice(0, 24)
 }
 
-/** Makes a function that completes jobs. Jobs that gather during a round trip are completed in one step. */
+/**
+ * Makes a function that completes jobs. Jobs that gather during a round trip are completed in one step or, if Redis
+ * refuses that, one by one: the cause may be one of them.
+ */
 export function createComplete(redis: Redis, keys: QueueKeys, bounds: ResultBounds, worker: string) {
   const { retainedMs, transientMs, resultBytes, recentBytes, claimBytes } = bounds
   const completeJobs = openScript(redis, new URL('./complete.lua', import.meta.url))
   const { recordJob } = createImports(redis, keys)
   const recordClaims = createRecordClaims(redis, keys, claimBytes)
-  return createGroupCommit(async (jobs: CompletedJob[]) => {
+  async function completeAll(jobs: readonly CompletedJob[]): Promise<void> {
     if (jobs.some(({ data }) => data.import !== undefined)) await Promise.all(jobs.map(recordJob))
     if (jobs.some(({ data }) => data.claim !== undefined)) await recordClaims(jobs)
     const completed = jobs.map(({ id, lane, token, attempt, data, progress: { operation } }) => {
@@ -89,8 +93,16 @@ export function createComplete(redis: Redis, keys: QueueKeys, bounds: ResultBoun
     const times = { retainedMs, transientMs, resultBytes, recentBytes }
     let more = await completeJobs(keys.base, JSON.stringify({ ...times, jobs: completed }), ...texts)
     while (more === 1) more = await completeJobs(keys.base, JSON.stringify({ ...times, jobs: [] }))
-    return jobs
+  }
+  const commit = createGroupCommit(async (jobs: CompletedJob[]) => {
+    const [all] = await Promise.allSettled([completeAll(jobs)])
+    if (all.status === 'fulfilled' || jobs.length === 1 || isUnavailable(all.reason)) return jobs.map(() => all)
+    return Promise.allSettled(jobs.map((job) => completeAll([job])))
   })
+  return async (job: CompletedJob): Promise<void> => {
+    const ended = await commit(job)
+    if (ended.status === 'rejected') throw ended.reason
+  }
 }
 
 /** What is listed of a completed job, in some 150 bytes. Times are in ms since 1970. */

@@ -22,7 +22,7 @@
 --          final    in `job`, if the try is final: tenant, reason, stacks, progress and result, and if it has them,
 --                   reply stream, import and its outcome for the import, and the operation that retried it
 -- Returns 0 if the worker has lost the lock; else 1, 1 if more must be evicted (then call it again without a job) or
--- else 0, and the ids of the evicted jobs.
+-- else 0, the ids of the evicted jobs, and why the import or the reply could not be written.
 --include ../bounded.lua
 --include ../load/load.lua#failed
 --include ../bullmq-layout/jobs.lua#remove
@@ -41,14 +41,20 @@ local function recordTry(key)
   if #tries > job.most then tries = string.match(string.sub(tries, 1, job.most), '^.*\n') or '' end
   redis.call('HSET', key, 'tries', tries, 'failedThreads', job.failedThreads)
 end
+local refused = {}
+-- A broken import or reply stream must not keep a job from failing.
+local function tryTo(run, ...)
+  local isDone, problem = pcall(run, ...)
+  if not isDone then refused[#refused + 1] = type(problem) == 'table' and problem.err or problem end
+end
 local function failForGood(id, lane, final)
   failActive(lane, id, final.reason, final.stacks, final.progress, now)
   redis.call('HDEL', lane .. id, 'resultBefore')
   redis.call('HSET', lane .. id, 'failure', final.result)
   -- Sends no result: the replica looks it up.
-  if final.stream then append(base, final.stream, {id, ''}) end
-  local outcome = {id, final.outcome}
-  if final.import then writeImport(base, final.tenant, final.import, 'progress', outcome, now, input.imports) end
+  if final.stream then tryTo(append, base, final.stream, {id, ''}) end
+  local import, outcome = final.import, {id, final.outcome}
+  if import then tryTo(writeImport, base, final.tenant, import, 'progress', outcome, now, input.imports) end
   countOutcome(base, final.operation, 'failedAgain')
   releaseFailed(base, lane, id)
   keep(failures, id, now, FAILURE_BYTES + sizeOf(lane, id, {'failure', 'tries', 'failedThreads'}))
@@ -68,7 +74,7 @@ local more = evict(failures, input.bytes, now - input.keptMs, EVICTED_AT_ONCE, f
     end
   end
 end)
-return {1, math.max(more, evictImports(base, input.imports, now)), discarded}
+return {1, math.max(more, evictImports(base, input.imports, now)), discarded, refused}
 --part move
 #!lua flags=allow-oom
 -- Retries or discards failed jobs. Jobs that are not failed stay as they are. A retried job keeps its data, and with it

@@ -13,6 +13,7 @@ export interface FailedSetOptions {
   failedBytes: number
   /** Receives the id of each failed job that was evicted. */
   onEvicted: (jobId: string) => void
+  onError: (error: Error) => void
 }
 
 /** What a final failure stores with its job. */
@@ -54,13 +55,16 @@ export function createRecordTry(redis: Redis, keys: QueueKeys, { name: worker, .
     final?: FinalFailure,
   ): Promise<void> => {
     const failedTry: RecordedTry = { at: new Date().toISOString(), worker, reason: shortened(message) }
-    const texts = { try: JSON.stringify(failedTry), failedThreads: JSON.stringify(fitting(failed)) }
+    // An error of the whole job names no threads.
+    const count = final?.result.receipts.filter((receipt) => receipt === null).length ?? failed.length
+    const texts = { try: JSON.stringify(failedTry), failedThreads: JSON.stringify(fitting(failed, count)) }
     const job = { id, lane: jobs[lane], token, most: FIELD_BYTES, ...texts, final: final && finalOf(id, data, final) }
     let input: object = { ...bounds, job }
     for (let more: unknown = 1; more === 1; input = bounds) {
-      const [isLocked, next, evicted] = asList(await record(base, JSON.stringify(input)))
+      const [isLocked, next, evicted, refused] = asList(await record(base, JSON.stringify(input)))
       if (isLocked === 0) throw new Error(`the lock of job ${id} is lost`)
       for (const one of asList(evicted)) options.onEvicted(String(one))
+      for (const reason of asList(refused)) options.onError(new Error(`job ${id} failed, not recorded: ${reason}`))
       more = next
     }
   }
@@ -75,8 +79,8 @@ function finalOf(id: string, data: LockedJob['data'], { result, progress, stacks
   return ofImport === undefined ? about : { ...about, import: ofImport, outcome: progressOf({ id, data, result }) }
 }
 
-function fitting(failed: readonly FailedThread[]): FailedThreads {
-  const fit: FailedThreads = { count: failed.length, threads: [] }
+function fitting(failed: readonly FailedThread[], count: number): FailedThreads {
+  const fit: FailedThreads = { count, threads: [] }
   let bytes = 0
   for (const { reason, ...thread } of failed) {
     const short = { ...thread, reason: shortened(reason) }

@@ -58,10 +58,9 @@ local function read(packed)
   failed = failed or threads
   return {threads = threads, bytes = bytes, i = i, tenant = tenant, isRetained = isRetained, name = name, failed = failed}
 end
--- Returns how many threads of a job failed, by its field `failedThreads`: all, unless the field names some.
+-- Returns how many threads of a failed job failed, by its field `failedThreads`, or `all` without this field.
 local function failedOf(failedThreads, all)
-  local count = tonumber(string.match(failedThreads or '', '"count":(%d+)') or 0)
-  return count > 0 and count or all
+  return tonumber(string.match(failedThreads or '', '"count":(%d+)') or all)
 end
 -- Returns what each of these jobs adds to the load, by id.
 local function countedJobs(base, ids)
