@@ -1,5 +1,5 @@
 // The dependencies that `main.ts` passes to the API's parts. Each part picks those that it needs.
-import type { Keyring } from '@sluice/credentials/keys'
+import type { Keyring, KnownKey, RefusedKey } from '@sluice/credentials/keys'
 import type { ViewFor } from '@sluice/operations'
 import type { Logger, Readiness } from '@sluice/process'
 import type * as queue from '@sluice/queue'
@@ -13,6 +13,8 @@ export interface ApiDeps extends SourceReads {
   metrics: ApiMetrics
   /** Counts a request that was answered with this problem. */
   noteProblem: (code: string, tenant: string) => void
+  /** Counts a request that was refused because of its key, if it sent one. */
+  noteRefusedKey: (key: KnownKey | RefusedKey | undefined) => void
   keyring: Pick<Keyring, 'find'>
   /** The quota of a key without limits of its own. */
   quota: Omit<queue.Quota, 'keyId'>
@@ -49,7 +51,7 @@ export interface ApiDeps extends SourceReads {
 
 export type MiddlewareDeps = Pick<
   ApiDeps,
-  'metrics' | 'noteProblem' | 'log' | 'stopping' | 'graceOver' | 'loopDelay' | 'keyring' | 'quota'
+  'metrics' | 'noteProblem' | 'noteRefusedKey' | 'log' | 'stopping' | 'graceOver' | 'loopDelay' | 'keyring' | 'quota'
 > & {
   enqueuer: Pick<ApiDeps['enqueuer'], 'admit' | 'charge' | 'quotaLeft'>
   limits: Pick<ApiDeps['limits'], 'maxLoopDelayMs' | 'otlpEndpoint'>

@@ -44,6 +44,7 @@ async function open(t: TestContext, admit: ApiDeps['enqueuer']['admit'] = () => 
       quota: { quotesPerSecond: 1, burstQuotes: 1 },
       metrics,
       noteProblem() {},
+      noteRefusedKey() {},
       log,
       enqueuer: { admit, charge() {}, quotaLeft: () => undefined },
       stopping: new AbortController().signal,

@@ -10,6 +10,7 @@ import type { ApiDeps } from './api-deps.ts'
 import { buildApp } from './app.ts'
 import { createBodyParser, createBudget } from './body/read-body.ts'
 import { apiMetrics, countProblems, readApi, sampleApi, watchLoopDelay } from './metrics.ts'
+import { countRefusedKeys } from './refused-keys.ts'
 import { apiRoutes } from './routes/route-table.ts'
 import { apiSettings } from './settings.ts'
 
@@ -68,6 +69,7 @@ await runProcess({
     release('operations', stopOperations)
     const queueState = createReadState(redis, keys)
     const problems = countProblems(metrics)
+    const refusedKeys = countRefusedKeys(metrics)
     const graceOver = new AbortController()
     const { adminPort, readiness } = await wired.serveAdmin(async () => {
       const ofRedis = await wired.pingRedis()
@@ -80,6 +82,7 @@ await runProcess({
       log,
       metrics,
       noteProblem: problems.note,
+      noteRefusedKey: refusedKeys.note,
       keyring,
       quota: { quotesPerSecond: settings.quotesPerSecond, burstQuotes: settings.burstQuotes },
       enqueuer,
@@ -113,9 +116,11 @@ await runProcess({
     })
     const recentQueueState = shareFor(PEAKS_EVERY_MS, queueState)
     const { queueThreads, queueBytes, redisReplicas } = settings
-    wired.sendHeartbeats(() => {
+    wired.sendHeartbeats(async () => {
       const queueBounds = { threads: queueThreads, bytes: queueBytes, interactive: enqueuer.mostInteractive() }
-      return readApi(metrics, problems.refusals, recentQueueState, { queueBounds, tenantShare, redisReplicas })
+      const bounds = { queueBounds, tenantShare, redisReplicas }
+      const reading = await readApi(metrics, problems.refusals, recentQueueState, bounds)
+      return { ...reading, refusedKeys: refusedKeys.list() }
     })
     release('http server', async () => {
       const graceMs = settings.shutdownGraceSeconds * 1000

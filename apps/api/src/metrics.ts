@@ -22,6 +22,11 @@ export const apiMetrics = {
     help: 'Requests that were answered with a problem, by its code.',
     labels: ['code'],
   }),
+  keysRefused: metric.counter({
+    name: 'sluice_keys_refused_total',
+    help: 'Requests that were answered 403. `why`: `unknown` (no such key, or none was sent), `revoked`, `expired`, or `role` (the key is of another role).',
+    labels: ['why'],
+  }),
   accepted: metric.counter({ name: 'sluice_threads_accepted_total', help: 'Threads that were enqueued.' }),
   ...mongoMetrics,
   awaitedJobs: metric.gauge({ name: 'sluice_awaited_jobs', help: 'Jobs that callers wait for.' }),
@@ -84,10 +89,12 @@ export const CAPACITY: ReadonlySet<string> = new Set([
   ...['queue_unavailable', 'keys_unavailable', 'store_unavailable'],
 ])
 const REFUSALS = new Set([...CAPACITY, 'rate_limited'])
-const TIMED_OUT = new Set(Object.entries(PROBLEMS).flatMap(([code, { status }]) => (status === 504 ? code : [])))
+const codesOf = (of: number) =>
+  new Set(Object.entries(PROBLEMS).flatMap(([code, { status }]) => (status === of ? code : [])))
+const COUNTED = { refused: REFUSALS, timedOut: codesOf(504), forbidden: codesOf(403) } as const
 
-function countNameOf(code: string): 'refused' | 'timedOut' | undefined {
-  return REFUSALS.has(code) ? 'refused' : TIMED_OUT.has(code) ? 'timedOut' : undefined
+function countNameOf(code: string): keyof typeof COUNTED | undefined {
+  return (['refused', 'timedOut', 'forbidden'] as const).find((name) => COUNTED[name].has(code))
 }
 
 const MOST_TENANTS = 1_000

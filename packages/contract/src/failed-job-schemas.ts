@@ -110,6 +110,7 @@ const FailedThreadSchema = Type.Object({
 
 export const FailedJobSchema = named('FailedJob', {
   ...summary,
+  keyId: optional(text('The id of the key that posted it.')),
   tries: Type.Array(RecordedTrySchema, { description: 'The last failed tries and retries, oldest first.' }),
   failedThreads: Type.Array(FailedThreadSchema, { description: 'Threads that could not be stored, as many as fit.' }),
   failedThreadCount: FAILED_THREADS,

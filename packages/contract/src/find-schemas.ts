@@ -13,7 +13,10 @@ const param = (maxLength: number, description: string) =>
   optional(Type.String({ maxLength, format: WELL_FORMED, description }))
 
 export const FindQuerySchema = closed('FindQuery', {
-  q: required(600, 'An externalId, or the id of a job, an import, a source, a quote, or a completed job’s request.'),
+  q: required(
+    600,
+    'An externalId, or the id of a job, an import, a source, a quote, or a completed job’s request or key.',
+  ),
   tenant: param(200, 'The tenant.'),
   service: optional(oneOf(SERVICES, 'The service of the source.')),
   reason: param(1_000, 'A part of the reason of a failure, in capitals or not: only failed jobs.'),
@@ -36,6 +39,7 @@ const HitSchema = named('Hit', {
   threads: optional(count('The threads of the job, or of the import.')),
   lane: optional(text('interactive or bulk.')),
   requestId: optional(text('The request of the job.')),
+  keyId: optional(text('The id of the key that posted the job.')),
   traceId: optional(text('The trace of the request, if it was traced.')),
   importId: optional(text('The import of the job.')),
   acceptedAt: optional(moment('When the job, or the first request for the source, was accepted.')),

@@ -37,6 +37,14 @@ const SlowJobSchema = Type.Object({
   activeMs: number('For how long the worker has had it.'),
 })
 
+const RefusedKeyCountSchema = Type.Object({
+  keyId: text('The beginning of the id of the key.'),
+  tenant: text('Its tenant. Empty for a key of another role.'),
+  why: oneOf(['revoked', 'expired', 'role'], '`role`: the key works, but not for such requests.'),
+  requests: count('Such requests. After five minutes without any, the count begins again.'),
+  lastMsAgo: number('For how long none was refused since.'),
+})
+
 const processCounts = (description: string) =>
   Type.Record(Type.String(), count('`accepted`, `stored` and `failed` threads, `refused` and `timedOut` requests.'), {
     description,
@@ -66,6 +74,11 @@ const ProcessSchema = Type.Object({
   queueBounds: optional(threadsAndBytes('Of an API: the most that may be in the queue.')),
   tenantShare: optional(number('Of an API: the part of this that one tenant may use.')),
   redisReplicas: optional(count('Of an API: the replicas of Redis that confirm each request.')),
+  refusedKeys: optional(
+    Type.Array(RefusedKeyCountSchema, {
+      description: 'Of an API: the ten keys with the most requests that it refused because of the key.',
+    }),
+  ),
   slowJobs: optional(Type.Array(SlowJobSchema, { description: 'Jobs that it has had for more than ten seconds.' })),
 })
 
@@ -83,6 +96,7 @@ const HistoryPointSchema = Type.Object({
   failed: count('Threads that failed for good.'),
   refused: count('Requests that were refused because of the load or a quota, or because Redis or MongoDB was away.'),
   timedOut: optional(count('Requests that were answered 504: not stored, or not surely accepted, in time.')),
+  forbidden: optional(count('Requests that were answered 403, because of their key.')),
   refusedByTenant: Type.Record(Type.String(), count('Requests of this tenant.'), {
     description: 'The ten tenants with most refusals, by the beginning of their names.',
   }),
@@ -112,11 +126,13 @@ const FINDINGS = [
   'requests_refused',
   'queue_full',
   'lane_paused',
+  'key_expired',
   'jobs_old',
   'versions_differ',
   'completions_refused',
   'threads_failing',
   'failed_threads',
+  'key_revoked',
 ] as const
 
 const FindingSchema = Type.Object({
@@ -165,6 +181,7 @@ export type Overview = Omit<Status, 'lastMinutes' | 'lastHour'>
 export type HistoryPoint = Static<typeof HistoryPointSchema>
 export type QueuedJobs = Static<typeof QueuedJobsSchema>
 export type Finding = Static<typeof FindingSchema>
+export type RefusedKeyCount = Static<typeof RefusedKeyCountSchema>
 export type SeenProcess = Static<typeof ProcessSchema>
 
 /** A process without a heartbeat for this time does not count as alive. */

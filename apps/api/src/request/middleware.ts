@@ -91,8 +91,9 @@ export function authenticate({ keyring, quota }: MiddlewareDeps): Middleware {
   return async (request, response, next) => {
     const header = request.headers['x-api-key']
     const check = await keyring.find(typeof header === 'string' ? header : undefined)
-    if (check.outcome !== 'known') throw keyRefused(check.outcome, request.headers)
     const { context } = response.locals
+    if (check.outcome === 'unknown') context.refusedKey = check
+    if (check.outcome !== 'known') throw keyRefused(check.outcome, request.headers)
     context.key = check
     context.tenant = check.tenant
     if (request.headers.prefer !== undefined) context.prefer = parsePrefer(request.headers.prefer)
@@ -152,7 +153,7 @@ const SHOWN_PATH = 200
 /** Sends the answer of a request, counts it, and writes its one log line. */
 export function finish(deps: MiddlewareDeps, context: RequestContext, result: Ending): void {
   const { metrics, log, enqueuer } = deps
-  const { requestId, path, route, tenant, quota, request, refusedBytes, span } = context
+  const { requestId, path, route, tenant, quota, request, refusedBytes, span, key, refusedKey } = context
   const { method = '' } = request
   const status = send(deps, context, result)
   // A refused text is charged, because reading and parsing it costs as much as an accepted one.
@@ -161,10 +162,14 @@ export function finish(deps: MiddlewareDeps, context: RequestContext, result: En
   const durationMs = Math.round((performance.now() - context.startedAt) * 10) / 10
   metrics.requests.inc({ route, method, status: String(status) })
   metrics.requestTime.observe({ route }, durationMs / 1000)
+  if (status === 403) deps.noteRefusedKey(key ?? refusedKey)
   if (typeof context.log.code === 'string') deps.noteProblem(context.log.code, tenant)
   const trace = traceparentOf(span)
   const ids = { requestId, traceId: trace && traceIdOf(trace) }
-  const fields = { ...ids, method, path: path.slice(0, SHOWN_PATH), status, tenant, ...context.log, durationMs }
+  // Who a refused key belonged to is for operators alone: the caller is told the same as for an unknown one.
+  const by = { tenant: refusedKey?.tenant ?? tenant, keyId: (key ?? refusedKey)?.keyId, keyRefused: refusedKey?.why }
+  const about = { method, path: path.slice(0, SHOWN_PATH), status, ...by, ...context.log }
+  const fields = { ...ids, ...about, durationMs }
   span?.setAttribute('http.response.status_code', Number(status) || 499).end()
   log[Number(status) >= 500 ? 'warn' : 'info'](fields, 'request.answered')
 }

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Params, Parsed, Preferences } from '@sluice/contract'
-import type { KnownKey } from '@sluice/credentials/keys'
+import type { KnownKey, RefusedKey } from '@sluice/credentials/keys'
 import { redactKeys, type Span } from '@sluice/process'
 import type { Quota } from '@sluice/queue'
 import { requestInvalid } from './problem-error.ts'
@@ -22,6 +22,8 @@ export interface RequestContext {
   startedAt: number
   /** The key of the request. None on open routes. */
   key?: KnownKey
+  /** The key of a request that was refused because the key was revoked or has expired. */
+  refusedKey?: RefusedKey
   /** The tenant of the key. '' on open routes, and for an operator. */
   tenant: string
   /** The quota of the key. None on open routes. */

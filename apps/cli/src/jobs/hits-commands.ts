@@ -54,7 +54,12 @@ export function hitLines({ kind, id, tenant, state, name, quote, reason, ...hit 
     `${name ?? `${hit.threads} threads`}${found}`,
   ]
   const jobs = [hit.insertedBy && `inserted by ${hit.insertedBy}`, hit.changedBy && `changed by ${hit.changedBy}`]
-  const ids = [`${kind} ${id}`, hit.sourceId && `source ${hit.sourceId}`, hit.importId && `import ${hit.importId}`]
+  const ids = [
+    `${kind} ${id}`,
+    hit.sourceId && `source ${hit.sourceId}`,
+    hit.importId && `import ${hit.importId}`,
+    hit.keyId && `key ${hit.keyId}`,
+  ]
   const more = [...ids, ...jobs].filter((text) => text !== undefined && text !== '').join(', ')
   return [
     facts.join('  '),

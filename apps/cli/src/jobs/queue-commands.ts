@@ -81,7 +81,7 @@ function statusLines(status: Status): Line[] {
       [...timeRows('5m', lastMinutes), ...timeRows('1h', lastHour)],
     ),
     ...tableOf(
-      ['LAST', 'ACCEPTED', 'STORED', 'FAILED', 'REFUSED', 'TIMED OUT'],
+      ['LAST', 'ACCEPTED', 'STORED', 'FAILED', 'REFUSED', 'TIMED OUT', 'FORBIDDEN'],
       points.filter(([, ...numbers]) => numbers.some((text) => !text.startsWith('0'))),
     ),
     ...processLines(processes),
@@ -129,9 +129,9 @@ function timeRows(name: string, point: HistoryPoint): string[][] {
 }
 
 function pointCells(name: string, point: HistoryPoint): string[] {
-  const { accepted, failed, refused, timedOut = 0 } = point
+  const { accepted, failed, refused, timedOut = 0, forbidden = 0 } = point
   const rate = (threads: number) => `${count(threads)} (${perSecondOf(point, threads).toFixed(1)}/s)`
-  return [name, rate(accepted), rate(storedOf(point)), count(failed), count(refused), count(timedOut)]
+  return [name, rate(accepted), rate(storedOf(point)), count(failed), count(refused), count(timedOut), count(forbidden)]
 }
 
 function processCells({ kind, host, pid, version, ...process }: Status['processes'][number]): string[] {

@@ -168,7 +168,8 @@ async function findVisitor(
       503,
       'MongoDB is away, so no key can be checked. `sluice login` prints a link that needs Redis only.',
     )
-  if (check.outcome === 'unknown') return refused(403, 'This key is unknown, revoked or expired.')
+  if (check.outcome === 'unknown')
+    return refused(403, 'This key is unknown, revoked or expired.', check.keyId && `${check.why} key ${check.keyId}`)
   if (check.role === 'importer')
     return refused(403, 'This is the key of an importer. Use the key of an operator or a viewer.')
   return { visitor: { role: check.role, by: check.keyId, keyId: keyHash(key) } }

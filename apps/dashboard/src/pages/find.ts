@@ -58,6 +58,7 @@ export function hitCells(hit: Hit, traceUrl: string | null, isJobList = false): 
     hit.attempts !== undefined && count(hit.attempts, 'try', 'tries'),
     state === 'completed' && took,
     hit.worker,
+    hit.keyId && `key ${hit.keyId}`,
   ]
   const counts = Object.entries(outcomes ?? {}).map(([outcome, threads]) => threads > 0 && `${threads} ${outcome}`)
   const writers = [hit.insertedBy && `inserted by ${hit.insertedBy}`, hit.changedBy && `changed by ${hit.changedBy}`]

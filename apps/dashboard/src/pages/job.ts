@@ -41,6 +41,7 @@ export async function jobPage(visit: Visit, acts?: Acts, refused?: Refused): Ret
     Request: hit.requestId && copyable(hit.requestId),
     Import: importId && copyable(importId, html`<a href="/imports/${importId}">${importId}</a>`),
     Tenant: tenantLink(tenant),
+    Key: hit.keyId && copyable(hit.keyId),
     Threads: threads,
     'Failed threads': state === 'failed' ? job.failedThreadCount : undefined,
     Lane: hit.lane,

@@ -60,7 +60,7 @@ export function charts(
   const waiting = queued.filter(({ state }) => state === 'waiting')
   const threads = waiting.reduce((sum, of) => sum + of.threads, 0)
   const oldest = Math.max(0, ...waiting.map(({ oldestMs }) => oldestMs))
-  const { totalTime = {}, failed, refused, timedOut = 0 } = lastMinutes
+  const { totalTime = {}, failed, refused, timedOut = 0, forbidden = 0 } = lastMinutes
   const times = Object.entries(totalTime).map(([lane, time]) => `${lane} ${seconds(time.p99)}`)
   const rate = (threads: number) => perSecond(perSecondOf(lastMinutes, threads))
   const rates: Chart = {
@@ -86,7 +86,10 @@ export function charts(
   }
   const failures: Chart = {
     title: 'Failures and refusals',
-    now: `${count(failed, 'thread')} failed, ${count(refused, 'request')} refused, ${shown(timedOut)} timed out`,
+    now: [
+      `${count(failed, 'thread')} failed, ${count(refused, 'request')} refused, ${shown(timedOut)} timed out`,
+      ...(forbidden > 0 ? [`${shown(forbidden)} forbidden`] : []),
+    ].join(', '),
     shown,
     valuesOf: (point) => ({ failed: point.failed, refused: point.refused + (point.timedOut ?? 0) }),
   }

@@ -1,6 +1,7 @@
 // Looks keys up in MongoDB for a keyring, one query at a time, and stores when keys were last used.
 import { LRUCache } from 'lru-cache'
-import { FIND_MS, isLive, type KeyAccess, type KeyRecord, type KnownKey, shortKeyId } from './key.ts'
+import type { KeyAccess, KeyRecord, KnownKey, RefusedKey } from './key.ts'
+import { FIND_MS, isLive, shortKeyId } from './key.ts'
 
 interface LookupOptions extends Pick<KeyAccess, 'findKeys'> {
   onError: (error: unknown) => void
@@ -55,9 +56,10 @@ export function createKeyLookups({ findKeys, onError, monotonic, retryMs }: Look
   }
 }
 
-/** `known` is absent if the key was unknown, expired or revoked at `checkedAt`. */
+/** `known` is absent if the key was unknown, expired or revoked at `checkedAt`; `refused` is present in the last two cases. */
 export interface CheckedKey {
   readonly known?: KnownKey
+  readonly refused?: RefusedKey
   readonly expiresAt: number
   readonly checkedAt: number
 }
@@ -77,9 +79,12 @@ export function createCheckCaches({
     // The moment before the lookup: its result may miss a revocation during the lookup.
     const checkedAt = options.monotonic()
     const record = await lookUp(id, maxWaiting)
-    if (record === undefined || !isLive(record, now())) return { expiresAt: 0, checkedAt }
-    const { role, tenant, limits, expiresAt } = record
-    const known: KnownKey = { outcome: 'known', keyId: shortKeyId(id), role, tenant, ...(limits && { limits }) }
+    if (record === undefined) return { expiresAt: 0, checkedAt }
+    const { role, tenant, limits, expiresAt, revokedAt } = record
+    const keyId = shortKeyId(id)
+    const why = revokedAt === undefined ? 'expired' : 'revoked'
+    if (!isLive(record, now())) return { refused: { outcome: 'unknown', keyId, tenant, why }, expiresAt: 0, checkedAt }
+    const known: KnownKey = { outcome: 'known', keyId, role, tenant, ...(limits && { limits }) }
     return { known, expiresAt: expiresAt?.getTime() ?? Number.POSITIVE_INFINITY, checkedAt }
   }
 

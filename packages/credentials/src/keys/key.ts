@@ -42,8 +42,14 @@ export interface KnownKey extends Pick<KeyRecord, 'role' | 'tenant' | 'limits'> 
   readonly keyId: string
 }
 
+/** A key without rights. The other fields say whose key it was; absent if no such key was ever created. */
+export interface RefusedKey extends Partial<Pick<KnownKey, 'keyId' | 'tenant'>> {
+  readonly outcome: 'unknown'
+  readonly why?: 'revoked' | 'expired'
+}
+
 /** The rights of a key, none, or undecided because MongoDB is away. */
-export type KeyCheck = KnownKey | { readonly outcome: 'unknown' } | { readonly outcome: 'unavailable' }
+export type KeyCheck = KnownKey | RefusedKey | { readonly outcome: 'unavailable' }
 
 /** The queries of a keyring. Both reject soon if MongoDB is away. */
 export interface KeyAccess {

@@ -52,10 +52,13 @@ export function createKeyring({ findKeys, touchKeys, ...options }: KeyringOption
     async findById(id: string): Promise<KeyCheck> {
       const checked = await check(id)
       if (checked === undefined) return { outcome: 'unavailable' }
-      if (checked.known === undefined || checked.expiresAt <= now()) return { outcome: 'unknown' }
+      const { known, refused = { outcome: 'unknown' }, expiresAt } = checked
+      if (known === undefined) return refused
+      const { keyId, tenant } = known
+      if (expiresAt <= now()) return { outcome: 'unknown', keyId, tenant, why: 'expired' }
       if (ageOf(checked) >= OUTAGE_MS) return { outcome: 'unavailable' }
       if (uses.size < maxKeys || uses.has(id)) uses.set(id, now())
-      return checked.known
+      return known
     },
 
     /** Ends the timer and writes the last uses. */

@@ -5,7 +5,7 @@ import type { KeyLimits, KeyRecord, KeyRole } from './key.ts'
 import { isLive, keyCollection, newKeyText, shortKeyId, toRecord } from './key.ts'
 import { keyHash } from './keyring.ts'
 
-export type { KeyAccess, KeyCheck, KeyLimits, KeyRecord, KeyRole, KnownKey } from './key.ts'
+export type { KeyAccess, KeyCheck, KeyLimits, KeyRecord, KeyRole, KnownKey, RefusedKey } from './key.ts'
 export { isWellFormedKey, KEY_ROLES, keyAccess, keyCollection, shortKeyId } from './key.ts'
 export { createKeyring, type Keyring, keyHash } from './keyring.ts'
 
@@ -117,13 +117,13 @@ export async function rotateKey(
 }
 
 /**
- * Revokes the live key that `reference` names. Every replica that reaches MongoDB refuses the key within 5 s.
+ * Revokes the live key that `reference` names, or an expired one by its id: the verdict then takes its use for no problem. Every replica that reaches MongoDB refuses the key within 5 s.
  *
  * @throws {KeyRefusedError} if `reference` names no live key, or several, as during the overlap of a rotation.
  */
 export async function revokeKey(db: Db, reference: string): Promise<KeyRecord> {
   const revokedAt = new Date()
-  const record = pickKey(await listKeys(db), reference, revokedAt.getTime())
+  const record = pickKey(await listKeys(db), reference, revokedAt.getTime(), true)
   // $min keeps the time of the first of two concurrent revocations.
   await keyCollection(db).updateOne({ _id: record.id }, { $min: { revokedAt } }, { maxTimeMS: COMMAND_MS })
   return { ...record, revokedAt }
@@ -157,11 +157,15 @@ function checkName(field: 'tenant' | 'name', text: string): void {
   refuseIf(isHidden, `The ${field} has control characters, or white space around it.`)
 }
 
-/** Picks the one live key with this name or, if no key has this name, with this beginning of an id. */
-function pickKey(records: readonly KeyRecord[], reference: string, now: number): KeyRecord {
+/**
+ * Picks the one live key with this name or, if no key has this name, with this beginning of an id. `mayBeExpired`: an
+ * id may also name an expired key.
+ */
+function pickKey(records: readonly KeyRecord[], reference: string, now: number, mayBeExpired = false): KeyRecord {
   const live = records.filter((record) => isLive(record, now))
   const named = live.filter(({ name }) => name === reference)
-  const withId = ID_PREFIX.test(reference) ? live.filter(({ id }) => id.startsWith(reference)) : []
+  const byId = mayBeExpired ? records.filter(({ revokedAt }) => revokedAt === undefined) : live
+  const withId = ID_PREFIX.test(reference) ? byId.filter(({ id }) => id.startsWith(reference)) : []
   const candidates = named.length > 0 ? named : withId
   const [first, ...others] = candidates
   if (first === undefined) throw new KeyRefusedError(`No live key has the name or id ${JSON.stringify(reference)}.`)

@@ -66,7 +66,10 @@ export function createFind(
     const retained = await readRetained(id)
     if (retained !== undefined) hits.push(retained.hit)
     const found = await imports.find(id)
-    if (found !== undefined) hits.push({ kind: 'import', id, tenant: found.tenant, threads: found.received })
+    if (found !== undefined) {
+      const { tenant, by, received } = found
+      hits.push({ kind: 'import', id, tenant, threads: received, ...(by && { keyId: by }) })
+    }
     return hits.filter((hit) => isOf(hit, query))
   }
 
@@ -104,9 +107,9 @@ export function createFind(
 }
 
 /** Returns whether a hit is of the query's tenant and matches by name or, if the query has no service, by an id. */
-function isOf({ id, tenant, name = '', requestId, importId }: Hit, query: FindQuery): boolean {
+function isOf({ id, tenant, name = '', requestId, keyId = '', importId }: Hit, query: FindQuery): boolean {
   if (query.tenant !== undefined && query.tenant !== tenant) return false
-  return isNamed(name, query) || (query.service === undefined && [id, requestId, importId].includes(query.q))
+  return isNamed(name, query) || (query.service === undefined && [id, requestId, keyId, importId].includes(query.q))
 }
 
 /** The name of a job with several threads has only the first and the last. */

@@ -23,8 +23,13 @@ export interface JobDetail
 const NOTHING_FAILED = { progress: {}, tries: [], failedThreads: [], failedThreadCount: 0, stack: [] }
 
 /** Describes a job by its payload. */
-function jobHit(id: string, { tenant, requestId, threads, import: of, trace }: IngestJob): Hit {
-  const ids = { requestId, ...(of && { importId: of.id }), ...(trace && { traceId: traceIdOf(trace) }) }
+function jobHit(id: string, { tenant, requestId, keyId, threads, import: of, trace }: IngestJob): Hit {
+  const ids = {
+    requestId,
+    ...(keyId && { keyId }),
+    ...(of && { importId: of.id }),
+    ...(trace && { traceId: traceIdOf(trace) }),
+  }
   return { kind: 'job', id, tenant, name: nameJob(threads), threads: threads.length, ...ids }
 }
 
@@ -115,9 +120,20 @@ export function failedJobOf({ hit, reasonGroup, ...job }: JobDetail): FailedJob 
     endedAt = '',
     attempts = 0,
     reason = '',
+    keyId,
   } = hit
   if (reasonGroup === undefined) return undefined
-  const summary = { id, tenant, threads, lane, name, enqueuedAt: acceptedAt, failedAt: endedAt, attempts }
+  const summary = {
+    id,
+    tenant,
+    ...(keyId && { keyId }),
+    threads,
+    lane,
+    name,
+    enqueuedAt: acceptedAt,
+    failedAt: endedAt,
+    attempts,
+  }
   const { tries, failedThreads, failedThreadCount, stack, payload } = job
   // A tool of BullMQ that failed a job has recorded no attempt.
   const failedCount = tries.length === 0 ? threads : failedThreadCount

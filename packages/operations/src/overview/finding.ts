@@ -18,10 +18,15 @@ export const RECENT_SECONDS = 5
 /** What a verdict is made of. */
 export type Facts = Omit<Overview, 'verdict'>
 
+/**
+ * What alone is no problem of the service. Failed threads stay until an operator decides about them, and whoever has a
+ * revoked key could make a problem of it for ever.
+ */
+const NOTES: ReadonlySet<Finding['code']> = new Set(['failed_threads', 'key_revoked'])
+
 /** @param page shows more. */
 export function finding(code: Finding['code'], text: string, page = '/overview'): Finding {
-  // Failed threads stay until an operator decides about them, so they alone are no problem of the service.
-  return { code, level: code === 'failed_threads' ? 'note' : 'problem', text, page }
+  return { code, level: NOTES.has(code) ? 'note' : 'problem', text, page }
 }
 
 export type Findings = Generator<Finding, void>

@@ -12,7 +12,14 @@ import { RECENT_SECONDS } from './finding.ts'
 type OfKind = Pick<SeenProcess, 'kind' | 'version'>
 
 /** The names of counts. After `stored:` comes an outcome. */
-export type CountName = 'accepted' | 'failed' | 'refused' | 'timedOut' | 'uncompleted' | `stored:${string}`
+export type CountName =
+  | 'accepted'
+  | 'failed'
+  | 'refused'
+  | 'timedOut'
+  | 'forbidden'
+  | 'uncompleted'
+  | `stored:${string}`
 
 /** What a process reports: totals since its start, of which each heartbeat sends the rise, and peaks. */
 export interface Reading {
@@ -28,6 +35,7 @@ export interface Reading {
   /** Present while MongoDB is away for this process. */
   away?: { ms: number; reason: string } | undefined
   slowJobs?: SeenProcess['slowJobs']
+  refusedKeys?: SeenProcess['refusedKeys']
   activeJobs?: number
   uncompleted?: SeenProcess['uncompleted']
   queueBounds?: SeenProcess['queueBounds']

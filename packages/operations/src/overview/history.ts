@@ -92,6 +92,7 @@ function pointOf(at: string, minutes: readonly Minute[]): HistoryPoint {
     failed: sum('failed'),
     refused: sum('refused'),
     timedOut: sum('timedOut'),
+    forbidden: sum('forbidden'),
     refusedByTenant: Object.fromEntries(refusals.slice(0, TENANTS)),
     totalTime: Object.fromEntries(totals),
     ...(queueTime && { queueTime: { p50: queueTime(0.5), p99: queueTime(0.99) } }),

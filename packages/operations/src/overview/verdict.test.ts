@@ -32,6 +32,31 @@ const textsOf = (facts: Partial<Facts>) => judge({ ...WELL, ...facts }).map(({ t
 const SOME_WAIT = [queuedOf('interactive', 'waiting', { jobs: 3, threads: 3 }), queuedOf('bulk', 'waiting')]
 
 describe('the verdict', () => {
+  test('names a refused key once for all APIs, and takes only an expired one for a problem', () => {
+    const refused = { keyId: '0123456789ab', tenant: 'acme', requests: 3, lastMsAgo: 9_000 }
+    const of = (why: 'expired' | 'revoked' | 'role', more = {}) => [{ ...refused, why, ...more }]
+    const apis = [
+      { ...API, refusedKeys: [...of('expired'), ...of('role', { keyId: 'b' })] },
+      processOf('api', 3, { refusedKeys: [...of('expired', { requests: 1_230, lastMsAgo: 4_000 })] }),
+      processOf('api', 4, { refusedKeys: of('revoked', { keyId: 'c', tenant: '', requests: 1 }) }),
+      processOf('api', 5, { refusedKeys: of('expired', { keyId: 'd' }), seenMsAgo: 20_000 }),
+      processOf('api', 6, { startedAt: AT }),
+    ]
+    const found = judge({ ...WELL, processes: [...apis, WORKER] })
+    const ofKeys = found.filter(({ code }) => code.startsWith('key_'))
+    assert.deepEqual(
+      ofKeys.map(({ level, text, page }) => [level, text, page]),
+      [
+        [
+          'problem',
+          'The key 0123456789ab of acme has expired, and is still used: 1,233 requests refused, the last one 4 s ago; create another one for its caller, or revoke it',
+          '/tenants/acme',
+        ],
+        ['note', 'The key c is revoked, and is still used: 1 request refused, the last one 9 s ago', '/overview'],
+      ],
+    )
+  })
+
   test('a service without a fault has none', () => {
     assert.deepEqual(judge(WELL), [])
   })

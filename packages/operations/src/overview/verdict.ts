@@ -15,6 +15,7 @@ import {
   waits,
 } from './finding.ts'
 import { judgeCallers } from './judge-callers.ts'
+import { judgeKeys } from './judge-keys.ts'
 import { judgeRedis } from './judge-redis.ts'
 
 /** Threads fail now if one failed within this time. */
@@ -31,6 +32,7 @@ export function judge(facts: Facts): Finding[] {
     ...judgeCallers(facts),
     ...judgeQueue(facts),
     ...judgeFailures(facts),
+    ...judgeKeys(facts),
   ]
 }
 

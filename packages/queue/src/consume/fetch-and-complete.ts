@@ -105,21 +105,22 @@ export function createComplete(redis: Redis, keys: QueueKeys, bounds: ResultBoun
   }
 }
 
-/** What is listed of a completed job, in some 150 bytes. Times are in ms since 1970. */
+/** What is listed of a completed job, in about 160 bytes. Times are in ms since 1970. */
 function factsOf({ id, name, data, attempt, enqueuedAt, result }: CompletedJob, worker: string) {
   const counts: Record<Outcome, number> = { created: 0, updated: 0, unchanged: 0 }
   for (const receipt of result.receipts) if (receipt) counts[receipt.source.outcome] += 1
-  const { tenant, threads, requestId, trace } = data
+  const { tenant, threads, requestId, trace, keyId } = data
   const { created, updated, unchanged } = counts
   const ids = [id, tenant, name, threads.length, requestId, data.import?.id ?? ''] as const
-  return [...ids, created, updated, unchanged, attempt, enqueuedAt, worker, trace ? traceIdOf(trace) : ''] as const
+  const facts = [created, updated, unchanged, attempt, enqueuedAt, worker] as const
+  return [...ids, ...facts, trace ? traceIdOf(trace) : '', keyId] as const
 }
 
 /** Reads a line about a completed job. @param entry the id of its entry, which begins with the time (ms). */
 export function readRecent(entry: string, line: string): Hit {
   const fields: ReturnType<typeof factsOf> = JSON.parse(line)
   const [id, tenant, name, threads, requestId, importId, ...facts] = fields
-  const [created, updated, unchanged, attempts, enqueuedAt, worker, traceId] = facts
+  const [created, updated, unchanged, attempts, enqueuedAt, worker, traceId, keyId] = facts
   return {
     kind: 'job',
     id,
@@ -128,6 +129,7 @@ export function readRecent(entry: string, line: string): Hit {
     name,
     threads,
     requestId,
+    ...(keyId && { keyId }),
     ...(importId !== '' && { importId }),
     ...(traceId !== '' && { traceId }),
     acceptedAt: new Date(enqueuedAt).toISOString(),

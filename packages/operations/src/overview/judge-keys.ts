@@ -1,0 +1,30 @@
+// What is wrong with the keys of callers.
+import type { RefusedKeyCount, SeenProcess } from '@sluice/contract'
+import { alive, duration, type Facts, type Findings, finding, shown } from './finding.ts'
+
+/** Sums up what all APIs refused. */
+function refusedKeysOf(processes: readonly SeenProcess[]): RefusedKeyCount[] {
+  const sums = new Map<string, RefusedKeyCount>()
+  for (const one of alive(processes, 'api').flatMap(({ refusedKeys = [] }) => refusedKeys)) {
+    const name = `${one.why} ${one.keyId}`
+    const { requests = 0, lastMsAgo = Infinity } = sums.get(name) ?? {}
+    const last = Math.min(lastMsAgo, one.lastMsAgo)
+    sums.set(name, { ...one, requests: requests + one.requests, lastMsAgo: last })
+  }
+  return [...sums.values()]
+}
+
+/** Judges the keys of callers: those that work no more, and are still used. */
+export function* judgeKeys({ processes }: Facts): Findings {
+  for (const { keyId, tenant, why, requests, lastMsAgo } of refusedKeysOf(processes)) {
+    // A caller with the key of another role sees its mistake at once.
+    if (why === 'role') continue
+    const key = `The key ${keyId}${tenant && ` of ${tenant}`}`
+    const times = requests === 1 ? '1 request' : `${shown(requests)} requests`
+    const refused = `${times} refused, the last one ${duration(lastMsAgo)} ago`
+    const page = tenant === '' ? undefined : `/tenants/${encodeURIComponent(tenant)}`
+    const expired = `${key} has expired, and is still used: ${refused}; create another one for its caller, or revoke it`
+    if (why === 'expired') yield finding('key_expired', expired, page)
+    else yield finding('key_revoked', `${key} is revoked, and is still used: ${refused}`, page)
+  }
+}
