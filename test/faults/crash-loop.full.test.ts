@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { randomInt } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
+import type { Status } from '@sluice/contract'
+import { createKey } from '@sluice/credentials/keys'
 import { test } from 'vitest'
 import { assertStored } from '../support/assert-stored.ts'
 import { statusesOf } from '../support/ledger.ts'
@@ -8,13 +10,14 @@ import { openQueue } from '../support/open-queue.ts'
 import { postSteadily } from '../support/post-steadily.ts'
 import { createRandom, type Random } from '../support/random.ts'
 import { startSluice, type TestSluice } from '../support/start-sluice.ts'
+import { BUSY_MS, until } from '../support/until.ts'
 
 const WORKERS = 2
 const SECONDS = 30
 /** How long a worker lives, in ms. */
 const LIFE_MS = [100, 2_000] as const
 
-test(`workers that all crash again and again for ${SECONDS} s lose nothing, and no job fails for it`, {
+test(`workers that all crash again and again for ${SECONDS} s lose nothing, no job fails for it, and the verdict names the loop`, {
   timeout: SECONDS * 1000 + 120_000,
 }, async (t) => {
   const seed = randomInt(2 ** 32)
@@ -23,10 +26,25 @@ test(`workers that all crash again and again for ${SECONDS} s lose nothing, and 
   const sluice = await startSluice(t, { workers: 0 })
   const { queue, bulk, drained } = openQueue(t, sluice.settings)
   const load = postSteadily(t, sluice, { callers: 8, prefer: () => random.pick(['wait=2', 'respond-async']) })
+  const { key } = await createKey(sluice.db, { role: 'operator', name: 'on call' })
+  /** What the verdict says about workers, in one finding at most. */
+  async function found(): Promise<string | undefined> {
+    const answer = await fetch(`${sluice.url}/admin/overview`, { headers: { 'x-api-key': key } })
+    const { verdict = [] }: Status = JSON.parse(await answer.text())
+    const about = verdict.filter(({ text }) => /worker/i.test(text)).map(({ text }) => text)
+    assert(about.length <= 1, about.join())
+    return about[0]
+  }
   const end = performance.now() + SECONDS * 1000
   const crashes = await Promise.all(Array.from({ length: WORKERS }, () => crashUntil(end, sluice, random)))
+  const all = crashes.reduce((sum, some) => sum + some, 0)
+  const [, times, lived] =
+    /^Workers died (\d+) times in \d+ s; the last one lived (\d+) s/.exec((await found()) ?? '') ?? []
+  assert(Number(times) >= 3 && Number(times) <= all, `${times} of ${all}`)
+  assert(Number(lived) <= 2 + BUSY_MS / 1_000, lived)
 
   await Promise.all(Array.from({ length: WORKERS }, () => sluice.startWorker()))
+  await until('no worker is named', async () => (await found()) === undefined)
   // On a slow machine no worker may have lived long enough to answer one.
   await load.moreStored(1)
   const posted = await load.stop()

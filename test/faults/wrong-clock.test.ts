@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
+import type { Status } from '@sluice/contract'
+import { createKey } from '@sluice/credentials/keys'
 import type { SourceDocument } from '@sluice/store'
 import { test } from 'vitest'
 import { assertStored } from '../support/assert-stored.ts'
@@ -8,6 +10,7 @@ import { openQueue } from '../support/open-queue.ts'
 import { aThread, type Posted, postThread } from '../support/post-thread.ts'
 import { scale } from '../support/scale.ts'
 import { startSluice } from '../support/start-sluice.ts'
+import { until } from '../support/until.ts'
 import { preload } from './preloads/preload.ts'
 
 const FIVE_MINUTES_MS = 300_000
@@ -16,15 +19,16 @@ const POSTS = 12
 const TOLERANCE_MS = 5_000
 
 const shifts = [
-  ['behind', -FIVE_MINUTES_MS],
   ['ahead', FIVE_MINUTES_MS],
+  ['behind', -FIVE_MINUTES_MS],
 ] as const
 
 for (const [direction, shift] of shifts.slice(0, scale(1, 2))) {
-  test(`an API replica whose clock is five minutes ${direction} changes neither the order of acceptance nor any wait`, async (t) => {
-    const sluice = await startSluice(t)
+  test(`an API and a worker whose clocks are five minutes ${direction} are named, and change neither the order of acceptance nor any wait`, async (t) => {
+    const sluice = await startSluice(t, { workers: 0 })
     const { drained } = openQueue(t, sluice.settings)
-    const wrong = await sluice.startApi(preload('shift-clock', { CLOCK_SHIFT_MS: String(shift) }))
+    const shifted = preload('shift-clock', { CLOCK_SHIFT_MS: String(shift) })
+    const [wrong, worker] = await Promise.all([sluice.startApi(shifted), sluice.startWorker(shifted)])
     const externalId = randomUUID()
     const posted: Posted[] = []
     const began = Date.now()
@@ -36,13 +40,28 @@ for (const [direction, shift] of shifts.slice(0, scale(1, 2))) {
     const source = await sluice.db.collection<SourceDocument>('sources').findOne({ externalId })
     assert(Math.abs((source?.acceptedAt.getTime() ?? 0) - began) < TOLERANCE_MS, `accepted at ${source?.acceptedAt}`)
 
-    const [worker] = sluice.workers
-    worker?.signal('SIGSTOP')
+    worker.signal('SIGSTOP')
     const waited = await postThread({ url: wrong.url, key: sluice.key }, aThread({ externalId }), 'wait=1')
-    worker?.signal('SIGCONT')
+    worker.signal('SIGCONT')
     assert.equal(waited.status, 202)
     assert(waited.ms > 900 && waited.ms < TOLERANCE_MS, `waited ${waited.ms} ms`)
     await drained()
     await assertStored(sluice.db, [...posted, waited])
+
+    const { key } = await createKey(sluice.db, { role: 'operator', name: 'on call' })
+    const { verdict, processes, lastMinutes } = await until('all times of the worker', async () => {
+      const answer = await fetch(`${sluice.url}/admin/overview`, { headers: { 'x-api-key': key } })
+      const status: Status = JSON.parse(await answer.text())
+      return status.lastMinutes?.stored.updated === POSTS ? status : undefined
+    })
+    const named = new RegExp(`^The clock of the .* is [45] min ${direction}( of)? Redis’s, and 1 more differ`)
+    assert(
+      verdict?.some(({ text }) => named.test(text)),
+      JSON.stringify(verdict),
+    )
+    const isNow = (moment: string) => Math.abs(Date.parse(moment) - began) < 120_000
+    assert(processes.every(({ startedAt }) => isNow(startedAt)))
+    const { p50 = 0, p99 = 0 } = lastMinutes.queueTime ?? {}
+    assert(p50 > 0 && p99 > 0.5 && p99 < 60, `${p50}, ${p99}`)
   })
 }

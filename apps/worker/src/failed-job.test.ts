@@ -9,7 +9,7 @@ import { workerMetrics } from './metrics.ts'
 
 const thread = { source: { service: 'slack' as const, externalId: 'a', title: 'a' }, quotes: [{ text: 'five!' }] }
 const data = { tenant: 'acme', stamp: 1, requestId: 'r', retained: false, threads: [thread] }
-const state = { digests: [], attempt: 5, suspect: false, enqueuedAt: 0, redelivered: true }
+const state = { digests: [], attempt: 5, suspect: false, waitsSince: 0, redelivered: true }
 const job = { id: 'j', name: 'slack/a', lane: 'bulk' as const, data, ...state }
 
 /** Handles a job whose recounts fail by these errors, then succeed. Returns the result, and what was done. */
@@ -99,7 +99,7 @@ function aJob(): FetchedJob {
     return { source: { service: 'slack' as const, externalId: `C${place}`, title: 'a title' }, quotes: [] }
   })
   const data = { tenant: 'acme', stamp: 1, requestId: 'r', retained: false, import: { id: 'i', places }, threads }
-  const delivery = { attempt: 5, redelivered: true, suspect: false, enqueuedAt: 0 }
+  const delivery = { attempt: 5, redelivered: true, suspect: false, waitsSince: 0 }
   return { id: 'j', name: 'slack/C0', lane: 'bulk', digests: [], data, ...delivery }
 }
 

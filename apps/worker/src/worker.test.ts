@@ -15,7 +15,7 @@ const aThread = (externalId: string) => ({
 
 test('the threads of a job share its stamp, but those of one source have stamps in their order', () => {
   const threads = ['a', 'b', 'a', 'c', 'a'].map(aThread)
-  const job = { ...aJob(threads), enqueuedAt: 0, redelivered: false }
+  const job = { ...aJob(threads), waitsSince: 0, redelivered: false }
   assert.deepEqual(
     requestsOf(job).map(({ stamp }) => stamp),
     [1, 1, 3, 1, 5],
@@ -40,7 +40,7 @@ test('threads that were stored before a retry are not stored again, and keep the
       log: createLogger('test', 'silent'),
     })
     const receiptsBefore = [receipt, null, receipt]
-    const job = { ...aJob(['a', 'a', 'c'].map(aThread)), enqueuedAt: 0, redelivered: true, receiptsBefore }
+    const job = { ...aJob(['a', 'a', 'c'].map(aThread)), waitsSince: 0, redelivered: true, receiptsBefore }
     return { stored, result: await work(job).catch((error: unknown) => error) }
   }
   const source = { outcome: 'updated', wordCount: 1, createdAt: 'now' } as const
@@ -75,7 +75,7 @@ async function workOn(ageMs: number, { redelivered = false, isAway = false } = {
     noteTimes: createNoteTimes(metrics, durations),
     log: createLogger('test', 'silent'),
   })
-  await work({ ...aJob([{ ...aThread('a'), quotes: [] }]), enqueuedAt: Date.now() - ageMs, redelivered })
+  await work({ ...aJob([{ ...aThread('a'), quotes: [] }]), waitsSince: performance.now() - ageMs, redelivered })
   const times = [metrics.queueTime, metrics.storeTime, metrics.totalTime].map(async (time) => {
     const { values } = await time.get()
     const sample = (end: string) => values.find(({ metricName }) => metricName?.endsWith(end))?.value ?? 0
@@ -95,13 +95,13 @@ test('a job that was put back is timed from its acceptance until it is stored, a
   assert.equal(durations.take().longest['longest:bulk'], total.sum)
 })
 
-test('no time is negative, though the clock of Redis is ahead', async () => {
+test('no time is negative, though the clock of Redis was set back', async () => {
   assert.equal((await workOn(-60_000)).queue.sum, 0)
 })
 
 test('a request is kept apart after a failed try, and alone after a crash', () => {
   const apartOf = (more: object) => {
-    const [request] = requestsOf({ ...aJob([aThread('a')]), enqueuedAt: 0, redelivered: true, ...more })
+    const [request] = requestsOf({ ...aJob([aThread('a')]), waitsSince: 0, redelivered: true, ...more })
     return request?.apart
   }
   assert.equal(apartOf({}), undefined)

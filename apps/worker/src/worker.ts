@@ -24,8 +24,8 @@ export function createWork({ ingest, putBack, noteTimes, log }: WorkDeps): (job:
 
   async function work(job: FetchedJob, trace?: string): Promise<Worked> {
     const began = performance.now()
-    // Redis's clock may be ahead of this worker's.
-    const queuedMs = Math.max(Date.now() - job.enqueuedAt, 0)
+    // The clock of a promoted Redis may be behind that of the Redis that accepted the job.
+    const queuedMs = Math.max(Math.round(began - job.waitsSince), 0)
     const requests = requestsOf(job, trace)
     const before = job.receiptsBefore ?? []
     const ingested = await Promise.all(

@@ -30,6 +30,10 @@ function replace(part, fresh) {
     if (at === focused) table.focus({ preventScroll: true })
   })
   localise(fresh)
+  const opened = [...part.querySelectorAll('details')].map(({ open }) => open)
+  fresh.querySelectorAll('details').forEach((one, at) => {
+    one.open = opened[at] ?? one.open
+  })
 }
 
 async function refresh() {

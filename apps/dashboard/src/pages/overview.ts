@@ -41,7 +41,7 @@ export const overviewPage: Show = async (visit) => {
 ${isOperator(visit) && html`<div id="lane-acts" data-refresh class="acts">${LANES.map((lane) => laneAct(status, lane, visit))}</div>`}
 <div id="rest" data-refresh><h2>From accepted to stored</h2>
 ${table('Times', ['Last', 'Of', '#p50', '#p95', '#p99'], [status.lastMinutes, status.lastHour].flatMap(timeRows), 'Nothing was stored.')}
-<h2 id="processes">Processes</h2>${table('Processes', PROCESS_HEADS, status.processes.map(processCells))}
+<h2 id="processes">Processes</h2>${processTables(status)}
 <p class="note">${redisWords(status)}</p>
 ${slowJobs.length > 0 && slowJobTable(slowJobs)}
 <h2 id="tenants">Tenants</h2>${tenantTable(tenants)}</div>`
@@ -154,6 +154,15 @@ function timeRows(point: HistoryPoint): Cell[][] {
 }
 
 const PROCESS_HEADS = ['Process', 'Version', 'Started', 'Seen', '#CPU', '#Memory', 'Has']
+
+/** Those that live, then those that are gone. */
+export function processTables({ processes }: Pick<Status, 'processes'>): Html {
+  const [living = [], gone = []] = [false, true].map((isGone) =>
+    processes.filter(({ seenMsAgo }) => seenMsAgo >= ALIVE_MS === isGone).map(processCells),
+  )
+  const goneTable = html`<details><summary>gone (${gone.length})</summary>${table('Gone processes', PROCESS_HEADS, gone)}</details>`
+  return html`${table('Processes', PROCESS_HEADS, living, 'No process lives.')}${gone.length > 0 && goneTable}`
+}
 
 function processCells(process: SeenProcess): Cell[] {
   const { id, kind, host, pid, version, startedAt, seenMsAgo, cpu, memoryBytes, storeAwayMs, slowJobs = [] } = process

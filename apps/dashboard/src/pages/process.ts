@@ -28,13 +28,15 @@ const GONE: Page = {
 }
 
 function factsOf(process: SeenProcess): Html {
-  const { id, version, startedAt, seenMsAgo, cpu, memoryBytes, storeAwayMs, activeJobs, queueBounds } = process
+  const { id, version, startedAt, seenMsAgo, cpu, memoryBytes, storeAwayMs, activeJobs, queueBounds, clockAheadMs } =
+    process
   const isGone = seenMsAgo >= ALIVE_MS
   return facts({
     Process: copyable(id),
     Version: version,
     Started: moment(startedAt),
     Seen: seenWords(process),
+    Clock: clockAheadMs === undefined ? undefined : `${(clockAheadMs / 1_000).toFixed(1)} s ahead of Redis’s`,
     CPU: isGone ? undefined : `${Math.round(cpu * 100)} % of a core`,
     Memory: isGone ? undefined : megabytes(memoryBytes),
     MongoDB: storeAwayMs === undefined ? undefined : html`<strong>away for ${duration(storeAwayMs)}</strong>`,

@@ -18,7 +18,7 @@ local base, input, time = KEYS[1], cjson.decode(ARGV[1]), redis.call('TIME')
 local id, processes, descriptions = input.id, base .. 'processes', base .. 'processes:about'
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local known = string.match(redis.call('HGET', descriptions, id) or '', '^{"beat":(%d+)')
-if tonumber(known or 0) >= input.beat then return 0 end
+if tonumber(known or 0) >= input.beat then return now end
 -- A heartbeat counts for the time since the last one of its process that arrived. `covered` is the end of the time for
 -- which any process has counted: this heartbeat adds only the time after it.
 local last = tonumber(redis.call('ZSCORE', processes, id) or now)
@@ -74,4 +74,4 @@ if input.away then
 elseif hasStored and redis.call('PTTL', store) > SOON_MS then
   redis.call('PEXPIRE', store, SOON_MS)
 end
-return 1
+return now

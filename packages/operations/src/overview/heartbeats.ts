@@ -61,7 +61,10 @@ const STOP_MS = 300
  */
 export function startHeartbeats(redis: Redis, { base }: QueueKeys, ofKind: OfKind, read: () => Promise<Reading>) {
   const send = openScript(redis, new URL('./heartbeat.lua', import.meta.url))
-  const [id, pid, host, startedAt] = [randomUUID(), process.pid, hostname(), new Date().toISOString()]
+  const [id, pid, host, began] = [randomUUID(), process.pid, hostname(), performance.now()]
+  /** By Redis's clock, once it is known. */
+  let startedAt = new Date().toISOString()
+  let clockAheadMs: number | undefined
   let sent: Totals = {}
   let sending: Promise<void> | undefined
   let beats = 0
@@ -105,7 +108,7 @@ export function startHeartbeats(redis: Redis, { base }: QueueKeys, ofKind: OfKin
     const about: Omit<SeenProcess, 'id' | 'seenMsAgo'> = { ...ofKind, host, pid, startedAt, ...usage }
     beats += 1
     const recent = recentTotals && recentOf(recentTotals)
-    const state = { ...about, ...countsOf(totals), recent, storeAwayMs: away?.ms, ...more }
+    const state = { ...about, ...countsOf(totals), recent, clockAheadMs, storeAwayMs: away?.ms, ...more }
     const description = isLast ? {} : { about: JSON.stringify({ beat: beats, ...state }) }
     sent = { ...totals, ...manyTotals }
     return JSON.stringify({ id, beat: beats, ...description, counts, peaks, durations, away })
@@ -113,8 +116,14 @@ export function startHeartbeats(redis: Redis, { base }: QueueKeys, ofKind: OfKin
 
   async function confirm(beat: string): Promise<void> {
     unconfirmed = beat
-    await send(base, beat)
+    const sentAt = performance.now()
+    const redisMs = Number(await send(base, beat))
     unconfirmed = undefined
+    const now = performance.now()
+    // A late reply, as after this process was frozen, does not say what time it is.
+    if (now - sentAt > EVERY_MS) return
+    if (clockAheadMs === undefined) startedAt = new Date(redisMs - (now - began)).toISOString()
+    clockAheadMs = Math.round(Date.now() - redisMs)
   }
 
   async function beat(isLast: boolean): Promise<void> {

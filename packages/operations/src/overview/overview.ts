@@ -36,7 +36,9 @@ export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise
       const at = seen.indexOf(id)
       // A heartbeat may arrive after `now`, or its time may come from a Redis whose clock was ahead.
       const seenMsAgo = Math.max(now - Number(seen[at + 1]), 0)
-      const { beat: _beat, ...process } = JSON.parse(description)
+      const { beat, ...process } = JSON.parse(description)
+      // A process that has sent one heartbeat does not know Redis's time yet.
+      if (beat === 1) process.startedAt = new Date(Number(seen[at + 1])).toISOString()
       return at === -1 ? [] : { ...process, id, seenMsAgo }
     })
     return processes.sort(

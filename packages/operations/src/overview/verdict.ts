@@ -1,5 +1,5 @@
 // The verdict: what is wrong with a Sluice, the worst first. Dashboard, `sluice status` and `GET /admin/overview` show it.
-import { ALIVE_MS, type Finding, type SeenProcess } from '@sluice/contract'
+import { ALIVE_MS, type Finding } from '@sluice/contract'
 import {
   alive,
   duration,
@@ -16,12 +16,11 @@ import {
 } from './finding.ts'
 import { judgeCallers } from './judge-callers.ts'
 import { judgeKeys } from './judge-keys.ts'
+import { judgeClocks, judgeProcesses } from './judge-processes.ts'
 import { judgeRedis } from './judge-redis.ts'
 
 /** Threads fail now if one failed within this time. */
 const FAILING_MS = 10_000
-/** A worker that has worked on one job for this time is stuck, unless MongoDB is away. */
-const STUCK_MS = 60_000
 
 /** Judges an overview: returns what is wrong, the worst first. */
 export function judge(facts: Facts): Finding[] {
@@ -29,6 +28,7 @@ export function judge(facts: Facts): Finding[] {
     ...judgeStore(facts),
     ...judgeProcesses(facts),
     ...judgeRedis(facts),
+    ...judgeClocks(facts),
     ...judgeCallers(facts),
     ...judgeQueue(facts),
     ...judgeFailures(facts),
@@ -44,38 +44,6 @@ function* judgeStore({ storeAwayMs, storeAway, processes, queued }: Facts): Find
   const why = storeAway === undefined ? '' : ` (${storeAway.reason.replace(/^MongoDB is away: /, '')})`
   const text = `MongoDB has been away for ${duration(storeAwayMs)}${who}${why}; ${waits(queued)}`
   yield finding('store_away', text, '/jobs?state=waiting')
-}
-
-function* judgeProcesses({ processes, queued, storeAwayMs, at }: Facts): Findings {
-  for (const kind of ['api', 'worker'] as const) {
-    const name = kind === 'api' ? 'API' : kind
-    const gone = processes.filter((one) => one.kind === kind && one.seenMsAgo >= ALIVE_MS)
-    const living = alive(processes, kind)
-    const since = gone.length === 0 ? '' : ` for ${duration(Math.min(...gone.map(({ seenMsAgo }) => seenMsAgo)))}`
-    const effect = kind === 'api' ? 'nothing is accepted' : waits(queued)
-    const missing = `No ${name} has shown a sign of life${since}; ${effect}`
-    if (living.length === 0) yield finding('process_missing', missing, '/overview#processes')
-    else
-      for (const { id, host, pid, seenMsAgo } of unreplaced(gone, living, Date.parse(at))) {
-        const text = `The ${name} ${host}:${pid} has shown no sign of life for ${duration(seenMsAgo)}`
-        yield finding('process_gone', text, `/processes/${id}`)
-      }
-  }
-  if (storeAwayMs !== undefined) return
-  for (const { id, host, pid, slowJobs = [] } of alive(processes, 'worker')) {
-    const [slowest] = slowJobs.toSorted((one, other) => other.activeMs - one.activeMs)
-    if (slowest === undefined || slowest.activeMs < STUCK_MS) continue
-    const text = `The worker ${host}:${pid} has worked on ${slowest.name} for ${duration(slowest.activeMs)}`
-    yield finding('process_stuck', text, `/processes/${id}`)
-  }
-}
-
-/** Returns the processes that are gone and that no process of their kind has replaced since. */
-function unreplaced(gone: readonly SeenProcess[], living: readonly SeenProcess[], now: number): SeenProcess[] {
-  const lastSeen = ({ seenMsAgo }: SeenProcess) => now - seenMsAgo
-  const first = Math.min(...gone.map(lastSeen))
-  const replacements = living.filter(({ startedAt }) => Date.parse(startedAt) > first).length
-  return gone.toSorted((one, other) => lastSeen(other) - lastSeen(one)).slice(replacements)
 }
 
 function* judgeQueue({ queued, paused, load, processes, at }: Facts): Findings {

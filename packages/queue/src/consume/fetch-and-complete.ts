@@ -4,7 +4,7 @@ import { hash } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Hit, Outcome, Thread } from '@sluice/contract'
 import { createGroupCommit, traceIdOf } from '@sluice/process'
-import { asList, connectLike, openScript } from '@sluice/process/redis'
+import { asList, connectLike, openRedisClock, openScript } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
 import { createImports } from '../imports/imports.ts'
 import type { CompletedJob, JobResult, Lane, LockedJob } from '../job/job.ts'
@@ -41,12 +41,15 @@ const PLENTY = { interactive: 50, bulk: 4 }
  */
 export function createFetchJobs(redis: Redis, { base, jobs: laneKeys }: QueueKeys, worker: string, lockMs: number) {
   const fetchJobs = openScript(redis, new URL('./fetch.lua', import.meta.url))
+  const clock = openRedisClock(redis)
   return async (lane: Lane, token: string, capacity: Capacity, now?: number) => {
     const bounds = { capacity, plenty: PLENTY[lane], enough: FETCH_BYTES[lane] }
     const input = { token, worker, lockMs, now, lease: `${base}lease:${lane}`, ...bounds }
-    const [due, misfit, jobs, lookAfterMs] = asList(await fetchJobs(laneKeys[lane], JSON.stringify(input)))
+    const reply = await fetchJobs(laneKeys[lane], JSON.stringify(input))
+    const [due, misfit, jobs, lookAfterMs, redisMs] = asList(reply)
+    const redisAhead = clock.note(Number(redisMs) * 1_000)
     return {
-      jobs: asList(jobs).map((fields) => readJob(lane, token, asList(fields))),
+      jobs: asList(jobs).map((fields) => readJob(lane, token, asList(fields), redisAhead)),
       /** The bytes of the next job if it exceeded the capacity, else 0. */
       misfit: Number(misfit),
       /** When the next delayed job is due, in ms since 1970. */
@@ -57,10 +60,12 @@ export function createFetchJobs(redis: Redis, { base, jobs: laneKeys }: QueueKey
   }
 }
 
-function readJob(lane: Lane, token: string, fields: readonly unknown[]): LockedJob {
+/** @param redisAhead by how much Redis's clock is ahead of the monotonic clock of this process. */
+function readJob(lane: Lane, token: string, fields: readonly unknown[], redisAhead: number): LockedJob {
   const [data, timestamp, started, tries, suspect, progress, name, id] = fields
   const facts = { id: String(id), name: String(name), lane, token }
-  const delivery = { ...facts, enqueuedAt: Number(timestamp), redelivered: Number(started) > 1 }
+  const times = { enqueuedAt: Number(timestamp), waitsSince: Number(timestamp) - redisAhead }
+  const delivery = { ...facts, ...times, redelivered: Number(started) > 1 }
   const text = String(data)
   const job: LockedJob['data'] = JSON.parse(text)
   const content = { data: job, digests: job.threads.map(digestOf), bytes: Buffer.byteLength(text) }

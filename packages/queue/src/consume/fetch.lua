@@ -18,6 +18,7 @@
 --       2   bytes of the next job if it did not fit, else 0
 --       3   for each job: data, time of enqueueing, starts, tries, 1 if it is a suspect, progress, name, id
 --       4   if jobs are left to the worker with the lease: ms after which this worker must look again (0 for never)
+--       5   Redis's time (ms)
 --include ../bullmq-layout/jobs.lua#fetch
 
 -- A lane's lease lets jobs gather, because a small batch costs nearly as much as a large one. The worker whose fetch
@@ -44,15 +45,16 @@ local function triesOf(key, job)
   end
   return tries, true
 end
-local time = not input.now and redis.call('TIME')
-local now = input.now or time[1] * 1000 + math.floor(time[2] / 1000)
+local time = redis.call('TIME')
+local serverNow = time[1] * 1000 + math.floor(time[2] / 1000)
+local now = input.now or serverNow
 local mayFetch = not isPaused(lane)
 local due = letWait(lane, now, mayFetch and most or 0)
-if not mayFetch then return {due, 0, {}} end
+if not mayFetch then return {due, 0, {}, 0, serverNow} end
 local holder = redis.call('GET', lease)
 if holder and holder ~= worker then
   local waiting = countWaiting(lane)
-  if waiting < input.plenty then return {due, 0, {}, waiting > 0 and whenToLook() or 0} end
+  if waiting < input.plenty then return {due, 0, {}, waiting > 0 and whenToLook() or 0, serverNow} end
 end
 local ids = activateWaiting(lane, most)
 local jobs, misfit, bytes, at = {}, 0, 0, 1
@@ -82,4 +84,4 @@ elseif holder == worker then
   redis.call('DEL', lease)
 end
 if #ids == most or at <= #ids then wakeIfJobsWait(lane) end
-return {due, misfit, jobs}
+return {due, misfit, jobs, 0, serverNow}

@@ -1,7 +1,7 @@
 // Adds jobs with accepted threads to the queue, before a deadline and within bounds. Jobs that arrive during a round
 // trip share the next one.
 import { type ChooseGroup, createGroupCommit } from '@sluice/process'
-import { asList, createSilence, openScript, serverOf } from '@sluice/process/redis'
+import { asList, createSilence, openRedisClock, openScript, serverOf } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
 import { type IngestJob, JOB_OPTIONS, type Lane, nameJob } from '../job/job.ts'
 import { openQueue, type QueueKeys } from '../job/lanes.ts'
@@ -221,38 +221,4 @@ const chooseEntries: ChooseGroup<Entry> = (gathered) => {
     chosen.push(index)
   }
   return chosen
-}
-
-/** A sample older than this is replaced by the next one, even by a lower one: the two clocks may have drifted apart. */
-const SAMPLE_MS = 10_000
-
-/**
- * Measures by how much Redis's clock is ahead of the local monotonic clock. Each sample is a lower bound, because a
- * reply arrives after Redis has read its clock. The highest one counts.
- */
-function openRedisClock(redis: Redis) {
-  let aheadMs: number | undefined
-  let sampledAt = 0
-  // The next connection may lead to another server.
-  redis.on('close', () => {
-    aheadMs = undefined
-  })
-
-  /** @param redisUs the time in a reply that has just arrived, in µs since 1970. */
-  function note(redisUs: number): number {
-    const now = performance.now()
-    const sample = redisUs / 1000 - now
-    if (aheadMs === undefined || sample > aheadMs || now - sampledAt > SAMPLE_MS) {
-      aheadMs = sample
-      sampledAt = now
-    }
-    return aheadMs
-  }
-
-  async function ask(): Promise<number> {
-    const [seconds, microseconds] = await redis.time()
-    return note(Number(seconds) * 1_000_000 + Number(microseconds))
-  }
-
-  return { note, ask, aheadMs: async () => aheadMs ?? ask() }
 }

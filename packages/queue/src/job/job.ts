@@ -81,8 +81,11 @@ export interface FetchedJob {
   redelivered: boolean
   /** A worker that had locked the job crashed or froze, so the job may be the cause. */
   suspect: boolean
-  /** In ms since 1970. */
-  enqueuedAt: number
+  /**
+   * When it was enqueued, on the monotonic clock of this process: a wait is measured by Redis's clock, because the clocks
+   * of processes may be wrong.
+   */
+  waitsSince: number
   /** Of a job that an operator retried: the receipts of the threads that are stored, and are not stored again. */
   receiptsBefore?: JobResult['receipts'] | undefined
 }
@@ -94,6 +97,8 @@ export interface LockedJob extends FetchedJob {
   /** The lock's value: BullMQ identifies the owner by it. */
   token: string
   progress: JobProgress
+  /** In ms since 1970. */
+  enqueuedAt: number
 }
 
 /**

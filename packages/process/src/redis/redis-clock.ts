@@ -1,0 +1,36 @@
+// Redis's clock, as far as replies tell it. The clocks of processes may be wrong.
+import type { Redis } from 'ioredis'
+
+/** A sample older than this is replaced by the next one, even by a lower one: the two clocks may have drifted apart. */
+const SAMPLE_MS = 10_000
+
+/**
+ * Measures by how much Redis's clock is ahead of the local monotonic clock. Each sample is a lower bound, because a
+ * reply arrives after Redis has read its clock. The highest one counts.
+ */
+export function openRedisClock(redis: Redis) {
+  let aheadMs: number | undefined
+  let sampledAt = 0
+  // The next connection may lead to another server.
+  redis.on('close', () => {
+    aheadMs = undefined
+  })
+
+  /** @param redisUs the time in a reply that has just arrived, in µs since 1970. */
+  function note(redisUs: number): number {
+    const now = performance.now()
+    const sample = redisUs / 1000 - now
+    if (aheadMs === undefined || sample > aheadMs || now - sampledAt > SAMPLE_MS) {
+      aheadMs = sample
+      sampledAt = now
+    }
+    return aheadMs
+  }
+
+  async function ask(): Promise<number> {
+    const [seconds, microseconds] = await redis.time()
+    return note(Number(seconds) * 1_000_000 + Number(microseconds))
+  }
+
+  return { note, ask, aheadMs: async () => aheadMs ?? ask() }
+}
