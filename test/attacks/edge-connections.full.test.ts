@@ -69,22 +69,28 @@ test('requests are read wherever their bytes are cut', async () => {
   }
 })
 
-test('callers that read nothing of large answers are cut', async (t) => {
+test('a caller that reads nothing of a large answer is cut', async (t) => {
   const { url, key, api } = await startSluice(t, { settings: { MAX_BODIES_BYTES: String(1024 * 1024) } })
   const quotes = Array.from({ length: 100 }, (_, at) => ({ externalId: `q${at}`, text: 'word '.repeat(19_000) }))
   const thread = { service: 'slack', externalId: 'large', title: 'large', quotes }
-  const headers = { 'x-api-key': key, 'content-type': 'application/json', prefer: 'respond-async' }
+  const own = { 'x-api-key': key, connection: 'close' }
+  const headers = { ...own, 'content-type': 'application/json', prefer: 'respond-async' }
   const posted = await fetch(`${url}/sources`, { method: 'POST', headers, body: JSON.stringify(thread) })
   await posted.text()
   const job = posted.headers.get('location') ?? ''
-  const found = await fetch(`${url}${job}`, { headers: { 'x-api-key': key, prefer: 'wait=20' } })
+  const found = await fetch(`${url}${job}`, { headers: { ...own, prefer: 'wait=20' } })
   assert.match(await found.text(), /"completed"/)
 
-  const sockets = await openSockets(t, url, 4)
-  for (const socket of sockets) socket.write(`GET ${job} HTTP/1.1\r\nhost: a\r\nx-api-key: ${key}\r\n\r\n`)
   const answered = () => api.log.filter(({ msg, path }) => msg === 'request.answered' && path === job)
-  await until('all are answered', () => answered().length > 4)
-  await until('they are cut', async () => (await readMetric(api, 'sluice_connections')) < 4)
+  // The tenant may read the next large answer only after a pause.
+  await until('an answer is on its way', async () => {
+    const before = answered().length
+    const [socket] = await openSockets(t, url, 1)
+    socket?.write(`GET ${job} HTTP/1.1\r\nhost: a\r\nx-api-key: ${key}\r\nconnection: close\r\n\r\n`)
+    await until('it is answered', () => answered().length > before)
+    return answered().at(-1)?.status === 200
+  })
+  await until('it is cut', async () => (await readMetric(api, 'sluice_connections')) === 0)
 })
 
 test('large answers to callers without a key are bounded, and others are served', async (t) => {

@@ -4,12 +4,13 @@ import { createKey } from '@sluice/credentials/keys'
 import { beforeSuite } from '@sluice/test-support'
 import { describe, test } from 'vitest'
 import { type SharedSluice, shareSluice } from '../support/shared-sluice.ts'
+import { until } from '../support/until.ts'
 import { type Caller, createCaller } from './support/caller.ts'
 import { jobIn, jobPathIn, problemIn, storedIn } from './support/read-reply.ts'
 import { someThread } from './support/some-thread.ts'
 
 /** A thread whose request determines its whole answer, except ids and outcomes. */
-const rich = () =>
+const rich = (changes = {}) =>
   someThread({
     createdAt: '2024-05-01',
     description: 'About keyboards',
@@ -19,6 +20,7 @@ const rich = () =>
       { text: 'b' },
       { text: 'b', downVotes: 2 },
     ],
+    ...changes,
   })
 
 /** An answer without the parts that differ between two tenants' first posts. */
@@ -75,6 +77,20 @@ describe('GET /jobs describes a job to the caller that has its id', () => {
 
   test('HEAD answers 200 for a job that exists', async () => {
     assert.equal((await caller.send(await postAsync(rich()), { method: 'HEAD' })).status, 200)
+  })
+
+  test('a large answer charges the quota, and gets a 429 while that is used up; a small one does not', async () => {
+    const large = rich({ quotes: Array.from({ length: 400 }, () => ({ text: 'é'.repeat(500) })) })
+    const [path, small] = [await postAsync(large), await postAsync(rich())]
+    for (const job of [path, small]) jobIn(await caller.get(job, { prefer: 'wait=20' }))
+    const limits = { quotesPerSecond: 1, burstQuotes: 300 }
+    const { key } = await createKey(sluice.db, { tenant: sluice.tenant, name: 'limited reads', limits })
+    const limited = createCaller({ url: sluice.url, key })
+    // The tenant reads one large answer at a time, with a pause: until then, it gets a 503.
+    await until('it is read', async () => (await limited.get(path)).status === 200)
+    await until('the quota is used up', async () => (await limited.get(path)).status === 429)
+    assert.match(problemIn(await limited.get(path), 429, 'rate_limited').title, /Quota/)
+    jobIn(await limited.get(small))
   })
 
   test("another tenant's key gets the same 404 as for a job that never existed", async () => {

@@ -19,6 +19,7 @@ export interface ApiDeps extends SourceReads {
   /** The quota of a key without limits of its own. */
   quota: Omit<queue.Quota, 'keyId'>
   enqueuer: Pick<queue.Enqueuer, 'enqueue' | 'admit' | 'charge' | 'quotaLeft'>
+  admitRead: queue.Enqueuer['admitRead']
   replyListener: Pick<queue.ReplyListener, 'replica' | 'wait'>
   confirmReplicated: queue.Replication['confirm']
   findClaimed: queue.Results['findClaimed']
@@ -27,15 +28,17 @@ export interface ApiDeps extends SourceReads {
   /** As `retainResult`, but tries again for minutes while Redis does not answer. */
   retainLater: ReturnType<typeof queue.createRetainLater>
   /** @throws {QueueUnavailableError} */
-  findJob: (jobId: string) => Promise<queue.FoundJob | undefined>
+  findJob: (tenant: string, jobId: string) => Promise<queue.FoundJob | undefined>
+  /** @throws {QueueUnavailableError} */
+  readRetained: queue.Results['readRetained']
   imports: ReturnType<typeof queue.createImports>
   viewFor: ViewFor
   /** Limits concurrent reads of sources (a Budget used as a semaphore: each read takes 1). */
   readSpace: Budget
-  parser: Pick<BodyParser, 'thread' | 'array'>
+  parser: Pick<BodyParser, 'thread' | 'array' | 'jobAnswer'>
   /** The memory of all bodies in flight, inflaters included, and of answers that are not read yet. */
   bodyMemory: Pick<Budget, 'reserve'>
-  /** The bytes of large answers to callers without a key, each until its connection closes. */
+  /** The bytes of large answers to callers without a key, each until a second after its connection has closed. */
   openSpace: Pick<Budget, 'reserve'>
   /** The disk space of all unread answers of imports. */
   spillSpace: Budget

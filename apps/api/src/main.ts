@@ -25,7 +25,7 @@ const AFTER_ANSWERS_MS = 500
 const AUDIT_EVERY_MS = 5_000
 /** Heartbeats, one each second, share a reading of the queue's state for this time: a reading may cost Redis 2 ms. */
 const PEAKS_EVERY_MS = 5_000
-/** The bound of `openSpace`: documents and pages on their way to callers without a key. */
+/** The bound of `openSpace`: documents and pages that callers without a key read within a second. */
 const OPEN_BYTES = 16 * 1024 * 1024
 /** The bound of `readSpace`. Less than the connections to MongoDB (20), because checks of keys need some. */
 const READS_AT_ONCE = 8
@@ -41,7 +41,9 @@ await runProcess({
     const { log, db, redis, keys, onRedisError, release, stopping } = wired
     const keyring = wired.openKeyring()
     await wired.watchQueue()
-    const results = queue.createResults(redis, keys)
+    const largeReads = redis.duplicate().on('error', onRedisError)
+    release('large reads', () => largeReads.disconnect())
+    const results = queue.createResults(redis, keys, largeReads)
     const replication = queue.openReplication(redis, keys, settings.redisReplicas, onRedisError)
     release('replication', () => replication.close())
     const enqueuer = queue.createEnqueuer(keys, redis, settings)
@@ -86,19 +88,21 @@ await runProcess({
       keyring,
       quota: { quotesPerSecond: settings.quotesPerSecond, burstQuotes: settings.burstQuotes },
       enqueuer,
+      admitRead: enqueuer.admitRead,
       replyListener,
       confirmReplicated: replication.confirm,
       findClaimed: results.findClaimed,
       retainResult: (id) => results.retainResult(id).catch(() => undefined),
       retainLater: queue.createRetainLater(results),
-      findJob: (id) => queue.orUnavailable(queue.findJob(enqueuer.queues, results, id)),
+      findJob: (tenant, id) => queue.orUnavailable(queue.findJob(enqueuer.queues, results, tenant, id)),
+      readRetained: (id) => queue.orUnavailable(results.readRetained(id)),
       ...createSourceReads(db),
       readSpace: createBudget({ maxBytes: READS_AT_ONCE, tenantShare }),
       imports: queue.createImports(redis, keys),
       viewFor,
       parser,
       bodyMemory,
-      openSpace: createBudget({ maxBytes: OPEN_BYTES, tenantShare: 1 }),
+      openSpace: createBudget({ maxBytes: OPEN_BYTES, tenantShare: 1, restMs: 1_000 }),
       spillSpace: createBudget({ maxBytes: settings.spillBytes, tenantShare }),
       loopDelay: watchLoopDelay(),
       limits: settings,

@@ -19,6 +19,9 @@ export const IMPORT_ITEMS = {
   description: 'Number of threads in an import that is sent as a JSON array.',
 }
 
+/** An answer up to this size is free. Beyond it, it is charged as a refused text is: one quote for each kilobyte. */
+export const FREE_ANSWER_BYTES = 64 * 1024
+
 /** The API's settings: those of every process, and its own. */
 export const apiSettings = {
   ...processSettings,
@@ -126,6 +129,8 @@ export const apiSettings = {
 /** The values of the settings, most of which are bounds. */
 export type ApiLimits = Settings<typeof apiSettings>
 
+const FREE_ANSWERS = 'Size up to which an answer charges no quota. Each started kilobyte beyond it counts as one quote.'
+
 /** The answer of `GET /limits`: the bounds of requests, quota, queue and wait, each with its unit. */
 export function describeLimits(limits: ApiLimits): LimitsAnswer {
   const bound = (name: keyof ApiLimits, unit: string, description = apiSettings[name].description) => {
@@ -139,6 +144,7 @@ export function describeLimits(limits: ApiLimits): LimitsAnswer {
     quota: {
       quotesPerSecond: bound('quotesPerSecond', 'quotes per second'),
       burstQuotes: bound('burstQuotes', 'quotes'),
+      freeAnswerBytes: { value: FREE_ANSWER_BYTES, unit: 'bytes', description: FREE_ANSWERS },
     },
     queue: {
       queueThreads: bound('queueThreads', 'threads'),

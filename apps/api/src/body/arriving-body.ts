@@ -5,7 +5,7 @@ import { ProblemError } from '../request/problem-error.ts'
 import type { RequestContext } from '../request/request-context.ts'
 import { bodyChunks, type Coding, INFLATER_MEMORY } from './body-chunks.ts'
 
-export type BodyContext = Pick<RequestContext, 'request' | 'response' | 'tenant' | 'signal' | 'refusedBytes'>
+export type BodyContext = Pick<RequestContext, 'request' | 'response' | 'tenant' | 'signal' | 'chargedBytes'>
 
 /** Reserved at first for a body that is compressed or announces no length. */
 const EXPECTED_BYTES = 64 * 1024
@@ -32,7 +32,7 @@ export async function readArriving(
   try {
     for await (const chunk of bodyChunks(context.request, coding, { bytes, limit: 'bodyBytes', stop })) body.add(chunk)
   } catch (error) {
-    if (error instanceof ProblemError) context.refusedBytes += body.length
+    if (error instanceof ProblemError) context.chargedBytes += body.length
     throw error
   } finally {
     unwatch()

@@ -1,13 +1,16 @@
-// Parses large texts in a thread of their own. This file is the program of that thread too.
+// Parses large texts, and builds large answers of jobs, in a thread of their own. This file is its program too.
 import { once } from 'node:events'
 import { parentPort, Worker, workerData } from 'node:worker_threads'
 import { createTextParser, type Limits, type ParsedArray, type ParsedText, type TextParser } from '@sluice/contract'
+import { type CompletedJob, completedAnswer } from './job-answer.ts'
 
 type ThreadOptions = Parameters<TextParser['thread']>[1]
 type ArrayOptions = Parameters<TextParser['array']>[1]
 
 /** A request to the parsing thread. Only the options of an array have `maxItems`. */
-type ParseCall = { text: Uint8Array; options: ThreadOptions | ArrayOptions }
+type Call =
+  | { text: Uint8Array; options: ThreadOptions | ArrayOptions }
+  | { job: CompletedJob; data: Uint8Array; result: Uint8Array }
 
 /**
  * The parsing thread's memory: at least LEAST_THREAD_MIB, and THREAD_BYTES_PER_BYTE for each byte of the largest text.
@@ -31,10 +34,10 @@ export function createParsingThread(limits: Limits) {
     return started.on('error', () => (worker = undefined))
   }
 
-  function run<Result>(call: ParseCall): Promise<Result> {
+  function run<Result>(call: Call): Promise<Result> {
     const result = last.then(async () => {
       worker ??= start()
-      worker.postMessage(call, transferable(call.text))
+      worker.postMessage(call, transferable('job' in call ? call.data : call.text))
       const [answer] = await once(worker, 'message')
       return answer
     })
@@ -45,6 +48,9 @@ export function createParsingThread(limits: Limits) {
   return {
     thread: (text: Buffer, options: ThreadOptions) => run<ParsedText>({ text, options }),
     array: (text: Buffer, options: ArrayOptions) => run<ParsedArray>({ text, options }),
+    async jobAnswer(job: CompletedJob, texts: { data: Buffer; result: Buffer }): Promise<Buffer> {
+      return bufferOf(await run<Uint8Array>({ job, ...texts }))
+    },
     async close() {
       await worker?.terminate()
     },
@@ -64,8 +70,18 @@ if (limitsOfThread !== undefined) answerCalls(limitsOfThread)
 
 function answerCalls(limits: Limits): void {
   const parser = createTextParser(limits)
-  parentPort?.on('message', ({ text, options }: ParseCall) => {
-    const bytes = Buffer.from(text.buffer, text.byteOffset, text.byteLength)
+  parentPort?.on('message', (call: Call) => {
+    if ('job' in call) {
+      const answer = completedAnswer(call.job, { data: bufferOf(call.data), result: bufferOf(call.result) })
+      return parentPort?.postMessage(answer, transferable(answer))
+    }
+    const { text, options } = call
+    const bytes = bufferOf(text)
     parentPort?.postMessage('maxItems' in options ? parser.array(bytes, options) : parser.thread(bytes, options))
   })
+}
+
+/** Another thread gets a Buffer as a plain array of bytes. */
+function bufferOf({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
+  return Buffer.from(buffer, byteOffset, byteLength)
 }

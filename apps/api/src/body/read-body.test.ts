@@ -58,7 +58,7 @@ test('a body is read to its end, whether it came with its head or later', async 
         // As long as it takes to check a key.
         await setImmediate()
         asked.resolve()
-        const body = await readBody({ request, response, tenant: 'acme', signal, refusedBytes: 0 }, deps, 'identity')
+        const body = await readBody({ request, response, tenant: 'acme', signal, chargedBytes: 0 }, deps, 'identity')
         response.end(`${body} ${request.readableEnded} ${bodyMemory.taken()}.`)
       },
       `POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\n${first}`,
@@ -79,7 +79,7 @@ test('a body that trickles in is refused after its time', async (t) => {
     (request, response) => {
       const bodyMemory = createBudget({ maxBytes: 100_000, tenantShare: 1 })
       const { signal } = new AbortController()
-      const context = { request, response, tenant: 'acme', signal, refusedBytes: 0 }
+      const context = { request, response, tenant: 'acme', signal, chargedBytes: 0 }
       const deps = { bodyMemory, limits: { bodyBytes: 100 } }
       const read = readBody(context, deps, 'identity', IDLE_MS)
       read.catch((error) => response.end(error instanceof ProblemError ? `${error.code}: ${error.members.detail}` : ''))
@@ -99,7 +99,7 @@ test('a body that arrived while the process was not scheduled is read, though it
   const { socket } = await open(
     t,
     (request, response) => {
-      const context = { request, response, tenant: 'acme', signal, refusedBytes: 0 }
+      const context = { request, response, tenant: 'acme', signal, chargedBytes: 0 }
       const read = readBody(context, { bodyMemory, limits: { bodyBytes: 100 } }, 'identity', IDLE_MS)
       read.then(
         (body) => response.end(`${body}.`),

@@ -5,6 +5,7 @@ import { createTextParser, type Limits } from '@sluice/contract'
 import { bodyTooLarge, CallerGoneError, overloaded, type SizeLimit } from '../request/problem-error.ts'
 import { type BodyContext, readArriving } from './arriving-body.ts'
 import { type Coding, checkContentType } from './body-chunks.ts'
+import { type CompletedJob, completedAnswer } from './job-answer.ts'
 import { createParsingThread } from './parsing-thread.ts'
 
 /** Returns the length that a body announces, infinity if it announces none. @throws {ProblemError} 413. */
@@ -72,11 +73,20 @@ interface Holder {
   response: { closed: boolean; once(event: 'close', listener: () => void): unknown }
 }
 
+interface BudgetOptions {
+  maxBytes: number
+  tenantShare: number
+  restMs?: number
+}
+
 /** Bytes that all requests share. */
 export type Budget = ReturnType<typeof createBudget>
 
-/** Creates a budget. A tenant gets at most `tenantShare` of it, so that its slow senders do not keep out others. */
-export function createBudget({ maxBytes, tenantShare }: { maxBytes: number; tenantShare: number }) {
+/**
+ * Creates a budget. A tenant gets at most `tenantShare` of it, so that its slow senders do not keep out others. What
+ * `reserve` took counts for `restMs` longer, which bounds the bytes of that time.
+ */
+export function createBudget({ maxBytes, tenantShare, restMs = 0 }: BudgetOptions) {
   let inAll = 0
   const ofTenants = new Map<string, number>()
   const fits = (taken: number, bytes: number, bound: number) => taken === 0 || taken + bytes <= bound
@@ -105,7 +115,8 @@ export function createBudget({ maxBytes, tenantShare }: { maxBytes: number; tena
         reserved = to
       }
       raise(bytes)
-      response.once('close', () => budget.release(tenant, reserved))
+      const release = () => budget.release(tenant, reserved)
+      response.once('close', () => (restMs > 0 ? setTimeout(release, restMs).unref() : release()))
       return { raise }
     },
   }
@@ -117,7 +128,10 @@ const LARGE_BYTES = 256 * 1024
 
 export type BodyParser = ReturnType<typeof createBodyParser>
 
-/** Parses large texts in a thread of its own: 10 MiB of hostile JSON would block the event loop for seconds. */
+/**
+ * Parses large texts, and builds large answers of jobs, in a thread of its own: 10 MiB of hostile JSON would block the
+ * event loop for seconds.
+ */
 export function createBodyParser(limits: Limits) {
   const here = createTextParser(limits)
   const there = createParsingThread(limits)
@@ -125,6 +139,8 @@ export function createBodyParser(limits: Limits) {
   return {
     thread: (text: Buffer, options: { strict: boolean }) => parserOf(text).thread(text, options),
     array: (text: Buffer, options: { strict: boolean; maxItems: number }) => parserOf(text).array(text, options),
+    jobAnswer: async (job: CompletedJob, texts: { data: Buffer; result: Buffer }) =>
+      texts.data.length + texts.result.length > LARGE_BYTES ? there.jobAnswer(job, texts) : completedAnswer(job, texts),
     close: there.close,
   }
 }

@@ -32,8 +32,8 @@ export interface ImportGroup {
 export type ImportGroups = AsyncIterable<ImportGroup> | Iterable<ImportGroup>
 
 interface LineReader {
-  /** Its `refusedBytes` counts the bytes of refused lines. */
-  context: Pick<RequestContext, 'requestId' | 'prefer' | 'refusedBytes'>
+  /** Its `chargedBytes` counts the bytes of refused lines. */
+  context: Pick<RequestContext, 'requestId' | 'prefer' | 'chargedBytes'>
   parser: Pick<BodyParser, 'thread'>
   /** The bound of one line, in bytes. A longer line becomes a refused item. */
   lineBytes: number
@@ -75,7 +75,7 @@ export async function* groupLines(
         ? refuseItem({ index, line }, lineTooLong(lineBytes), requestId)
         : itemOf(requestId, { index, line }, await parser.thread(pieces.take(), prefer))
     const bytes = Math.min(length, lineBytes)
-    if ('result' in item) context.refusedBytes += bytes
+    if ('result' in item) context.chargedBytes += bytes
     addItem(group, item, bytes)
     index += 1
     length = 0

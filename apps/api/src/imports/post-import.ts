@@ -64,7 +64,7 @@ async function readArray({ deps, context }: PostedImport, coding: Coding): Promi
   const textBytes = text.length // A large text is moved to another thread, and is empty then.
   const parsed = await deps.parser.array(text, { strict: context.prefer.strict, maxItems: IMPORT_ITEMS.value })
   const refused = parsed.ok ? parsed.elements.filter(({ ok }) => !ok).length / parsed.elements.length : 1
-  context.refusedBytes += textBytes * refused
+  context.chargedBytes += textBytes * refused
   if (!parsed.ok) throw requestInvalid(parsed)
   return groupElements(parsed.elements, context.requestId)
 }

@@ -56,7 +56,7 @@ export function openContext({ graceOver }: MiddlewareDeps): Middleware {
       startedAt: performance.now(),
       tenant: '',
       prefer: NO_PREFERENCES,
-      refusedBytes: 0,
+      chargedBytes: 0,
       log: {},
     }
     checkHead(request)
@@ -153,12 +153,12 @@ const SHOWN_PATH = 200
 /** Sends the answer of a request, counts it, and writes its one log line. */
 export function finish(deps: MiddlewareDeps, context: RequestContext, result: Ending): void {
   const { metrics, log, enqueuer } = deps
-  const { requestId, path, route, tenant, quota, request, refusedBytes, span, key, refusedKey } = context
+  const { requestId, path, route, tenant, quota, request, chargedBytes, span, key, refusedKey } = context
   const { method = '' } = request
   const status = send(deps, context, result)
-  // A refused text is charged, because reading and parsing it costs as much as an accepted one.
-  if (refusedBytes > 0 && quota !== undefined && (status === 'gone' || status < 500))
-    enqueuer.charge({ tenant, quota }, Math.ceil(refusedBytes / 1024))
+  // A refused text is charged, because reading and parsing it costs as much as an accepted one. So is a large answer.
+  if (chargedBytes > 0 && quota !== undefined && (status === 'gone' || status < 500))
+    enqueuer.charge({ tenant, quota }, Math.ceil(chargedBytes / 1024))
   const durationMs = Math.round((performance.now() - context.startedAt) * 10) / 10
   metrics.requests.inc({ route, method, status: String(status) })
   metrics.requestTime.observe({ route }, durationMs / 1000)
@@ -224,8 +224,8 @@ function quotaHeaders(
   { request, quota }: Pick<RequestContext, 'request' | 'quota'>,
   { status, headers }: Pick<Answer, 'status' | 'headers'>,
 ): Answer['headers'] {
-  if (quota === undefined || request.method !== 'POST') return undefined
   const isUsedUp = status === 429
+  if (quota === undefined || (request.method !== 'POST' && !isUsedUp)) return undefined
   const left = isUsedUp ? 0 : status < 300 ? quotaLeft(quota) : undefined
   if (left === undefined) return undefined
   const { burstQuotes, quotesPerSecond } = quota

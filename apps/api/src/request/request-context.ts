@@ -30,8 +30,11 @@ export interface RequestContext {
   quota?: Quota
   /** What the caller prefers. Not read on open routes. */
   prefer: Preferences
-  /** The bytes of text that were read and refused, for which the key is charged when the request is answered. */
-  refusedBytes: number
+  /**
+   * The bytes for which the key is charged when the request is answered: text that was read and refused, and what an
+   * answer has beyond its free size.
+   */
+  chargedBytes: number
   /** The request's span. None on open routes, before the route is known, or if the request is not traced. */
   span?: Span
   /** Further fields of the request's one log line. */

@@ -4,7 +4,7 @@ import { PROBLEM_MEDIA_TYPE, PROBLEMS, type ProblemCode, problemType } from '@sl
 import type { KeyRole } from '@sluice/credentials/keys'
 import { opens } from '../request/middleware.ts'
 import type { Content, HeaderName, Route } from './route.ts'
-import { ANSWER_HEADERS, enqueues, REQUEST_ID } from './route.ts'
+import { ANSWER_BOUNDS, ANSWER_HEADERS, enqueues, REQUEST_ID } from './route.ts'
 
 type DescribedRoute = ReturnType<typeof describeRoute>
 type DescribedAnswer = { description: string; headers: Record<string, object>; content: Content }
@@ -88,12 +88,12 @@ export function describeRoutes(routes: readonly Route[]) {
 const ROLES: readonly KeyRole[] = ['importer', 'operator', 'viewer']
 
 function describeRoute(route: Route) {
-  const { id, access, method, summary, description, parameters = [], body } = route
+  const { id, access, method, summary, description = '', parameters = [], body } = route
   return {
     operationId: id,
     tags: [TAGS[access].name],
     summary,
-    ...(description !== undefined && { description }),
+    description: `${description} ${ANSWER_BOUNDS[route.bound]}`.trimStart(),
     security: ROLES.filter((role) => opens(role, access, method.toUpperCase())).map((role) => ({ key: [role] })),
     parameters: [...parameters, REQUEST_ID],
     ...(body !== undefined && { requestBody: { required: true, description: CODINGS, content: body } }),

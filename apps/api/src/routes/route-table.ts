@@ -14,12 +14,19 @@ import * as content from './route.ts'
 
 const { idOf, json, pathParameter, queryParameters } = content
 
-type Described = Omit<Route, 'id' | 'method' | 'path' | 'access' | 'handler'>
+type Described = Omit<Route, 'id' | 'method' | 'path' | 'access' | 'bound' | 'handler'>
 
 const routeOf =
   (method: Route['method']) =>
-  (id: string, path: string, access: Route['access'], handler: Route['handler'], described: Described): Route => {
-    return { id, method, path, access, handler, ...described }
+  (
+    id: string,
+    path: string,
+    access: Route['access'],
+    bound: Route['bound'],
+    handler: Route['handler'],
+    described: Described,
+  ): Route => {
+    return { id, method, path, access, bound, handler, ...described }
   }
 const get = routeOf('get')
 const post = routeOf('post')
@@ -39,7 +46,7 @@ export function apiRoutes(limits: contract.Limits): Route[] {
 function importerRoutes(limits: contract.Limits): Route[] {
   const thread = contract.ThreadRequestSchema(limits)
   return [
-    post('postSource', '/sources', 'importer', postSource, {
+    post('postSource', '/sources', 'importer', 'request', postSource, {
       summary: 'Stores a source with its quotes',
       description:
         'Merges the source into the stored one. By default the answer comes when everything is stored. Posting the same again is safe and answers `unchanged`. Unknown fields are ignored.',
@@ -51,14 +58,14 @@ function importerRoutes(limits: contract.Limits): Route[] {
       },
       problems: ['idempotency_key_reused', 'job_failed', 'job_pending'],
     }),
-    get('findSource', '/sources', 'importer', getSources, {
+    get('findSource', '/sources', 'importer', 'page', getSources, {
       summary: 'Shows the source of a name, with a page of its quotes, or lists sources',
       description: `With \`service\` and \`externalId\`, one source. ${SORTED} Without \`externalId\`, if the service lists sources (\`LIST_SOURCES\`), a page of your tenant's sources, those first that were first accepted last; \`service\` and \`since\` filter. It may have fewer sources than \`limit\`.`,
       parameters: queryParameters(contract.SourcesQuerySchema(limits), content.SOURCE_EXAMPLES),
       answers: { 200: ['It, or them.', json({ anyOf: [contract.SourcePageSchema, contract.SourceListSchema] })] },
       problems: READ_PROBLEMS,
     }),
-    get('getSource', '/sources/{id}', 'importer', getSource, {
+    get('getSource', '/sources/{id}', 'importer', 'page', getSource, {
       summary: 'Shows the source of an id, with a page of its quotes',
       description: SORTED,
       parameters: [
@@ -68,7 +75,7 @@ function importerRoutes(limits: contract.Limits): Route[] {
       answers: { 200: ['The source.', json(contract.SourcePageSchema)] },
       problems: READ_PROBLEMS,
     }),
-    post('lookUpSources', '/sources:lookup', 'importer', lookUpSources, {
+    post('lookUpSources', '/sources:lookup', 'importer', 'page', lookUpSources, {
       summary: 'Shows the stored ones of many sources, without their quotes',
       description: 'Sources that are not stored are left out. It charges no quota, and works while the queue is full.',
       body: content.lookupContent(contract.LookupRequestSchema(limits)),
@@ -76,7 +83,7 @@ function importerRoutes(limits: contract.Limits): Route[] {
       answers: { 200: ['The stored sources.', json(contract.LookupAnswerSchema)] },
       problems: ['store_unavailable'],
     }),
-    post('postImport', '/sources:batch', 'importer', postImport, {
+    post('postImport', '/sources:batch', 'importer', 'items', postImport, {
       summary: 'Stores many sources, each on its own',
       description: `Send a thread on each line (\`${contract.NDJSON}\`), or an array of at most ${IMPORT_ITEMS.value}. A refused item harms no other. The answer has a result for each item, in their order, and then a summary.`,
       parameters: [content.PREFER, content.IMPORT_ID],
@@ -87,7 +94,7 @@ function importerRoutes(limits: contract.Limits): Route[] {
       },
       problemHeaders: ['Location'],
     }),
-    get('getImport', '/batches/{id}', 'importer', getImport, {
+    get('getImport', '/batches/{id}', 'importer', 'entries', getImport, {
       summary: 'The progress of an import',
       description:
         'Of an import that was answered 202, or of the requests with an `Import-Id`. It can be read until a day after its last item.',
@@ -95,12 +102,12 @@ function importerRoutes(limits: contract.Limits): Route[] {
       answers: { 200: ['The progress so far.', json(contract.ImportProgressSchema)] },
       problems: ['import_unknown', 'queue_unavailable'],
     }),
-    get('getJob', '/jobs/{id}', 'importer', getJob, {
+    get('getJob', '/jobs/{id}', 'importer', 'size', getJob, {
       summary: 'The state of a job',
       description: 'Once the job is done, with the very answer that a waiting caller would have got.',
       parameters: [idOf('the job'), content.PREFER_WAIT],
       answers: { 200: ['The job, with what came of it.', json(contract.JobAnswerSchema), ['Preference-Applied']] },
-      problems: ['job_unknown', 'queue_unavailable'],
+      problems: ['job_unknown', 'queue_unavailable', 'rate_limited'],
     }),
   ]
 }
@@ -122,69 +129,76 @@ const OPERATE_LANE = {
 } as const satisfies Partial<Route>
 
 const OPERATOR_ROUTES: readonly Route[] = [
-  get('find', '/admin/find', 'operator', admin.findEverything, {
+  get('find', '/admin/find', 'operator', 'entries', admin.findEverything, {
     summary: 'Looks up jobs, and what is stored, of all tenants',
     description: `At most ${contract.HITS_SHOWN} hits. One look-up of a replica at a time examines the queue; others wait.`,
     parameters: queryParameters(contract.FindQuerySchema, content.FIND_EXAMPLES),
     answers: { 200: ['The hits.', json(contract.FoundSchema)] },
     problems: ['stopping'],
   }),
-  get('getOverview', '/admin/overview', 'operator', admin.getOverview, {
+  get('getOverview', '/admin/overview', 'operator', 'entries', admin.getOverview, {
     summary: 'Returns the state of the queue, the processes and Redis, and what happened lately',
     description: 'From heartbeats, which each process writes every second: it needs no Prometheus.',
     answers: { 200: ['The state.', json(contract.StatusSchema)] },
   }),
-  get('listRecentJobs', '/admin/recent', 'operator', admin.listRecentJobs, {
+  get('listRecentJobs', '/admin/recent', 'operator', 'entries', admin.listRecentJobs, {
     summary: 'Lists the jobs that completed last',
     description: 'Without `after` the newest ones, with it those that completed since; oldest first.',
     parameters: queryParameters(contract.RecentJobsQuerySchema, { after: '1714555831000-0' }),
     answers: { 200: ['The jobs.', json(contract.RecentJobsSchema)] },
   }),
-  get('listFailedJobs', '/admin/jobs', 'operator', admin.listFailedJobs, {
+  get('listFailedJobs', '/admin/jobs', 'operator', 'entries', admin.listFailedJobs, {
     summary: 'Lists failed jobs, newest first',
     description: 'Those that meet all parameters. Only a page without `next` is the last, however few jobs it has.',
     parameters: queryParameters(contract.FailedJobQuerySchema, content.FAILED_JOB_EXAMPLES),
     answers: { 200: ['A page of failed jobs.', json(contract.FailedJobPageSchema)] },
   }),
-  get('groupFailedJobs', '/admin/job-groups', 'operator', admin.groupFailedJobs, {
+  get('groupFailedJobs', '/admin/job-groups', 'operator', 'entries', admin.groupFailedJobs, {
     summary: 'Groups failed jobs by their reason',
     description: `Those that meet all given parameters, the group with the most threads first; at most ${contract.GROUPS_LISTED} groups. \`id\` of a group selects its jobs for a retry.`,
     parameters: queryParameters(contract.FailedJobFilterSchema, content.FAILED_JOB_EXAMPLES),
     answers: { 200: ['The groups.', json(contract.FailedJobGroupsSchema)] },
   }),
-  get('getFailedJob', '/admin/jobs/{id}', 'operator', admin.getFailedJob, {
+  get('getFailedJob', '/admin/jobs/{id}', 'operator', 'entries', admin.getFailedJob, {
     summary: 'Shows a failed job',
     description: 'With the stack of each of the last five failed tries, and the job as it was enqueued.',
     parameters: [idOf('the job')],
     answers: { 200: ['The failed job.', json(contract.FailedJobSchema)] },
     problems: ['job_unknown'],
   }),
-  post('retryFailedJobs', '/admin/jobs:retry', 'operator', (deps) => admin.openOperation(deps, 'retry'), {
+  post('retryFailedJobs', '/admin/jobs:retry', 'operator', 'entries', (deps) => admin.openOperation(deps, 'retry'), {
     ...OPEN_OPERATION,
     summary: 'Runs failed jobs again',
     description: `Each with a full set of tries, in the background. ${IDS_OR_FILTER}`,
   }),
-  post('discardFailedJobs', '/admin/jobs:discard', 'operator', (deps) => admin.openOperation(deps, 'discard'), {
-    ...OPEN_OPERATION,
-    summary: 'Removes failed jobs for good',
-    description: `Their requests are lost. The work is done in the background. ${IDS_OR_FILTER}`,
-  }),
-  post('pauseLane', '/admin/lanes/{lane}:pause', 'operator', (deps) => admin.operateLane(deps, 'pause'), {
+  post(
+    'discardFailedJobs',
+    '/admin/jobs:discard',
+    'operator',
+    'entries',
+    (deps) => admin.openOperation(deps, 'discard'),
+    {
+      ...OPEN_OPERATION,
+      summary: 'Removes failed jobs for good',
+      description: `Their requests are lost. The work is done in the background. ${IDS_OR_FILTER}`,
+    },
+  ),
+  post('pauseLane', '/admin/lanes/{lane}:pause', 'operator', 'entries', (deps) => admin.operateLane(deps, 'pause'), {
     ...OPERATE_LANE,
     summary: 'Pauses a lane',
     description: 'Workers finish the jobs that they have, and fetch no more of this lane. It still accepts jobs.',
   }),
-  post('resumeLane', '/admin/lanes/{lane}:resume', 'operator', (deps) => admin.operateLane(deps, 'resume'), {
+  post('resumeLane', '/admin/lanes/{lane}:resume', 'operator', 'entries', (deps) => admin.operateLane(deps, 'resume'), {
     ...OPERATE_LANE,
     summary: 'Resumes a lane',
     description: 'Workers fetch its jobs again.',
   }),
-  get('listOperations', '/admin/operations', 'operator', admin.listOperations, {
+  get('listOperations', '/admin/operations', 'operator', 'entries', admin.listOperations, {
     summary: 'Lists operations, newest first',
     description: `Who retried or discarded which failed jobs, or paused or resumed a lane: the newest ${contract.OPERATIONS_LISTED}, and all that are open.`,
     answers: { 200: ['The operations.', json(contract.OperationListSchema)] },
   }),
-  get('getOperation', '/admin/operations/{id}', 'operator', admin.getOperation, {
+  get('getOperation', '/admin/operations/{id}', 'operator', 'entries', admin.getOperation, {
     summary: 'The progress of an operation',
     description: 'A completed operation can be read for a week.',
     parameters: [idOf('the operation')],
@@ -222,30 +236,37 @@ const TO_DOCS = {
 } as const satisfies Described
 
 const OPEN_ROUTES: readonly Route[] = [
-  get('getLimits', '/limits', 'open', getLimits, {
+  get('getLimits', '/limits', 'open', 'fixed', getLimits, {
     summary: 'Every bound that a request can meet',
     answers: { 200: ['The limits in force.', json(contract.LimitsSchema)] },
   }),
-  get('getLiveness', '/livez', 'open', () => async () => ({ status: 200, body: { alive: true } }), {
+  get('getLiveness', '/livez', 'open', 'fixed', () => async () => ({ status: 200, body: { alive: true } }), {
     summary: 'Whether the process is alive',
     answers: { 200: ['It is.', json(contract.LivenessSchema)] },
   }),
-  get('getReadiness', '/readyz', 'open', getReadiness, {
+  get('getReadiness', '/readyz', 'open', 'fixed', getReadiness, {
     summary: 'Whether the process can accept requests',
     answers: { 200: ['It can.', READINESS], 503: ['It can not.', READINESS, ['Retry-After']] },
   }),
-  get('getDescription', '/openapi.json', 'open', (deps) => getDescription(deps, () => describeApi(deps.limits)), {
-    summary: 'This description',
-    answers: { 200: ['The description of the API.', json({ type: 'object' }), COMPRESSED] },
-  }),
-  get('getRoot', '/', 'open', () => leadTo('docs'), TO_DOCS),
-  get('getDocsFolder', '/docs/', 'open', () => leadTo('../docs'), TO_DOCS),
-  get('getDocs', '/docs', 'open', getDocs, { summary: 'A page to read and try the API', answers: PAGE }),
-  get('getProblems', '/docs/problems', 'open', getProblemsPage, {
+  get(
+    'getDescription',
+    '/openapi.json',
+    'open',
+    'fixed',
+    (deps) => getDescription(deps, () => describeApi(deps.limits)),
+    {
+      summary: 'This description',
+      answers: { 200: ['The description of the API.', json({ type: 'object' }), COMPRESSED] },
+    },
+  ),
+  get('getRoot', '/', 'open', 'fixed', () => leadTo('docs'), TO_DOCS),
+  get('getDocsFolder', '/docs/', 'open', 'fixed', () => leadTo('../docs'), TO_DOCS),
+  get('getDocs', '/docs', 'open', 'fixed', getDocs, { summary: 'A page to read and try the API', answers: PAGE }),
+  get('getProblems', '/docs/problems', 'open', 'fixed', getProblemsPage, {
     summary: 'A page that explains every problem',
     answers: PAGE,
   }),
-  get('getAsset', '/docs/assets/{name}', 'open', getAsset, {
+  get('getAsset', '/docs/assets/{name}', 'open', 'fixed', getAsset, {
     summary: 'A file of these pages',
     parameters: [pathParameter('name', { examples: ['page.css'] })],
     answers: { 200: ['The file.', ASSET, FILE_HEADERS] },

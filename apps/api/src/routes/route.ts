@@ -4,6 +4,7 @@ import * as contract from '@sluice/contract'
 import type { ApiDeps } from '../api-deps.ts'
 import type { Access } from '../request/middleware.ts'
 import type { Handler } from '../request/request-context.ts'
+import { FREE_ANSWER_BYTES } from '../settings.ts'
 import { KEY_FORM } from '../sources/later-answers.ts'
 
 /** One route of the API, without the problems and parameters that follow from its access, its method and its body. */
@@ -13,6 +14,7 @@ export interface Route {
   path: string
   /** Routes of one path have the same access. */
   access: Access
+  bound: keyof typeof ANSWER_BOUNDS
   handler: (deps: ApiDeps) => Handler
   /** Its name in generated clients. */
   id: string
@@ -29,6 +31,18 @@ export interface Route {
   /** Headers that any of these problems may have besides its usual ones. */
   problemHeaders?: readonly HeaderName[]
 }
+
+const FREE = `${FREE_ANSWER_BYTES / 1024} KiB`
+
+/** What bounds the answer of a route, as its description says it. No read may shut out other callers. */
+export const ANSWER_BOUNDS = {
+  fixed: 'The size of the answer does not depend on what is stored.',
+  request: `The answer has the quotes of the request. Beyond ${FREE}, and a kilobyte for each quote, it charges the quota.`,
+  items: 'The answer has a result of bounded size for each item.',
+  page: `A page ends once its texts have about four million characters. Beyond ${FREE}, it charges the quota.`,
+  size: `Beyond ${FREE}, the answer charges the quota, and is read only while that is not used up.`,
+  entries: 'The answer has a bounded number of entries of bounded size.',
+} as const
 
 /** Whether a route adds to the queue. Routes of operators must work while the queue accepts nothing. */
 export function enqueues({ method, access, onlyReads }: Pick<Route, 'method' | 'access' | 'onlyReads'>): boolean {

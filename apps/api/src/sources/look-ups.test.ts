@@ -41,7 +41,7 @@ function setUp() {
       startedAt: 0,
       tenant,
       prefer: NO_PREFERENCES,
-      refusedBytes: 0,
+      chargedBytes: 0,
       log,
     }
     return { answer: handler(context, { id: ID }), hangUp: () => EventEmitter.prototype.emit.call(response, 'close') }

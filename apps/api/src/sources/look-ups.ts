@@ -1,13 +1,14 @@
 // Look-ups in the data of the caller's tenant: sources by GET and POST /sources:lookup, and GET /jobs/{id}.
-import type { JobAnswer, PageQuery } from '@sluice/contract'
+import type { PageQuery } from '@sluice/contract'
 import { createLookupParser, createSourcesParser, parsePageQuery, refuseField } from '@sluice/contract'
 import { type FoundJob, isJobId } from '@sluice/queue'
 import { sourceIdOf } from '@sluice/store/ids'
 import type { ApiDeps } from '../api-deps.ts'
 import { readBody } from '../body/read-body.ts'
+import { chargeAnswer, jsonAnswer } from '../request/json-answer.ts'
 import { jobFailed, overloaded, ProblemError, problemBody, requestInvalid } from '../request/problem-error.ts'
 import { type Answer, type Handler, parseQuery, type RequestContext } from '../request/request-context.ts'
-import { threadAnswer } from './post-source.ts'
+import { FREE_ANSWER_BYTES } from '../settings.ts'
 
 type ReadDeps = Pick<ApiDeps, 'readSource' | 'readSpace' | 'bodyMemory'>
 
@@ -22,14 +23,15 @@ export function getSources(deps: ReadDeps & Pick<ApiDeps, 'listSources' | 'limit
   return async (context) => {
     const query = parseQuery(context, parseSources)
     if ('list' in query) {
-      const { tenant } = context
-      const list = await reading(deps, context, () => deps.listSources(tenant, query.list, context.signal))
-      if (list === undefined)
-        throw requestInvalid(
-          refuseField('after', 'must be `next` of an earlier page of this list: same service, same since.'),
-        )
-      context.log.sources = list.sources.length
-      return jsonAnswer(deps, context, list)
+      return reading(deps, context, async () => {
+        const list = await deps.listSources(context.tenant, query.list, context.signal)
+        if (list === undefined)
+          throw requestInvalid(
+            refuseField('after', 'must be `next` of an earlier page of this list: same service, same since.'),
+          )
+        context.log.sources = list.sources.length
+        return jsonAnswer(deps, context, list)
+      })
     }
     Object.assign(context.log, query.name)
     return readAnswer(deps, context, sourceIdOf(context.tenant, query.name), query.page)
@@ -39,21 +41,15 @@ export function getSources(deps: ReadDeps & Pick<ApiDeps, 'listSources' | 'limit
 const SOURCE_ID = /^[\w-]{24}$/
 
 async function readAnswer(deps: ReadDeps, context: RequestContext, id: string, query: PageQuery): Promise<Answer> {
-  const { tenant } = context
-  const read = () => deps.readSource(tenant, id, query, context.signal)
-  const page = SOURCE_ID.test(id) ? await reading(deps, context, read) : undefined
-  if (page === undefined) throw new ProblemError('source_unknown')
-  if (query.after !== undefined && !query.after.id.startsWith(id))
-    throw requestInvalid(refuseField('after', 'must be `next` of an earlier page of this source.'))
-  context.log.quotes = page.quotes.length
-  return jsonAnswer(deps, context, page)
-}
-
-function jsonAnswer(deps: Pick<ReadDeps, 'bodyMemory'>, context: RequestContext, body: object): Answer {
-  const content = JSON.stringify(body)
-  // The answer stays in memory until its caller has read it.
-  deps.bodyMemory.reserve(context, content.length)
-  return { status: 200, content }
+  if (!SOURCE_ID.test(id)) throw new ProblemError('source_unknown')
+  return reading(deps, context, async () => {
+    const page = await deps.readSource(context.tenant, id, query, context.signal)
+    if (page === undefined) throw new ProblemError('source_unknown')
+    if (query.after !== undefined && !query.after.id.startsWith(id))
+      throw requestInvalid(refuseField('after', 'must be `next` of an earlier page of this source.'))
+    context.log.quotes = page.quotes.length
+    return jsonAnswer(deps, context, page)
+  })
 }
 
 /** POST /sources:lookup: many sources without their quotes. Those that are not stored are left out. */
@@ -65,60 +61,86 @@ export function lookUpSources(deps: Pick<ApiDeps, 'readSources' | 'readSpace' | 
     const { tenant, signal } = context
     const { service, externalIds } = parsed.value
     const ids = new Set(externalIds.map((externalId) => sourceIdOf(tenant, { service, externalId })))
-    const sources = await reading(deps, context, () => deps.readSources(tenant, [...ids], signal))
-    Object.assign(context.log, { service, sources: sources.length })
-    return jsonAnswer(deps, context, { sources })
+    return reading(deps, context, async () => {
+      const sources = await deps.readSources(tenant, [...ids], signal)
+      Object.assign(context.log, { service, sources: sources.length })
+      return jsonAnswer(deps, context, { sources })
+    })
   }
 }
 
-/** Limits concurrent reads: each may scan a large source, and occupies a connection to MongoDB. */
-async function reading<Found>(
+/**
+ * Limits concurrent reads: each may scan a large source, and occupies a connection to MongoDB. After an answer that is
+ * charged, its room stays taken, so that callers without pause leave most of the time to other tenants.
+ *
+ * @param space how many small reads it counts as, and how many times as long as it took its room stays taken.
+ */
+async function reading(
   { readSpace }: Pick<ReadDeps, 'readSpace'>,
-  { tenant, signal }: RequestContext,
-  read: () => Promise<Found>,
-): Promise<Found> {
-  if (!readSpace.take(tenant, 1)) throw overloaded()
+  context: RequestContext,
+  read: () => Promise<Answer>,
+  space = 1,
+): Promise<Answer> {
+  const { tenant, signal } = context
+  if (!readSpace.take(tenant, space)) throw overloaded()
+  const began = performance.now()
   try {
     return await read()
   } catch (error) {
     throw signal.aborted ? signal.reason : error
   } finally {
-    readSpace.release(tenant, 1)
+    const release = () => readSpace.release(tenant, space)
+    if (context.chargedBytes > 0) setTimeout(release, space * (performance.now() - began))
+    else release()
   }
 }
 
+type JobDeps = Pick<ApiDeps, 'findJob' | 'readRetained' | 'replyListener' | 'parser' | 'limits' | 'loopDelay'> &
+  Pick<ApiDeps, 'admitRead' | 'readSpace' | 'bodyMemory'>
+
 /** GET /jobs/{id}: its state and, once it is done, the answer that a waiting caller would have got. */
-export function getJob(deps: Pick<ApiDeps, 'findJob' | 'replyListener' | 'limits'>): Handler {
+export function getJob(deps: JobDeps): Handler {
   return async (context, params) => {
     const id = String(params.id)
     context.log.jobId = id
     const found = await find(deps, context, id)
     const { wait = 0 } = context.prefer
     const isDone = found.state === 'completed' || found.state === 'failed'
-    if (wait === 0 || isDone) return { status: 200, body: describe(context, id, found) }
+    if (wait === 0 || isDone) return describe(deps, context, id, found)
     const waitMs = Math.min(wait, deps.limits.waitSeconds) * 1000
     // A job that Redis no longer knows is answered below.
     await deps.replyListener.wait(id, waitMs, context.signal, { lookUpAtOnce: true }).result.catch(() => {})
     const headers = { 'preference-applied': `wait=${wait}` }
-    return { status: 200, body: describe(context, id, await find(deps, context, id)), headers }
+    return { ...(await describe(deps, context, id, await find(deps, context, id))), headers }
   }
 }
 
 async function find({ findJob }: Pick<ApiDeps, 'findJob'>, { tenant }: RequestContext, id: string): Promise<FoundJob> {
-  const found = isJobId(id) ? await findJob(id) : undefined
-  // A tenant must not even learn that another tenant's job exists.
-  if (found?.tenant !== tenant) throw new ProblemError('job_unknown')
+  const found = isJobId(id) ? await findJob(tenant, id) : undefined
+  if (found === undefined) throw new ProblemError('job_unknown')
   return found
 }
 
-function describe(
-  { tenant, requestId }: RequestContext,
-  id: string,
-  { thread, state, changedAt, attempts, result }: FoundJob,
-): JobAnswer {
-  const answer: JobAnswer = { id, state, changedAt: changedAt.toISOString(), attempts }
-  if (result === undefined) return answer
-  const [receipt] = result.receipts
-  if (receipt) return { ...answer, result: threadAnswer(tenant, thread, receipt) }
-  return { ...answer, problem: problemBody(jobFailed(id), `/jobs/${id}`, requestId) }
+/** A large answer counts as this number of reads, so that a tenant's share has room for one. */
+const LARGE_READ = 4
+
+async function describe(deps: JobDeps, context: RequestContext, id: string, found: FoundJob): Promise<Answer> {
+  const { state, attempts, bytes } = found
+  const job = { id, state, changedAt: found.changedAt.toISOString(), attempts }
+  if (state === 'failed')
+    return { status: 200, body: { ...job, problem: problemBody(jobFailed(id), `/jobs/${id}`, context.requestId) } }
+  if (state !== 'completed') return { status: 200, body: job }
+  async function answer(): Promise<Answer> {
+    const texts = await deps.readRetained(id)
+    const content = texts && (await deps.parser.jobAnswer(job, texts))
+    if (!content?.length) throw new ProblemError('job_unknown')
+    return { status: 200, content }
+  }
+  if (bytes <= FREE_ANSWER_BYTES) return answer()
+  if (deps.loopDelay.p99Ms > deps.limits.maxLoopDelayMs) throw overloaded()
+  deps.admitRead(context)
+  // For the job's texts, and for the answer, which is about as long.
+  deps.bodyMemory.reserve(context, 2 * bytes)
+  chargeAnswer(context, bytes)
+  return reading(deps, context, answer, LARGE_READ)
 }

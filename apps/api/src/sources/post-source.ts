@@ -1,11 +1,10 @@
 // POST /sources: accepts a thread and, unless the caller prefers otherwise, waits until it is stored.
-import type { Thread, ThreadAnswer } from '@sluice/contract'
 import { inSpan, SpanKind, traceparentOf } from '@sluice/process'
-import type { IngestJob, JobResult, Lane, Receipt } from '@sluice/queue'
-import { AcceptanceUnknownError, newJobId, readReceipt } from '@sluice/queue'
-import { quoteIdsOf, sourceIdOf } from '@sluice/store/ids'
+import { AcceptanceUnknownError, type IngestJob, type JobResult, type Lane, newJobId } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
+import { threadAnswer } from '../body/job-answer.ts'
 import { readBody } from '../body/read-body.ts'
+import { chargeAnswer } from '../request/json-answer.ts'
 import { jobFailed, requestInvalid } from '../request/problem-error.ts'
 import type { Answer, Handler, RequestContext } from '../request/request-context.ts'
 import { claimOf, joinJob, type Posted, STRICT, unfinishedAnswer } from './later-answers.ts'
@@ -42,7 +41,7 @@ async function readThread(deps: PostSourceDeps, context: RequestContext): Promis
   const textBytes = text.length // A large text is moved to another thread, and is empty then.
   const parsed = await deps.parser.thread(text, context.prefer)
   if (!parsed.ok) {
-    context.refusedBytes += textBytes
+    context.chargedBytes += textBytes
     throw requestInvalid(parsed)
   }
   const { source, quotes } = parsed.thread
@@ -113,19 +112,16 @@ export async function enqueueJob(
 
 /** The answer of a job that is done. @throws {ProblemError} if the thread could not be stored. */
 function storedAnswer(
-  { tenant, prefer, log }: RequestContext,
+  context: RequestContext,
   { thread, warnings }: Posted,
   jobId: string,
   { receipts: [receipt] }: JobResult,
 ): Answer {
+  const { tenant, prefer, log } = context
   if (!receipt) throw jobFailed(jobId)
   log.outcome = receipt.source.outcome
-  const body = { ...threadAnswer(tenant, thread, receipt), warnings }
-  return { status: 200, body, ...(prefer.strict && { headers: { 'preference-applied': STRICT } }) }
-}
-
-/** Builds the answer of a stored thread from its request and the receipt of its job. */
-export function threadAnswer(tenant: string, thread: Thread, receipt: Receipt): ThreadAnswer {
-  const source = sourceIdOf(tenant, thread.source)
-  return readReceipt(thread, receipt, { source, quotes: quoteIdsOf(source, thread.quotes) })
+  const content = JSON.stringify({ ...threadAnswer(tenant, thread, receipt), warnings })
+  // The answer has all stored fields of the quotes, also those that the request left out.
+  chargeAnswer(context, Buffer.byteLength(content), thread.quotes.length * 1024)
+  return { status: 200, content, ...(prefer.strict && { headers: { 'preference-applied': STRICT } }) }
 }

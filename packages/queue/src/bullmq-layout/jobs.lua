@@ -209,6 +209,12 @@ local function idsOf(lane, state, from, most)
   end
   return ids
 end
+-- Returns of a job, or nothing: when it was enqueued, last fetched, and failed for good (ms), its tries, its progress,
+-- and the field `own`, which BullMQ does not know.
+local function timesOf(lane, id, own)
+  local job = redis.call('HMGET', lane .. id, 'timestamp', 'processedOn', 'finishedOn', 'atm', 'progress', own)
+  return job[1] and job
+end
 -- Returns name, time of enqueueing (ms), tries and the reason of the last failed try of a job, or nothing.
 local function outlineOf(lane, id)
   local job = redis.call('HMGET', lane .. id, 'name', 'timestamp', 'atm', 'failedReason')

@@ -166,6 +166,10 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
       const [oldest] = waiting
       if (!isAnswering() || (oldest && now - oldest.since > BUSY_MS)) throw new QueueUnavailableError()
     },
+    /** @throws {RateLimitedError} if the key's quota is used up. The queue's bounds don't apply to reads. */
+    admitRead(caller: Caller): void {
+      if (caller.quota && copy.quotaLeft(caller.quota) === 0) throw copy.errorOf('rate', caller)
+    },
     quotaLeft: copy.quotaLeft,
     mostInteractive: copy.mostInteractive,
   }

@@ -4,7 +4,8 @@
 -- result would need three more commands. New results join the newest group, `newest-results` (packed: name, beginning
 -- in ms, bytes). Once that group has used up its part of the time or of the bytes, it becomes a member of the bounded
 -- store `transient`, and a new group begins.
--- A retained result is a hash `retained:ID`, and a member of `retained`, a bounded store of tenants.
+-- A retained result is a hash `retained:ID`, and a member of `retained`, a bounded store of tenants. It has the tenant,
+-- the job's data, which may be large, its result, when it completed (ms), and at which try.
 local RESULT_BYTES = 450 -- Redis's own cost of a result.
 local GROUPS = 16 -- The time and the bytes of all transient results are divided into this number of parts, one a group.
 --part reply
@@ -55,7 +56,8 @@ local function forgetResult(base, id)
 end
 local function retainResult(base, tenant, id, result, data, attempts, now, keptMs)
   local key = base .. 'retained:' .. id
-  redis.call('HSET', key, 'result', result, 'data', data, 'at', string.format('%.0f', now), 'attempts', attempts)
+  local at = string.format('%.0f', now)
+  redis.call('HSET', key, 'result', result, 'data', data, 'at', at, 'attempts', attempts, 'tenant', tenant)
   redis.call('PEXPIRE', key, keptMs)
   keepOf(base .. 'retained', tenant, id, now, #result + #data + RESULT_BYTES)
 end
@@ -81,6 +83,31 @@ for at, id in ipairs(ids) do
   end
 end
 return found
+--part look
+-- Returns what is small of a job, so that neither a poll nor a look-up by another tenant costs what the job's data
+-- costs: its tenant, the bytes of its data and result if they are retained (else 0), and then
+--   of a job that is retained: when it completed (ms), tries
+--   of a job in the queue: place of its lane in ARGV, and the list that `timesOf` returns
+-- Returns nothing if Redis does not know the job, or if it has several threads: only operators need its id.
+-- ARGV  1    job id
+--       2-3  beginning of both lanes' keys
+--include ../load/load.lua#release
+--include ../bullmq-layout/jobs.lua#inspect
+local base, id = KEYS[1], ARGV[1]
+local retained = base .. 'retained:' .. id
+local at, tries, tenant = unpack(redis.call('HMGET', retained, 'at', 'attempts', 'tenant'))
+if at then
+  -- Earlier releases did not write the tenant, which is in the first fields of the data.
+  local function tenantIn(data) return string.match(string.sub(data, 1, 1000), '"tenant":"([^"\\]*)"') end
+  tenant = tenant or tenantIn(redis.call('HGET', retained, 'data'))
+  return {tenant, redis.call('HSTRLEN', retained, 'data') + redis.call('HSTRLEN', retained, 'result'), at, tries}
+end
+for lane = 2, 3 do
+  local job = timesOf(ARGV[lane], id, 'load')
+  local packed = job and (redis.call('HGET', base .. 'load:jobs', id) or job[6])
+  local counted = packed and read(packed)
+  if counted and counted.threads == 1 then return {counted.tenant, 0, lane, job} end
+end
 --part retain
 #!lua flags=allow-oom
 -- Returns the job's result. If it has none yet, returns '' and marks the job, so that its result will be retained. If

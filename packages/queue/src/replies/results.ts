@@ -1,7 +1,6 @@
 // Looks up jobs and results, retains results for callers that have a job's id, and forgets answers after a restore.
-import type { JobState, Thread } from '@sluice/contract'
+import type { JobState } from '@sluice/contract'
 import { asList, openScript } from '@sluice/process/redis'
-import type { Job } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { type IngestJob, isJobId, type JobResult, readProgress, triesShown } from '../job/job.ts'
 import type { QueueKeys, Queues } from '../job/lanes.ts'
@@ -26,9 +25,14 @@ export type Results = ReturnType<typeof createResults>
 const RETAINED_MS = 3_600_000
 const IDS_AT_ONCE = 200
 
-/** Opens the results of jobs. They are stored outside BullMQ, which would prune transient and retained ones alike. */
-export function createResults(redis: Redis, { base, jobs }: QueueKeys) {
+/**
+ * Opens the results of jobs. They are stored outside BullMQ, which would prune transient and retained ones alike.
+ *
+ * @param largeReads a connection for large replies, behind which no caller's post may wait.
+ */
+export function createResults(redis: Redis, { base, jobs }: QueueKeys, largeReads = redis) {
   const find = openScript(redis, new URL('./results.lua#find', import.meta.url))
+  const look = openScript(redis, new URL('./results.lua#look', import.meta.url))
   const retain = openScript(redis, new URL('./results.lua#retain', import.meta.url))
   return {
     /** Returns the results of the jobs that Redis knows, by id: undefined for a job that is not done. */
@@ -65,58 +69,54 @@ export function createResults(redis: Redis, { base, jobs }: QueueKeys) {
       const result: JobResult = JSON.parse(text)
       return { result, data, at: Number(at), attempts: Number(attempts) }
     },
+    /** Reads the payload and the result of a retained job, as JSON, by the connection for large replies. */
+    async readRetained(jobId: string): Promise<{ data: Buffer; result: Buffer } | undefined> {
+      const [data, result] = await largeReads.hmgetBuffer(`${base}retained:${jobId}`, 'data', 'result')
+      return data && result ? { data, result } : undefined
+    },
+    /** Returns what is small of a job of one thread: see `#look`. */
+    async look(jobId: string): Promise<readonly unknown[]> {
+      return asList(await look(base, jobId, jobs.interactive, jobs.bulk))
+    },
   }
 }
 
 /** A job as its caller may see it. */
 export interface FoundJob {
-  tenant: string
-  thread: Thread
   state: JobState
   changedAt: Date
   attempts: number
-  result?: JobResult
+  /** Of a job that completed: the bytes that `readRetained` reads. */
+  bytes: number
 }
 
-type RetainedResults = Pick<Results, 'findRetained'>
-
-/** Finds a job of one thread by its id: its retained result, else BullMQ's job. */
-export async function findJob(queues: Queues, results: RetainedResults, id: string): Promise<FoundJob | undefined> {
-  const completed = await findCompleted(results, id)
-  if (completed !== undefined) return completed
-  const job = (await queues.interactive.getJob(id)) ?? (await queues.bulk.getJob(id))
-  // The job may have completed between the two lookups.
-  return (job && (await describe(job))) ?? findCompleted(results, id)
-}
-
-async function findCompleted(results: RetainedResults, id: string): Promise<FoundJob | undefined> {
-  const retained = await results.findRetained(id)
-  if (retained === undefined) return undefined
-  const { data, at, attempts, result } = retained
-  const about = ofOneThread(JSON.parse(data))
-  return about && { ...about, state: 'completed', changedAt: new Date(at), attempts, result }
-}
-
-async function describe(job: Job<IngestJob>): Promise<FoundJob | undefined> {
-  const about = ofOneThread(job.data)
-  if (about === undefined) return undefined
-  const state = await job.getState()
-  if (state === 'unknown') return undefined
-  const { timestamp, finishedOn = timestamp, processedOn = timestamp, failedReason: failure } = job
-  const attempts = triesShown(job.attemptsMade)
-  if (state === 'failed') {
-    const result = { receipts: [null], failure }
-    return { ...about, state, changedAt: new Date(finishedOn), attempts, result }
+/** Finds a job of one thread by its id, without its payload: its retained result, otherwise BullMQ's job. */
+export async function findJob(
+  queues: Queues,
+  { look }: Pick<Results, 'look'>,
+  tenant: string,
+  id: string,
+): Promise<FoundJob | undefined> {
+  for (let looks = 0; looks < 2; looks++) {
+    const [owner, bytes, place, about] = await look(id)
+    // Nothing more is read for another tenant, so it can't tell a job of this one from none.
+    if (owner !== tenant) return undefined
+    if (!Array.isArray(about))
+      return { state: 'completed', changedAt: new Date(Number(place)), attempts: Number(about), bytes: Number(bytes) }
+    const state = await queues[place === 2 ? 'interactive' : 'bulk'].getJobState(id)
+    // The job may have completed since the look.
+    if (state !== 'unknown') return describe(state, about)
   }
-  if (state === 'active') return { ...about, state, changedAt: new Date(processedOn), attempts: attempts + 1 }
-  const { waitingSince = timestamp } = readProgress(job.progress)
-  return { ...about, state: 'waiting', changedAt: new Date(waitingSince), attempts }
+  return undefined
 }
 
-/** Undefined for a job of several threads: only operators need its id. */
-function ofOneThread({ tenant, threads }: IngestJob): { tenant: string; thread: Thread } | undefined {
-  const [thread] = threads
-  return thread === undefined || threads.length > 1 ? undefined : { tenant, thread }
+/** @param fields as `timesOf` returns them: see jobs.lua. */
+function describe(state: string, [enqueuedAt, fetchedAt, failedAt, tries, progress]: readonly unknown[]): FoundJob {
+  const attempts = triesShown(tries)
+  const since = (at: unknown) => ({ changedAt: new Date(Number(at ?? enqueuedAt)), bytes: 0 })
+  if (state === 'failed') return { state, attempts, ...since(failedAt) }
+  if (state === 'active') return { state, attempts: attempts + 1, ...since(fetchedAt) }
+  return { state: 'waiting', attempts, ...since(readProgress(progress).waitingSince) }
 }
 
 /** While Redis is away, retaining is tried again after this pause, at most RETAIN_TRIES times: for five minutes. */
