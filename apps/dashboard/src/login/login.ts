@@ -78,13 +78,15 @@ export function loginRoutes(deps: LoginDeps): Router {
 
   const { name, attributes } = cookieOf(deps, 'sluice-oidc')
   router.get('/login/oidc', async (request, response) => {
-    const begun = await attempt(request, () => oidc.begin(ownPath(request.query.to)))
+    // It is no try, nor is a callback that the browser's own login did not lead to: any site may have links to both.
+    const begun = await oidc.begin(ownPath(request.query.to))
     if ('refusal' in begun) return refuse(response, begun, deps, request.query.to)
     response.cookie(name, begun.cookie, { ...attributes, maxAge: PENDING_MS }).redirect(303, begun.url)
   })
   router.get('/login/oidc/callback', async (request, response) => {
     const { search } = new URL(request.originalUrl, 'http://dashboard')
-    const found = await attempt(request, () => oidc.finish(search, cookieIn(request, name)))
+    const cookie = cookieIn(request, name)
+    const found = await attempt(request, () => oidc.finish(search, cookie), oidc.isPending(search, cookie))
     response.clearCookie(name, attributes)
     if ('refusal' in found) return refuse(response, found, deps)
     await logIn(request, response, found, deps, found.to)

@@ -1,7 +1,7 @@
 // The login by an identity provider that speaks OpenID Connect: an authorization code with PKCE, state and nonce.
 import { hash, randomBytes } from 'node:crypto'
 import type { Visitor } from '@sluice/credentials/sessions'
-import type { Settings } from '@sluice/process'
+import { type Settings, shareFor } from '@sluice/process'
 import type { ClientAuth } from 'openid-client'
 import type { oidcSettings } from '../settings.ts'
 
@@ -15,6 +15,8 @@ export type Oidc = NonNullable<Awaited<ReturnType<typeof openOidc>>>
 export const PENDING_MS = 10 * 60_000
 /** How long the identity provider may take for an answer. */
 const TIMEOUT_SECONDS = 5
+/** The begins of logins in this time share one answer of the identity provider, and so cost it nothing. */
+const BEGINS_SHARED_MS = 1_000
 /** A longer path would not fit into a cookie. */
 const MAX_PATH = 2_000
 
@@ -53,6 +55,9 @@ export async function openOidc(settings: Settings<typeof oidcSettings>) {
     return config
   }
 
+  /** Any site can lead a browser to the begin of a login, any number of times: the provider is asked for one of them. */
+  const discoverLately = shareFor(BEGINS_SHARED_MS, discover)
+
   const AWAY = `${issuer.host} can’t be reached, or is not what OIDC_ISSUER says. Log in by a key or a link.`
   const away = (error: unknown) => refused(503, AWAY, reasonOf(error))
 
@@ -66,7 +71,7 @@ export async function openOidc(settings: Settings<typeof oidcSettings>) {
         const path = Buffer.from(to.length > MAX_PATH ? '/' : to).toString('base64url')
         const cookie = `${randomBytes(32).toString('base64url')}.${Date.now()}.${path}`
         const { state, nonce, verifier } = secretsOf(cookie)
-        const asked = client.buildAuthorizationUrl(await discover(), {
+        const asked = client.buildAuthorizationUrl(await discoverLately(), {
           redirect_uri: redirectUri,
           scope: oidcScope,
           state,
@@ -80,10 +85,12 @@ export async function openOidc(settings: Settings<typeof oidcSettings>) {
       }
     },
 
-    /** Finishes a login. @param search the query by which the identity provider sent the browser back */
+    isPending,
+
+    /** Finishes a login that is pending. @param search see `isPending` */
     async finish(search: string, cookie = ''): Promise<{ visitor: Visitor; subject: string; to: string } | Refused> {
-      const [, begunAt, path = ''] = cookie.split('.')
-      if (!(Number(begunAt) > Date.now() - PENDING_MS))
+      const [, , path = ''] = cookie.split('.')
+      if (!isPending(search, cookie))
         return refused(403, 'This login began in another browser, or more than ten minutes ago. Begin again.')
       const config = await discover().catch(away)
       if ('refusal' in config) return config
@@ -106,6 +113,17 @@ export async function openOidc(settings: Settings<typeof oidcSettings>) {
       }
     },
   }
+}
+
+/**
+ * Returns whether a login of the browser with this cookie is on its way.
+ *
+ * @param search the query by which the identity provider sent the browser back
+ */
+function isPending(search: string, cookie = ''): boolean {
+  const [, begunAt] = cookie.split('.')
+  const isFresh = Number(begunAt) > Date.now() - PENDING_MS
+  return isFresh && new URLSearchParams(search).get('state') === secretsOf(cookie).state
 }
 
 function secretsOf(cookie: string): Record<'state' | 'nonce' | 'verifier', string> {
