@@ -81,6 +81,7 @@ describe('the client', () => {
 
   test('reads the limits, and says that a key is not valid', async () => {
     const limits = await createClient({ url: sluice.url, apiKey: sluice.key }).limits()
+    assert.equal(limits.tenant, sluice.tenant)
     assert.ok(limits.bodyBytes > 0 && limits.importBytes >= limits.bodyBytes && limits.waitSeconds > 0)
     const stranger = createClient({ url: sluice.url, apiKey: 'slc_nobody' })
     await assert.rejects(stranger.post(aThread('c7')), ({ code }) => code === 'api_key_invalid')

@@ -38,6 +38,7 @@ describe('a leaked key can be followed', () => {
     const { keyId, caller } = await newKey('followed')
     storedIn(await sendAs(caller, 'followed'))
     assert.deepEqual(lineOf(await answered('followed')), [200, 'leaky', keyId, undefined])
+    assert.equal(JSON.parse((await caller.get('/limits')).text).tenant, 'leaky')
     const found = async (q: string) => (await read<Found>(`/admin/find?q=${q}`)).hits
     const jobPath = jobPathIn(await caller.post(someThread(), { prefer: 'respond-async' }))
     const jobId = jobPath.replace('/jobs/', '')
@@ -75,6 +76,9 @@ describe('a leaked key can be followed', () => {
     assert.deepEqual(lineOf(await answered('expired')), [403, 'leaky', expired.keyId, 'expired'])
     assert.deepEqual(lineOf(await answered('guess')), [403, '', undefined, undefined])
     assert.equal((await answered('operator')).keyId?.toString().length, 12)
+
+    const tenantOf = async ({ get }: Caller) => JSON.parse((await get('/limits')).text).tenant
+    assert.deepEqual(await Promise.all([revoked.caller, operator].map(tenantOf)), [undefined, undefined])
 
     const refused = sluice.api.log.filter(({ msg, status }) => msg === 'request.answered' && status === 403)
     const ofKey = (keyId: string) => refused.filter((line) => line.keyId === keyId).length

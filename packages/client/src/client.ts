@@ -44,8 +44,11 @@ export interface ListOptions extends PageOptions {
   since?: Date | undefined
 }
 
-/** The bounds of the service in force, as plain numbers. */
-export type ServiceLimits = Record<LimitName | 'importItems' | 'waitSeconds', number>
+/** The bounds of the service in force, as plain numbers, and the tenant of the key. */
+export interface ServiceLimits extends Record<LimitName | 'importItems' | 'waitSeconds', number> {
+  /** Absent if the key is not known, or the service is of an earlier release. */
+  tenant?: string
+}
 
 /** Every function rejects with SluiceProblem, SluiceUnreachable, or the reason of an aborted signal. */
 export type Client = ReturnType<typeof createClient>
@@ -63,9 +66,9 @@ export function createClient({ maxRetries = 8, maxRetryMs = 300_000, ...options 
   const get = (path: string, signal: AbortSignal | undefined, headers = {}) => ask({ path, headers, signal })
 
   async function limits(options: CallOptions = {}): Promise<ServiceLimits> {
-    const { limits, waitSeconds } = (await get('limits', options.signal)) as LimitsAnswer
+    const { limits, waitSeconds, tenant } = (await get('limits', options.signal)) as LimitsAnswer
     const values = Object.entries({ ...limits, waitSeconds }).map(([name, { value }]) => [name, value])
-    return Object.fromEntries(values) as ServiceLimits
+    return { ...Object.fromEntries(values), ...(tenant !== undefined && { tenant }) }
   }
 
   return {
@@ -146,7 +149,7 @@ const LOOKUP_SOURCES = 1_000
 const JSON_BODY = { 'content-type': 'application/json' }
 
 type LookupAnswer = { sources: StoredSource[] }
-type LimitsAnswer = { limits: Record<string, { value: number }>; waitSeconds: { value: number } }
+type LimitsAnswer = { limits: Record<string, { value: number }>; waitSeconds: { value: number }; tenant?: string }
 
 /** Yields the pages of a stored source, or nothing if it is not stored. */
 export async function* pagesOf(

@@ -197,6 +197,7 @@ export const LimitsSchema = named('Limits', {
   quota: Type.Record(Type.String(), LimitSchema, { description: 'What a key without limits of its own may post.' }),
   queue: Type.Record(Type.String(), LimitSchema, { description: 'What the queue holds, and no more.' }),
   waitSeconds: LimitSchema,
+  tenant: optional(text('The tenant of the key, if the request has the key of an importer.')),
 })
 
 export const LivenessSchema = named('Liveness', { alive: Type.Literal(true) })

@@ -109,7 +109,8 @@ export function failureOf(error: unknown): { state: State; problem?: string } {
     : { state: 'failed', problem: ofSystem }
 }
 
-const KEY_ADVICE = 'Check the key (SLUICE_API_KEY, --key-file): it must be one of an importer.'
+const KEY_ADVICE =
+  'Check the key (SLUICE_API_KEY, --key-file): it must be one of an importer, neither revoked nor expired. Any such key of the tenant will do.'
 
 const FULL = new Set(['ENOSPC', 'EDQUOT'])
 const UNWRITABLE = new Set(['EACCES', 'EPERM', 'EROFS', 'ENOENT'])

@@ -157,7 +157,9 @@ async function sendImport(events: Events, input: Input, { request, deps, state, 
   const client = createClient({ ...target, maxRetries: Number.POSITIVE_INFINITY })
   // This request fails if the key is not known: now, and not after an hour of sorting.
   await client.getSource({ service: 'custom', externalId: 'none' }, { limit: 1, signal: hurry })
-  const checkpoint = checkpointOf(request, target, input)
+  // Of the tenant, not of the key: after a key was revoked, the import goes on with another one.
+  const owner = limits.tenant ?? digestOf(target.apiKey)
+  const checkpoint = checkpointOf(request, [target.url, owner], input)
   const loaded = await checkpoint?.load()
   const { tally, rejectedBytes } = loaded?.progress ?? { tally: emptyTally(), rejectedBytes: 0 }
   const settled = tally.events
@@ -199,11 +201,14 @@ async function sendImport(events: Events, input: Input, { request, deps, state, 
   await checkpoint?.remove()
 }
 
-function checkpointOf(request: ImportRequest, { url, apiKey }: Target, { fingerprint }: Input): Checkpoint | undefined {
+function checkpointOf(
+  request: ImportRequest,
+  target: readonly string[],
+  { fingerprint }: Input,
+): Checkpoint | undefined {
   const { names, checkpoint, rejected, stateDir, maxErrors, concurrency, tempDir, map, set, ...options } = request
   if (!checkpoint || fingerprint === undefined) return undefined
-  const key = digestOf(apiKey)
-  const meaning = [fingerprint, options, [...map], [...set], url, key]
+  const meaning = [fingerprint, options, [...map], [...set], ...target]
   return createCheckpoint(`${besideInput(request)}.sluice-checkpoint`, meaning)
 }
 

@@ -207,9 +207,14 @@ const OPERATOR_ROUTES: readonly Route[] = [
   }),
 ]
 
-const getLimits: Route['handler'] = ({ limits }) => {
-  const body = describeLimits(limits)
-  return async () => ({ status: 200, body })
+const getLimits: Route['handler'] = ({ limits, keyring }) => {
+  const bounds = describeLimits(limits)
+  return async ({ request }) => {
+    const { 'x-api-key': key } = request.headers
+    const check = typeof key === 'string' ? await keyring.find(key) : undefined
+    const isImporter = check?.outcome === 'known' && check.role === 'importer'
+    return { status: 200, body: { ...bounds, ...(isImporter && { tenant: check.tenant }) } }
+  }
 }
 
 // A 503 has the media type of a 200, because it is no problem of the request.
