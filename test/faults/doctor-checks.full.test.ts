@@ -59,8 +59,13 @@ test('doctor names the MongoDB that hangs', async (t) => {
   const { port } = Object(server.address())
   const hung = { REDIS_URL: redis.url, MONGODB_URL: `mongodb://127.0.0.1:${port}/sluice?directConnection=true`, QUEUE }
   const { stderr, code } = await runSluice({ settings: hung }, 'doctor')
-  assert.equal(code, 1)
-  assert.match(stderr, new RegExp(`^error: MongoDB at 127\\.0\\.0\\.1:${port} does not answer: `))
+  assert.equal(code, 2)
+  assert.match(
+    stderr,
+    new RegExp(
+      `^error: MongoDB at 127\\.0\\.0\\.1:${port} failed: .*\\. The sources are not checked\\. Run this again.*\n$`,
+    ),
+  )
 })
 
 test('doctor names each fault of Redis with the command that fixes it, and exits 1', async (t) => {
@@ -112,11 +117,12 @@ test('doctor says what a Redis without CONFIG can’t be asked, and that is no f
   await client.call('ACL', 'SETUSER', ...user)
   t.onTestFinished(async () => void (await client.call('ACL', 'DELUSER', 'viewer')))
   const url = Object.assign(new URL(redis.url), { username: 'viewer', password: 'secret' })
-  const { notes } = await doctor({ REDIS_URL: url.href, QUEUE: testQueueName() })
+  const { notes, stdout } = await doctor({ REDIS_URL: url.href, QUEUE: testQueueName() })
   assert.ok(
     notes.some((text) => /^CONFIG is refused: appendfsync/.test(text)),
     notes.join('\n'),
   )
+  assert.doesNotMatch(stdout, /undefined|unknown|NaN|^ {2}ok +(?:appendfsync|min-replicas)/m)
 })
 
 test('doctor finds a missing index, and nothing once workers have made it', async (t) => {

@@ -1,8 +1,8 @@
 // The store's commands as a server gets them.
 import assert from 'node:assert/strict'
-import { type CommandOptions, mongoCommands, probeStore } from '@sluice/store'
+import { type CommandOptions, mongoCommands, probeStore, repairSources } from '@sluice/store'
 import { requiredUrl } from '@sluice/test-support'
-import { type Document, MongoClient, Timestamp } from 'mongodb'
+import { type Document, MongoClient, ObjectId, Timestamp } from 'mongodb'
 import { describe, type TestContext, test } from 'vitest'
 import { failCommands } from '../faults/foreign-engine.ts'
 import { commandOf, isCommand, splitMessages, withDocument } from '../support/mongodb-messages.ts'
@@ -93,6 +93,35 @@ test('a command that met another one is answered after a majority write, which w
   const after = sent.slice(1 + sent.findIndex(({ insert }) => insert === 'quotes'))
   assert(after.some(({ update, writeConcern }) => update === 'writers' && writeConcern.w === 'majority'))
   assert.equal(await db.collection('quotes').countDocuments(), 1)
+})
+
+test('a check of sources goes on in smaller steps where MongoDB is too slow for large ones', async (t) => {
+  const asked: number[] = []
+  const answers = ({ find, limit, aggregate, pipeline }: Document) => {
+    if (find === 'sources' && limit !== undefined) asked.push(limit)
+    const summed = aggregate === 'quotes' ? pipeline[0].$match.sourceId.$in.length : 0
+    if (summed > 0) asked.push(summed)
+    return summed <= 10 && !(find === 'sources' && limit > 250)
+  }
+  const { commands } = await openCommands(
+    t,
+    () => {
+      const split = splitMessages()
+      const mayPass = (message: Buffer) => !isCommand(message) || answers(commandOf(message))
+      return { toServer: (chunk) => split(chunk, mayPass), toClient: (chunk) => chunk }
+    },
+    { limitMs: 2_000 },
+  )
+  const ids = Array.from({ length: 31 }, (_, at) => String(at).padStart(24, 's'))
+  const meta = { version: new ObjectId(), stamp: 1 }
+  await commands.insert(
+    'sources',
+    ids.map((_id) => ({ _id, wordCount: 0, quoteCount: 0, meta })),
+  )
+  await commands.insert('quotes', [{ _id: `${ids[30]}q`, sourceId: ids[30], wordCount: 3 }])
+  const { checked, wrong } = await repairSources(commands, { repair: false })
+  assert.deepEqual([checked, wrong.map(({ id }) => id)], [31, [ids[30]]])
+  assert.deepEqual(asked.slice(0, 5), [25_000, 2_500, 250, 31, 10])
 })
 
 test('a probe writes to every shard', async (t) => {

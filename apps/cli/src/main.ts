@@ -15,6 +15,7 @@ import {
   withRedis,
 } from '@sluice/terminal'
 import { Command } from 'commander'
+import { commandsOf } from './commands.ts'
 import type { DoctorDeps } from './doctor/doctor-command.ts'
 import type { Fallback } from './jobs/admin-client.ts'
 import type { CreateLink } from './login/login-command.ts'
@@ -80,28 +81,7 @@ const deps = {
   fail,
 }
 
-/** Each command is loaded only if it is run or listed: all of them take 0.2 s. */
-const commands: Readonly<Record<string, () => Promise<Command>>> = {
-  import: async () => (await import('@sluice/importer')).importCommand(deps),
-  list: async () => (await import('./sources/sources-commands.ts')).listCommand(deps),
-  get: async () => (await import('./sources/sources-commands.ts')).getCommand(deps),
-  keys: async () => (await import('./keys/keys-command.ts')).keysCommand(deps),
-  login: async () => (await import('./login/login-command.ts')).loginCommand(deps),
-  status: async () => (await import('./jobs/queue-commands.ts')).statusCommand(deps),
-  find: async () => (await import('./jobs/hits-commands.ts')).findCommand(deps),
-  tail: async () => (await import('./jobs/hits-commands.ts')).tailCommand(deps),
-  jobs: async () => (await import('./jobs/jobs-command.ts')).jobsCommand(deps),
-  pause: async () => (await import('./jobs/queue-commands.ts')).laneCommand('pause', deps),
-  resume: async () => (await import('./jobs/queue-commands.ts')).laneCommand('resume', deps),
-  async doctor() {
-    const [{ doctorCommand }, running] = await Promise.all([
-      import('./doctor/doctor-command.ts'),
-      readRunning(instancePaths(folder).running),
-    ])
-    return doctorCommand({ ...deps, env: { ...env, REDIS_URL: env.REDIS_URL || running?.redisUrl } })
-  },
-}
-
+const commands = commandsOf(deps)
 const sluice = new Command('sluice')
   .description('Takes in conversation threads over HTTP and keeps each exactly once in MongoDB.')
   .showHelpAfterError()

@@ -6,6 +6,8 @@ import { createPrinter, printable } from './terminal.ts'
 /** What the user asked for can't be done. The message is all that people need. */
 export class UserError extends Error {
   override readonly name: string = 'UserError'
+  /** The exit code of the program. */
+  readonly exitCode: number = 1
 }
 
 /** Redis can't be reached. */
@@ -32,13 +34,21 @@ const SYSTEM_ERRORS: Readonly<Record<string, string>> = {
   ENOTDIR: 'a part of the path is no folder',
 }
 
+/** The names of errors of MongoDB, its driver and our store; and of Redis, its client, and commands that take too long. */
+export const OF_MONGODB = /^(?:Mongo|BSON|Store)\w*Error$/
+const OF_REDIS =
+  /^(?:Abort|ClusterAllFailed|Interrupt|MaxRetriesPerRequest|Parser|QueueUnavailable|Redis|Reply|Timeout)Error$/
+const OF_NETWORK = /^E(?:CONN|PIPE|TIMEDOUT|HOST|NET|NOTFOUND|AI_AGAIN)/
+
 /** The message of an error that needs no stack. Undefined if the error is a fault of this program. */
 export function messageForPeople(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined
   if (/^Mongo(ServerSelection|TopologyClosed)Error$/.test(error.name))
     return `MongoDB cannot be reached: ${error.message}`
-  if ('code' in error && typeof error.code === 'string' && error.code in SYSTEM_ERRORS)
-    return `${'path' in error ? error.path : error.message}: ${SYSTEM_ERRORS[error.code]}`
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : ''
+  if (code in SYSTEM_ERRORS) return `${'path' in error ? error.path : error.message}: ${SYSTEM_ERRORS[code]}`
+  if ([OF_MONGODB, OF_REDIS].some((names) => names.test(error.name)) || OF_NETWORK.test(code))
+    return `MongoDB or Redis failed: ${error.message} (${error.name})`
   return FOR_PEOPLE.has(error.name) ? error.message : undefined
 }
 
@@ -57,7 +67,10 @@ export async function runProgram(command: Command): Promise<void> {
     await command.parseAsync()
   } catch (error) {
     const message = messageForPeople(error)
-    if (message !== undefined) fail(`error: ${message}`)
+    if (message !== undefined) {
+      fail(`error: ${message}`)
+      if (error instanceof UserError) process.exitCode = error.exitCode
+    }
     // `sluice import` has printed a CommanderError, and set the exit code.
     else if (!(error instanceof CommanderError)) throw withPrintableStack(error)
   }

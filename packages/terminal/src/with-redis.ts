@@ -1,7 +1,7 @@
 // Uses the Redis of a queue for as long as a piece of work lasts.
 import { once } from 'node:events'
 import type { QueueAddress, Redis } from '@sluice/process/redis'
-import { RedisAwayError, UserError } from './run-program.ts'
+import { OF_MONGODB, RedisAwayError, UserError } from './run-program.ts'
 
 export type { QueueAddress }
 
@@ -24,7 +24,7 @@ export async function withRedis<Result>(
     await once(redis, 'ready').finally(() => clearTimeout(timer))
     return await work(redis)
   } catch (error) {
-    if (error instanceof UserError) throw error
+    if (error instanceof UserError || (error instanceof Error && OF_MONGODB.test(error.name))) throw error
     const servers = readRedisUrl(address.redisUrl).endpoints.map(({ host, port }) => `${host}:${port}`)
     const reason = error instanceof Error ? error.message : error
     throw new RedisAwayError(`Redis at ${servers.join(', ')} cannot be reached: ${reason}`)

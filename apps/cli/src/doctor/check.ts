@@ -37,10 +37,13 @@ export async function readClock(read: () => Promise<number>): Promise<number> {
 const MOST_APART_MS = 1_000
 
 /** Compares each clock with the middle one. If only two are known, compares them with the one that is behind. */
-export function checkClocks(clocks: readonly [host: string, aheadMs: number][]): Check[] {
+export function checkClocks(all: readonly [host: string, aheadMs: number][]): Check[] {
+  const clocks = all.filter(([, aheadMs]) => Number.isFinite(aheadMs))
+  const unread = all.filter((one) => !clocks.includes(one)).map(([host]) => note(`${host}: its clock can’t be read`))
   const middle = clocks.map(([, aheadMs]) => aheadMs).sort((one, other) => one - other)[clocks.length > 2 ? 1 : 0] ?? 0
-  return clocks.map(([host, aheadMs]) => {
+  const checks = clocks.map(([host, aheadMs]) => {
     const text = `${host}: ${((aheadMs - middle) / 1_000).toFixed(1)} s from the other clocks`
     return check(Math.abs(aheadMs - middle) < MOST_APART_MS, text, `chronyc makestep  # on ${host}`)
   })
+  return [...checks, ...unread]
 }

@@ -13,7 +13,7 @@ import {
   type SourceDocument,
   StoreLayoutError,
 } from '@sluice/store'
-import { count, counted, RedisAwayError, UserError } from '@sluice/terminal'
+import { count, counted, messageForPeople, RedisAwayError, UserError } from '@sluice/terminal'
 import { Command } from 'commander'
 import { type Db, type Document, MongoServerError } from 'mongodb'
 import { type Check, check, checkClocks, checkLines, note } from './check.ts'
@@ -44,7 +44,7 @@ const loadRedisChecks = () => import('./redis-checks.ts')
 export function doctorCommand(deps: DoctorDeps): Command {
   return new Command('doctor')
     .description(
-      'Checks Redis, MongoDB, clocks, and that every source agrees with its quotes, and exits 1 if there is something to repair; corrects the load of the queue',
+      'Checks Redis, MongoDB, clocks, and that every source agrees with its quotes, and exits 1 if there is something to repair, 2 if it could not finish; corrects the load of the queue',
     )
     .option('--repair', 'repairs the sources that do not')
     .option(
@@ -52,7 +52,7 @@ export function doctorCommand(deps: DoctorDeps): Command {
       'first removes what would answer for threads that are gone, after MongoDB was restored to an earlier moment; all APIs and workers must be stopped',
     )
     .action(async ({ repair = false, afterRestore = false }: { repair?: boolean; afterRestore?: boolean }) => {
-      const { db, close } = await deps.openDb()
+      const { db, close } = await deps.openDb().catch((error) => failUnfinished(error, 'MongoDB'))
       try {
         if (afterRestore) {
           const restored = await loadRedisChecks()
@@ -62,18 +62,25 @@ export function doctorCommand(deps: DoctorDeps): Command {
         await examineSources(deps, db, repair)
         if (faults > 0) deps.fail(`${counted(faults, 'fault')} of servers: see the lines that begin with FAULT.`)
       } catch (error) {
-        // The driver's messages name no server: "Topology is closed".
-        if (error instanceof Error && AWAY.test(error.name))
-          throw new UserError(`${nameOf(db)} does not answer: ${error.message}. Its sources are not checked.`)
-        throw error
+        failUnfinished(error, nameOf(db))
       } finally {
         await close()
       }
     })
 }
 
-/** The errors of a MongoDB that is away, or that hangs. */
-const AWAY = /^(?:Mongo(?:ServerSelection|TopologyClosed|Network|NetworkTimeout)|Abort|Timeout)Error$/
+/** The examination ended early: what it did not reach may be right or wrong. */
+class UnfinishedError extends UserError {
+  override readonly exitCode = 2
+}
+
+function failUnfinished(error: unknown, mongodb: string, far = 'The sources are not checked'): never {
+  if (!(error instanceof Error) || messageForPeople(error) === undefined) throw error
+  if (error instanceof UserError) throw new UnfinishedError(error.message)
+  // The driver's messages name no server: "Topology is closed".
+  const why = `${mongodb} failed: ${error.message}. ${far}.`
+  throw new UnfinishedError(`${why} Run this again once MongoDB answers, or at a quieter time.`)
+}
 
 const nameOf = (db: Db) => `MongoDB at ${db.client.options.hosts.join(',')}`
 
@@ -90,8 +97,12 @@ async function examineServers({ env, withQueue, print }: DoctorDeps, db: Db): Pr
     ...agreedSettings,
   }
   const { redisUrl, minMemory, replicas, listSources } = readSettings(own, env)
-  const ask = (database: string, command: Document) =>
-    db.client.db(database).command(command, { readPreference: 'primary', signal: AbortSignal.timeout(ASK_MS) })
+  const ask = async (database: string, command: Document) => {
+    const signal = AbortSignal.timeout(ASK_MS)
+    const asking = db.client.db(database).command(command, { readPreference: 'primary', signal })
+    // The driver's own error says "Timed out (undefinedms)".
+    return asking.catch((error) => Promise.reject(signal.aborted ? signal.reason : error))
+  }
   const probe = () => probeStore(mongoCommands(db, { limitMs: PROBE_MS }), 0)
   const clocks: [string, number][] = [[hostname(), 0]]
   let faults = 0
@@ -132,14 +143,22 @@ async function examineSources(deps: DoctorDeps, db: Db, repair: boolean): Promis
   const about = await db.collection('sources').estimatedDocumentCount()
   const what = 'Compares the word count and the number of quotes of each source with its stored quotes'
   show(`${what}${repair ? ', and repairs what differs' : ''}: about ${count(about)} sources.`)
-  const onProgress = showProgress(about, deps)
-  const { checked, wrong, leftOpen, beingWritten } = await repairSources(mongoCommands(db), { repair, onProgress })
+  const showFar = showProgress(about, deps)
+  let far: string | undefined
+  const onProgress = (checked: number, again: number, wrong: number) => {
+    far = `${count(checked)} of about ${count(about)} sources are checked, ${count(wrong)} of them wrong`
+    showFar(checked, again)
+  }
+  const comparing = repairSources(mongoCommands(db), { repair, onProgress })
+  const { checked, wrong, leftOpen, beingWritten } = await comparing.catch((error) =>
+    failUnfinished(error, nameOf(db), far),
+  )
   const compared = 'word counts and numbers of quotes against the stored quotes, and tokens of writers'
   print(`Checked ${counted(checked, 'source')}: ${compared}.`)
   print(`Wrong: ${wrong.length}`)
   for (const line of await explain(db, wrong)) print(line)
   if (repair) print(`Repaired: ${wrong.length}`)
-  if (leftOpen.length > 0) print(`Right, with the token of a writer that did not finish: ${leftOpen.length}`)
+  if (leftOpen.length > 0) print(`Right, with the token of a writer that is slow or gone: ${leftOpen.length}`)
   for (const line of await explain(db, leftOpen)) print(line)
   if (beingWritten > 0) print(`Left alone, because workers are writing them: ${beingWritten}`)
   // With --repair, no wrong source is left: a refused recount is tried again until it is written.
@@ -186,5 +205,7 @@ function faultOf({ stored, counted, openUntil }: Finding): string {
     differences.push(`quoteCount is ${stored.quoteCount}, ${counted.quoteCount} quotes are stored`)
   if (differences.length > 0) return `${differences.join('; ')}. --repair counts them again`
   const from = openUntil?.toISOString().slice(0, 19)
-  return `a writer did not finish. The next delivery of its request removes its token, or --repair from ${from} UTC on`
+  const ends = `the next delivery of its request removes its token, or --repair from ${from} UTC on`
+  if (openUntil !== undefined && openUntil.getTime() < Date.now()) return `a writer did not finish: ${ends}`
+  return `a slow worker may still be writing it, and then nothing is to do. If its writer is gone, ${ends}`
 }

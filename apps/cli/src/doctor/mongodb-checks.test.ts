@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { type Document, Long, MongoServerError } from 'mongodb'
 import { test } from 'vitest'
+import { checkClocks } from './check.ts'
 import { checkMongodb } from './mongodb-checks.ts'
 
 // What the stand-in of the tests can't be: another version or engine, a replica set, sharded.
@@ -34,6 +35,16 @@ const refused = new MongoServerError({ code: 13, message: 'not authorized' })
 
 test('finds nothing wrong with a replica set of three', async () => {
   assert.deepEqual(await found(), [])
+})
+
+test('calls nothing ok that the server does not say', async () => {
+  const { checks, aheadMs } = await checked({ buildInfo: {}, hello: {}, getDefaultRWConcern: {} })
+  const all = [...checks, ...checkClocks([['MongoDB', aheadMs]])]
+  assert.deepEqual(
+    all.filter(({ state }) => state === 'ok').map(({ text }) => text),
+    ['a majority commits: yes', 'index of quotes by sourceId'],
+  )
+  assert.doesNotMatch(JSON.stringify(all), /undefined|NaN/)
 })
 
 test('finds an old version, a majority that does not commit, too few members, and a weak write concern', async () => {

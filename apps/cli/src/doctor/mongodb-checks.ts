@@ -47,6 +47,7 @@ export async function checkMongodb({ database, probe, ...deps }: MongodbDeps) {
 
   await ask('the version', 'admin', { buildInfo: 1 }, ({ version }) => {
     const upgrade = 'sudo apt-get install -y mongodb-org  # on each member'
+    if (typeof version !== 'string') return [note('version: MongoDB does not say it')]
     return [check(Number.parseFloat(version) >= OLDEST, `version: ${version} (at least ${OLDEST})`, upgrade)]
   })
   let hello: Document = {}

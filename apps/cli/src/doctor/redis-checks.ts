@@ -49,16 +49,19 @@ export async function checkRedis(redis: Redis, keys: QueueKeys, minMemory: numbe
   const online = info.match(/^slave\d+:.*state=online/gm)?.length ?? 0
   const needed = confirming > 0 ? confirming + 1 : 0
   const guard = Math.min(needed, online, 1)
-  const isGuarded = minReplicas === undefined || (Number(minReplicas) >= guard && Number(minReplicas) <= online)
+  const isGuarded = Number(minReplicas) >= guard && Number(minReplicas) <= online
+  const guarded = `min-replicas-to-write: ${minReplicas}, ${online} online`
   const follow = `redis-cli -h REPLICA replicaof ${remoteAddress} ${remotePort}`
   const checks: Check[] = [
     ...faults.map((text): Check => ({ state: 'FAULT', text })),
-    ...(minReplicas ? [] : [note('CONFIG is refused: appendfsync and min-replicas-to-write can’t be asked')]),
-    check(fsync !== 'no', `appendfsync: ${fsync ?? 'unknown'}`, set('appendfsync everysec')),
-    check(!unwritten, `last writes to its disk: ${unwritten ?? 'ok'}`, `${cli} ${save}  # when its disk has space`),
+    ...(fsync && minReplicas ? [] : [note('CONFIG is refused: appendfsync and min-replicas-to-write can’t be asked')]),
+    ...(fsync ? [check(fsync !== 'no', `appendfsync: ${fsync}`, set('appendfsync everysec'))] : []),
+    infoField(info, 'rdb_last_bgsave_status')
+      ? check(!unwritten, `last writes to its disk: ${unwritten ?? 'ok'}`, `${cli} ${save}  # when its disk has space`)
+      : note('last writes to its disk: INFO does not say'),
     check(used < most * FULL, `memory: ${used} of ${most} bytes`, set(`maxmemory ${most * 2}`)),
     check(online >= needed, `replicas: ${online} online, ${needed} needed by REDIS_REPLICAS`, follow),
-    check(isGuarded, `min-replicas-to-write: ${minReplicas}, ${online} online`, set(`min-replicas-to-write ${guard}`)),
+    ...(minReplicas ? [check(isGuarded, guarded, set(`min-replicas-to-write ${guard}`))] : []),
     check(
       layout <= LAYOUT.reads,
       `layout: ${layout}, read up to ${LAYOUT.reads}`,

@@ -14,6 +14,9 @@ import { isTimeOut } from './store-errors.ts'
  */
 const PAGE = { projection: { wordCount: 1, quoteCount: 1, meta: 1 }, sort: { _id: 1 }, limit: 25_000 } as const
 
+/** A page that takes MongoDB too long is asked again for a tenth of the sources, down to this number. */
+const LEAST_PAGE = 25
+
 const QUERIES_AT_ONCE = 8
 
 /**
@@ -96,11 +99,19 @@ export function rareCommands(
     },
     // In pages, because a cursor that is read slowly has no time limit.
     async *scanSources() {
+      let limit: number = PAGE.limit
       for (let after = ''; ; ) {
-        const filter = { _id: { $gt: after } }
-        const page = await within('find', (signal) => sources.find<SourceTotals>(filter, { ...PAGE, signal }).toArray())
+        const page = await within('find', (signal) =>
+          sources.find<SourceTotals>({ _id: { $gt: after } }, { ...PAGE, limit, signal }).toArray(),
+        ).catch((error) => {
+          if (!isTimeOut(error) || limit <= LEAST_PAGE) throw error
+        })
+        if (page === undefined) {
+          limit /= 10
+          continue
+        }
         yield page
-        if (page.length < PAGE.limit) return
+        if (page.length < limit) return
         after = page.at(-1)?._id ?? after
       }
     },

@@ -3,6 +3,7 @@ import { chunksOf } from '../chunks.ts'
 import { STALE_MS, type WriterToken } from '../documents.ts'
 import type { QuoteTotals, SourceTotals, StoreCommands } from '../mongodb/commands.ts'
 import { processRuntime } from '../mongodb/mongo-commands.ts'
+import { isTimeOut } from '../mongodb/store-errors.ts'
 import type { WriteDeps } from './guarded-writes.ts'
 import { NO_QUOTES, recount, SOURCES_AT_ONCE } from './sum-sources.ts'
 import { createIsExcluded, createWatermarks, EXPIRED_MS, isExpired, isStale } from './tokens.ts'
@@ -34,17 +35,17 @@ interface Findings {
  */
 export async function repairSources(
   commands: StoreCommands,
-  { repair, onProgress }: { repair: boolean; onProgress?: (checked: number, again: number) => void },
+  { repair, onProgress }: { repair: boolean; onProgress?: (checked: number, again: number, wrong: number) => void },
   runtime = processRuntime,
 ): Promise<Findings> {
-  const deps = { commands, runtime, repair }
+  const deps = { commands: { ...commands, sumQuotes: sumInSteps(commands) }, runtime, repair }
   const findings: Findings = { checked: 0, wrong: [], leftOpen: [], beingWritten: 0 }
   const busy: string[] = []
   for await (const page of commands.scanSources()) {
     for (const some of chunksOf(page, SOURCES_AT_ONCE)) {
       findings.checked += some.length
       busy.push(...(await checkSome(deps, some, (token) => !isStale(runtime, token), findings, 'areNeighbours')))
-      onProgress?.(findings.checked, busy.length)
+      onProgress?.(findings.checked, busy.length, findings.wrong.length)
     }
   }
   if (busy.length === 0) return findings
@@ -58,6 +59,27 @@ export async function repairSources(
     findings.beingWritten += (await checkSome(deps, some, isNew, findings)).length
   }
   return findings
+}
+
+/**
+ * A sum that takes MongoDB too long is asked again for a tenth of the sources. Later sums ask for that number at once: a
+ * slow MongoDB answers each of them.
+ */
+function sumInSteps(commands: StoreCommands): StoreCommands['sumQuotes'] {
+  let step = SOURCES_AT_ONCE
+  return async (ids, areNeighbours) => {
+    const sums: Awaited<ReturnType<StoreCommands['sumQuotes']>> = []
+    for (let at = 0; at < ids.length; ) {
+      try {
+        sums.push(...(await commands.sumQuotes(ids.slice(at, at + step), areNeighbours)))
+        at += step
+      } catch (error) {
+        if (!isTimeOut(error) || step === 1) throw error
+        step /= 10
+      }
+    }
+    return sums
+  }
 }
 
 /** Compares these sources, adds to the findings, and repairs. Returns the ids of those that are being written. */

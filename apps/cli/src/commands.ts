@@ -1,0 +1,39 @@
+// The commands of the program `sluice`.
+import type { importCommand } from '@sluice/importer'
+import { instancePaths, readRunning } from '@sluice/terminal'
+import type { Command } from 'commander'
+import type { DoctorDeps } from './doctor/doctor-command.ts'
+import type { tailCommand } from './jobs/hits-commands.ts'
+import type { jobsCommand } from './jobs/jobs-command.ts'
+import type { statusCommand } from './jobs/queue-commands.ts'
+import type { loginCommand } from './login/login-command.ts'
+
+type DepsOf<Make extends (deps: never) => Command> = Parameters<Make>[0]
+export type CliDeps = DoctorDeps &
+  DepsOf<typeof importCommand> &
+  DepsOf<typeof jobsCommand> &
+  DepsOf<typeof loginCommand> &
+  DepsOf<typeof statusCommand> &
+  DepsOf<typeof tailCommand>
+
+/** Each command is loaded only if it is run or listed: all of them take 0.2 s. */
+export const commandsOf = (deps: CliDeps): Readonly<Record<string, () => Promise<Command>>> => ({
+  import: async () => (await import('@sluice/importer')).importCommand(deps),
+  list: async () => (await import('./sources/sources-commands.ts')).listCommand(deps),
+  get: async () => (await import('./sources/sources-commands.ts')).getCommand(deps),
+  keys: async () => (await import('./keys/keys-command.ts')).keysCommand(deps),
+  login: async () => (await import('./login/login-command.ts')).loginCommand(deps),
+  status: async () => (await import('./jobs/queue-commands.ts')).statusCommand(deps),
+  find: async () => (await import('./jobs/hits-commands.ts')).findCommand(deps),
+  tail: async () => (await import('./jobs/hits-commands.ts')).tailCommand(deps),
+  jobs: async () => (await import('./jobs/jobs-command.ts')).jobsCommand(deps),
+  pause: async () => (await import('./jobs/queue-commands.ts')).laneCommand('pause', deps),
+  resume: async () => (await import('./jobs/queue-commands.ts')).laneCommand('resume', deps),
+  async doctor() {
+    const [{ doctorCommand }, running] = await Promise.all([
+      import('./doctor/doctor-command.ts'),
+      readRunning(instancePaths(deps.folder).running),
+    ])
+    return doctorCommand({ ...deps, env: { ...deps.env, REDIS_URL: deps.env.REDIS_URL || running?.redisUrl } })
+  },
+})
