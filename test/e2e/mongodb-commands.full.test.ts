@@ -92,6 +92,7 @@ describe('the commands that the processes send to MongoDB', () => {
       process.signal('SIGTERM')
       await process.ended
     }
+    await run('doctor', '--after-restore', '--repair')
   })
 
   test('name the shard key, but for walks, lists and look-ups', () => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { startProcess } from '@sluice/test-support'
+import { startProcess, testQueueName } from '@sluice/test-support'
 import type { Db } from 'mongodb'
 import { describe, type TestContext, test } from 'vitest'
 import { runSluice } from '../support/run-sluice.ts'
@@ -11,10 +11,10 @@ import { someThread } from './support/some-thread.ts'
 type ById = { _id: string }
 
 describe('the layout number of the documents in MongoDB', () => {
-  const numbersIn = (db: Db) => db.collection('layout').find().toArray()
+  const numbersIn = (db: Db) => db.collection<ById>('layout').find({ _id: 'documents' }).toArray()
 
-  async function storeOne(sluice: PreparedSluice): Promise<void> {
-    const [{ url, api }, worker] = await Promise.all([sluice.startApi(), sluice.startWorker()])
+  async function storeOne(sluice: PreparedSluice, more = {}): Promise<void> {
+    const [{ url, api }, worker] = await Promise.all([sluice.startApi(more), sluice.startWorker(more)])
     await untilKeyIsKnown(url, sluice.key)
     storedIn(await createCaller({ url, key: sluice.key }).post(someThread({ externalId: 'same' })))
     for (const process of [api, worker]) process.signal('SIGTERM')
@@ -27,7 +27,8 @@ describe('the layout number of the documents in MongoDB', () => {
     await storeOne(sluice)
     assert.deepEqual(await numbersIn(sluice.db), [number])
     await sluice.db.collection('layout').drop()
-    await storeOne(sluice)
+    // A queue that feeds no store yet, as before an upgrade.
+    await storeOne(sluice, { QUEUE: testQueueName() })
     assert.deepEqual(await numbersIn(sluice.db), [number])
     assert.equal(await sluice.db.collection('sources').countDocuments(), 1)
   })

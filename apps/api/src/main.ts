@@ -40,7 +40,7 @@ await runProcess({
   async start(wired) {
     const { log, db, redis, keys, onRedisError, release, stopping } = wired
     const keyring = wired.openKeyring()
-    await wired.watchQueue()
+    const { isWorkedOn } = await wired.watchQueue()
     const largeReads = redis.duplicate().on('error', onRedisError)
     release('large reads', () => largeReads.disconnect())
     const results = queue.createResults(redis, keys, largeReads)
@@ -78,6 +78,7 @@ await runProcess({
       return {
         redis: enqueuer.isAnswering() ? ofRedis : checkOf(false, 'not connected, or silent'),
         replies: checkOf(replyListener.isListening(), 'the reply stream was not read for a moment'),
+        workers: checkOf(isWorkedOn(), 'no worker has ever worked on its queue (QUEUE)'),
       }
     })
     const deps: ApiDeps = {
@@ -136,6 +137,6 @@ await runProcess({
       await http.close()
       timers.forEach(clearTimeout)
     })
-    log.info({ port: http.port, adminPort, replica: replyListener.replica }, 'api.listening')
+    log.info({ port: http.port, adminPort, replica: replyListener.replica, ...wired.servers }, 'api.listening')
   },
 })

@@ -48,6 +48,6 @@ await runProcess({
     )
     // A page asks again every few seconds, so cutting its connections loses nothing.
     release('http server', listening.end)
-    log.info({ address: listening.address, adminPort }, 'dashboard.listening')
+    log.info({ address: listening.address, adminPort, ...wired.servers }, 'dashboard.listening')
   },
 })

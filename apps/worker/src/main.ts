@@ -56,7 +56,7 @@ await runProcess({
       const [ofRedis, mongodb] = await Promise.all([wired.pingRedis(), checkStore()])
       return { redis: redis.status === 'ready' ? ofRedis : checkOf(false, 'not connected'), mongodb }
     }, ingest.findStuck)
-    await wired.watchQueue()
+    const { fed, unread } = await wired.watchQueue()
 
     release('batch store', async () => {
       // If this fails or exceeds its time, other processes sum the sources of the last batches.
@@ -88,11 +88,14 @@ await runProcess({
       onEvicted: (jobId) => log.warn({ jobId }, 'job.evicted'),
       onError: (err) => log.error({ err }, 'queue.failed'),
     })
+    // While MongoDB is unavailable, nothing says yet which store this process would write to.
+    void consumer.pause()
+    void fed.then(consumer.resume)
     const findHang = createFindHang(probe, ingest.runningMs)
     wired.sendHeartbeats(() => {
       const slowJobs = consumer.lockedFor(SLOW_MS).slice(0, SLOW_SHOWN)
       return readWorker(metrics, durations, {
-        away: putBackAny.away() ?? findHang(),
+        away: putBackAny.away() ?? findHang() ?? unread(),
         slowJobs,
         activeJobs: consumer.lockedFor(0).length,
         uncompleted: performance.now() - refused.at < UNCOMPLETED_MS ? refused.reason : undefined,
@@ -100,6 +103,6 @@ await runProcess({
     })
     release('consumer', () => consumer.close((settings.shutdownGraceSeconds - 0.5) * 1000))
 
-    log.info({ adminPort }, 'worker.listening')
+    log.info({ adminPort, ...wired.servers }, 'worker.listening')
   },
 })

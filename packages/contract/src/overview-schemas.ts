@@ -50,6 +50,16 @@ const processCounts = (description: string) =>
     description,
   })
 
+const ServersSchema = Type.Object(
+  {
+    queue: text('QUEUE.'),
+    redis: text('The hosts in REDIS_URL.'),
+    database: text('The database in MONGODB_URL.'),
+    mongodb: text('The hosts in MONGODB_URL.'),
+  },
+  { description: 'Which servers it uses.' },
+)
+
 const ProcessSchema = Type.Object({
   id: text('Another one at each start.'),
   kind: oneOf(['api', 'worker', 'dashboard'], 'What it is.'),
@@ -74,6 +84,7 @@ const ProcessSchema = Type.Object({
   activeJobs: optional(count('Of a worker: jobs that it has.')),
   queueBounds: optional(threadsAndBytes('Of an API: the most that may be in the queue.')),
   tenantShare: optional(number('Of an API: the part of this that one tenant may use.')),
+  servers: optional(ServersSchema),
   redisReplicas: optional(count('Of an API: the replicas of Redis that confirm each request.')),
   refusedKeys: optional(
     Type.Array(RefusedKeyCountSchema, {
@@ -82,6 +93,15 @@ const ProcessSchema = Type.Object({
   ),
   slowJobs: optional(Type.Array(SlowJobSchema, { description: 'Jobs that it has had for more than ten seconds.' })),
 })
+
+const OtherStoreSchema = Type.Object(
+  {
+    at: moment('When it stopped.'),
+    process: text('Its kind, host and process id.'),
+    text: text('The store that it uses, and the one that the queue feeds.'),
+  },
+  { description: 'A process that stopped because it uses another store than the queue feeds. Absent without one.' },
+)
 
 const [p50, p95, p99] = [number('The median.'), number('The 95th percentile.'), number('The 99th percentile.')]
 const quantiles = (description: string) => optional(Type.Object({ p50, p99 }, { description }))
@@ -116,6 +136,7 @@ const HistoryPointSchema = Type.Object({
 
 /** What can be wrong, the worst first. */
 const FINDINGS = [
+  'other_store',
   'store_away',
   'process_missing',
   'crash_loop',
@@ -173,6 +194,7 @@ export const StatusSchema = named('Status', {
       { description: 'Absent if MongoDB is not away, or if only workers of an earlier release know it.' },
     ),
   ),
+  otherStore: optional(OtherStoreSchema),
   load: optional(threadsAndBytes('What counts for the bounds of the queue.')),
   lastFailureMs: optional(number('For how long the newest failed job has been failed. Absent without one.')),
   lastMinutes: HistoryPointSchema,

@@ -45,3 +45,4 @@ export {
   forgetAnswers,
   type Results,
 } from './replies/results.ts'
+export { checkFedStore, feedStore, nameOf, noteOtherStore, OtherStoreError, readFedStore } from './store-of-queue.ts'

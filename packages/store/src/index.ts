@@ -22,7 +22,7 @@ export {
   type WriteReply,
 } from './mongodb/commands.ts'
 export { connectStore, PROBE_MS, probeStore, type StoreConnection } from './mongodb/connect-store.ts'
-export { checkLayout, StoreLayoutError, watchStoreLayout } from './mongodb/layout.ts'
+export { checkLayout, readStore, renewStore, StoreLayoutError } from './mongodb/layout.ts'
 export { mongoCommands, processRuntime, type Runtime } from './mongodb/mongo-commands.ts'
 export { indexesFor } from './mongodb/rare-commands.ts'
 export { RefusedWriteError, refusalOf, StoreAwayError } from './mongodb/store-errors.ts'

@@ -19,6 +19,7 @@ const FOR_PEOPLE = new Set([
   'DidNotStart',
   'KeyRefusedError',
   'NoServer',
+  'OtherStoreError',
   'SettingsError',
   'SluiceProblem',
   'SluiceUnreachable',

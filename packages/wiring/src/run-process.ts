@@ -23,11 +23,13 @@ import {
   connectRetrying,
   observeCommands,
   pingRedis,
+  readRedisUrl,
   watchLayout,
   watchRedis,
 } from '@sluice/process/redis'
 import { queueKeys } from '@sluice/queue'
-import { connectStore, watchStoreLayout } from '@sluice/store/connect'
+import { connectStore, hostsOf } from '@sluice/store/connect'
+import { watchStore } from './watch-store.ts'
 
 type AllSettings = Settings<typeof processSettings>
 
@@ -60,7 +62,7 @@ export function runProcess(process: Process & { start: (wired: Wired) => Promise
 }
 
 /** Opens traces, and connections to MongoDB and Redis, which may be away. */
-async function connect({ kind, settings, opened }: Process, log: Logger, { release, stop }: Life) {
+async function connect({ kind, settings, opened }: Process, log: Logger, { release }: Life) {
   const { redisTime, redisErrors, mongoTime, mongoErrors } = opened.metrics
   const onRedisError = (err: Error) => log.warn({ err: err.message }, 'redis.error')
   if (kind !== 'dashboard') release('tracing', await openTracing(kind, settings))
@@ -68,7 +70,6 @@ async function connect({ kind, settings, opened }: Process, log: Logger, { relea
   const storeMetrics = kind === 'worker' ? undefined : { times: mongoTime, errors: mongoErrors }
   const store = connectStore(settings.mongodbUrl, storeMetrics)
   release('store', () => store.close())
-  if (kind !== 'dashboard') await watchStoreLayout(store.db, ({ message }) => stop(message))
   const connectRedis = kind === 'worker' ? connectRetrying : connectFailFast
   const redis = connectRedis(settings, onRedisError)
   release('redis', () => redis.disconnect())
@@ -76,18 +77,29 @@ async function connect({ kind, settings, opened }: Process, log: Logger, { relea
   return { log, db: store.db, redis, onRedisError, keys: queueKeys(settings.queue) }
 }
 
+/** Names the servers of a process, without credentials. */
+function serversOf({ redisUrl, queue }: Pick<AllSettings, 'redisUrl' | 'queue'>, db: Connected['db']) {
+  const redis = readRedisUrl(redisUrl).endpoints.map(({ host, port }) => `${host}:${port}`)
+  return { queue, redis: redis.join(','), database: db.databaseName, mongodb: hostsOf(db) }
+}
+
 /** The steps that each process takes at its own place in the start. */
 function stepsOf(process: Process, { release, stopping, stop }: Life, { log, db, redis, keys }: Connected) {
   const { kind, settings, opened } = process
+  const servers = serversOf(settings, db)
   return {
+    /** For people: which servers the process uses. */
+    servers,
     pingRedis: pingWhenAsked(() => pingRedis(redis)),
     /**
-     * Checks the layout of the queue's keys and, except for the dashboard, Redis: now, and as long as the process runs.
+     * Checks the layouts, that the queue feeds this store and, except for the dashboard, Redis: now, and as long as the
+     * process runs.
      */
-    async watchQueue(): Promise<void> {
+    async watchQueue() {
       const warn = (fault: string) => log.warn({ fault }, 'redis.unfit')
       if (process.kind !== 'dashboard') await watchRedis(redis, process.settings, warn)
       await watchLayout(redis, keys.base, ({ message }) => stop(message))
+      return watchStore({ kind, db, redis, keys, log, stop })
     },
     /** Opens the keyring that checks the keys of callers and of people. */
     openKeyring() {
@@ -107,7 +119,7 @@ function stepsOf(process: Process, { release, stopping, stop }: Life, { log, db,
     },
     /** Sends heartbeats with what `read` returns, now and every second. */
     sendHeartbeats(read: () => Promise<Reading>): void {
-      release('heartbeats', startHeartbeats(redis, keys, { kind, version: VERSION }, read))
+      release('heartbeats', startHeartbeats(redis, keys, { kind, version: VERSION, servers }, read))
     },
   }
 }

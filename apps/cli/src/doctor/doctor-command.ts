@@ -49,14 +49,15 @@ export function doctorCommand(deps: DoctorDeps): Command {
     .option('--repair', 'repairs the sources that do not')
     .option(
       '--after-restore',
-      'first removes what would answer for threads that are gone, after MongoDB was restored to an earlier moment; all APIs and workers must be stopped',
+      'first removes what would answer for threads that are gone, and makes the queue feed this MongoDB, after it was restored to an earlier moment or moved; all APIs and workers must be stopped',
     )
     .action(async ({ repair = false, afterRestore = false }: { repair?: boolean; afterRestore?: boolean }) => {
       const { db, close } = await deps.openDb().catch((error) => failUnfinished(error, 'MongoDB'))
       try {
         if (afterRestore) {
           const restored = await loadRedisChecks()
-          deps.print(await deps.withQueue((redis, keys) => restored.afterRestore(redis, keys, mongoCommands(db))))
+          const lines = await deps.withQueue((redis, keys) => restored.afterRestore(redis, keys, db))
+          lines.forEach(deps.print)
         }
         const faults = await examineServers(deps, db)
         await examineSources(deps, db, repair)
@@ -111,7 +112,7 @@ async function examineServers({ env, withQueue, print }: DoctorDeps, db: Db): Pr
     for (const line of checkLines(title, checks)) print(line)
   }
   try {
-    const examined = await withQueue((redis, keys) => checkRedis(redis, keys, minMemory, replicas))
+    const examined = await withQueue((redis, keys) => checkRedis(redis, keys, db, minMemory, replicas))
     clocks.push([examined.host, examined.aheadMs])
     printChecks(examined.host, examined.checks)
   } catch (error) {

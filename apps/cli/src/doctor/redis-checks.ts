@@ -5,9 +5,19 @@ import type { SeenProcess } from '@sluice/contract'
 import { ALIVE_MS } from '@sluice/contract'
 import { createReadOverview } from '@sluice/operations'
 import { infoField, LAYOUT, type Redis, readRedisUrl, redisFaults } from '@sluice/process/redis'
-import { createLoadAudit, forgetAnswers, type LoadAudit, type QueueKeys } from '@sluice/queue'
-import { forgetDigests, type StoreCommands } from '@sluice/store'
+import {
+  checkFedStore,
+  createLoadAudit,
+  feedStore,
+  forgetAnswers,
+  type LoadAudit,
+  nameOf,
+  OtherStoreError,
+  type QueueKeys,
+} from '@sluice/queue'
+import { forgetDigests, mongoCommands, readStore, renewStore } from '@sluice/store'
 import { counted, UserError } from '@sluice/terminal'
+import type { Db } from 'mongodb'
 import { type Check, check, note, readClock } from './check.ts'
 
 /** Beyond this part of its memory, a burst may fill Redis. */
@@ -31,7 +41,7 @@ export function pingCommands(redisUrl: string): string {
  * @param minMemory in bytes.
  * @param confirming the number of replicas that must confirm a write (REDIS_REPLICAS).
  */
-export async function checkRedis(redis: Redis, keys: QueueKeys, minMemory: number, confirming: number) {
+export async function checkRedis(redis: Redis, keys: QueueKeys, db: Db, minMemory: number, confirming: number) {
   const info = await redis.info()
   const { remoteAddress, remotePort } = redis.stream
   const cli = `redis-cli -h ${remoteAddress} -p ${remotePort}`
@@ -67,6 +77,7 @@ export async function checkRedis(redis: Redis, keys: QueueKeys, minMemory: numbe
       `layout: ${layout}, read up to ${LAYOUT.reads}`,
       'git checkout RELEASE  # a newer one',
     ),
+    await checkStore(redis, keys, db),
     checkVersions(await readAlive(redis, keys)),
     await checkLoad(redis, keys),
   ]
@@ -75,6 +86,19 @@ export async function checkRedis(redis: Redis, keys: QueueKeys, minMemory: numbe
     return Number(seconds) * 1_000 + Number(microseconds) / 1_000
   })
   return { host: `Redis at ${remoteAddress}:${remotePort}`, checks, aheadMs }
+}
+
+async function checkStore(redis: Redis, keys: QueueKeys, db: Db): Promise<Check> {
+  const { interactive: queue } = keys.queues
+  try {
+    const own = await readStore(db)
+    if (await checkFedStore(redis, keys, own, false))
+      return { state: 'ok', text: `the queue ${queue} feeds the store ${nameOf(own)}` }
+    return note(`no worker has ever worked on the queue ${queue}`)
+  } catch (error) {
+    if (error instanceof OtherStoreError) return { state: 'FAULT', text: error.message }
+    return note(`whether the queue ${queue} feeds this MongoDB can’t be asked: ${error}`)
+  }
 }
 
 /** During an upgrade, two releases run. Afterwards, this finds a process of the old release that was forgotten. */
@@ -107,13 +131,13 @@ async function checkLoad(redis: Redis, keys: QueueKeys): Promise<Check> {
 }
 
 /**
- * After MongoDB was restored to an earlier moment: removes digests, idempotency keys, results and imports, and returns
- * what it removed. No API or worker may run meanwhile: it could answer from what is not removed yet, and such an answer
+ * After MongoDB was restored to an earlier moment, or moved: removes digests, idempotency keys, results and imports,
+ * makes the queue feed this store, and returns lines that say so. No API or worker may run meanwhile: it could answer from what is not removed yet, and such an answer
  * can't be taken back.
  *
  * @throws {UserError} if an API or a worker runs. Then removes nothing.
  */
-export async function afterRestore(redis: Redis, keys: QueueKeys, commands: StoreCommands): Promise<string> {
+export async function afterRestore(redis: Redis, keys: QueueKeys, db: Db): Promise<string[]> {
   const alive = (await readAlive(redis, keys)).filter(({ kind }) => kind !== 'dashboard')
   if (alive.length > 0) {
     const named = alive.map(({ kind, host, pid }) => `${kind} ${host}:${pid}`).join(', ')
@@ -123,7 +147,12 @@ export async function afterRestore(redis: Redis, keys: QueueKeys, commands: Stor
     )
   }
   const keysGone = await forgetAnswers(redis, keys)
-  const digests = await forgetDigests(commands)
+  const digests = await forgetDigests(mongoCommands(db))
+  const store = await renewStore(db)
+  await feedStore(redis, keys, store)
   const answers = 'idempotency keys, results of jobs, and imports'
-  return `Removed: the digests of ${counted(digests, 'source')}, and ${counted(keysGone, 'key')} of Redis (${answers}).`
+  return [
+    `Removed: the digests of ${counted(digests, 'source')}, and ${counted(keysGone, 'key')} of Redis (${answers}).`,
+    `The queue ${keys.queues.interactive} feeds the store ${nameOf(store)} from now on.`,
+  ]
 }

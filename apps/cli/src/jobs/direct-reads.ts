@@ -1,7 +1,11 @@
 // Reads what the API would answer to an operator from Redis and MongoDB, while the API does not answer.
 import { parseFailedJobQuery } from '@sluice/contract'
 import { failedJobOf, openViews, requireActs } from '@sluice/operations'
+import type { Redis } from '@sluice/process/redis'
+import { checkFedStore, type QueueKeys } from '@sluice/queue'
+import { readStore } from '@sluice/store'
 import { UserError } from '@sluice/terminal'
+import type { Db } from 'mongodb'
 import type { DoctorDeps } from '../doctor/doctor-command.ts'
 import { type Fallback, NotFailedError, type Reads } from './admin-client.ts'
 
@@ -13,7 +17,10 @@ export function createReadDirectly({
   return async (ask) => {
     const { db, close } = await openDb()
     try {
-      return await withQueue((redis, keys) => ask(readsOf(openViews(redis, keys, db).viewFor(OPERATOR))))
+      return await withQueue((redis, keys) => {
+        const reads = readsOf(openViews(redis, keys, db).viewFor(OPERATOR))
+        return ask({ ...reads, find: (query) => checkStore(redis, keys, db).then(() => reads.find(query)) })
+      })
     } finally {
       await close()
     }
@@ -21,6 +28,13 @@ export function createReadDirectly({
 }
 
 const OPERATOR = { role: 'operator', by: 'terminal' } as const
+
+/** Throws an `OtherStoreError` if the threads of this queue are not stored here. */
+async function checkStore(redis: Redis, keys: QueueKeys, db: Db): Promise<void> {
+  // While MongoDB is unavailable, people look at the queue.
+  const own = await readStore(db).catch(() => undefined)
+  if (own !== undefined) await checkFedStore(redis, keys, own, false)
+}
 
 function readsOf(view: ReturnType<ReturnType<typeof openViews>['viewFor']>): Reads {
   return {

@@ -28,8 +28,19 @@ const GONE: Page = {
 }
 
 function factsOf(process: SeenProcess): Html {
-  const { id, version, startedAt, seenMsAgo, cpu, memoryBytes, storeAwayMs, activeJobs, queueBounds, clockAheadMs } =
-    process
+  const {
+    id,
+    version,
+    startedAt,
+    seenMsAgo,
+    cpu,
+    memoryBytes,
+    storeAwayMs,
+    activeJobs,
+    queueBounds,
+    clockAheadMs,
+    servers,
+  } = process
   const isGone = seenMsAgo >= ALIVE_MS
   return facts({
     Process: copyable(id),
@@ -40,6 +51,8 @@ function factsOf(process: SeenProcess): Html {
     CPU: isGone ? undefined : `${Math.round(cpu * 100)} % of a core`,
     Memory: isGone ? undefined : megabytes(memoryBytes),
     MongoDB: storeAwayMs === undefined ? undefined : html`<strong>away for ${duration(storeAwayMs)}</strong>`,
+    Queue: servers && `${servers.queue} at ${servers.redis}`,
+    Database: servers && `${servers.database} at ${servers.mongodb}`,
     'Jobs that it has': activeJobs,
     'Bound of the queue': queueBounds && `${shown(queueBounds.threads)} threads, ${megabytes(queueBounds.bytes)}`,
     'Share of a tenant': process.tenantShare && `${process.tenantShare * 100} %`,

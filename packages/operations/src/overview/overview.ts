@@ -63,6 +63,12 @@ export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise
     return { storeAwayMs: Math.max(now - Number(since), 0, ...away), storeAway }
   }
 
+  /** Reads what processes noted for the verdict. */
+  async function readNotes(): Promise<Pick<Overview, 'otherStore'>> {
+    const otherStore = await redis.get(`${base}other-store`)
+    return otherStore === null ? {} : { otherStore: JSON.parse(otherStore) }
+  }
+
   return async () => {
     const [seconds, microseconds] = await redis.time()
     const at = Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000)
@@ -88,6 +94,7 @@ export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise
       load,
       ...(lastFailureMs !== undefined && { lastFailureMs }),
       ...(await readAway(processes, at)),
+      ...(await readNotes()),
     }
   }
 }

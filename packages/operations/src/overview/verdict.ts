@@ -25,6 +25,7 @@ const FAILING_MS = 10_000
 /** Judges an overview: returns what is wrong, the worst first. */
 export function judge(facts: Facts): Finding[] {
   return [
+    ...judgeIdentity(facts),
     ...judgeStore(facts),
     ...judgeProcesses(facts),
     ...judgeRedis(facts),
@@ -34,6 +35,16 @@ export function judge(facts: Facts): Finding[] {
     ...judgeFailures(facts),
     ...judgeKeys(facts),
   ]
+}
+
+function* judgeIdentity({ otherStore, at }: Facts): Findings {
+  if (otherStore === undefined) return
+  const ago = duration(Date.parse(at) - Date.parse(otherStore.at))
+  yield finding(
+    'other_store',
+    `The ${otherStore.process} stopped ${ago} ago: ${otherStore.text}`,
+    '/overview#processes',
+  )
 }
 
 function* judgeStore({ storeAwayMs, storeAway, processes, queued }: Facts): Findings {

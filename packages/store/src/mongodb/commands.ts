@@ -68,7 +68,7 @@ export interface StoreCommands {
   /** Throws, as `update` does, if the server refuses a document for another reason than a duplicate or a lock. */
   insert(name: CollectionName, documents: readonly Document[]): Promise<WriteReply>
   update(name: CollectionName, statements: readonly UpdateStatement[]): Promise<WriteReply>
-  /** Prepares the database for the first batch: notes the layout, creates the indexes. @throws {StoreLayoutError} */
+  /** Prepares the database for the first batch: creates the indexes. */
   prepare(): Promise<void>
 }
 

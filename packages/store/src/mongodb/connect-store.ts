@@ -5,7 +5,7 @@ import { MongoClient } from 'mongodb'
 import type { CommandMetrics, StoreCommands } from './commands.ts'
 import { errorCodeOf } from './store-errors.ts'
 
-export { watchStoreLayout } from './layout.ts'
+export { checkLayout, hostsOf, noteStore, readStore, type Store, StoreLayoutError } from './layout.ts'
 
 export type StoreConnection = ReturnType<typeof connectStore>
 

@@ -1,5 +1,6 @@
-// Keeps a release from documents that it would misread or store again (docs/adr/0021-layout-of-mongodb.md).
-import { setTimeout as delay } from 'node:timers/promises'
+// Keeps a release from documents that it would misread or store again (docs/adr/0021-layout-of-mongodb.md), and gives
+// the store an identity (docs/adr/0023-identity-and-marks.md).
+import { randomUUID } from 'node:crypto'
 import type { Db } from 'mongodb'
 import type { SourceDocument } from '../documents.ts'
 import { sourceIdOf } from '../ids.ts'
@@ -8,9 +9,11 @@ import { PRIMARY } from './commands.ts'
 /** The layout of the documents, as a number: ADR 21 says when it rises. */
 const LAYOUT = 1
 
-/** The one document of the collection `layout`. */
+/** The documents of the collection `layout`. */
 type LayoutDocument = { _id: typeof ID; number: number }
+type IdentityDocument = { _id: typeof STORE; id: string }
 const ID = 'documents'
+const STORE = 'store'
 
 /** The documents in MongoDB have another layout than this release reads and writes. */
 export class StoreLayoutError extends Error {
@@ -42,35 +45,47 @@ export async function checkLayout(db: Db, signal?: AbortSignal): Promise<boolean
   return false
 }
 
-/** Checks the layout as `checkLayout` does, and writes the number into a database that has none. */
-export async function noteLayout(db: Db, signal: AbortSignal): Promise<void> {
-  if (await checkLayout(db, signal)) return
-  const documents: LayoutDocument[] = [{ _id: ID, number: LAYOUT }]
-  const { writeErrors } = await db.command({ insert: 'layout', documents, writeConcern: { w: 'majority' } }, { signal })
-  // Another worker was faster.
-  if (writeErrors !== undefined) await checkLayout(db, signal)
+const ANSWER_MS = 10_000
+
+/** A store, for programs and for people. A copy of a database has the same id, so the name counts, too. */
+export interface Store {
+  /** Absent before a worker has used the database. */
+  id?: string
+  database: string
+  hosts: string
 }
 
-/** A start waits no longer than this for MongoDB. */
-const FIRST_MS = 1_000
-const AGAIN_MS = 5_000
+/** The hosts of a connection's URL. */
+export function hostsOf({ client }: Db): string {
+  return client.options.srvHost ?? client.options.hosts.join(',')
+}
 
-/**
- * Checks the layout until MongoDB has answered once. If the database has another layout, throws a `StoreLayoutError`
- * within `FIRST_MS`; later calls `onOther`, which must stop the process.
- */
-export async function watchStoreLayout(db: Db, onOther: (error: StoreLayoutError) => void): Promise<void> {
-  async function checkUntilAnswered(): Promise<void> {
-    for (;;) {
-      try {
-        return void (await checkLayout(db))
-      } catch (error) {
-        if (error instanceof StoreLayoutError) throw error
-        await delay(AGAIN_MS, undefined, { ref: false })
-      }
-    }
+/** Reads which store a database is, as a majority knows it: an id that is rolled back must not be told to the queue. */
+export async function readStore(db: Db, signal = AbortSignal.timeout(ANSWER_MS)): Promise<Store> {
+  const options = { ...PRIMARY, readConcern: { level: 'majority' }, signal } as const
+  const found = await db.collection<IdentityDocument>('layout').findOne({ _id: STORE }, options)
+  return { ...(found && { id: found.id }), database: db.databaseName, hosts: hostsOf(db) }
+}
+
+/** Checks the layout as `checkLayout` does, writes what the database lacks of number and id, and reads its identity. */
+export async function noteStore(db: Db): Promise<Store> {
+  const signal = AbortSignal.timeout(ANSWER_MS)
+  const missing = [
+    ...((await checkLayout(db, signal)) ? [] : [{ _id: ID, number: LAYOUT }]),
+    ...((await readStore(db, signal)).id === undefined ? [{ _id: STORE, id: randomUUID() }] : []),
+  ]
+  if (missing.length > 0) {
+    const insert = { insert: 'layout', documents: missing, ordered: false, writeConcern: { w: 'majority' } }
+    const { writeErrors } = await db.command(insert, { signal })
+    // Another worker was faster.
+    if (writeErrors !== undefined) await checkLayout(db, signal)
   }
-  const checking = checkUntilAnswered()
-  await Promise.race([checking, delay(FIRST_MS, undefined, { ref: false })])
-  checking.catch(onOther)
+  return readStore(db, signal)
+}
+
+/** Gives the store another id: to processes that reach a copy of it under the same name, it is another store. */
+export async function renewStore(db: Db): Promise<Store> {
+  const update = { $set: { id: randomUUID() } }
+  await db.collection<IdentityDocument>('layout').updateOne({ _id: STORE }, update, { upsert: true })
+  return readStore(db)
 }

@@ -5,7 +5,6 @@ import type { SourceDocument } from '../documents.ts'
 import { quotesOf } from '../ids.ts'
 import type { CommandOptions, QuoteTotals, SourceTotals, StoreCommands } from './commands.ts'
 import { IDS_PER_QUERY, PRIMARY } from './commands.ts'
-import { noteLayout } from './layout.ts'
 import { isTimeOut } from './store-errors.ts'
 
 /**
@@ -116,7 +115,6 @@ export function rareCommands(
       }
     },
     async prepare() {
-      await within('find', (signal) => noteLayout(db, signal))
       const ask: Ask = (command) =>
         within(Object.keys(command)[0] ?? '', (signal) => db.command(command, { ...PRIMARY, signal }))
       const wanted = await indexesFor(ask, options)

@@ -2,7 +2,6 @@
 import { BSON, type Document, MongoError, MongoNetworkError, MongoNetworkTimeoutError, MongoServerError } from 'mongodb'
 import type { StoreRequest } from '../documents.ts'
 import { sourceIdIn, sourceIdOf } from '../ids.ts'
-import { StoreLayoutError } from './layout.ts'
 
 /**
  * A command as a whole failed. Its outcome is unknown. MongoDB may be away or unable to commit, or the command alone
@@ -14,7 +13,7 @@ export class StoreAwayError extends Error {
 
   constructor(cause: unknown, isCertain: boolean) {
     const reason = cause instanceof Error ? cause.message : cause
-    super(cause instanceof StoreLayoutError ? cause.message : `MongoDB is away: ${reason}`, { cause })
+    super(`MongoDB is away: ${reason}`, { cause })
     this.name = 'StoreAwayError'
     this.isCertain = isCertain
   }
@@ -113,8 +112,6 @@ export function refusalOf(error: unknown, { tenant, thread }: StoreRequest): Err
  */
 export function asStoreAway(error: unknown): unknown {
   if (error instanceof RefusedWriteError && codeOf(error) in CODE_NAMES) return error
-  // Jobs wait for a release that knows the layout.
-  if (error instanceof StoreLayoutError) return new StoreAwayError(error, true)
   // While a command waits for a full socket, the driver (7.9) throws the socket's own error.
   const isOfSocket = error instanceof Error && 'syscall' in error
   return isOfSocket || error instanceof MongoError ? new StoreAwayError(error, isOfSocket || isCertain(error)) : error
