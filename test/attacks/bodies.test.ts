@@ -1,6 +1,7 @@
 // Attacks by the content of a body: operators, names of the language, numbers, repeated names, and bombs.
 import assert from 'node:assert/strict'
 import { brotliCompressSync, constants, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
+import { newJobId } from '@sluice/queue'
 import { beforeSuite } from '@sluice/test-support'
 import { afterEach, describe, test } from 'vitest'
 import { type Caller, createCaller } from '../e2e/support/caller.ts'
@@ -8,6 +9,7 @@ import { problemIn, storedIn } from '../e2e/support/read-reply.ts'
 import { type Body, someThread } from '../e2e/support/some-thread.ts'
 import { watchPeak } from '../support/edge-support.ts'
 import { startSluice, type TestSluice } from '../support/start-sluice.ts'
+import { until } from '../support/until.ts'
 import { assertUnharmed } from './support/unharmed.ts'
 
 const MIB = 1024 * 1024
@@ -122,12 +124,21 @@ describe('the content of a body', () => {
     )
   })
 
-  test('one lone surrogate in a line of an import refuses that line alone', async () => {
+  test('one lone surrogate in a line of an import refuses that line alone, also in its record', async () => {
     const line = (title: string) => JSON.stringify(someThread({ title: 'T' })).replace('"T"', `"${title}"`)
-    const body = [line('a'), line('\\udc00'), line('\\ud83c\\udfb9'), '{"a":"\\ud800"}'].join('\n')
-    const { text } = await caller.postImport(body)
-    assert.match(text, /"received":4,"created":2,"updated":0,"unchanged":0,"failed":2/)
+    const withId = JSON.stringify(someThread({ externalId: 'I', title: 1 })).replace('"I"', '"\\\\ud800\\ud800"')
+    const body = [line('a'), line('\\udc00'), line('\\ud83c\\udfb9'), '{"\\udbff":"\\ud800"}', withId].join('\n')
+    const importId = newJobId()
+    const { text } = await caller.postImport(body, { 'import-id': importId, prefer: 'handling=strict' })
+    assert.match(text, /"received":5,"created":2,"updated":0,"unchanged":0,"failed":3/)
     assert.match(text, /"index":1,[^\n]*"code":"not_well_formed"/)
+    const { summary, problems } = await until('the record of the import', async () => {
+      const found = JSON.parse((await caller.get(`/batches/${importId}`)).text)
+      return found.state === 'completed' && found
+    })
+    assert.deepEqual([summary.received, summary.created, summary.failed], [5, 2, 3])
+    assert.match(JSON.stringify(problems[1]), /"pointer":"\/\ufffd"/)
+    assert.equal(problems[2].externalId, '\\ud800\ufffd')
   })
 
   const bombs: [coding: string, compress: (bytes: Buffer) => Buffer][] = [

@@ -45,6 +45,15 @@ test('keys and credentials never reach a line, in any field or text', () => {
   for (const line of lines.trim().split('\n')) JSON.parse(line)
 })
 
+test('an error of Redis is logged without the arguments of its command, which have the texts of threads', () => {
+  const command = { name: 'evalsha', args: ['a text of a thread'] }
+  const err = Object.assign(new Error('WRONGTYPE'), { code: 7, command })
+  const [line = ''] = logged((log) => log.error({ err }, 'queue.failed'))
+  assert.doesNotMatch(line, /a text of a thread|evalsha/)
+  const { message, stack, code } = JSON.parse(line).err
+  assert.deepEqual([message, stack, code], ['WRONGTYPE', err.stack, 7])
+})
+
 test('ordinary text that looks like neither is kept', () => {
   const [line = ''] = logged((log) => log.info({ url: 'https://a.example/x?mail=me@b.example', at: 'a://b c@d' }))
   assert.match(line, /mail=me@b\.example/)

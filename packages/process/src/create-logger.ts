@@ -1,6 +1,6 @@
 // Creates the log of a process on stdout. The log is written in blocks, and never blocks the process.
 
-import { type DestinationStream, type LevelWithSilent, type Logger, pino, stdTimeFunctions } from 'pino'
+import { type DestinationStream, type LevelWithSilent, type Logger, pino, stdSerializers, stdTimeFunctions } from 'pino'
 import type { SonicBoom } from 'sonic-boom'
 import sonicBoom from 'sonic-boom'
 
@@ -21,11 +21,19 @@ const MAX_BUFFERED_BYTES = 16 * 1024 * 1024
 /** Attempts to write the last lines to a slow reader when the process exits, 100 ms apart. */
 const EXIT_TRIES = 3
 
+/** Without the command of ioredis's errors: its arguments have the texts of threads. */
+const serializers = {
+  err(error: Error): unknown {
+    const { command: _, ...shown } = stdSerializers.err(error)
+    return shown
+  },
+}
+
 /** Creates a logger that writes one JSON object a line, without API keys and credentials, to stdout by default. */
 export function createLogger(name: string, level: LevelWithSilent, destination = bufferedStdout()): Logger {
   const timestamp = stdTimeFunctions.isoTime
   const formatters = { level: (label: string) => ({ level: label }) }
-  return pino({ name, level, timestamp, formatters, hooks: { streamWrite: redactLine } }, destination)
+  return pino({ name, level, timestamp, formatters, serializers, hooks: { streamWrite: redactLine } }, destination)
 }
 
 /**

@@ -73,7 +73,8 @@ async function connect({ kind, settings, opened }: Process, log: Logger, { relea
   const connectRedis = kind === 'worker' ? connectRetrying : connectFailFast
   const redis = connectRedis(settings, onRedisError)
   release('redis', () => redis.disconnect())
-  observeCommands(redis, { times: redisTime, errors: redisErrors })
+  const onRefused = (script: string, err: Error) => log.error({ script, err }, 'redis.script_failed')
+  observeCommands(redis, { times: redisTime, errors: redisErrors, onRefused })
   return { log, db: store.db, redis, onRedisError, keys: queueKeys(settings.queue) }
 }
 

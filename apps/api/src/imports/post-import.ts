@@ -15,7 +15,8 @@ import { createSpillingAnswer } from './spilling-answer.ts'
 import { type ImportRun, newRun } from './store-groups.ts'
 
 interface PostedImport extends ImportRun {
-  deps: ImportRun['deps'] & Pick<ApiDeps, 'parser' | 'limits' | 'imports' | 'stopping' | 'bodyMemory' | 'spillSpace'>
+  deps: ImportRun['deps'] &
+    Pick<ApiDeps, 'parser' | 'limits' | 'imports' | 'log' | 'stopping' | 'bodyMemory' | 'spillSpace'>
   context: RequestContext
 }
 

@@ -9,7 +9,7 @@ const EVERY_MS = 1_000
 /** The problems that are recorded every second. The record at the end has all that are kept. */
 const PROBLEMS_AT_ONCE = 100
 
-type RecordedRun = ImportRun & { deps: Pick<ApiDeps, 'imports'>; context: RequestContext }
+type RecordedRun = ImportRun & { deps: Pick<ApiDeps, 'imports' | 'log'>; context: RequestContext }
 
 /**
  * Stores groups as `storeGroups` does. Records the outcomes every second and at the end, by one command of Redis each:
@@ -26,11 +26,13 @@ export async function* storeRecorded(groups: ImportGroups, run: RecordedRun): As
     const { turnedAway: again, kept } = problems
     const counts = { ...summary, failed: summary.failed - again, again, open }
     writing = true
-    // The import goes on without its record.
     const outcome = open
       ? { counts, problems: kept.slice(0, PROBLEMS_AT_ONCE), waitsFor: run.waitsFor?.code }
       : { counts, problems: kept }
-    await deps.imports.recordRequest(request, outcome).catch(() => {})
+    await deps.imports.recordRequest(request, outcome).catch((err) => {
+      // The import goes on without its record. The next second makes another one.
+      if (!open) deps.log.error({ importId, err }, 'import.not_recorded')
+    })
     writing = false
   }
   const timer = setInterval(() => !writing && void record(1), EVERY_MS)

@@ -42,7 +42,7 @@ export function createListJobs(redis: Redis, keys: QueueKeys, failedJobs: Pick<F
       // Lua knows only the capitals of ASCII. `isOf` compares every text again.
       const ascii = /[^ -~]/.test(text) ? '' : text
       const input = { lane: keys.jobs[lane], state, from: Number(place), most, tenant, service: prefix, text: ascii }
-      const [next, ...found] = asList(await examine(base, JSON.stringify(input)))
+      const [next, ...found] = asList(await examine(base, input))
       const jobs = found.map((fields) => queuedHit(lane, state, asList(fields)))
       const other = lanes[lanes.indexOf(lane) + 1]
       const following = Number(next) >= 0 ? `${lane}.${next}` : other && `${other}.0`

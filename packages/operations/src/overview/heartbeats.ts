@@ -68,7 +68,7 @@ export function startHeartbeats(redis: Redis, { base }: QueueKeys, ofKind: OfKin
   let sent: Totals = {}
   let sending: Promise<void> | undefined
   let beats = 0
-  let unconfirmed: string | undefined
+  let unconfirmed: object | undefined
   let last = { at: performance.now(), cpu: process.cpuUsage() }
   const [riseInMinute, riseLately] = [createRise(MINUTE_MS), createRise(RECENT_SECONDS * 1_000)]
 
@@ -99,7 +99,7 @@ export function startHeartbeats(redis: Redis, { base }: QueueKeys, ofKind: OfKin
     return Object.fromEntries(largest.filter(([name, rise], index) => isShown(name, rise, index)))
   }
 
-  async function nextBeat(isLast: boolean): Promise<string> {
+  async function nextBeat(isLast: boolean): Promise<object> {
     const { totals = {}, manyTotals = {}, recentTotals, peaks = {}, durations, away: lost, ...more } = await read()
     const away = lost && { ...lost, reason: lost.reason.slice(0, REASON_CHARACTERS) }
     const largest = risesOf(manyTotals).sort(([, one], [, other]) => other - one)
@@ -111,10 +111,10 @@ export function startHeartbeats(redis: Redis, { base }: QueueKeys, ofKind: OfKin
     const state = { ...about, ...countsOf(totals), recent, clockAheadMs, storeAwayMs: away?.ms, ...more }
     const description = isLast ? {} : { about: JSON.stringify({ beat: beats, ...state }) }
     sent = { ...totals, ...manyTotals }
-    return JSON.stringify({ id, beat: beats, ...description, counts, peaks, durations, away })
+    return { id, beat: beats, ...description, counts, peaks, durations, away }
   }
 
-  async function confirm(beat: string): Promise<void> {
+  async function confirm(beat: object): Promise<void> {
     unconfirmed = beat
     const sentAt = performance.now()
     const redisMs = Number(await send(base, beat))

@@ -72,6 +72,12 @@ test('each heartbeat adds what was counted since the last one, over all processe
   assert.equal(Math.max(...points.map(({ oldestSeconds }) => oldestSeconds.bulk)), 1.5)
 })
 
+test('a heartbeat arrives although a name of a tenant, or a reason, was cut in the middle of a character', async (t) => {
+  const { start, overview } = await open(t)
+  await start('api', () => ({ manyTotals: { 'refused:x\ud83d': 1 }, away: { ms: 1, reason: '\ude00' } }))
+  assert.equal((await overview()).processes.length, 1)
+})
+
 test('a process reports what it counted since its start, and in the last minute', async (t) => {
   const { start, nextHeartbeats, overview } = await open(t)
   const reading = { totals: { accepted: 3, 'stored:created': 1, 'stored:unchanged': 2 } }

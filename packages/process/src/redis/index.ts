@@ -10,5 +10,5 @@ export {
   createSilence,
   pingRedis,
 } from './redis-connections.ts'
-export { asList, observeCommands, openScript, type Script } from './script.ts'
+export { asList, isUnavailable, observeCommands, openScript, type Script, scriptJson } from './script.ts'
 export { infoField, LAYOUT, redisFaults, watchLayout, watchRedis } from './watch-redis.ts'

@@ -4,7 +4,7 @@ import { requiredUrl } from '@sluice/test-support'
 import { it } from 'vitest'
 import { createGroupCommit } from '../group-commit.ts'
 import { connectRetrying } from './redis-connections.ts'
-import { observeCommands, openScript } from './script.ts'
+import { isUnavailable, observeCommands, openScript, scriptJson } from './script.ts'
 
 function gated() {
   const groups: number[][] = []
@@ -80,6 +80,7 @@ it('reports scripts by their names, and the codes of errors, each once although 
       },
     },
     errors: { inc: ({ code }) => reported.at(-1)?.push(code) },
+    onRefused: (script) => reported.at(-1)?.push(`refused ${script}`),
   })
   const read = openScript(redis, new URL('./layout.lua', import.meta.url))
   const early = read('{a queue of its own}:', 1)
@@ -90,5 +91,30 @@ it('reports scripts by their names, and the codes of errors, each once although 
   await redis.rpush('{a wrong queue}:layout', 'a list')
   await assert.rejects(read('{a wrong queue}:', 1), /WRONGTYPE/)
   await redis.del('{a wrong queue}:layout')
-  assert.deepEqual(reported, [['layout'], ['layout'], ['layout', 'WRONGTYPE']])
+  assert.deepEqual(reported, [['layout'], ['layout'], ['layout', 'WRONGTYPE', 'refused layout']])
+})
+
+it('writes JSON that Redis can parse: half a surrogate pair becomes U+FFFD, and nothing else changes', async (t) => {
+  const redis = connectRetrying({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, () => {})
+  t.onTestFinished(() => redis.disconnect())
+  const same = ['\\ud800', '\\\\udfff', '\u{1f600}', '\ud7ff\ue000', '"\n\0\u007f', { a: [1, null] }]
+  assert.equal(scriptJson(same), JSON.stringify(same))
+  const halves = ['\ud800', 'a\udfff', '\\\udbff', '\\\\\udc00', '\ude00\ud83d']
+  const texts = halves.map((text) => text.toWellFormed())
+  assert.deepEqual(await redis.eval('return cjson.decode(ARGV[1])', 0, scriptJson(halves)), texts)
+})
+
+it.for([
+  [
+    'ReplyError',
+    'WRONGTYPE Operation against a key holding the wrong kind of value script: f, on @user_script:1.',
+    false,
+  ],
+  ['ReplyError', 'ERR Error running script (call to f): @user_script:1: WRONGTYPE Operation against a key', false],
+  ['ReplyError', 'ERR Error running script (call to f): @user_script:1: -MISCONF Redis is configured to save', true],
+  ['ReplyError', 'NOREPLICAS Not enough good replicas to write.', true],
+  ['TypeError', 'x is not a function', false],
+  ['Error', 'Connection is closed.', true],
+] as const)('%s %s: Redis is unavailable: %s', ([name, message, expected]) => {
+  assert.equal(isUnavailable(Object.assign(new Error(message), { name })), expected)
 })

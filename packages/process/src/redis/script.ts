@@ -4,8 +4,27 @@ import { createRequire } from 'node:module'
 import { pathToFileURL } from 'node:url'
 import type { Redis } from 'ioredis'
 
-/** Runs a script. `key` is the prefix of all keys that the script uses: the base of the queue or of a lane. */
-export type Script = (key: string, ...args: (string | number)[]) => Promise<unknown>
+/**
+ * Runs a script. `key` is the prefix of all keys that the script uses: the base of the queue or of a lane. An object is
+ * sent as JSON: see `scriptJson`.
+ */
+export type Script = (key: string, ...args: (string | number | object)[]) => Promise<unknown>
+
+/** Writes JSON for Redis's parser, which refuses half a surrogate pair: it becomes U+FFFD, as in UTF-8. */
+export function scriptJson(value: unknown): string {
+  const text = JSON.stringify(value)
+  if (!text.includes('\\ud')) return text
+  return text.replace(/(\\\\)|\\ud[89a-f][0-9a-f]{2}/g, (_, backslash?: string) => backslash ?? '\ufffd')
+}
+
+/** With one of these codes, Redis is unavailable, whatever the command. Redis 6.2 puts other words before the code. */
+const UNAVAILABLE =
+  /\b(LOADING|MISCONF|READONLY|NOREPLICAS|MASTERDOWN|CLUSTERDOWN|MOVED|TRYAGAIN|OOM|BUSY|NOAUTH|NOPERM) /
+
+/** Returns whether Redis was unavailable. If not, the command fails again, because of its arguments or its keys. */
+export function isUnavailable({ name, message }: Error): boolean {
+  return name === 'ReplyError' ? UNAVAILABLE.test(message) : !/^(Type|Range)Error$/.test(name)
+}
 
 /** A script's reply if it is a list, else an empty one. */
 export function asList(reply: unknown): readonly unknown[] {
@@ -15,6 +34,8 @@ export function asList(reply: unknown): readonly unknown[] {
 interface ScriptMetrics {
   times: { observe(labels: { command: string }, seconds: number): void }
   errors: { inc(labels: { code: string }): void }
+  /** Receives errors of scripts that Redis refuses although it is available: a fault of Sluice or of its keys. */
+  onRefused: (script: string, error: Error) => void
 }
 
 const metricsOf = new WeakMap<Redis, ScriptMetrics>()
@@ -38,8 +59,9 @@ export function openScript(redis: Redis, address: URL): Script {
   const command = `sluice:${name}`
   // ioredis sends the script whole once for each connection, and then its hash.
   redis.defineCommand(command, { lua: readScript(address).replace(ALLOW_OOM, HARMLESS_WRITE), numberOfKeys: 1 })
-  return (...args) => {
-    const reply: Promise<unknown> = Reflect.get(redis, command).apply(redis, args)
+  return (key, ...given) => {
+    const args = given.map((arg) => (typeof arg === 'object' ? scriptJson(arg) : arg))
+    const reply: Promise<unknown> = Reflect.get(redis, command).call(redis, key, ...args)
     observe(reply, name, metricsOf.get(redis))
     return reply
   }
@@ -52,6 +74,7 @@ function observe(reply: Promise<unknown>, command: string, metrics: ScriptMetric
   reply.then(end, (error) => {
     end()
     metrics.errors.inc({ code: errorCodeOf(error) })
+    if (!isUnavailable(error)) metrics.onRefused(command, error)
   })
 }
 

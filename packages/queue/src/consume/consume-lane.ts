@@ -1,9 +1,9 @@
 // Fetches the jobs of one lane, runs each, and completes it.
 import { setTimeout as delay } from 'node:timers/promises'
+import { isUnavailable } from '@sluice/process/redis'
 import { Job } from 'bullmq'
 import { readReceiptsBefore } from '../failed/failed-set.ts'
 import type { IngestJob, Lane, LockedJob } from '../job/job.ts'
-import { isUnavailable } from '../load/refusals.ts'
 import { createLocks, openWorker } from './bullmq-worker.ts'
 import { asError, endFailedTry, failJob, type LaneDeps, putBack, trySuspect, UncompletedError } from './fail-job.ts'
 import { type Capacity, countStored, createBlockingWait, createFetchJobs } from './fetch-and-complete.ts'

@@ -4,13 +4,12 @@ import { hash } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Hit, Outcome, Thread } from '@sluice/contract'
 import { createGroupCommit, traceIdOf } from '@sluice/process'
-import { asList, connectLike, openRedisClock, openScript } from '@sluice/process/redis'
+import { asList, connectLike, isUnavailable, openRedisClock, openScript } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
 import { createImports } from '../imports/imports.ts'
 import type { CompletedJob, JobResult, Lane, LockedJob } from '../job/job.ts'
 import { readProgress } from '../job/job.ts'
 import type { QueueKeys } from '../job/lanes.ts'
-import { isUnavailable } from '../load/refusals.ts'
 import { createRecordClaims } from '../replies/claims.ts'
 import type { ResultBounds } from '../replies/results.ts'
 
@@ -45,7 +44,7 @@ export function createFetchJobs(redis: Redis, { base, jobs: laneKeys }: QueueKey
   return async (lane: Lane, token: string, capacity: Capacity, now?: number) => {
     const bounds = { capacity, plenty: PLENTY[lane], enough: FETCH_BYTES[lane] }
     const input = { token, worker, lockMs, now, lease: `${base}lease:${lane}`, ...bounds }
-    const reply = await fetchJobs(laneKeys[lane], JSON.stringify(input))
+    const reply = await fetchJobs(laneKeys[lane], input)
     const [due, misfit, jobs, lookAfterMs, redisMs] = asList(reply)
     const redisAhead = clock.note(Number(redisMs) * 1_000)
     return {
@@ -96,8 +95,8 @@ export function createComplete(redis: Redis, keys: QueueKeys, bounds: ResultBoun
     })
     const texts = jobs.flatMap((job) => [JSON.stringify(job.result), JSON.stringify(factsOf(job, worker))])
     const times = { retainedMs, transientMs, resultBytes, recentBytes }
-    let more = await completeJobs(keys.base, JSON.stringify({ ...times, jobs: completed }), ...texts)
-    while (more === 1) more = await completeJobs(keys.base, JSON.stringify({ ...times, jobs: [] }))
+    let more = await completeJobs(keys.base, { ...times, jobs: completed }, ...texts)
+    while (more === 1) more = await completeJobs(keys.base, { ...times, jobs: [] })
   }
   const commit = createGroupCommit(async (jobs: CompletedJob[]) => {
     const [all] = await Promise.allSettled([completeAll(jobs)])

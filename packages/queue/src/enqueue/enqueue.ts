@@ -94,7 +94,7 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
       }),
     }
     for (const entry of entries) entry.state = 'sent'
-    const texts = [JSON.stringify(input), JOB_OPTIONS, ...entries.map(({ rest }) => rest)]
+    const texts = [input, JOB_OPTIONS, ...entries.map(({ rest }) => rest)]
     const [timeUs, totals, loads, outcomes] = asList(await orLost(enqueueEntries(keys.base, ...texts)))
     clock.note(Number(timeUs))
     const [threads = 0, bytes = 0, interactive = 0, drained = 0, drainedInteractive = 0] = asList(totals).map(Number)

@@ -61,7 +61,7 @@ export function createRecordTry(redis: Redis, keys: QueueKeys, { name: worker, .
     const job = { id, lane: jobs[lane], token, most: FIELD_BYTES, ...texts, final: final && finalOf(id, data, final) }
     let input: object = { ...bounds, job }
     for (let more: unknown = 1; more === 1; input = bounds) {
-      const [isLocked, next, evicted, refused] = asList(await record(base, JSON.stringify(input)))
+      const [isLocked, next, evicted, refused] = asList(await record(base, input))
       if (isLocked === 0) throw new Error(`the lock of job ${id} is lost`)
       for (const one of asList(evicted)) options.onEvicted(String(one))
       for (const reason of asList(refused)) options.onError(new Error(`job ${id} failed, not recorded: ${reason}`))
@@ -73,9 +73,8 @@ export function createRecordTry(redis: Redis, keys: QueueKeys, { name: worker, .
 function finalOf(id: string, data: LockedJob['data'], { result, progress, stacks }: FinalFailure) {
   const { tenant, replyTo: stream, import: { id: ofImport } = {} } = data
   const texts = { result: JSON.stringify(result), progress: JSON.stringify(progress), stacks: JSON.stringify(stacks) }
-  // Redis's parser of JSON refuses half a surrogate pair.
   const { operation } = progress
-  const about = { tenant, stream, operation, reason: result.failure?.toWellFormed() ?? '', ...texts }
+  const about = { tenant, stream, operation, reason: result.failure ?? '', ...texts }
   return ofImport === undefined ? about : { ...about, import: ofImport, outcome: progressOf({ id, data, result }) }
 }
 

@@ -1,6 +1,6 @@
 // Records the progress of imports: of the jobs of one that nobody waits for, else of its requests.
 import { type Outcome, PROBLEMS_KEPT, type Problem, type ProblemCode } from '@sluice/contract'
-import { openScript } from '@sluice/process/redis'
+import { openScript, scriptJson } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
 import type { CompletedJob } from '../job/job.ts'
 import { ownStore, type QueueKeys } from '../job/lanes.ts'
@@ -67,8 +67,8 @@ export function createImports(redis: Redis, { base }: QueueKeys, bytes?: number)
     const bounds = importBounds(bytes)
     const listOf = (fields?: Fields) => fields && Object.entries(fields).flat().map(String)
     const written = { tenant, id, about: listOf(about), progress: listOf(progress) }
-    let more = await run(base, JSON.stringify({ bounds, import: written }))
-    while (more === 1) more = await run(base, JSON.stringify({ bounds }))
+    let more = await run(base, { bounds, import: written })
+    while (more === 1) more = await run(base, { bounds })
   }
 
   return {
@@ -89,7 +89,7 @@ export function createImports(redis: Redis, { base }: QueueKeys, bytes?: number)
     },
     /** Records the outcomes of the items of a request so far. Replaces the earlier record of this request. */
     async recordRequest({ importId, tenant, by, requestId }: ImportRequest, outcome: ImportProgress): Promise<void> {
-      await write(tenant, importId, { tenant, by }, { [requestId]: JSON.stringify(outcome) })
+      await write(tenant, importId, { tenant, by }, { [requestId]: scriptJson(outcome) })
     },
     /** Lists imports, the latest expiry first: unfinished before finished ones, and the newest progress first. */
     async list(): Promise<ListedImport[]> {
@@ -173,5 +173,5 @@ export function progressOf({ id: jobId, data, result }: Pick<CompletedJob, 'id' 
     counts[receipt?.source.outcome ?? 'failed'] += 1
     if (!receipt) problems.push({ index: data.import?.places[at] ?? at, externalId, jobId })
   })
-  return JSON.stringify({ counts, problems } satisfies ImportProgress)
+  return scriptJson({ counts, problems } satisfies ImportProgress)
 }

@@ -75,15 +75,6 @@ const WITHIN_SCRIPT = /user_script/
 const NOTHING_WRITTEN = /\b(OOM|READONLY|MISCONF|NOREPLICAS) /
 const OUT_OF_MEMORY = /\bOOM /
 
-/** With one of these codes, Redis is unavailable, whatever the command. Redis 6.2 puts other words before the code. */
-const UNAVAILABLE =
-  /\b(LOADING|MISCONF|READONLY|NOREPLICAS|MASTERDOWN|CLUSTERDOWN|MOVED|TRYAGAIN|OOM|BUSY|NOAUTH|NOPERM) /
-
-/** Returns whether Redis was unavailable. If not, the command fails again, because of its arguments or its keys. */
-export function isUnavailable({ name, message }: Error): boolean {
-  return name === 'ReplyError' ? UNAVAILABLE.test(message) : !/^(Type|Range)Error$/.test(name)
-}
-
 /** Makes a refusal of an error that Redis replied to a script. Undefined if the script may have written a part. */
 export function refusalByRedis(error: Error): QueueFullError | QueueUnavailableError | undefined {
   if (WITHIN_SCRIPT.test(error.message) && !NOTHING_WRITTEN.test(error.message)) return undefined
