@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { tmpdir } from 'node:os'
+import { isDeepStrictEqual } from 'node:util'
 import { runCommand } from '@sluice/cli/test-support'
 import type { Found, Hit, Status } from '@sluice/contract'
-import { createKey, revokeKey } from '@sluice/credentials/keys'
+import { createKey, revokeKey, rotateKey } from '@sluice/credentials/keys'
 import { beforeSuite } from '@sluice/test-support'
 import { beforeAll, describe, test } from 'vitest'
 import { metricsOf } from '../attacks/support/unharmed.ts'
@@ -58,6 +59,17 @@ describe('a leaked key can be followed', () => {
     assert.match(shown.stdout, new RegExp(`key ${keyId}`))
   })
 
+  test('before it expires: a key that ends within a week is named, until it is rotated or revoked', async () => {
+    const inDays = (days: number) => new Date(Date.now() + days * 86_400_000)
+    const [soon] = await Promise.all([newKey('soon', inDays(6.9)), newKey('later', inDays(7.1)), newKey('never')])
+    const { keyId } = await newKey('rotated', inDays(3))
+    await rotateKey(sluice.db, keyId, { overlapSeconds: 60, expiresAt: inDays(90) })
+    const expiring = async () => (await read<Status>('/admin/overview')).expiringKeys?.map((key) => key.keyId)
+    const isListed = (keys: unknown) => isDeepStrictEqual(keys, [soon.keyId])
+    await until('only the key that ends soon is listed', async () => isListed(await expiring()))
+    await revokeKey(sluice.db, soon.keyId)
+  })
+
   test('to who still uses it: a refused key is named to operators, and counted', async () => {
     const revoked = await newKey('revoked')
     const expired = await newKey('expired', new Date(Date.now() + 2_000))
@@ -107,5 +119,7 @@ describe('a leaked key can be followed', () => {
       const { verdict = [] } = await read<Status>('/admin/overview')
       return !verdict.some(({ code }) => code === 'key_expired')
     })
+    // Nor is the one that was named because it would have expired soon.
+    await until('no key expires soon', async () => (await read<Status>('/admin/overview')).expiringKeys?.length === 0)
   })
 })

@@ -156,6 +156,7 @@ const FINDINGS = [
   'completions_refused',
   'threads_failing',
   'failed_threads',
+  'keys_expire',
   'key_revoked',
 ] as const
 
@@ -197,6 +198,19 @@ export const StatusSchema = named('Status', {
   otherStore: optional(OtherStoreSchema),
   load: optional(threadsAndBytes('What counts for the bounds of the queue.')),
   lastFailureMs: optional(number('For how long the newest failed job has been failed. Absent without one.')),
+  expiringKeys: optional(
+    Type.Array(
+      Type.Object({
+        keyId: text('The beginning of the id of the key.'),
+        tenant: text('Its tenant. Empty for a key of another role.'),
+        name: text('Its name.'),
+        expiresAt: moment('When it expires.'),
+      }),
+      {
+        description: 'The keys that expire within a week and have no successor, the soonest first; at most a hundred.',
+      },
+    ),
+  ),
   lastMinutes: HistoryPointSchema,
   lastHour: HistoryPointSchema,
 })

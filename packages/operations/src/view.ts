@@ -1,7 +1,7 @@
 // What people see of a queue and do with it, by their role. Viewers see ids, and reasons without values. They see no
 // payloads, stacks, faults or stored texts, because these quote what threads say.
 import type * as contract from '@sluice/contract'
-import type { KeyRole } from '@sluice/credentials/keys'
+import { type KeyRole, listExpiring, shortKeyId } from '@sluice/credentials/keys'
 import { shareFor } from '@sluice/process'
 import { createImports, isJobId, LANES, orUnavailable, type QueueKeys } from '@sluice/queue'
 import type { Redis } from 'ioredis'
@@ -44,6 +44,9 @@ export function openViews(redis: Redis, keys: QueueKeys, db: Db) {
 /** Pages that refresh themselves share one grouping for this time: grouping 100,000 jobs takes a second or two. */
 const GROUPS_SHARED_MS = 2_000
 
+/** The keys that expire soon are read from MongoDB at most once in this time, and never while nobody looks. */
+const EXPIRING_SHARED_MS = 10_000
+
 /** The verdict of a page may be this old. */
 const LATELY_MS = 1_000
 
@@ -56,6 +59,8 @@ function openQueue(redis: Redis, keys: QueueKeys, db: Db) {
   const readHistory = createReadHistory(redis, keys)
   const readThread = createReadThread(db)
   const { readAny: readJob } = createReadJob(redis, keys)
+  // While MongoDB is away, the verdict says that, and names no keys.
+  const readExpiring = shareFor(EXPIRING_SHARED_MS, () => listExpiring(db).catch(() => []))
   return {
     failedJobs,
     operations,
@@ -85,10 +90,13 @@ function openQueue(redis: Redis, keys: QueueKeys, db: Db) {
   }
 
   async function readStatus(): Promise<contract.Status> {
-    const reads = [readOverview(), readHistory(5), readHistory(60)] as const
-    const [overview, [lastMinutes], [lastHour]] = await Promise.all(reads)
+    const reads = [readOverview(), readHistory(5), readHistory(60), readExpiring()] as const
+    const [overview, [lastMinutes], [lastHour], expiring] = await Promise.all(reads)
     if (!lastMinutes?.point || !lastHour?.point) throw new Error('a span without a point')
-    return { ...overview, lastMinutes: lastMinutes.point, lastHour: lastHour.point }
+    const expiringKeys = expiring.flatMap(({ id, tenant, name, expiresAt }) =>
+      expiresAt ? [{ keyId: shortKeyId(id), tenant, name, expiresAt: expiresAt.toISOString() }] : [],
+    )
+    return { ...overview, expiringKeys, lastMinutes: lastMinutes.point, lastHour: lastHour.point }
   }
 }
 

@@ -78,6 +78,8 @@ test('the list shows each key by its id, with its state', async (t) => {
   const { run } = await terminal(t)
   await run('create', '--tenant', 'acme', '--name', 'importer')
   await run('rotate', 'importer', '--overlap', '1h')
+  await run('create', '--tenant', 'acme', '--name', 'week', '--expires', '6d')
+  await run('create', '--tenant', 'acme', '--name', 'year', '--expires', '8d')
   await run('create', '--tenant', 'globex')
   await run('revoke', 'default')
   const lines = await run('list')
@@ -85,6 +87,8 @@ test('the list shows each key by its id, with its state', async (t) => {
     'ROLE TENANT NAME STATE',
     'importer acme importer live',
     'importer acme importer replaced',
+    'importer acme week expires soon',
+    'importer acme year live',
     'importer globex default revoked',
   ])
   assert.equal((await run('list', '--tenant', 'globex')).length, 2)

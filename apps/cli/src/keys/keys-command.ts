@@ -2,6 +2,7 @@
 import type { KeyLimits, KeyRecord, KeyRole, NewKey } from '@sluice/credentials/keys'
 import {
   createKey,
+  expiresSoon,
   KEY_ROLES,
   keyState,
   limitKey,
@@ -157,7 +158,8 @@ function cells(record: KeyRecord & { state: string }): string[] {
   const { id, role, tenant, name, state, limits, createdAt, lastUsedAt, expiresAt } = record
   const counts = [limits?.quotesPerSecond, limits?.burstQuotes].map((count) => count?.toString() ?? '-')
   const moments = [createdAt, lastUsedAt, expiresAt].map(moment)
-  return [shortKeyId(id), role, tenant || '-', name, state, ...counts, ...moments]
+  const shownState = expiresSoon(record, Date.now()) ? 'expires soon' : state
+  return [shortKeyId(id), role, tenant || '-', name, shownState, ...counts, ...moments]
 }
 
 /** The lines that describe a key, without the key itself. */

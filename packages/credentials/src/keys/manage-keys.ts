@@ -2,7 +2,7 @@
 // keyring.
 import type { Db } from 'mongodb'
 import type { KeyLimits, KeyRecord, KeyRole } from './key.ts'
-import { isLive, keyCollection, newKeyText, shortKeyId, toRecord } from './key.ts'
+import { FIND_MS, isLive, keyCollection, newKeyText, shortKeyId, toRecord } from './key.ts'
 import { keyHash } from './keyring.ts'
 
 export type { KeyAccess, KeyCheck, KeyLimits, KeyRecord, KeyRole, KnownKey, RefusedKey } from './key.ts'
@@ -84,6 +84,25 @@ export async function listKeys(db: Db, tenant?: string): Promise<KeyRecord[]> {
     .toArray()
   // Sorted here: keys are few, and the query stays within the CRUD subset of MongoDB that Sluice needs.
   return documents.map(toRecord).sort((a, b) => a.createdAt.getTime() - b.createdAt.getTime() || (a.id < b.id ? -1 : 1))
+}
+
+/** A key that expires within this time needs a successor soon. */
+const EXPIRES_SOON_MS = 7 * 86_400_000
+const MOST_EXPIRING = 100
+
+/** Returns whether a key works, expires within a week, and has no successor yet. */
+export function expiresSoon(record: KeyRecord, now: number): boolean {
+  return keyState(record, now) === 'live' && (record.expiresAt?.getTime() ?? Infinity) < now + EXPIRES_SOON_MS
+}
+
+/** Lists the keys that expire soon, the soonest first, at most a hundred. Rejects after a second. */
+export async function listExpiring(db: Db): Promise<KeyRecord[]> {
+  const now = Date.now()
+  const expiresAt = { $gt: new Date(now), $lt: new Date(now + EXPIRES_SOON_MS) }
+  const found = keyCollection(db).find({ expiresAt }, { maxTimeMS: FIND_MS, signal: AbortSignal.timeout(FIND_MS) })
+  const records = (await found.toArray()).map(toRecord).filter((record) => expiresSoon(record, now))
+  const endOf = ({ expiresAt: end }: KeyRecord) => end?.getTime() ?? Infinity
+  return records.sort((one, other) => endOf(one) - endOf(other)).slice(0, MOST_EXPIRING)
 }
 
 /**

@@ -22,7 +22,7 @@ export type Facts = Omit<Overview, 'verdict'>
  * What alone is no problem of the service. Failed threads stay until an operator decides about them, and whoever has a
  * revoked key could make a problem of it for ever.
  */
-const NOTES: ReadonlySet<Finding['code']> = new Set(['failed_threads', 'key_revoked'])
+const NOTES: ReadonlySet<Finding['code']> = new Set(['failed_threads', 'keys_expire', 'key_revoked'])
 
 /** @param page shows more. */
 export function finding(code: Finding['code'], text: string, page = '/overview'): Finding {

@@ -14,8 +14,19 @@ function refusedKeysOf(processes: readonly SeenProcess[]): RefusedKeyCount[] {
   return [...sums.values()]
 }
 
-/** Judges the keys of callers: those that work no more, and are still used. */
-export function* judgeKeys({ processes }: Facts): Findings {
+/** The verdict names this number of keys that expire soon. */
+const NAMED_KEYS = 3
+
+/** Judges the keys of callers: those that expire soon, and those that work no more, and are still used. */
+export function* judgeKeys({ processes, expiringKeys = [], at }: Facts): Findings {
+  const named = expiringKeys.slice(0, NAMED_KEYS).map(({ keyId, tenant, name, expiresAt }) => {
+    const left = duration(Date.parse(expiresAt) - Date.parse(at))
+    return `${name}${tenant && ` of ${tenant}`} (${keyId}) in ${left}`
+  })
+  const others = expiringKeys.length - named.length
+  const list = [...named, ...(others > 0 ? [`${shown(others)} more`] : [])].join(', ')
+  const subject = expiringKeys.length === 1 ? '1 key expires' : `${shown(expiringKeys.length)} keys expire`
+  if (named.length > 0) yield finding('keys_expire', `${subject} within a week: ${list}; rotate them`)
   for (const { keyId, tenant, why, requests, lastMsAgo } of refusedKeysOf(processes)) {
     // A caller with the key of another role sees its mistake at once.
     if (why === 'role') continue

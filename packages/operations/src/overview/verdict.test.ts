@@ -32,6 +32,16 @@ const textsOf = (facts: Partial<Facts>) => judge({ ...WELL, ...facts }).map(({ t
 const SOME_WAIT = [queuedOf('interactive', 'waiting', { jobs: 3, threads: 3 }), queuedOf('bulk', 'waiting')]
 
 describe('the verdict', () => {
+  test('notes which keys expire within a week', () => {
+    const key = { keyId: 'a1', tenant: 'acme', name: 'nightly', expiresAt: '2024-05-04T21:30:00.000Z' }
+    const keys = [{ ...key, tenant: '', expiresAt: '2024-05-01T10:30:00.000Z' }, key, key, key, key]
+    const of = (expiringKeys: NonNullable<Facts['expiringKeys']>) =>
+      judge({ ...WELL, expiringKeys }).map(({ level, text }) => `${level}: ${text}`)
+    assert.deepEqual(of([key]), ['note: 1 key expires within a week: nightly of acme (a1) in 3 d; rotate them'])
+    const named = 'nightly (a1) in 60 min, nightly of acme (a1) in 3 d, nightly of acme (a1) in 3 d, 2 more'
+    assert.deepEqual(of(keys), [`note: 5 keys expire within a week: ${named}; rotate them`])
+  })
+
   test('names a refused key once for all APIs, and takes only an expired one for a problem', () => {
     const refused = { keyId: '0123456789ab', tenant: 'acme', requests: 3, lastMsAgo: 9_000 }
     const of = (why: 'expired' | 'revoked' | 'role', more = {}) => [{ ...refused, why, ...more }]
