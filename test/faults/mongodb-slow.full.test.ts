@@ -3,6 +3,7 @@ import type { Status } from '@sluice/contract'
 import { createKey } from '@sluice/credentials/keys'
 import { requiredUrl } from '@sluice/test-support'
 import { test } from 'vitest'
+import { adminStatus } from '../support/admin-status.ts'
 import { assertStored } from '../support/assert-stored.ts'
 import { statusesOf } from '../support/ledger.ts'
 import { openQueue } from '../support/open-queue.ts'
@@ -82,7 +83,7 @@ test('while MongoDB is slow, callers get a result or a 504, also of an API that 
   await until('all is well', async () => (await verdict()).length === 0)
 
   proxy.slow(QUITE_SLOW_MS)
-  const { url } = await sluice.startApi()
+  const [{ url }, worker] = await Promise.all([sluice.startApi(), sluice.startWorker()])
   const late = { url, key: sluice.key }
   const seen = await until('callers time out', async () => {
     const [{ status, body }] = await Promise.all([postThread(late, aThread()), postThread(sluice, aThread())])
@@ -90,6 +91,17 @@ test('while MongoDB is slow, callers get a result or a 504, also of an API that 
     return (await verdict()).find((text) => text.includes('got no result'))
   })
   assert.match(seen, /^\d+ % \(\d+\) of the callers that waited got no result in time, in the last 5 s$/)
+
+  await until('the verdict says that MongoDB is slow', async () => {
+    return (await verdict()).some((text) => /^MongoDB is slow: a small write takes \d+\.\d s/.test(text))
+  })
+  // A rollout goes on: the worker that started becomes ready, and no metric says that MongoDB is unavailable.
+  await until('a new worker is ready', async () => (await adminStatus(worker, '/readyz')) === 200)
+  const { adminPort } = await worker.line((line) => typeof line.adminPort === 'number')
+  const metrics = await (await fetch(`http://127.0.0.1:${adminPort}/metrics`)).text()
+  assert.match(metrics, /^sluice_store_available\{process="worker"\} 1$/m)
+  const [, seconds] = /^sluice_store_probe_seconds\{process="worker"\} ([\d.]+)$/m.exec(metrics) ?? []
+  assert(Number(seconds) > 1, metrics)
 
   proxy.slow(0)
   await until('all is well again', async () => (await verdict()).length === 0)

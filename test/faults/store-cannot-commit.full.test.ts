@@ -41,7 +41,7 @@ describe.concurrent('a MongoDB that answers and cannot commit', () => {
 
       await failPoint.set(['insert', 'update'], failure)
       t.onTestFinished(failPoint.clear)
-      assert.equal(await adminStatus(worker, '/readyz'), 503, 'an idle worker is ready')
+      await until('an idle worker is not ready', async () => (await adminStatus(worker, '/readyz')) === 503)
       const accepted = await Promise.all(
         Array.from({ length: 40 }, () => postThread(sluice, aThread({ quotes: 20 }), 'respond-async')),
       )

@@ -2,7 +2,7 @@
 import { hostname } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
 import { createDurations } from '@sluice/operations'
-import { checkOf, openMetrics, pingWhenAsked, settingsOrExit } from '@sluice/process'
+import { checkOf, openMetrics, settingsOrExit } from '@sluice/process'
 import * as queue from '@sluice/queue'
 import { createBatchStore, mongoCommands, PROBE_MS, probeStore } from '@sluice/store'
 import { runProcess } from '@sluice/wiring'
@@ -10,7 +10,7 @@ import { createBeforeFinalFailure, createNoteFailure } from './failed-job.ts'
 import { createIngest } from './ingest.ts'
 import { createNoteTimes, readWorker, workerMetrics } from './metrics.ts'
 import { workerSettings } from './settings.ts'
-import { createFindHang, createPutBack, type LostStore } from './store-away.ts'
+import { createPutBack, createWatchStore, type LostStore } from './store-away.ts'
 import { createWork, describeJob, requestsOf } from './worker.ts'
 
 const settings = settingsOrExit(workerSettings)
@@ -20,6 +20,9 @@ const durations = createDurations()
 
 /** The time to settle the last batches when the process stops: half a second of the grace time is kept for that. */
 const SETTLE_MS = 300
+
+/** A check of MongoDB waits at most this long for a probe, then goes by the one before. */
+const READY_MS = 1_500
 
 /** The overview shows jobs that a worker has locked for longer than SLOW_MS, at most SLOW_SHOWN of each worker. */
 const SLOW_MS = 10_000
@@ -45,11 +48,16 @@ await runProcess({
     const ingest = createIngest({ storeBatch: batchStore.store, bounds: BATCH, probeStore: probe, metrics })
     const putBackAny = createPutBack(probe, metrics, log)
     // The check writes: a front end, such as a mongos or a gateway, answers a ping while the store behind it is away.
-    const noWrites = 'it commits no writes'
-    const writeProbe = pingWhenAsked(() => probe(0), noWrites)
-    const checkStore = async () => (putBackAny.away() === undefined ? writeProbe() : checkOf(false, noWrites))
-    opened.sample([metrics.storeAvailable], async () => {
+    const watch = createWatchStore(probe, ingest.runningMs)
+    const away = () => putBackAny.away() ?? watch.away()
+    // A slow store leaves the worker ready: otherwise a rollout would stand still, of all times while MongoDB is slow.
+    const checkStore = async () => {
+      await Promise.race([watch.ask(), delay(READY_MS, undefined, { ref: false })])
+      return checkOf(watch.tookMs() !== undefined && away() === undefined, 'it commits no writes')
+    }
+    opened.sample([metrics.storeAvailable, metrics.storeProbe], async () => {
       metrics.storeAvailable.set(Number((await checkStore()).ok))
+      metrics.storeProbe.set((watch.tookMs() ?? 0) / 1000)
     })
     // The admin server starts first, so that it answers while Redis is away.
     const { adminPort } = await wired.serveAdmin(async () => {
@@ -91,11 +99,11 @@ await runProcess({
     // While MongoDB is unavailable, nothing says yet which store this process would write to.
     void consumer.pause()
     void fed.then(consumer.resume)
-    const findHang = createFindHang(probe, ingest.runningMs)
     wired.sendHeartbeats(() => {
       const slowJobs = consumer.lockedFor(SLOW_MS).slice(0, SLOW_SHOWN)
       return readWorker(metrics, durations, {
-        away: putBackAny.away() ?? findHang() ?? unread(),
+        away: away() ?? unread(),
+        storeMs: watch.tookMs(),
         slowJobs,
         activeJobs: consumer.lockedFor(0).length,
         uncompleted: performance.now() - refused.at < UNCOMPLETED_MS ? refused.reason : undefined,

@@ -59,7 +59,11 @@ export const workerMetrics = {
   }),
   storeAvailable: metric.gauge({
     name: 'sluice_store_available',
-    help: '1 if MongoDB commits the writes of this worker, else 0.',
+    help: '1 if MongoDB commits the writes of this worker within five seconds, else 0.',
+  }),
+  storeProbe: metric.gauge({
+    name: 'sluice_store_probe_seconds',
+    help: 'Time of the last small write by which this worker probed MongoDB: every five seconds, also without jobs.',
   }),
   ...mongoMetrics,
 }
@@ -83,16 +87,19 @@ export function createNoteTimes(
 
 /** Reads the content of a worker's heartbeat. */
 export async function readWorker(
-  { stored, threadsFailed, uncompleted }: WorkerMetrics,
+  { stored, threadsFailed, uncompleted, batchTime }: WorkerMetrics,
   durations: Durations,
-  state: Pick<Reading, 'away' | 'slowJobs' | 'activeJobs' | 'uncompleted'>,
+  state: Pick<Reading, 'away' | 'storeMs' | 'slowJobs' | 'activeJobs' | 'uncompleted'>,
 ): Promise<Reading> {
   const [outcomes, failed, refused] = await Promise.all([
     totalsOf(stored, ({ outcome }) => `stored:${outcome}` as const),
     totalsOf(threadsFailed, () => 'failed'),
     totalsOf(uncompleted, () => 'uncompleted'),
   ])
+  const batches = (await batchTime.get()).values
+  const batchOf = (end: string) => batches.find(({ metricName }) => metricName?.endsWith(end))?.value ?? 0
+  const recentTotals = { batches: batchOf('_count'), batchMs: Math.round(batchOf('_sum') * 1000) }
   const { longest, ...taken } = durations.take()
   const peaks = { ...longest, ...(state.away && { away: state.away.ms / 1000 }) }
-  return { totals: { ...outcomes, ...failed, ...refused }, peaks, ...taken, ...state }
+  return { totals: { ...outcomes, ...failed, ...refused }, recentTotals, peaks, ...taken, ...state }
 }

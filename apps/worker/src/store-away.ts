@@ -75,28 +75,46 @@ export function createPutBack(probeStore: ProbeStore, metrics: Pick<WorkerMetric
   }
 }
 
-/** A batch that runs for this time has the store probed: commands give up on a store that hangs only after ten seconds. */
+/** How often the store is probed. */
+const PROBE_EVERY_MS = 5_000
+/** A batch that runs for this time has the store probed at once: its commands give up only after ten seconds. */
 const HANGS_MS = 3_000
+/** Those who ask within this time share a probe. */
+const SHARED_MS = 500
 
 /**
- * Makes the function that returns for how long the store has hung, and why, before a command finds it. A slow store
- * answers the probe, so it does not hang.
+ * Watches the store by probes, whether or not the worker has jobs. The store is away if it refuses a probe, or does not
+ * commit one within `PROBE_MS`. A slow one is not.
  *
  * @param runningMs returns for how long the oldest batch has been running.
  */
-export function createFindHang(probeStore: ProbeStore, runningMs: () => number) {
-  let failure: Error | undefined
-  let isProbing = false
+export function createWatchStore(probeStore: ProbeStore, runningMs: () => number) {
+  let failure: { since: number; reason: string } | undefined
+  let tookMs: number | undefined
+  let began = Number.NEGATIVE_INFINITY
+  let probing: Promise<void> | undefined
   async function probe(): Promise<void> {
-    isProbing = true
-    failure = await probeFailure(probeStore, 0)
-    isProbing = false
+    began = performance.now()
+    const error = await probeFailure(probeStore, 0)
+    tookMs = performance.now() - began
+    const since = failure?.since ?? performance.now() - Math.max(tookMs, runningMs())
+    failure = error && { since, reason: error.message }
+    probing = undefined
   }
-  return (): { ms: number; reason: string } | undefined => {
-    const ms = runningMs()
-    if (ms < HANGS_MS) failure = undefined
-    else if (!isProbing) void probe()
-    return failure && { ms, reason: failure.message }
+  function ask(everyMs = SHARED_MS): Promise<void> | undefined {
+    if (probing === undefined && performance.now() - began >= everyMs) probing = probe()
+    return probing
+  }
+  return {
+    /** Probes the store, unless it was just probed. Resolves with the result's arrival. */
+    ask,
+    /** Returns for how many ms the store has been away, and why, by the last probe. Is called every second. */
+    away(): { ms: number; reason: string } | undefined {
+      void ask(failure || runningMs() >= HANGS_MS ? SHARED_MS : PROBE_EVERY_MS)
+      return failure && { ms: performance.now() - failure.since, reason: failure.reason }
+    },
+    /** Returns how long the last probe took. Undefined before the first result. */
+    tookMs: () => tookMs,
   }
 }
 

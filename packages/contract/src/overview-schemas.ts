@@ -72,6 +72,7 @@ const ProcessSchema = Type.Object({
   cpu: number('Cores that it kept busy in the last second.'),
   memoryBytes: count('Its resident memory.'),
   storeAwayMs: optional(number('For how long MongoDB has been away, by this worker.')),
+  storeMs: optional(number('Of a worker: how long its last small write by which it probes MongoDB took.')),
   counts: optional(processCounts('What it has counted since its start.')),
   lastMinute: optional(processCounts('What it counted in the last minute.')),
   recent: optional(
@@ -138,6 +139,7 @@ const HistoryPointSchema = Type.Object({
 const FINDINGS = [
   'other_store',
   'store_away',
+  'store_slow',
   'process_missing',
   'crash_loop',
   'process_gone',

@@ -1,5 +1,5 @@
 // What all parts of the verdict share: its facts, its thresholds, and how it says numbers and durations.
-import { ALIVE_MS, type Finding, type Overview, type SeenProcess } from '@sluice/contract'
+import { ALIVE_MS, type Finding, type Overview, type SeenProcess, type Status } from '@sluice/contract'
 
 /** The thresholds of findings that have an alert, too: docs/monitoring/alerts.yml. A test compares them. */
 export const THRESHOLDS = {
@@ -7,6 +7,8 @@ export const THRESHOLDS = {
   /** Parts of all requests, and of the callers that waited. */
   refusedShare: 0.01,
   timedOutShare: 0.01,
+  /** What a small write may take. */
+  storeSeconds: 1,
 } as const
 
 /** A share of a bound that leaves little time to act. */
@@ -16,7 +18,7 @@ export const NEARLY_FULL = 0.8
 export const RECENT_SECONDS = 5
 
 /** What a verdict is made of. */
-export type Facts = Omit<Overview, 'verdict'>
+export type Facts = Omit<Overview, 'verdict'> & Partial<Pick<Status, 'lastHour'>>
 
 /**
  * What alone is no problem of the service. Failed threads stay until an operator decides about them, and whoever has a

@@ -9,9 +9,10 @@
 --          counts  what to add, by name
 --          peaks   values by name: the largest of the minute stays
 --          durations  how many to add to each bin, by what was timed; absent from processes that time nothing
+--          reached whether this process has reached MongoDB
 --          away    if MongoDB is away for this process: for how long (ms), and the reason
 local KEPT_MS, GONE_MS, MOST_PROCESSES = 25 * 3600 * 1000, 600000, 500
--- A loss of MongoDB within SOON_MS after a stored thread belongs to the same outage: some writes may succeed meanwhile.
+-- A loss of MongoDB within SOON_MS after a worker had it belongs to the same outage: some writes may succeed meanwhile.
 local SOON_MS = 10000
 local MOST_TENANTS = 40 -- A minute with refusals of this number of tenants gets no further tenant.
 local base, input, time = KEYS[1], cjson.decode(ARGV[1]), redis.call('TIME')
@@ -43,9 +44,7 @@ local function hasRoom(name)
   if not string.find(name, 'refused:', 1, true) or redis.call('HEXISTS', minute, name) == 1 then return true end
   return redis.call('HINCRBY', minute, 'tenants', 1) <= MOST_TENANTS
 end
-local hasStored = false
 for name, count in pairs(input.counts) do
-  hasStored = hasStored or string.find(name, 'stored:', 1, true) == 1
   if hasRoom(name) then redis.call('HINCRBY', minute, name, count) end
 end
 for name, peak in pairs(input.peaks) do
@@ -55,7 +54,7 @@ end
 redis.call('HINCRBY', minute, 'covered', added)
 redis.call('PEXPIRE', minute, KEPT_MS)
 -- One text has all bins: a field for each took twice the time and memory.
-if input.durations then
+if input.durations and next(input.durations) then
   local key = minute .. ':durations'
   local sums = cjson.decode(redis.call('GET', key) or '{}')
   for timed, counts in pairs(input.durations) do
@@ -71,7 +70,7 @@ if input.away then
   local lost, first = now - input.away.ms, tonumber(redis.call('HGET', store, 'since'))
   if not first or lost < first then redis.call('HSET', store, 'since', lost, 'reason', input.away.reason) end
   redis.call('PEXPIRE', store, GONE_MS)
-elseif hasStored and redis.call('PTTL', store) > SOON_MS then
+elseif input.reached and redis.call('PTTL', store) > SOON_MS then
   redis.call('PEXPIRE', store, SOON_MS)
 end
 return now

@@ -34,6 +34,7 @@ export interface Reading {
   durations?: Bins
   /** Present while MongoDB is away for this process. */
   away?: { ms: number; reason: string } | undefined
+  storeMs?: SeenProcess['storeMs']
   slowJobs?: SeenProcess['slowJobs']
   refusedKeys?: SeenProcess['refusedKeys']
   activeJobs?: number
@@ -111,7 +112,8 @@ export function startHeartbeats(redis: Redis, { base }: QueueKeys, ofKind: OfKin
     const state = { ...about, ...countsOf(totals), recent, clockAheadMs, storeAwayMs: away?.ms, ...more }
     const description = isLast ? {} : { about: JSON.stringify({ beat: beats, ...state }) }
     sent = { ...totals, ...manyTotals }
-    return { id, beat: beats, ...description, counts, peaks, durations, away }
+    const reached = more.storeMs !== undefined
+    return { id, beat: beats, ...description, counts, peaks, durations, reached, away }
   }
 
   async function confirm(beat: object): Promise<void> {

@@ -28,6 +28,13 @@ const WELL: Facts = {
   load: { threads: 0, bytes: 0 },
 }
 
+const EMPTY_HOUR: NonNullable<Facts['lastHour']> = {
+  ...{ at: AT, minutes: 60, accepted: 0, failed: 0, refused: 0, refusedByTenant: {} },
+  stored: { created: 0, updated: 0, unchanged: 0 },
+  waiting: { interactive: 0, bulk: 0 },
+  oldestSeconds: { interactive: 0, bulk: 0 },
+}
+
 const textsOf = (facts: Partial<Facts>) => judge({ ...WELL, ...facts }).map(({ text }) => text)
 const SOME_WAIT = [queuedOf('interactive', 'waiting', { jobs: 3, threads: 3 }), queuedOf('bulk', 'waiting')]
 
@@ -80,6 +87,21 @@ describe('the verdict', () => {
     }
     const text = 'MongoDB has been away for 94 s, for 1 of 2 workers (no primary); 3 jobs wait'
     assert.deepEqual(textsOf({ ...away, processes: [API, WORKER, lost] }), [text])
+  })
+
+  test('says how slow MongoDB is, and how fast it was, unless it is away', () => {
+    const slow = { ...WORKER, storeMs: 3_100, recent: { batches: 2, batchMs: 28_000 } }
+    const point = { ...EMPTY_HOUR, storeTime: { p50: 0.2, p99: 4 } }
+    assert.deepEqual(textsOf({ processes: [API, slow], lastHour: point }), [
+      'MongoDB is slow: a small write takes 3.1 s, and a batch 14.0 s (in the last hour, half of the threads took less than 0.2 s)',
+    ])
+    const idle = { ...slow, recent: { batches: 0, batchMs: 0 } }
+    assert.deepEqual(textsOf({ processes: [API, idle] }), ['MongoDB is slow: a small write takes 3.1 s'])
+    assert.deepEqual(textsOf({ processes: [API, { ...slow, storeMs: 1_000 }] }), [])
+    assert.match(
+      textsOf({ processes: [API, slow], storeAwayMs: 9_000 }).join(),
+      /^MongoDB has been away for 9 s; [^;]*$/,
+    )
   })
 
   test('names the kind of process of which none lives, and each one that is gone and was not replaced', () => {
@@ -187,6 +209,7 @@ test('the verdict has the thresholds of the alerts', () => {
   const shares = { SluiceRefusesRequests: THRESHOLDS.refusedShare, SluiceCallersTimeOut: THRESHOLDS.timedOutShare }
   for (const [alert, share] of Object.entries(shares))
     assert.match(alerts, new RegExp(`alert: ${alert}\\n[^>]*>-[^>]* > ${share}\\n`))
+  assert.match(alerts, new RegExp(`sluice_store_probe_seconds\\) > ${THRESHOLDS.storeSeconds}\\n`))
 })
 
 test('a duration is in the largest unit of which it has at least two', () => {

@@ -1,5 +1,5 @@
 // The verdict: what is wrong with a Sluice, the worst first. Dashboard, `sluice status` and `GET /admin/overview` show it.
-import { ALIVE_MS, type Finding } from '@sluice/contract'
+import { ALIVE_MS, type Finding, type SeenProcess } from '@sluice/contract'
 import {
   alive,
   duration,
@@ -47,14 +47,25 @@ function* judgeIdentity({ otherStore, at }: Facts): Findings {
   )
 }
 
-function* judgeStore({ storeAwayMs, storeAway, processes, queued }: Facts): Findings {
-  if (storeAwayMs === undefined) return
+function* judgeStore({ storeAwayMs, storeAway, processes, queued, lastHour }: Facts): Findings {
+  if (storeAwayMs === undefined) return yield* judgeSlowness(alive(processes, 'worker'), lastHour)
   const workers = alive(processes, 'worker')
   const lost = workers.filter((worker) => worker.storeAwayMs !== undefined).length
   const who = workers.length > 1 ? `, for ${lost} of ${workers.length} workers` : ''
   const why = storeAway === undefined ? '' : ` (${storeAway.reason.replace(/^MongoDB is away: /, '')})`
   const text = `MongoDB has been away for ${duration(storeAwayMs)}${who}${why}; ${waits(queued)}`
   yield finding('store_away', text, '/jobs?state=waiting')
+}
+
+function* judgeSlowness(workers: readonly SeenProcess[], lastHour: Facts['lastHour']): Findings {
+  const ms = Math.max(0, ...workers.map(({ storeMs = 0 }) => storeMs))
+  if (ms <= THRESHOLDS.storeSeconds * 1000) return
+  const sum = (name: string) => workers.reduce((all, { recent }) => all + (recent?.[name] ?? 0), 0)
+  const seconds = (of: number) => `${(of / 1000).toFixed(1)} s`
+  const batch = sum('batches') > 0 ? `, and a batch ${seconds(sum('batchMs') / sum('batches'))}` : ''
+  const before = lastHour?.storeTime
+  const usual = before ? ` (in the last hour, half of the threads took less than ${seconds(before.p50 * 1000)})` : ''
+  yield finding('store_slow', `MongoDB is slow: a small write takes ${seconds(ms)}${batch}${usual}`)
 }
 
 function* judgeQueue({ queued, paused, load, processes, at }: Facts): Findings {
