@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import { connectRetrying } from '@sluice/process/redis'
+import { createImports, queueKeys } from '@sluice/queue'
 import { beforeSuite } from '@sluice/test-support'
 import { test } from 'vitest'
 import { startSluice, type TestSluice } from '../support/start-sluice.ts'
@@ -29,6 +31,29 @@ test('a stopping API exits as soon as an open import is done', async () => {
   assert.deepEqual(await api.ended, { code: 0, signal: null })
   const ms = performance.now() - done
   assert.ok(ms < 5_000 + BUSY_MS, `exited after ${ms} ms`)
+})
+
+test('an import whose connection broke has stopped after its items, and one that was sent whole has ended', async (t) => {
+  const { url } = await sluice.startApi()
+  const redis = connectRetrying({ redisUrl: sluice.settings.REDIS_URL ?? '', queue: '' }, () => {})
+  t.onTestFinished(() => redis.disconnect())
+  const imports = createImports(redis, queueKeys(sluice.settings.QUEUE ?? ''))
+  const head = { 'x-api-key': sluice.key, 'transfer-encoding': 'chunked', ...NDJSON }
+  const part = { ...head, 'import-id': crypto.randomUUID() }
+  const [cut, whole] = await Promise.all([openWire(url), openWire(url)])
+  const shown = async () =>
+    (await imports.list()).flatMap(({ done, ended, received }) => (done ? [`${ended} ${received}`] : []))
+  await cut.write(importHead(part) + line())
+  await cut.until(/"outcome":"created"/)
+  cut.socket.destroy()
+  await until('it is known to have stopped', async () => (await shown()).includes('cut 1'))
+  await whole.write(`${importHead(head)}${line()}${line()}${line()}0\r\n\r\n`)
+  await until('the other one is known to have ended', async () => (await shown()).includes('whole 3'))
+  // The caller posts the rest: whether that is all of it, nobody knows.
+  const again = await openWire(url)
+  await again.write(`${importHead(part)}${line()}0\r\n\r\n`)
+  await until('nobody knows whether it has ended', async () => (await shown()).includes('part 2'))
+  for (const wire of [whole, again]) closed(wire)
 })
 
 test('at the end of the grace time an open import gets its results so far, and a 503 for the rest', async () => {

@@ -236,7 +236,8 @@ describe('POST /sources:batch', () => {
       const progress = text.startsWith('{') ? JSON.parse(text) : {}
       return progress.summary?.received === 4 && progress
     })
-    assert.equal(found.state, 'completed')
+    // Nobody knows whether more requests come.
+    assert.equal(found.state, 'stopped')
     assert.deepEqual(found.summary, { received: 4, created: 1, updated: 0, unchanged: 1, failed: 2 })
     assert.deepEqual(
       found.problems.map((item: Line) => [item.index, item.problem?.code]),

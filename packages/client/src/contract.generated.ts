@@ -411,7 +411,8 @@ export interface RefusedItem {
 /** What became of an import so far. */
 export interface ImportProgress {
   id: string
-  state: 'active' | 'completed'
+  /** `stopped`: no request of it is under way. Its last one broke off, or nobody knows whether more of them come. */
+  state: 'active' | 'completed' | 'stopped'
   summary: {
     /** Items so far. */
     received: number

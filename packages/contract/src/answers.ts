@@ -177,7 +177,10 @@ export const ImportAnswerSchema = named('ImportAnswer', {
 
 export const ImportProgressSchema = named('ImportProgress', {
   id: Type.String({ format: 'uuid' }),
-  state: oneOf(['active', 'completed']),
+  state: oneOf(
+    ['active', 'completed', 'stopped'],
+    '`stopped`: no request of it is under way. Its last one broke off, or nobody knows whether more of them come.',
+  ),
   summary: ImportSummarySchema,
   waitsFor: optional(text('The title of the problem for which no more of it is taken in at the moment.')),
   problems: Type.Array(Type.Object({ index, line, externalId: readExternalId, problem: ProblemSchema }), {

@@ -7,7 +7,13 @@ export { createFetchJobs, readRecent } from './consume/fetch-and-complete.ts'
 export { createEnqueuer, type Enqueuer } from './enqueue/enqueue.ts'
 export { openReplication, type Replication } from './enqueue/replication.ts'
 export { createMoveFailed, readTries } from './failed/failed-set.ts'
-export { createImports, type FoundImport, type ImportProblem, type ListedImport } from './imports/imports.ts'
+export {
+  createImports,
+  type FoundImport,
+  type ImportEnd,
+  type ImportProblem,
+  type ListedImport,
+} from './imports/imports.ts'
 export {
   type FetchedJob,
   type IngestJob,

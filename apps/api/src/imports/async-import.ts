@@ -1,6 +1,6 @@
 // Imports whose callers do not wait: enqueues an import and answers 202, and answers GET /batches/{id}.
 import { type ImportProgressAnswer, PROBLEMS } from '@sluice/contract'
-import { type FoundImport, isJobId, newJobId, orUnavailable } from '@sluice/queue'
+import { type FoundImport, type ImportEnd, isJobId, newJobId, orUnavailable } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
 import { asProblem, jobFailed, ProblemError, problemBody } from '../request/problem-error.ts'
 import type { Answer, Handler, RequestContext } from '../request/request-context.ts'
@@ -24,7 +24,7 @@ export async function enqueueImport(groups: ImportGroups, run: AsyncRun): Promis
   const location = `/batches/${id}`
   const enqueued = { received: 0, jobs: 0, failed: 0, refused: run.problems.kept }
   const by = run.context.key?.keyId ?? ''
-  const open = () => orUnavailable(imports.open(id, { tenant, by, ...enqueued }))
+  const open = (end: { ended?: ImportEnd } = {}) => orUnavailable(imports.open(id, { tenant, by, ...enqueued, ...end }))
   try {
     for await (const { items, threads } of groups) {
       if (threads.length > 0) {
@@ -40,7 +40,7 @@ export async function enqueueImport(groups: ImportGroups, run: AsyncRun): Promis
   } catch (error) {
     if (enqueued.received === 0) throw error
     // The caller needs the problem that ended its import, even if Redis is away and nothing can be looked up.
-    await open().catch(() => {})
+    await open({ ended: 'cut' }).catch(() => {})
     const problem = asProblem(error)
     if (problem === undefined) throw error
     throw new ProblemError(problem.code, problem.members, { ...problem.headers, location })
@@ -68,12 +68,12 @@ export function getImport({ imports }: Pick<ApiDeps, 'imports'>): Handler {
 
 function describeImport(
   id: string,
-  { done, received, counts, problems, waitsFor }: FoundImport,
+  { done, isWaitedFor, ended, received, counts, problems, waitsFor }: FoundImport,
   requestId: string,
 ): ImportProgressAnswer {
   return {
     id,
-    state: done ? 'completed' : 'active',
+    state: !done ? 'active' : isWaitedFor && ended !== 'whole' ? 'stopped' : 'completed',
     summary: { received, ...counts },
     ...(waitsFor && { waitsFor: PROBLEMS[waitsFor].title }),
     problems: problems.map(({ refused, jobId, ...about }) => {

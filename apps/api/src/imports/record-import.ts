@@ -1,5 +1,5 @@
 // Records the outcomes of the items of an import whose caller waits, for operators.
-import { isJobId, newJobId } from '@sluice/queue'
+import { type ImportEnd, isJobId, newJobId } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
 import type { RequestContext } from '../request/request-context.ts'
 import type { ImportGroups } from './group-items.ts'
@@ -18,7 +18,9 @@ type RecordedRun = ImportRun & { deps: Pick<ApiDeps, 'imports' | 'log'>; context
 export async function* storeRecorded(groups: ImportGroups, run: RecordedRun): AsyncGenerator<string[]> {
   const { context, summary, problems, deps } = run
   const { 'import-id': sent } = context.request.headers
-  const importId = typeof sent === 'string' && isJobId(sent) ? sent : newJobId()
+  const isPart = typeof sent === 'string' && isJobId(sent)
+  const importId = isPart ? sent : newJobId()
+  let ended: ImportEnd = 'cut'
   const request = { importId, tenant: context.tenant, by: context.key?.keyId ?? '', requestId: newJobId() }
   context.log.importId = importId
   let writing = false
@@ -29,7 +31,7 @@ export async function* storeRecorded(groups: ImportGroups, run: RecordedRun): As
     const outcome = open
       ? { counts, problems: kept.slice(0, PROBLEMS_AT_ONCE), waitsFor: run.waitsFor?.code }
       : { counts, problems: kept }
-    await deps.imports.recordRequest(request, outcome).catch((err) => {
+    await deps.imports.recordRequest({ ...request, ended }, outcome).catch((err) => {
       // The import goes on without its record. The next second makes another one.
       if (!open) deps.log.error({ importId, err }, 'import.not_recorded')
     })
@@ -38,6 +40,7 @@ export async function* storeRecorded(groups: ImportGroups, run: RecordedRun): As
   const timer = setInterval(() => !writing && void record(1), EVERY_MS)
   try {
     yield* storeGroups(groups, run)
+    if (context.request.complete && !context.signal.aborted) ended = isPart ? 'part' : 'whole'
   } finally {
     clearInterval(timer)
     if (summary.received > 0 || writing) void record(0)

@@ -41,9 +41,13 @@ function rateOf(one: Numbers): number | undefined {
 }
 
 /** Shows the progress. The number of items still to come is known only for an import without a waiting caller. */
-function stateOf(one: Numbers): Html {
-  const { isWaitedFor, done, received, changedAt } = one
-  if (done) return html`ended${changedAt && html` ${moment(changedAt)}`}`
+export function stateOf(one: Numbers): Html {
+  const { isWaitedFor, done, ended, again, received, changedAt } = one
+  const at = changedAt && html` ${moment(changedAt)}`
+  const items = `${shown((received ?? 0) - again)} items`
+  if (done && ended === 'cut') return html`<strong class="badge">stopped</strong> after ${items}${at}`
+  // Whether its caller has sent all of it is not known.
+  if (done) return ended === 'part' ? html`no request since${at}` : html`ended${at}`
   if (isWaitedFor) return html`under way`
   if (received === undefined) return html`still arriving`
   const left = received - doneOf(one)

@@ -14,7 +14,7 @@ function open(t: TestContext) {
 }
 
 const request = (importId: string, more = {}) => ({
-  ...{ importId, tenant: 'acme', by: 'a key', requestId: newJobId() },
+  ...{ importId, tenant: 'acme', by: 'a key', requestId: newJobId(), ended: 'part' as const },
   ...more,
 })
 

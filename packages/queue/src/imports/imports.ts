@@ -30,12 +30,20 @@ interface ImportProgress {
  */
 type Counts = Record<Outcome | 'failed', number> & Partial<Record<'received' | 'again' | 'open', number>>
 
+/**
+ * How the request of an import ended that was recorded last. `whole`: it is all of the import. `part`: nobody knows
+ * whether more requests come. `cut`: its body did not come to its end, or its API was killed.
+ */
+export type ImportEnd = (typeof ENDS)[number]
+
 /** A request of an import whose caller waits. `by` is the id of its key. */
 export interface ImportRequest {
   importId: string
   tenant: string
   by: string
   requestId: string
+  /** `cut` while it is under way. */
+  ended: ImportEnd
 }
 
 /** An import with its progress so far: at most `PROBLEMS_KEPT` problems, in the order of the input. */
@@ -78,7 +86,15 @@ export function createImports(redis: Redis, { base }: QueueKeys, bytes?: number)
       {
         refused,
         ...about
-      }: { tenant: string; by?: string; received: number; jobs: number; failed: number; refused: ImportProblem[] },
+      }: {
+        tenant: string
+        by?: string
+        received: number
+        jobs: number
+        failed: number
+        ended?: ImportEnd
+        refused: ImportProblem[]
+      },
     ): Promise<void> {
       await write(about.tenant, id, { ...about, refused: JSON.stringify(refused.slice(0, PROBLEMS_KEPT)) })
     },
@@ -88,8 +104,11 @@ export function createImports(redis: Redis, { base }: QueueKeys, bytes?: number)
       if (own !== undefined) await write(tenant, own.id, undefined, { [job.id]: progressOf(job) })
     },
     /** Records the outcomes of the items of a request so far. Replaces the earlier record of this request. */
-    async recordRequest({ importId, tenant, by, requestId }: ImportRequest, outcome: ImportProgress): Promise<void> {
-      await write(tenant, importId, { tenant, by }, { [requestId]: scriptJson(outcome) })
+    async recordRequest(
+      { importId, tenant, by, requestId, ended }: ImportRequest,
+      outcome: ImportProgress,
+    ): Promise<void> {
+      await write(tenant, importId, { tenant, by, ended }, { [requestId]: scriptJson(outcome) })
     },
     /** Lists imports, the latest expiry first: unfinished before finished ones, and the newest progress first. */
     async list(): Promise<ListedImport[]> {
@@ -138,13 +157,14 @@ export function createImports(redis: Redis, { base }: QueueKeys, bytes?: number)
   }
 }
 
-const LISTED_FIELDS = ['tenant', 'by', 'received', 'jobs', 'failed', 'totals'] as const
+const ENDS = ['whole', 'part', 'cut'] as const
+const LISTED_FIELDS = ['tenant', 'by', 'received', 'jobs', 'failed', 'totals', 'ended'] as const
 const COUNTED = ['created', 'updated', 'unchanged', 'failed', 'received', 'again', 'open'] as const
 type Totals = Partial<Record<(typeof COUNTED)[number] | 'begunAt' | 'changedAt', number>>
 type About = Readonly<Partial<Record<string, string>>>
 
 /** @param jobsDone of an import that nobody waits for: only that one has jobs. */
-function describe({ tenant, by, received, jobs, failed: refused }: About, totals: Totals, jobsDone: number) {
+function describe({ tenant, by, received, jobs, failed: refused, ended }: About, totals: Totals, jobsDone: number) {
   const { created = 0, updated = 0, unchanged = 0, failed = 0, again = 0, open = 0, begunAt, changedAt } = totals
   const isWaitedFor = tenant !== undefined && jobs === undefined
   const isOver = open === 0 || Date.now() - (changedAt ?? 0) > GONE_MS
@@ -157,6 +177,8 @@ function describe({ tenant, by, received, jobs, failed: refused }: About, totals
     counts: { created, updated, unchanged, failed: failed + Number(refused ?? 0) },
     /** The items that were not taken in, and that the caller may have posted again since. */
     again,
+    /** Of an import that is done. Earlier releases recorded none. */
+    ended: ENDS.find((one) => one === ended) ?? (isWaitedFor ? 'part' : 'whole'),
     done: isWaitedFor ? isOver : jobsDone >= Number(jobs),
     /** In ms since 1970: the first and the last record of its outcomes. */
     begunAt,
