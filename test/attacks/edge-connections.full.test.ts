@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { setTimeout as pause } from 'node:timers/promises'
-import { beforeSuite } from '@sluice/test-support'
+import { beforeSuite, startProcess } from '@sluice/test-support'
 import { describe, test } from 'vitest'
 import { chunk, openWire, postHead } from '../e2e/support/open-wire.ts'
 import { readMetric } from '../e2e/support/until-metric.ts'
 import { exchange, openSockets } from '../support/edge-support.ts'
-import { startSluice, type TestSluice } from '../support/start-sluice.ts'
+import { prepareSluice, startSluice, type TestSluice } from '../support/start-sluice.ts'
 import { until } from '../support/until.ts'
 
 const GET_LIMITS = 'GET /limits HTTP/1.1\r\nhost: a\r\n\r\n'
@@ -117,6 +117,26 @@ test('a connection too many gets a 503 and is closed, and all others are served'
   sockets[0]?.destroy()
   await until('a caller is served again', async () =>
     (await exchange(url, GET_LIMITS.replace('\r\n\r\n', '\r\nconnection: close\r\n\r\n'))).startsWith('HTTP/1.1 200'),
+  )
+})
+
+test('an API that may open few files accepts fewer connections, says how to allow more, and stays reachable', async (t) => {
+  const { settings } = await prepareSluice(t)
+  const api = startProcess(t, 'apps/api/src/main.ts', settings, { openFiles: 256 })
+  const { port } = await api.line(({ msg }) => msg === 'api.listening')
+  const { maxConnections, fix } = await api.line(({ msg }) => msg === 'connections.lowered')
+  assert.match(String(fix), /^ulimit -n 11100 /)
+  const url = `http://127.0.0.1:${port}`
+  await openSockets(t, url, 400)
+  // The connections that idle longest, for a second or more, are closed for new ones.
+  const isLive = async () => (await fetch(`${url}/livez`).catch(() => undefined))?.status === 200
+  await until('it is reached', isLive)
+  for (let at = 0; at < 20; at++) assert.equal(await isLive(), true)
+  const open = await readMetric(api, 'sluice_connections')
+  assert.ok(open > 100 && open <= Number(maxConnections) + 20, `${open} connections`)
+  assert.deepEqual(
+    api.log.filter(({ msg }) => msg === 'redis.error'),
+    [],
   )
 })
 

@@ -113,6 +113,12 @@ await runProcess({
     }
     const routes = apiRoutes(settings).map((route) => ({ ...route, handler: route.handler(deps) }))
     const http = await listen(buildApp(deps, routes), { ...settings, maxUnreadBytes: settings.bodiesBytes })
+    const { maxConnections, openFiles, needed } = http.bounds
+    if (maxConnections < settings.maxConnections) {
+      const fault = `${openFiles} files may be open: too few for MAX_CONNECTIONS=${settings.maxConnections}`
+      const fix = `ulimit -n ${needed}  # before the start; systemd: LimitNOFILE=, Docker: --ulimit nofile=`
+      log.warn({ maxConnections, fault, fix }, 'connections.lowered')
+    }
     sampleApi(opened, {
       awaitedJobs: replyListener.awaitedJobs,
       connections: http.connections,

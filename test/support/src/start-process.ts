@@ -34,9 +34,18 @@ export function runtimeEnv(): NodeJS.ProcessEnv {
 /**
  * Starts a `main.ts` (by its path from the repository's root) with these settings and nothing else from the
  * environment. Where the test ends first, it is killed.
+ *
+ * @param openFiles its limit of open files (`ulimit -n`).
  */
-export function startProcess(t: TestScope, main: string, settings: Record<string, string>): StartedProcess {
-  const child = spawn(process.execPath, [fileURLToPath(new URL(main, ROOT))], {
+export function startProcess(
+  t: TestScope,
+  main: string,
+  settings: Record<string, string>,
+  { openFiles }: { openFiles?: number } = {},
+): StartedProcess {
+  const limited = openFiles === undefined ? [] : ['sh', '-c', `ulimit -n ${openFiles}; exec "$@"`, 'sh']
+  const [program = '', ...args] = [...limited, process.execPath, fileURLToPath(new URL(main, ROOT))]
+  const child = spawn(program, args, {
     env: { ...runtimeEnv(), ...settings },
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   })

@@ -16,8 +16,6 @@ interface Connection {
   pending: number
 }
 
-/** This many connections beyond `maxConnections` get a 503. Further ones are cut at once. */
-const SURPLUS = 1_000
 /** The time to answer a caller that has ended its side. It is short, because most of these callers have hung up. */
 const LAST_READ_MS = 1_000
 /** How long a caller may still send after we have ended a connection. What it sends is discarded. */
@@ -35,7 +33,7 @@ export const MAX_HEADERS = 100
 export function boundConnections(
   listener: RequestListener,
   refuse: (socket: Socket, code: 'overloaded' | 'headers_too_large') => void,
-  { maxConnections, leastIdleMs, maxUnreadBytes, maxPendingBytes }: ConnectionBounds,
+  { maxConnections, surplus, leastIdleMs, maxUnreadBytes, maxPendingBytes }: ConnectionBounds,
 ) {
   const open = new Map<Socket, Connection>()
   /** Connections that have sent nothing since their last answer, and those whose head is arriving; oldest first. */
@@ -134,7 +132,7 @@ export function boundConnections(
     lastRequestAt: () => lastRequestAt,
     responseOn: (socket: Socket) => open.get(socket)?.feed.responseInProgress(),
     add(socket: Socket): void {
-      if (open.size >= maxConnections + SURPLUS) return void socket.destroy()
+      if (open.size >= maxConnections + surplus) return void socket.destroy()
       const isSurplus = open.size >= maxConnections && !cutLongest()
       const feed = feedParser(socket, later, (bytes) => onPending(connection, bytes))
       const connection = { socket, feed, pipelined: 0, since: 0, pending: 0 }

@@ -10,6 +10,8 @@ export const BOUNDS = {
    * the new one gets a 503.
    */
   maxConnections: 10_000,
+  /** This many connections beyond `maxConnections` get a 503. Further ones are cut at once. */
+  surplus: 1_000,
   leastIdleMs: 1_000,
   /** The size of all answers that were written and not read, in bytes. Beyond it, callers that do not read are cut. */
   maxUnreadBytes: 2 ** 28,
@@ -21,6 +23,22 @@ export const BOUNDS = {
 }
 
 export type ConnectionBounds = typeof BOUNDS
+
+/** The file descriptors of a process that are not of its callers: for servers, the log, temporary files. */
+const OWN_FILES = 100
+
+/** Lowers the number of connections to what `ulimit -n` (`openFiles`) allows. `needed`: a limit that allows all. */
+export function fitOpenFiles(bounds: ConnectionBounds) {
+  // Otherwise, a report looks up the names of all peers.
+  Object.assign(process.report, { excludeNetwork: true })
+  // NaN if it is `unlimited`.
+  const openFiles = Number(Object(process.report.getReport()).userLimits?.open_files?.soft)
+  const most = Math.max((openFiles || Number.POSITIVE_INFINITY) - OWN_FILES, 2)
+  const surplus = Math.min(bounds.surplus, Math.ceil(most / 10))
+  const maxConnections = Math.min(bounds.maxConnections, most - surplus)
+  const needed = bounds.maxConnections + bounds.surplus + OWN_FILES
+  return { ...bounds, maxConnections, surplus, openFiles, needed }
+}
 
 /** Cuts a connection that is still open after this time, in ms. */
 export function cutAfter(socket: Socket, ms: number): void {

@@ -6,7 +6,7 @@ import type { Socket } from 'node:net'
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import { createProblem, PROBLEM_MEDIA_TYPE, PROBLEMS, type ProblemCode, type ProblemMembers } from '@sluice/contract'
 import { boundConnections, MAX_HEADERS } from './bound-connections.ts'
-import { BOUNDS, type ConnectionBounds, cutIfIdle } from './cut-connections.ts'
+import { BOUNDS, type ConnectionBounds, cutIfIdle, fitOpenFiles } from './cut-connections.ts'
 
 /** The time for a request's head to arrive, and for a connection to idle while the caller should send or read. */
 const HEAD_MS = 20_000
@@ -37,7 +37,8 @@ interface ListenOptions extends Partial<ConnectionBounds> {
 export async function listen(listener: RequestListener, { port, host, ...options }: ListenOptions) {
   const { headMs = HEAD_MS, waitSeconds = 0 } = options
   const { idleMs = Math.max(IDLE_MS, IDLE_WAITS * waitSeconds * 1000) } = options
-  const connections = boundConnections(listener, refuse, { ...BOUNDS, ...options })
+  const bounds = fitOpenFiles({ ...BOUNDS, ...options })
+  const connections = boundConnections(listener, refuse, bounds)
   const server = createServer({
     keepAliveTimeout: 65_000,
     headersTimeout: headMs,
@@ -88,6 +89,8 @@ export async function listen(listener: RequestListener, { port, host, ...options
     address,
     port: typeof address === 'object' && address !== null ? address.port : port,
     connections: connections.size,
+    /** The bound of connections, and the limit of open files that may have lowered it. */
+    bounds,
     /** Serves on for `ms`, so that balancers learn that the process stops. Resolves at once if nobody called lately. */
     async linger(ms: number): Promise<void> {
       const isQuiet = performance.now() - connections.lastRequestAt() > QUIET_MS
