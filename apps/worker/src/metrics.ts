@@ -29,6 +29,10 @@ export const workerMetrics = {
     name: 'sluice_jobs_put_back_total',
     help: 'Jobs that went back to waiting because MongoDB was away.',
   }),
+  storeFlickers: metric.counter({
+    name: 'sluice_store_flickers_total',
+    help: 'Times that MongoDB was away for less than two seconds, as by a connection that was reset.',
+  }),
   queueTime: metric.histogram({
     name: 'sluice_job_queue_seconds',
     help: 'Time in the queue: from accepting a job until the fetch after which its threads are stored. Earlier tries and the waits between them count.',
@@ -87,19 +91,21 @@ export function createNoteTimes(
 
 /** Reads the content of a worker's heartbeat. */
 export async function readWorker(
-  { stored, threadsFailed, uncompleted, batchTime }: WorkerMetrics,
+  { stored, threadsFailed, uncompleted, storeFlickers, batchTime }: WorkerMetrics,
   durations: Durations,
   state: Pick<Reading, 'away' | 'storeMs' | 'slowJobs' | 'activeJobs' | 'uncompleted'>,
 ): Promise<Reading> {
-  const [outcomes, failed, refused] = await Promise.all([
+  const [outcomes, failed, refused, flickers] = await Promise.all([
     totalsOf(stored, ({ outcome }) => `stored:${outcome}` as const),
     totalsOf(threadsFailed, () => 'failed'),
     totalsOf(uncompleted, () => 'uncompleted'),
+    totalsOf(storeFlickers, () => 'storeFlickers'),
   ])
   const batches = (await batchTime.get()).values
   const batchOf = (end: string) => batches.find(({ metricName }) => metricName?.endsWith(end))?.value ?? 0
   const recentTotals = { batches: batchOf('_count'), batchMs: Math.round(batchOf('_sum') * 1000) }
   const { longest, ...taken } = durations.take()
   const peaks = { ...longest, ...(state.away && { away: state.away.ms / 1000 }) }
-  return { totals: { ...outcomes, ...failed, ...refused }, recentTotals, peaks, ...taken, ...state }
+  const totals = { ...outcomes, ...failed, ...refused, ...flickers }
+  return { totals, recentTotals, peaks, ...taken, ...state }
 }

@@ -1,5 +1,6 @@
 // Decides whether a failure means that the store is away, and pauses the consumer until the store commits writes again.
 import { setTimeout as delay } from 'node:timers/promises'
+import { FLICKER_MS } from '@sluice/operations'
 import type { Logger } from '@sluice/process'
 import { type Away, asError, type Consumer } from '@sluice/queue'
 import { StoreAwayError } from '@sluice/store'
@@ -35,7 +36,11 @@ const SOON_MS = 10_000
 const MAX_REST_MS = 10_000
 
 /** Makes `putBack`, which pauses the consumer until the store commits a probe of as many bytes as were put back. */
-export function createPutBack(probeStore: ProbeStore, metrics: Pick<WorkerMetrics, 'putBack'>, log: Logger) {
+export function createPutBack(
+  probeStore: ProbeStore,
+  metrics: Pick<WorkerMetrics, 'putBack' | 'storeFlickers'>,
+  log: Logger,
+) {
   /** The loss of the store, unless it is back. */
   let lost: LostStore | undefined
   let failedBytes = 0
@@ -52,8 +57,9 @@ export function createPutBack(probeStore: ProbeStore, metrics: Pick<WorkerMetric
       if (tries === 0) log.warn({ reason: failure.message }, 'store.probe_failed')
       await delay(wait)
     }
-    lost = undefined
     recoveredAt = performance.now()
+    if (lost && recoveredAt - lost.since < FLICKER_MS) metrics.storeFlickers.inc()
+    lost = undefined
     await consumer.resume()
     log.info('store.recovered')
   }

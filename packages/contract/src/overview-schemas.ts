@@ -139,6 +139,7 @@ const HistoryPointSchema = Type.Object({
 const FINDINGS = [
   'other_store',
   'store_away',
+  'store_unstable',
   'store_slow',
   'process_missing',
   'crash_loop',

@@ -31,6 +31,9 @@ export function finding(code: Finding['code'], text: string, page = '/overview')
   return { code, level: NOTES.has(code) ? 'note' : 'problem', text, page }
 }
 
+/** A MongoDB that is away for less than this time flickers. */
+export const FLICKER_MS = 2_000
+
 export type Findings = Generator<Finding, void>
 
 /** Returns an API that lives and reports the bounds of the queue. */

@@ -19,6 +19,7 @@ export type CountName =
   | 'timedOut'
   | 'forbidden'
   | 'uncompleted'
+  | 'storeFlickers'
   | `stored:${string}`
 
 /** What a process reports: totals since its start, of which each heartbeat sends the rise, and peaks. */

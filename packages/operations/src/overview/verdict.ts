@@ -5,6 +5,7 @@ import {
   duration,
   type Facts,
   type Findings,
+  FLICKER_MS,
   finding,
   livingApi,
   loadOf,
@@ -19,6 +20,8 @@ import { judgeKeys } from './judge-keys.ts'
 import { judgeClocks, judgeProcesses } from './judge-processes.ts'
 import { judgeRedis } from './judge-redis.ts'
 
+/** MongoDB is unstable if it flickers so often in a minute. */
+const UNSTABLE = 3
 /** Threads fail now if one failed within this time. */
 const FAILING_MS = 10_000
 
@@ -48,8 +51,15 @@ function* judgeIdentity({ otherStore, at }: Facts): Findings {
 }
 
 function* judgeStore({ storeAwayMs, storeAway, processes, queued, lastHour }: Facts): Findings {
-  if (storeAwayMs === undefined) return yield* judgeSlowness(alive(processes, 'worker'), lastHour)
   const workers = alive(processes, 'worker')
+  // `storeAwayMs` begins with the first of several losses that follow each other soon.
+  const now = workers.flatMap((worker) => worker.storeAwayMs ?? [])
+  if (storeAwayMs === undefined || (now.length > 0 && Math.max(...now) < FLICKER_MS)) {
+    const flickers = Math.max(0, ...workers.map(({ lastMinute = {} }) => lastMinute.storeFlickers ?? 0))
+    const unstable = `The connection to MongoDB is unstable: a worker lost it ${flickers} times in the last minute, each time for less than 2 s`
+    if (flickers >= UNSTABLE) yield finding('store_unstable', unstable, '/overview#processes')
+    return storeAwayMs === undefined ? yield* judgeSlowness(workers, lastHour) : undefined
+  }
   const lost = workers.filter((worker) => worker.storeAwayMs !== undefined).length
   const who = workers.length > 1 ? `, for ${lost} of ${workers.length} workers` : ''
   const why = storeAway === undefined ? '' : ` (${storeAway.reason.replace(/^MongoDB is away: /, '')})`

@@ -1,7 +1,7 @@
 // Connects to MongoDB with time limits and write concern, and probes whether it commits writes.
 import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
-import { MongoClient } from 'mongodb'
+import { MongoClient, MongoTopologyClosedError } from 'mongodb'
 import type { CommandMetrics, StoreCommands } from './commands.ts'
 import { errorCodeOf } from './store-errors.ts'
 
@@ -50,12 +50,21 @@ export function connectStore(url: string, metrics?: CommandMetrics) {
 const CLOSE_MS = 100
 const CONNECT_AGAIN_MS = 200
 
+/** Why the first connection of a client failed last. */
+const failures = new WeakMap<MongoClient, unknown>()
+
+/** Returns the error itself, or why the client is not connected: a command that waits for that learns only that it is not. */
+export function explained(error: unknown, client: MongoClient): unknown {
+  return (error instanceof MongoTopologyClosedError && failures.get(client)) || error
+}
+
 /** Connects until it succeeds once: the driver gives up if its first connection fails, else it reconnects by itself. */
 async function connectFirst(client: MongoClient, closing: AbortSignal): Promise<void> {
   while (!closing.aborted) {
     try {
       return void (await client.connect())
-    } catch {
+    } catch (error) {
+      failures.set(client, error)
       await delay(CONNECT_AGAIN_MS, undefined, { ref: false })
     }
   }

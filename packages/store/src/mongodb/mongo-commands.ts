@@ -16,7 +16,7 @@ import {
   type Version,
   type WriteReply,
 } from './commands.ts'
-import { probeStore } from './connect-store.ts'
+import { explained, probeStore } from './connect-store.ts'
 import { findInQueries, rareCommands } from './rare-commands.ts'
 import { errorCodeOf, isConflict, refusedIn, StoreAwayError } from './store-errors.ts'
 
@@ -57,7 +57,7 @@ export function mongoCommands(db: Db, options: CommandOptions = {}): StoreComman
       return await send(signal)
     } catch (error) {
       metrics?.errors.inc({ code: signal.aborted ? 'timeout' : errorCodeOf(error) })
-      if (!signal.aborted) throw error
+      if (!signal.aborted) throw explained(error, db.client)
       throw new StoreAwayError(new Error(`a command took longer than ${limitMs / 1000} s`, { cause: error }), false)
     } finally {
       metrics?.times.observe({ command }, (performance.now() - began) / 1000)

@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict'
+import type { Status } from '@sluice/contract'
+import { createKey } from '@sluice/credentials/keys'
+import { test } from 'vitest'
+import { postSteadily } from '../support/post-steadily.ts'
+import { startSluice } from '../support/start-sluice.ts'
+import { openTcpProxy } from '../support/tcp-proxy.ts'
+import { until } from '../support/until.ts'
+
+test('an idle worker that cannot reach MongoDB is named with the reason; one that loses it for moments is unstable, not away', async (t) => {
+  const sluice = await startSluice(t, { workers: 0 })
+  const proxy = await openTcpProxy(t, sluice.settings.MONGODB_URL ?? '')
+  const { key } = await createKey(sluice.db, { role: 'operator', name: 'on call' })
+  async function verdict(): Promise<string> {
+    const answer = await fetch(`${sluice.url}/admin/overview`, { headers: { 'x-api-key': key } })
+    const status: Status = JSON.parse(await answer.text())
+    return (status.verdict ?? []).map(({ text }) => text).join()
+  }
+  await proxy.shut()
+  await sluice.startWorker({ MONGODB_URL: proxy.url })
+  const refused = `connect ECONNREFUSED ${new URL(proxy.url).host}`
+  const away = new RegExp(`^MongoDB has been away for \\d+ s \\(${refused}\\); 0 jobs wait$`)
+  await until(String(away), async () => away.test(await verdict()))
+  await proxy.reopen()
+  await until('all is well', async () => (await verdict()) === '')
+
+  const load = postSteadily(t, sluice, { callers: 8, restMs: 0 })
+  const seen: string[] = []
+  await until('the verdict says that it is unstable', async () => {
+    await proxy.shut()
+    await proxy.reopen()
+    await load.moreStored(8)
+    seen.push(await verdict())
+    return seen.at(-1)?.includes('The connection to MongoDB is unstable: a worker lost it')
+  })
+  assert(!seen.some((text) => /MongoDB has been away for [01] s/.test(text)), seen.join('\n'))
+  await load.stop()
+})
