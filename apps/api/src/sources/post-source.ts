@@ -94,13 +94,8 @@ export async function enqueueJob(
   job: Pick<IngestJob, 'threads' | 'retained' | 'replyTo' | 'import' | 'claim'>,
 ): Promise<string> {
   const enqueue = (trace?: string) => {
-    const traced = {
-      tenant,
-      requestId,
-      ...(quota && { keyId: quota.keyId }),
-      ...(trace !== undefined && { trace }),
-      ...job,
-    }
+    const by = { tenant, requestId, ...(quota && { keyId: quota.keyId }) }
+    const traced = { ...by, ...(trace !== undefined && { trace }), ...job }
     return enqueuer.enqueue(jobId, lane, traced, quota)
   }
   const attributes = { 'sluice.job_id': jobId, 'sluice.tenant': tenant, 'sluice.threads': job.threads.length }

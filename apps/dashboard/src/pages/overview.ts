@@ -86,10 +86,7 @@ export function charts(
   }
   const failures: Chart = {
     title: 'Failures and refusals',
-    now: [
-      `${count(failed, 'thread')} failed, ${count(refused, 'request')} refused, ${shown(timedOut)} timed out`,
-      ...(forbidden > 0 ? [`${shown(forbidden)} forbidden`] : []),
-    ].join(', '),
+    now: `${count(failed, 'thread')} failed, ${count(refused, 'request')} refused, ${shown(timedOut)} timed out, ${shown(forbidden)} forbidden`,
     shown,
     valuesOf: (point) => ({ failed: point.failed, refused: point.refused + (point.timedOut ?? 0) }),
   }

@@ -24,12 +24,8 @@ const NOTHING_FAILED = { progress: {}, tries: [], failedThreads: [], failedThrea
 
 /** Describes a job by its payload. */
 function jobHit(id: string, { tenant, requestId, keyId, threads, import: of, trace }: IngestJob): Hit {
-  const ids = {
-    requestId,
-    ...(keyId && { keyId }),
-    ...(of && { importId: of.id }),
-    ...(trace && { traceId: traceIdOf(trace) }),
-  }
+  const by = { requestId, ...(keyId && { keyId }) }
+  const ids = { ...by, ...(of && { importId: of.id }), ...(trace && { traceId: traceIdOf(trace) }) }
   return { kind: 'job', id, tenant, name: nameJob(threads), threads: threads.length, ...ids }
 }
 
@@ -123,17 +119,8 @@ export function failedJobOf({ hit, reasonGroup, ...job }: JobDetail): FailedJob 
     keyId,
   } = hit
   if (reasonGroup === undefined) return undefined
-  const summary = {
-    id,
-    tenant,
-    ...(keyId && { keyId }),
-    threads,
-    lane,
-    name,
-    enqueuedAt: acceptedAt,
-    failedAt: endedAt,
-    attempts,
-  }
+  const by = { tenant, ...(keyId && { keyId }) }
+  const summary = { id, ...by, threads, lane, name, enqueuedAt: acceptedAt, failedAt: endedAt, attempts }
   const { tries, failedThreads, failedThreadCount, stack, payload } = job
   // A tool of BullMQ that failed a job has recorded no attempt.
   const failedCount = tries.length === 0 ? threads : failedThreadCount

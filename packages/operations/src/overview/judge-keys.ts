@@ -8,8 +8,8 @@ function refusedKeysOf(processes: readonly SeenProcess[]): RefusedKeyCount[] {
   for (const one of alive(processes, 'api').flatMap(({ refusedKeys = [] }) => refusedKeys)) {
     const name = `${one.why} ${one.keyId}`
     const { requests = 0, lastMsAgo = Infinity } = sums.get(name) ?? {}
-    const last = Math.min(lastMsAgo, one.lastMsAgo)
-    sums.set(name, { ...one, requests: requests + one.requests, lastMsAgo: last })
+    const sum = { requests: requests + one.requests, lastMsAgo: Math.min(lastMsAgo, one.lastMsAgo) }
+    sums.set(name, { ...one, ...sum })
   }
   return [...sums.values()]
 }
