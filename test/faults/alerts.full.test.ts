@@ -74,4 +74,10 @@ test('each alert fires by a real fault', needs('prometheus'), async (t) => {
   for (const worker of [first, second]) worker.signal('SIGCONT')
   await waits
   await rests()
+
+  // A worker that is stopped for good, before and after it is removed from the targets.
+  second.signal('SIGTERM')
+  await fires('SluiceProcessGone')
+  await prometheus.setTargets([sluice.api, first])
+  await rests()
 })

@@ -34,18 +34,22 @@ export async function startPrometheus(t: TestScope, processes: readonly StartedP
     await readDocumented('alerts.yml'),
     await freePort(),
   ]
-  const lines = await Promise.all(processes.map(({ line }) => line(({ adminPort }) => typeof adminPort === 'number')))
-  const targets = lines.map(({ adminPort }) => `'127.0.0.1:${adminPort}'`).join(', ')
   await writeFile(
     join(folder, 'prometheus.yml'),
     config
-      .replace(/targets: .*/, `targets: [${targets}]`)
-      .replace('scrape_interval: 15s', 'scrape_interval: 2s\n  scrape_timeout: 2s\n  evaluation_interval: 1s'),
+      .replace('scrape_interval: 15s', 'scrape_interval: 2s\n  scrape_timeout: 2s')
+      .replace('evaluation_interval: 15s', 'evaluation_interval: 1s'),
   )
   await writeFile(
     join(folder, 'alerts.yml'),
     alerts.replaceAll(/for: \d+m/g, 'for: 1s').replaceAll(/\[\d+m\]/g, '[10s]'),
   )
+  async function setTargets(scraped: readonly StartedProcess[]): Promise<void> {
+    const lines = await Promise.all(scraped.map(({ line }) => line(({ adminPort }) => typeof adminPort === 'number')))
+    const targets = lines.map(({ adminPort }) => `'127.0.0.1:${adminPort}'`).join(', ')
+    await writeFile(join(folder, 'targets.yml'), `- targets: [${targets}]\n`)
+  }
+  await setTargets(processes)
   const server = spawn(
     'prometheus',
     ['--config.file=prometheus.yml', '--storage.tsdb.path=data', `--web.listen-address=127.0.0.1:${port}`],
@@ -75,6 +79,8 @@ export async function startPrometheus(t: TestScope, processes: readonly StartedP
   await until('Prometheus has scraped all processes', targetsUp)
   return {
     query,
+    /** Writes the file of targets again, which Prometheus watches. */
+    setTargets,
     /** The names of the alerts that fire. */
     async firing(): Promise<string[]> {
       const all: { labels: { alertname: string }; state: string }[] = (await ask('alerts')).alerts
