@@ -116,7 +116,10 @@ export function mongoCommands(db: Db, options: CommandOptions = {}): StoreComman
   return commands
 }
 
-/** Quotes are sharded by their sources: without this, a query asks all shards. */
+/**
+ * Quotes are sharded by their sources: without this, a query asks all shards. Where nothing is sharded, it costs little:
+ * on the emulators, 0.96 to 1.16 times the time for `IDS_PER_QUERY` ids.
+ */
 function shardsOf(quoteIds: readonly string[]): Document {
   return { sourceId: { $in: [...new Set(quoteIds.map(sourceIdIn))] } }
 }
