@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { connectRetrying } from '@sluice/process/redis'
 import { requiredUrl } from '@sluice/test-support'
 import { afterAll, beforeAll, test } from 'vitest'
 import { isMissing, needs } from '../runner/programs.ts'
@@ -80,4 +81,10 @@ test('each alert fires by a real fault', needs('prometheus'), async (t) => {
   await fires('SluiceProcessGone')
   await prometheus.setTargets([sluice.api, first])
   await rests()
+
+  // Last, because it fires for an hour.
+  const client = connectRetrying({ redisUrl: redis.url, queue: '' }, () => {})
+  await client.flushall()
+  client.disconnect()
+  await fires('SluiceRedisLostData')
 })

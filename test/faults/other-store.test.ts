@@ -100,7 +100,10 @@ test('of workers of two stores that start at once on a new queue, those of one s
   const isOwn = counts[0] === 10
   for (const process of isOwn ? others : [...own, api]) assert.match(await refusalOf(process), /feeds the store/)
   if (isOwn) await until('the API is ready', async () => (await adminStatus(api, '/readyz')) === 200)
-  const ids = await (isOwn ? sluice : other).db.collection('layout').find().toArray()
+  const ids = await (isOwn ? sluice : other).db
+    .collection<{ _id: string }>('layout')
+    .find({ _id: { $in: ['documents', 'store'] } })
+    .toArray()
   assert.equal(ids.length, 2)
 })
 

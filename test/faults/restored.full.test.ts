@@ -65,7 +65,7 @@ test('after MongoDB was restored to an earlier moment and doctor --after-restore
   await openQueue(t, before.settings).drained()
   const refused = await runSluice(before, 'doctor', '--after-restore')
   assert.match(refused.stderr, /^error: Nothing was removed, because APIs or workers run.*: api .*, worker /)
-  assert.equal(refused.code, 1)
+  assert.equal(refused.code, 2)
 
   await stopAll(before)
   await mongodb.restoreCopy()

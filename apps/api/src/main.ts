@@ -1,6 +1,6 @@
 // The API process: enqueues, waits for replies, builds the app, and listens.
 import { randomUUID } from 'node:crypto'
-import { createReadState, openViews } from '@sluice/operations'
+import { createReadState, openViews, watchRedisLoss } from '@sluice/operations'
 import { checkOf, listen, openMetrics, settingsOrExit, shareFor } from '@sluice/process'
 import { connectLike } from '@sluice/process/redis'
 import * as queue from '@sluice/queue'
@@ -69,6 +69,11 @@ await runProcess({
       onError: (err) => redis.status === 'ready' && log.warn({ err: err.message }, 'operation.interrupted'),
     })
     release('operations', stopOperations)
+    const redisLoss = watchRedisLoss(redis, keys, db, {
+      onLoss: (loss) => log.error(loss, 'redis.lost'),
+      onError: (err) => log.warn({ err: err.message }, 'mark.not_renewed'),
+    })
+    release('redis loss', redisLoss.close)
     const queueState = createReadState(redis, keys)
     const problems = countProblems(metrics)
     const refusedKeys = countRefusedKeys(metrics)
@@ -123,6 +128,7 @@ await runProcess({
       awaitedJobs: replyListener.awaitedJobs,
       connections: http.connections,
       bodyBytes: bodyMemory.taken,
+      redisLostAt: redisLoss.lostAt,
       queueState,
     })
     const recentQueueState = shareFor(PEAKS_EVERY_MS, queueState)

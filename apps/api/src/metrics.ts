@@ -31,6 +31,10 @@ export const apiMetrics = {
   ...mongoMetrics,
   awaitedJobs: metric.gauge({ name: 'sluice_awaited_jobs', help: 'Jobs that callers wait for.' }),
   connections: metric.gauge({ name: 'sluice_connections', help: 'Open connections of callers.' }),
+  redisLostAt: metric.gauge({
+    name: 'sluice_redis_lost_timestamp_seconds',
+    help: 'When Redis last lost its data or went back to an earlier state; 0 if it did not in the last day. Each replica reports the same.',
+  }),
   bodyBytes: metric.gauge({
     name: 'sluice_body_bytes',
     help: 'Memory that is reserved for request bodies; at most `MAX_BODIES_BYTES`.',
@@ -64,7 +68,7 @@ export const apiMetrics = {
 export type ApiMetrics = MetricsOf<typeof apiMetrics>
 
 /** The gauges of this replica alone. */
-const OWN_GAUGES = ['awaitedJobs', 'connections', 'bodyBytes'] as const
+const OWN_GAUGES = ['awaitedJobs', 'connections', 'bodyBytes', 'redisLostAt'] as const
 
 type SampledApi = Record<(typeof OWN_GAUGES)[number], () => number> & { queueState: () => Promise<QueueState> }
 

@@ -95,6 +95,17 @@ const ProcessSchema = Type.Object({
   slowJobs: optional(Type.Array(SlowJobSchema, { description: 'Jobs that it has had for more than ten seconds.' })),
 })
 
+const RedisLossSchema = Type.Object(
+  {
+    at: moment('When it was noticed, within five seconds.'),
+    since: moment('When the oldest thread was accepted that may be gone.'),
+    threads: count('Threads that waited, a few seconds before.'),
+    failed: count('Threads that had failed.'),
+    backTo: optional(moment('The state to which Redis went back. Absent if it is empty.')),
+  },
+  { description: 'Redis lost its data in the last day. Absent if it did not.' },
+)
+
 const OtherStoreSchema = Type.Object(
   {
     at: moment('When it stopped.'),
@@ -137,6 +148,7 @@ const HistoryPointSchema = Type.Object({
 
 /** What can be wrong, the worst first. */
 const FINDINGS = [
+  'redis_lost',
   'other_store',
   'store_away',
   'store_unstable',
@@ -199,6 +211,7 @@ export const StatusSchema = named('Status', {
     ),
   ),
   otherStore: optional(OtherStoreSchema),
+  redisLoss: optional(RedisLossSchema),
   load: optional(threadsAndBytes('What counts for the bounds of the queue.')),
   lastFailureMs: optional(number('For how long the newest failed job has been failed. Absent without one.')),
   expiringKeys: optional(

@@ -3,7 +3,7 @@
 // the restored MongoDB no longer has.
 import type { SeenProcess } from '@sluice/contract'
 import { ALIVE_MS } from '@sluice/contract'
-import { createReadOverview } from '@sluice/operations'
+import { createReadOverview, lossWords, readMarks } from '@sluice/operations'
 import { infoField, LAYOUT, type Redis, readRedisUrl, redisFaults } from '@sluice/process/redis'
 import {
   checkFedStore,
@@ -78,6 +78,7 @@ export async function checkRedis(redis: Redis, keys: QueueKeys, db: Db, minMemor
       'git checkout RELEASE  # a newer one',
     ),
     await checkStore(redis, keys, db),
+    await checkLoss(redis, keys, db),
     checkVersions(await readAlive(redis, keys)),
     await checkLoad(redis, keys),
   ]
@@ -98,6 +99,15 @@ async function checkStore(redis: Redis, keys: QueueKeys, db: Db): Promise<Check>
   } catch (error) {
     if (error instanceof OtherStoreError) return { state: 'FAULT', text: error.message }
     return note(`whether the queue ${queue} feeds this MongoDB can’t be asked: ${error}`)
+  }
+}
+
+async function checkLoss(redis: Redis, keys: QueueKeys, db: Db): Promise<Check> {
+  try {
+    const { loss } = await readMarks(redis, keys, db)
+    return loss ? { state: 'FAULT', text: lossWords(loss) } : { state: 'ok', text: 'Redis has kept its data' }
+  } catch (error) {
+    return note(`whether Redis has kept its data can’t be asked: ${error}`)
   }
 }
 

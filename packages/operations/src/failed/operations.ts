@@ -88,14 +88,20 @@ export function createOperations(redis: Redis, { base, jobs }: QueueKeys) {
       return operation
     },
     /**
-     * Pauses or resumes a lane for all workers. A paused lane still accepts jobs, up to the bounds of the queue.
+     * Pauses or resumes a lane for all workers, `since` now or an earlier moment. A paused lane still accepts jobs, up to the bounds of the queue.
      *
      * @throws {QueueUnavailableError}
      */
-    async operateLane(kind: LaneOperationKind, lane: Lane, by: string, why?: string): Promise<Operation> {
+    async operateLane(
+      kind: LaneOperationKind,
+      lane: Lane,
+      by: string,
+      why?: string,
+      since?: string,
+    ): Promise<Operation> {
       const reason = why === undefined ? {} : { why }
       const operation = newOperation({ kind, state: 'completed', by, lane, total: 0, ...reason })
-      const pause: Overview['paused'][Lane] = { by, since: operation.createdAt, ...reason }
+      const pause: Overview['paused'][Lane] = { by, since: since ?? operation.createdAt, ...reason }
       const kept = [FINISHED_KEPT_MS, OPERATIONS_LISTED, operation.id, JSON.stringify(operation)]
       await orUnavailable(operateLane(base, kind, lane, jobs[lane], JSON.stringify(pause), ...kept))
       return operation

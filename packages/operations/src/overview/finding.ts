@@ -68,3 +68,12 @@ export function duration(ms: number): string {
   const [unit, length] = UNITS.find(([, least]) => ms >= 2 * least) ?? ['s', 1_000]
   return `${Math.max(Math.floor(ms / length), 0)} ${unit}`
 }
+
+/** Says what Redis lost, and what to do. */
+export function lossWords({ at, since, threads, failed, backTo }: NonNullable<Facts['redisLoss']>): string {
+  const minute = (moment: string) => moment.slice(0, 16).replace('T', ' ').concat(' UTC')
+  const happened = backTo ? `went back to its state of ${minute(backTo)}` : 'lost its data'
+  const waited = `${shown(threads)} accepted ${threads === 1 ? 'thread' : 'threads'} waited`
+  const gone = failed > 0 ? `, and ${shown(failed)} had failed` : ''
+  return `Redis ${happened} at ${minute(at)}: ${waited}${gone}; post again what got a 202 since ${minute(since)}`
+}

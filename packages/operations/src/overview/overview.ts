@@ -64,9 +64,12 @@ export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise
   }
 
   /** Reads what processes noted for the verdict. */
-  async function readNotes(): Promise<Pick<Overview, 'otherStore'>> {
-    const otherStore = await redis.get(`${base}other-store`)
-    return otherStore === null ? {} : { otherStore: JSON.parse(otherStore) }
+  async function readNotes(): Promise<Pick<Overview, 'otherStore' | 'redisLoss'>> {
+    const [otherStore, redisLoss] = await redis.mget(`${base}other-store`, `${base}lost`)
+    return {
+      ...(otherStore && { otherStore: JSON.parse(otherStore) }),
+      ...(redisLoss && { redisLoss: JSON.parse(redisLoss) }),
+    }
   }
 
   return async () => {

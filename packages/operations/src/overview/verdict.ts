@@ -9,6 +9,7 @@ import {
   finding,
   livingApi,
   loadOf,
+  lossWords,
   megabytes,
   NEARLY_FULL,
   shown,
@@ -40,7 +41,8 @@ export function judge(facts: Facts): Finding[] {
   ]
 }
 
-function* judgeIdentity({ otherStore, at }: Facts): Findings {
+function* judgeIdentity({ otherStore, redisLoss, at }: Facts): Findings {
+  if (redisLoss !== undefined) yield finding('redis_lost', lossWords(redisLoss))
   if (otherStore === undefined) return
   const ago = duration(Date.parse(at) - Date.parse(otherStore.at))
   yield finding(

@@ -87,5 +87,7 @@ export async function noteStore(db: Db): Promise<Store> {
 export async function renewStore(db: Db): Promise<Store> {
   const update = { $set: { id: randomUUID() } }
   await db.collection<IdentityDocument>('layout').updateOne({ _id: STORE }, update, { upsert: true })
+  // The marks of queues may be those of another Redis, or of another moment.
+  await db.collection('layout').updateMany({ mark: { $exists: true } }, { $set: { mark: 0 } })
   return readStore(db)
 }

@@ -1,0 +1,128 @@
+// Notices that Redis lost its data, or went back to an earlier state: Redis and MongoDB have the same mark, a time that
+// rises every few seconds (docs/adr/0023-identity-and-marks.md).
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Overview } from '@sluice/contract'
+import { LANES, type QueueKeys } from '@sluice/queue'
+import type { Redis } from 'ioredis'
+import type { Db } from 'mongodb'
+import { createOperations } from '../failed/operations.ts'
+import { createReadState } from './overview.ts'
+
+type Loss = NonNullable<Overview['redisLoss']>
+
+/** What a queue had at its last mark: a document of the collection `layout`. All times are Redis's, in ms since 1970. */
+interface Note extends Pick<Overview, 'paused' | 'redisLoss'> {
+  _id: string
+  mark: number
+  /** The mark that Redis had before. It may have it again: its append-only file may lack the last second. */
+  before: number
+  threads: number
+  failed: number
+  /** When the oldest waiting thread was accepted. */
+  oldest: number
+}
+
+const CHECK_EVERY_MS = 4_500
+/** Of several APIs, the first one renews the mark. */
+const RENEW_AFTER_MS = 4_000
+const ANSWER_MS = 5_000
+/** A loss is told for a day. */
+const TOLD_MS = 86_400_000
+
+/** Compares the marks. `loss`: the present one, or one of the last day. Changes nothing. */
+export async function readMarks(redis: Redis, { base, queues }: QueueKeys, db: Db) {
+  const _id = `queue:${queues.interactive}`
+  const options = { readPreference: 'primary', signal: AbortSignal.timeout(ANSWER_MS) } as const
+  // First, because a mark rises there first: so it is never ahead of Redis's own by more than one.
+  const note = await db.collection<Note>('layout').findOne({ _id }, options)
+  const mark = Number(await redis.get(`${base}mark`))
+  const [seconds, microseconds] = await redis.time()
+  const now = Number(seconds) * 1_000 + Math.floor(Number(microseconds) / 1_000)
+  const told = note?.redisLoss
+  const earlier = told && now - Date.parse(told.at) < TOLD_MS ? told : undefined
+  const isLost = note !== null && mark < note.mark && mark !== note.before
+  return { _id, note, mark, now, isLost, loss: isLost ? lossOf(note, mark, now, earlier) : earlier }
+}
+
+function lossOf({ oldest, threads, failed }: Note, mark: number, now: number, earlier?: Loss): Loss {
+  const iso = (ms: number) => new Date(ms).toISOString()
+  const since = [iso(mark || oldest), ...(earlier ? [earlier.since] : [])].sort()[0] ?? iso(now)
+  const lost = { threads: threads + (earlier?.threads ?? 0), failed: failed + (earlier?.failed ?? 0) }
+  return { at: iso(now), since, ...lost, ...(mark > 0 && { backTo: iso(mark) }) }
+}
+
+interface WatchOptions {
+  onLoss: (loss: Loss) => void
+  /** Is called for the first of several failures in succession. */
+  onError: (error: Error) => void
+}
+
+/**
+ * Compares and renews the marks, now and every few seconds, until `close` is called. After a loss, pauses the lanes that
+ * were paused, and notes the loss for the verdict.
+ */
+export function watchRedisLoss(redis: Redis, keys: QueueKeys, db: Db, { onLoss, onError }: WatchOptions) {
+  const readState = createReadState(redis, keys)
+  const { operateLane } = createOperations(redis, keys)
+  const closing = new AbortController()
+  let known: Loss | undefined
+
+  async function check(): Promise<void> {
+    const { note, isLost, loss, ...marks } = await readMarks(redis, keys, db)
+    if (isLost || marks.mark !== note?.mark || marks.now - marks.mark >= RENEW_AFTER_MS)
+      await renew(note, isLost, loss, marks)
+    if (loss) await redis.set(`${keys.base}lost`, JSON.stringify(loss), 'PX', TOLD_MS)
+    known = loss
+  }
+
+  async function renew(
+    note: Note | null,
+    isLost: boolean,
+    loss: Loss | undefined,
+    { _id, mark: before, now }: Pick<Awaited<ReturnType<typeof readMarks>>, '_id' | 'mark' | 'now'>,
+  ): Promise<void> {
+    for (const lane of isLost ? LANES : []) {
+      const { by = 'a tool of BullMQ', why, since } = note?.paused[lane] ?? {}
+      if (note?.paused[lane]) await operateLane('pause', lane, by, why, since)
+    }
+    const { queued, paused, load } = await readState()
+    const ages = queued.map(({ state, oldestMs }) => (state === 'failed' ? 0 : oldestMs))
+    const failed = queued.reduce((sum, { state, threads }) => sum + (state === 'failed' ? threads : 0), 0)
+    const mark = Math.max(now, before + 1, (note?.mark ?? 0) + 1)
+    const counts = { threads: load.threads, failed, oldest: Math.floor(now - Math.max(...ages)) }
+    const next: Note = { _id, mark, before, ...counts, paused, ...(loss && { redisLoss: loss }) }
+    // Takes effect once, of several APIs that met the same note.
+    const update = { q: { _id, mark: note?.mark ?? null }, u: next, upsert: note === null }
+    const command = { update: 'layout', updates: [update], writeConcern: { w: 'majority' } }
+    const { n } = await db.command(command, { signal: AbortSignal.timeout(ANSWER_MS) })
+    if (n !== 1) return
+    if (isLost && loss) onLoss(loss)
+    await redis.set(`${keys.base}mark`, mark)
+  }
+
+  async function keepChecking(): Promise<void> {
+    let isFailing = false
+    while (!closing.signal.aborted) {
+      // While Redis is unavailable, its connection's own listener logs that.
+      if (redis.status === 'ready')
+        isFailing = await check().then(
+          () => false,
+          (error) => {
+            if (!isFailing) onError(error)
+            return true
+          },
+        )
+      await delay(CHECK_EVERY_MS, undefined, { signal: closing.signal }).catch(() => {})
+    }
+  }
+
+  const checking = keepChecking()
+  return {
+    /** When Redis last lost data, in seconds since 1970: 0 if it did not within a day. */
+    lostAt: () => (known === undefined ? 0 : Date.parse(known.at) / 1_000),
+    close(): Promise<void> {
+      closing.abort()
+      return checking
+    },
+  }
+}
