@@ -64,6 +64,7 @@ const ProcessSchema = Type.Object({
   id: text('Another one at each start.'),
   kind: oneOf(['api', 'worker', 'dashboard'], 'What it is.'),
   version: text('Of Sluice.'),
+  revision: optional(text('The beginning of its git revision. Empty if it is not known.')),
   host: text('The name of its machine.'),
   pid: count('Its process id there.'),
   startedAt: moment('When it started, by Redis’s clock.'),
@@ -238,6 +239,11 @@ export type QueuedJobs = Static<typeof QueuedJobsSchema>
 export type Finding = Static<typeof FindingSchema>
 export type RefusedKeyCount = Static<typeof RefusedKeyCountSchema>
 export type SeenProcess = Static<typeof ProcessSchema>
+
+/** Names the code of a process: `0.1.0 (1f2e3d4c5b)`. */
+export function codeOf({ version, revision }: Pick<SeenProcess, 'version' | 'revision'>): string {
+  return revision ? `${version} (${revision})` : version
+}
 
 /** A process without a heartbeat for this time does not count as alive. */
 export const ALIVE_MS = 10_000

@@ -16,6 +16,7 @@ export {
   VERSION,
 } from './metrics.ts'
 export { agreedSettings, dashboardUrlSetting, processSettings, redisReplicasSetting } from './process-settings.ts'
+export { REVISION } from './revision.ts'
 export { type Life, runUntilStopped } from './run-until-stopped.ts'
 export {
   type Declarations,

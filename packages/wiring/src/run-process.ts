@@ -11,6 +11,7 @@ import {
   openTracing,
   pingWhenAsked,
   type processSettings,
+  REVISION,
   type Readiness,
   readinessOf,
   runUntilStopped,
@@ -120,7 +121,7 @@ function stepsOf(process: Process, { release, stopping, stop }: Life, { log, db,
     },
     /** Sends heartbeats with what `read` returns, now and every second. */
     sendHeartbeats(read: () => Promise<Reading>): void {
-      release('heartbeats', startHeartbeats(redis, keys, { kind, version: VERSION, servers }, read))
+      release('heartbeats', startHeartbeats(redis, keys, { kind, version: VERSION, revision: REVISION, servers }, read))
     },
   }
 }

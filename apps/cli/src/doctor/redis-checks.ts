@@ -2,7 +2,7 @@
 // the queue. `--after-restore` deletes digests, results, idempotency keys and imports, which may refer to threads that
 // the restored MongoDB no longer has.
 import type { SeenProcess } from '@sluice/contract'
-import { ALIVE_MS } from '@sluice/contract'
+import { ALIVE_MS, codeOf } from '@sluice/contract'
 import { createReadOverview, lossWords, readMarks } from '@sluice/operations'
 import { infoField, LAYOUT, type Redis, readRedisUrl, redisFaults } from '@sluice/process/redis'
 import {
@@ -114,10 +114,12 @@ async function checkLoss(redis: Redis, keys: QueueKeys, db: Db): Promise<Check> 
 /** During an upgrade, two releases run. Afterwards, this finds a process of the old release that was forgotten. */
 function checkVersions(alive: readonly SeenProcess[]): Check {
   if (alive.length === 0) return note('processes: none is alive')
-  const newest = alive.toSorted((one, other) => one.startedAt.localeCompare(other.startedAt)).at(-1)?.version
-  const others = alive.filter(({ version }) => version !== newest)
-  const named = others.map(({ kind, host, pid, version }) => `; ${kind} ${host}:${pid} has ${version}`).join('')
-  const text = `processes: ${alive.length}, the newest has version ${newest}${named}`
+  const newest = alive.toSorted((one, other) => one.startedAt.localeCompare(other.startedAt)).at(-1)
+  const others = alive.filter(({ version, revision }) => {
+    return version !== newest?.version || (revision && newest.revision && revision !== newest.revision)
+  })
+  const named = others.map((one) => `; ${one.kind} ${one.host}:${one.pid} has ${codeOf(one)}`).join('')
+  const text = `processes: ${alive.length}, the newest has version ${newest && codeOf(newest)}${named}`
   return check(named === '', text, others.map(({ host, pid }) => `ssh ${host} kill ${pid}`).join('; '))
 }
 

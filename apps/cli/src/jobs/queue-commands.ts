@@ -2,6 +2,7 @@
 // or every five seconds. `sluice pause` and `sluice resume` stop and restart the fetching of a lane's jobs.
 import {
   ALIVE_MS,
+  codeOf,
   type HistoryPoint,
   type LaneOperationKind,
   perSecondOf,
@@ -134,10 +135,10 @@ function pointCells(name: string, point: HistoryPoint): string[] {
   return [name, rate(accepted), rate(storedOf(point)), count(failed), count(refused), count(timedOut), count(forbidden)]
 }
 
-function processCells({ kind, host, pid, version, ...process }: Status['processes'][number]): string[] {
+function processCells({ kind, host, pid, ...process }: Status['processes'][number]): string[] {
   const { startedAt, seenMsAgo, cpu, memoryBytes } = process
   const now = [`${describeMs(seenMsAgo)} ago`, `${Math.round(cpu * 100)}%`, megabytes(memoryBytes)]
-  return [kind, `${host}:${pid}`, version, startedAt, ...now]
+  return [kind, `${host}:${pid}`, codeOf(process), startedAt, ...now]
 }
 
 const describeMs = (ms: number) => describeSeconds(ms / 1000)

@@ -1,6 +1,7 @@
 // The overview: how fast threads are stored, what waits, which lanes run, and whether all processes live.
 import {
   ALIVE_MS,
+  codeOf,
   type HistoryPoint,
   type Operation,
   perSecondOf,
@@ -103,10 +104,10 @@ function marksOf({ processes }: Status, operations: readonly Operation[]): Mark[
   })
   const byVersion = new Map<string, SeenProcess>()
   for (const one of processes.toSorted((one, other) => one.startedAt.localeCompare(other.startedAt)))
-    if (!byVersion.has(one.version)) byVersion.set(one.version, one)
-  const begun = [...byVersion.values()].map(({ startedAt, version, kind }) => ({
+    if (!byVersion.has(codeOf(one))) byVersion.set(codeOf(one), one)
+  const begun = [...byVersion].map(([code, { startedAt, kind }]) => ({
     at: startedAt,
-    text: `${version} began (${kind})`,
+    text: `${code} began (${kind})`,
   }))
   return [...acts, ...begun]
 }
@@ -162,12 +163,12 @@ export function processTables({ processes }: Pick<Status, 'processes'>): Html {
 }
 
 function processCells(process: SeenProcess): Cell[] {
-  const { id, kind, host, pid, version, startedAt, seenMsAgo, cpu, memoryBytes, storeAwayMs, slowJobs = [] } = process
+  const { id, kind, host, pid, startedAt, seenMsAgo, cpu, memoryBytes, storeAwayMs, slowJobs = [] } = process
   const isGone = seenMsAgo >= ALIVE_MS
   const name = html`<a href="/processes/${id}">${kind}</a> <span class="note">${host}:${pid}</span>`
   const has = [storeAwayMs !== undefined && 'no MongoDB', slowJobs.length > 0 && count(slowJobs.length, 'slow job')]
   const load = isGone ? [undefined, undefined] : [`${Math.round(cpu * 100)} %`, megabytes(memoryBytes)]
-  return [name, version, moment(startedAt), seenWords(process), ...load, has.filter(Boolean).join(', ')]
+  return [name, codeOf(process), moment(startedAt), seenWords(process), ...load, has.filter(Boolean).join(', ')]
 }
 
 /** When a process was seen. */

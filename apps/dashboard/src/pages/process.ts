@@ -1,5 +1,5 @@
 // The page of a process: what it reports of itself every second, the jobs that it has, and those that it completed last.
-import { ALIVE_MS, type SeenProcess } from '@sluice/contract'
+import { ALIVE_MS, codeOf, type SeenProcess } from '@sluice/contract'
 import { duration } from '@sluice/operations'
 import { html } from 'hono/html'
 import { jobTable } from './find.ts'
@@ -28,23 +28,12 @@ const GONE: Page = {
 }
 
 function factsOf(process: SeenProcess): Html {
-  const {
-    id,
-    version,
-    startedAt,
-    seenMsAgo,
-    cpu,
-    memoryBytes,
-    storeAwayMs,
-    activeJobs,
-    queueBounds,
-    clockAheadMs,
-    servers,
-  } = process
+  const { id, startedAt, seenMsAgo, cpu, memoryBytes, storeAwayMs, activeJobs, queueBounds, clockAheadMs, servers } =
+    process
   const isGone = seenMsAgo >= ALIVE_MS
   return facts({
     Process: copyable(id),
-    Version: version,
+    Version: codeOf(process),
     Started: moment(startedAt),
     Seen: seenWords(process),
     Clock: clockAheadMs === undefined ? undefined : `${(clockAheadMs / 1_000).toFixed(1)} s ahead of Redis’s`,

@@ -9,7 +9,7 @@ import type { Redis } from 'ioredis'
 import type { Bins } from './durations.ts'
 import { RECENT_SECONDS } from './finding.ts'
 
-type OfKind = Pick<SeenProcess, 'kind' | 'version' | 'servers'>
+type OfKind = Pick<SeenProcess, 'kind' | 'version' | 'revision' | 'servers'>
 
 /** The names of counts. After `stored:` comes an outcome. */
 export type CountName =

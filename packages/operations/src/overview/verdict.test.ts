@@ -194,6 +194,16 @@ describe('the verdict', () => {
   test('names the versions that run beside each other', () => {
     const next = processOf('worker', 7, { version: '1.1.0' })
     assert.deepEqual(textsOf({ processes: [API, WORKER, next] }), ['Processes of several versions run: 1.0.0, 1.1.0'])
+    const [one, other] = ['aaaa', 'bbbb'].map((revision) => ({ ...WORKER, revision }))
+    assert(one && other)
+    assert.deepEqual(
+      textsOf({ processes: [API, { ...WORKER, revision: '' }, one, one] }),
+      [],
+      'a revision that is not known is no difference',
+    )
+    assert.deepEqual(textsOf({ processes: [API, one, other] }), [
+      'Processes of several versions run: 1.0.0, 1.0.0 (aaaa), 1.0.0 (bbbb)',
+    ])
   })
 
   test('failures are a problem while threads fail, and then a note', () => {

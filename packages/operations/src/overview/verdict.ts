@@ -1,5 +1,5 @@
 // The verdict: what is wrong with a Sluice, the worst first. Dashboard, `sluice status` and `GET /admin/overview` show it.
-import { ALIVE_MS, type Finding, type SeenProcess } from '@sluice/contract'
+import { ALIVE_MS, codeOf, type Finding, type SeenProcess } from '@sluice/contract'
 import {
   alive,
   duration,
@@ -102,9 +102,12 @@ function* judgeQueue({ queued, paused, load, processes, at }: Facts): Findings {
     if (oldest > THRESHOLDS.oldestSeconds[lane] * 1_000)
       yield finding('jobs_old', text, `/jobs?state=waiting&lane=${lane}`)
   }
-  const versions = new Set(processes.filter(({ seenMsAgo }) => seenMsAgo < ALIVE_MS).map(({ version }) => version))
-  const text = `Processes of several versions run: ${[...versions].sort().join(', ')}`
-  if (versions.size > 1) yield finding('versions_differ', text, '/overview#processes')
+  const living = processes.filter(({ seenMsAgo }) => seenMsAgo < ALIVE_MS)
+  const text = `Processes of several versions run: ${[...new Set(living.map(codeOf))].sort().join(', ')}`
+  // A revision that is not known is no difference.
+  const revisions = living.flatMap(({ revision }) => revision || [])
+  if ([living.map(({ version }) => version), revisions].some((all) => new Set(all).size > 1))
+    yield finding('versions_differ', text, '/overview#processes')
 }
 
 function* judgeFailures({ queued, lastFailureMs, processes }: Facts): Findings {
