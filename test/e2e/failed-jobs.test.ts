@@ -278,8 +278,16 @@ describe('failed jobs and their operators', () => {
     problemIn(await operator.send('/admin/lanes/fast:pause', { method: 'POST' }), 404, 'route_unknown')
     const paused = await runCommand(withKey(operatorKey), 'pause', ['bulk', '--url', sluice.url])
     assert.match(paused.stdout, /^The bulk lane is paused\./)
+    const again = await runCommand(withKey(operatorKey), 'pause', ['bulk', '--why', 'too', '--url', sluice.url])
+    assert.match(
+      again.stdout,
+      new RegExp(`^The bulk lane was paused already: .* by ${operatorId} \\(${operatorId}: too\\)\\.`),
+    )
     const status = await runCommand(withKey(operatorKey), 'status', ['--url', sluice.url])
-    assert.match(status.stdout, new RegExp(`^The bulk lane has been paused for \\d+ s by ${operatorId}\\.$`, 'm'))
+    assert.match(
+      status.stdout,
+      new RegExp(`^The bulk lane has been paused for \\d+ s by ${operatorId} .*: too\\)\\.$`, 'm'),
+    )
     assert.equal(await readMetric(sluice.api, 'sluice_lane_paused', { lane: 'bulk' }), 1)
     const job = jobPathIn(await importer.post(someThread({ externalId: 'waits' }), { prefer: 'respond-async' }))
     storedIn(await importer.post(someThread({ externalId: 'does not wait' })))
@@ -288,6 +296,14 @@ describe('failed jobs and their operators', () => {
     assert.deepEqual([resumed.kind, resumed.lane, resumed.by], ['resume', 'bulk', operatorId])
     assert.equal(jobIn(await importer.get(job, { prefer: 'wait=20' })).state, 'completed')
     const { operations } = JSON.parse((await operator.get('/admin/operations')).text)
+    // It ends by itself.
+    problemIn(await operator.send('/admin/lanes/bulk:pause?seconds=0', { method: 'POST' }), 400, 'request_invalid')
+    problemIn(await operator.send('/admin/lanes/bulk:resume?seconds=1', { method: 'POST' }), 400, 'request_invalid')
+    const ending = await runCommand(withKey(operatorKey), 'pause', ['bulk', '--for', '1s', '--url', sluice.url])
+    assert.match(ending.stdout, /^The bulk lane is paused\. The pause ends by itself at \d{4}-/)
+    const ends = jobPathIn(await importer.post(someThread({ externalId: 'ends' }), { prefer: 'respond-async' }))
+    assert.equal(jobIn(await importer.get(ends, { prefer: 'wait=20' })).state, 'completed')
+    assert.equal(await readMetric(sluice.api, 'sluice_lane_paused', { lane: 'bulk' }), 0)
     assert.deepEqual(
       operations.slice(0, 2).map(({ kind }: { kind: string }) => kind),
       ['resume', 'pause'],

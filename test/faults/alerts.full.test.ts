@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { createKey } from '@sluice/credentials/keys'
 import { connectRetrying } from '@sluice/process/redis'
 import { requiredUrl } from '@sluice/test-support'
 import { afterAll, beforeAll, test } from 'vitest'
@@ -40,6 +41,11 @@ test('each alert fires by a real fault', needs('prometheus'), async (t) => {
       return alerts.every((alert) => firing.includes(alert))
     })
   const rests = () => until('no alert fires', async () => (await prometheus.firing()).length === 0)
+  const { key } = await createKey(sluice.db, { role: 'operator', name: 'on call' })
+  const pauseLane = async (act: 'pause' | 'resume') => {
+    const request = { method: 'POST', headers: { 'x-api-key': key } }
+    assert.equal((await fetch(`${sluice.url}/admin/lanes/bulk:${act}`, request)).status, 200)
+  }
   const post = (quotes = 1) => postThread(sluice, aThread({ quotes }), 'respond-async')
 
   // MongoDB refuses a document, in all five tries of its job.
@@ -47,6 +53,11 @@ test('each alert fires by a real fault', needs('prometheus'), async (t) => {
   await sluice.db.command({ collMod: 'quotes', validator: { text: { $ne: 'refused' } } })
   await postThread(sluice, aThread({ text: 'refused' }), 'respond-async')
   await fires('SluiceThreadsFail')
+  await rests()
+
+  await pauseLane('pause')
+  await fires('SluiceLanePaused')
+  await pauseLane('resume')
   await rests()
 
   await mongodb.kill()

@@ -37,8 +37,10 @@ test('a Redis that went back to an earlier state or lost its data is told, with 
       return note.mark === mark && note.before > after && note.threads === threads ? mark : 0
     })
 
-  assert.equal((await admin(sluice.url, 'lanes/bulk:pause?why=upgrade', 'POST')).status, 200)
+  assert.equal((await admin(sluice.url, 'lanes/bulk:pause?why=upgrade&seconds=3600', 'POST')).status, 200)
   await accept(5)
+  const { until: end } = (await overview(sluice.url)).paused.bulk ?? {}
+  assert(end !== undefined)
   const copied = await noted(5)
   // A Redis that was killed has all but its last second.
   await server.keepCopy()
@@ -66,6 +68,6 @@ test('a Redis that went back to an earlier state or lost its data is told, with 
     const status = await overview(url)
     return status.redisLoss && status
   })
-  assert.equal(paused.bulk?.why, 'upgrade')
+  assert.deepEqual([paused.bulk?.why, paused.bulk?.until], ['upgrade', end])
   assert(verdict?.some(({ text }) => /^Redis lost its data at .* UTC: \d+ accepted threads waited/.test(text)))
 })

@@ -3,6 +3,7 @@ import type { Static } from 'typebox'
 import { type Parsed, refuseText } from './faults.ts'
 import { parseIsoDate } from './field-values.ts'
 import { closed, count, moment, named, next, oneOf, optional, pageParameters, Type, text } from './json-schema.ts'
+import { PauseSchema } from './overview-schemas.ts'
 import { parseBody } from './parse-thread.ts'
 import type { JsonBounds } from './refused-text.ts'
 import { ISO_DATE, SERVICES } from './thread-request.ts'
@@ -118,10 +119,17 @@ export const FailedJobSchema = named('FailedJob', {
   payload: Type.Unknown({ description: 'The job as it was enqueued, with its threads.' }),
 })
 
-/** The query of `POST /admin/lanes/{lane}:pause` and `:resume`. */
-export const LaneQuerySchema = closed('LaneQuery', {
-  why: optional(Type.String({ maxLength: 200, description: 'Why, for people who see that the lane is paused.' })),
+const why = param(200, 'Why, for people who see that the lane is paused.')
+const MONTH_SECONDS = 31 * 24 * 60 * 60
+const seconds = Type.Integer({
+  minimum: 1,
+  maximum: MONTH_SECONDS,
+  description: 'After this time, the pause ends by itself.',
 })
+/** The query of `POST /admin/lanes/{lane}:pause`. */
+export const PauseQuerySchema = closed('PauseQuery', { why, seconds: optional(seconds) })
+/** The query of `POST /admin/lanes/{lane}:resume`. */
+export const ResumeQuerySchema = closed('ResumeQuery', { why })
 
 /** The answer of `GET /admin/operations/{id}`. Pausing or resuming a lane is an operation that is completed at once. */
 export const OperationSchema = named('Operation', {
@@ -131,6 +139,7 @@ export const OperationSchema = named('Operation', {
   filter: optional(FailedJobFilterSchema),
   lane: optional(oneOf(['interactive', 'bulk'], 'The lane that was paused or resumed.')),
   why: optional(text('What the operator said about it.')),
+  pause: optional(PauseSchema),
   jobId: optional(uuid('The failed job whose threads were changed.')),
   state: oneOf(['waiting', 'active', 'completed']),
   createdAt: moment('When it was asked for.'),
@@ -173,8 +182,9 @@ export function parseFailedJobQuery(params: Params): Parsed<FailedJobQuery> {
   return { ok: true, value: { filter, limit, ...(place && { after: place }) } }
 }
 
-/** Checks the query of `POST /admin/lanes/{lane}:pause` and `:resume`. */
-export const parseLaneQuery = createQueryParser(LaneQuerySchema)
+export type PauseQuery = Static<typeof PauseQuerySchema>
+export const parsePauseQuery = createQueryParser(PauseQuerySchema)
+export const parseResumeQuery = createQueryParser(ResumeQuerySchema)
 
 /** Parses an `OperationRequest`, within the bounds of nesting and of the number of values. */
 export function parseOperationRequest(text: Buffer, limits: JsonBounds): Parsed<OperationRequest> {

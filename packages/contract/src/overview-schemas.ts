@@ -14,11 +14,12 @@ const interactive = optional(count('Those of the interactive lane; as a bound, b
 const threadsAndBytes = (description: string) =>
   Type.Object({ threads: count('Threads.'), bytes: count('Their bytes in Redis.'), interactive }, { description })
 
-const PauseSchema = Type.Object(
+export const PauseSchema = Type.Object(
   {
-    by: optional(text('As `by` of an operation.')),
-    since: optional(moment('When the lane was paused.')),
-    why: optional(text('What the operator said about it.')),
+    by: optional(text('Who paused it first, as `by` of an operation.')),
+    since: optional(moment('When the lane was paused first.')),
+    why: optional(text('What the operators said about it.')),
+    until: optional(moment('When the pause ends by itself.')),
   },
   { description: 'Empty if a tool of BullMQ paused the lane.' },
 )

@@ -180,10 +180,10 @@ function openActs({ failedJobs, operations, readThread, readJob, changeJob }: Qu
     async operateLane(
       kind: contract.LaneOperationKind,
       name: unknown,
-      why?: string,
+      query: contract.PauseQuery,
     ): Promise<contract.Operation | undefined> {
       const lane = LANES.find((one) => one === name)
-      return lane && operations.operateLane(kind, lane, by, why)
+      return lane && operations.operateLane(kind, lane, by, query)
     },
     /** Changes the failed threads of a failed job. Returns why it did not; nothing if the job is changed. */
     changeJob: (id: string, change: JobChange) => orUnavailable(changeJob(id, change, by)),

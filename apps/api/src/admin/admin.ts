@@ -78,8 +78,9 @@ export function openOperation(
 /** POST /admin/lanes/{lane}:pause and :resume: an operation that is completed at once. */
 export function operateLane(deps: AdminDeps, kind: contract.LaneOperationKind): Handler {
   return async (context, { lane }) => {
-    const { why } = parseQuery(context, contract.parseLaneQuery)
-    const operation = await requireActs(viewOf(deps, context)).operateLane(kind, lane, why)
+    const parse = kind === 'pause' ? contract.parsePauseQuery : contract.parseResumeQuery
+    const query: contract.PauseQuery = parseQuery(context, parse)
+    const operation = await requireActs(viewOf(deps, context)).operateLane(kind, lane, query)
     if (operation === undefined) throw new ProblemError('route_unknown')
     context.log.operationId = operation.id
     return { status: 200, body: operation }

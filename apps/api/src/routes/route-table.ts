@@ -120,11 +120,8 @@ const OPEN_OPERATION = {
 
 const IDS_OR_FILTER = 'Give either `ids`, at most 1,000, or `filter`; an empty filter means all failed jobs.'
 
+const LANE = pathParameter('lane', { enum: LANES, examples: ['bulk'] })
 const OPERATE_LANE = {
-  parameters: [
-    pathParameter('lane', { enum: LANES, examples: ['bulk'] }),
-    ...queryParameters(contract.LaneQuerySchema, { why: 'MongoDB is being upgraded' }),
-  ],
   answers: { 200: ['It is done, and listed among the operations.', json(contract.OperationSchema)] },
 } as const satisfies Partial<Route>
 
@@ -185,11 +182,17 @@ const OPERATOR_ROUTES: readonly Route[] = [
   ),
   post('pauseLane', '/admin/lanes/{lane}:pause', 'operator', 'entries', (deps) => admin.operateLane(deps, 'pause'), {
     ...OPERATE_LANE,
+    parameters: [
+      LANE,
+      ...queryParameters(contract.PauseQuerySchema, { why: 'MongoDB is being upgraded', seconds: 1_800 }),
+    ],
     summary: 'Pauses a lane',
-    description: 'Workers finish the jobs that they have, and fetch no more of this lane. It still accepts jobs.',
+    description:
+      'Workers finish the jobs that they have, and fetch no more of this lane. It still accepts jobs. If the lane is paused, `pause` of the answer says who paused it first, and has the reason of this request, too; the lane then runs again when all of its pauses have ended.',
   }),
   post('resumeLane', '/admin/lanes/{lane}:resume', 'operator', 'entries', (deps) => admin.operateLane(deps, 'resume'), {
     ...OPERATE_LANE,
+    parameters: [LANE, ...queryParameters(contract.ResumeQuerySchema, { why: 'MongoDB was upgraded' })],
     summary: 'Resumes a lane',
     description: 'Workers fetch its jobs again.',
   }),

@@ -140,8 +140,8 @@ export async function openAdminClient(deps: FindApiDeps, options: ApiOptions, fa
     recent: (after?: string) => read((from) => from.recent(after)),
     status: () => read((from) => from.status()),
     open: (kind: contract.OperationKind, request: contract.OperationRequest) => operate(`/admin/jobs:${kind}`, request),
-    operateLane: (kind: contract.LaneOperationKind, lane: string, why?: string) => {
-      const query = new URLSearchParams(why === undefined ? {} : { why })
+    operateLane: (kind: contract.LaneOperationKind, lane: string, { why, seconds }: contract.PauseQuery) => {
+      const query = new URLSearchParams({ ...(why && { why }), ...(seconds && { seconds: String(seconds) }) })
       return operate(`/admin/lanes/${lane}:${kind}?${query}`, {})
     },
     /** Returns an operation that the API has accepted. */

@@ -64,7 +64,7 @@ test('a hung API is asked for no operation, and whoever waits for one hears that
   const asked = new Set<string | undefined>()
   const { client, id } = await open(t, ({ method, url }) => asked.add(`${method} ${url}`))
   const began = performance.now()
-  const operations = [client.open('discard', { ids: [id] }), client.operateLane('pause', 'bulk')]
+  const operations = [client.open('discard', { ids: [id] }), client.operateLane('pause', 'bulk', {})]
   for (const operation of operations)
     await assert.rejects(operation, /^UserError: Nothing was changed\. The API at .* it does not answer\.$/)
   await assert.rejects(

@@ -5,14 +5,24 @@ import {
   codeOf,
   type HistoryPoint,
   type LaneOperationKind,
+  type Operation,
   perSecondOf,
   type Status,
   storedOf,
   summarize,
   timesOf,
 } from '@sluice/contract'
-import { livingApi, loadOf } from '@sluice/operations'
-import { type ApiOptions, apiOptions, count, describeSeconds, jsonText, shortened, tableLines } from '@sluice/terminal'
+import { livingApi, loadOf, pauseWords } from '@sluice/operations'
+import {
+  type ApiOptions,
+  apiOptions,
+  count,
+  describeSeconds,
+  jsonText,
+  parseDuration,
+  shortened,
+  tableLines,
+} from '@sluice/terminal'
 import { Argument, Command } from 'commander'
 import type { Line, Screen } from '../screen.ts'
 import { type AdminClient, type AdminDeps, watch } from './admin-client.ts'
@@ -148,7 +158,12 @@ const megabytes = (bytes: number) => `${count(Math.round(bytes / 1e6))} MB`
 const TEXTS = {
   pause: {
     description: 'Pauses a lane: its jobs wait, and more are accepted',
-    done: (lane: string) => `The ${lane} lane is paused. \`sluice resume ${lane}\` ends that.`,
+    done: (lane: string, { pause, createdAt }: Pick<Operation, 'pause' | 'createdAt'>) => {
+      const isFirst = pause === undefined || pause.since === createdAt
+      const words = isFirst ? 'is paused' : `was paused already: it has been${pauseWords(pause, createdAt)}`
+      const end = pause?.until === undefined ? '' : ` The pause ends by itself at ${pause.until}.`
+      return `The ${lane} lane ${words}.${end} \`sluice resume ${lane}\` ends ${isFirst ? 'that' : 'both'}.`
+    },
   },
   resume: {
     description: 'Resumes a paused lane',
@@ -159,11 +174,14 @@ const TEXTS = {
 /** `sluice pause` or `sluice resume`. */
 export function laneCommand(kind: LaneOperationKind, deps: AdminDeps): Command {
   const lane = new Argument('<lane>', 'bulk has imports, interactive the jobs with a waiting caller')
-  return apiOptions(new Command(kind).description(TEXTS[kind].description), 'operator')
+  const command = apiOptions(new Command(kind).description(TEXTS[kind].description), 'operator')
     .addArgument(lane.choices(['bulk', 'interactive']))
     .option('--why <text>', 'what others shall know about it')
-    .action(async (name: string, options: ApiOptions & { why?: string }) => {
-      await (await deps.openClient(options)).operateLane(kind, name, options.why)
-      deps.print(TEXTS[kind].done(name))
+    .action(async (name: string, { why, for: seconds, ...options }: ApiOptions & { why?: string; for?: number }) => {
+      const query = { ...(why && { why }), ...(seconds && { seconds }) }
+      deps.print(TEXTS[kind].done(name, await (await deps.openClient(options)).operateLane(kind, name, query)))
     })
+  return kind === 'resume'
+    ? command
+    : command.option('--for <time>', 'after which the pause ends by itself: 30m, 2h', parseDuration)
 }

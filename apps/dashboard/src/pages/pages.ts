@@ -45,7 +45,7 @@ function operate(kind: OperationKind, requestOf: (visit: Visit) => OperationRequ
 function operateLane(kind: LaneOperationKind): Show {
   return async ({ params, body, visitor, view, log }) => {
     const { why } = Object(body)
-    const reason = typeof why === 'string' && why.trim() !== '' ? why.slice(0, 200) : undefined
+    const reason = typeof why === 'string' && why.trim() !== '' ? { why: why.slice(0, 200) } : {}
     const operation = await requireActs(view).operateLane(kind, params.lane, reason)
     if (operation === undefined) return undefined
     const { id: operationId, lane } = operation

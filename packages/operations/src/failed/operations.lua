@@ -26,27 +26,44 @@ redis.call('RPUSH', base .. 'operations', id)
 return 1
 --part lane
 #!lua flags=allow-oom
--- Pauses or resumes a lane, and records that as an operation.
+-- Pauses or resumes a lane, and records that as an operation. `paused` has the pause of each paused lane (JSON): by,
+-- since, why and, if it ends by itself, untilMs. fetch.lua ends it.
 -- ARGV  1  pause or resume
 --       2  the lane
 --       3  beginning of its keys
---       4  the pause (JSON): by, since and why
+--       4  the pause (JSON): by, since, and if given why and seconds
 --       5  ms to keep the operation
 --       6  most operations to list
 --       7  id of the operation
 --       8  operation
+-- Returns the lane's pause, '' after a resumption.
 --include @sluice/queue/bullmq-layout/jobs.lua#pause
 --include operations.lua
-local base, kind, lane = KEYS[1], ARGV[1], ARGV[2]
+local MOST_REASONS = 1000 -- Bytes. Above it, a newer reason replaces the older ones.
+local base, kind, lane, record = KEYS[1], ARGV[1], ARGV[2], ''
+-- Adds a pause to the one that lasts. Who was first stays, and both reasons. It ends when both have ended.
+local function join(first, pause)
+  -- Of several APIs, each restores a pause that Redis lost.
+  if first.since == pause.since and first.by == pause.by then return pause end
+  local ends = first.untilMs and pause.untilMs
+  first.untilMs = ends and math.max(first.untilMs, ends)
+  local before, own = first.why or '', pause.why and pause.by .. ': ' .. pause.why
+  if own then first.why = before ~= '' and #before < MOST_REASONS and before .. '; ' .. own or own end
+  return first
+end
 if kind == 'resume' then
   redis.call('HDEL', base .. 'paused', lane)
   resumeLane(ARGV[3])
-elseif not isPaused(ARGV[3]) then
-  redis.call('HSET', base .. 'paused', lane, ARGV[4])
+else
+  local pause, first = cjson.decode(ARGV[4]), isPaused(ARGV[3]) and redis.call('HGET', base .. 'paused', lane)
+  if pause.seconds then pause.untilMs = (redis.call('TIME')[1] + pause.seconds) * 1000 end
+  pause.seconds = nil
+  record = cjson.encode(first and join(cjson.decode(first), pause) or pause)
+  redis.call('HSET', base .. 'paused', lane, record)
   pauseLane(ARGV[3])
 end
 addOperation(base, ARGV[7], ARGV[8], ARGV[5], ARGV[6])
-return 1
+return record
 --part change
 #!lua
 -- Replaces the data of a failed job, and records that as an operation.

@@ -10,6 +10,7 @@ import {
   type OperationKind,
   type OperationRequest,
   type Overview,
+  type PauseQuery,
 } from '@sluice/contract'
 import { asList, openScript } from '@sluice/process/redis'
 import type { QueueKeys } from '@sluice/queue'
@@ -45,6 +46,14 @@ const LEASE_MS = 5_000
 const DAY_MS = 24 * 60 * 60 * 1_000
 const UNFINISHED_KEPT_MS = 31 * DAY_MS
 const FINISHED_KEPT_MS = 7 * DAY_MS
+
+type Pause = NonNullable<Overview['paused'][Lane]>
+
+/** Reads the record of a lane's pause, as Redis keeps it. */
+export function readPause(record: string): Pause {
+  const { untilMs, ...pause } = JSON.parse(record)
+  return untilMs === undefined ? pause : { ...pause, until: new Date(untilMs).toISOString() }
+}
 
 /** Keeps the operations of a queue in Redis. */
 export function createOperations(redis: Redis, { base, jobs }: QueueKeys) {
@@ -88,7 +97,8 @@ export function createOperations(redis: Redis, { base, jobs }: QueueKeys) {
       return operation
     },
     /**
-     * Pauses or resumes a lane for all workers, `since` now or an earlier moment. A paused lane still accepts jobs, up to the bounds of the queue.
+     * Pauses or resumes a lane for all workers, `since` now or an earlier moment. A paused lane still accepts jobs, up to
+     * the bounds of the queue.
      *
      * @throws {QueueUnavailableError}
      */
@@ -96,15 +106,14 @@ export function createOperations(redis: Redis, { base, jobs }: QueueKeys) {
       kind: LaneOperationKind,
       lane: Lane,
       by: string,
-      why?: string,
-      since?: string,
+      { seconds, since, until, ...reason }: PauseQuery & Partial<Pause> = {},
     ): Promise<Operation> {
-      const reason = why === undefined ? {} : { why }
       const operation = newOperation({ kind, state: 'completed', by, lane, total: 0, ...reason })
-      const pause: Overview['paused'][Lane] = { by, since: since ?? operation.createdAt, ...reason }
+      const end = until === undefined ? { seconds } : { untilMs: Date.parse(until) }
+      const pause = { by, since: since ?? operation.createdAt, ...reason, ...end }
       const kept = [FINISHED_KEPT_MS, OPERATIONS_LISTED, operation.id, JSON.stringify(operation)]
-      await orUnavailable(operateLane(base, kind, lane, jobs[lane], JSON.stringify(pause), ...kept))
-      return operation
+      const record = await orUnavailable(operateLane(base, kind, lane, jobs[lane], pause, ...kept))
+      return record ? { ...operation, pause: readPause(String(record)) } : operation
     },
     /** Replaces the data of a failed job. Returns false if the job or its data changed meanwhile. */
     async change(lane: Lane, jobId: string, data: Record<'before' | 'after', string>, by: string): Promise<boolean> {

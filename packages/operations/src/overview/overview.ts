@@ -4,6 +4,7 @@ import { asList, infoField, openScript } from '@sluice/process/redis'
 import type { QueueKeys } from '@sluice/queue'
 import { LANES } from '@sluice/queue'
 import type { Redis } from 'ioredis'
+import { readPause } from '../failed/operations.ts'
 import type { Facts } from './finding.ts'
 
 const TENANTS = 10
@@ -133,7 +134,7 @@ export function createReadState(redis: Redis, { base, jobs }: QueueKeys): () => 
       })
       if (Number(failureMs) >= 0) state.lastFailureMs = Math.min(Number(failureMs), state.lastFailureMs ?? Infinity)
       const numbers = counts.map(Number)
-      if (paused) state.paused[lane] = JSON.parse(String(paused))
+      if (paused) state.paused[lane] = readPause(String(paused))
       for (const [at, of] of QUEUED_STATES.entries()) {
         const [jobs = 0, threads = 0, oldestMs = 0] = numbers.slice(3 * at)
         state.queued.push({ lane, state: of, jobs, threads, oldestMs })

@@ -112,6 +112,37 @@ test('jobs, threads and the age of the oldest job are counted by lane and state,
   assert.deepEqual(await paused(), { interactive: {}, bulk: {} })
 })
 
+test('a second pause is added to the first, and a pause with an end ends at the next fetch after it', async (t) => {
+  const { add, operations, paused, fetch, redis, keys } = await open(t)
+  await add('bulk', 1)
+  const first = await operations.operateLane('pause', 'bulk', 'ada', { why: 'upgrade', seconds: 60 })
+  const pause = { by: 'ada', since: first.createdAt, why: 'upgrade', until: first.pause?.until }
+  assert.deepEqual([first.pause, (await paused()).bulk], [pause, pause])
+  const left = Date.parse(pause.until ?? '') - Date.now()
+  assert(left > 30_000 && left < 90_000, `${left}`)
+  const second = await operations.operateLane('pause', 'bulk', 'bob', { why: 'second \ud800', seconds: 600 })
+  const both = { ...pause, why: 'upgrade; bob: second \ufffd', until: second.pause?.until }
+  assert.deepEqual([second.pause, (await paused()).bulk], [both, both])
+  assert(Date.parse(both.until ?? '') - Date.parse(pause.until ?? '') > 500_000)
+
+  // As if the time had passed.
+  async function expire() {
+    const record = JSON.parse((await redis.hget(`${keys.base}paused`, 'bulk')) ?? '{}')
+    await redis.hset(`${keys.base}paused`, 'bulk', JSON.stringify({ ...record, ...(record.untilMs && { untilMs: 1 }) }))
+  }
+  assert.equal((await fetch('bulk', 1)).length, 0)
+  await expire()
+  assert.equal((await fetch('bulk', 1)).length, 1)
+  assert.deepEqual(await paused(), {})
+  await operations.operateLane('pause', 'bulk', 'ada', { seconds: 60 })
+  const { pause: endless } = await operations.operateLane('pause', 'bulk', 'bob')
+  assert.deepEqual([endless?.by, endless?.until], ['ada', undefined])
+  await expire()
+  assert.equal((await fetch('bulk', 1)).length, 0)
+  assert.equal((await operations.operateLane('resume', 'bulk', 'ada')).pause, undefined)
+  assert.deepEqual(await paused(), {})
+})
+
 test('the oldest waiting job is found although a newer one of another tenant overtook most', async (t) => {
   const { add, stateOf, fetch } = await open(t)
   const oldest = await add('interactive', 60)

@@ -82,8 +82,8 @@ export function watchRedisLoss(redis: Redis, keys: QueueKeys, db: Db, { onLoss, 
     { _id, mark: before, now }: Pick<Awaited<ReturnType<typeof readMarks>>, '_id' | 'mark' | 'now'>,
   ): Promise<void> {
     for (const lane of isLost ? LANES : []) {
-      const { by = 'a tool of BullMQ', why, since } = note?.paused[lane] ?? {}
-      if (note?.paused[lane]) await operateLane('pause', lane, by, why, since)
+      const { by = 'a tool of BullMQ', ...pause } = note?.paused[lane] ?? {}
+      if (note?.paused[lane]) await operateLane('pause', lane, by, pause)
     }
     const { queued, paused, load } = await readState()
     const ages = queued.map(({ state, oldestMs }) => (state === 'failed' ? 0 : oldestMs))

@@ -184,6 +184,9 @@ describe('the verdict', () => {
   test('says who paused a lane and why, and which jobs are too old', () => {
     const paused = { bulk: { by: 'ada', since: '2024-05-01T09:25:00.000Z', why: 'an upgrade' } }
     assert.deepEqual(textsOf({ paused }), ['The bulk lane has been paused for 5 min by ada (an upgrade)'])
+    const ending = { interactive: { since: AT, by: 'ada', until: '2024-05-01T10:00:00.000Z' } }
+    const text = 'The interactive lane has been paused for 0 s by ada; it ends in 30 min'
+    assert.deepEqual(textsOf({ paused: ending }), [text])
     const queued = [
       queuedOf('interactive', 'active', { jobs: 1, oldestMs: 16_000 }),
       queuedOf('bulk', 'waiting', { oldestMs: 16_000 }),

@@ -130,7 +130,8 @@ function* judgeFailures({ queued, lastFailureMs, processes }: Facts): Findings {
 }
 
 /** Says for how long a lane has been paused at a moment, by whom, and why. */
-export function pauseWords({ since, by, why }: NonNullable<Facts['paused']['bulk']>, at: string): string {
+export function pauseWords({ since, by, why, until }: NonNullable<Facts['paused']['bulk']>, at: string): string {
   const time = since === undefined ? '' : ` for ${duration(Date.parse(at) - Date.parse(since))}`
-  return `${time}${by === undefined ? '' : ` by ${by}`}${why === undefined ? '' : ` (${why})`}`
+  const end = until === undefined ? '' : `; it ends in ${duration(Date.parse(until) - Date.parse(at))}`
+  return `${time}${by === undefined ? '' : ` by ${by}`}${why === undefined ? '' : ` (${why})`}${end}`
 }

@@ -43,7 +43,16 @@ export function createFetchJobs(redis: Redis, { base, jobs: laneKeys }: QueueKey
   const clock = openRedisClock(redis)
   return async (lane: Lane, token: string, capacity: Capacity, now?: number) => {
     const bounds = { capacity, plenty: PLENTY[lane], enough: FETCH_BYTES[lane] }
-    const input = { token, worker, lockMs, now, lease: `${base}lease:${lane}`, ...bounds }
+    const input = {
+      token,
+      worker,
+      lockMs,
+      now,
+      lease: `${base}lease:${lane}`,
+      name: lane,
+      pauses: `${base}paused`,
+      ...bounds,
+    }
     const reply = await fetchJobs(laneKeys[lane], input)
     const [due, misfit, jobs, lookAfterMs, redisMs] = asList(reply)
     const redisAhead = clock.note(Number(redisMs) * 1_000)

@@ -9,6 +9,7 @@
 --           capacity  jobs: at most this number; bytes: of their data, at most; isEmpty: the first may exceed the bytes
 --           enough    bytes of data after which no further job is fetched
 --           lease     key of the lane's lease
+--           name      the lane's name; pauses: key of the pauses (see operations.lua)
 --           worker    id of the worker that fetches
 --           plenty    if at least this number of jobs waits, any worker fetches
 --           now       ms since 1970, absent if Redis may run the script later. Workers set when delayed jobs are due, and
@@ -48,7 +49,15 @@ end
 local time = redis.call('TIME')
 local serverNow = time[1] * 1000 + math.floor(time[2] / 1000)
 local now = input.now or serverNow
-local mayFetch = not isPaused(lane)
+-- Ends the lane's pause if its time is over: no process needs to remember it.
+local function endPause()
+  local ends = string.match(redis.call('HGET', input.pauses, input.name) or '', '"untilMs":(%d+)')
+  if not ends or tonumber(ends) > serverNow then return false end
+  redis.call('HDEL', input.pauses, input.name)
+  resumeLane(lane)
+  return true
+end
+local mayFetch = not isPaused(lane) or endPause()
 local due = letWait(lane, now, mayFetch and most or 0)
 if not mayFetch then return {due, 0, {}, 0, serverNow} end
 local holder = redis.call('GET', lease)
