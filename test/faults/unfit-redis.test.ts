@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict'
+import { mkdir, rm } from 'node:fs/promises'
+import { openViews, startHeartbeats } from '@sluice/operations'
 import { connectRetrying, type Redis } from '@sluice/process/redis'
-import { type LogLine, requiredUrl, startProcess, testQueueName } from '@sluice/test-support'
-import { afterAll, beforeAll, beforeEach, type TestContext, test } from 'vitest'
+import { queueKeys } from '@sluice/queue'
+import { type LogLine, requiredUrl, startProcess, testDatabase, testQueueName } from '@sluice/test-support'
+import { afterAll, beforeAll, beforeEach, type TestContext, test, vi } from 'vitest'
 import { openPrivateServer, type PrivateServer } from '../support/private-server.ts'
+import { until } from '../support/until.ts'
 
 let redis: PrivateServer
 let client: Redis
@@ -19,6 +23,15 @@ afterAll(() => {
 })
 
 const FIT = { 'maxmemory-policy': 'noeviction', appendonly: 'yes', maxmemory: '0' }
+
+/** A queue, and what the verdict says of it. */
+async function open(t: TestContext) {
+  const QUEUE = testQueueName()
+  const keys = queueKeys(QUEUE)
+  const view = openViews(client, keys, await testDatabase(t)).viewFor({ role: 'operator', by: 'on call' })
+  const verdict = async () => ((await view.readStatus()).verdict ?? []).map(({ text }) => text)
+  return { QUEUE, keys, verdict }
+}
 
 function start(t: TestContext, app: string, settings: Record<string, string> = {}) {
   return startProcess(t, `apps/${app}/src/main.ts`, {
@@ -55,13 +68,49 @@ test('a Redis without an append-only file and with too little memory is reported
   assertRefused(refused.log, /config set appendonly yes/, /config set maxmemory/)
 })
 
-test('a process ends if Redis evicts when it connects again', async (t) => {
-  const running = start(t, 'worker')
+test('a process ends if Redis evicts when it connects again, and the verdict says why', async (t) => {
+  const { QUEUE, verdict } = await open(t)
+  const running = start(t, 'worker', { QUEUE })
   await running.line(({ msg }) => msg === 'worker.listening')
   await client.config('SET', 'maxmemory-policy', 'allkeys-lru')
   await client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
   assert.equal((await running.ended).code, 1)
   assertRefused(running.log, /maxmemory-policy allkeys-lru/)
+  const [first = '', ...others] = await verdict()
+  assert.match(first, /maxmemory-policy allkeys-lru.*`redis-cli config set maxmemory-policy noeviction`/)
+  assert.match(others.join('\n'), /^No API has shown a sign of life/)
+})
+
+test('while Redis refuses writes, the verdict says why and what mends it, and calls no process dead', async (t) => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+  t.onTestFinished(() => void vi.useRealTimers())
+  const { keys, verdict } = await open(t)
+  for (const kind of ['api', 'worker'] as const)
+    t.onTestFinished(startHeartbeats(client, keys, { kind, version: '1.0.0' }, async () => ({})))
+  await until('all is well', async () => (await verdict()).length === 0)
+  // As old as heartbeats are after a minute of refused writes.
+  const processes = await client.zrange(`${keys.base}processes`, '0', '-1')
+  for (const id of processes) await client.zadd(`${keys.base}processes`, Date.now() - 60_000, id)
+  assert.match((await verdict()).join('\n'), /^No API has .*\nNo worker has .*$/)
+
+  const [, dir] = Object(await client.config('GET', 'dir'))
+  await client.config('SET', 'save', '3600 1000000')
+  // Its snapshot can't take its place, as on a disk that is full.
+  await mkdir(`${dir}/dump.rdb/full`, { recursive: true })
+  await client.bgsave('SCHEDULE')
+  const refused = await until('refused writes', async () => (await verdict()).find((text) => text.includes('MISCONF')))
+  assert.match(
+    refused,
+    /^Redis refuses writes: MISCONF .* \(rdb_last_bgsave_status:err\)\. Free space .*`redis-cli bgsave schedule`$/,
+  )
+  assert.deepEqual(await verdict(), [refused])
+  await rm(`${dir}/dump.rdb`, { recursive: true })
+  await client.bgsave('SCHEDULE')
+  await until('the end', async () => /^No API has .*\nNo worker has .*$/.test((await verdict()).join('\n')))
+
+  await client.config('SET', 'min-replicas-to-write', '1')
+  assert.match((await verdict()).join('\n'), /^Redis refuses writes: NOREPLICAS [^\n]*$/)
+  await client.config('SET', 'min-replicas-to-write', '0')
 })
 
 function assertRefused(log: readonly LogLine[], ...parts: RegExp[]): void {

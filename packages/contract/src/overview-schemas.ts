@@ -155,6 +155,7 @@ const FINDINGS = [
   'store_away',
   'store_unstable',
   'store_slow',
+  'redis_unfit',
   'process_missing',
   'crash_loop',
   'process_gone',
@@ -203,6 +204,11 @@ export const StatusSchema = named('Status', {
     usedBytes: count('Memory that Redis uses.'),
     maxBytes: count('The most that it may use; 0 if it has no limit of its own.'),
     replicas: optional(count('Replicas that are connected.')),
+    faults: optional(
+      Type.Array(Type.String(), {
+        description: 'Why it refuses writes, or may lose what it has, and what mends that.',
+      }),
+    ),
     clockBehindMs: optional(number('By how much its clock is behind the last place in the order of acceptance.')),
   }),
   storeAwayMs: optional(number('For how long MongoDB has been away, for any worker. Absent if it is not.')),

@@ -4,7 +4,7 @@
 import type { SeenProcess } from '@sluice/contract'
 import { ALIVE_MS, codeOf } from '@sluice/contract'
 import { createReadOverview, lossWords, readMarks } from '@sluice/operations'
-import { infoField, LAYOUT, type Redis, readRedisUrl, redisFaults } from '@sluice/process/redis'
+import { infoField, LAYOUT, type Redis, readRedisUrl, redisFaults, unwrittenOf } from '@sluice/process/redis'
 import {
   checkFedStore,
   createLoadAudit,
@@ -54,8 +54,8 @@ export async function checkRedis(redis: Redis, keys: QueueKeys, db: Db, minMemor
   const faults = Object.values(redisFaults(info, minMemory)).flat()
   const used = numberOf('used_memory')
   const most = numberOf('maxmemory') || numberOf('total_system_memory')
-  const unwritten = /^(?:aof_last_write|aof_last_bgrewrite|rdb_last_bgsave)_status:(?!ok).*$/m.exec(info)?.[0].trim()
-  const save = unwritten?.startsWith('rdb') ? 'bgsave schedule' : 'bgrewriteaof'
+  const unwritten = unwrittenOf(info)
+  const written = `last writes to its disk: ${unwritten?.status ?? 'ok'}`
   const online = info.match(/^slave\d+:.*state=online/gm)?.length ?? 0
   const needed = confirming > 0 ? confirming + 1 : 0
   const guard = Math.min(needed, online, 1)
@@ -67,7 +67,7 @@ export async function checkRedis(redis: Redis, keys: QueueKeys, db: Db, minMemor
     ...(fsync && minReplicas ? [] : [note('CONFIG is refused: appendfsync and min-replicas-to-write can’t be asked')]),
     ...(fsync ? [check(fsync !== 'no', `appendfsync: ${fsync}`, set('appendfsync everysec'))] : []),
     infoField(info, 'rdb_last_bgsave_status')
-      ? check(!unwritten, `last writes to its disk: ${unwritten ?? 'ok'}`, `${cli} ${save}  # when its disk has space`)
+      ? check(!unwritten, written, `${cli} ${unwritten?.command}  # when its disk has space`)
       : note('last writes to its disk: INFO does not say'),
     check(used < most * FULL, `memory: ${used} of ${most} bytes`, set(`maxmemory ${most * 2}`)),
     check(online >= needed, `replicas: ${online} online, ${needed} needed by REDIS_REPLICAS`, follow),

@@ -1,4 +1,5 @@
 // The part of the verdict that is about Redis.
+import type { Finding } from '@sluice/contract'
 import { alive, duration, type Facts, type Findings, finding, megabytes, NEARLY_FULL } from './finding.ts'
 
 /**
@@ -7,7 +8,12 @@ import { alive, duration, type Facts, type Findings, finding, megabytes, NEARLY_
  */
 const CLOCK_BEHIND_MS = 5_000
 
-/** Finds what is wrong with Redis. */
+/** Finds why Redis refuses writes or may lose them. Because of it, processes stop or can't show that they live. */
+export function judgeRedisFaults({ redis: { faults = [] } }: Facts): Finding[] {
+  return faults.map((fault) => finding('redis_unfit', fault.replace(/\.$/, '')))
+}
+
+/** Finds what else is wrong with Redis. */
 export function* judgeRedis({ redis, processes }: Facts): Findings {
   const { usedBytes, maxBytes, replicas, clockBehindMs = 0 } = redis
   const share = maxBytes > 0 ? usedBytes / maxBytes : 0

@@ -1,6 +1,6 @@
 // The state of a queue at a moment, for people: its jobs, the tenants with the most threads, the processes, and Redis.
 import { ALIVE_MS, type Overview, QUEUED_STATES, type SeenProcess } from '@sluice/contract'
-import { asList, infoField, openScript } from '@sluice/process/redis'
+import { asList, infoField, openScript, redisFaults, unwrittenOf } from '@sluice/process/redis'
 import type { QueueKeys } from '@sluice/queue'
 import { LANES } from '@sluice/queue'
 import type { Redis } from 'ioredis'
@@ -11,11 +11,14 @@ const TENANTS = 10
 /** The tenants that one step looks at, and the most steps: 20,000 tenants in some 20 ms. */
 const STEP = 500
 const STEPS = 40
+/** Processes send heartbeats again within this time after Redis accepts writes again. */
+const RESUME_MS = 3_000
 
 /** Makes a function that reads the overview, in a few milliseconds. */
 export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise<Facts> {
   const { base } = keys
   const readState = createReadState(redis, keys)
+  const readRefusal = openScript(redis, new URL('./refusal.lua', import.meta.url))
   const scanTenants = openScript(redis, new URL('#tenants', import.meta.resolve('@sluice/queue/load/load.lua')))
 
   async function readTenants(): Promise<Overview['tenants']> {
@@ -73,18 +76,22 @@ export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise
     }
   }
 
+  /** While Redis refuses writes, no heartbeat arrives: who lived before counts as alive, until a moment after the end. */
+  let refusedAt = Number.NEGATIVE_INFINITY
+  function agedTo(at: number, processes: readonly SeenProcess[]): SeenProcess[] {
+    const silentMs = at - refusedAt < RESUME_MS ? Math.min(...processes.map(({ seenMsAgo }) => seenMsAgo)) : 0
+    return processes.map((process) => ({ ...process, seenMsAgo: process.seenMsAgo - silentMs }))
+  }
+
   return async () => {
     const [seconds, microseconds] = await redis.time()
     const at = Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000)
-    const [{ queued, paused, load, clockBehindMs, lastFailureMs }, tenants, processes, info, replication] =
-      await Promise.all([
-        readState(),
-        readTenants(),
-        readProcesses(at),
-        redis.info('memory'),
-        redis.info('replication'),
-      ])
-    const memory = (name: string) => Number(infoField(info, name) ?? 0)
+    const reads = [readState(), readTenants(), readProcesses(at), redis.info(), readRefusal(base)] as const
+    const [{ queued, paused, load, clockBehindMs, lastFailureMs }, tenants, seen, info, refusal] =
+      await Promise.all(reads)
+    if (refusal !== '') refusedAt = at
+    const processes = agedTo(at, seen)
+    const numberOf = (name: string) => Number(infoField(info, name) ?? 0)
     return {
       at: new Date(at).toISOString(),
       queued,
@@ -92,8 +99,9 @@ export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise
       tenants,
       processes,
       redis: {
-        ...{ usedBytes: memory('used_memory'), maxBytes: memory('maxmemory'), clockBehindMs },
-        replicas: Number(infoField(replication, 'connected_slaves') ?? 0),
+        ...{ usedBytes: numberOf('used_memory'), maxBytes: numberOf('maxmemory'), clockBehindMs },
+        replicas: numberOf('connected_slaves'),
+        faults: [...redisFaults(info, 0).eviction, ...writeFaults(info, String(refusal))],
       },
       load,
       ...(lastFailureMs !== undefined && { lastFailureMs }),
@@ -101,6 +109,16 @@ export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise
       ...(await readNotes()),
     }
   }
+}
+
+/** Says why Redis refuses writes, or that it could not write to its disk, and what mends that. */
+function writeFaults(info: string, refusal: string): string[] {
+  const unwritten = unwrittenOf(info)
+  if (refusal === '' && unwritten === undefined) return []
+  // Redis explains at length.
+  const what = refusal === '' ? 'Redis could not write to its disk' : `Redis refuses writes: ${refusal.split('. ')[0]}`
+  if (unwritten === undefined) return [what]
+  return [`${what} (${unwritten.status}). Free space on its disk, then \`redis-cli ${unwritten.command}\``]
 }
 
 /** Makes a function that reads what a tenant has in the load of a queue. */

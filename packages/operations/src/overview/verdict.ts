@@ -19,7 +19,7 @@ import {
 import { judgeCallers } from './judge-callers.ts'
 import { judgeKeys } from './judge-keys.ts'
 import { judgeClocks, judgeProcesses } from './judge-processes.ts'
-import { judgeRedis } from './judge-redis.ts'
+import { judgeRedis, judgeRedisFaults } from './judge-redis.ts'
 
 /** MongoDB is unstable if it flickers so often in a minute. */
 const UNSTABLE = 3
@@ -31,6 +31,7 @@ export function judge(facts: Facts): Finding[] {
   return [
     ...judgeIdentity(facts),
     ...judgeStore(facts),
+    ...judgeRedisFaults(facts),
     ...judgeProcesses(facts),
     ...judgeRedis(facts),
     ...judgeClocks(facts),

@@ -11,4 +11,4 @@ export {
   pingRedis,
 } from './redis-connections.ts'
 export { asList, isUnavailable, observeCommands, openScript, type Script, scriptJson } from './script.ts'
-export { infoField, LAYOUT, redisFaults, watchLayout, watchRedis } from './watch-redis.ts'
+export { infoField, LAYOUT, redisFaults, unwrittenOf, watchLayout, watchRedis } from './watch-redis.ts'

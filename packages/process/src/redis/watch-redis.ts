@@ -62,7 +62,7 @@ export function redisFaults(info: string, minMemory: number): Record<'eviction' 
   // Without a limit of its own, Redis may use all of its machine's memory.
   const memory = Number(field('maxmemory')) || Number(field('total_system_memory'))
   const eviction =
-    `Redis runs with maxmemory-policy ${policy} and would throw accepted jobs away when its memory is full. ` +
+    `Redis runs with maxmemory-policy ${policy} and would throw accepted jobs away when its memory is full, so APIs and workers stop. ` +
     'Set it to noeviction: `redis-cli config set maxmemory-policy noeviction`, and `maxmemory-policy noeviction` in redis.conf.'
   const durability =
     'Redis writes no append-only file, so a crash of Redis loses all accepted jobs that wait. ' +
@@ -72,6 +72,14 @@ export function redisFaults(info: string, minMemory: number): Record<'eviction' 
     `Give it more: \`redis-cli config set maxmemory ${minMemory}\`, and \`maxmemory ${minMemory}\` in redis.conf; or lower the bounds of the queue.`
   const others = [...(field('aof_enabled') === '0' ? [durability] : []), ...(memory < minMemory ? [size] : [])]
   return { eviction: policy === 'noeviction' ? [] : [eviction], others }
+}
+
+/** Finds in INFO what Redis last could not write to its disk, and the command that writes it once there is space. */
+export function unwrittenOf(info: string): { status: string; command: string } | undefined {
+  const status = /^(?:aof_last_write|aof_last_bgrewrite|rdb_last_bgsave)_status:(?!ok).*$/m.exec(info)?.[0].trim()
+  return status === undefined
+    ? undefined
+    : { status, command: status.startsWith('rdb') ? 'bgsave schedule' : 'bgrewriteaof' }
 }
 
 /** Reads a field of INFO. Undefined if this Redis has none, or hides it. */
