@@ -88,7 +88,7 @@ export async function watchStore({ kind, db, redis, keys, log, stop }: WatchDeps
     fed,
     /** Whether a worker has ever worked on the queue. */
     isWorkedOn: () => isWorkedOn,
-    /** For how long MongoDB has not answered the check, and why. */
-    unread: () => unread && { ms: performance.now() - unread.since, reason: unread.reason },
+    /** For how long MongoDB has not answered the first check, and why. */
+    unread: () => (isFed || !unread ? undefined : { ms: performance.now() - unread.since, reason: unread.reason }),
   }
 }

@@ -2,13 +2,14 @@
 // rises every few seconds (docs/adr/0023-identity-and-marks.md).
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Overview } from '@sluice/contract'
-import { LANES, type QueueKeys } from '@sluice/queue'
+import { asError, LANES, type QueueKeys } from '@sluice/queue'
 import type { Redis } from 'ioredis'
 import type { Db } from 'mongodb'
 import { createOperations } from '../failed/operations.ts'
 import { createReadState } from './overview.ts'
 
 type Loss = NonNullable<Overview['redisLoss']>
+type Marks = Awaited<ReturnType<typeof readMarks>>
 
 /** What a queue had at its last mark: a document of the collection `layout`. All times are Redis's, in ms since 1970. */
 interface Note extends Pick<Overview, 'paused' | 'redisLoss'> {
@@ -68,22 +69,17 @@ export function watchRedisLoss(redis: Redis, keys: QueueKeys, db: Db, { onLoss, 
   let known: Loss | undefined
 
   async function check(): Promise<void> {
-    const { note, isLost, loss, ...marks } = await readMarks(redis, keys, db)
-    if (isLost || marks.mark !== note?.mark || marks.now - marks.mark >= RENEW_AFTER_MS)
-      await renew(note, isLost, loss, marks)
+    const marks = await readMarks(redis, keys, db)
+    const { mark, note, now, loss } = marks
+    if (mark !== note?.mark || now - mark >= RENEW_AFTER_MS) await renew(marks)
     if (loss) await redis.set(`${keys.base}lost`, JSON.stringify(loss), 'PX', TOLD_MS)
     known = loss
   }
 
-  async function renew(
-    note: Note | null,
-    isLost: boolean,
-    loss: Loss | undefined,
-    { _id, mark: before, now }: Pick<Awaited<ReturnType<typeof readMarks>>, '_id' | 'mark' | 'now'>,
-  ): Promise<void> {
-    for (const lane of isLost ? LANES : []) {
-      const { by = 'a tool of BullMQ', ...pause } = note?.paused[lane] ?? {}
-      if (note?.paused[lane]) await operateLane('pause', lane, by, pause)
+  async function renew({ _id, note, mark: before, now, isLost, loss }: Marks): Promise<void> {
+    for (const lane of LANES) {
+      const pause = isLost ? note?.paused[lane] : undefined
+      if (pause) await operateLane('pause', lane, pause.by ?? 'a tool of BullMQ', pause)
     }
     const { queued, paused, load } = await readState()
     const ages = queued.map(({ state, oldestMs }) => (state === 'failed' ? 0 : oldestMs))
@@ -104,25 +100,18 @@ export function watchRedisLoss(redis: Redis, keys: QueueKeys, db: Db, { onLoss, 
     let isFailing = false
     while (!closing.signal.aborted) {
       // While Redis is unavailable, its connection's own listener logs that.
-      if (redis.status === 'ready')
-        isFailing = await check().then(
-          () => false,
-          (error) => {
-            if (!isFailing) onError(error)
-            return true
-          },
-        )
+      const checking = redis.status === 'ready' ? check() : Promise.resolve()
+      const failure = await checking.then(() => undefined, asError)
+      if (failure && !isFailing && !closing.signal.aborted) onError(failure)
+      isFailing = failure !== undefined
       await delay(CHECK_EVERY_MS, undefined, { signal: closing.signal }).catch(() => {})
     }
   }
 
-  const checking = keepChecking()
+  void keepChecking()
   return {
     /** When Redis last lost data, in seconds since 1970: 0 if it did not within a day. */
     lostAt: () => (known === undefined ? 0 : Date.parse(known.at) / 1_000),
-    close(): Promise<void> {
-      closing.abort()
-      return checking
-    },
+    close: () => closing.abort(),
   }
 }
