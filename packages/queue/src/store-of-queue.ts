@@ -1,6 +1,7 @@
 // A queue feeds one store: it remembers which one, and processes of another store stop
 // (docs/adr/0023-identity-and-marks.md).
 import type { Overview } from '@sluice/contract'
+import { openScript } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
 import type { QueueKeys } from './job/lanes.ts'
 
@@ -47,7 +48,7 @@ export async function feedStore(redis: Redis, { base }: QueueKeys, store: Store)
 export async function checkFedStore(redis: Redis, keys: QueueKeys, own: Store, claims: boolean): Promise<boolean> {
   let fed = await readFedStore(redis, keys)
   if (fed === undefined && claims && own.id !== undefined) {
-    await redis.set(`${keys.base}store`, JSON.stringify(own), 'NX')
+    await openScript(redis, new URL('./claim-store.lua', import.meta.url))(keys.base, JSON.stringify(own))
     // Another worker may have been faster.
     fed = await readFedStore(redis, keys)
   }
