@@ -29,7 +29,12 @@ afterAll(async () => {
 const MOST_THREADS = 600
 
 test('each alert fires by a real fault', needs('prometheus'), async (t) => {
-  const settings = { MAX_QUEUE_THREADS: String(MOST_THREADS), TENANT_SHARE: '1', MAX_WAITING_SECONDS: '3600' }
+  const settings = {
+    MAX_QUEUE_THREADS: String(MOST_THREADS),
+    TENANT_SHARE: '1',
+    MAX_WAITING_SECONDS: '3600',
+    WAIT_SECONDS: '3',
+  }
   const sluice = await startSluice(t, { redisUrl: redis.url, mongodbUrl: mongodb.url, settings })
   const [first] = sluice.workers
   assert(first)
@@ -66,6 +71,11 @@ test('each alert fires by a real fault', needs('prometheus'), async (t) => {
   await mongodb.startAgain()
   await rests()
 
+  mongodb.slow(1_500)
+  await fires('SluiceStoreSlow')
+  mongodb.slow(0)
+  await rests()
+
   await redis.kill()
   await fires('SluiceQueueAway')
   await redis.startAgain()
@@ -74,6 +84,13 @@ test('each alert fires by a real fault', needs('prometheus'), async (t) => {
   // Workers that hang store nothing, until the queue is full.
   const waits = postThread(sluice, aThread())
   for (const worker of [first, second]) worker.signal('SIGSTOP')
+  const calling = { stopped: false }
+  const callers = (async () => {
+    while (!calling.stopped) await postThread(sluice, aThread())
+  })()
+  await fires('SluiceCallersTimeOut')
+  calling.stopped = true
+  await callers
   const posting = { stopped: false }
   const load = (async () => {
     while (!posting.stopped) await Promise.all(Array.from({ length: 20 }, () => post()))

@@ -24,6 +24,8 @@ export interface PrivateServer {
    */
   freeze(): void
   thaw(): void
+  /** From now on delays everything that clients send by so many ms. */
+  slow(ms: number): void
   /** Sends a signal to its process. Throws where it runs in a container. */
   signal(name: 'SIGSTOP' | 'SIGCONT'): Promise<void>
   /** Stops it for good and removes its data. */
@@ -81,6 +83,7 @@ export async function openPrivateServer(
     },
     freeze: proxy.freeze,
     thaw: proxy.thaw,
+    slow: proxy.slow,
     async signal(name) {
       process.kill(await childWith(new URL(urlOf(servers)).port), name)
     },
