@@ -16,7 +16,6 @@ import { someThread } from './support/some-thread.ts'
 const WAITED = '8e03978e-40d5-43e8-bc93-6894a57f9324'
 const HTML = '<img src=x onerror=alert(1)><script>alert(2)</script>"\'-->'
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736'
-const CHANGED = `Changed, with ${'long words '.repeat(2_000)}`.trim()
 const STORED = { externalId: 'q1', text: `Stored with ${HTML}`, speaker: 'Ada' }
 
 describe('the dashboard in Chromium', needs('chromium'), () => {
@@ -167,23 +166,6 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
     await inspect(visitor, 'payload')
     const revealed = await dashboard.line(({ msg, jobId }) => msg === 'payload.revealed' && jobId === jobs[0])
     assert.equal(revealed.operator, operatorId)
-    const threads = page.getByLabel('The threads that failed')
-    const [before] = JSON.parse(await threads.inputValue())
-    assert.equal(before.quotes[0].text, HTML)
-    const change = page.getByRole('button', { name: 'Change 1 thread' })
-    await threads.fill(JSON.stringify([{ ...before, quotes: [{ ...before.quotes[0], text: '' }] }]))
-    // The page refreshes itself meanwhile.
-    await page.waitForResponse(`${url}/jobs/${jobs[0]}`)
-    await change.click()
-    await page.getByText('Thread 1: /quotes/0/text text is required').waitFor()
-    await inspect(visitor, 'a change that is refused')
-    await page.waitForResponse(`${url}/jobs/${jobs[0]}`)
-    assert.match(faults.splice(0).join(), /^Failed to load resource: the server responded with a status of 400[^,]*$/)
-    await threads.fill(JSON.stringify([{ ...before, quotes: [{ ...before.quotes[0], text: CHANGED }] }]))
-    await change.click()
-    await page.getByText('changed by an operator').waitFor()
-    const changed = await dashboard.line(({ msg }) => msg === 'job.changed')
-    assert.deepEqual([changed.operator, changed.jobId], [operatorId, jobs[0]])
     await page.getByRole('link', { name: 'Imports' }).click()
     await inspect(visitor, 'imports')
     await page.getByRole('link', { name: WAITED }).click()
@@ -195,7 +177,6 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
     await inspect(visitor, 'import')
     await page.getByRole('link', { name: 'Operations' }).click()
     await page.getByText('MongoDB is being upgraded').waitFor()
-    await page.getByRole('link', { name: `job ${jobs[0]}` }).waitFor()
     await inspect(visitor, 'a lane’s operations')
     await page.getByRole('link', { name: 'Bull Board' }).click()
     await page.locator('#root').getByText(`${sluice.settings.QUEUE}-bulk`).first().waitFor()
@@ -230,8 +211,7 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
       assert.equal(status, 403, path)
     }
     for (const path of ['/lanes/bulk/pause', thread.replace('?', '/reveal?')]) assert.equal(await send(path), 403)
-    for (const act of ['retry', 'discard', `${jobs[0]}/reveal`, `${jobs[0]}/change`])
-      assert.equal(await send(`/jobs/${act}`), 403, act)
+    for (const act of ['retry', 'discard', `${jobs[0]}/reveal`]) assert.equal(await send(`/jobs/${act}`), 403, act)
     assert.equal(await send('/logout', {}, {}), 403)
     assert.equal(await send('/logout', {}, { csrf: 'x' }), 403)
     assert.equal(await send('/logout', { origin: 'https://elsewhere.example' }), 403)
@@ -312,7 +292,7 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
     const stored = await sluice.db
       .collection('quotes')
       .findOne({ sourceId: sourceIdOf('acme', { service: 'slack', externalId: HTML }) })
-    assert.ok(stored?.text === CHANGED, `the stored text begins with ${stored?.text.slice(0, 80)}`)
+    assert.equal(stored?.text, HTML)
     assert.deepEqual(faults, [])
   })
 })

@@ -247,7 +247,6 @@ test('a viewer sees no value of a thread on any page, and neither filters by rea
     `/jobs/${id}/reveal`,
     '/jobs/retry',
     '/jobs/discard',
-    `/jobs/${id}/change`,
     threadPath.replace('?', '/reveal?'),
     '/lanes/bulk/pause',
   ]) {

@@ -46,13 +46,6 @@ export function buildDashboard(deps: DashboardDeps): Express {
   app.use(refuseOtherHosts(hosts), refuseOtherSites)
   app.use('/assets', express.static(new URL('./assets', import.meta.url).pathname, { index: false, redirect: false }))
   app.use((_request, _response, next) => next(isReady() ? undefined : new QueueUnavailableError()))
-  // Only an operator may send more: the threads of a job, of which a form may take three times the bytes.
-  app.use(
-    '/jobs/:id/change',
-    requireSession(deps),
-    refuseViewers,
-    express.urlencoded({ extended: false, limit: '4mb' }),
-  )
   app.use(express.urlencoded({ extended: false, limit: '16kb' }))
   app.use(loginRoutes(deps))
   app.use(requireSession(deps), refuseForgedForms)

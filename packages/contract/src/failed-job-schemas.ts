@@ -134,13 +134,12 @@ export const ResumeQuerySchema = closed('ResumeQuery', { why })
 /** The answer of `GET /admin/operations/{id}`. Pausing or resuming a lane is an operation that is completed at once. */
 export const OperationSchema = named('Operation', {
   id: uuid('The id of the operation.'),
-  kind: oneOf(['retry', 'discard', 'pause', 'resume', 'change']),
+  kind: oneOf(['retry', 'discard', 'pause', 'resume']),
   by: text("The id of the operator's key (`sluice keys list`), or the user that made the operator's login link."),
   filter: optional(FailedJobFilterSchema),
   lane: optional(oneOf(['interactive', 'bulk'], 'The lane that was paused or resumed.')),
   why: optional(text('What the operator said about it.')),
   pause: optional(PauseSchema),
-  jobId: optional(uuid('The failed job whose threads were changed.')),
   state: oneOf(['waiting', 'active', 'completed']),
   createdAt: moment('When it was asked for.'),
   changedAt: moment('When its progress was last recorded.'),
@@ -161,7 +160,7 @@ export type RecordedTry = Static<typeof RecordedTrySchema>
 export type FailedThread = Static<typeof FailedThreadSchema>
 export type Operation = Static<typeof OperationSchema>
 export type LaneOperationKind = 'pause' | 'resume'
-export type OperationKind = Exclude<Operation['kind'], LaneOperationKind | 'change'>
+export type OperationKind = Exclude<Operation['kind'], LaneOperationKind>
 /** A cursor in the order of failed jobs, newest first: when the job failed, in ms since 1970, and its id. */
 export type FailedJobPlace = { at: number; id: string }
 export type FailedJobQuery = { filter: FailedJobFilter; limit: number; after?: FailedJobPlace }

@@ -1,5 +1,4 @@
 // Entry point: what people see of a queue and do with it.
-export type { JobChange } from './failed/change-job.ts'
 export { OperationsFullError } from './failed/operations.ts'
 export { SHOWN_REASON } from './failed/reasons.ts'
 export type { StoredThread, Writing } from './find/find-stored.ts'

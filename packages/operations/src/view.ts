@@ -6,7 +6,6 @@ import { shareFor } from '@sluice/process'
 import { createImports, isJobId, LANES, orUnavailable, type QueueKeys } from '@sluice/queue'
 import type { Redis } from 'ioredis'
 import type { Db } from 'mongodb'
-import { createChangeJob, type JobChange } from './failed/change-job.ts'
 import { createFailedJobs } from './failed/failed-jobs.ts'
 import { createOperations, type RunOptions, runOperations } from './failed/operations.ts'
 import * as masks from './failed/reasons.ts'
@@ -68,7 +67,6 @@ function openQueue(redis: Redis, keys: QueueKeys, db: Db) {
     listRecent: createListRecent(redis, keys),
     listJobs: createListJobs(redis, keys, failedJobs),
     readJob,
-    changeJob: createChangeJob(redis, keys, operations),
     readTenant: createReadTenant(redis, keys),
     listImports: imports.list,
     readHistory,
@@ -167,7 +165,7 @@ export function requireActs({ acts }: View): Acts {
   return acts
 }
 
-function openActs({ failedJobs, operations, readThread, readJob, changeJob }: Queue, by: string) {
+function openActs({ failedJobs, operations, readThread, readJob }: Queue, by: string) {
   return {
     /** Opens an operation on failed jobs, which one API replica carries out. @throws {OperationsFullError} */
     async operate(kind: contract.OperationKind, request: contract.OperationRequest): Promise<contract.Operation> {
@@ -185,8 +183,6 @@ function openActs({ failedJobs, operations, readThread, readJob, changeJob }: Qu
       const lane = LANES.find((one) => one === name)
       return lane && operations.operateLane(kind, lane, by, query)
     },
-    /** Changes the failed threads of a failed job. Returns why it did not; nothing if the job is changed. */
-    changeJob: (id: string, change: JobChange) => orUnavailable(changeJob(id, change, by)),
     /** Reads a job in any state with its stacks and its payload. */
     revealJob: (id: string) => orUnavailable(readJob(id)),
     /** Reads a page of a stored thread with its texts. @throws {StoreAwayError} */

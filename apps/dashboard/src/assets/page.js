@@ -113,7 +113,7 @@ document.addEventListener('keydown', (event) => {
     return showPoint(event.target, Number(event.target.dataset.point ?? last + 1) + step)
   }
   if (event.key !== '/' || event.ctrlKey || event.metaKey || event.altKey) return
-  if (event.target.matches('input, textarea, select')) return
+  if (event.target.matches('input, select')) return
   event.preventDefault()
   const search = document.querySelector('input[type=search]')
   if (search === null) location.assign('/')

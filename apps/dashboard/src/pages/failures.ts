@@ -102,12 +102,11 @@ export const operationsPage: Show = async ({ view }) => {
   return { title: 'Operations', body: html`<div id="operations" data-refresh>${list}</div>` }
 }
 
-function operationCells({ id, kind, state, by, filter, lane, why, jobId, createdAt, ...counts }: Operation): Cell[] {
+function operationCells({ id, kind, state, by, filter, lane, why, createdAt, ...counts }: Operation): Cell[] {
   const { total, examined, done } = counts
   const asked = [html`<span id="${id}">${moment(createdAt)}</span>`, kind, by]
   if (lane !== undefined)
     return [...asked, html`the ${lane} lane ${why && html`<span class="reason">${why}</span>`}`, state]
-  if (jobId !== undefined) return [...asked, html`<a class="id" href="/jobs/${jobId}">job ${jobId}</a>`, state]
   const jobs =
     filter === undefined
       ? 'named ones'

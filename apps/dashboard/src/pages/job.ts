@@ -1,7 +1,7 @@
 // The page of a job in any state: what happened to it, its threads with their outcomes, and, when asked, its payload.
 import { inspect } from 'node:util'
-import { PROBLEMS, type Thread, unlistedTries } from '@sluice/contract'
-import { type Acts, duration, type JobChange, type JobDetail, SHOWN_REASON } from '@sluice/operations'
+import { PROBLEMS, unlistedTries } from '@sluice/contract'
+import { type Acts, duration, type JobDetail, SHOWN_REASON } from '@sluice/operations'
 import { html } from 'hono/html'
 import { CONFIRMED } from './jobs.ts'
 import {
@@ -22,11 +22,8 @@ import { type Html, isOperator, type Show, type Visit } from './page.ts'
 /** Threads that the page lists. */
 const THREADS = 100
 
-/** A change that was refused, and why. */
-type Refused = { change: JobChange; faults: readonly string[] }
-
 /** Shows a job, and its payload if `acts` is present. Redirects to the look-up if no job has this id. */
-export async function jobPage(visit: Visit, acts?: Acts, refused?: Refused): ReturnType<Show> {
+export async function jobPage(visit: Visit, acts?: Acts): ReturnType<Show> {
   const id = String(visit.params.id)
   const job = await (acts?.revealJob ?? visit.view.readJob)(id)
   if (job === undefined) return `/find?q=${encodeURIComponent(id)}`
@@ -54,9 +51,8 @@ ${hit.reason && html`<p class="problem reason">${hit.reason.slice(0, SHOWN_REASO
 ${isOperator(visit) && actsOf(visit, job, isRevealed)}
 <div id="history" data-refresh>${historyOf(job)}
 ${job.threads && threadTable(tenant, job.threads)}</div>
-${isRevealed && payloadOf(job)}
-${isRevealed && state === 'failed' && changeForm(visit, job, refused)}`
-  return { title: `${name} · ${state} job`, body, ...(refused && { status: 400 }) }
+${isRevealed && payloadOf(job)}`
+  return { title: `${name} · ${state} job`, body }
 }
 
 /** What happened to a job, its failed threads, and the problem that the caller of a failed one got. */
@@ -78,7 +74,7 @@ type Event = { at: string | number | undefined; what: string; by?: string | unde
 /** The events of a job in their order. Equal tries that follow each other are one row. */
 function timelineOf({ hit, tries, fetchedAt, progress }: JobDetail): Cell[][] {
   const { acceptedAt, endedAt, state, worker, outcomes } = hit
-  const { waitingSince, retriedAt, changedAt, changedBy } = progress
+  const { waitingSince, retriedAt } = progress
   const stored = Object.entries(outcomes ?? {}).flatMap(([outcome, threads]) =>
     threads > 0 ? `${threads} ${outcome}` : [],
   )
@@ -89,7 +85,6 @@ function timelineOf({ hit, tries, fetchedAt, progress }: JobDetail): Cell[][] {
     ...foldedTries(tries),
     { at: waitingSince, what: 'went back to waiting' },
     { at: isListed ? undefined : retriedAt, what: 'retried by an operator' },
-    { at: changedAt, what: 'changed by an operator', by: changedBy },
     { at: state === 'active' ? fetchedAt : undefined, what: 'fetched' },
     { at: endedAt, what: state === 'failed' ? 'failed for good' : ['stored', ...stored].join(', '), by: worker },
   ]
@@ -148,22 +143,4 @@ const SHOWN = { depth: 6, maxArrayLength: 10, maxStringLength: 300, compact: fal
 
 function payloadOf({ payload }: JobDetail): Html {
   return html`<h2 id="payload">Payload</h2><pre tabindex="0" aria-labelledby="payload" role="region">${inspect(payload, SHOWN)}</pre>`
-}
-
-/** Beyond it, a list of threads is too large for a form. */
-const CHANGED_CHARACTERS = 500_000
-
-/** A form with the threads that failed, as JSON. */
-function changeForm(visit: Visit, { hit, payload, threads = [], progress }: JobDetail, refused?: Refused): Html {
-  const failed: Thread[] = Object(payload).threads.filter((_: unknown, at: number) => threads[at]?.outcome === 'failed')
-  const requests = failed.map(({ source, quotes }) => ({ ...source, quotes }))
-  const text = refused?.change.threads ?? JSON.stringify(requests, null, 2)
-  const faults = refused?.faults.map((fault) => html`<p class="problem" role="alert">${fault}</p>`)
-  if (failed.length === 0 || text.length > CHANGED_CHARACTERS) return html``
-  const fields = html`<input type="hidden" name="changedAt" value="${refused?.change.changedAt ?? progress.changedAt ?? ''}">
-<p class="wide"><label for="threads">The threads that failed</label><textarea id="threads" name="threads" rows="20" spellcheck="false">${text}</textarea></p>
-<button>Change ${count(failed.length, 'thread')}</button>`
-  return html`<h2 id="change">Change what failed</h2>${faults}
-<p>A retry then stores the changed threads at their place in the order of acceptance. Fields that are stored already stay as they are: post the thread again to change those.</p>
-${actForm(visit, `/jobs/${hit.id}/change`, fields)}`
 }

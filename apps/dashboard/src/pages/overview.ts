@@ -96,11 +96,8 @@ export function charts(
 
 /** What operators did, and when a process of another version than before began. */
 function marksOf({ processes }: Status, operations: readonly Operation[]): Mark[] {
-  const acts = operations.map(({ createdAt, kind, lane, jobId, by, done }): Mark => {
-    return {
-      at: createdAt,
-      text: `${kind} of ${lane ? `the ${lane} lane` : jobId ? 'a job' : `${shown(done)} jobs`} by ${by}`,
-    }
+  const acts = operations.map(({ createdAt, kind, lane, by, done }): Mark => {
+    return { at: createdAt, text: `${kind} of ${lane ? `the ${lane} lane` : `${shown(done)} jobs`} by ${by}` }
   })
   const byVersion = new Map<string, SeenProcess>()
   for (const one of processes.toSorted((one, other) => one.startedAt.localeCompare(other.startedAt)))

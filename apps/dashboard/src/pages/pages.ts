@@ -85,15 +85,6 @@ export const acts: Record<string, Show> = {
     visit.log.info({ operator: visit.visitor.by, tenant, service, externalId }, 'payload.revealed')
     return threadPage(visit, acts)
   },
-  '/jobs/:id/change': async (visit) => {
-    const acts = requireActs(visit.view)
-    const { threads, changedAt } = Object(visit.body)
-    const [jobId, change] = [String(visit.params.id), { threads: String(threads), changedAt: String(changedAt) }]
-    const faults = await acts.changeJob(jobId, change)
-    if (faults.length > 0) return jobPage(visit, acts, { change, faults })
-    visit.log.info({ operator: visit.visitor.by, jobId }, 'job.changed')
-    return `/jobs/${jobId}`
-  },
   '/jobs/:id/reveal': async (visit) => {
     const acts = requireActs(visit.view)
     visit.log.info({ operator: visit.visitor.by, jobId: visit.params.id }, 'payload.revealed')

@@ -64,23 +64,6 @@ else
 end
 addOperation(base, ARGV[7], ARGV[8], ARGV[5], ARGV[6])
 return record
---part change
-#!lua
--- Replaces the data of a failed job, and records that as an operation.
--- ARGV  1    beginning of the keys of the job's lane
---       2    id of the job
---       3-4  its data before and after
---       5    who changes it
---       6    ms to keep the operation
---       7    most operations to list
---       8    id of the operation
---       9    operation
--- Returns 0 if the job is not failed any more, or has other data; else 1.
---include @sluice/queue/failed/failed-set.lua#change
---include operations.lua
-if not changeData(KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]) then return 0 end
-addOperation(KEYS[1], ARGV[8], ARGV[9], ARGV[6], ARGV[7])
-return 1
 --part claim
 #!lua flags=allow-oom
 -- Gets the lease on all operations for a process, or renews it.

@@ -61,12 +61,12 @@ export function createOperations(redis: Redis, { base, jobs }: QueueKeys) {
   const claimOldest = openScript(redis, new URL('./operations.lua#claim', import.meta.url))
   const recordStep = openScript(redis, new URL('./operations.lua#record', import.meta.url))
   const operateLane = openScript(redis, new URL('./operations.lua#lane', import.meta.url))
-  const changeData = openScript(redis, new URL('./operations.lua#change', import.meta.url))
 
   async function read(id: string): Promise<Operation | undefined> {
     const key = `${base}operation:${id}`
     const [text, stored, failedAgain] = await redis.hmget(key, 'operation', 'stored', 'failedAgain')
-    if (!text) return undefined
+    // The last release also recorded changes of failed jobs.
+    if (!text || text.includes('"kind":"change"')) return undefined
     const outcomes = {
       ...(stored && { stored: Number(stored) }),
       ...(failedAgain && { failedAgain: Number(failedAgain) }),
@@ -75,7 +75,7 @@ export function createOperations(redis: Redis, { base, jobs }: QueueKeys) {
   }
 
   function newOperation(
-    facts: Pick<Operation, 'kind' | 'state' | 'by' | 'filter' | 'lane' | 'why' | 'jobId' | 'total'>,
+    facts: Pick<Operation, 'kind' | 'state' | 'by' | 'filter' | 'lane' | 'why' | 'total'>,
   ): Operation {
     const now = new Date().toISOString()
     return { id: newJobId(), ...facts, createdAt: now, changedAt: now, examined: 0, done: 0 }
@@ -114,12 +114,6 @@ export function createOperations(redis: Redis, { base, jobs }: QueueKeys) {
       const kept = [FINISHED_KEPT_MS, OPERATIONS_LISTED, operation.id, JSON.stringify(operation)]
       const record = await orUnavailable(operateLane(base, kind, lane, jobs[lane], pause, ...kept))
       return record ? { ...operation, pause: readPause(String(record)) } : operation
-    },
-    /** Replaces the data of a failed job. Returns false if the job or its data changed meanwhile. */
-    async change(lane: Lane, jobId: string, data: Record<'before' | 'after', string>, by: string): Promise<boolean> {
-      const operation = newOperation({ kind: 'change', state: 'completed', by, jobId, total: 1 })
-      const kept = [FINISHED_KEPT_MS, OPERATIONS_LISTED, operation.id, JSON.stringify(operation)]
-      return (await changeData(base, jobs[lane], jobId, data.before, data.after, by, ...kept)) === 1
     },
     find: read,
     /** Returns the newest operations, the newest first: at most `OPERATIONS_LISTED`, and older ones that are open. */

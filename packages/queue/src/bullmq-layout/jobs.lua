@@ -152,9 +152,6 @@ local function retryTaken(lane, id, progress)
   redis.call('HDEL', lane .. id, 'finishedOn', 'processedOn', 'failedReason', 'atm')
   addWaiting(lane, {id})
 end
-local function changeFailed(lane, id, data, progress)
-  redis.call('HSET', lane .. id, 'data', data, 'progress', progress)
-end
 local function removeTaken(lane, id)
   redis.call('DEL', lane .. id, lane .. id .. ':lock', lane .. id .. ':logs')
 end

@@ -90,12 +90,12 @@ return {1, math.max(more, evictImports(base, input.imports, now)), discarded, re
 --include ../load/load.lua#failed
 --include ../bullmq-layout/jobs.lua#add
 --include ../bullmq-layout/jobs.lua#failed
---include failed-set.lua#progress
 -- Records a retry by hand. The job keeps the result of its failure as `resultBefore`. A job that ever stalled remains
 -- a suspect.
 local function retry(base, lane, id, now, operation)
   local stalls, progress, tried = historyOf(lane, id)
-  progress = readProgress(progress)
+  -- BullMQ's `progress` is a number until Sluice writes it.
+  progress = progress and string.sub(progress, 1, 1) == '{' and cjson.decode(progress) or {}
   progress.retriedAt, progress.operation = now, operation
   local failure = redis.call('HGET', lane .. id, 'failure')
   if failure then redis.call('HSET', lane .. id, 'resultBefore', failure) end
@@ -125,28 +125,6 @@ for i = 7, #ARGV do
   end
 end
 return moved
---part progress
--- BullMQ's `progress` is a number until Sluice writes it.
-local function readProgress(text)
-  return text and string.sub(text, 1, 1) == '{' and cjson.decode(text) or {}
-end
---part change
---include ../bounded.lua
---include ../load/load.lua#failed
---include ../bullmq-layout/jobs.lua#states
---include ../bullmq-layout/jobs.lua#failed
---include failed-set.lua#progress
--- Replaces the data of a failed job. Returns false if the job is not failed any more, or has other data than `before`.
-local function changeData(base, lane, id, before, after, by)
-  if not isFailed(lane, id) or readData(lane, id) ~= before then return false end
-  local time, _, text = redis.call('TIME'), historyOf(lane, id)
-  local progress = readProgress(text)
-  progress.changedAt, progress.changedBy = time[1] * 1000 + math.floor(time[2] / 1000), by
-  changeFailed(lane, id, after, cjson.encode(progress))
-  resizeFailed(lane, id, #after - #before)
-  addBytes(base .. 'failures', id, #after - #before)
-  return true
-end
 --part outcome
 -- Counts what became of a job that an operation retried: `stored` or `failedAgain`, until the operation expires.
 local function countOutcome(base, operation, outcome)

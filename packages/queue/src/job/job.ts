@@ -112,9 +112,6 @@ export interface JobProgress {
   retriedAt?: number
   /** The operation that retried it. */
   operation?: string
-  /** When an operator changed its threads, in ms since 1970, and who did. */
-  changedAt?: number
-  changedBy?: string
 }
 
 /** The part of an answer that does not follow from the request, so that nothing large crosses Redis twice. */

@@ -128,14 +128,6 @@ local function uncountFailed(base, lane, id)
   countFailed(base, lane, -read(packed).failed)
   return packed
 end
--- Changes what a failed job adds to the load if it is retried.
-local function resizeFailed(lane, id, bytes)
-  local packed = redis.call('HGET', lane .. id, 'load')
-  if not packed then return end
-  local counted = read(packed)
-  counted.bytes = counted.bytes + bytes
-  redis.call('HSET', lane .. id, 'load', packRetained(counted))
-end
 local function countAgain(base, lane, id)
   local packed = uncountFailed(base, lane, id)
   if not packed then return end
