@@ -95,6 +95,37 @@ describe('a stored source can be read', () => {
       problemIn(await lookUp(caller, body), 400, 'request_invalid')
   })
 
+  test('in shorter pages while the quota of the key is used up, whatever of a source is long', async () => {
+    const limits = { quotesPerSecond: 1, burstQuotes: 1 }
+    const { key } = await createKey(sluice.db, { tenant: sluice.tenant, name: 'used up', limits })
+    const usedUp = createCaller({ url: sluice.url, key })
+    const speaker = '🎹'.repeat(2_000)
+    const quotes = Array.from({ length: 20 }, (_, at) => quote(`q${at}`, { speaker }))
+    const { source } = storedIn(await usedUp.post(someThread({ quotes })))
+    const names = Array.from({ length: 10 }, (_, at) => `long-${at}`)
+    for (const externalId of names) await post({ externalId, description: 'd'.repeat(20_000) })
+
+    assert.equal((await read(source.id)).quotes.length, 20)
+    const page = sourcePageIn(await usedUp.get(`/sources/${source.id}`))
+    assert.equal(page.quotes.length, 17)
+    const next = sourcePageIn(await usedUp.get(`/sources/${source.id}?after=${page.next}`))
+    assert.equal(textsOf(next.quotes), 'q17 q18 q19')
+    async function lookUp(from: Caller, externalIds: readonly string[]) {
+      const headers = { 'content-type': 'application/json' }
+      const reply = await from.send('/sources:lookup', {
+        method: 'POST',
+        headers,
+        body: { service: 'slack', externalIds },
+      })
+      const { sources, rest }: { sources: { externalId: string }[]; rest?: string[] } = JSON.parse(reply.text)
+      return { found: sources.map(({ externalId }) => externalId), rest }
+    }
+    assert.deepEqual(await lookUp(caller, names), { found: names, rest: undefined })
+    const { found, rest = [] } = await lookUp(usedUp, names)
+    assert.deepEqual([found.length, new Set([...found, ...rest])], [4, new Set(names)])
+    assert.deepEqual((await lookUp(usedUp, ['none', ...rest.slice(-3)])).rest, undefined)
+  })
+
   test('by its own tenant only; to others it is as a source that never existed', async () => {
     const { source } = await post({})
     const { key } = await createKey(sluice.db, { tenant: sluice.tenant, name: 'second' })

@@ -48,18 +48,32 @@ const LARGE = {
   quotes: Array.from({ length: 10_000 }, (_, at) => ({ externalId: `q${at}`, text: 'é'.repeat(450) })),
 }
 
+const PAGES = { ...LARGE, quotes: Array.from({ length: 15 }, () => ({ text: '🎹'.repeat(50_000) })) }
+const LONG = '🎹'.repeat(20_000)
+const NAMES = Array.from({ length: 150 }, (_, at) => `long-${at}`)
+
 describe('readers without pause', () => {
   let sluice: TestSluice
   let other: string
-  const paths = { job: '' }
+  const paths = { job: '', source: '' }
   beforeSuite(async (t) => {
-    sluice = await startSluice(t, { settings: { MAX_LOOP_DELAY_MS: '250' } })
+    sluice = await startSluice(t, { settings: { MAX_LOOP_DELAY_MS: '1000', LIST_SOURCES: 'on' } })
     const { url, key, db } = sluice
     other = (await createKey(db, { tenant: 'globex', name: 'other' })).key
     const headers = { 'x-api-key': key, prefer: 'respond-async', 'content-type': 'application/json' }
     const posted = await fetch(`${url}/sources`, { method: 'POST', headers, body: JSON.stringify(LARGE) })
     assert.equal(posted.status, 202, await posted.text())
     paths.job = String(posted.headers.get('location'))
+    const threads = [
+      { ...PAGES, externalId: 'pages' },
+      ...NAMES.map((externalId) => ({ ...LARGE, externalId, description: LONG, quotes: [] })),
+    ]
+    const lines = threads.map((thread) => `${JSON.stringify(thread)}\n`).join('')
+    const ndjson = { 'x-api-key': key, 'content-type': 'application/x-ndjson' }
+    const stored = await fetch(`${url}/sources:batch`, { method: 'POST', headers: ndjson, body: lines })
+    const [first = '', ...others] = (await stored.text()).split('\n')
+    assert.match(others.at(-2) ?? '', /"created":151,/)
+    paths.source = `/sources/${JSON.parse(first).id}`
     await until('the job is done', async () => {
       const answer = await fetch(`${url}${paths.job}`, { headers: { 'x-api-key': key } })
       return (await answer.text()).includes('"completed"')
@@ -69,6 +83,15 @@ describe('readers without pause', () => {
   const reads: [it: string, read: () => Read][] = [
     ['of a job of 10 MB', () => ({ path: paths.job, key: sluice.key })],
     ["of another tenant's job of 10 MB", () => ({ path: paths.job, key: other })],
+    [
+      'of sources with long descriptions',
+      () => {
+        const body = { service: 'custom', externalIds: NAMES }
+        return { method: 'POST', path: '/sources:lookup', key: sluice.key, body }
+      },
+    ],
+    ['of a list of such sources', () => ({ path: '/sources?limit=1000', key: sluice.key })],
+    ['of pages of a large source', () => ({ path: `${paths.source}?limit=1000`, key: sluice.key })],
     ['of the description', () => ({ path: '/openapi.json' })],
   ]
   for (const [it, next] of reads) {
@@ -80,7 +103,10 @@ describe('readers without pause', () => {
       const answers = { alone: [] as unknown[], besideReaders: [] as unknown[], ofReaders: [] as unknown[] }
       const post = async (window: unknown[], end: number) => {
         while (performance.now() < end) {
-          window.push((await postThread({ url, key, agent }, aThread())).status)
+          {
+            const p = await postThread({ url, key, agent }, aThread())
+            window.push(p.status === 200 ? 200 : p.body.code)
+          }
           await pause(REST_MS)
         }
       }

@@ -6,6 +6,7 @@ import type * as queue from '@sluice/queue'
 import type { SourceReads } from '@sluice/store/read'
 import type { BodyParser, Budget } from './body/read-body.ts'
 import type { ApiMetrics } from './metrics.ts'
+import type { ReadTurns } from './request/read-turns.ts'
 import type { ApiLimits } from './settings.ts'
 
 export interface ApiDeps extends SourceReads {
@@ -18,8 +19,7 @@ export interface ApiDeps extends SourceReads {
   keyring: Pick<Keyring, 'find'>
   /** The quota of a key without limits of its own. */
   quota: Omit<queue.Quota, 'keyId'>
-  enqueuer: Pick<queue.Enqueuer, 'enqueue' | 'admit' | 'charge' | 'quotaLeft'>
-  admitRead: queue.Enqueuer['admitRead']
+  enqueuer: Pick<queue.Enqueuer, 'enqueue' | 'admit' | 'admitRead' | 'charge' | 'quotaLeft'>
   replyListener: Pick<queue.ReplyListener, 'replica' | 'wait'>
   confirmReplicated: queue.Replication['confirm']
   findClaimed: queue.Results['findClaimed']
@@ -35,6 +35,7 @@ export interface ApiDeps extends SourceReads {
   viewFor: ViewFor
   /** Limits concurrent reads of sources (a Budget used as a semaphore: each read takes 1). */
   readSpace: Budget
+  readTurns: ReadTurns
   parser: Pick<BodyParser, 'thread' | 'array' | 'jobAnswer'>
   /** The memory of all bodies in flight, inflaters included, and of answers that are not read yet. */
   bodyMemory: Pick<Budget, 'reserve'>

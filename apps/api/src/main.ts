@@ -11,6 +11,7 @@ import { buildApp } from './app.ts'
 import { createBodyParser, createBudget } from './body/read-body.ts'
 import { apiMetrics, countProblems, readApi, sampleApi, watchLoopDelay } from './metrics.ts'
 import { countRefusedKeys } from './refused-keys.ts'
+import { createReadTurns } from './request/read-turns.ts'
 import { apiRoutes } from './routes/route-table.ts'
 import { apiSettings } from './settings.ts'
 
@@ -94,7 +95,6 @@ await runProcess({
       keyring,
       quota: { quotesPerSecond: settings.quotesPerSecond, burstQuotes: settings.burstQuotes },
       enqueuer,
-      admitRead: enqueuer.admitRead,
       replyListener,
       confirmReplicated: replication.confirm,
       findClaimed: results.findClaimed,
@@ -104,6 +104,7 @@ await runProcess({
       readRetained: (id) => queue.orUnavailable(results.readRetained(id)),
       ...createSourceReads(db),
       readSpace: createBudget({ maxBytes: READS_AT_ONCE, tenantShare }),
+      readTurns: createReadTurns(),
       imports: queue.createImports(redis, keys),
       viewFor,
       parser,

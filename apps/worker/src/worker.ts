@@ -1,4 +1,5 @@
 // Stores the threads of fetched jobs, and returns their receipts.
+import { textLength } from '@sluice/contract'
 import { inSpan, type Logger, SpanKind, traceIdOf } from '@sluice/process'
 import { type Away, type FetchedJob, makeReceipt, PartlyStoredError, type Receipt, type Worked } from '@sluice/queue'
 import type { IngestRequest } from './choose-batch.ts'
@@ -66,7 +67,7 @@ export function requestsOf(job: FetchedJob, trace?: string): IngestRequest[] {
       lane,
       thread,
       documents: 1 + thread.quotes.length,
-      characters: thread.quotes.reduce((sum, { text }) => sum + text.length, 0),
+      characters: thread.quotes.reduce((sum, quote) => sum + textLength(quote), textLength(thread.source)),
       ...(digests[at] !== undefined && { digest: digests[at] }),
       ...(trace !== undefined && { trace }),
     }

@@ -117,6 +117,19 @@ test('getSource names the source by its id or by its service and externalId, and
   )
 })
 
+test('lookUpSources asks again for the sources for which an answer had no room', async (t) => {
+  const full = answerJson(200, { sources: [{ id: 's1' }], rest: ['b', 'c'] })
+  const api = await scriptApi(t, full, answerJson(200, { sources: [{ id: 's2' }] }))
+  assert.deepEqual(await api.client().lookUpSources('email', ['a', 'b', 'c']), [{ id: 's1' }, { id: 's2' }])
+  assert.deepEqual(
+    api.received.map(({ body }) => JSON.parse(body.toString()).externalIds),
+    [
+      ['a', 'b', 'c'],
+      ['b', 'c'],
+    ],
+  )
+})
+
 test('lookUpSources asks for a thousand sources at a time', async (t) => {
   const api = await scriptApi(t, answerJson(200, { sources: [{ id: 's1' }] }), answerJson(200, { sources: [] }))
   const ids = Array.from({ length: 1_001 }, (_, at) => `m${at}`)

@@ -123,10 +123,13 @@ export function createClient({ maxRetries = 8, maxRetryMs = 300_000, ...options 
       { signal }: CallOptions = {},
     ): Promise<StoredSource[]> {
       const found: StoredSource[] = []
-      for (let at = 0; at < externalIds.length; at += LOOKUP_SOURCES) {
-        const body = JSON.stringify({ service, externalIds: externalIds.slice(at, at + LOOKUP_SOURCES) })
+      let left = externalIds
+      while (left.length > 0) {
+        const body = JSON.stringify({ service, externalIds: left.slice(0, LOOKUP_SOURCES) })
         const answer = await ask({ path: 'sources:lookup', headers: JSON_BODY, body, signal })
-        found.push(...(answer as LookupAnswer).sources)
+        const { sources, rest = [] } = answer as LookupAnswer
+        found.push(...sources)
+        left = [...rest, ...left.slice(LOOKUP_SOURCES)]
       }
       return found
     },
@@ -148,7 +151,7 @@ const PAGE_QUOTES = 1_000
 const LOOKUP_SOURCES = 1_000
 const JSON_BODY = { 'content-type': 'application/json' }
 
-type LookupAnswer = { sources: StoredSource[] }
+type LookupAnswer = { sources: StoredSource[]; rest?: string[] }
 type LimitsAnswer = { limits: Record<string, { value: number }>; waitSeconds: { value: number }; tenant?: string }
 
 /** Yields the pages of a stored source, or nothing if it is not stored. */

@@ -32,6 +32,13 @@ export function contentOf({ speaker, createdAt, replyingTo, text }: QuoteContent
 
 export type Votes = Partial<Record<'upVotes' | 'downVotes' | 'score', number | undefined>>
 
+/** Counts the characters of the text fields. Nothing else in a source or a quote is long. */
+export function textLength(fields: object): number {
+  let characters = 0
+  for (const value of Object.values(fields)) if (typeof value === 'string') characters += value.length
+  return characters
+}
+
 /**
  * The score to show: the one that was sent, else `upVotes` minus `downVotes`, where a missing one counts as 0.
  * Undefined if neither is known, or if the difference is beyond a double's range.

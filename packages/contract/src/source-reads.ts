@@ -143,6 +143,9 @@ export function LookupRequestSchema({ externalId }: Pick<Limits, 'externalId'>) 
 
 export const LookupAnswerSchema = named('LookupAnswer', {
   sources: Type.Array(SourcePageSchema.properties.source, { description: 'The stored ones, in the order asked for.' }),
+  rest: optional(
+    Type.Array(Type.String(), { description: 'The externalIds that were not looked up, because the answer is full.' }),
+  ),
 })
 
 /** Makes the parser of the body of `POST /sources:lookup`. */

@@ -1,6 +1,6 @@
 // The entry point `@sluice/store/read`: reads stored sources as callers see them, a page at a time. Never writes.
 import type { ListedSource, PageQuery, QuoteCursor, SourceList, SourceListQuery, SourcePage } from '@sluice/contract'
-import { LIST_CURSOR, quoteCursorText, SourcePageSchema } from '@sluice/contract'
+import { LIST_CURSOR, quoteCursorText, SourcePageSchema, textLength } from '@sluice/contract'
 import type { Collection, Db, Filter } from 'mongodb'
 import { chunksOf } from './chunks.ts'
 import {
@@ -52,29 +52,40 @@ export function createSourceReads(db: Db) {
   const quotes = db.collection<QuoteDocument>('quotes', options)
   return {
     /** Reads a page of a tenant's source. Undefined if the tenant has no source of this id. */
-    readSource: (tenant: string, id: string, query: PageQuery, gone: AbortSignal): Promise<SourcePage | undefined> =>
-      withinTime(gone, async (signal) => {
+    readSource: (tenant: string, id: string, query: PageQuery, gone: AbortSignal, most = PAGE_CHARACTERS) =>
+      withinTime<SourcePage | undefined>(gone, async (signal) => {
         const source = await sources.findOne<StoredSource>({ _id: id }, { projection: SOURCE_FIELDS, signal })
         if (source?.tenant !== tenant) return undefined
-        return { source: shownSource(source), ...(await readQuotes(quotes, id, query, signal)) }
+        return { source: shownSource(source), ...(await readQuotes(quotes, id, query, signal, most)) }
       }),
-    /** Reads a tenant's sources by their ids, in the order of the ids. Omits ids of which the tenant has no source. */
-    readSources: (tenant: string, ids: readonly string[], gone: AbortSignal): Promise<SourcePage['source'][]> =>
+    /**
+     * Reads a tenant's sources by their ids, in the order of the ids. Omits ids of which the tenant has no source. Once
+     * the texts exceed `most` characters, returns the ids that were not looked up as `rest`.
+     */
+    readSources: (tenant: string, ids: readonly string[], gone: AbortSignal, most = PAGE_CHARACTERS) =>
       withinTime(gone, async (signal) => {
         const found = new Map<string, StoredSource>()
+        let [place, characters] = [0, 0]
         // One query at a time: a read occupies one connection.
-        for (const some of chunksOf(ids, IDS_PER_QUERY)) {
+        while (place < ids.length && characters <= most) {
+          const some = ids.slice(place, place + Math.min(IDS_PER_QUERY, documentsAtOnce(most)))
           const query = sources.find<StoredSource>({ _id: { $in: some } }, { projection: SOURCE_FIELDS, signal })
-          for await (const source of query) found.set(source._id, source)
+          for await (const source of query) {
+            found.set(source._id, source)
+            characters += textLength(source)
+            if (characters > most) break
+          }
+          if (characters <= most) place += some.length
         }
-        return ids.flatMap((id) => {
+        const shown = ids.flatMap((id) => {
           const source = found.get(id)
           return source?.tenant === tenant ? [shownSource(source)] : []
         })
+        return { sources: shown, rest: ids.slice(place).filter((id) => !found.has(id)) }
       }),
     /** Lists a tenant's sources, newest first. Undefined if `after` is no cursor of this list. */
-    listSources: (tenant: string, query: SourceListQuery, gone: AbortSignal): Promise<SourceList | undefined> =>
-      withinTime(gone, (signal) => readList(sources, tenant, query, signal)),
+    listSources: (tenant: string, query: SourceListQuery, gone: AbortSignal, most = PAGE_CHARACTERS) =>
+      withinTime(gone, (signal) => readList(sources, tenant, query, signal, most)),
   }
 }
 
@@ -94,32 +105,35 @@ export async function withinTime<Found>(gone: AbortSignal, read: (signal: AbortS
   }
 }
 
-/** A page ends once its texts exceed this number of characters, so that the page fits into memory. */
-const PAGE_CHARACTERS = 4 * 1024 * 1024
+/** By default, a page ends once its texts exceed this number of characters, so that the page fits into memory. */
+const PAGE_CHARACTERS = 512 * 1024
+
+/** How many documents a server may send before the page's length is looked at. Few have as many characters. */
+const documentsAtOnce = (mostCharacters: number) => mostCharacters / 4_096
 
 /** Returns the documents of one page and, if more follow, the last of them. */
-async function pageOf<Found>(
+async function pageOf<Found extends object>(
   found: AsyncIterable<Found>,
   limit: number,
-  charactersOf: (document: Found) => number,
+  most: number,
 ): Promise<{ page: Found[]; last?: Found }> {
   const page: Found[] = []
   let characters = 0
   for await (const document of found) {
     const last = page.at(-1)
-    if (last !== undefined && (page.length === limit || characters > PAGE_CHARACTERS)) return { page, last }
+    if (last !== undefined && (page.length === limit || characters > most)) return { page, last }
     page.push(document)
-    characters += charactersOf(document)
+    characters += textLength(document)
   }
   return { page }
 }
 
 /**
- * Asks for one document more than the page has, to see whether more follow. The batch is larger still, so that the
- * first reply is the last.
+ * Asks for one document more than the page has, to see whether more follow. The batch of a short page is larger still,
+ * so that the first reply is the last.
  */
-function optionsOf(limit: number, signal: AbortSignal) {
-  return { limit: limit + 1, batchSize: limit + 2, maxTimeMS: READ_MS, signal }
+function optionsOf(limit: number, signal: AbortSignal, most: number) {
+  return { limit: limit + 1, batchSize: Math.min(limit + 2, documentsAtOnce(most)), maxTimeMS: READ_MS, signal }
 }
 
 type QuotePage = Omit<SourcePage, 'source'>
@@ -133,6 +147,7 @@ async function readQuotes(
   sourceId: string,
   { limit, after }: PageQuery,
   signal: AbortSignal,
+  most: number,
 ): Promise<QuotePage> {
   /**
    * Reads a page in one order. While the server sorts, it keeps only the quotes of the page, and uses its disk beyond
@@ -142,9 +157,9 @@ async function readQuotes(
     const how = { projection: QUOTE_FIELDS, sort: byDate ? BY_DATE : BY_POSITION, allowDiskUse: true }
     const found = quotes.find<StoredQuote>(
       { ...quotesOf(sourceId), ...filter },
-      { ...how, ...optionsOf(limit, signal) },
+      { ...how, ...optionsOf(limit, signal, most) },
     )
-    const { page, last } = await pageOf(found, limit, ({ text }) => text.length)
+    const { page, last } = await pageOf(found, limit, most)
     return { quotes: page.map(shownQuote), ...(last && { next: quoteCursorText(cursorOf(last, byDate)) }) }
   }
   if (after?.date !== undefined) return read(true, afterDate(after, new Date(after.date)))
@@ -194,6 +209,7 @@ async function readList(
   tenant: string,
   { service, since, limit, after }: SourceListQuery,
   signal: AbortSignal,
+  most: number,
 ): Promise<SourceList | undefined> {
   // Shows whether a cursor belongs to this list.
   const tag = hashTuple('list', tenant, service, since).slice(0, 8)
@@ -212,8 +228,8 @@ async function readList(
   const end = service === undefined ? null : await sources.findOne({ 'meta.listKey': range }, skipping)
   const examined = end === null ? range : { ...range, $gte: end.meta.listKey }
   const filter = { 'meta.listKey': examined, ...(service !== undefined && { service }) }
-  const how = { projection: ENTRY_FIELDS, sort, ...optionsOf(limit, signal) }
-  const { page, last } = await pageOf(sources.find<StoredEntry>(filter, how), limit, charactersOf)
+  const how = { projection: ENTRY_FIELDS, sort, ...optionsOf(limit, signal, most) }
+  const { page, last } = await pageOf(sources.find<StoredEntry>(filter, how), limit, most)
   const bound = end?.meta.listKey ?? (range === whole ? undefined : range.$gte)
   const next = last === undefined ? bound?.slice(prefix.length) : listCursorOf(last.acceptedAt, last._id)
   return { sources: page.map(listed), ...(next !== undefined && { next: `${next}~${tag}` }) }
@@ -239,10 +255,6 @@ async function newestIn(
     const last = { projection: { _id: 1 }, skip: wanted - 1, maxTimeMS: READ_MS, signal } as const
     if ((await sources.findOne({ 'meta.listKey': range }, last)) !== null) return range
   }
-}
-
-function charactersOf({ title, description }: StoredEntry): number {
-  return title.length + (description?.length ?? 0)
 }
 
 function listed({ acceptedAt, quoteCount, ...source }: StoredEntry): ListedSource {

@@ -24,7 +24,13 @@ const stored: ImportGroup = { items: [{ index: 0, thread }], threads: [thread], 
 function open(groups: ImportGroup[], signal = new AbortController().signal) {
   const job = Promise.withResolvers<undefined>()
   const deps = {
-    enqueuer: { enqueue: async (id: string) => id, admit() {}, charge() {}, quotaLeft: () => undefined },
+    enqueuer: {
+      enqueue: async (id: string) => id,
+      admit() {},
+      admitRead() {},
+      charge() {},
+      quotaLeft: () => undefined,
+    },
     replyListener: { replica: 'r', wait: () => ({ result: job.promise, cancel() {}, accepted() {} }) },
     confirmReplicated: async () => {},
     metrics: openMetrics('test', apiMetrics).metrics,

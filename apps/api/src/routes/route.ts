@@ -39,7 +39,7 @@ export const ANSWER_BOUNDS = {
   fixed: 'The size of the answer does not depend on what is stored.',
   request: `The answer has the quotes of the request. Beyond ${FREE}, and a kilobyte for each quote, it charges the quota.`,
   items: 'The answer has a result of bounded size for each item.',
-  page: `A page ends once its texts have about four million characters. Beyond ${FREE}, it charges the quota.`,
+  page: `A page ends once its texts have about half a million characters. Beyond ${FREE}, it charges the quota.`,
   size: `Beyond ${FREE}, the answer charges the quota, and is read only while that is not used up.`,
   entries: 'The answer has a bounded number of entries of bounded size.',
 } as const

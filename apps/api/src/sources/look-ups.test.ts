@@ -2,11 +2,13 @@ import assert from 'node:assert/strict'
 import { EventEmitter } from 'node:events'
 import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
+import { setImmediate } from 'node:timers/promises'
 import { NO_PREFERENCES, type SourcePage } from '@sluice/contract'
 import { test } from 'vitest'
 import { createBudget } from '../body/read-body.ts'
 import { createRequestSignals } from '../request/middleware.ts'
 import { CallerGoneError, ProblemError } from '../request/problem-error.ts'
+import { createReadTurns } from '../request/read-turns.ts'
 import { getSource } from './look-ups.ts'
 
 const ID = 'x'.repeat(24)
@@ -18,7 +20,9 @@ function setUp() {
   const begun: { end(page?: SourcePage): void; gone: AbortSignal }[] = []
   const handler = getSource({
     readSpace: createBudget({ maxBytes: 4, tenantShare: 0.5 }),
+    readTurns: createReadTurns(),
     bodyMemory: createBudget({ maxBytes: 1_000, tenantShare: 1 }),
+    enqueuer: { quotaLeft: () => undefined },
     readSource: (_tenant, _id, _query, gone) =>
       new Promise((resolve, reject) => {
         begun.push({ end: resolve, gone })
@@ -54,10 +58,12 @@ const isProblem = (code: string) => (error: unknown) => error instanceof Problem
 test('a tenant that has its share of reads gets a 503, and other tenants do not', async () => {
   const { begun, read } = setUp()
   const reads = [read('acme'), read('acme'), read('globex')]
+  await setImmediate()
   await assert.rejects(read('acme').answer, isProblem('overloaded'))
   for (const { end } of begun) end()
   for (const { answer } of reads) await assert.rejects(answer, isProblem('source_unknown'))
   const again = read('acme')
+  await setImmediate()
   begun.at(-1)?.end()
   await assert.rejects(again.answer, isProblem('source_unknown'))
 })
@@ -65,6 +71,7 @@ test('a tenant that has its share of reads gets a 503, and other tenants do not'
 test('a read ends when its caller hangs up', async () => {
   const { begun, read } = setUp()
   const { answer, hangUp } = read('acme')
+  await setImmediate()
   hangUp()
   await assert.rejects(answer, CallerGoneError)
   assert.equal(begun[0]?.gone.aborted, true)
@@ -73,6 +80,7 @@ test('a read ends when its caller hangs up', async () => {
 test('a read that goes on at the end of the grace time is answered 503', async () => {
   const { read, endGrace } = setUp()
   const { answer } = read('acme')
+  await setImmediate()
   endGrace()
   await assert.rejects(answer, isProblem('stopping'))
 })
@@ -81,11 +89,13 @@ test('answers that wait to be read have a bound of memory, beyond which a read g
   const { begun, read } = setUp()
   const page: SourcePage = JSON.parse(`{"source":{},"quotes":[{"text":"${'x'.repeat(600)}"}]}`)
   const [first, second] = [read('acme'), read('globex')]
+  await setImmediate()
   for (const { end } of begun) end(page)
   await first.answer
   await assert.rejects(second.answer, isProblem('overloaded'))
   first.hangUp()
   const later = read('globex')
+  await setImmediate()
   begun.at(-1)?.end(page)
   await later.answer
 })

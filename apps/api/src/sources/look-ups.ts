@@ -10,7 +10,10 @@ import { jobFailed, overloaded, ProblemError, problemBody, requestInvalid } from
 import { type Answer, type Handler, parseQuery, type RequestContext } from '../request/request-context.ts'
 import { FREE_ANSWER_BYTES } from '../settings.ts'
 
-type ReadDeps = Pick<ApiDeps, 'readSource' | 'readSpace' | 'bodyMemory'>
+type RoomDeps = Pick<ApiDeps, 'readSpace' | 'readTurns' | 'bodyMemory'> & {
+  enqueuer: Pick<ApiDeps['enqueuer'], 'quotaLeft'>
+}
+type ReadDeps = RoomDeps & Pick<ApiDeps, 'readSource'>
 
 /** GET /sources/{id}: a source by its id, with a page of its quotes. */
 export function getSource(deps: ReadDeps): Handler {
@@ -23,8 +26,8 @@ export function getSources(deps: ReadDeps & Pick<ApiDeps, 'listSources' | 'limit
   return async (context) => {
     const query = parseQuery(context, parseSources)
     if ('list' in query) {
-      return reading(deps, context, async () => {
-        const list = await deps.listSources(context.tenant, query.list, context.signal)
+      return reading(deps, context, async (most) => {
+        const list = await deps.listSources(context.tenant, query.list, context.signal, most)
         if (list === undefined)
           throw requestInvalid(
             refuseField('after', 'must be `next` of an earlier page of this list: same service, same since.'),
@@ -42,8 +45,8 @@ const SOURCE_ID = /^[\w-]{24}$/
 
 async function readAnswer(deps: ReadDeps, context: RequestContext, id: string, query: PageQuery): Promise<Answer> {
   if (!SOURCE_ID.test(id)) throw new ProblemError('source_unknown')
-  return reading(deps, context, async () => {
-    const page = await deps.readSource(context.tenant, id, query, context.signal)
+  return reading(deps, context, async (most) => {
+    const page = await deps.readSource(context.tenant, id, query, context.signal, most)
     if (page === undefined) throw new ProblemError('source_unknown')
     if (query.after !== undefined && !query.after.id.startsWith(id))
       throw requestInvalid(refuseField('after', 'must be `next` of an earlier page of this source.'))
@@ -53,50 +56,51 @@ async function readAnswer(deps: ReadDeps, context: RequestContext, id: string, q
 }
 
 /** POST /sources:lookup: many sources without their quotes. Those that are not stored are left out. */
-export function lookUpSources(deps: Pick<ApiDeps, 'readSources' | 'readSpace' | 'bodyMemory' | 'limits'>): Handler {
+export function lookUpSources(deps: RoomDeps & Pick<ApiDeps, 'readSources' | 'limits'>): Handler {
   const parse = createLookupParser(deps.limits)
   return async (context) => {
     const parsed = parse(await readBody(context, deps))
     if (!parsed.ok) throw requestInvalid(parsed)
     const { tenant, signal } = context
     const { service, externalIds } = parsed.value
-    const ids = new Set(externalIds.map((externalId) => sourceIdOf(tenant, { service, externalId })))
-    return reading(deps, context, async () => {
-      const sources = await deps.readSources(tenant, [...ids], signal)
+    const ids = new Map(externalIds.map((externalId) => [sourceIdOf(tenant, { service, externalId }), externalId]))
+    return reading(deps, context, async (most) => {
+      const { sources, rest } = await deps.readSources(tenant, [...ids.keys()], signal, most)
       Object.assign(context.log, { service, sources: sources.length })
-      return jsonAnswer(deps, context, { sources })
+      return jsonAnswer(deps, context, { sources, ...(rest.length > 0 && { rest: rest.map((id) => ids.get(id)) }) })
     })
   }
 }
 
 /**
- * Limits concurrent reads: each may scan a large source, and occupies a connection to MongoDB. After an answer that is
- * charged, its room stays taken, so that callers without pause leave most of the time to other tenants.
- *
- * @param space how many small reads it counts as, and how many times as long as it took its room stays taken.
+ * Limits concurrent reads: each may scan a large source, and occupies a connection to MongoDB. After a large one, its
+ * tenant rests for as long as it took. While the key's quota is used up, a page ends at its free size.
  */
 async function reading(
-  { readSpace }: Pick<ReadDeps, 'readSpace'>,
+  { readSpace, readTurns, enqueuer }: RoomDeps,
   context: RequestContext,
-  read: () => Promise<Answer>,
-  space = 1,
+  read: (mostCharacters?: number) => Promise<Answer>,
 ): Promise<Answer> {
-  const { tenant, signal } = context
-  if (!readSpace.take(tenant, space)) throw overloaded()
-  const began = performance.now()
+  const { tenant, signal, quota } = context
+  if (!readSpace.take(tenant, 1)) throw overloaded()
   try {
-    return await read()
+    await readTurns.begin(tenant, signal)
+    const began = performance.now()
+    const isUsedUp = quota !== undefined && enqueuer.quotaLeft(quota) === 0
+    const answer = await read(isUsedUp ? FREE_ANSWER_BYTES : undefined)
+    if (context.chargedBytes > 0) readTurns.rest(tenant, performance.now() - began)
+    return answer
   } catch (error) {
     throw signal.aborted ? signal.reason : error
   } finally {
-    const release = () => readSpace.release(tenant, space)
-    if (context.chargedBytes > 0) setTimeout(release, space * (performance.now() - began))
-    else release()
+    readSpace.release(tenant, 1)
   }
 }
 
-type JobDeps = Pick<ApiDeps, 'findJob' | 'readRetained' | 'replyListener' | 'parser' | 'limits' | 'loopDelay'> &
-  Pick<ApiDeps, 'admitRead' | 'readSpace' | 'bodyMemory'>
+type JobDeps = RoomDeps & { enqueuer: Pick<ApiDeps['enqueuer'], 'admitRead'> } & Pick<
+    ApiDeps,
+    'findJob' | 'readRetained' | 'replyListener' | 'parser' | 'limits' | 'loopDelay'
+  >
 
 /** GET /jobs/{id}: its state and, once it is done, the answer that a waiting caller would have got. */
 export function getJob(deps: JobDeps): Handler {
@@ -121,8 +125,8 @@ async function find({ findJob }: Pick<ApiDeps, 'findJob'>, { tenant }: RequestCo
   return found
 }
 
-/** A large answer counts as this number of reads, so that a tenant's share has room for one. */
-const LARGE_READ = 4
+/** The rate at which a tenant reads large jobs: a fifth of what a thread of a common machine builds. */
+const BYTES_PER_MS = 4_000
 
 async function describe(deps: JobDeps, context: RequestContext, id: string, found: FoundJob): Promise<Answer> {
   const { state, attempts, bytes } = found
@@ -138,9 +142,12 @@ async function describe(deps: JobDeps, context: RequestContext, id: string, foun
   }
   if (bytes <= FREE_ANSWER_BYTES) return answer()
   if (deps.loopDelay.p99Ms > deps.limits.maxLoopDelayMs) throw overloaded()
-  deps.admitRead(context)
+  deps.enqueuer.admitRead(context)
+  await deps.readTurns.begin(context.tenant, context.signal, bytes / BYTES_PER_MS).catch((error) => {
+    throw context.signal.aborted ? context.signal.reason : error
+  })
   // For the job's texts, and for the answer, which is about as long.
   deps.bodyMemory.reserve(context, 2 * bytes)
   chargeAnswer(context, bytes)
-  return reading(deps, context, answer, LARGE_READ)
+  return answer()
 }

@@ -1,6 +1,7 @@
 // Opens the sources of a round, and writes the quotes, under guard: a write takes effect only if no other process wrote
 // the document since it was read.
-import type { Document, ObjectId } from 'mongodb'
+import { textLength } from '@sluice/contract'
+import type { ObjectId } from 'mongodb'
 import { CHARACTERS_PER_COMMAND, sendInChunks } from '../chunks.ts'
 import type { GuardedWrite, OpenThread, QuoteDraft, ThreadRound, WriterBatch, WriterToken } from '../documents.ts'
 import { compareIds } from '../ids.ts'
@@ -128,10 +129,4 @@ export async function writeGuarded(
   return refused
 }
 
-/** Counts the characters of a document's string fields. Nothing else in it is long. */
-function charactersOf({ document, u = document }: GuardedWrite): number {
-  const values: Document = u
-  let characters = 0
-  for (const name in values) if (typeof values[name] === 'string') characters += values[name].length
-  return characters
-}
+const charactersOf = ({ document, u = document }: GuardedWrite) => textLength(u)
