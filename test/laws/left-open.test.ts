@@ -170,7 +170,7 @@ describe('a thread with the token of a process that died, failed or was paused',
     await slow.reached
     paused = 30_001
     slow.release()
-    await assert.rejects(storing, /paused for more than 30 s/)
+    await assert.rejects(storing, /took more than 30 s/)
     await repairLater()
     assert.deepEqual(await found(), { quotes: 1, words: 2, open: [] })
   })

@@ -15,7 +15,7 @@ export interface WriteDeps {
   runtime: Runtime
 }
 
-/** This process was paused for more than `WRITE_WITHIN_MS`: other processes no longer expect its quotes. */
+/** A batch took more than `WRITE_WITHIN_MS`, as MongoDB is slow or this process was paused: other processes no longer expect its quotes. */
 export class PausedTooLongError extends Error {}
 
 /**
@@ -87,7 +87,9 @@ export async function writeQuotes(
   for (const { document } of writes) document.meta.version = version
   const writing = writeGuarded(commands, 'quotes', writes, version, () => {
     if (runtime.monotonic() - openedAt > WRITE_WITHIN_MS)
-      throw new PausedTooLongError(`this process was paused for more than ${WRITE_WITHIN_MS / 1000} s amid a batch`)
+      throw new PausedTooLongError(
+        `the batch took more than ${WRITE_WITHIN_MS / 1000} s: MongoDB is slow, or this process was paused`,
+      )
   })
   onSent()
   const refused = await writing
