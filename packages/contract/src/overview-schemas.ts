@@ -125,7 +125,7 @@ const laneTime = optional(Type.Object({ p50, p95, p99 }))
 const HistoryPointSchema = Type.Object({
   at: moment('When it began.'),
   minutes: count('How long it is.'),
-  coveredSeconds: optional(number('The part of it in which a process lived, and which the counts cover.')),
+  coveredSeconds: number('The part of it in which a process lived, and which the counts cover.'),
   accepted: count('Threads that were accepted.'),
   stored: Type.Object(outcomeCounts, { description: 'Threads that were stored, by their outcome.' }),
   failed: count('Threads that failed for good.'),
@@ -215,7 +215,7 @@ export const StatusSchema = named('Status', {
   storeAway: optional(
     Type.Object(
       { since: moment('When a worker first lost MongoDB.'), reason: text('The error that it met.') },
-      { description: 'Absent if MongoDB is not away, or if only workers of an earlier release know it.' },
+      { description: 'Absent if MongoDB is not away.' },
     ),
   ),
   otherStore: optional(OtherStoreSchema),
@@ -275,8 +275,8 @@ export function storedOf({ stored: { created, updated, unchanged } }: HistoryPoi
   return created + updated + unchanged
 }
 
-/** Returns a count per second of the time that a span covers. APIs of the previous release do not report that time. */
-export function perSecondOf({ minutes, coveredSeconds = minutes * 60 }: HistoryPoint, count: number): number {
+/** Returns a count per second of the time that a span covers. */
+export function perSecondOf({ coveredSeconds }: HistoryPoint, count: number): number {
   return count / Math.max(coveredSeconds, 1)
 }
 

@@ -67,7 +67,7 @@ local function evictOfTenants(store, bound, expired, most, onEvicted, new)
     if new and new[member] then return 0 end
     if evicted == most then return 1 end
     keepOf(store, tenant, member or '')
-    -- A member of `STORE` that has no store of its own is no tenant: earlier releases stored members there.
-    onEvicted(member or tenant, (memberAt or at) < expired)
+    -- The last release named the own store of a tenant with `:` or `%` otherwise.
+    if member then onEvicted(member, memberAt < expired) end
   end
 end

@@ -23,8 +23,6 @@ const POINT: Status['lastHour'] = {
   oldestSeconds: { interactive: 0, bulk: 2 },
 }
 
-const { coveredSeconds: _covered, ...withoutCovered } = POINT
-
 const STATUS: Status = {
   at: '2024-05-01T09:30:00.000Z',
   queued: [
@@ -46,7 +44,7 @@ const STATUS: Status = {
     { code: 'failed_threads', level: 'note', text: '2 threads could not be stored', page: '/failures' },
   ],
   lastMinutes: POINT,
-  lastHour: { ...withoutCovered, minutes: 60 },
+  lastHour: { ...POINT, minutes: 60, coveredSeconds: 3_600 },
 }
 
 /** Runs `sluice status …` and returns what it prints. */
@@ -77,7 +75,6 @@ test('the status says in words what stands still, and shows queue, rates, proces
     '',
     'LAST  ACCEPTED       STORED         FAILED  REFUSED  TIMED OUT  FORBIDDEN',
     '5m    1,200 (5.0/s)  1,180 (4.9/s)  1       3        2          7',
-    // An API of the last release does not say what its counts cover.
     '1h    1,200 (0.3/s)  1,180 (0.3/s)  1       3        2          7',
     '',
     'PROCESS  HOST       VERSION  STARTED                   SEEN      CPU  MEMORY',

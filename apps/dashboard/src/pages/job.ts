@@ -74,17 +74,13 @@ type Event = { at: string | number | undefined; what: string; by?: string | unde
 /** The events of a job in their order. Equal tries that follow each other are one row. */
 function timelineOf({ hit, tries, fetchedAt, progress }: JobDetail): Cell[][] {
   const { acceptedAt, endedAt, state, worker, outcomes } = hit
-  const { waitingSince, retriedAt } = progress
   const stored = Object.entries(outcomes ?? {}).flatMap(([outcome, threads]) =>
     threads > 0 ? `${threads} ${outcome}` : [],
   )
-  // An earlier release recorded no retry among the tries.
-  const isListed = tries.some(({ retriedBy }) => retriedBy)
   const events: Event[] = [
     { at: acceptedAt, what: 'accepted' },
     ...foldedTries(tries),
-    { at: waitingSince, what: 'went back to waiting' },
-    { at: isListed ? undefined : retriedAt, what: 'retried by an operator' },
+    { at: progress.waitingSince, what: 'went back to waiting' },
     { at: state === 'active' ? fetchedAt : undefined, what: 'fetched' },
     { at: endedAt, what: state === 'failed' ? 'failed for good' : ['stored', ...stored].join(', '), by: worker },
   ]

@@ -40,7 +40,7 @@ ${jobTable('Completed jobs', jobs, visit)}</div>`
   return { title: `Tenant ${tenant}`, body }
 }
 
-/** Returns what one tenant may have in the queue. An API of the last release does not report the share. */
+/** Returns what one tenant may have in the queue. */
 function shareOf({ threads, bytes, interactive = 0 }: NonNullable<SeenProcess['queueBounds']>, share = 1) {
   return { threads: threads * share, bytes: bytes * share, interactive: interactive * share }
 }

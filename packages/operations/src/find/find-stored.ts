@@ -149,8 +149,7 @@ export function createReadThread(db: Db) {
     const source = await db.collection<SourceDocument>('sources').findOne({ _id: id }, { projection, signal })
     if (source?.meta.changedBy !== undefined) of(source.meta.changedBy).source = 'changed'
     if (source !== null) of(source.meta.insertedBy).source = 'created'
-    // A dashboard with the rights of an earlier release may not read `writers`.
-    const open = await findUnfinished(db, source?.meta.tokens ?? [], signal).catch(() => undefined)
+    const open = await findUnfinished(db, source?.meta.tokens ?? [], signal)
     return {
       writings: [...writings.values()].sort((one, other) => (one.request < other.request ? 1 : -1)),
       ...(open && { unfinished: { request: open.request, since: open.since.toISOString() } }),

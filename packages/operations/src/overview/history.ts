@@ -36,9 +36,7 @@ export function createReadHistory(redis: Redis, { base }: QueueKeys) {
     const key = `${base}minute:${at}`
     const [texts, durations] = await Promise.all([redis.hgetall(key), redis.get(`${key}:durations`)])
     const counts = Object.entries(texts).map(([name, count]) => [name, Number(count)])
-    // A minute of the last release does not say what it covers.
-    const covered = counts.length > 0 && { covered: MINUTE_MS }
-    const minute = { counts: { ...covered, ...Object.fromEntries(counts) }, durations: JSON.parse(durations ?? '{}') }
+    const minute = { counts: Object.fromEntries(counts), durations: JSON.parse(durations ?? '{}') }
     if (at < now) over.set(at, minute)
     return minute
   }

@@ -261,7 +261,7 @@ test('the day has points of a quarter of an hour, and minutes that are over are 
   const { redis, keys } = await open(t)
   const now = Math.floor(Number((await redis.time())[0]) / 60)
   for (const minute of [now - 2, now - 1_000, now - 1_001])
-    await redis.hset(`${keys.base}minute:${minute}`, { accepted: 5, 'refused:acme': 2, refused: 2 })
+    await redis.hset(`${keys.base}minute:${minute}`, { covered: 60_000, accepted: 5, 'refused:acme': 2, refused: 2 })
   const read = createReadHistory(redis, keys)
   const day = await read('24 h')
   assert(day.length >= 95 && day.length <= 97, `${day.length}`)

@@ -60,9 +60,7 @@ export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise
     const away = alive.flatMap(({ storeAwayMs, seenMsAgo }) =>
       storeAwayMs === undefined ? [] : storeAwayMs + seenMsAgo,
     )
-    if (away.length === 0 && (alive.length > 0 || !since)) return {}
-    // A worker of the last release reports only its own time.
-    if (!since) return { storeAwayMs: Math.max(...away) }
+    if (!since || (away.length === 0 && alive.length > 0)) return {}
     const storeAway = { since: new Date(Number(since)).toISOString(), reason: reason ?? '' }
     return { storeAwayMs: Math.max(now - Number(since), 0, ...away), storeAway }
   }

@@ -29,7 +29,7 @@ const WELL: Facts = {
 }
 
 const EMPTY_HOUR: NonNullable<Facts['lastHour']> = {
-  ...{ at: AT, minutes: 60, accepted: 0, failed: 0, refused: 0, refusedByTenant: {} },
+  ...{ at: AT, minutes: 60, coveredSeconds: 3_600, accepted: 0, failed: 0, refused: 0, refusedByTenant: {} },
   stored: { created: 0, updated: 0, unchanged: 0 },
   waiting: { interactive: 0, bulk: 0 },
   oldestSeconds: { interactive: 0, bulk: 0 },

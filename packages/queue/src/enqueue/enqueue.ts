@@ -178,9 +178,9 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
 const arrived = (): Pick<Entry, 'since' | 'state'> => ({ since: performance.now(), state: 'waiting' })
 
 function jobEntry(id: string, lane: Lane, job: JobInput, quota: Quota | undefined): Entry {
-  // The script writes the stamp, which comes first. The threads come last, because workers of the last release need that.
-  const { threads, ...others } = job
-  const rest = `,${JSON.stringify({ ...others, threads }).slice(1)}`
+  const { threads } = job
+  // The script writes the stamp, which comes first.
+  const rest = `,${JSON.stringify(job).slice(1)}`
   const quotes = threads.reduce((sum, thread) => sum + Math.max(1, thread.quotes.length), 0)
   const caller = quota === undefined ? { tenant: job.tenant } : { tenant: job.tenant, quota }
   const claim = job.claim === undefined ? undefined : claimOf(job.claim, lane, threads)

@@ -137,19 +137,15 @@ export function createImports(redis: Redis, { base }: QueueKeys, bytes?: number)
       ])
       const { tenant, refused = '[]' } = about
       if (tenant === undefined) return undefined
-      const { begunAt, changedAt }: Totals = JSON.parse(about.totals ?? '{}')
-      // Not the totals: earlier releases wrote none.
-      const sums: Totals = { ...(begunAt && { begunAt }), ...(changedAt && { changedAt }) }
       const problems: ImportProblem[] = JSON.parse(refused)
       let waitsFor: ProblemCode | undefined
       for (const text of outcomes) {
         const outcome: ImportProgress = JSON.parse(text)
-        for (const name of COUNTED) sums[name] = (sums[name] ?? 0) + (outcome.counts[name] ?? 0)
         problems.push(...(outcome.problems ?? []))
         waitsFor ??= outcome.waitsFor
       }
       problems.sort((one, other) => one.index - other.index)
-      const described = describe(about, sums, outcomes.length)
+      const described = describe(about, JSON.parse(about.totals ?? '{}'), outcomes.length)
       const received = described.received ?? 0
       const ofFirst = problems.slice(0, PROBLEMS_KEPT)
       return { ...described, tenant, received, problems: ofFirst, ...(!described.done && waitsFor && { waitsFor }) }
@@ -159,8 +155,7 @@ export function createImports(redis: Redis, { base }: QueueKeys, bytes?: number)
 
 const ENDS = ['whole', 'part', 'cut'] as const
 const LISTED_FIELDS = ['tenant', 'by', 'received', 'jobs', 'failed', 'totals', 'ended'] as const
-const COUNTED = ['created', 'updated', 'unchanged', 'failed', 'received', 'again', 'open'] as const
-type Totals = Partial<Record<(typeof COUNTED)[number] | 'begunAt' | 'changedAt', number>>
+type Totals = Partial<Counts & Record<'begunAt' | 'changedAt', number>>
 type About = Readonly<Partial<Record<string, string>>>
 
 /** @param jobsDone of an import that nobody waits for: only that one has jobs. */
@@ -177,7 +172,7 @@ function describe({ tenant, by, received, jobs, failed: refused, ended }: About,
     counts: { created, updated, unchanged, failed: failed + Number(refused ?? 0) },
     /** The items that were not taken in, and that the caller may have posted again since. */
     again,
-    /** Of an import that is done. Earlier releases recorded none. */
+    /** Of an import that is done. The last release recorded none. */
     ended: ENDS.find((one) => one === ended) ?? (isWaitedFor ? 'part' : 'whole'),
     done: isWaitedFor ? isOver : jobsDone >= Number(jobs),
     /** In ms since 1970: the first and the last record of its outcomes. */

@@ -9,11 +9,11 @@
 -- The hash `load:jobs` has what each job adds, by its id, so that each job counts once. A failed job has the same in
 -- its own field `load` instead. The values:
 --   1-3  threads, bytes, interactive threads
---   4    0, for earlier releases only
+--   4    0, as the last release reads it
 --   5    tenant
 --   6    whether the result must be retained
---   7    name, for earlier releases only
---   8    of a failed job, its threads in `failed:LANE`; absent if an earlier release wrote it: then all of them
+--   7    of a failed job: 0, as 4
+--   8    of a failed job: its threads in `failed:LANE`; absent if the last release changed its data: then all of them
 -- Values that are no texts are packed (MessagePack): numbers as texts took a third of a script's time.
 local function readLoad(base, tenants)
   local fields = {'all'}
@@ -54,9 +54,8 @@ end
 -- Removes jobs from the load.
 --include load.lua
 local function read(packed)
-  local threads, bytes, i, _, tenant, isRetained, name, failed = cmsgpack.unpack(packed)
-  failed = failed or threads
-  return {threads = threads, bytes = bytes, i = i, tenant = tenant, isRetained = isRetained, name = name, failed = failed}
+  local threads, bytes, i, _, tenant, isRetained, _, failed = cmsgpack.unpack(packed)
+  return {threads = threads, bytes = bytes, i = i, tenant = tenant, isRetained = isRetained, failed = failed or threads}
 end
 -- Returns how many threads of a failed job failed, by its field `failedThreads`, or `all` without this field.
 local function failedOf(failedThreads, all)
@@ -107,7 +106,7 @@ return {own.threads, own.bytes, own.i}
 -- added to the load. The field always says that the result must be retained: by then, the caller has the job's id.
 --include load.lua#release
 local function packRetained(job, failed)
-  return cmsgpack.pack(job.threads, job.bytes, job.i, 0, job.tenant, true, job.name, failed)
+  return cmsgpack.pack(job.threads, job.bytes, job.i, 0, job.tenant, true, 0, failed)
 end
 local function countFailed(base, lane, threads)
   redis.call('HINCRBY', base .. 'load', 'failed:' .. lane, threads)
@@ -156,7 +155,7 @@ for at = 1, #found, 2 do
   if not isThere then gone[id] = read(found[at + 1]) end
 end
 release(base, gone)
--- Without a failed job, no thread has failed: an earlier release may have counted otherwise.
+-- Without a failed job, no thread has failed: BullMQ's own tools may have removed failed jobs, too.
 for lane = 3, #ARGV do
   local field = 'failed:' .. ARGV[lane]
   local isCounted = redis.call('HEXISTS', base .. 'load', field) == 1

@@ -40,7 +40,7 @@ it('finds a job without its payload, and for another tenant as little as for an 
   const found = await find('acme')
   assert.deepEqual([found?.state, found?.attempts], ['completed', 2])
   assert.ok(found !== undefined && found.bytes > 1_000_000)
-  // An earlier release wrote no tenant.
+  // The last release wrote no tenant.
   await redis.hdel(`${keys.base}retained:${id}`, 'tenant')
   assert.equal((await find('acme'))?.bytes, found.bytes)
   assert.equal(await find('globex'), undefined)
