@@ -2,8 +2,10 @@
 import { type ImportProgressAnswer, PROBLEMS } from '@sluice/contract'
 import { type FoundImport, type ImportEnd, isJobId, newJobId, orUnavailable } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
+import { jsonAnswer } from '../request/json-answer.ts'
 import { asProblem, jobFailed, ProblemError, problemBody } from '../request/problem-error.ts'
 import type { Answer, Handler, RequestContext } from '../request/request-context.ts'
+import { type RoomDeps, reading } from '../sources/look-ups.ts'
 import type { ImportGroups } from './group-items.ts'
 import { enqueuePatiently, type ImportRun } from './store-groups.ts'
 
@@ -56,13 +58,17 @@ export async function enqueueImport(groups: ImportGroups, run: AsyncRun): Promis
 }
 
 /** GET /batches/{id}: the progress of an import whose caller does not wait. */
-export function getImport({ imports }: Pick<ApiDeps, 'imports'>): Handler {
-  return async ({ tenant, requestId, log }, params) => {
+export function getImport(deps: RoomDeps & Pick<ApiDeps, 'imports'>): Handler {
+  return async (context, params) => {
+    const { tenant, requestId, log } = context
     const id = String(params.id)
     log.importId = id
-    const found = isJobId(id) ? await orUnavailable(imports.find(id)) : undefined
-    if (found?.tenant !== tenant) throw new ProblemError('import_unknown')
-    return { status: 200, body: describeImport(id, found, requestId) }
+    if (!isJobId(id)) throw new ProblemError('import_unknown')
+    return reading(deps, context, async () => {
+      const found = await orUnavailable(deps.imports.find(id, tenant))
+      if (found === undefined) throw new ProblemError('import_unknown')
+      return jsonAnswer(deps, context, describeImport(id, found, requestId))
+    })
   }
 }
 

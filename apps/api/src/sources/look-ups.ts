@@ -10,7 +10,7 @@ import { jobFailed, overloaded, ProblemError, problemBody, requestInvalid } from
 import { type Answer, type Handler, parseQuery, type RequestContext } from '../request/request-context.ts'
 import { FREE_ANSWER_BYTES } from '../settings.ts'
 
-type RoomDeps = Pick<ApiDeps, 'readSpace' | 'readTurns' | 'bodyMemory'> & {
+export type RoomDeps = Pick<ApiDeps, 'readSpace' | 'readTurns' | 'bodyMemory'> & {
   enqueuer: Pick<ApiDeps['enqueuer'], 'quotaLeft'>
 }
 type ReadDeps = RoomDeps & Pick<ApiDeps, 'readSource'>
@@ -76,7 +76,7 @@ export function lookUpSources(deps: RoomDeps & Pick<ApiDeps, 'readSources' | 'li
  * Limits concurrent reads: each may scan a large source, and occupies a connection to MongoDB. After a large one, its
  * tenant rests for as long as it took. While the key's quota is used up, a page ends at its free size.
  */
-async function reading(
+export async function reading(
   { readSpace, readTurns, enqueuer }: RoomDeps,
   context: RequestContext,
   read: (mostCharacters?: number) => Promise<Answer>,

@@ -55,6 +55,26 @@ test('another tenant changes no import of whose id it knows', async (t) => {
   assert.equal((await imports.list()).length, 1)
 })
 
+test('reads a thousand problems of an import with thousands of requests, and all of its sums', async (t) => {
+  const { redis, imports } = open(t)
+  const id = newJobId()
+  const record = (index: number, more = {}) =>
+    imports.recordRequest(request(id), {
+      counts: counts({ received: 2, created: 1, failed: 1 }),
+      problems: [{ index, externalId: `C${index}` }],
+      ...more,
+    })
+  for (let at = 0; at < 3_000; at += 500) await Promise.all(Array.from({ length: 500 }, (_, one) => record(at + one)))
+  await record(3_000, { counts: counts({ received: 1, open: 1 }), problems: [], waitsFor: 'queue_full' as const })
+  const before = redis.stream.bytesRead
+  const found = await imports.find(id, 'acme')
+  const { received, counts: sums, problems, done, waitsFor } = found ?? {}
+  assert.deepEqual([received, sums?.created, sums?.failed], [6_001, 3_000, 3_000])
+  assert.deepEqual([problems?.length, done, waitsFor], [1_000, false, 'queue_full'])
+  assert.ok(redis.stream.bytesRead - before < 250_000, `${redis.stream.bytesRead - before} bytes`)
+  assert.equal(await imports.find(id, 'other'), undefined)
+})
+
 test('keeps no problems of further requests once an import has a thousand', async (t) => {
   const { imports } = open(t)
   const id = newJobId()

@@ -1,6 +1,6 @@
 // Records the progress of imports: of the jobs of one that nobody waits for, else of its requests.
 import { type Outcome, PROBLEMS_KEPT, type Problem, type ProblemCode } from '@sluice/contract'
-import { openScript, scriptJson } from '@sluice/process/redis'
+import { asList, openScript, scriptJson } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
 import type { CompletedJob } from '../job/job.ts'
 import { ownStore, type QueueKeys } from '../job/lanes.ts'
@@ -60,6 +60,9 @@ const LISTED = 100
 /** The most bytes of Redis for all imports. An import of 100,000 threads needs about half a megabyte. */
 const IMPORT_BYTES = 64 * 1024 * 1024
 
+/** The bytes of outcomes that are read of an import with many of them. */
+const PROBLEM_BYTES = 1024 * 1024
+
 /** The bounds of imports, as scripts get them. */
 export function importBounds(bytes = IMPORT_BYTES) {
   return { bytes, unfinishedMs: UNFINISHED_KEPT_MS, finishedMs: FINISHED_KEPT_MS, problems: PROBLEMS_KEPT }
@@ -68,6 +71,7 @@ export function importBounds(bytes = IMPORT_BYTES) {
 /** Keeps imports in Redis, with a hash field for each job or request, so that a job that completes twice counts once. */
 export function createImports(redis: Redis, { base }: QueueKeys, bytes?: number) {
   const run = openScript(redis, new URL('./write-import.lua#write', import.meta.url))
+  const findOutcomes = openScript(redis, new URL('./write-import.lua#find', import.meta.url))
   const keyOf = (id: string) => `${base}import:${id}:`
 
   type Fields = Record<string, string | number>
@@ -130,22 +134,22 @@ export function createImports(redis: Redis, { base }: QueueKeys, bytes?: number)
         }),
       )
     },
-    async find(id: string) {
-      const [about, outcomes] = await Promise.all([
-        redis.hgetall(`${keyOf(id)}about`),
-        redis.hvals(`${keyOf(id)}progress`),
-      ])
+    /** Finds an import of a tenant, '' for any. Reads a bounded number of outcomes, however many it has. */
+    async find(id: string, ofTenant = '') {
+      const [count, ...outcomes] = asList(await findOutcomes(base, id, ofTenant, PROBLEMS_KEPT, PROBLEM_BYTES))
+      const about: About = count === undefined ? {} : await redis.hgetall(`${keyOf(id)}about`)
       const { tenant, refused = '[]' } = about
       if (tenant === undefined) return undefined
+      const totals: Totals & Pick<ImportProgress, 'waitsFor'> = JSON.parse(about.totals ?? '{}')
       const problems: ImportProblem[] = JSON.parse(refused)
-      let waitsFor: ProblemCode | undefined
+      let { waitsFor } = totals
       for (const text of outcomes) {
-        const outcome: ImportProgress = JSON.parse(text)
+        const outcome: ImportProgress = JSON.parse(String(text))
         problems.push(...(outcome.problems ?? []))
         waitsFor ??= outcome.waitsFor
       }
       problems.sort((one, other) => one.index - other.index)
-      const described = describe(about, JSON.parse(about.totals ?? '{}'), outcomes.length)
+      const described = describe(about, totals, Number(count))
       const received = described.received ?? 0
       const ofFirst = problems.slice(0, PROBLEMS_KEPT)
       return { ...described, tenant, received, problems: ofFirst, ...(!described.done && waitsFor && { waitsFor }) }

@@ -1,6 +1,7 @@
 -- Imports in Redis. The hash `import:ID:about` has the numbers of an import: those of one that nobody waits for once
 -- all of its jobs are in the queue. `import:ID:progress` has the outcomes of its jobs, which may come earlier, or of its
--- requests, if callers wait. The field `totals` of `about` has the sums of these outcomes, for lists. `imports` is a
+-- requests, if callers wait. The sorted set `import:ID:problems` names those with problems, by the index of their first
+-- one. The field `totals` of `about` has the sums of these outcomes, for lists. `imports` is a
 -- bounded store of tenants, with the expiry as time: finished imports are evicted before unfinished ones. Needs
 -- `bounded.lua`.
 local IMPORT_BYTES = 800 -- Redis's own cost of an import, and its totals.
@@ -8,31 +9,36 @@ local FIELD_BYTES = 40 -- Redis's own cost of a field.
 local IMPORTS_AT_ONCE = 100
 local function keysOf(base, import)
   local key = base .. 'import:' .. import .. ':'
-  return key .. 'about', key .. 'progress'
+  return key .. 'about', key .. 'progress', key .. 'problems'
 end
 -- Adds an outcome (JSON) to the totals, in place of the one that its job or request had before. Returns the outcome,
--- without its problems if the import has enough of them.
+-- without its problems if the import has enough of them, else with the first of them.
 local function addUp(about, before, outcome, now, most)
   local totals = cjson.decode(redis.call('HGET', about, 'totals') or '{}')
   local old, decoded = before and cjson.decode(before).counts or {}, cjson.decode(outcome)
   local new = decoded.counts
   local hasEnough = (totals.failed or 0) - (old.failed or 0) >= most
   for name, count in pairs(new) do totals[name] = (totals[name] or 0) + count - (old[name] or 0) end
-  totals.begunAt, totals.changedAt = totals.begunAt or now, now
+  totals.begunAt, totals.changedAt, totals.waitsFor = totals.begunAt or now, now, decoded.waitsFor
   redis.call('HSET', about, 'totals', cjson.encode(totals))
-  return hasEnough and cjson.encode({counts = new, waitsFor = decoded.waitsFor}) or outcome
+  if hasEnough then return cjson.encode({counts = new, waitsFor = decoded.waitsFor}) end
+  return outcome, decoded.problems and decoded.problems[1]
 end
 -- Writes fields and values, in turn, to the hash `name` (about or progress) of an import. An import of another tenant
 -- stays as it is: callers choose ids.
 -- @param bounds bytes of all imports, unfinishedMs (the time to keep an unfinished one), finishedMs and problems.
 local function writeImport(base, tenant, id, name, fields, now, bounds)
-  local about, progress = keysOf(base, id)
+  local about, progress, problems = keysOf(base, id)
   if (redis.call('HGET', about, 'tenant') or tenant) ~= tenant then return end
   local hash, imports = name == 'about' and about or progress, base .. 'imports'
   local bytes = tonumber(redis.call('ZSCORE', ownStore(imports, tenant) .. ':bytes', id) or IMPORT_BYTES)
   for i = 1, #fields, 2 do
     local field, value = fields[i], fields[i + 1]
-    if name == 'progress' then value = addUp(about, redis.call('HGET', progress, field), value, now, bounds.problems) end
+    local problem
+    if name == 'progress' then
+      value, problem = addUp(about, redis.call('HGET', progress, field), value, now, bounds.problems)
+    end
+    if problem and redis.call('ZADD', problems, problem.index, field) == 1 then bytes = bytes + #field + FIELD_BYTES end
     bytes = bytes + #value - redis.call('HSTRLEN', hash, field)
     if redis.call('HSET', hash, field, value) == 1 then bytes = bytes + #field + FIELD_BYTES end
   end
@@ -41,6 +47,7 @@ local function writeImport(base, tenant, id, name, fields, now, bounds)
   local ms = isFinished and bounds.finishedMs or bounds.unfinishedMs
   redis.call('PEXPIRE', about, ms)
   redis.call('PEXPIRE', progress, ms)
+  redis.call('PEXPIRE', problems, ms)
   keepOf(imports, tenant, id, now + ms, bytes)
 end
 -- Returns 1 if more must be evicted.
@@ -48,6 +55,23 @@ local function evictImports(base, bounds, now)
   local function remove(import) redis.call('UNLINK', keysOf(base, import)) end
   return evictOfTenants(base .. 'imports', bounds.bytes, now, IMPORTS_AT_ONCE, remove)
 end
+--part find
+-- Returns, unless it is another tenant's import, the number of its outcomes, and outcomes: all if they are few, else
+-- only those with problems, until they have enough bytes.
+-- ARGV  id, tenant ('' for any), the most outcomes, their bytes
+--include write-import.lua
+local about, progress, problems = keysOf(KEYS[1], ARGV[1])
+local tenant, most = redis.call('HGET', about, 'tenant'), tonumber(ARGV[3])
+if not tenant or ARGV[2] ~= '' and ARGV[2] ~= tenant then return end
+local count, bytes = redis.call('HLEN', progress), 0
+local found = {count}
+local fields = count > most and redis.call('ZRANGE', problems, 0, most - 1) or redis.call('HKEYS', progress)
+for at, field in ipairs(fields) do
+  local outcome = redis.call('HGET', progress, field)
+  found[at + 1], bytes = outcome, bytes + #outcome
+  if count > most and bytes > tonumber(ARGV[4]) then break end
+end
+return found
 --part write
 #!lua flags=allow-oom
 -- ARGV  1  a JSON object:
