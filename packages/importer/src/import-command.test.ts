@@ -129,8 +129,9 @@ test('archives in a folder are read, but for those within archives and those tha
     assert.ok(output.includes(line), output)
   assert.match(output, /a.zip\/within.zip: not read, .* It is a zip archive: save it as a file of its own/)
   assert.match(output, /empty.zip: not read, .* It is an archive without files/)
-  assert.match(output, /skipped \(2\): files without messages, such as media\n/)
-  assert.doesNotMatch(output, /notes.txt|sent.ndjson/)
+  assert.match(output, /bread.zip\/notes.txt: not read/)
+  assert.match(output, /skipped \(1\): files without messages: file attachments$/m)
+  assert.doesNotMatch(output, /sent.ndjson/)
 })
 
 test('each input has a line: its format, records and threads', async (t) => {

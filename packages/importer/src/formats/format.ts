@@ -106,23 +106,24 @@ export function eachFile(read: ReadFile): Format['read'] {
 
 /** Which files belong to an export that is a folder, by their paths within it. */
 interface FolderExport {
-  /** The folder lies this number of folders above a recognised file. */
-  up?: number
-  /** Files that belong to it unless a format recognises them. */
-  others?: RegExp
-  /** Files that people sent. They belong to it even if another format recognises them. */
+  /** Matches the end of a recognised file's path that lies within the folder. Else the file lies in the folder itself. */
+  within?: RegExp
+  /** Files that its program writes, and that no format recognises. Nothing else: people keep files beside exports. */
+  parts?: RegExp
+  /** Files that people sent. They belong to it even if another format recognises them, unless the user names them. */
   uploads?: RegExp
 }
 
 /** Makes the `owns` of a format whose export is a folder. */
-export function ownsFolder({ up = 0, others, uploads }: FolderExport): NonNullable<Format['owns']> {
-  const foldersOf = (path: string) => path.split('/').map((_, at, parts) => parts.slice(0, at).join('/'))
+export function ownsFolder({ within = /[^/]*$/, parts, uploads }: FolderExport): NonNullable<Format['owns']> {
+  const foldersOf = (path: string) =>
+    path.split('/').map((_, at, names) => names.slice(0, at).join('/') + (at > 0 ? '/' : ''))
   return (_, own) => {
     if (own.size === 0) return () => false
-    const exports = new Set([...own].map((path) => foldersOf(path).at(-1 - up) ?? ''))
+    const exports = new Set([...own].map((path) => path.replace(within, '')))
     return (path, isRecognised) => {
-      const within = foldersOf(path).flatMap((folder) => (exports.has(folder) ? path.slice(folder.length) : []))
-      return own.has(path) || within.some((rest) => uploads?.test(rest) || (!isRecognised && others?.test(rest)))
+      const rests = foldersOf(path).flatMap((folder) => (exports.has(folder) ? path.slice(folder.length) : []))
+      return own.has(path) || rests.some((rest) => uploads?.test(rest) || (!isRecognised && parts?.test(rest)))
     }
   }
 }
@@ -171,6 +172,8 @@ export interface Format {
   description: string
   /** Whether each piece is a whole thread. Else the pieces of one source may lie apart. */
   hasWholeThreads?: boolean
+  /** Whether `read` counts files that it does not recognise, also if `--format` names the format. */
+  skipsOthers?: boolean
   /** The options that it reads. It gets no others. */
   options?: readonly (keyof FormatOptions)[]
   /** Returns whether a file is of this format, by its name and its beginning. */
@@ -184,8 +187,11 @@ export interface Format {
    * Returns a function that returns whether a file belongs to an export of this format, by its path. The file may
    * belong to it although another format recognises it. `own` has the paths of the files that this format recognises.
    * It is empty before the first file is opened. A format without `owns` reads only the files that it recognises.
+   * A file that is neither recognised nor owned is named as unread: a file that is owned wrongly is lost in silence.
    */
   owns?(files: readonly InputFile[], own: ReadonlySet<string>): (path: string, isRecognised: boolean) => boolean
+  /** Returns whether the program of the export wrote a file that no format recognises, by its beginning. */
+  wrote?(beginning: Buffer): boolean
   /**
    * Yields lists of some hundred findings each, because a wait for each finding would take longer than reading it.
    * Throws FormatError if the files as a whole can't be read.

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { makeZip } from '@sluice/test-support'
 import { describe, it } from 'vitest'
@@ -162,4 +162,57 @@ it('the exports of all formats in one folder are told apart', async () => {
   ])
   assert.deepEqual(found.toSorted(), testable.map(({ name }) => [name, true]).toSorted())
   assert.deepEqual(unread, [])
+})
+
+/** Files of kinds that may have messages, and that no format recognises. */
+const STRAYS = ['txt', 'csv', 'json', 'html', 'xlsx', 'mbox', 'eml', 'db', 'dat'].map((kind) => `notes.${kind}`)
+
+/** Finds who reads files in the folder of an export, or files that are named one by one, by their paths. */
+async function readersOf(files: readonly InputFile[], isList: boolean) {
+  const named = files.map((file) => (isList ? { ...file, path: basename(file.path), isNamed: true } : file))
+  const { read, unread } = await detectFormats([{ name: 'x', files: named, ...(isList && { isList }) }], formats)
+  const readers = read.flatMap((group) => group.files.map(({ path }) => [path, group.format.name] as const))
+  return new Map([...readers, ...unread.map(({ name }) => [name.replace(/^x\//, ''), 'unread'] as const)])
+}
+
+it('a file that is named beside others with --format is read, rejected, or named as unread', async () => {
+  const silent: string[] = []
+  for (const format of testable) {
+    const notes = inputFile('notes.txt', 'Seventeen boats\nTwo sails\n')
+    const files = [...filesOf(format), notes].map((file) => ({ ...file, isNamed: true }))
+    const { read, unread } = await detectFormats([{ name: 'x', files, isList: true }], formats, format.name)
+    const reading = readAll(format, read[0]?.files ?? [], { timezone: 'UTC' })
+    const paths = await reading.then(
+      ({ rejected }) => rejected.map(({ place }) => place.path),
+      () => [notes.path],
+    )
+    if (![...paths, ...unread.map(({ name }) => name)].includes(notes.path)) silent.push(format.name)
+  }
+  assert.deepEqual(silent, [])
+})
+
+describe('beside an export', () => {
+  for (const format of testable)
+    it(`of ${format.name}, files of other formats are not its own, and files of no format are named`, async () => {
+      const own = filesOf(format)
+      const folder = own[0]?.path.replace(/[^/]*$/, '') ?? ''
+      const within = (file: InputFile) => ({ ...file, path: `${folder}${file.path}` })
+      const strays = STRAYS.map((name) => within(inputFile(name, '\x01 17 boats\n')))
+      for (const isList of [false, true]) {
+        const pathIn = ({ path }: InputFile) => (isList ? basename(path) : path)
+        const ofStrays = await readersOf([...own, ...strays], isList)
+        for (const stray of strays) assert.equal(ofStrays.get(pathIn(stray)), 'unread', stray.path)
+        for (const other of testable.filter((each) => each !== format)) {
+          const taken = new Set(own.map(pathIn))
+          const beside = filesOf(other)
+            .map(within)
+            .filter((file) => !taken.has(pathIn(file)))
+          const readers = await readersOf([...own, ...beside], isList)
+          for (const file of beside) {
+            const reader = readers.get(pathIn(file))
+            assert.ok(reader !== undefined && reader !== format.name, `${file.path} of ${other.name}: ${reader}`)
+          }
+        }
+      }
+    })
 })

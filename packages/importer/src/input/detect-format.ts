@@ -2,11 +2,11 @@
 import { counted, UserError } from '@sluice/terminal'
 import type { UnreadFile } from '../account/ledger.ts'
 import type { Format, FormatOptions, InputFile, Noted, Rejected } from '../formats/format.ts'
-import { rejected, skipped, UnreadableFile } from '../formats/format.ts'
+import { rejected, UnreadableFile } from '../formats/format.ts'
 import { optionsOf } from '../formats/format-options.ts'
 import { readBeginning } from '../formats/read/utf8-chunks.ts'
 import type { InputSet } from './input.ts'
-import { adviceOn, hasNoMessages } from './unread-files.ts'
+import { adviceOn, countIfWithoutMessages } from './unread-files.ts'
 
 /** The files of one input that one format reads together, because their threads may span them. */
 export interface FormattedFiles {
@@ -43,7 +43,7 @@ export async function detectFormats(
   const all: Detected = { read: [], unread: [], lacking: [], notes: [] }
   const isAlone = sets.flatMap(({ files }) => files).length === 1
   for (const set of sets)
-    addTo(all, format === undefined ? await detectIn(set, { formats, options, isAlone }) : readAs(format, set))
+    addTo(all, format === undefined ? await detectIn(set, { formats, options, isAlone }) : await readAs(format, set))
   if (all.read.length === 0) throw nothingRead(all)
   return all
 }
@@ -55,11 +55,15 @@ function addTo(all: Detected, { read, unread, lacking, notes }: Detected): void 
   all.notes.push(...notes)
 }
 
-/** Only archives are no files of a format that the user names. */
-function readAs(format: Format, set: InputSet): Detected {
+/** Archives are no files of a format that the user names. Nor are files that it would count as what people sent. */
+async function readAs(format: Format, set: InputSet): Promise<Detected> {
   const files = set.files.filter(({ path, isNamed }) => isNamed || !ARCHIVE.test(path))
-  const unread = set.files.filter((file) => !files.includes(file)).map(({ path }) => ({ name: path, advice: '' }))
-  return { read: [{ format, files, inputOf: inputIn(set) }], unread, lacking: [], notes: [] }
+  const archives = set.files.filter((file) => !files.includes(file)).map(({ path }) => ({ name: path, advice: '' }))
+  const all = { read: [{ format, files, inputOf: inputIn(set) }], unread: archives, lacking: [], notes: [] }
+  if (format.skipsOthers !== true || files.length < 2) return all
+  const options = { map: new Map(), set: new Map() }
+  const detected = await detectIn({ ...set, files }, { formats: [format], options, isAlone: false })
+  return detected.read.length === 0 ? all : { ...detected, unread: [...archives, ...detected.unread] }
 }
 
 const ARCHIVE = /\.(zip|tgz|tar|tar\.gz|tar\.zst)$/i
@@ -104,9 +108,12 @@ async function detectIn(set: InputSet, detecting: Detecting): Promise<Detected> 
   }
   claim(files, formats, found, { claimed, archives })
   for (const [file, within] of archives) if (!found.has(file)) addTo(detected, within)
+  const present = new Set(found.values())
+  for (const { file, writer } of others) if (writer && present.has(writer) && !found.has(file)) found.set(file, writer)
   for (const { file, advice, lacking = [] } of others.filter((each) => !found.has(each.file))) {
     const name = set.isList ? file.path : `${set.name}/${file.path}`
-    if (files.length > 1 && hasNoMessages(file)) detected.notes.push(skipped(WITHOUT_MESSAGES, { path: file.path }))
+    const counted = files.length > 1 && countIfWithoutMessages(file)
+    if (counted) detected.notes.push(counted)
     else detected.unread.push({ name, advice })
     detected.lacking.push(...lacking)
   }
@@ -116,8 +123,6 @@ async function detectIn(set: InputSet, detecting: Detecting): Promise<Detected> 
   }
   return detected
 }
-
-const WITHOUT_MESSAGES = 'files without messages, such as pictures and indexes'
 
 /** What is known before files are claimed: those that were claimed by names, and what archives have. */
 interface Known {
@@ -134,19 +139,23 @@ function claim(
 ): void {
   const taken = new Set(claimed)
   const isRecognised = (file: InputFile) => found.has(file) || (archives.get(file)?.read ?? []).length > 0
+  const isNamed = (file: InputFile) => file.isNamed === true && found.has(file)
   for (const format of formats) {
     const own = new Set(files.filter((file) => found.get(file) === format).map(({ path }) => path))
     const owns = format.owns?.(files, own)
     for (const file of owns === undefined ? [] : files)
-      if (!taken.has(file) && owns?.(file.path, isRecognised(file))) {
+      if (!taken.has(file) && (!isNamed(file) || own.has(file.path)) && owns?.(file.path, isRecognised(file))) {
         found.set(file, format)
         taken.add(file)
       }
   }
 }
 
-/** `lacking`: the format that would read the file if it had what the advice names. */
-type Unrecognised = { file: InputFile; advice: string; lacking?: [Format] }
+/**
+ * `lacking`: the format that would read the file if it had what the advice names. `writer`: the format whose program
+ * wrote the file, by its beginning.
+ */
+type Unrecognised = { file: InputFile; advice: string; lacking?: [Format]; writer?: Format | undefined }
 
 type Recognised = { format: Format } | Unrecognised | Rejected | Detected
 
@@ -157,7 +166,8 @@ async function recognise(file: InputFile, set: InputSet, detecting: Detecting): 
   try {
     const bytes = await readBeginning(file)
     const format = formats.find((each) => each.recognises(file, bytes))
-    if (format === undefined) return { file, advice: adviceOn(file.path, bytes, formats) }
+    const writer = formats.find((each) => each.wrote?.(bytes))
+    if (format === undefined) return { file, advice: adviceOn(file.path, bytes, formats), writer }
     const fault = isAlone ? undefined : await format.faultOf?.(file, bytes, optionsOf(format, options))
     return fault === undefined ? { format } : { file, advice: fault, lacking: [format] }
   } catch (error) {

@@ -1,12 +1,10 @@
 // What is said of a file that no format recognises.
 
-import type { Format, InputFile } from '../formats/format.ts'
+import type { Format, InputFile, Noted } from '../formats/format.ts'
+import { fileBeside, isMedia, kindWithoutMessages } from '../formats/read/files-beside.ts'
 import { decodeBeginning } from '../formats/read/utf8-chunks.ts'
 import { adviceOnOutlook } from './outlook-files.ts'
 
-/** Matches pictures, sounds, films, fonts, documents and parts of pages. */
-const MEDIA =
-  /\.(jpe?g|png|gif|webp|hei[cf]|bmp|tiff?|svg|ico|avif|mp3|m4a|og[ga]|opus|wav|aac|flac|amr|mp4|m4v|mov|avi|mkv|webm|3gp|tgs|lottie|ttf|otf|woff2?|eot|pdf|docx?|pptx?|odt|css|js|map)$/i
 /** Matches files that servers keep beside mails. */
 const OF_SERVERS = /(^|\/)(dovecot[.-].*|courier.*|cyrus\..*|subscriptions|maildirfolder|maildirsize|.*\.sieve)$/i
 /** Matches files that Thunderbird, Apple Mail and Proton's export keep beside mails. */
@@ -15,9 +13,15 @@ const OF_PROGRAMS =
 /** Matches what explains an archive. */
 const EXPLANATIONS = /(^|\/)(readme|licen[cs]e|copying)(\.\w+)?$/i
 
-/** Whether a file is known to have no messages: it is empty, or its name says so. */
-export function hasNoMessages({ path, isEmpty }: InputFile): boolean {
-  return isEmpty === true || [MEDIA, OF_SERVERS, OF_PROGRAMS, EXPLANATIONS].some((names) => names.test(path))
+/**
+ * Counts a file that is known to have no messages: it is empty, or its name says so. A file that the user names may
+ * be a picture of many that a pattern of the shell names, but no document or index: these are named as unread.
+ */
+export function countIfWithoutMessages(file: InputFile): Noted | undefined {
+  if (file.isNamed && !file.isEmpty && !isMedia(file)) return undefined
+  const isIndex = [OF_SERVERS, OF_PROGRAMS].some((names) => names.test(file.path))
+  const kind = isIndex ? 'indexes of mail programs' : EXPLANATIONS.test(file.path) ? 'explanations' : undefined
+  return kindWithoutMessages(file) || kind ? fileBeside(file, kind) : undefined
 }
 
 const ZIP = Buffer.from('PK\x03\x04')

@@ -17,6 +17,7 @@ export const discordFormat: Format = {
   description: 'Discord channels, threads and direct messages (JSON of DiscordChatExporter)',
   // DiscordChatExporter puts what people sent into such a folder.
   owns: (_, own) => (path) => own.has(/^(.*)_Files\//.exec(path)?.[1] ?? path),
+  skipsOthers: true,
   recognises: ({ path }, beginning) => path.endsWith('.json') && isDiscord(jsonShape(beginning)),
   read: eachJsonFile(readChannel),
   restore: (record, { guild = {}, channel = {} }, path) => {

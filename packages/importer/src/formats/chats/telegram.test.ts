@@ -46,7 +46,10 @@ test('a folder may have JSON files that people sent, which are counted', async (
   expect(await filesByFormat(export_)).toEqual({ telegram: ['files/data.json', 'files/a.pdf', 'result.json'] })
   const found = await readAll(telegramFormat, export_)
   expect(found.pieces).toHaveLength(1)
-  expect(found.noted).toEqual({ 'skipped: files without messages, such as uploads': 2 })
+  expect(found.noted).toEqual({
+    'skipped: files without messages: file attachments': 1,
+    'skipped: files without messages: documents': 1,
+  })
   const renamed = [...files, inputFile('ovens.json', { ...chat, messages: [message] })]
   expect(await filesByFormat(renamed)).toEqual({ telegram: ['files/data.json', 'files/a.pdf', 'ovens.json'] })
 })

@@ -29,8 +29,9 @@ export const telegramFormat: Format = {
   description: 'Telegram chats (result.json of Telegram Desktop)',
   options: ['timezone'],
   owns: ownsFolder({ uploads: BESIDE }),
+  skipsOthers: true,
   recognises: isTelegram,
-  read: eachRecognised(isTelegram, readFile, 'files without messages, such as uploads'),
+  read: eachRecognised(isTelegram, readFile),
   restore: (record, chat, path) => {
     const fields = Object.entries(chat).map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)},`)
     return { [path]: `{${fields.join('')}"messages":[${record}]}` }

@@ -18,7 +18,7 @@ const chat = (messages: object[], more: object = {}, path = 'messages/inbox/zoe_
 const find = (...messages: object[]) => readAll(facebookFormat, [chat(messages)])
 
 test('recognises a download among its other files', async () => {
-  const others = Array.from({ length: 100 }, (_, at) => inputFile(`ads/${at}.json`, { advertisers: [] }))
+  const others = Array.from({ length: 100 }, (_, at) => inputFile(`ads_information/${at}.json`, { advertisers: [] }))
   const sent = inputFile('messages/inbox/zoe_77/files/rows.csv', 'a,b\n')
   const files = [...others, sent, chat([message])]
   expect(await filesByFormat(files)).toEqual({ facebook: files.map(({ path }) => path) })
@@ -142,7 +142,8 @@ test('posts and comments are sources, in all lists that Facebook writes', async 
   ])
   expect(found.noted).toEqual({
     'skipped: posts without text and files': 1,
-    'skipped: files other than chats, posts and comments of Facebook': 2,
+    'skipped: files without messages: data of Facebook other than chats, posts and comments': 1,
+    'skipped: files without messages: media': 1,
   })
 })
 

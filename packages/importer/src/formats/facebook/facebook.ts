@@ -2,6 +2,7 @@
 import { basename } from 'node:path/posix'
 import type { Format, Found, FoundLists, InputFile, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
 import { eachFile, ownsFolder, rejected, skipped } from '../format.ts'
+import { fileBeside } from '../read/files-beside.ts'
 import { jsonShape } from '../read/json-beginning.ts'
 import { fieldsBehind, foundIn, readJson, recordsAndLists } from '../read/json-records.ts'
 import { readBeginning } from '../read/utf8-chunks.ts'
@@ -12,6 +13,13 @@ import { asNumber, asObject, asObjects, asText, firstLine, type JsonObject, pres
 import { decoded } from './decoded.ts'
 
 const LISTS = ['status_updates', 'comments', 'comments_v2', 'group_posts', 'group_posts_v2', 'group_comments_v2']
+/** The folders of a download, old and new, and its pages. Folders of chats have messages and what people sent alone. */
+const PARTS =
+  /^(your_\w+_activity\/)?((about_you|activity_messages|ads|apps_and_websites|archive|bug_bounty|calls|campus|comments|connections|events|facebook_|feed|follow|friends|fundraisers|groups|interactions|journalist|likes|live_|location|logged_|marketplace|media|music|navigation|news|notifications|other_|pages|payment|personal_information|photos_|polls|posts|preferences|privacy|profile|reels|reviews|rooms|saved_|search|security_|settings|shop|short_videos|spark|stories|story_|support|trash|voice_|volunteering|your_)\w*\/(.*\/)?[^/]+\.json|messages\/[^/]+\.json|no-data\.txt|start_here\.html)$/
+/** The path of a chat or of a list of posts within a download. */
+const WITHIN = /(your_\w+_activity\/)?(messages\/.*|[^/]+\/)?[^/]*$/
+/** A list of Facebook is named by its file's first member: `friends_v2`. */
+const BEFORE_NAME = 200
 const FILES = ['photos', 'videos', 'files', 'audio_files', 'gifs', 'media']
 
 /** Reads each UTC day of a chat as a source, and each post and each comment. Memory: the largest record. */
@@ -19,16 +27,18 @@ export const facebookFormat: Format = {
   name: 'facebook',
   description: 'Facebook messages, posts and comments ("Download your information", JSON)',
   owns: ownsFolder({
-    up: 3,
-    others: /(json|(^|\/)no-data\.txt|(^|\/)start_here\.html)$/,
-    uploads: /^\/?messages\/.*\/files\//,
+    within: WITHIN,
+    parts: PARTS,
+    uploads: /^(your_\w+_activity\/)?messages\/.*\/files\//,
   }),
+  wrote: (beginning) => /^\s*\{\s*"\w+_v\d"/.test(beginning.toString('latin1', 0, BEFORE_NAME)),
+  skipsOthers: true,
   recognises: ({ path }, beginning) => path.endsWith('.json') && kindOf(beginning) !== undefined,
   read: eachFile(async function* (file) {
     const kind = file.path.endsWith('.json') ? kindOf(await readBeginning(file)) : undefined
     if (kind === 'chat') yield* readChat(file)
     else if (kind === 'posts') yield* foundIn(readJson(file, recordsAndLists(...LISTS)), readPost)
-    else yield [skipped('files other than chats, posts and comments of Facebook', { path: file.path })]
+    else yield [fileBeside(file, 'data of Facebook other than chats, posts and comments')]
   }),
   restore: (record, chat, path) => {
     if (Object.keys(chat).length === 0) return { [path]: `[${record}]` }

@@ -174,7 +174,7 @@ describe('a GitHub issue', () => {
       'skipped: records other than issues and comments': 1,
       'skipped: events, such as of who closed an issue': 1,
       'skipped: reviews of pull requests, and comments on their lines': 1,
-      'skipped: files without issues': 3,
+      'skipped: files without messages: repositories, and lists without issues': 3,
     })
   })
 

@@ -2,6 +2,7 @@
 import { parseIsoDate } from '@sluice/contract'
 import type { Format, Found, FoundLists, InputFile, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
 import { ownsFolder, rejected, skipped } from '../format.ts'
+import { fileBeside } from '../read/files-beside.ts'
 import { jsonShape } from '../read/json-beginning.ts'
 import { foundIn, readJson, recordsAndLists } from '../read/json-records.ts'
 import { readBeginning } from '../read/utf8-chunks.ts'
@@ -24,6 +25,7 @@ const REVIEWS = 'reviews of pull requests, and comments on their lines'
 const BESIDE = /(?:^|\/)(?:attachments|[^/]+\.git)\//
 /** The lists of a migration archive. */
 const ARCHIVED = /(?:^|\/)[a-z_]+_\d{6}\.json$/
+const PARTS = /(?:^|\/)(?:[a-z_]+_\d{6}|schema)\.json$/
 const ARCHIVED_ISSUES = /(?:^|\/)(?:issues|pull_requests|issue_comments)_\d{6}\.json$/
 
 /**
@@ -33,13 +35,14 @@ const ARCHIVED_ISSUES = /(?:^|\/)(?:issues|pull_requests|issue_comments)_\d{6}\.
 export const githubFormat: Format = {
   name: 'github',
   description: 'GitHub issues with comments, JSON',
-  owns: ownsFolder({ others: /json$/, uploads: BESIDE }),
+  owns: ownsFolder({ parts: PARTS, uploads: BESIDE }),
+  wrote: (beginning) => beginning.includes('"https://api.github.com/'),
   recognises: (file, beginning) => ARCHIVED_ISSUES.test(file.path) || isOfIssues(file, beginning),
   async *read(files) {
     const isArchive = files.some(({ path }) => ARCHIVED_ISSUES.test(path))
     for (const file of files)
       if (isArchive ? !ARCHIVED.test(file.path) : BESIDE.test(file.path))
-        yield [skipped('files without issues', { path: file.path })]
+        yield [fileBeside(file, 'repositories, and lists without issues')]
       else yield* readFile(file)
   },
 }

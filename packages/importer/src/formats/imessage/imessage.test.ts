@@ -146,7 +146,7 @@ test('messages of no chat, and files beside the database, are counted', async ()
   expect(await filesByFormat(files)).toEqual({ imessage: ['chat.db', 'Attachments/a.csv'] })
   expect((await readAll(imessageFormat, files)).noted).toEqual({
     'skipped: messages of chats that were deleted': 1,
-    'skipped: files beside the database': 1,
+    'skipped: files without messages: file attachments': 1,
   })
 })
 

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import type { Format, Found, FoundLists, InputFile, QuoteInput } from '../format.ts'
 import { FormatError, orRejected, ownsFolder, rejected, skipped } from '../format.ts'
+import { fileBeside } from '../read/files-beside.ts'
 import { dayOfChat } from '../values/day-of-chat.ts'
 import { isoDateOf } from '../values/iso-date.ts'
 import { asNumber, asText, type JsonObject, present } from '../values/record-fields.ts'
@@ -14,6 +15,9 @@ import { textOfBody } from './typedstream.ts'
 
 /** The name of sms.db in a backup is the digest of its path. */
 const DATABASE = /(^|[-_ /])(chat|sms)\.db$|(^|\/)3d0d7e5fb2ce288813306e4d4636395e047a3d28$/i
+/** What Messages keeps beside chat.db; in a backup, names are digests. */
+const BESIDE =
+  /^\/?(([^/]*(chat|sms)|prewarm\w*)\.db(-wal|-shm|-journal)?$|[^/]*\.plist$|[0-9a-f]{40}(-wal|-shm)?$|(Archive|Caches|CloudKitMetaData|NickNameCache|StickerCache|SyncedPreferences)\/)/
 const SQLITE = 'SQLite format 3\0'
 /** 1000 puts a sticker on a message, 2000 and above add a tapback, 3000 and above remove one. */
 const TAPBACK = /^[123]\d{3}$/
@@ -22,12 +26,13 @@ const TAPBACK = /^[123]\d{3}$/
 export const imessageFormat: Format = {
   name: 'imessage',
   description: "iMessage: chat.db of a Mac, sms.db of an iPhone's backup (Node 22.13 or later)",
-  owns: ownsFolder({ others: /./, uploads: /^\/?Attachments\// }),
+  owns: ownsFolder({ parts: BESIDE, uploads: /^\/?Attachments\// }),
+  skipsOthers: true,
   recognises: ({ path }, beginning) => DATABASE.test(path) && beginning.toString('latin1').startsWith(SQLITE),
   async *read(files) {
     for (const file of files)
       if (files.length === 1 || DATABASE.test(file.path)) yield* orRejected(file, readDatabase(file, files))
-      else if (!/-(wal|shm)$/.test(file.path)) yield [skipped('files beside the database', { path: file.path })]
+      else if (!/-(wal|shm)$/.test(file.path)) yield [fileBeside(file)]
   },
 }
 

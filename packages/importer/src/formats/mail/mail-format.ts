@@ -1,6 +1,6 @@
 // Reads mailboxes: mbox files, and folders of mails with a file each.
 import type { Format, FormatOptions, Found, FoundLists, InputFile, Place } from '../format.ts'
-import { orRejected, skipped } from '../format.ts'
+import { orRejected, rejected, skipped } from '../format.ts'
 import { createBoundedBytes } from '../read/bounded-bytes.ts'
 import { decodeBeginning, readBeginning, utf8Chunks } from '../read/utf8-chunks.ts'
 import { hasHeader, isHeaderLine } from './header.ts'
@@ -40,6 +40,13 @@ export const mailFormat: Format = {
 const IN_MAILDIR = /(^|\/)(cur|new)\/[^/]+$/
 const IN_TMP = /(^|\/)tmp\/[^/]+$/
 
+/** A file that the user names is meant to have mails. */
+function withoutMails({ path, isNamed }: InputFile, isPacked: boolean): Found {
+  if (isNamed && !isPacked)
+    return rejected('The file has no mail: it begins with neither a header nor `From `.', { path }, undefined)
+  return skipped(isPacked ? COMPRESSED : OTHERS, { path })
+}
+
 /** Returns the Maildir of a file in `cur`, `new` or `tmp`. */
 function folderAbove(path: string): string {
   return path.split('/').slice(0, -2).join('/')
@@ -55,8 +62,7 @@ async function* readFile(file: InputFile, options: FormatOptions): FoundLists {
   const beginning = await readBeginning(file)
   const text = beginningOf(beginning)
   const isMail = isSingle(file) ? isHeaderLine(text) : hasHeader(text)
-  if (!isMbox(text) && !isMail)
-    return yield [skipped(isCompressed(beginning) ? COMPRESSED : OTHERS, { path: file.path })]
+  if (!isMbox(text) && !isMail) return yield [withoutMails(file, isCompressed(beginning))]
   const stream = hasOldLineEnds(beginning) ? withNewlines(utf8Chunks(file)) : utf8Chunks(file)
   let found: Found[] = []
   let bytes = 0

@@ -129,5 +129,5 @@ test('rejects what is no post, and counts other files', async () => {
     'a line without a `type`',
     'a line without its post',
   ])
-  expect(found.noted).toEqual({ 'skipped: files without posts, such as uploads': 1 })
+  expect(found.noted).toEqual({ 'skipped: files without messages: file attachments': 1 })
 })

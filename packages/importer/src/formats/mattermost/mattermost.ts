@@ -19,12 +19,13 @@ type Names = Map<string, string>
 export const mattermostFormat: Format = {
   name: 'mattermost',
   description: 'Mattermost bulk export (.jsonl or .json, zip or folder)',
-  owns: ownsFolder({ others: /./, uploads: /^\/?data\// }),
+  owns: ownsFolder({ uploads: /^\/?data\// }),
+  skipsOthers: true,
   recognises: isExport,
   read(files, options) {
     const names: Names = new Map()
     const read = (file: InputFile) => foundIn(readJsonLines(file), (record) => readLine(record, names))
-    return eachRecognised(isExport, read, 'files without posts, such as uploads')(files, options)
+    return eachRecognised(isExport, read)(files, options)
   },
 }
 

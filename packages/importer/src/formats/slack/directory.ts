@@ -29,6 +29,15 @@ const LISTS = [
   { names: ['channels.json', 'groups.json', 'dms.json', 'mpims.json'], add: addConversation },
 ]
 
+/** The lists that are not read. Canvases and huddles have no messages. */
+const OTHERS =
+  /(^|\/)(canvases|lists|huddle_transcripts|file_conversations|user_?groups|workflows|emoji|teams|team)\.json$/
+
+/** Returns whether Slack, or slackdump, writes a list of this name. */
+export function isPart(path: string): boolean {
+  return isList(path) || OTHERS.test(path)
+}
+
 /** Returns whether the file names members, conversations or apps. */
 export function isList(path: string): boolean {
   return LISTS.some(({ names }) => names.includes(basename(path)))

@@ -36,7 +36,7 @@ test('recognises an export by its lists and day files', async () => {
 test('an export of lists alone is recognised, and the error says what it lacks', async () => {
   expect(Object.keys(await filesByFormat(lists))).toEqual(['slack'])
   const others = [inputFile('ref-channels.json', []), ...lists]
-  expect(Object.keys(await filesByFormat(others))).toEqual(['slack'])
+  expect((await filesByFormat(others)).unread).toEqual(['x/ref-channels.json'])
   await expect(find({})).rejects.toThrow(/has no messages: the folders of its channels/)
 })
 
@@ -379,7 +379,10 @@ test('notes files without messages', async () => {
     inputFile('ovens/canvas.json', []),
     inputFile('ovens/attachments/a.png', 'x'),
   ])
-  expect(found.noted).toEqual({ 'skipped: files without messages, such as logs and uploads': 2 })
+  expect(found.noted).toEqual({
+    'skipped: files without messages: file attachments': 1,
+    'skipped: files without messages: media': 1,
+  })
 })
 
 function section(text: string) {

@@ -1,9 +1,10 @@
 // Reads a Slack export: a folder for each conversation, with a file for each day.
 import { basename } from 'node:path/posix'
 import type { Format, FormatOptions, FoundLists, InputFile } from '../format.ts'
-import { FormatError, rejected, skipped } from '../format.ts'
+import { FormatError, rejected } from '../format.ts'
+import { fileBeside } from '../read/files-beside.ts'
 import { foundIn, readJson } from '../read/json-records.ts'
-import { type Directory, folderOf, isList, readDirectory, usersIn } from './directory.ts'
+import { type Directory, folderOf, isList, isPart, readDirectory, usersIn } from './directory.ts'
 import { type MessageContext, readMessage } from './slack-message.ts'
 
 const DAY_FILE = /^(.*\/)?\d{4}-\d{2}-\d{2}\.json$/
@@ -17,6 +18,7 @@ export const slackFormat: Format = {
   name: 'slack',
   description: 'Slack export (zip or folder)',
   options: ['threadsOnly', 'workspace'],
+  skipsOthers: true,
   // A single file does not show that it is Slack's.
   recognises: () => false,
   owns,
@@ -45,7 +47,7 @@ function owns(files: readonly InputFile[], own: ReadonlySet<string>): (path: str
     const folder = path.slice(root.length).split('/').slice(0, -1)
     const isInChannel = folder.some((_, at) => channels.has(root + folder.slice(0, at + 1).join('/')))
     if (isList(path) || isInChannel || folder[0]?.startsWith('__')) return true
-    return own.size > 0 && !isRecognised && path.endsWith('.json')
+    return own.size > 0 && !isRecognised && isPart(path)
   }
 }
 
@@ -68,8 +70,7 @@ async function* read(files: readonly InputFile[], options: FormatOptions): Found
   yield found
   for (const file of files) {
     if (DAY_FILE.test(file.path)) yield* readDay(file, directory, options)
-    else if (!isList(file.path))
-      yield [skipped('files without messages, such as logs and uploads', { path: file.path })]
+    else if (!isList(file.path)) yield [fileBeside(file)]
   }
 }
 

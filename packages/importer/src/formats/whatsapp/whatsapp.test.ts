@@ -89,17 +89,27 @@ test('Android has no brackets, and names the chat in the file', async () => {
   })
 })
 
-test('texts that people sent are counted', async () => {
+test('files that people sent are counted, and other texts are named as unread', async () => {
   const files = [
     inputFile('a.txt', 'Hello'),
-    inputFile('b.jpg', 'x'),
+    inputFile('20240501-orders.csv', 'a,b'),
     inputFile('DOC-20240501-WA0001.csv', 'a,b'),
+    inputFile('00000012-Orders.csv', 'a,b'),
+    inputFile('IMG-20240501-WA0002.jpg', 'x'),
+    inputFile('Bob.vcf', 'BEGIN:VCARD'),
     android('1/5/2024, 09:30 - Ada: a'),
   ]
-  expect(await filesByFormat(files)).toEqual({ whatsapp: files.map(({ path }) => path) })
-  const found = await readAll(whatsappFormat, files, { timezone: 'UTC' })
+  const sent = files.slice(2)
+  expect(await filesByFormat(files)).toEqual({
+    whatsapp: sent.map(({ path }) => path),
+    unread: ['x/a.txt', 'x/20240501-orders.csv'],
+  })
+  const found = await readAll(whatsappFormat, sent, { timezone: 'UTC' })
   expect(found.pieces).toHaveLength(1)
-  expect(found.noted['skipped: files without messages, such as media']).toBe(3)
+  expect(found.noted).toMatchObject({
+    'skipped: files without messages: file attachments': 3,
+    'skipped: files without messages: media': 1,
+  })
 })
 
 test.each([

@@ -33,10 +33,11 @@ export const whatsappFormat: Format = {
   name: 'whatsapp',
   description: 'WhatsApp chats (_chat.txt, or the .txt of Android; with --timezone)',
   options: ['timezone'],
-  // Android numbers most files that people sent, and iPhones number all of them.
-  owns: ownsFolder({ others: /./, uploads: /^\/?(\d{8}-[^/]*|[^/]*-WA\d{4}\.\w+)$/ }),
+  // Android numbers most files that people sent, and iPhones number all of them: 00000012-Report.csv. `2024…` is a date.
+  owns: ownsFolder({ parts: /\.(vcf|was)$/, uploads: /^\/?(0\d{7}-[^/]*|[^/]*-WA\d{4}\.\w+)$/ }),
+  skipsOthers: true,
   recognises: isChat,
-  read: eachRecognised(isChat, readChat, 'files without messages, such as media'),
+  read: eachRecognised(isChat, readChat),
   restore: (record, { chat }, path) => ({ [chat === undefined ? path : `WhatsApp Chat with ${chat}.txt`]: record }),
 }
 

@@ -141,7 +141,7 @@ test('reposts and other files are counted, and what is no post is rejected', asy
   expect(found.pieces).toEqual([])
   expect(found.noted).toEqual({
     'skipped: reposts of what others wrote': 1,
-    'skipped: files other than posts, such as media, messages and deleted posts': 1,
+    'skipped: files without messages: messages, deleted posts, likes and so on of X': 1,
   })
   expect(found.rejected.map(({ reason, context }) => [reason, context])).toEqual([
     ['a post without an `id_str`', { username: 'bakery' }],

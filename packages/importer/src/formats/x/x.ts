@@ -1,6 +1,7 @@
 // Reads the archive of an account of X (Twitter): its posts, as `data/tweets.js` and its parts have them.
 import { basename } from 'node:path/posix'
 import { type Format, type Found, type InputFile, ownsFolder, type Rejected, rejected, skipped } from '../format.ts'
+import { fileBeside } from '../read/files-beside.ts'
 import { foundIn, type JsonRecord, readJson } from '../read/json-records.ts'
 import { isoDateIn } from '../values/iso-date.ts'
 import type { JsonObject } from '../values/record-fields.ts'
@@ -10,6 +11,10 @@ import { asList, asNumber, asObject, asObjects, asText, firstLine, present } fro
 const POSTS = /(^|\/)(community-)?tweets?(-part\d+)?\.js$/
 /** The files that are read: those of posts, and what posts need of others. */
 const READ = /(^|\/)(((community-)?tweets?|note-tweet)(-part\d+)?|account)\.js$/
+
+/** What lies beside scripts. Those say themselves that they are X's. */
+const BESIDE = /^(Your archive\.html$|(data\/)?(README\.txt$|\w+_media\/)|assets\/)/
+const BEGINNING = 20
 
 /** At most this number of answers and versions is kept, some 100 MB. Answers beyond it are sources of their own. */
 const MOST_ANSWERS = 1_000_000
@@ -24,7 +29,9 @@ const SAME_MOMENT_MS = 60_000
 export const xFormat: Format = {
   name: 'x',
   description: 'X (Twitter) archive: tweets.js and its parts (zip or folder)',
-  owns: ownsFolder({ up: 1, others: /./ }),
+  owns: ownsFolder({ within: /(data\/)?[^/]*$/, parts: BESIDE }),
+  wrote: (beginning) => /^window\.(YTD\.|__THAR_CONFIG)/.test(beginning.toString('latin1', 0, BEGINNING)),
+  skipsOthers: true,
   recognises: ({ path }, beginning) =>
     POSTS.test(path) && /^window\.YTD\.(community_)?tweets?\./.test(beginning.toString('utf8')),
   async *read(files) {
@@ -33,8 +40,7 @@ export const xFormat: Format = {
     yield survey.rejected
     for (const file of files)
       if (POSTS.test(file.path)) yield* foundIn(readJson(file, ['/*']), (record) => readPost(record, survey), context)
-      else if (!READ.test(file.path))
-        yield [skipped('files other than posts, such as media, messages and deleted posts', { path: file.path })]
+      else if (!READ.test(file.path)) yield [fileBeside(file, 'messages, deleted posts, likes and so on of X')]
     const unused = [...survey.notes.values()].flat().filter(({ isUsed }) => !isUsed)
     yield unused.map(() => skipped('long posts that belong to no post of the archive', { path: 'note-tweet.js' }))
   },

@@ -79,7 +79,10 @@ test('the files of a video lie together', async () => {
   ]
   expect(await filesByFormat(files)).toEqual({ youtube: files.map(({ path }) => path) })
   const found = await readAll(youtubeFormat, files)
-  expect(found.noted['skipped: files other than comments, such as videos and live chats']).toBe(3)
+  expect(found.noted).toMatchObject({
+    'skipped: files without messages: descriptions, subtitles and live chats of videos': 2,
+    'skipped: files without messages: media': 1,
+  })
   expect(found.quotes('vid1').map(({ externalId }) => externalId)).toContain('Ug8')
 })
 

@@ -2,6 +2,7 @@
 import { parseIsoDate } from '@sluice/contract'
 import type { Format, Found, FoundLists, InputFile, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
 import { eachFile, ownsFolder, rejected, skipped } from '../format.ts'
+import { fileBeside } from '../read/files-beside.ts'
 import { byShape, jsonShape } from '../read/json-beginning.ts'
 import { fieldsBehind, foundIn, readJson, recordsAndLists } from '../read/json-records.ts'
 import { readBeginning } from '../read/utf8-chunks.ts'
@@ -10,6 +11,9 @@ import { isoDateOf } from '../values/iso-date.ts'
 import { asId, asNumber, asObject, asObjects, asText, type JsonObject, present } from '../values/record-fields.ts'
 
 const OF_VIDEO = 'id title description channel channel_id uploader timestamp upload_date like_count'.split(' ')
+/** What yt-dlp writes beside the .info.json of a video, and the video itself. */
+const OF_VIDEOS =
+  /\.(description|annotations\.xml|live_chat\.json|vtt|srt|ass|lrc|ttml|srv\d|json3|part|ytdl|mp4|mkv|webm|m4a|webp)$/
 const OF_PAGES = ['', '[].', 'items[].', '[].items[].']
 
 /** At most this number of threads is kept, some 100 MB. Answers to threads beyond it are rejected. */
@@ -19,8 +23,8 @@ const MOST_THREADS = 1_000_000
 export const youtubeFormat: Format = {
   name: 'youtube',
   description: 'YouTube comments: .info.json of yt-dlp, or commentThreads of the Data API',
-  // Beside the .info.json of a video lie the video, its thumbnails and subtitles.
-  owns: ownsFolder({ others: /./ }),
+  owns: ownsFolder({ parts: OF_VIDEOS }),
+  skipsOthers: true,
   recognises: byShape(({ members }) => isOfYtDlp(members) || isOfApi(members)),
   async *read(files, options) {
     // The videos of threads, by the ids of the threads: an answer of comments.list names its thread and no video.
@@ -36,7 +40,7 @@ export const youtubeFormat: Format = {
       // A page may have videos alone. Beside a video of yt-dlp, its live chat is JSON, too.
       const isPage = hasInfo ? isOfApi(members) : root === '{' || root === '['
       if (isOfYtDlp(members)) yield* readInfo(file)
-      else if (!isPage) yield [skipped('files other than comments, such as videos and live chats', { path: file.path })]
+      else if (!isPage) yield [fileBeside(file, 'descriptions, subtitles and live chats of videos')]
       else
         yield* foundIn(readJson(file, recordsAndLists('items')), ({ value, place }) => readPage(value, videos, place))
     })

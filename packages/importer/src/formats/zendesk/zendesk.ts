@@ -2,7 +2,7 @@
 import { parseIsoDate } from '@sluice/contract'
 import type { Format, FormatOptions, Found, Noted, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
 import { ownsFolder, rejected, skipped } from '../format.ts'
-import { byShape, type JsonShape } from '../read/json-beginning.ts'
+import { byShape, type JsonShape, jsonShape } from '../read/json-beginning.ts'
 import { htmlToText } from '../values/html-text.ts'
 import { isoDateOf } from '../values/iso-date.ts'
 import type { JsonObject } from '../values/record-fields.ts'
@@ -25,8 +25,8 @@ export const zendeskFormat: Format = {
   name: 'zendesk',
   description: 'Zendesk tickets with comments, or incremental exports of tickets and ticket_events, JSON',
   options: ['internalNotes'],
-  // Users and organisations do not show by themselves that they are Zendesk's.
-  owns: ownsFolder({ others: /json$/ }),
+  owns: ownsFolder({}),
+  wrote: (beginning) => isBesideTickets(jsonShape(beginning)) || beginning.includes('.zendesk.com/api/v2/'),
   recognises: byShape(isZendesk),
   async *read(files, options) {
     const survey = await surveyExport(files)
@@ -43,6 +43,13 @@ const TICKET_PLACES = ['', '[].', 'tickets[].', 'ticket.', '[].ticket.']
 function isZendesk({ members }: JsonShape): boolean {
   const hasEvents = members.has('ticket_events[].child_events') || members.has('audits[].ticket_id')
   return hasEvents || TICKET_PLACES.some((at) => members.has(`${at}subject`) && members.has(`${at}requester_id`))
+}
+
+/** Users, organisations and comments are recognised beside tickets only: other programs write such records, too. */
+function isBesideTickets({ members }: JsonShape): boolean {
+  const isUsers = ['', '[].', 'users[].'].some((at) => members.has(`${at}name`) && members.has(`${at}role`))
+  const isComments = ['', '[].', 'comments[].'].some((at) => members.has(`${at}ticket_id`))
+  return isUsers || isComments || members.has('organizations')
 }
 
 function readRecord(record: ZendeskRecord, survey: Survey, options: FormatOptions): Found[] {
