@@ -68,6 +68,19 @@ test('doctor names the MongoDB that hangs', async (t) => {
   )
 })
 
+test('doctor and other commands say why MongoDB cannot be reached', async () => {
+  // Nothing listens on port 9 (discard).
+  const settings = { REDIS_URL: redis.url, MONGODB_URL: 'mongodb://127.0.0.1:9/sluice', QUEUE }
+  const [examined, keys] = await Promise.all([
+    runSluice({ settings }, 'doctor'),
+    runSluice({ settings }, 'keys', 'list'),
+  ])
+  const refused = 'connect ECONNREFUSED 127.0.0.1:9'
+  assert.equal(keys.stderr, `error: MongoDB cannot be reached: ${refused}\n`)
+  assert.match(examined.stdout, new RegExp(`Redis has kept its data can’t be asked: .*${refused}`))
+  assert(examined.stderr.startsWith(`error: MongoDB at 127.0.0.1:9 failed: ${refused}. The sources`), examined.stderr)
+})
+
 test('doctor names each fault of Redis with the command that fixes it, and exits 1', async (t) => {
   assert.deepEqual((await doctor()).faults, [])
   const read = async () => ({})

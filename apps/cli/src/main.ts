@@ -27,9 +27,12 @@ const here = process.cwd()
 const folder = existsSync(instancePaths(here).root) ? here : resolve(import.meta.dirname, '../../..')
 const say = createPrinter((text) => process.stdout.write(text))
 const show = createPrinter((text) => process.stderr.write(text))
+let explain = (error: unknown) => error
 const openDb = async () => {
-  const { connectStore } = await import('@sluice/store/connect')
-  return connectStore(await findMongodb(folder, env))
+  const { connectStore, explained } = await import('@sluice/store/connect')
+  const store = connectStore(await findMongodb(folder, env))
+  explain = (error) => explained(error, store.db.client)
+  return store
 }
 
 const createLink: CreateLink = async (address, role) => {
@@ -88,4 +91,4 @@ const sluice = new Command('sluice')
 const named = commands[process.argv[2] ?? '']
 for (const load of named === undefined ? Object.values(commands) : [named]) sluice.addCommand(await load())
 
-await runProgram(sluice)
+await runProgram(sluice, (error) => explain(error))

@@ -59,14 +59,18 @@ export function fail(message: string): void {
   process.exitCode = 1
 }
 
-/** Runs the command that this process was started with. @throws {Error} that is a fault of the program. */
-export async function runProgram(command: Command): Promise<void> {
+/**
+ * Runs the command that this process was started with. @param explain returns why an error was thrown, or itself.
+ * @throws {Error} that is a fault of the program.
+ */
+export async function runProgram(command: Command, explain = (error: unknown) => error): Promise<void> {
   // The reader of our output may end before us; that must not cut an orderly stop short.
   process.stdout.on('error', () => {})
   process.stderr.on('error', () => {})
   try {
     await command.parseAsync()
-  } catch (error) {
+  } catch (thrown) {
+    const error = explain(thrown)
     const message = messageForPeople(error)
     if (message !== undefined) {
       fail(`error: ${message}`)

@@ -5,6 +5,7 @@ import type { Redis } from '@sluice/process/redis'
 import type { QueueKeys } from '@sluice/queue'
 import {
   checkLayout,
+  explained,
   type Finding,
   mongoCommands,
   PROBE_MS,
@@ -63,7 +64,7 @@ export function doctorCommand(deps: DoctorDeps): Command {
         await examineSources(deps, db, repair)
         if (faults > 0) deps.fail(`${counted(faults, 'fault')} of servers: see the lines that begin with FAULT.`)
       } catch (error) {
-        failUnfinished(error, nameOf(db))
+        failUnfinished(explained(error, db.client), nameOf(db))
       } finally {
         await close()
       }

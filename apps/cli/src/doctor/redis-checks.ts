@@ -15,7 +15,7 @@ import {
   OtherStoreError,
   type QueueKeys,
 } from '@sluice/queue'
-import { forgetDigests, mongoCommands, readStore, renewStore } from '@sluice/store'
+import { explained, forgetDigests, mongoCommands, readStore, renewStore } from '@sluice/store'
 import { counted, UserError } from '@sluice/terminal'
 import type { Db } from 'mongodb'
 import { type Check, check, note, readClock } from './check.ts'
@@ -98,7 +98,7 @@ async function checkStore(redis: Redis, keys: QueueKeys, db: Db): Promise<Check>
     return note(`no worker has ever worked on the queue ${queue}`)
   } catch (error) {
     if (error instanceof OtherStoreError) return { state: 'FAULT', text: error.message }
-    return note(`whether the queue ${queue} feeds this MongoDB can’t be asked: ${error}`)
+    return note(`whether the queue ${queue} feeds this MongoDB can’t be asked: ${explained(error, db.client)}`)
   }
 }
 
@@ -107,7 +107,7 @@ async function checkLoss(redis: Redis, keys: QueueKeys, db: Db): Promise<Check> 
     const { loss } = await readMarks(redis, keys, db)
     return loss ? { state: 'FAULT', text: lossWords(loss) } : { state: 'ok', text: 'Redis has kept its data' }
   } catch (error) {
-    return note(`whether Redis has kept its data can’t be asked: ${error}`)
+    return note(`whether Redis has kept its data can’t be asked: ${explained(error, db.client)}`)
   }
 }
 
