@@ -27,19 +27,22 @@ interface Read {
   path: string
   key?: string
   body?: unknown
+  /** Of lines, in place of a body. */
+  lines?: string
 }
 
 /** Reads an answer to its end, and keeps nothing of it. Returns the status, or why there is none. */
-function read(url: string, agent: Agent, { method = 'GET', path, key, body }: Read): Promise<string> {
+function read(url: string, agent: Agent, { method = 'GET', path, key, body, lines }: Read): Promise<string> {
   const { promise, resolve } = Promise.withResolvers<string>()
   const headers = {
     ...(key && { 'x-api-key': key }),
     ...(body !== undefined && { 'content-type': 'application/json' }),
+    ...(lines !== undefined && { 'content-type': 'application/x-ndjson' }),
   }
   const sending = request(`${url}${path}`, { method, headers, agent }, (response) => {
     response.on('close', () => resolve(response.complete ? String(response.statusCode) : 'broken')).resume()
   })
-  sending.on('error', ({ message }) => resolve(message)).end(body === undefined ? undefined : JSON.stringify(body))
+  sending.on('error', ({ message }) => resolve(message)).end(body === undefined ? lines : JSON.stringify(body))
   return promise
 }
 
@@ -93,6 +96,10 @@ describe('readers without pause', () => {
     ['of a list of such sources', () => ({ path: '/sources?limit=1000', key: sluice.key })],
     ['of pages of a large source', () => ({ path: `${paths.source}?limit=1000`, key: sluice.key })],
     ['of the description', () => ({ path: '/openapi.json' })],
+    [
+      'of the results of faulty lines of 2 bytes',
+      () => ({ method: 'POST', path: '/sources:batch', key: other, lines: '1\n'.repeat(20_000) }),
+    ],
   ]
   for (const [it, next] of reads) {
     test(`leave another tenant at least half of its rate: ${it}`, async (t) => {

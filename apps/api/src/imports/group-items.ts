@@ -1,4 +1,5 @@
 // Reads the items of an import, and groups them in the order of the input: the threads of a group become one job.
+import { setImmediate } from 'node:timers/promises'
 import { EMPTY_IMPORT, type ParsedText, type Thread, type Warning } from '@sluice/contract'
 import { createGrowingBuffer } from '../body/arriving-body.ts'
 import type { BodyParser } from '../body/read-body.ts'
@@ -32,7 +33,7 @@ export interface ImportGroup {
 export type ImportGroups = AsyncIterable<ImportGroup> | Iterable<ImportGroup>
 
 interface LineReader {
-  /** Its `chargedBytes` counts the bytes of refused lines. */
+  /** Its `chargedBytes` counts the bytes of refused lines or, if they are more, of their results. */
   context: Pick<RequestContext, 'requestId' | 'prefer' | 'chargedBytes'>
   parser: Pick<BodyParser, 'thread'>
   /** The bound of one line, in bytes. A longer line becomes a refused item. */
@@ -60,6 +61,7 @@ export async function* groupLines(
   let length = 0
   let line = 1
   let index = 0
+  let refusedBytes = 0
 
   function add(piece: Buffer): void {
     length += piece.length
@@ -75,8 +77,16 @@ export async function* groupLines(
         ? refuseItem({ index, line }, lineTooLong(lineBytes), requestId)
         : itemOf(requestId, { index, line }, await parser.thread(pieces.take(), prefer))
     const bytes = Math.min(length, lineBytes)
-    if ('result' in item) context.chargedBytes += bytes
+    if ('result' in item) {
+      context.chargedBytes += Math.max(bytes, item.result.length)
+      refusedBytes += item.result.length
+    }
     addItem(group, item, bytes)
+    // A line of 2 bytes becomes a result of 350, and 64 KiB of such lines would keep other callers waiting.
+    if (refusedBytes >= REFUSED_BYTES_PER_TURN) {
+      refusedBytes = 0
+      await setImmediate()
+    }
     index += 1
     length = 0
   }
@@ -128,6 +138,8 @@ const BYTES_PER_JOB = 1024 * 1024
 /** These bound the refused items of a group, which need memory but no job. */
 const ITEMS_PER_GROUP = 1_000
 const RESULT_BYTES_PER_GROUP = 256 * 1024
+/** Results of refused lines that one turn of the event loop may make: about half a millisecond. */
+const REFUSED_BYTES_PER_TURN = 16 * 1024
 /** The size of an item's result without its problem, and of one warning. */
 const BYTES_PER_RESULT = 256
 const BYTES_PER_WARNING = 256
