@@ -91,6 +91,12 @@ test('copies of messages are counted, and all sent: the store merges them', () =
   assert.deepEqual(notes, ['skipped: copies of messages', 'skipped: copies of messages'])
 })
 
+test('a message whose id an earlier one has with another text is an earlier version, and no copy', () => {
+  const quotes = ['Bred', 'Bread', 'Bread'].map((text) => ({ text, externalId: '1' }))
+  const { notes } = shaper()({ quotes })
+  assert.deepEqual(notes, ['skipped: earlier versions of messages', 'skipped: copies of messages'])
+})
+
 test('lone surrogates become U+FFFD wherever they stand', () => {
   const quotes = [{ text: 'a\ud83d', externalId: '1\ud83d', speaker: 's\ud83d' }]
   const { requests, notes } = shaper()({ fields: { title: 't\udc00' }, quotes })

@@ -35,13 +35,14 @@ export function createShaper({ limits, idPrefix }: { limits: Limits; idPrefix: s
   }
 }
 
-/** Counts the quotes whose id an earlier quote has: the API makes one quote of them. */
+/** Counts the quotes whose id an earlier quote has: the API makes one quote of them, with the last text. */
 function noteCopies(quotes: readonly QuoteRequest[], note: Note): void {
-  const known = new Set<string>()
-  for (const { externalId } of quotes) {
+  const known = new Map<string, string>()
+  for (const { externalId, text } of quotes) {
     if (!externalId) continue
-    if (known.has(externalId)) note('skipped', 'copies of messages')
-    known.add(externalId)
+    const before = known.get(externalId)
+    if (before !== undefined) note('skipped', before === text ? 'copies of messages' : 'earlier versions of messages')
+    known.set(externalId, text)
   }
 }
 

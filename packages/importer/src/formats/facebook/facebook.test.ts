@@ -1,6 +1,7 @@
 // Tests of the Facebook format, on the download of a baker.
 import { expect, test } from 'vitest'
 import { filesByFormat, inputFile, readAll, recognises } from '../read-all.test-support.ts'
+import { madeId } from '../values/digest.ts'
 import { facebookFormat } from './facebook.ts'
 
 /** Writes a text as Facebook does. */
@@ -120,7 +121,7 @@ test('posts and comments are sources, in all lists that Facebook writes', async 
   const found = await readAll(facebookFormat, files)
   expect(found.pieces.map(({ externalId, fields, quotes }) => [externalId, fields, quotes[0]])).toEqual([
     [
-      'post/1714555800',
+      madeId('post/1714555800', 'Fresh bread ☀\nShop\nhttps://a.example\0loaf.jpg'),
       { title: 'Fresh bread ☀', createdAt: '2024-05-01T09:30:00.000Z', description: 'Ada updated her status.' },
       {
         externalId: expect.stringMatching(/^post\/1714555800-.{8}$/),
@@ -130,14 +131,19 @@ test('posts and comments are sources, in all lists that Facebook writes', async 
       },
     ],
     [
-      'comment/1714555900',
+      madeId('comment/1714555900', 'Nice'),
       {
         title: "Ada commented on Bo's post.",
         createdAt: '2024-05-01T09:31:40.000Z',
         description: "Ada commented on Bo's post.",
         channelName: 'Bakers',
       },
-      { externalId: 'comment/1714555900', text: 'Nice', createdAt: '2024-05-01T09:31:40.000Z', speaker: 'Ada' },
+      {
+        externalId: madeId('comment/1714555900', 'Nice'),
+        text: 'Nice',
+        createdAt: '2024-05-01T09:31:40.000Z',
+        speaker: 'Ada',
+      },
     ],
   ])
   expect(found.noted).toEqual({
@@ -186,11 +192,17 @@ test('old downloads count seconds', async () => {
   expect(pieces[0]).toMatchObject({ externalId: '7/2018-04-24', quotes: [{ createdAt: '2018-04-24T08:21:29.000Z' }] })
 })
 
-test('the photos of an album, and a post of the same second, stay apart', async () => {
+test('the photos of an album are one source, and posts of the same second are others', async () => {
   const photo = (uri: string) => ({ timestamp: 1714555800, data: [], attachments: [{ data: [{ media: { uri } }] }] })
-  const posts = [photo('a.jpg'), photo('b.jpg'), photo('b.jpg'), { timestamp: 1714555800, data: [{ post: 'Fresh' }] }]
+  const posts = [
+    photo('a.jpg'),
+    photo('b.jpg'),
+    photo('b.jpg'),
+    ...['Fresh', 'Stale'].map((post) => ({ timestamp: 1714555800, data: [{ post }] })),
+  ]
   const found = await readAll(facebookFormat, [inputFile('your_posts_1.json', posts)])
-  expect(new Set(found.quotes('post/1714555800').map(({ externalId }) => externalId)).size).toBe(3)
+  expect(new Set(found.quotes('post/1714555800').map(({ externalId }) => externalId)).size).toBe(2)
+  expect(new Set(found.pieces.map(({ externalId }) => externalId)).size).toBe(3)
 })
 
 test('what is no message is rejected with the chat that it needs', async () => {

@@ -7,7 +7,7 @@ import { jsonShape } from '../read/json-beginning.ts'
 import { fieldsBehind, foundIn, readJson, recordsAndLists } from '../read/json-records.ts'
 import { readBeginning } from '../read/utf8-chunks.ts'
 import { dayOfChat } from '../values/day-of-chat.ts'
-import { digestOf } from '../values/digest.ts'
+import { madeId } from '../values/digest.ts'
 import { isoDateOf } from '../values/iso-date.ts'
 import { asNumber, asObject, asObjects, asText, firstLine, type JsonObject, present } from '../values/record-fields.ts'
 import { decoded } from './decoded.ts'
@@ -88,14 +88,17 @@ function readMessage(message: JsonObject, chat: JsonObject, value: unknown, plac
   const files = [...FILES.flatMap((kind) => asObjects(message[kind])), asObject(message.sticker) ?? {}]
   const attachments = files.flatMap(({ uri }) => asText(uri) ?? []).map((uri) => basename(uri))
   const speaker = asText(message.sender_name)
-  const externalId = `${message.timestamp_ms}-${digestOf(`${speaker}\0${text}\0${attachments}`).slice(0, 8)}`
+  const externalId = madeId(`${message.timestamp_ms}`, `${speaker}\0${text}\0${attachments}`)
   const name = asText(chat.title) ?? channelId.replace(/_\d+$/, '')
   const day = dayOfChat(channelId, name, createdAt)
   const quote = { externalId, text, createdAt, ...present({ speaker, attachments }) }
   return piece(day.externalId, createdAt, { ...day.fields, channelId }, quote, place)
 }
 
-/** Reads a post of the account, or a comment of it, which names no post. */
+/**
+ * Reads a post of the account, or a comment of it, which names no post. Neither has an id, and its moment is exact to a
+ * second only. So its text is part of the id. The photos of an album are posts of one second without a text: one source.
+ */
 function readPost({ value, place }: { value: unknown; place: Place }): Found {
   const record = asObject(decoded(value)) ?? {}
   const createdAt = isoDateOf(asNumber(record.timestamp))
@@ -110,15 +113,14 @@ function readPost({ value, place }: { value: unknown; place: Place }): Found {
   const attachments = media.flatMap(({ uri }) => asText(uri) ?? []).map((uri) => basename(uri))
   const happened = asText(record.title)
   if (text === '' && attachments.length === 0) return skipped('posts without text and files', place)
-  const edited = isoDateOf(data.map((one) => asNumber(one.update_timestamp)).find(Boolean)) ?? ''
-  const externalId = `${comment ? 'comment' : 'post'}/${record.timestamp}`
-  const title = (comment ? happened : asText(firstLine(text))) ?? happened ?? externalId
+  const moment = `${comment ? 'comment' : 'post'}/${record.timestamp}`
+  const id = madeId(moment, [...(text ? [text] : []), ...attachments].join('\0'))
+  const externalId = text === '' ? moment : id
+  const title = (comment ? happened : asText(firstLine(text))) ?? happened ?? moment
   const group = asText(comment?.group)
   const fields = { title, createdAt, ...present({ description: happened, channelName: group }) }
-  // The photos of an album are posts of the same second.
-  const id = attachments.length === 0 ? externalId : `${externalId}-${digestOf(attachments.join('\0')).slice(0, 8)}`
   const quote = { externalId: id, text, createdAt, ...present({ speaker: asText(comment?.author), attachments }) }
-  return piece(externalId, edited, fields, quote, place)
+  return piece(externalId, '', fields, quote, place)
 }
 
 /** What has words in an attachment: its name or text, and those of a link, a place, an event, a poll and so on. */

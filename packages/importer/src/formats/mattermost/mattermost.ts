@@ -6,6 +6,7 @@ import { eachRecognised } from '../read/each-recognised.ts'
 import { jsonShape } from '../read/json-beginning.ts'
 import { foundIn, type JsonRecord, readJsonLines } from '../read/json-records.ts'
 import { decodeBeginning } from '../read/utf8-chunks.ts'
+import { madeId } from '../values/digest.ts'
 import { isoDateOf } from '../values/iso-date.ts'
 import type { JsonObject } from '../values/record-fields.ts'
 import { asList, asNumber, asObject, asObjects, asText, firstLine, present } from '../values/record-fields.ts'
@@ -15,7 +16,7 @@ const MOST_CHANNELS = 100_000
 
 type Names = Map<string, string>
 
-/** Reads each post with its replies as a source. A post has no id: channel, moment and author identify it. */
+/** Reads each post with its replies as a source. A post has no id: channel, moment, author and text identify it. */
 export const mattermostFormat: Format = {
   name: 'mattermost',
   description: 'Mattermost bulk export (.jsonl or .json, zip or folder)',
@@ -68,26 +69,16 @@ function readPost(post: JsonObject, names: Names, value: unknown, place: Place):
   const placeholderTitle = `Thread in ${channelName}`
   const fields = { placeholderTitle, channelName, channelId, createdAt, ...present({ title: firstLine(text) }) }
   const source = { kind: 'piece', service: 'custom', externalId: `mattermost/${channelId}/${externalId}` } as const
-  const toPiece = (quote: Quote, { edit_at }: JsonObject): Piece => {
-    // Of two copies, the one that was edited last comes last and so replaces the other.
-    const order = `${quote.createdAt}/${quote.externalId}/${asNumber(edit_at) ?? 0}`
+  const toPiece = (quote: Quote): Piece => {
+    const order = `${quote.createdAt}/${quote.externalId}`
     return { ...source, order, fields, quotes: [quote], place }
   }
-  const known = new Map([[externalId, text]])
   const replies = asObjects(post.replies).map((reply) => {
     const quote = toQuote(reply)
     if (quote === undefined) return rejected('a reply without `create_at` or `user`', place, reply)
-    return toPiece({ ...quote, externalId: distinctId(quote, known), replyingTo: externalId }, reply)
+    return toPiece({ ...quote, replyingTo: externalId })
   })
-  return [toPiece(root, post), ...replies]
-}
-
-/** An integration may write two replies in one millisecond. If their texts are equal, too, they are copies. */
-function distinctId({ externalId, text }: Quote, known: Map<string, string>): string {
-  let id = externalId
-  for (let copy = 2; (known.get(id) ?? text) !== text; copy += 1) id = `${externalId}/${copy}`
-  known.set(id, text)
-  return id
+  return [toPiece(root), ...replies]
 }
 
 type Quote = QuoteInput & { externalId: string; createdAt: string }
@@ -105,7 +96,8 @@ function toQuote(post: JsonObject): Quote | undefined {
     .map((path) => basename(path))
   const text = [post.message, ...asObjects(props?.attachments).flatMap(linesOf)]
   const words = text.flatMap((line) => asText(line) ?? []).join('\n')
-  return { externalId: `${millis}/${user}`, text: words, speaker, createdAt, ...present({ attachments }) }
+  const externalId = madeId(`${millis}/${user}`, [words, ...attachments].join('\0'))
+  return { externalId, text: words, speaker, createdAt, ...present({ attachments }) }
 }
 
 /** What an integration attaches to its message. `fallback` repeats the rest. */

@@ -2,6 +2,7 @@
 import { parseIsoDate } from '@sluice/contract'
 import { eachFile, type Format, type Found, rejected } from '../format.ts'
 import { type CsvRow, csvColumns, readCsvRows } from '../read/csv-rows.ts'
+import { madeId } from '../values/digest.ts'
 import { isoDateOf } from '../values/iso-date.ts'
 import { asNumber, present } from '../values/record-fields.ts'
 import { type Review, replyQuote, reviewFields, reviewQuotes } from './reviews.ts'
@@ -40,14 +41,16 @@ function readRow({ values, place, raw }: CsvRow): Found {
   return { kind: 'piece', service: 'play_store', externalId, order, fields, quotes, place }
 }
 
-/** A rating without text has no link. Package, moment and device identify it. */
+/** A rating without text has no link. Package, moment and device identify it, and a text that a program wrote beside. */
 function reviewId(values: CsvRow['values']): string | undefined {
   const id = /[?&#:]reviewid=([^&#]+)/i.exec(values.get('Review Link') ?? '')?.[1]
   if (id !== undefined) return decode(id)
   const submitted = values.has('Review Submit Millis Since Epoch') ? momentIn(values, 'Review Submit') : undefined
   const name = values.get('Package Name')
   if (name === undefined || submitted === undefined) return undefined
-  return `${name}:${Date.parse(submitted)}:${values.get('Device') ?? ''}`
+  const moment = `${name}:${Date.parse(submitted)}:${values.get('Device') ?? ''}`
+  const words = `${values.get('Review Title') ?? ''}\0${values.get('Review Text') ?? ''}`
+  return words === '\0' ? moment : madeId(moment, words)
 }
 
 /** Decodes a link, which may have `gp%3AAOq…` for `gp:AOq…`. */
