@@ -65,11 +65,8 @@ export async function watchStore({ kind, db, redis, keys, log, stop }: WatchDeps
       await check().catch(async (error) => {
         if (error instanceof StoreLayoutError) throw error
         if (!(error instanceof OtherStoreError)) return
-        const by = {
-          at: new Date().toISOString(),
-          process: `${kind} ${hostname()}:${process.pid}`,
-          text: error.message,
-        }
+        const name = `${kind} ${hostname()}:${process.pid}`
+        const by = { at: new Date().toISOString(), process: name, text: error.message }
         await noteOtherStore(redis, keys, by).catch(() => {})
         throw error
       })

@@ -62,27 +62,25 @@ export const listRecentJobs = show((view, context) =>
 export const getOverview = show((view) => view.readStatus())
 
 /** POST /admin/jobs:retry and :discard: opens an operation. Any API replica may carry it out. */
-export function openOperation(
-  deps: AdminDeps & BodyDeps & Pick<ApiDeps, 'limits'>,
-  kind: contract.OperationKind,
-): Handler {
-  return async (context) => {
-    const parsed = contract.parseOperationRequest(await readBody(context, deps), deps.limits)
-    if (!parsed.ok) throw requestInvalid(parsed)
-    const operation = await requireActs(viewOf(deps, context)).operate(kind, parsed.value)
-    context.log.operationId = operation.id
-    return { status: 202, body: operation, headers: { location: `/admin/operations/${operation.id}` } }
-  }
+export function openOperation(kind: contract.OperationKind) {
+  return (deps: AdminDeps & BodyDeps & Pick<ApiDeps, 'limits'>): Handler =>
+    async (context) => {
+      const parsed = contract.parseOperationRequest(await readBody(context, deps), deps.limits)
+      if (!parsed.ok) throw requestInvalid(parsed)
+      const operation = await requireActs(viewOf(deps, context)).operate(kind, parsed.value)
+      context.log.operationId = operation.id
+      return { status: 202, body: operation, headers: { location: `/admin/operations/${operation.id}` } }
+    }
 }
 
 /** POST /admin/lanes/{lane}:pause and :resume: an operation that is completed at once. */
-export function operateLane(deps: AdminDeps, kind: contract.LaneOperationKind): Handler {
-  return async (context, { lane }) => {
+export function operateLane(kind: contract.LaneOperationKind) {
+  return show(async (view, context, { lane }) => {
     const parse = kind === 'pause' ? contract.parsePauseQuery : contract.parseResumeQuery
     const query: contract.PauseQuery = parseQuery(context, parse)
-    const operation = await requireActs(viewOf(deps, context)).operateLane(kind, lane, query)
+    const operation = await requireActs(view).operateLane(kind, lane, query)
     if (operation === undefined) throw new ProblemError('route_unknown')
     context.log.operationId = operation.id
-    return { status: 200, body: operation }
-  }
+    return operation
+  })
 }

@@ -10,9 +10,8 @@ import { type Answer, type Handler, type RequestContext, STREAMED } from '../req
 import { IMPORT_ITEMS } from '../settings.ts'
 import { enqueueImport } from './async-import.ts'
 import { groupElements, groupLines, type ImportGroup, type ImportGroups, refuseItem } from './group-items.ts'
-import { storeRecorded } from './record-import.ts'
 import { createSpillingAnswer } from './spilling-answer.ts'
-import { type ImportRun, newRun } from './store-groups.ts'
+import { type ImportRun, newRun, storeRecorded } from './store-groups.ts'
 
 interface PostedImport extends ImportRun {
   deps: ImportRun['deps'] &

@@ -1,15 +1,16 @@
-// Stores several groups of an import at the same time, and yields their results in the order of the input.
+// Stores several groups of an import at the same time, yields their results in the order of the input, and records for
+// operators what became of the items, and the first problems.
 import { Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { ImportSummary, StoredItem, Thread } from '@sluice/contract'
-import { type IngestJob, newJobId, QueueFullError, RateLimitedError, type Receipt } from '@sluice/queue'
+import { type ImportSummary, PROBLEMS_KEPT, type Problem, type StoredItem, type Thread } from '@sluice/contract'
+import type { ImportEnd, ImportProblem, IngestJob, Receipt } from '@sluice/queue'
+import { isJobId, newJobId, QueueFullError, RateLimitedError } from '@sluice/queue'
 import { sourceIdOf } from '@sluice/store/ids'
 import type { ApiDeps } from '../api-deps.ts'
 import { asProblem, itemPending, jobFailed, ProblemError } from '../request/problem-error.ts'
 import type { RequestContext } from '../request/request-context.ts'
 import { enqueueJob } from '../sources/post-source.ts'
-import { type ImportGroup, type ImportGroups, refuseItem, type ThreadItem } from './group-items.ts'
-import { createProblems } from './import-problems.ts'
+import { type ImportGroup, type ImportGroups, type RefusedItem, refuseItem, type ThreadItem } from './group-items.ts'
 
 /** The state of an import that begins. */
 export function newRun() {
@@ -37,6 +38,48 @@ export type ImportRun = ReturnType<typeof newRun> & {
     limits: Pick<ApiDeps['limits'], 'waitSeconds'>
   }
   context: Pick<RequestContext, 'tenant' | 'requestId' | 'quota' | 'signal' | 'span'>
+}
+
+const EVERY_MS = 1_000
+/** The problems that are recorded every second. The record at the end has all that are kept. */
+const PROBLEMS_AT_ONCE = 100
+
+type RecordedRun = ImportRun & { deps: Pick<ApiDeps, 'imports' | 'log'>; context: RequestContext }
+
+/**
+ * Stores groups as `storeGroups` does. Records the outcomes every second and at the end, by one command of Redis each:
+ * under the caller's Import-Id, so that many requests are one import, else under an id of its own.
+ */
+export async function* storeRecorded(groups: ImportGroups, run: RecordedRun): AsyncGenerator<string[]> {
+  const { context, summary, problems, deps } = run
+  const { 'import-id': sent } = context.request.headers
+  const isPart = typeof sent === 'string' && isJobId(sent)
+  const importId = isPart ? sent : newJobId()
+  let ended: ImportEnd = 'cut'
+  const request = { importId, tenant: context.tenant, by: context.key?.keyId ?? '', requestId: newJobId() }
+  context.log.importId = importId
+  let writing = false
+  async function record(open: 0 | 1): Promise<void> {
+    const { turnedAway: again, kept } = problems
+    const counts = { ...summary, failed: summary.failed - again, again, open }
+    writing = true
+    const outcome = open
+      ? { counts, problems: kept.slice(0, PROBLEMS_AT_ONCE), waitsFor: run.waitsFor?.code }
+      : { counts, problems: kept }
+    await deps.imports.recordRequest({ ...request, ended }, outcome).catch((err) => {
+      // The import goes on without its record. The next second makes another one.
+      if (!open) deps.log.error({ importId, err }, 'import.not_recorded')
+    })
+    writing = false
+  }
+  const timer = setInterval(() => !writing && void record(1), EVERY_MS)
+  try {
+    yield* storeGroups(groups, run)
+    if (context.request.complete && !context.signal.aborted) ended = isPart ? 'part' : 'whole'
+  } finally {
+    clearInterval(timer)
+    if (summary.received > 0 || writing) void record(0)
+  }
 }
 
 // Bounds of the input that is read before its results are yielded. A caller that reads no results does not stop the
@@ -172,4 +215,41 @@ export async function enqueuePatiently(
       await delay(pauseMs * (0.5 + Math.random()), undefined, { signal: context.signal }).catch(() => {})
     }
   }
+}
+
+/** The bounds of what Redis keeps of an import's problems: their bytes in total, and the faults of one item. */
+const PROBLEM_BYTES_KEPT = 1024 * 1024
+const FAULTS_KEPT = 5
+
+/** An item with such a problem was not taken in, or not surely. Its caller may post it again. */
+const TURNED_AWAY = /"status":(?:408|429|503|504)|"code":"body_unreadable"/
+
+/** Keeps the first problems of an import, and counts the items that were turned away. */
+function createProblems() {
+  const kept: ImportProblem[] = []
+  let bytes = 0
+  const problems = {
+    kept,
+    turnedAway: 0,
+    keep({ result }: RefusedItem): void {
+      if (TURNED_AWAY.test(result)) {
+        problems.turnedAway += 1
+        return
+      }
+      if (bytes > PROBLEM_BYTES_KEPT || kept.length === PROBLEMS_KEPT) return
+      const { index, line, externalId, problem } = JSON.parse(result)
+      const { code, jobId } = problem
+      const item: ImportProblem = { index, line, externalId }
+      if (code === 'job_failed' && jobId !== undefined) item.jobId = jobId
+      else item.refused = shorten(problem)
+      bytes += Buffer.byteLength(JSON.stringify(item))
+      if (bytes <= PROBLEM_BYTES_KEPT) kept.push(item)
+    },
+  }
+  return problems
+}
+
+/** Returns the problem with its first few faults. Its `total` counts all faults. */
+function shorten(problem: Problem): Problem {
+  return problem.errors === undefined ? problem : { ...problem, errors: problem.errors.slice(0, FAULTS_KEPT) }
 }

@@ -163,24 +163,17 @@ const OPERATOR_ROUTES: readonly Route[] = [
     answers: { 200: ['The failed job.', json(contract.FailedJobSchema)] },
     problems: ['job_unknown'],
   }),
-  post('retryFailedJobs', '/admin/jobs:retry', 'operator', 'entries', (deps) => admin.openOperation(deps, 'retry'), {
+  post('retryFailedJobs', '/admin/jobs:retry', 'operator', 'entries', admin.openOperation('retry'), {
     ...OPEN_OPERATION,
     summary: 'Runs failed jobs again',
     description: `Each with a full set of tries, in the background. ${IDS_OR_FILTER}`,
   }),
-  post(
-    'discardFailedJobs',
-    '/admin/jobs:discard',
-    'operator',
-    'entries',
-    (deps) => admin.openOperation(deps, 'discard'),
-    {
-      ...OPEN_OPERATION,
-      summary: 'Removes failed jobs for good',
-      description: `Their requests are lost. The work is done in the background. ${IDS_OR_FILTER}`,
-    },
-  ),
-  post('pauseLane', '/admin/lanes/{lane}:pause', 'operator', 'entries', (deps) => admin.operateLane(deps, 'pause'), {
+  post('discardFailedJobs', '/admin/jobs:discard', 'operator', 'entries', admin.openOperation('discard'), {
+    ...OPEN_OPERATION,
+    summary: 'Removes failed jobs for good',
+    description: `Their requests are lost. The work is done in the background. ${IDS_OR_FILTER}`,
+  }),
+  post('pauseLane', '/admin/lanes/{lane}:pause', 'operator', 'entries', admin.operateLane('pause'), {
     ...OPERATE_LANE,
     parameters: [
       LANE,
@@ -190,7 +183,7 @@ const OPERATOR_ROUTES: readonly Route[] = [
     description:
       'Workers finish the jobs that they have, and fetch no more of this lane. It still accepts jobs. If the lane is paused, `pause` of the answer says who paused it first, and has the reason of this request, too; the lane then runs again when all of its pauses have ended.',
   }),
-  post('resumeLane', '/admin/lanes/{lane}:resume', 'operator', 'entries', (deps) => admin.operateLane(deps, 'resume'), {
+  post('resumeLane', '/admin/lanes/{lane}:resume', 'operator', 'entries', admin.operateLane('resume'), {
     ...OPERATE_LANE,
     parameters: [LANE, ...queryParameters(contract.ResumeQuerySchema, { why: 'MongoDB was upgraded' })],
     summary: 'Resumes a lane',

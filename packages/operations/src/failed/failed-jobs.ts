@@ -151,15 +151,8 @@ function summaryOf(about: About, failedAt: unknown, fields: readonly unknown[]):
   const reason = String(failedReason ?? '')
   const attempts = Number(triedBefore) + triesShown(tries)
   const failedThreadCount = Number(failedThreads) < 0 ? about.threads : Number(failedThreads)
-  return {
-    ...about,
-    name: String(name),
-    ...times,
-    attempts,
-    failedThreadCount,
-    reason,
-    reasonGroup: reasonGroupOf(reason),
-  }
+  const counts = { attempts, failedThreadCount }
+  return { ...about, name: String(name), ...times, ...counts, reason, reasonGroup: reasonGroupOf(reason) }
 }
 
 const isoOf = (ms: unknown) => new Date(Number(ms)).toISOString()

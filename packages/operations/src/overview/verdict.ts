@@ -46,11 +46,8 @@ function* judgeIdentity({ otherStore, redisLoss, at }: Facts): Findings {
   if (redisLoss !== undefined) yield finding('redis_lost', lossWords(redisLoss))
   if (otherStore === undefined) return
   const ago = duration(Date.parse(at) - Date.parse(otherStore.at))
-  yield finding(
-    'other_store',
-    `The ${otherStore.process} stopped ${ago} ago: ${otherStore.text}`,
-    '/overview#processes',
-  )
+  const stopped = `The ${otherStore.process} stopped ${ago} ago: ${otherStore.text}`
+  yield finding('other_store', stopped, '/overview#processes')
 }
 
 function* judgeStore({ storeAwayMs, storeAway, processes, queued, lastHour }: Facts): Findings {

@@ -43,17 +43,8 @@ export function createFetchJobs(redis: Redis, { base, jobs: laneKeys }: QueueKey
   const clock = openRedisClock(redis)
   return async (lane: Lane, token: string, capacity: Capacity, now?: number) => {
     const bounds = { capacity, plenty: PLENTY[lane], enough: FETCH_BYTES[lane] }
-    const input = {
-      token,
-      worker,
-      lockMs,
-      now,
-      lease: `${base}lease:${lane}`,
-      name: lane,
-      pauses: `${base}paused`,
-      ...bounds,
-    }
-    const reply = await fetchJobs(laneKeys[lane], input)
+    const ofLane = { name: lane, lease: `${base}lease:${lane}`, pauses: `${base}paused` }
+    const reply = await fetchJobs(laneKeys[lane], { token, worker, lockMs, now, ...ofLane, ...bounds })
     const [due, misfit, jobs, lookAfterMs, redisMs] = asList(reply)
     const redisAhead = clock.note(Number(redisMs) * 1_000)
     return {
