@@ -37,6 +37,8 @@ test('options, files and targets that cannot be used end with exit code 3, and s
     [[join(folder, 'prose.txt')], /not recognised. These were tried: slack, .*--format/],
     [['--encoding', 'morse', good], /Write the name of an encoding, such as windows-1252/],
     [['--set', 'service=teams', '--dry-run', good], /--set service=teams: the service must be one of/],
+    [['--state-dir', join(folder, 'gone'), good], /can't be written .*gone.*no such file.* with --state-dir/],
+    [['--dry-run', '--state-dir', good, good], /can't be written .*good.ndjson.*not a directory.* with --state-dir/],
     [['--format', 'morse', good], /--format must be one of slack/],
     [[good], /No Sluice runs in .*--url/],
     [['--url', 'http://127.0.0.1:9', good], /put an importer's key into SLUICE_API_KEY/],
@@ -68,6 +70,20 @@ test('a dry run ends with 0, 1 or 2, by its rejected records', async (t) => {
     outputs[1]?.output ?? '',
     /1 valid thread with 1 quote, 2 rejected.*bad.ndjson:2 \/title: title is required/s,
   )
+})
+
+test('the summary of a dry run has a line for each conversation, and names dates in the future', async (t) => {
+  const rows = ['r1,Ada,2024-05-25T09:30:00Z,Hi', 'r2,Bo,2924-05-25T09:31:00Z,Ho', 'r3,Bo,,Hu']
+  const folder = await folderWith(t, { 'a.csv': ['externalId,speaker,createdAt,text', ...rows].join('\n') })
+  const args = ['--dry-run', '--set', 'service=custom', '--set', 'channelName=yard', join(folder, 'a.csv')]
+  const { code, output } = await run(folder, args)
+  assert.equal(code, 0, output)
+  assert.match(output, /Conversations:\n {2}yard: 3 messages, 2024-05-25 to 2924-05-25, 2 speakers: Ada, Bo\n/)
+  assert.match(output, /doubtful \(1\): dates in the future, by more than a day/)
+  const json = await run(folder, ['--json', ...args])
+  const { conversations, otherThreads } = JSON.parse(json.output.split('\n').at(-1) ?? '')
+  const [{ name, messages, speakers, last }] = conversations
+  assert.deepEqual([name, messages, speakers, last.slice(0, 4), otherThreads], ['yard', 3, ['Ada', 'Bo'], '2924', 0])
 })
 
 test('an input whose records all were skipped, or whose mails are all empty, is no success', async (t) => {

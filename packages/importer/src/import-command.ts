@@ -57,6 +57,7 @@ export function importCommand(deps: ImportCommandDeps): Command {
     .option('--concurrency <number>', 'the most batches in flight', parseCount, DEFAULT_CONCURRENCY)
     .option('--temp-dir <path>', 'where large inputs are sorted', tmpdir())
     .option('--json', 'prints progress and summary as JSON lines')
+    .option('--verbose', 'sums up each conversation: messages, dates and speakers (a dry run does so for the first 50)')
     .option('--quiet', 'prints no progress, and a summary only if something went wrong')
   for (const name of OPTION_NAMES) {
     const { flags, description, parse } = FORMAT_OPTIONS[name]

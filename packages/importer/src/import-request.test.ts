@@ -32,6 +32,7 @@ const KEYS: Record<keyof Required<Omit<ImportRequest, keyof typeof FORMAT_OPTION
   maxErrors: true,
   concurrency: true,
   tempDir: true,
+  verbose: true,
 }
 /** What the command itself reads. */
 const OF_COMMAND = ['url', 'keyFile', 'json', 'quiet']

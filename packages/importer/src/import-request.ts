@@ -6,6 +6,7 @@ import { count, UserError } from '@sluice/terminal'
 import type { Checkpoint } from './account/checkpoint.ts'
 import type { RejectedRecord, Tally } from './account/ledger.ts'
 import { FormatError, type FormatOptions } from './formats/format.ts'
+import type { ConversationCounts } from './gather/conversation-counts.ts'
 import type { InputCounts } from './input-counts.ts'
 import type { ProgressDisplay, ProgressState } from './show/progress.ts'
 import type { State } from './show/summary.ts'
@@ -18,6 +19,8 @@ export interface ImportRequest extends FormatOptions {
   encoding?: string
   idPrefix: string
   dryRun?: true
+  /** Whether the summary has more conversations than that of a dry run. */
+  verbose?: true
   checkpoint: boolean
   /** The path of the file of rejected records, if the user names one. */
   rejected?: string
@@ -44,6 +47,7 @@ export interface ImportDeps {
 /** The facts of the summary. Those that the import did not reach are missing. */
 export interface RunState extends ProgressState {
   counts?: InputCounts
+  conversations?: ConversationCounts
   rejectedPath?: string
   checkpoint?: Checkpoint
   /** The threads that earlier runs settled, if this one goes on from a checkpoint. */
@@ -113,7 +117,7 @@ const KEY_ADVICE =
   'Check the key (SLUICE_API_KEY, --key-file): it must be one of an importer, neither revoked nor expired. Any such key of the tenant will do.'
 
 const FULL = new Set(['ENOSPC', 'EDQUOT'])
-const UNWRITABLE = new Set(['EACCES', 'EPERM', 'EROFS', 'ENOENT'])
+const UNWRITABLE = new Set(['EACCES', 'EPERM', 'EROFS', 'ENOENT', 'ENOTDIR'])
 
 /** Explains an error of the operating system, such as a full disk. Undefined for any other error. */
 function systemProblem(error: unknown): string | undefined {

@@ -5,13 +5,14 @@ import { basename, resolve } from 'node:path'
 import { createClient, type Retry } from '@sluice/client'
 import { createThreadParser, DEFAULT_LIMITS } from '@sluice/contract'
 import { describeSeconds, UserError } from '@sluice/terminal'
-import { type Checkpoint, createCheckpoint, saveProgress } from './account/checkpoint.ts'
+import { type Checkpoint, checkFolder, createCheckpoint, saveProgress } from './account/checkpoint.ts'
 import { createLedger, emptyTally, type Ledger, type Sink, threadsIn } from './account/ledger.ts'
 import { createRejectedFile, rejectedPathOf, touchesInput } from './account/rejected-file.ts'
 import { feedEvents } from './feed-events.ts'
 import { FORMAT_OPTIONS, optionsOf, readersOf, uselessOption } from './formats/format-options.ts'
 import { formats } from './formats/formats.ts'
 import { digestOf } from './formats/values/digest.ts'
+import { createConversationCounts } from './gather/conversation-counts.ts'
 import { createExternalSort } from './gather/external-sort.ts'
 import { type Events, readThreads } from './gather/gather-threads.ts'
 import type { ImportDeps, ImportRequest, RunState, Stops } from './import-request.ts'
@@ -38,6 +39,7 @@ export async function runImport(request: ImportRequest, deps: ImportDeps): Promi
     tally,
     inputs: state.counts?.inputs ?? [],
     unread: state.counts?.unread ?? [],
+    conversations: state.conversations,
     seconds: (performance.now() - began) / 1_000,
     bytes: state.bytes.done,
     threadsBefore: state.threadsBefore,
@@ -66,7 +68,8 @@ interface Run {
 
 async function importAll(run: Run): Promise<void> {
   const { request, deps, state, stops } = run
-  const { encoding } = request
+  const { encoding, stateDir } = request
+  if (stateDir !== undefined) await checkFolder(stateDir)
   using input = await openInput(request.names, { stdin: deps.stdin, stopping: stops.stopping, encoding })
   state.bytes = input.progress
   const detected = await detectFormats(input.sets, formats, request.format, request)
@@ -88,6 +91,9 @@ function refuseUseless(request: ImportRequest, { read, lacking }: Detected): voi
   throw new UserError(`${flag} does not apply to ${names}. These formats read it: ${readersOf(useless, formats)}.`)
 }
 
+/** Memory: the names of at most 1,000 speakers of each. */
+const SHOWN_CONVERSATIONS = { dryRun: 50, verbose: 1_000 }
+
 async function* readAll(
   input: Input,
   { read, notes }: Detected,
@@ -96,6 +102,9 @@ async function* readAll(
 ): Events {
   const openSort = () => createExternalSort({ folder: request.tempDir, signal: stops.stopping })
   const { idPrefix } = request
+  const { verbose, dryRun } = request
+  const conversations = createConversationCounts(SHOWN_CONVERSATIONS[verbose ? 'verbose' : 'dryRun'])
+  if (verbose || dryRun) state.conversations = conversations.counts
   yield [...input.notOpened, ...notes]
   for (const group of read) {
     const { format, files } = group
@@ -107,6 +116,7 @@ async function* readAll(
     })
     for await (const list of reading) {
       counted.addThreads(list)
+      if (verbose || dryRun) conversations.addAll(list)
       yield list.map((event) => (event.kind === 'rejected' ? { ...ofRecord, ...event } : event))
     }
   }
@@ -206,7 +216,8 @@ function checkpointOf(
   target: readonly string[],
   { fingerprint }: Input,
 ): Checkpoint | undefined {
-  const { names, checkpoint, rejected, stateDir, maxErrors, concurrency, tempDir, map, set, ...options } = request
+  const { names, checkpoint, rejected, stateDir, maxErrors, concurrency, tempDir, verbose, map, set, ...options } =
+    request
   if (!checkpoint || fingerprint === undefined) return undefined
   const meaning = [fingerprint, options, [...map], [...set], ...target]
   return createCheckpoint(`${besideInput(request)}.sluice-checkpoint`, meaning)

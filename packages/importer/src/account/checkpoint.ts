@@ -1,7 +1,8 @@
 // The checkpoint of an import says how far the import got, so that another run goes on from there. It is saved after
 // the file of rejected records, because it contains the length of that file.
+import { randomUUID } from 'node:crypto'
 import { open, readFile, rename, rm, writeFile } from 'node:fs/promises'
-import { dirname } from 'node:path'
+import { dirname, join } from 'node:path'
 import { digestOf } from '../formats/values/digest.ts'
 import type { Ledger, Tally } from './ledger.ts'
 import { type RejectedFile, unlessMissing } from './rejected-file.ts'
@@ -15,7 +16,7 @@ interface Progress {
 export type Checkpoint = ReturnType<typeof createCheckpoint>
 
 /** Raise it if an event of the same input may get another number, or if the tally gets other fields. */
-const VERSION = 8
+const VERSION = 9
 
 /** Opens the checkpoint file. `fingerprint` has all that the order and the meaning of events depend on. */
 export function createCheckpoint(path: string, fingerprint: unknown) {
@@ -40,6 +41,16 @@ export function createCheckpoint(path: string, fingerprint: unknown) {
     },
   }
 }
+
+/** Writes a file and removes it: a folder that is missing, unwritable or full fails before the input is read. */
+export async function checkFolder(folder: string): Promise<void> {
+  const probe = join(folder, `.sluice-${randomUUID()}`)
+  const removeIt = () => rm(probe, { force: true }).catch(() => {})
+  await writeFile(probe, Buffer.alloc(NEEDED_BYTES), { flush: true }).finally(removeIt)
+}
+
+/** More than what a checkpoint and some rejected records need. */
+const NEEDED_BYTES = 64 * 1024
 
 /** Replaces a file in one step: a reader sees the old content or the new one, also after a loss of power. */
 async function writeWhole(path: string, text: string): Promise<void> {

@@ -14,7 +14,7 @@ export interface Tally {
   quotes: Record<Outcome, number>
   /** What is valid in a dry run. */
   checked: { threads: number; quotes: number }
-  /** How often something was skipped, cut, replaced or warned of, by reason. */
+  /** How often something was doubtful, skipped, cut, replaced or warned of, by reason. */
   notes: Record<Noted['kind'], Record<string, number>>
   reasons: Record<string, number>
 }
@@ -28,7 +28,7 @@ export function emptyTally(): Tally {
     threads: { created: 0, updated: 0, unchanged: 0, rejected: 0 },
     quotes: { created: 0, updated: 0, unchanged: 0 },
     checked: { threads: 0, quotes: 0 },
-    notes: { warning: {}, skipped: {}, cut: {}, replaced: {} },
+    notes: { warning: {}, doubtful: {}, skipped: {}, cut: {}, replaced: {} },
     reasons: {},
   }
 }

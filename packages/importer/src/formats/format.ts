@@ -74,9 +74,9 @@ export interface Rejected {
   idPrefix?: string
 }
 
-/** A value that was left out, cut or replaced on purpose, or a warning. The summary counts these by reason. */
+/** A value that was left out, cut or replaced on purpose, or that is stored but doubtful, or a warning. The summary counts these by reason. */
 export interface Noted {
-  kind: 'skipped' | 'cut' | 'replaced' | 'warning'
+  kind: 'skipped' | 'cut' | 'replaced' | 'doubtful' | 'warning'
   /** In the plural, to be counted: "messages that were deleted". A warning is noted once for each file. */
   reason: string
   place: Place

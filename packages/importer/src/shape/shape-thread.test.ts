@@ -97,6 +97,17 @@ test('a message whose id an earlier one has with another text is an earlier vers
   assert.deepEqual(notes, ['skipped: earlier versions of messages', 'skipped: copies of messages'])
 })
 
+test('dates in the future are counted and kept, but for those of tomorrow', () => {
+  const soon = new Date(Date.now() + 3_600_000).toISOString()
+  const quotes = [
+    { text: 'a', createdAt: '2924-05-25T09:30:00.000Z' },
+    { text: 'b', createdAt: soon },
+  ]
+  const { requests, notes } = shaper()({ quotes })
+  assert.deepEqual(requests[0]?.quotes, quotes)
+  assert.deepEqual(notes, ['doubtful: dates in the future, by more than a day'])
+})
+
 test('lone surrogates become U+FFFD wherever they stand', () => {
   const quotes = [{ text: 'a\ud83d', externalId: '1\ud83d', speaker: 's\ud83d' }]
   const { requests, notes } = shaper()({ fields: { title: 't\udc00' }, quotes })

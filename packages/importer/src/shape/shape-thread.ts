@@ -20,6 +20,7 @@ export function createShaper({ limits, idPrefix }: { limits: Limits; idPrefix: s
     const quotes: QuoteRequest[] = []
     for (const quote of thread.quotes) shapeQuote(quote, limits, note, quotes)
     noteCopies(quotes, note)
+    noteFuture(thread, note)
     const parts = splitQuotes(source, quotes, thread.isContinued === true, note)
     const requests = parts.map((part): UntitledRequest => ({ ...source, quotes: part }))
     // The parts of a large conversation share one list of ids, and so one object.
@@ -44,6 +45,15 @@ function noteCopies(quotes: readonly QuoteRequest[], note: Note): void {
     if (before !== undefined) note('skipped', before === text ? 'copies of messages' : 'earlier versions of messages')
     known.set(externalId, text)
   }
+}
+
+const TOMORROW = new Date(Date.now() + 86_400_000).toISOString()
+
+/** Dates of another calendar, or with an error in typing, would stay the newest of their thread for centuries. */
+function noteFuture({ fields, quotes }: ThreadInput, note: Note): void {
+  const dated = quotes.some(({ createdAt }) => createdAt) ? quotes : [fields]
+  for (const { createdAt } of dated)
+    if (createdAt && createdAt > TOMORROW) note('doubtful', 'dates in the future, by more than a day')
 }
 
 function shapeFields<T extends object>(fields: T, limits: Limits, note: Note): Partial<T> {

@@ -2,6 +2,7 @@
 import { PROBLEMS } from '@sluice/contract'
 import { count, counted, describeSeconds } from '@sluice/terminal'
 import type { InputCount, Tally, UnreadFile } from '../account/ledger.ts'
+import type { ConversationCounts } from '../gather/conversation-counts.ts'
 
 /** How an import ended. The exit codes are those of dsbulk. */
 export const EXIT_CODES = {
@@ -23,6 +24,7 @@ export interface Summary {
   tally: Tally
   inputs: readonly InputCount[]
   unread: readonly UnreadFile[]
+  conversations?: ConversationCounts | undefined
   seconds: number
   bytes: number
   problem?: string | undefined
@@ -35,13 +37,17 @@ export interface Summary {
 }
 
 /** The summary as one JSON object. */
-export function summaryObject({ tally, isDryRun, ...summary }: Summary): object {
+export function summaryObject({ tally, isDryRun, conversations, ...summary }: Summary): object {
   const { threads, quotes, checked, notes, reasons } = tally
   return {
     kind: 'summary',
     ...summary,
     exitCode: EXIT_CODES[summary.state],
     ...(isDryRun ? { dryRun: true, valid: checked, rejected: threads.rejected } : { threads, quotes }),
+    ...(conversations && {
+      conversations: conversations.conversations.map((one) => ({ ...one, speakers: [...one.speakers] })),
+      otherThreads: conversations.otherThreads,
+    }),
     rejectedReasons: reasons,
     ...notes,
   }
@@ -54,6 +60,7 @@ export function summaryLines(summary: Summary): string[] {
     problem !== undefined && `${headline(summary)} ${problem}`,
     ...countLines(summary),
     ...inputLines(summary),
+    ...conversationLines(summary),
     // The counts include those of earlier runs, and the time does not.
     threadsBefore !== undefined &&
       `Went on from a checkpoint: earlier runs stored or rejected ${count(threadsBefore)} of these threads.`,
@@ -61,7 +68,7 @@ export function summaryLines(summary: Summary): string[] {
     ...warningLines(tally.notes.warning),
     ...noteLines('rejected', reasonsOf(tally, false)),
     ...noteLines('not stored', reasonsOf(tally, true)),
-    ...(['skipped', 'cut', 'replaced'] as const).flatMap((kind) => noteLines(kind, tally.notes[kind])),
+    ...(['doubtful', 'skipped', 'cut', 'replaced'] as const).flatMap((kind) => noteLines(kind, tally.notes[kind])),
     checkpoint !== undefined && `Run the ${commandAfter(summary)} to go on from here (${checkpoint}).`,
     dashboard !== undefined && `Dashboard: ${dashboard}/${summary.state === 'completed' ? 'jobs' : 'failures'}`,
   ]
@@ -143,6 +150,22 @@ function inputLines({ inputs, unread, problem }: Summary): string[] {
     const more = lines.length > NAMED_INPUTS ? [`and ${count(lines.length - NAMED_INPUTS)} more`] : []
     return [...lines.slice(0, NAMED_INPUTS), ...more].map((line) => `  ${line}`)
   })
+}
+
+/** At most this number of speakers of a conversation are named. */
+const NAMED_SPEAKERS = 5
+
+/** As with inputs, there are no lines if not all of the input was read. */
+function conversationLines({ conversations: counts, problem }: Summary): string[] {
+  if (counts === undefined || problem !== undefined) return []
+  const lines = counts.conversations.map(({ name, messages, speakers, first, last }) => {
+    const dates = [...new Set([first, last].map((date) => date?.slice(0, 'YYYY-MM-DD'.length)))].join(' to ')
+    const more = speakers.size > NAMED_SPEAKERS ? [`${count(speakers.size - NAMED_SPEAKERS)} more`] : []
+    const names = [...[...speakers].slice(0, NAMED_SPEAKERS), ...more].join(', ')
+    return `  ${name}: ${counted(messages, 'message')}, ${dates || 'without dates'}, ${counted(speakers.size, 'speaker')}${names && `: ${names}`}`
+  })
+  const others = counts.otherThreads > 0 ? [`  and ${counted(counts.otherThreads, 'more thread')}`] : []
+  return lines.length === 0 ? [] : ['Conversations:', ...lines, ...others]
 }
 
 /** A warning counts once for each file. */

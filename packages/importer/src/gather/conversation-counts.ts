@@ -1,0 +1,50 @@
+// Sums up each conversation for the summary, so that a person sees wrong dates, and one speaker under two names.
+import { type ImportEvent, isThread, type ThreadInput } from './gather-threads.ts'
+
+/** A chat, a channel, or a thread that belongs to neither. */
+export interface Conversation {
+  name: string
+  messages: number
+  speakers: Set<string>
+  first?: string
+  last?: string
+}
+
+/** `otherThreads`: the number of threads in further conversations. */
+export type ConversationCounts = { conversations: Conversation[]; otherThreads: number }
+
+/** More speakers of one conversation are not told apart. */
+const MOST_SPEAKERS = 1_000
+
+/** Creates a count of the first conversations, `most` at most. */
+export function createConversationCounts(most: number) {
+  const known = new Map<string, Conversation>()
+  const counts: ConversationCounts = { conversations: [], otherThreads: 0 }
+
+  function add({ service, externalId, fields, quotes }: ThreadInput): boolean {
+    // The days of a chat are sources of their own. Two chats may have one name.
+    const chat = externalId.replace(/\/\d{4}-\d\d-\d\d$/, '')
+    const key = `${service}\0${chat === externalId ? (fields.channelName ?? externalId) : chat}`
+    const name = fields.channelName ?? fields.title ?? fields.placeholderTitle ?? externalId
+    const conversation = known.get(key) ?? { name, messages: 0, speakers: new Set() }
+    if (!known.has(key) && known.size === most) return false
+    if (!known.has(key)) counts.conversations.push(conversation)
+    known.set(key, conversation)
+    conversation.messages += quotes.length
+    for (const { speaker, createdAt } of quotes) {
+      if (speaker && conversation.speakers.size < MOST_SPEAKERS) conversation.speakers.add(speaker)
+      if (createdAt && createdAt < (conversation.first ?? '~')) conversation.first = createdAt
+      if (createdAt && createdAt > (conversation.last ?? '')) conversation.last = createdAt
+    }
+    return true
+  }
+
+  return {
+    counts,
+    addAll(events: readonly ImportEvent[]) {
+      for (const event of events)
+        if (event.kind === 'piece' && event.quotes.length > 0 && !add(event) && isThread(event))
+          counts.otherThreads += 1
+    },
+  }
+}
