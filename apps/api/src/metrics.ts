@@ -8,7 +8,7 @@ import { LANES } from '@sluice/queue'
 export const apiMetrics = {
   requests: metric.counter({
     name: 'sluice_requests_total',
-    help: 'HTTP requests. `route`: the path as the description of the API has it, or `none` if the request was refused before its route was known. `status`: `gone` if the caller hung up.',
+    help: 'HTTP requests. `route`: the path as the description of the API has it, or `none` if the request was refused before its route was known. `status`: `gone` if the caller hung up, `late` if it had waited for its job for a second.',
     labels: ['route', 'method', 'status'],
   }),
   requestTime: metric.histogram({
@@ -130,7 +130,7 @@ export function countProblems({ problems }: Pick<ApiMetrics, 'problems'>) {
 /** What became of the callers that waited for a result. */
 const WAITED: Readonly<Record<string, string>> = {
   ...{ 'POST /sources 200': 'answered', 'POST /sources 500': 'answered' },
-  'POST /sources 504': 'timedOut',
+  ...{ 'POST /sources 504': 'timedOut', 'POST /sources late': 'timedOut' },
 }
 
 /** Reads the content of an API replica's heartbeat. */

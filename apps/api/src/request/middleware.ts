@@ -150,6 +150,9 @@ function admit({ enqueuer, loopDelay, limits }: MiddlewareDeps, context: Request
 /** The most characters of a path in the log: a caller without a key must not fill the disk. */
 const SHOWN_PATH = 200
 
+/** Callers, and proxies before them, that hang up after this time on a job have waited in vain. */
+const PATIENCE_MS = 1_000
+
 /** Sends the answer of a request, counts it, and writes its one log line. */
 export function finish(deps: MiddlewareDeps, context: RequestContext, result: Ending): void {
   const { metrics, log, enqueuer } = deps
@@ -160,7 +163,8 @@ export function finish(deps: MiddlewareDeps, context: RequestContext, result: En
   if (chargedBytes > 0 && quota !== undefined && (status === 'gone' || status < 500))
     enqueuer.charge({ tenant, quota }, Math.ceil(chargedBytes / 1024))
   const durationMs = Math.round((performance.now() - context.startedAt) * 10) / 10
-  metrics.requests.inc({ route, method, status: String(status) })
+  const isLate = status === 'gone' && durationMs >= PATIENCE_MS && context.log.jobId !== undefined
+  metrics.requests.inc({ route, method, status: isLate ? 'late' : String(status) })
   metrics.requestTime.observe({ route }, durationMs / 1000)
   if (status === 403) deps.noteRefusedKey(key ?? refusedKey)
   if (typeof context.log.code === 'string') deps.noteProblem(context.log.code, tenant)
