@@ -85,8 +85,9 @@ export function getAsset(deps: PageDeps): Handler {
 }
 
 /** GET /openapi.json. */
-export function getDescription(deps: PageDeps, describe: () => unknown): Handler {
-  return serve(deps, async () => Buffer.from(JSON.stringify(describe())), { 'content-type': 'application/json' })
+export function getDescription(describe: (limits: ApiDeps['limits']) => unknown) {
+  return ({ limits, ...deps }: PageDeps & Pick<ApiDeps, 'limits'>): Handler =>
+    serve(deps, async () => Buffer.from(JSON.stringify(describe(limits))), { 'content-type': 'application/json' })
 }
 
 /** Redirects to a page: people try `/` and `/docs/` first. @param target relative, as paths in the pages are. */

@@ -249,17 +249,10 @@ const OPEN_ROUTES: readonly Route[] = [
     summary: 'Whether the process can accept requests',
     answers: { 200: ['It can.', READINESS], 503: ['It can not.', READINESS, ['Retry-After']] },
   }),
-  get(
-    'getDescription',
-    '/openapi.json',
-    'open',
-    'fixed',
-    (deps) => getDescription(deps, () => describeApi(deps.limits)),
-    {
-      summary: 'This description',
-      answers: { 200: ['The description of the API.', json({ type: 'object' }), COMPRESSED] },
-    },
-  ),
+  get('getDescription', '/openapi.json', 'open', 'fixed', getDescription(describeApi), {
+    summary: 'This description',
+    answers: { 200: ['The description of the API.', json({ type: 'object' }), COMPRESSED] },
+  }),
   get('getRoot', '/', 'open', 'fixed', () => leadTo('docs'), TO_DOCS),
   get('getDocsFolder', '/docs/', 'open', 'fixed', () => leadTo('../docs'), TO_DOCS),
   get('getDocs', '/docs', 'open', 'fixed', getDocs, { summary: 'A page to read and try the API', answers: PAGE }),

@@ -5,16 +5,8 @@ import type { SeenProcess } from '@sluice/contract'
 import { ALIVE_MS, codeOf } from '@sluice/contract'
 import { createReadOverview, lossWords, readMarks } from '@sluice/operations'
 import { infoField, LAYOUT, type Redis, readRedisUrl, redisFaults, unwrittenOf } from '@sluice/process/redis'
-import {
-  checkFedStore,
-  createLoadAudit,
-  feedStore,
-  forgetAnswers,
-  type LoadAudit,
-  nameOf,
-  OtherStoreError,
-  type QueueKeys,
-} from '@sluice/queue'
+import type { LoadAudit, QueueKeys } from '@sluice/queue'
+import { checkFedStore, createLoadAudit, feedStore, forgetAnswers, nameOf, OtherStoreError } from '@sluice/queue'
 import { explained, forgetDigests, mongoCommands, readStore, renewStore } from '@sluice/store'
 import { counted, UserError } from '@sluice/terminal'
 import type { Db } from 'mongodb'

@@ -13,16 +13,8 @@ import {
   timesOf,
 } from '@sluice/contract'
 import { livingApi, loadOf, pauseWords } from '@sluice/operations'
-import {
-  type ApiOptions,
-  apiOptions,
-  count,
-  describeSeconds,
-  jsonText,
-  parseDuration,
-  shortened,
-  tableLines,
-} from '@sluice/terminal'
+import type { ApiOptions } from '@sluice/terminal'
+import { apiOptions, count, describeSeconds, jsonText, parseDuration, shortened, tableLines } from '@sluice/terminal'
 import { Argument, Command } from 'commander'
 import type { Line, Screen } from '../screen.ts'
 import { type AdminClient, type AdminDeps, watch } from './admin-client.ts'
