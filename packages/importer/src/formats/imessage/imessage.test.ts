@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { filesByFormat, inputFile, readAll, recognises } from '../read-all.test-support.ts'
 import { imessageFormat } from './imessage.ts'
 
@@ -126,6 +126,73 @@ test('tapbacks, notices and messages that were unsent are counted, an edited mes
     'skipped: messages that were unsent': 2,
   })
   expect(found.rejected[0]).toMatchObject({ reason: 'a message without a guid or a valid date' })
+})
+
+/** Writes a value as a binary property list, as far as those of messages need it. */
+function propertyList(value: unknown): Buffer {
+  const objects: Buffer[] = []
+  const head = (kind: number, count: number) =>
+    count < 15 ? Buffer.from([(kind << 4) | count]) : Buffer.from([(kind << 4) | 15, 0x11, count >> 8, count & 0xff])
+  function add(one: unknown): number {
+    const number = objects.push(Buffer.alloc(0)) - 1
+    const list = (kind: number, count: number, parts: unknown[]) =>
+      Buffer.concat([head(kind, count), Buffer.from(parts.map(add))])
+    if (typeof one === 'string') objects[number] = Buffer.concat([head(5, one.length), Buffer.from(one)])
+    else if (typeof one === 'number') objects[number] = Buffer.from([0x10, one])
+    else if (Buffer.isBuffer(one)) objects[number] = Buffer.concat([head(4, one.length), one])
+    else if (Array.isArray(one)) objects[number] = list(10, one.length, one)
+    else
+      objects[number] = list(13, Object.keys(Object(one)).length, [
+        ...Object.keys(Object(one)),
+        ...Object.values(Object(one)),
+      ])
+    return number
+  }
+  add(value)
+  const offsets = objects.map((_, at) => 8 + Buffer.concat(objects.slice(0, at)).length)
+  const table = Buffer.concat(offsets.map((offset) => Buffer.from([offset >> 8, offset & 0xff])))
+  const trailer = Buffer.alloc(32)
+  trailer.writeUInt8(2, 6)
+  trailer.writeUInt8(1, 7)
+  trailer.writeUInt32BE(objects.length, 12)
+  trailer.writeUInt32BE(8 + Buffer.concat(objects).length, 28)
+  return Buffer.concat([Buffer.from('bplist00'), ...objects, table, trailer])
+}
+
+describe('a message whose words stand in message_summary_info only', () => {
+  const columns = `${NEW}, message_summary_info BLOB, subject TEXT`
+  const edited = { ...message, text: null, date_edited: `${SECONDS}999000000` }
+  const versions = (...texts: string[]) => texts.map((text) => ({ d: 1, t: bodyOf(text) }))
+  const info = propertyList({
+    amc: 0,
+    ec: { 10: versions('Later'), 2: versions('Cool', 'Cold oven '.repeat(20)) },
+    rp: [3],
+  })
+
+  test('has the last version of each of its parts', async () => {
+    const { pieces, noted } = await find([{ ...edited, message_summary_info: info, subject: 'Ovens' }], { columns })
+    expect(pieces[0]?.quotes[0]?.text).toBe(`Ovens\n${'Cold oven '.repeat(20)}\nLater`)
+    expect(noted).toEqual({})
+  })
+
+  test('was unsent, if its parts were', async () => {
+    const unsent = { ...message, text: null, message_summary_info: propertyList({ rp: [0] }) }
+    const { noted } = await find([unsent], { columns })
+    expect(noted).toEqual({ 'skipped: messages that were unsent': 1 })
+  })
+
+  test('has no text if the list is broken', async () => {
+    const endless = propertyList({ ec: [] })
+    // The list of versions becomes the object around it.
+    endless.writeUInt8(0, 10)
+    const lists = Array.from({ length: 10 }, (_, at) => info.subarray(0, at * 50))
+    const { pieces, noted } = await find(
+      [...lists, endless].map((list, at) => ({ ...edited, guid: `G${at}`, message_summary_info: list })),
+      { columns },
+    )
+    expect(pieces.map(({ quotes }) => quotes[0]?.text)).toEqual([])
+    expect(noted).toEqual({ 'skipped: messages that were unsent': lists.length + 1 })
+  })
 })
 
 test('of copies in two databases, the one that was edited later wins', async () => {

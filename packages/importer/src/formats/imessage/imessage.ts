@@ -10,6 +10,7 @@ import { fileBeside } from '../read/files-beside.ts'
 import { dayOfChat } from '../values/day-of-chat.ts'
 import { isoDateOf } from '../values/iso-date.ts'
 import { asNumber, asText, type JsonObject, present } from '../values/record-fields.ts'
+import { editsIn } from './edits.ts'
 import { messagesIn } from './messages.ts'
 import { textOfBody } from './typedstream.ts'
 
@@ -53,7 +54,7 @@ async function* readDatabase(file: InputFile, files: readonly InputFile[]): Foun
   }
 }
 
-function readRow({ attributedBody, ...row }: JsonObject, path: string): Found {
+function readRow({ attributedBody, info, ...row }: JsonObject, path: string): Found {
   const place = { path, pointer: `/message/${row.id}` }
   const externalId = asText(row.guid)
   const chat = asText(row.chat)
@@ -64,10 +65,13 @@ function readRow({ attributedBody, ...row }: JsonObject, path: string): Found {
   if (externalId === undefined || createdAt === undefined)
     return rejected('a message without a guid or a valid date', place, row)
   // Newer systems write the text into `attributedBody` only. U+FFFC stands where a file is shown.
-  const text = (asText(row.text) ?? textOfBody(attributedBody)).replaceAll('\uFFFC', '').trim()
+  const edits = editsIn(info)
+  const body = (asText(row.text) ?? (textOfBody(attributedBody) || edits.text)).replaceAll('\uFFFC', '').trim()
+  // People may write a line of their own above the text.
+  const text = [asText(row.subject), body].filter(Boolean).join('\n')
   const attachments: string[] = JSON.parse(String(row.files))
   // Of a message that was unsent in part, the rest is its text.
-  const isChanged = Number(row.date_retracted) + Number(row.date_edited) > 0
+  const isChanged = edits.hasUnsent || Number(row.date_retracted) + Number(row.date_edited) > 0
   if (isChanged && text === '' && attachments.length === 0) return skipped('messages that were unsent', place)
   const speaker = Number(row.is_from_me) === 1 ? 'Me' : asText(row.handle)
   const replyingTo = asText(row.thread_originator_guid)

@@ -7,7 +7,14 @@ const ROWS_TOGETHER = 500
 const APPLE_EPOCH = 978_307_200
 const IN_NANOSECONDS = 'm.date > 100000000000'
 /** Columns that came later. A missing one is NULL. Read as text, because nanoseconds exceed the integers of a double. */
-const LATER = ['item_type', 'associated_message_type', 'thread_originator_guid', 'date_edited', 'date_retracted']
+const LATER = [
+  'subject',
+  'item_type',
+  'associated_message_type',
+  'thread_originator_guid',
+  'date_edited',
+  'date_retracted',
+]
 
 /** Yields the messages in lists, in their order. Throws FormatError if this Node has no SQLite. */
 export async function* messagesIn(path: string): AsyncGenerator<JsonObject[]> {
@@ -32,9 +39,12 @@ export async function* messagesIn(path: string): AsyncGenerator<JsonObject[]> {
 
 function queryOf(columns: ReadonlySet<unknown>): string {
   const later = LATER.map((name) => `${columns.has(name) ? `CAST(m.${name} AS TEXT)` : 'NULL'} AS ${name}`)
+  const body = columns.has('attributedBody') ? 'm.attributedBody' : 'NULL'
+  // Nearly all messages have this list. It is needed only if the text stands nowhere else.
+  const info = columns.has('message_summary_info') ? 'm.message_summary_info' : 'NULL'
   return `
     SELECT m.ROWID AS id, m.guid AS guid, m.text AS text, m.is_from_me AS is_from_me, h.id AS handle, ${later.join()},
-      ${columns.has('attributedBody') ? 'm.attributedBody' : 'NULL'} AS attributedBody,
+      ${body} AS attributedBody, CASE WHEN ${body} IS NULL AND m.text IS NULL THEN ${info} END AS info,
       CASE WHEN ${IN_NANOSECONDS} THEN m.date / 1000000000.0 ELSE m.date END + ${APPLE_EPOCH} AS seconds,
       c.chat_identifier AS chat, c.display_name AS chat_name,
       (SELECT json_group_array(COALESCE(a.transfer_name, a.filename, a.mime_type, 'file'))

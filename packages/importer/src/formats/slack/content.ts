@@ -1,5 +1,6 @@
 // What a Slack message shows: its text, its blocks, and its attachments, such as shared messages.
-import { asObjects, asText, type JsonObject } from '../values/record-fields.ts'
+import { htmlToText } from '../values/html-text.ts'
+import { asObject, asObjects, asText, type JsonObject } from '../values/record-fields.ts'
 import type { Directory } from './directory.ts'
 import { decodeText, flatBlocks, lines, textOfAttachment, textOfBlock } from './text.ts'
 
@@ -15,8 +16,9 @@ export function contentOf(message: JsonObject, directory: Directory) {
   const isPlain = blocks.length === 0 && [message.attachments, message.files, message.file].every((more) => !more)
   if (isPlain) return { text, files: [], leftOut: [] }
   const { attachments, previews } = attachmentsOf(message, text)
-  const more = [...blocks.map(textOfBlock), ...attachments.map(textOfAttachment)].map(decode)
   const files = [message, ...attachments].flatMap((each) => asObjects(each.files ?? [each.file]))
+  const decoded = [...blocks.map(textOfBlock), ...attachments.map(textOfAttachment)].map(decode)
+  const more = [...decoded, ...files.map(wordsOfFile)]
   const leftOut = [
     ...previews.map(() => 'previews of links'),
     ...attachments.filter(({ image_url, thumb_url }) => image_url ?? thumb_url).map(() => 'images of attachments'),
@@ -26,8 +28,36 @@ export function contentOf(message: JsonObject, directory: Directory) {
     ...files
       .filter(({ name, title }) => !asText(name) && !asText(title))
       .map(() => 'files that were deleted or hidden'),
+    ...files.filter(isCut).map(() => 'ends of snippets and other files whose words the export cuts'),
   ]
   return { text: withoutRepeats(text, more), files, leftOut }
+}
+
+/**
+ * Returns what a person wrote as a file: a mail to the channel, a snippet, a post, what was said in a clip, or the
+ * description of an image. It is no markup of Slack.
+ */
+function wordsOfFile(file: JsonObject): string {
+  const { mode, subject, plain_text, preview_plain_text, preview, alt_txt } = file
+  const html = () => htmlToText(asText(preview) ?? '')
+  const own =
+    mode === 'email'
+      ? [subject, asText(plain_text) ?? asText(preview_plain_text) ?? html()]
+      : [mode === 'snippet' && preview, isPost(file) && html()]
+  return lines([...own, clipOf(file)?.content, alt_txt].map((part) => asText(part) ?? ''))
+}
+
+function clipOf({ transcription }: JsonObject): JsonObject | undefined {
+  return asObject(asObject(transcription)?.preview)
+}
+
+function isPost({ mode }: JsonObject): boolean {
+  return mode === 'space' || mode === 'post'
+}
+
+function isCut(file: JsonObject): boolean {
+  const isPreview = file.mode === 'snippet' || isPost(file)
+  return (isPreview && file.preview_is_truncated === true) || clipOf(file)?.has_more === true
 }
 
 /** Slack writes the text of a member once more, as rich text. Apps choose text and blocks freely. */

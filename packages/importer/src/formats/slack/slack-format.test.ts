@@ -303,6 +303,31 @@ describe('texts', () => {
     expect(found.quotes(`C1/${alone.ts}`).map(({ text }) => text)).toEqual(['Good morning', 'Good evening'])
   })
 
+  test('what a person wrote as a file is text, as it is, and what the export cuts is counted', async () => {
+    const mail = { mode: 'email', title: 'Oven', subject: 'Oven', plain_text: 'It smokes.\nCome :fire:' }
+    const cutMail = { mode: 'email', name: 'Rye', preview: '<p>No more &lt;rye&gt;</p>' }
+    const snippet = { mode: 'snippet', name: 'a.sql', preview: 'a &amp; <b>', preview_is_truncated: true }
+    const post = { mode: 'space', title: 'Plan', preview: '<document><h1>Plan</h1><p>Bake</p></document>' }
+    const clip = {
+      mode: 'hosted',
+      name: 'a.mp4',
+      transcription: { status: 'complete', preview: { content: 'Hi all' } },
+    }
+    const image = { mode: 'hosted', name: 'a.png', alt_txt: 'A loaf', preview: 'no words' }
+    const all = [mail, cutMail, snippet, post, clip, image]
+    const messages = all.map((file, at) => ({ ...alone, ts: `171455050${at}.000100`, text: '', files: [file] }))
+    const { pieces, noted } = await find({ 'ovens/2024-05-01.json': messages })
+    expect(pieces.map(({ quotes }) => quotes[0]?.text)).toEqual([
+      'Oven\nIt smokes.\nCome :fire:',
+      'No more <rye>',
+      'a &amp; <b>',
+      'Plan\n\nBake',
+      'Hi all',
+      'A loaf',
+    ])
+    expect(noted).toEqual({ 'skipped: ends of snippets and other files whose words the export cuts': 1 })
+  })
+
   test('files are named, and title a message without text', async () => {
     const files = [{ name: 'loaf.jpg' }, { id: 'F2', mode: 'tombstone' }]
     const { pieces } = await find({ 'ovens/2024-05-01.json': [{ ...alone, text: '', files }] })
