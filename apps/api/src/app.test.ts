@@ -157,6 +157,20 @@ test('a POST that Redis refuses because of its disk says so', async (t) => {
   assert.equal(body.detail, 'Redis refuses writes: Errors writing to the AOF file: No space left on device')
 })
 
+test('a POST that Redis refuses for lack of rights says so, without the name of a user of Redis', async (t) => {
+  const reasons = [
+    "NOPERM User sl has no permissions to run the 'evalsha' command",
+    "ERR ACL failure in script: User sl has no permissions to run the 'time' command script: on @user_script:18.",
+  ]
+  for (const reason of reasons) {
+    const { send } = await open(t, () => {
+      throw new QueueUnavailableError(new Error(reason))
+    })
+    const { body } = await send('POST', '/things', 'good')
+    assert.equal(body.detail, 'Redis refuses commands (NOPERM). The log of the API says which.')
+  }
+})
+
 test('a request without a key writes a short log line, however long its path is', async (t) => {
   const { send, lines } = await open(t)
   assert.equal((await send('GET', `/${'x'.repeat(8_000)}`)).status, 403)

@@ -54,6 +54,11 @@ test('an error of Redis is logged without the arguments of its command, which ha
   assert.deepEqual([message, stack, code], ['WRONGTYPE', err.stack, 7])
 })
 
+test('the text of an error is logged as it is', () => {
+  const [line = ''] = logged((log) => log.warn({ err: 'certificate has expired' }, 'redis.error'))
+  assert.equal(JSON.parse(line).err, 'certificate has expired')
+})
+
 test('ordinary text that looks like neither is kept', () => {
   const [line = ''] = logged((log) => log.info({ url: 'https://a.example/x?mail=me@b.example', at: 'a://b c@d' }))
   assert.match(line, /mail=me@b\.example/)

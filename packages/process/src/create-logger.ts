@@ -23,7 +23,8 @@ const EXIT_TRIES = 3
 
 /** Without the command of ioredis's errors: its arguments have the texts of threads. */
 const serializers = {
-  err(error: Error): unknown {
+  err(error: unknown): unknown {
+    if (!(error instanceof Error)) return error
     const { command: _, ...shown } = stdSerializers.err(error)
     return shown
   },

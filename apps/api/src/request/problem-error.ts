@@ -45,7 +45,7 @@ export class CallerGoneError extends Error {}
 /** The problem that an error means to the caller. Undefined if the error is a fault of our own. */
 export function asProblem(error: unknown): ProblemError | undefined {
   if (error instanceof ProblemError) return error
-  if (error instanceof queue.QueueUnavailableError) return new ProblemError('queue_unavailable', refusedWrites(error))
+  if (error instanceof queue.QueueUnavailableError) return new ProblemError('queue_unavailable', refusedCommands(error))
   if (error instanceof queue.QueueFullError)
     return new ProblemError(error.bound === 'full' ? 'queue_full' : 'tenant_share', {}, after(error.retryAfter))
   if (error instanceof StoreAwayError) return new ProblemError('store_unavailable')
@@ -61,10 +61,14 @@ export function asProblem(error: unknown): ProblemError | undefined {
 
 /** Redis can't write to its disk. The error names the cause, such as `No space left on device`. */
 const CANNOT_PERSIST = /^MISCONF (.*?)(?: script: .*)?$/
+const LACKS_RIGHTS = /^(?:NOPERM|ERR ACL failure) /
 
-function refusedWrites({ cause }: queue.QueueUnavailableError): ProblemError['members'] {
-  const [, reason] = (cause instanceof Error && CANNOT_PERSIST.exec(cause.message)) || []
-  return reason === undefined ? {} : { detail: `Redis refuses writes: ${reason}` }
+function refusedCommands({ cause }: queue.QueueUnavailableError): ProblemError['members'] {
+  const { message } = cause instanceof Error ? cause : { message: '' }
+  const [, reason] = CANNOT_PERSIST.exec(message) ?? []
+  if (reason !== undefined) return { detail: `Redis refuses writes: ${reason}` }
+  // The message names a user of Redis, which is not for callers.
+  return LACKS_RIGHTS.test(message) ? { detail: 'Redis refuses commands (NOPERM). The log of the API says which.' } : {}
 }
 
 /** The body that reports a problem. */
