@@ -27,7 +27,7 @@ describe('what a batch costs MongoDB', () => {
     await worker.settle()
     client.on('commandStarted', ({ commandName, command }) => {
       commands.push(`${commandName} ${command[commandName]}`)
-      if (command.update === 'sources') updates.push(...command.updates)
+      if (command.update !== 'writers') updates.push(...(command.updates ?? []))
     })
   })
 
@@ -115,6 +115,25 @@ describe('what a batch costs MongoDB', () => {
     )
     const stored = await sources.find({ 'meta.digest': 'its digest', quoteCount: 2 }).toArray()
     assert.deepEqual(new Set(stored.map(({ meta }) => `${meta.stamp} ${meta.cover}`)), new Set([`${places} ${places}`]))
+  })
+
+  it('a post of all quotes of a thread but one, and of a new one, costs one update for 25 quotes, of nothing but stamps', async () => {
+    const texts = Array.from({ length: 62 }, (_, at) => `text ${at}`)
+    await storing([request('window', texts.slice(0, 61))])
+    await storeAKnownThread()
+    const window = request('window', texts)
+    window.thread.quotes.shift()
+    const { answers, needed } = await storing([window])
+    const { source, quotes = [] } = answers.get(window.id) ?? {}
+    assert.equal(quotes.at(-1)?.outcome, 'created')
+    assert.deepEqual(new Set(quotes.slice(0, -1).map(({ outcome }) => outcome)), new Set(['unchanged']))
+    assert.deepEqual(needed, ['find sources', 'find quotes', 'update sources', 'insert quotes', 'update quotes'])
+    const [, ...restamps] = updates
+    const marks = ['meta.version', 'meta.stamp']
+    assert.deepEqual(
+      restamps.map(({ q, u, multi }) => [q._id.$in.length, q.sourceId, Object.keys(u.$set), multi]),
+      [25, 25, 10].map((length) => [length, source?.id, marks, true]),
+    )
   })
 
   it('an append to a long thread reads and writes only the quotes that it appends, and sums nothing', async () => {

@@ -39,6 +39,23 @@ describe('a request that resembles a repeat', () => {
     assert.equal((await quotes())[1]?.text, 'late, but said after the first')
   })
 
+  it('is merged again if another process writes one of many quotes that it restamps by one update', async () => {
+    const { says, quotes } = aThread()
+    const all = ['q1', 'q2', 'q3'].map((externalId) => ({ externalId, text: 'one' }))
+    await store1(says(1, ...all))
+    const restamping = pausedAt(commands, QUOTES)
+    const restamped = store1(says(4, ...all.slice(1)), restamping.commands)
+    await restamping.reached
+    await store1(says(2, { externalId: 'q3', text: 'two' }))
+    restamping.release()
+    await restamped
+    await store1(says(3, ...all.map((quote) => ({ ...quote, text: 'late, but said before the last' }))))
+    assert.deepEqual(
+      (await quotes()).map(({ text }) => text),
+      ['late, but said before the last', 'one', 'one'],
+    )
+  })
+
   it('does not restamp a field that it leaves out', async () => {
     const { says, quotes } = aThread()
     await store1(says(1, { externalId: 'q1', text: 'one', speaker: 'ann' }))

@@ -110,9 +110,10 @@ export function commandsOf({ commands, runs }: MemoryDatabase, send: Send): Stor
       write(
         name,
         'update',
-        statements,
+        // A part of a joined update may take effect.
+        statements.flatMap(singleUpdates),
         (some) => runs.update(name, some),
-        (statement) => singleUpdates(statement).map(({ q }) => q._id),
+        ({ q }) => [q._id],
       ),
   }
 }

@@ -2,7 +2,7 @@
 import { known, type Mutant, one, rare, unguardedBy } from './mutant.ts'
 
 export const writeMutants: Mutant[] = [
-  unguardedBy('opening', 'write/guarded-updates.ts', 'stored: before', 'stored: {}'),
+  unguardedBy('opening', 'write/guarded-updates.ts', 'planUpdate(before, after)', 'planUpdate({}, after)'),
   unguardedBy(
     'reserving',
     'write/guarded-updates.ts',
@@ -13,7 +13,15 @@ export const writeMutants: Mutant[] = [
     'restamping',
     'write/guarded-updates.ts',
     'return { stored, document',
-    'return { stored: marks.stamp ? {} : stored, document',
+    'return { stored: marks.stamp && !("sourceId" in stored) ? {} : stored, document',
+  ),
+  known(
+    unguardedBy(
+      'restamping quotes',
+      'write/guarded-updates.ts',
+      'return { stored, document',
+      'return { stored: marks.stamp && "sourceId" in stored ? {} : stored, document',
+    ),
   ),
   one(
     'updates of different stamps are joined',
@@ -25,7 +33,7 @@ export const writeMutants: Mutant[] = [
     'a repeat may change more than stamps',
     'write/guarded-updates.ts',
     'isDeepStrictEqual(restamped.document, after)',
-    '(round.plan.quoteWrites.length === 0 && isDeepStrictEqual(1, 1))',
+    '(!("sourceId" in after) && isDeepStrictEqual(1, 1))',
   ),
   unguardedBy(
     'writing quotes',
@@ -69,6 +77,14 @@ export const writeMutants: Mutant[] = [
     'write/guarded-updates.ts',
     'if (n === updates.length) return',
     'if (n >= 0) return',
+  ),
+  known(
+    one(
+      'a joined update of which a part was refused counts as done',
+      'write/guarded-updates.ts',
+      'n += (await commands.update(name, some)).n',
+      'const reply = await commands.update(name, some); n += some[0].multi ? some.reduce((sum, { q }) => sum + q._id.$in.length, 0) : reply.n',
+    ),
   ),
   one(
     'a refused opening counts as done',

@@ -12,7 +12,6 @@ import {
   PRIMARY,
   type ReadConcern,
   type StoreCommands,
-  type UpdateStatement,
   type Version,
   type WriteReply,
 } from './commands.ts'
@@ -106,10 +105,9 @@ export function mongoCommands(db: Db, options: CommandOptions = {}): StoreComman
       return write('insert', name, { documents }, ids)
     },
     update(name, statements) {
-      const updates = name === 'quotes' ? statements.map(withSourceId) : statements
-      // MongoDB's error for a statement on many documents does not name the refused one.
-      const ids = statements.map(({ q, multi }) => (multi ? '' : q._id))
-      return write('update', name, { updates }, ids)
+      // MongoDB's error for a statement on many documents does not name the refused one. Quotes have a source in common.
+      const ids = statements.map(({ q, multi }) => (multi ? (q.sourceId ?? '') : q._id))
+      return write('update', name, { updates: statements }, ids)
     },
     ...rareCommands(db, within, () => writtenAt, options),
   }
@@ -122,8 +120,4 @@ export function mongoCommands(db: Db, options: CommandOptions = {}): StoreComman
  */
 function shardsOf(quoteIds: readonly string[]): Document {
   return { sourceId: { $in: [...new Set(quoteIds.map(sourceIdIn))] } }
-}
-
-function withSourceId({ q, ...statement }: UpdateStatement): UpdateStatement {
-  return { q: { ...q, sourceId: sourceIdIn(q._id) }, ...statement }
 }

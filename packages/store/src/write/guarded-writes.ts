@@ -3,11 +3,19 @@
 import { textLength } from '@sluice/contract'
 import type { ObjectId } from 'mongodb'
 import { CHARACTERS_PER_COMMAND, sendInChunks } from '../chunks.ts'
-import type { GuardedWrite, OpenThread, QuoteDraft, ThreadRound, WriterBatch, WriterToken } from '../documents.ts'
+import type {
+  GuardedWrite,
+  OpenThread,
+  QuoteDocument,
+  QuoteDraft,
+  ThreadRound,
+  WriterBatch,
+  WriterToken,
+} from '../documents.ts'
 import { compareIds } from '../ids.ts'
 import type { QuoteTotals, StoreCommands } from '../mongodb/commands.ts'
 import type { Runtime } from '../mongodb/mongo-commands.ts'
-import { planStored, sendUpdates } from './guarded-updates.ts'
+import { planStored, planUpdate, sendUpdates } from './guarded-updates.ts'
 import { isMine, WRITE_WITHIN_MS } from './tokens.ts'
 
 export interface WriteDeps {
@@ -83,8 +91,12 @@ export async function writeQuotes(
   onSent = () => {},
 ): Promise<OpenThread[]> {
   const version = runtime.newId()
-  const writes = threads.flatMap(({ plan }) => plan.quoteWrites)
-  for (const { document } of writes) document.meta.version = version
+  const drafts = threads.flatMap(({ plan }) => plan.quoteWrites)
+  for (const { document } of drafts) document.meta.version = version
+  const writes = drafts.map((draft): GuardedWrite<QuoteDocument> => {
+    const { stored, document, changed } = draft
+    return stored === undefined || changed ? draft : planUpdate(stored, document)
+  })
   const writing = writeGuarded(commands, 'quotes', writes, version, () => {
     if (runtime.monotonic() - openedAt > WRITE_WITHIN_MS)
       throw new PausedTooLongError(
@@ -111,7 +123,6 @@ export async function writeGuarded(
   const refused = new Set<string>()
   async function send(some: readonly GuardedWrite[], command: (some: readonly GuardedWrite[]) => Promise<string[]>) {
     const sendSome = async (fitting: readonly GuardedWrite[]) => {
-      checkTime()
       for (const id of await command(fitting)) refused.add(id)
     }
     const characters = some.reduce((sum, one) => sum + charactersOf(one), 0)
@@ -122,12 +133,13 @@ export async function writeGuarded(
   const inOrder = writes.toSorted((one, other) => compareIds(one.document, other.document))
   const inserts = inOrder.filter(({ stored }) => stored === undefined)
   await send(inserts, async (some) => {
+    checkTime()
     const documents = some.map(({ document }) => document)
     const { refused: positions } = await commands.insert(name, documents)
     return positions.map((at) => documents[at]?._id ?? '')
   })
   const updates = inOrder.filter(({ stored }) => stored !== undefined)
-  await send(updates, (some) => sendUpdates(commands, name, some, version))
+  await send(updates, (some) => sendUpdates(commands, name, some, version, checkTime))
   return refused
 }
 
