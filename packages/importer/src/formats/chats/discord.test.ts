@@ -81,6 +81,11 @@ describe('messages', () => {
     })
   })
 
+  test('a nickname has no invisible marks, and plain spaces', async () => {
+    const author = { ...ada, nickname: '\u2068Ada\u00A0B\u2069' }
+    expect((await quoteOf({ ...message, author }))?.speaker).toBe('Ada B')
+  })
+
   test('old exports have no nickname, and bots are sent', async () => {
     expect((await quoteOf({ ...message, author: { id: '2', name: 'alarm', isBot: true } }))?.speaker).toBe('alarm')
   })

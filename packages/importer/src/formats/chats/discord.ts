@@ -7,6 +7,7 @@ import { eachJsonFile, foundIn, type JsonRecord, readJson } from '../read/json-r
 import { dayOfChat } from '../values/day-of-chat.ts'
 import { isoDateIn } from '../values/iso-date.ts'
 import { asId, asObject, asObjects, asText, type JsonObject, present } from '../values/record-fields.ts'
+import { asName } from '../values/typography.ts'
 
 /**
  * Reads each thread as a source, and each UTC day of any other channel, which has no end. Memory: the largest message.
@@ -115,7 +116,7 @@ function momentOf(id: string): string | undefined {
 function toQuote(message: JsonObject, id: string, createdAt: string): { quote: QuoteInput; leftOut: string[] } {
   const author = asObject(message.author) ?? {}
   const forwarded = asObject(message.forwardedMessage)
-  const speaker = asText(author.nickname) ?? asText(author.name) ?? asId(author.id)
+  const speaker = asName(author.nickname) ?? asName(author.name) ?? asId(author.id)
   const replyingTo = repliedTo(message)
   const own = contentOf(message, author.isBot === true)
   // The author of a forwarded message is not known.

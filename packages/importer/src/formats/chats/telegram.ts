@@ -10,6 +10,7 @@ import { dayOfChat } from '../values/day-of-chat.ts'
 import { createZonedClock, isoDateIn, isoDateOf } from '../values/iso-date.ts'
 import type { JsonObject } from '../values/record-fields.ts'
 import { asId, asList, asNumber, asObject, asObjects, asText, present } from '../values/record-fields.ts'
+import { asName } from '../values/typography.ts'
 
 /** Where chats stand in a file: the root is a chat, or has lists of an account's chats. */
 const CHATS = ['', '/chats/list/*', '/left_chats/list/*']
@@ -127,7 +128,7 @@ function idOfChat(chat: Chat & { id: string }): string {
 }
 
 function toQuote(message: JsonObject, id: string, createdAt: string, chat: Chat): QuoteInput {
-  const speaker = asText(message.from) ?? asText(message.from_id) ?? asText(message.author) ?? chat.name
+  const speaker = asName(message.from) ?? asText(message.from_id) ?? asName(message.author) ?? asName(chat.name)
   // If a reply has `reply_to_peer_id`, it answers a message of another chat, whose id means nothing in this chat.
   const replyingTo = asId(message.reply_to_peer_id) === undefined ? asId(message.reply_to_message_id) : undefined
   const attachments = filesOf(message)

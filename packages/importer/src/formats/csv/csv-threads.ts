@@ -1,6 +1,6 @@
 // Makes a piece of a thread from a row of a table.
 import { SERVICES } from '@sluice/contract'
-import type { Found, QuoteInput, SourceFields } from '../format.ts'
+import type { Found, Piece, QuoteInput, SourceFields } from '../format.ts'
 import { rejected, skipped } from '../format.ts'
 import type { CsvRow } from '../read/csv-rows.ts'
 import { firstLine, present } from '../values/record-fields.ts'
@@ -20,6 +20,8 @@ export const SOURCE_ID = ofSource('externalId')
 const OF_SOURCE = [...SOURCE_FIELDS].filter((field) => field !== 'service' && field !== 'externalId')
 const OF_QUOTE = [...QUOTE_FIELDS].filter((field) => field !== 'username')
 const IDS = [SOURCE_ID, 'externalId', 'replyingTo', 'channelId']
+const DATE_COLUMNS = new Set([...DATES].flatMap((field) => [field, ofSource(field)]))
+const ZERO_DATES = 'dates such as 1970-01-01T00:00:00Z, which programs write for none'
 /** What a spreadsheet makes of a long number. Several ids become one. */
 const ROUNDED = /^\d(?:[.,]\d+)?E\+\d+$/i
 
@@ -50,7 +52,8 @@ export function readRow({ place, raw, values }: CsvRow, table: Table): Found[] {
   const { set, columns, dates, isGrouped, hasText } = table
   const valueIn: ValueIn = (field) => {
     const column = columns.get(field)
-    return set.get(field) ?? (column === undefined ? undefined : values.get(column))
+    const text = set.get(field) ?? (column === undefined ? undefined : values.get(column))
+    return text !== undefined && DATE_COLUMNS.has(field) && dates.isNone(text) ? undefined : text
   }
   const service = SERVICES.find((each) => each === valueIn('service'))
   const externalId = valueIn(isGrouped ? SOURCE_ID : 'externalId')?.replace(WHOLE, '$1')
@@ -62,7 +65,12 @@ export function readRow({ place, raw, values }: CsvRow, table: Table): Found[] {
   const quotes = quotesOf(valueIn, dates)
   if (quotes.length === 0 && hasText) return [skipped('rows without text', place)]
   const fields = { ...sourceFields(valueIn, table), placeholderTitle: placeholder(valueIn, isGrouped) }
-  return [{ kind: 'piece', service, externalId, order: '', fields, quotes, place }]
+  const piece: Piece = { kind: 'piece', service, externalId, order: '', fields, quotes, place }
+  const isDated = [...DATE_COLUMNS].every((field) => {
+    const text = values.get(columns.get(field) ?? '')
+    return text === undefined || !dates.isNone(text)
+  })
+  return isDated ? [piece] : [piece, skipped(ZERO_DATES, place)]
 }
 
 function valuesOf(fields: readonly string[], valueIn: ValueIn, dates: ReadDate): object {

@@ -10,6 +10,7 @@ import { dayOfChat } from '../values/day-of-chat.ts'
 import { madeId } from '../values/digest.ts'
 import { isoDateOf } from '../values/iso-date.ts'
 import { asNumber, asObject, asObjects, asText, firstLine, type JsonObject, present } from '../values/record-fields.ts'
+import { asName } from '../values/typography.ts'
 import { decoded } from './decoded.ts'
 
 const LISTS = ['status_updates', 'comments', 'comments_v2', 'group_posts', 'group_posts_v2', 'group_comments_v2']
@@ -87,7 +88,7 @@ function readMessage(message: JsonObject, chat: JsonObject, value: unknown, plac
   const text = [content, ...shared].filter(Boolean).join('\n')
   const files = [...FILES.flatMap((kind) => asObjects(message[kind])), asObject(message.sticker) ?? {}]
   const attachments = files.flatMap(({ uri }) => asText(uri) ?? []).map((uri) => basename(uri))
-  const speaker = asText(message.sender_name)
+  const speaker = asName(message.sender_name)
   const externalId = madeId(`${message.timestamp_ms}`, `${speaker}\0${text}\0${attachments}`)
   const name = asText(chat.title) ?? channelId.replace(/_\d+$/, '')
   const day = dayOfChat(channelId, name, createdAt)
@@ -119,7 +120,7 @@ function readPost({ value, place }: { value: unknown; place: Place }): Found {
   const title = (comment ? happened : asText(firstLine(text))) ?? happened ?? moment
   const group = asText(comment?.group)
   const fields = { title, createdAt, ...present({ description: happened, channelName: group }) }
-  const quote = { externalId: id, text, createdAt, ...present({ speaker: asText(comment?.author), attachments }) }
+  const quote = { externalId: id, text, createdAt, ...present({ speaker: asName(comment?.author), attachments }) }
   return piece(externalId, '', fields, quote, place)
 }
 

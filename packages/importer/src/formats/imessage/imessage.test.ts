@@ -118,6 +118,7 @@ test('tapbacks, notices and messages that were unsent are counted, an edited mes
     { ...message, guid: 'G6', text: null, date_retracted: `${SECONDS}999000000` },
     { ...message, text: 'Warm oven', date_edited: `${SECONDS}999000000` },
     { ...message, guid: null },
+    { ...message, guid: 'G8', date: 0 },
   ])
   expect(found.pieces.map(({ quotes }) => quotes[0]?.text)).toEqual(['Warm oven'])
   expect(found.noted).toEqual({
@@ -125,7 +126,8 @@ test('tapbacks, notices and messages that were unsent are counted, an edited mes
     'skipped: notices, such as of who joined a chat': 2,
     'skipped: messages that were unsent': 2,
   })
-  expect(found.rejected[0]).toMatchObject({ reason: 'a message without a guid or a valid date' })
+  const reason = 'a message without a guid or a valid date'
+  expect(found.rejected).toMatchObject([{ reason }, { reason }])
 })
 
 /** Writes a value as a binary property list, as far as those of messages need it. */

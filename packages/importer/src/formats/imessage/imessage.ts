@@ -10,6 +10,7 @@ import { fileBeside } from '../read/files-beside.ts'
 import { dayOfChat } from '../values/day-of-chat.ts'
 import { isoDateOf } from '../values/iso-date.ts'
 import { asNumber, asText, type JsonObject, present } from '../values/record-fields.ts'
+import { asName } from '../values/typography.ts'
 import { editsIn } from './edits.ts'
 import { messagesIn } from './messages.ts'
 import { textOfBody } from './typedstream.ts'
@@ -73,7 +74,7 @@ function readRow({ attributedBody, info, ...row }: JsonObject, path: string): Fo
   // Of a message that was unsent in part, the rest is its text.
   const isChanged = edits.hasUnsent || Number(row.date_retracted) + Number(row.date_edited) > 0
   if (isChanged && text === '' && attachments.length === 0) return skipped('messages that were unsent', place)
-  const speaker = Number(row.is_from_me) === 1 ? 'Me' : asText(row.handle)
+  const speaker = Number(row.is_from_me) === 1 ? 'Me' : asName(row.handle)
   const replyingTo = asText(row.thread_originator_guid)
   const quote: QuoteInput = { externalId, text, createdAt, ...present({ speaker, replyingTo, attachments }) }
   const day = dayOfChat(chat, asText(row.chat_name) ?? chat, createdAt)

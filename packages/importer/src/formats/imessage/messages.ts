@@ -45,7 +45,8 @@ function queryOf(columns: ReadonlySet<unknown>): string {
   return `
     SELECT m.ROWID AS id, m.guid AS guid, m.text AS text, m.is_from_me AS is_from_me, h.id AS handle, ${later.join()},
       ${body} AS attributedBody, CASE WHEN ${body} IS NULL AND m.text IS NULL THEN ${info} END AS info,
-      CASE WHEN ${IN_NANOSECONDS} THEN m.date / 1000000000.0 ELSE m.date END + ${APPLE_EPOCH} AS seconds,
+      CASE WHEN m.date = 0 THEN NULL WHEN ${IN_NANOSECONDS} THEN m.date / 1000000000.0 ELSE m.date END
+        + ${APPLE_EPOCH} AS seconds,
       c.chat_identifier AS chat, c.display_name AS chat_name,
       (SELECT json_group_array(COALESCE(a.transfer_name, a.filename, a.mime_type, 'file'))
         FROM message_attachment_join f JOIN attachment a ON a.ROWID = f.attachment_id

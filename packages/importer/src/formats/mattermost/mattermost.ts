@@ -10,6 +10,7 @@ import { madeId } from '../values/digest.ts'
 import { isoDateOf } from '../values/iso-date.ts'
 import type { JsonObject } from '../values/record-fields.ts'
 import { asList, asNumber, asObject, asObjects, asText, firstLine, present } from '../values/record-fields.ts'
+import { asName } from '../values/typography.ts'
 
 /** At most this number of names of channels is kept, some 20 MB. Channels beyond it have their short names. */
 const MOST_CHANNELS = 100_000
@@ -90,7 +91,7 @@ function toQuote(post: JsonObject): Quote | undefined {
   if (user === undefined || createdAt === undefined) return undefined
   const props = asObject(post.props)
   // A webhook chooses the name that is shown.
-  const speaker = asText(props?.override_username) ?? user
+  const speaker = asName(props?.override_username) ?? user
   const attachments = asObjects(post.attachments)
     .flatMap(({ path }) => asText(path) ?? [])
     .map((path) => basename(path))

@@ -3,6 +3,7 @@ import { basename } from 'node:path/posix'
 import { type Found, type InputFile, skipped } from '../format.ts'
 import { foundIn, readJson } from '../read/json-records.ts'
 import { asId, asList, asObject, asText, type JsonObject } from '../values/record-fields.ts'
+import { asName } from '../values/typography.ts'
 
 /** A channel, a private channel, a group of direct messages, or a direct message. */
 export interface Conversation {
@@ -79,7 +80,7 @@ function addApp({ users, added }: Directory, entry: JsonObject): boolean {
 /** Returns the name that Slack shows: the display name if the member chose one. */
 export function userNameOf(user: JsonObject): string | undefined {
   const profile = asObject(user.profile) ?? user
-  return asText(profile.display_name) ?? asText(profile.real_name) ?? asText(user.real_name) ?? asText(user.name)
+  return asName(profile.display_name) ?? asName(profile.real_name) ?? asName(user.real_name) ?? asName(user.name)
 }
 
 function addConversation({ users, conversations }: Directory, entry: JsonObject, folder: string): boolean {

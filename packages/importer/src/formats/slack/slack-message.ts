@@ -4,6 +4,7 @@ import { rejected, skipped } from '../format.ts'
 import type { JsonRecord } from '../read/json-records.ts'
 import { isoDateOf } from '../values/iso-date.ts'
 import { asId, asObject, asObjects, asText, type JsonObject, present } from '../values/record-fields.ts'
+import { asName } from '../values/typography.ts'
 import { contentOf } from './content.ts'
 import { addBot, type Conversation, type Directory, userNameOf } from './directory.ts'
 
@@ -84,10 +85,10 @@ function toFound(
 function speakerOf(message: JsonObject, directory: Directory): string | undefined {
   const user = asId(message.user) ?? asId(asObject(message.comment)?.user)
   const profile = asObject(message.user_profile)
-  const chosen = message.subtype === 'bot_message' || message.bot_id ? asText(message.username) : undefined
+  const chosen = message.subtype === 'bot_message' || message.bot_id ? asName(message.username) : undefined
   const known = chosen ?? (user && directory.users.get(user)) ?? (profile && userNameOf(profile))
   const bot = asObject(message.bot_profile) ?? {}
-  const own = known ?? asText(message.username) ?? asText(bot.name)
+  const own = known ?? asName(message.username) ?? asName(bot.name)
   if (own) return own
   const ids = [message.bot_id, message.app_id, bot.app_id].flatMap((id) => asId(id) ?? [])
   return ids.map((id) => directory.users.get(id)).find(Boolean) ?? user ?? ids[0]

@@ -4,18 +4,26 @@ import { FormatError } from '../format.ts'
 const FIRST_MOMENT = Date.parse('0001-01-01T00:00:00Z')
 const LAST_MOMENT = Date.parse('9999-12-31T23:59:59.999Z')
 
+/** The moment 0 of Unix, of .NET and of spreadsheets, which programs write if they have no date. */
+const ZEROS = new Set(['1970-01-01', '0001-01-01', '1899-12-30'])
+
+/** Whether an ISO date in UTC stands for none. Nobody wrote in that very second. */
+export function isNoDate(iso: string): boolean {
+  return iso.endsWith('T00:00:00.000Z') && ZEROS.has(iso.slice(0, DAY_CHARACTERS))
+}
+
 /** A larger number counts milliseconds: as seconds, it would lie beyond the year 5138. */
 const MOST_SECONDS = 1e11
 
 /**
  * Writes a time in seconds or milliseconds since 1970 as `2024-05-01T09:30:00.000Z`: versions of one format differ in
- * the unit. Undefined beyond the years that a thread can have.
+ * the unit. Undefined for 0, and beyond the years that a thread can have.
  */
 export function isoDateOf(time = Number.NaN): string | undefined {
   const seconds = Math.abs(time) < MOST_SECONDS ? time : time / 1_000
   // A double is accurate to a quarter of a microsecond for such a time: .12 may come as .1199999.
   const moment = Math.floor(seconds * 1_000 + 3e-4)
-  return moment >= FIRST_MOMENT && moment <= LAST_MOMENT ? new Date(moment).toISOString() : undefined
+  return moment !== 0 && moment >= FIRST_MOMENT && moment <= LAST_MOMENT ? new Date(moment).toISOString() : undefined
 }
 
 /** Ends a date that names its zone. The year may follow, as X writes it, or the name of the zone in brackets. */
@@ -27,7 +35,8 @@ const ZONE = /(Z|GMT|UTC|[+-]\d{2}(:?\d{2})?)( \(.*\)| \d{4})?$/i
  */
 export function isoDateIn(text = ''): string | undefined {
   const date = new Date(ZONE.test(text) ? text : `${text.replace(/(?<=\d)T(?=\d)/, ' ')} UTC`)
-  return Number.isNaN(date.getTime()) ? undefined : date.toISOString()
+  const iso = Number.isNaN(date.getTime()) ? '' : date.toISOString()
+  return iso === '' || isNoDate(iso) ? undefined : iso
 }
 
 /** The length of the day in an ISO date. */

@@ -27,6 +27,8 @@ describe('A date in a table is read', () => {
     ['Wed May  1 09:30:00 UTC 2024', morning],
     ['Wed May  1 09:30:00 2024', morning],
     ['Wed May 01 2024 11:30:00 GMT+0200 (Central European Summer Time)', morning],
+    ['۱۴۰۳/۰۲/۱۲ ۹:۳۰', morning],
+    ['1445/10/22 AH 9:30', morning],
     ['1714555800', morning],
     ['1714555800.5', '2024-05-01T09:30:00.500Z'],
     ['1714555800000', morning],
@@ -43,6 +45,10 @@ describe('A date in a table is read', () => {
     ['D.M.Y', '01.05.2024.', midnight],
     ['D.M.Y', '1.5.2024 klo 9.30', morning],
     ['D.M.Y', '1.05.2024 г., 9:30', morning],
+    ['D.M.Y', '٠١/٠٥/٢٠٢٤، ٩:٣٠', morning],
+    ['D.M.Y', '09:30 01/05/2024', morning],
+    ['D.M.Y', '1/5/2567 BE 9:30', morning],
+    ['D.M.Y', '๑/๕/๒๕๖๗', midnight],
     ['D.M.Y', '2024-05-01T09:30:00Z', morning],
   ]
   for (const [dateFormat, text, date] of ordered)
@@ -69,6 +75,14 @@ describe('A date in a table is read', () => {
       faultOf('5/1/2024 9:30'),
       'needs --date-format: 5/1/2024 9:30 is 2024-01-05 by --date-format D/M/Y, or 2024-05-01 by --date-format M/D/Y.',
     )
+    for (const [text, calendar] of [
+      ['1403/02/12', 'Persian or Islamic'],
+      ['1403-02-12', 'Persian or Islamic'],
+      ['1/5/2567', 'Buddhist'],
+    ] as const) {
+      assert.equal(read(text), undefined)
+      assert.match(faultOf(text), new RegExp(`of the ${calendar} calendar`))
+    }
     assert.equal(faultOf('13.1.2024'), 'needs --date-format: 13.1.2024 is 2024-01-13 by --date-format D/M/Y.')
     assert.equal(faultOf('soon'), 'is not a date, such as 2024-05-01T09:30:00Z: soon.')
   })

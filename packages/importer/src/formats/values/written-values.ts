@@ -1,7 +1,9 @@
 // Reads dates and numbers as people and spreadsheets write them.
 import { parseIsoDate } from '@sluice/contract'
 import type { FormatOptions } from '../format.ts'
-import { createZonedClock, isoDateOf } from './iso-date.ts'
+import { type Calendar, calendarShownIn, calendarsOf, inOurCalendar, recentCalendar } from './calendars.ts'
+import { createZonedClock, isNoDate, isoDateOf } from './iso-date.ts'
+import { plainDate } from './local-dates.ts'
 import { asNumber } from './record-fields.ts'
 
 const DAY_FIRST = ['d', 'm', 'y']
@@ -19,57 +21,96 @@ const DATE =
 /** As C and X write a date, with the year last: `Wed May 01 09:30:00 +0000 2024`. */
 const YEAR_LAST = /^((?:[a-z]{3},? +)?[a-z]{3} +\d{1,2}) +(\d{1,2}:\d\d\S*)( +\S+)? +(\d{4})$/i
 /** Words of a language. In Chinese, Japanese and Korean, the half of the day stands before the time. */
-const BEFORE_TIME = String.raw`(?:(?:г\.|klo|kl\.?|à)[\s,]*)?(上午|午前|오전|下午|午後|오후)?\s*`
+const BEFORE_TIME = String.raw`(?:(?:г\.|klo|kl\.?|à)[\s,]*)?(上午|午前|오전|下午|午後|오후|[AP]M)?\s*`
 const CLOCK = String.raw`(\d{1,2})[:.](\d{2})(?:[:.](\d{2})(?:[.,](\d+))?)?\s*([apπμ])?\.?\s?(?:[mμ]\.?)?`
 /** JavaScript writes `GMT+0200 (Central European Summer Time)`. */
 const ZONE = String.raw`(?:(Z|UTC|GMT|[+-]\d\S*)|(?:GMT|UTC)([+-]\d\S*)(?: \([^()]+\))?)`
 const TIME = new RegExp(String.raw`^[\sT,]*${BEFORE_TIME}${CLOCK}\s*${ZONE}?$`, 'i')
-const MORNING = /^(a|π|上午|午前|오전)$/i
+const MORNING = /^(am?|π|上午|午前|오전)$/i
 const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec']
 /** As POSIX reads a year of two digits: 68 is 2068, and 69 is 1969. */
 const FIRST_YEAR_OF_1900 = 69
 
 export type ReadDate = ReturnType<typeof createDateReader>
 
+interface DateOptions extends Pick<FormatOptions, 'dateFormat' | 'timezone'> {
+  /** Whether all dates are of our time, so that a year shows its calendar: 2567 is 2024. */
+  isRecent?: boolean
+}
+
 /** Creates a reader of dates. Throws FormatError if `--timezone` is no IANA name. */
-export function createDateReader({ dateFormat, timezone }: Pick<FormatOptions, 'dateFormat' | 'timezone'>) {
+export function createDateReader({ dateFormat, timezone, isRecent = false }: DateOptions) {
   const named = dateFormat === undefined ? undefined : orderOf(dateFormat)
   const toUtc = timezone === undefined ? undefined : createZonedClock(timezone)
 
-  function inOrder(text: string, order: readonly string[] | undefined): string | undefined {
+  /** `shown`: the calendar that the text shows beside its year. */
+  function inOrder(text: string, order: readonly string[] | undefined, shown?: Calendar): string | undefined {
     const [, first = '', second = '', third = '', rest = ''] = DATE.exec(text.replace(YEAR_LAST, '$1 $4 $2$3')) ?? []
     const parts = [first, second, third]
     const letters = order ?? orderIn(parts)
     const partOf = (letter: string) => parts[letters?.indexOf(letter) ?? -1] ?? ''
-    const [year, month, day] = [yearOf(partOf('y')), monthOf(partOf('m')), partOf('d').padStart(2, '0')]
+    const [year, month, day] = [yearOf(partOf('y'), isRecent), monthOf(partOf('m')), partOf('d').padStart(2, '0')]
     const time = timeOf(rest)
     if (time === undefined || !/^\d{4}-\d\d-\d\d$/.test(`${year}-${month}-${day}`)) return undefined
-    const local = `${year}-${month}-${day}T${time.clock}`
+    const isOurs = calendarsOf(year) === undefined
+    const calendar = isRecent ? recentCalendar(year) : shown
+    if (!isOurs && calendar === undefined) return undefined
+    const date =
+      isOurs || calendar === undefined ? `${year}-${month}-${day}` : inOurCalendar(calendar, year, month, day)
+    if (date === undefined) return undefined
+    const local = `${date}T${time.clock}`
+    if (isNoDate(`${local}.000Z`)) return `${local}.000Z`
     return parseIsoDate(time.zone || toUtc === undefined ? local + (time.zone || 'Z') : (toUtc(local) ?? ''))
   }
 
+  function dateIn(text: string): string | undefined {
+    const value = text.trim()
+    if (/^\d{10}(\.\d+)?$/.test(value)) return isoDateOf(Number(value))
+    if (/^\d{13}$/.test(value)) return isoDateOf(Number(value) / 1_000)
+    // Most tables have dates of ISO 8601, which need no search.
+    const iso = named === undefined && toUtc === undefined ? parseIsoDate(value) : undefined
+    if (iso !== undefined) return calendarsOf(iso.slice(0, '2024'.length)) === undefined ? iso : undefined
+    return (named && inOrder(value, named)) ?? inOrder(value, undefined) ?? localDateIn(value)
+  }
+
+  function localDateIn(value: string): string | undefined {
+    const plain = plainDate(value.slice(0, LONGEST_DATE))
+    if (plain === value) return undefined
+    const shown = calendarShownIn(value)
+    return (named && inOrder(plain, named, shown)) ?? inOrder(plain, undefined, shown)
+  }
+
   return {
-    /** Reads a date, or seconds or milliseconds since 1970. Undefined if the text is neither, or has two readings. */
+    /** Reads a date, or seconds or milliseconds since 1970. Undefined if the text is none, or has two readings. */
     read(text: string): string | undefined {
-      const value = text.trim()
-      if (/^\d{10}(\.\d+)?$/.test(value)) return isoDateOf(Number(value))
-      if (/^\d{13}$/.test(value)) return isoDateOf(Number(value) / 1_000)
-      // Most tables have dates of ISO 8601, which need no search.
-      const iso = named === undefined && toUtc === undefined ? parseIsoDate(value) : undefined
-      if (iso !== undefined) return iso
-      return (named && inOrder(value, named)) ?? inOrder(value, undefined)
+      const date = dateIn(text)
+      return date === undefined || isNoDate(date) ? undefined : date
     },
-    /** Why a date can't be read: it has two readings, or none. */
+    /** Whether programs write the text for no date. Most texts need no search. */
+    isNone: (text: string) => MAY_BE_ZERO.test(text) && (ZERO.test(text) || isNoDate(dateIn(text) ?? '')),
+    /** Why a date can't be read: its calendar is not known, it has two readings, or none. */
     faultOf(text: string): string {
+      const value = text.trim()
+      const plain = plainDate(value.slice(0, LONGEST_DATE))
       const readings = [DAY_FIRST, MONTH_FIRST].flatMap((order) => {
-        const date = inOrder(text.trim(), order)
+        const date = inOrder(value, order) ?? inOrder(plain, order, calendarShownIn(value))
         return date === undefined ? [] : `${date.slice(0, 10)} by --date-format ${order.join('/').toUpperCase()}`
       })
+      const [year = ''] = /(?<!\d)\d{4}(?!\d)/.exec(plain) ?? []
+      const calendars = calendarsOf(year)
+      if (calendars !== undefined)
+        return `has a year of the ${calendars} calendar: write it in the Gregorian one: ${text.slice(0, 100)}.`
       if (readings.length === 0) return `is not a date, such as 2024-05-01T09:30:00Z: ${text.slice(0, 100)}.`
       return `needs --date-format: ${text.slice(0, 100)} is ${readings.join(', or ')}.`
     },
   }
 }
+
+/** A longer text is no date. */
+const LONGEST_DATE = 100
+/** A spreadsheet writes the day 0 as a time alone. */
+const ZERO = /^(?:0+|00:00:00|0000-00-00.*)$/
+const MAY_BE_ZERO = /1970|1899|0001|^\s*0/
 
 /** The order that a date itself shows: its year has four digits and comes first, or its month is a word. */
 function orderIn([first = '', second = '']: readonly string[]): readonly string[] | undefined {
@@ -78,8 +119,11 @@ function orderIn([first = '', second = '']: readonly string[]): readonly string[
   return /[a-z]/i.test(second) ? DAY_FIRST : undefined
 }
 
-function yearOf(text: string): string {
-  return text.length === 2 ? `${Number(text) < FIRST_YEAR_OF_1900 ? '20' : '19'}${text}` : text
+/** Of a recent date, 67 is the Buddhist year 2567, because 2067 is to come. */
+function yearOf(text: string, isRecent: boolean): string {
+  if (text.length !== 2) return text
+  if (isRecent) return 2000 + Number(text) <= new Date().getUTCFullYear() + 1 ? `20${text}` : `25${text}`
+  return `${Number(text) < FIRST_YEAR_OF_1900 ? '20' : '19'}${text}`
 }
 
 function monthOf(text: string): string {

@@ -84,7 +84,7 @@ test('Android has no brackets, and names the chat in the file', async () => {
   expect(found.noted).toEqual({
     'skipped: notices by WhatsApp, such as of who joined a chat': 1,
     'skipped: media that were not exported': 1,
-    'skipped: messages that were deleted': 1,
+    'skipped: notices of WhatsApp, told by wording': 1,
     'warning: dates such as 5/1/2024 that were read with the month first': 1,
   })
 })
@@ -177,6 +177,11 @@ test.each([
   ['1.05.2024 г., 9:30 - Ada: Hi', '13.05.2024 г., 21:30 - Bo: Hi'],
   ['01/05/2024 à 09:30 - Ada: Hi', '13/05/2024 à 21:30 - Bo: Hi'],
   ['1/5/24, 9:30 π.μ. - Ada: Hi', '13/5/24, 9:30 μ.μ. - Bo: Hi'],
+  ['1.05.24 г., 9:30 ч. - Ada: Hi', '13.05.24 г., 21:30 ч. - Bo: Hi'],
+  ['[09:30:15, 1/5/24] Ada: Hi', '\u200E[21:30:15, 13/5/24] Bo: Hi'],
+  ['[1/5/2567 BE, 09:30:15] Ada: Hi', '[13/5/2567 BE, 21:30:15] Bo: Hi'],
+  ['‏١‏/٥‏/٢٠٢٤، ٩:٣٠ ص - Ada: Hi', '‏١٣‏/٥‏/٢٠٢٤، ٩:٣٠ م - Bo: Hi'],
+  ['۱۴۰۳/۲/۱۲،‏ ۹:۳۰ - Ada: Hi', '۱۴۰۳/۲/۲۴،‏ ۲۱:۳۰ - Bo: Hi'],
 ])('reads dates such as %s', async (first, second) => {
   const file = android(first, second)
   expect(await recognises(whatsappFormat, file)).toBe(true)
@@ -209,4 +214,98 @@ test('a chat without its first line has the name of its folder, or a warning', a
   const alone = await read(inputFile('_chat.txt', text))
   expect(alone.pieces[0]?.fields.channelName).toBe('_chat')
   expect(alone.notes).toMatchObject([{ kind: 'warning', reason: expect.stringMatching(/^chats without a name/) }])
+})
+
+test('a person is one person, however the phone writes the name or number', async () => {
+  const { pieces } = await read(
+    iphone(
+      ENCRYPTED,
+      '[13/05/2024, 09:30:00] +49 170 0000001: a',
+      '[13/05/2024, 09:31:00] \u202A+49\u00A0170\u00A00000001\u202C: b',
+      '[13/05/2024, 09:32:00] ~\u202F\u2068+49 170 0000001\u2069: c',
+      '[13/05/2024, 09:33:00] ~ Bo 👩\u200D🍳: d',
+    ),
+  )
+  const number = '+49 170 0000001'
+  expect(pieces.map(({ quotes: [quote] }) => quote?.speaker)).toEqual([number, number, number, 'Bo 👩\u200D🍳'])
+})
+
+test('only CR LF ends a message of an iPhone, so pasted lines of a chat stay in its text', async () => {
+  const pasted = 'Look:\n[01/05/2024, 08:00:00] Cy: No\n01/05/2024, 08:01 - Cy: Nor I'
+  const { pieces } = await read(
+    iphone(ENCRYPTED, `[13/05/2024, 09:30:00] Ada: ${pasted}`, '[13/05/2024, 09:31:00] Bo: b'),
+  )
+  expect(pieces.map(({ quotes: [quote] }) => [quote?.speaker, quote?.text])).toEqual([
+    ['Ada', pasted],
+    ['Bo', 'b'],
+  ])
+})
+
+test('chats that were joined begin anew at their byte order marks', async () => {
+  const first = '\uFEFF[13/05/2024, 09:30:00] Ada: a\r\n'
+  const second = '\uFEFF13/05/2024, 09:31 - Bo: b\n13/05/2024, 09:32 - Ada: c\n'
+  const third = '[\uFEFF13/05/2024, 09:33:00] Bo: d\r\n'
+  const { pieces } = await read(android(first + second + third))
+  expect(pieces.map(({ quotes: [quote] }) => quote?.text)).toEqual(['a', 'b', 'c', 'd'])
+})
+
+test('an old iPhone wrote a colon behind the date, which is part of a text in other chats', async () => {
+  const old = await read(android('7/21/16, 4:56:55 PM: Ada: Open: yes', 'until six', '7/22/16, 8:05:00 AM: Ada left'))
+  expect(old.pieces.map(({ quotes: [quote] }) => [quote?.speaker, quote?.text])).toEqual([
+    ['Ada', 'Open: yes\nuntil six'],
+  ])
+  const text = 'Plan:\n14/05/2024, 10:30: Oven: clean'
+  const chat = await read(android(`13/05/2024, 09:30 - Ada: ${text}`))
+  expect(chat.pieces.map(({ quotes: [quote] }) => quote?.text)).toEqual([text])
+  expect(await recognises(whatsappFormat, inputFile('server.txt', '2024-05-13 09:30:00: ERROR: disk'))).toBe(false)
+})
+
+test('of dates with two digits for the year, the order follows from the years of WhatsApp and from their ascent', async () => {
+  const days = (...dates: string[]) => read(android(...dates.map((date) => `${date} 9:30 - Ada: Hi`)))
+  const found = async (...dates: string[]) =>
+    (await days(...dates)).pieces.map(({ quotes: [quote] }) => quote?.createdAt?.slice(0, 10))
+  expect(await found('24/5/25', '24/6/3')).toEqual(['2024-05-25', '2024-06-03'])
+  expect(await found('25/5/67', '3/6/67')).toEqual(['2024-05-25', '2024-06-03'])
+  expect(await found('25/5/24', '3/6/24')).toEqual(['2024-05-25', '2024-06-03'])
+})
+
+test.each([
+  'Ada created group "Loaf: Rye"',
+  'Ada created group Loaf: Rye',
+  'Bo hat den Gruppennamen von „Loaf: Rye“ zu „Brot“ geändert.',
+  'Ada a donné au groupe le nom « Loaf: Rye »',
+  '管理员将群名改为“Loaf: Rye”',
+  'Missed voice call at 9:30',
+  'Ada: Esta mensagem foi apagada',
+  'Bo: Tato zpráva byla smazána.',
+  'Bo: Ez az üzenet törölve lett',
+  'Bo: 이 메시지는 삭제되었습니다.',
+  'Bo: Cevapsız sesli arama',
+])('of Android, "%s" is a notice', async (line) => {
+  const { pieces, noted } = await read(android('13/5/2024, 09:29 - Ada: Hi', `13/5/2024, 09:30 - ${line}`))
+  expect(pieces).toHaveLength(1)
+  expect(Object.values(noted)).toEqual([1])
+})
+
+test.each([
+  ['Ada "Rye" Loaf', 'Open: "yes"'],
+  ['Tom 5"', 'not 6" but "Rye: dark"'],
+  ['Bo', 'Ada created group "Loaf: Rye", did she?'],
+  ['Bo', 'You deleted this message, why?'],
+  ['Bo', 'see <draft: two>'],
+])('%s, who says %j, is a person', async (speaker, text) => {
+  const { pieces } = await read(android(`13/5/2024, 09:30 - ${speaker}: ${text}`))
+  expect(pieces.map(({ quotes: [quote] }) => [quote?.speaker, quote?.text])).toEqual([[speaker, text]])
+})
+
+test('the mark of an edited message is none of its words; on an iPhone, an unmarked sentence is of the person', async () => {
+  const texts = [
+    'At six <This message was edited>',
+    'Um sechs <Diese Nachricht wurde bearbeitet.>',
+    'It said: <edited>',
+  ]
+  const edited = await read(android(...texts.map((text) => `13/5/2024, 09:30 - Ada: ${text}`)))
+  expect(edited.pieces.map(({ quotes: [quote] }) => quote?.text)).toEqual(['At six', 'Um sechs', 'It said: <edited>'])
+  const marked = await read(iphone(ENCRYPTED, '[13/05/2024, 09:30:00] Ada: This message was deleted.'))
+  expect(marked.pieces).toHaveLength(1)
 })

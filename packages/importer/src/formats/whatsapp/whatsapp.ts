@@ -6,10 +6,9 @@ import { eachRecognised } from '../read/each-recognised.ts'
 import { decodeBeginning } from '../read/utf8-chunks.ts'
 import { dayOfChat } from '../values/day-of-chat.ts'
 import { createDateReader, type ReadDate } from '../values/written-values.ts'
-import { type Message, messageLine, messagesOf, orderOfDates } from './messages.ts'
+import { looksDated, MARK, type Message, messageLine, messagesOf, surveyChat } from './messages.ts'
+import { isInstead, isNotice, withoutEdited } from './notices.ts'
 
-/** WhatsApp writes this mark before its own words, on iPhones. */
-const MARK = '\u200E'
 const LOOKED_AT = 20
 /** The name of an iPhone's file. Android writes the name of the chat behind these words, in the phone's language. */
 const UNNAMED = '_chat'
@@ -22,11 +21,8 @@ const LEFT_OUT = /^\u200E?(.+\.\w+) (?:• )?\u200E[^<>\n]+$/
 /** An iPhone marks each option of a poll, and the word before the URL of a place. */
 const POLL_OR_PLACE = /\n\u200E|^\u200E[^:\n]+: (?:.+: )?https:\/\/\S+$/
 const NAMELESS = 'chats without a name become one: put each _chat.txt into a folder with its name, or use --id-prefix'
+const BY_WORDING = 'notices of WhatsApp, told by wording'
 const EDITED = / ?\u200E<[^<>]+>$/
-
-/** What Android writes in place of a message that was deleted, in the languages that most people use. */
-const DELETED =
-  /^(This message was deleted|You deleted this message|Diese Nachricht wurde gelöscht|Du hast diese Nachricht gelöscht|Se eliminó este mensaje|Este mensaje fue eliminado|Eliminaste este mensaje|Ce message a été supprimé|Vous avez supprimé ce message|Esta mensagem foi (?:apagada|eliminada)|Você apagou esta mensagem|Questo messaggio è stato eliminato|Hai eliminato questo messaggio|Данное сообщение удалено|Вы удалили данное сообщение|Dit bericht is verwijderd|U hebt dit bericht verwijderd|Ta wiadomość została usunięta|Bu mesaj silindi|Bu mesajı sildiniz|Pesan ini telah dihapus|Anda menghapus pesan ini)\.?$/
 
 /** Reads each day of a chat, in UTC, as a source. Dates are local times. Memory: the largest message. */
 export const whatsappFormat: Format = {
@@ -37,48 +33,75 @@ export const whatsappFormat: Format = {
   owns: ownsFolder({ parts: /\.(vcf|was)$/, uploads: /^\/?(0\d{7}-[^/]*|[^/]*-WA\d{4}\.\w+)$/ }),
   skipsOthers: true,
   recognises: isChat,
+  faultOf: async ({ path }, beginning) =>
+    linesIn(beginning).some((line) => messageLine(line) !== undefined) ? undefined : faultOfDates(path),
   read: eachRecognised(isChat, readChat),
   restore: (record, { chat }, path) => ({ [chat === undefined ? path : `WhatsApp Chat with ${chat}.txt`]: record }),
 }
 
 function isChat({ path }: InputFile, beginning: Buffer): boolean {
-  const lines = decodeBeginning(beginning).split('\n', LOOKED_AT)
-  return path.endsWith('.txt') && lines.some((line) => messageLine(line) !== undefined)
+  const lines = linesIn(beginning).slice(0, LOOKED_AT)
+  return path.endsWith('.txt') && lines.some((line) => messageLine(line) !== undefined || looksDated(line))
+}
+
+const linesIn = (beginning: Buffer) => decodeBeginning(beginning).split(/\r?\n/)
+
+function faultOfDates(path: string): string {
+  return `${path}: no line begins with a date in a form or a calendar that is known. Set the phone's language to English, and export the chat again.`
+}
+
+/** What is known of a chat before its messages are read. */
+interface Chat {
+  name: string
+  dates: ReadDate
+  hasMarks: boolean
+  /** Names of which none is the beginning of a notice. */
+  people: Set<string>
 }
 
 async function* readChat(file: InputFile, { timezone }: FormatOptions): FoundLists {
   if (timezone === undefined)
     throw new FormatError(`${file.path}: pass the time zone of the phone, such as --timezone Europe/Berlin.`)
-  const { isMonthFirst, isAssumed } = await orderOfDates(messagesOf(file))
-  const reason = `dates such as 5/1/2024 that were read with the ${isMonthFirst ? 'month' : 'day'} first`
+  const { dateFormat, isAssumed, hasMarks, isDated } = await surveyChat(messagesOf(file))
+  if (!isDated) throw new FormatError(faultOfDates(file.path))
+  const first = dateFormat.startsWith('M') ? 'month' : 'day'
+  const reason = `dates such as 5/1/2024 that were read with the ${first} first`
   if (isAssumed) yield [{ kind: 'warning', reason, place: { path: file.path } }]
-  const dates = createDateReader({ dateFormat: isMonthFirst ? 'M/D/Y' : 'D/M/Y', timezone })
-  let chat = nameIn(file.path)
+  const dates = createDateReader({ dateFormat, timezone, isRecent: true })
+  const chat: Chat = { name: nameIn(file.path), dates, hasMarks, people: new Set() }
   for await (const messages of messagesOf(file)) {
     // On an iPhone, the chat itself says first that it is encrypted. A long chat is exported without its first line.
-    if (chat === UNNAMED && messages[0]?.place.line === 1)
-      chat = (messages[0].text.startsWith(MARK) && messages[0].speaker) || nameIn(dirname(join(UNNAMED, file.path)))
-    yield messages.map((message) => readMessage(message, chat, dates))
+    if (chat.name === UNNAMED && messages[0]?.place.line === 1)
+      chat.name =
+        (messages[0].text.startsWith(MARK) && messages[0].speaker) || nameIn(dirname(join(UNNAMED, file.path)))
+    yield messages.map((message) => readMessage(message, chat))
   }
-  if (chat === UNNAMED) yield [{ kind: 'warning', reason: NAMELESS, place: { path: file.path } }]
+  if (chat.name === UNNAMED) yield [{ kind: 'warning', reason: NAMELESS, place: { path: file.path } }]
 }
 
 const nameIn = (path: string) => basename(path, '.txt').replace(BEFORE_NAME, '')
 
-function readMessage({ date = '', speaker, head, text, place }: Message, chat: string, dates: ReadDate): Found {
-  const createdAt = dates.read(date)
+function readMessage({ date = '', speaker, head, text, place }: Message, chat: Chat): Found {
+  const createdAt = chat.dates.read(date)
   if (createdAt === undefined)
-    return { ...rejected('a line without a valid date', place, head + text), context: { chat } }
+    return { ...rejected('a line without a valid date', place, head + text), context: { chat: chat.name } }
   if (speaker === undefined) return skipped('notices by WhatsApp, such as of who joined a chat', place)
-  if (DELETED.test(text)) return skipped('messages that were deleted', place)
+  if (!chat.hasMarks && isByWording(speaker, text, chat)) return skipped(BY_WORDING, place)
   const leftOut = head.startsWith(MARK) ? LEFT_OUT.exec(text) : null
   const [attached = '', ofIphone, numbered = ofIphone, file = numbered] = leftOut ?? ATTACHED.exec(text) ?? []
   if (attached === '' && /^<[^<>]+>$/.test(text)) return skipped('media that were not exported', place)
   if (attached === '' && text.startsWith(MARK) && !POLL_OR_PLACE.test(text))
     return skipped('notices by WhatsApp, media that were not exported, and messages that were deleted', place)
-  const rest = text.replace(attached, '').replace(EDITED, '')
+  const rest = withoutEdited(text.replace(attached, '').replace(EDITED, ''))
   const words = attached === '' && !rest.startsWith(MARK) ? rest : rest.replaceAll(MARK, '').trim()
   const quote: QuoteInput = { text: words, speaker, createdAt, ...(file && { attachments: [file] }) }
-  const day = dayOfChat(`whatsapp/${chat}`, chat, createdAt)
+  const day = dayOfChat(`whatsapp/${chat.name}`, chat.name, createdAt)
   return { kind: 'piece', service: 'custom', ...day, order: createdAt, quotes: [quote], place }
+}
+
+function isByWording(speaker: string, text: string, { people }: Chat): boolean {
+  if (isInstead(text)) return true
+  if (!people.has(speaker) && isNotice(speaker, text)) return true
+  people.add(speaker)
+  return false
 }
