@@ -86,6 +86,13 @@ describe('messages', () => {
     expect((await quoteOf({ ...message, author }))?.speaker).toBe('Ada B')
   })
 
+  test('ids in a text are names, if the message has them', async () => {
+    const bo = { id: '2', name: 'bo', nickname: 'Bo', roles: [{ id: '5', name: 'Bakers' }] }
+    const content = '<@2> <@!1> <@&5> <@7> <:loaf:9> <a:oven:10> a<b>'
+    const { pieces } = await find([{ ...message, content, mentions: [bo] }])
+    expect(pieces[0]?.quotes[0]?.text).toBe('@Bo @Ada @Bakers <@7> :loaf: :oven: a<b>')
+  })
+
   test('old exports have no nickname, and bots are sent', async () => {
     expect((await quoteOf({ ...message, author: { id: '2', name: 'alarm', isBot: true } }))?.speaker).toBe('alarm')
   })

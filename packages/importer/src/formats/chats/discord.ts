@@ -122,9 +122,24 @@ function toQuote(message: JsonObject, id: string, createdAt: string): { quote: Q
   // The author of a forwarded message is not known.
   const shared = forwarded && contentOf(forwarded, true)
   const attachments = [...filesOf(message), ...(forwarded ? filesOf(forwarded) : [])]
-  const text = shared?.text ? [own.text, shared.text].filter(Boolean).join('\n') : own.text
+  const shown = shared?.text ? [own.text, shared.text].filter(Boolean).join('\n') : own.text
+  const text = shown.includes('<') ? withNames(shown, message) : shown
   const quote = { externalId: id, text, createdAt, ...present({ speaker, replyingTo, attachments }) }
   return { quote, leftOut: [...own.leftOut, ...(shared?.leftOut ?? [])] }
+}
+
+/** `<@7>`, `<@&8>` and `<:loaf:9>`: an export without Discord's markup has ids of people, roles and emoji. */
+const ID_IN_TEXT = /<(?:@[!&]?|a?:(\w{1,32}):)(\d{1,20})>/g
+
+/** Replaces ids in a text by the names that the message has of them. */
+function withNames(text: string, message: JsonObject): string {
+  const people = asObjects([message.author, ...asObjects(message.mentions)])
+  const all = [...people, ...people.flatMap(({ roles }) => asObjects(roles))]
+  const names = new Map(all.map((one) => [asId(one.id), asName(one.nickname) ?? asName(one.name)]))
+  return text.replace(ID_IN_TEXT, (markup, emoji: string | undefined, id: string) => {
+    const name = names.get(id)
+    return emoji ? `:${emoji}:` : name ? `@${name}` : markup
+  })
 }
 
 /** Pins, forwards and starts of threads have a reference too. Old versions did not write its type. */

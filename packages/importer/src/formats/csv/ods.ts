@@ -72,7 +72,7 @@ function createRowReader(path: string, wanted: number) {
       open(name: string, attributes: Attributes) {
         if (name === 'table') Object.assign(at, { sheet: at.sheet + 1, row: 0 })
         if (at.sheet !== wanted) return
-        if (name === 'annotation') at.comments += 1
+        if (NO_TEXT.test(name)) at.comments += 1
         if (name === 'table-row') beginRow(at, attributes)
         if (CELL.test(name)) at.cell = { text: '', paragraphs: 0, attributes, isCovered: name.startsWith('covered') }
         else if (at.comments === 0) addBreak(at, name, attributes)
@@ -83,7 +83,7 @@ function createRowReader(path: string, wanted: number) {
       },
       close(name: string) {
         if (at.sheet !== wanted) return
-        if (name === 'annotation') at.comments -= 1
+        if (NO_TEXT.test(name)) at.comments -= 1
         if (name === 'p' && at.comments === 0) at.isInParagraph = false
         if (CELL.test(name)) endCell(at)
         if (name === 'table-row') rows.push(...endRow(at))
@@ -98,6 +98,8 @@ function createRowReader(path: string, wanted: number) {
 }
 
 const CELL = /^(covered-)?table-cell$/
+/** A note on a cell, and the reading of a word. */
+const NO_TEXT = /^(annotation|ruby-text)$/
 
 function beginRow(at: Position, attributes: Attributes): void {
   const alike = countOf(attributes, 'number-rows-repeated')

@@ -57,10 +57,10 @@ describe('A workbook of Excel gives', () => {
       '<r><t xml:space="preserve">rich </t></r><r><t>&lt;text&gt;</t></r><rPh><t>x</t></rPh>',
     ]
     const data = `<sheetData>
-      <row r="2"><c r="A2" t="s"><v>0</v></c><c r="B2" t="str"><v>Text</v></c><c r="C2" t="inlineStr"><is><t>created at</t></is></c>
+      <row r="2"><c r="A2" t="s"><v>0</v></c><c r="B2" t="str"><v>Text</v></c><c r="C2" t="inlineStr"><is><t>created</t><t> at</t><rPh sb="0" eb="1"><t>x</t></rPh></is></c>
         <c r="D2" t="str"><v>score</v></c><c r="F2" t="str"><v>title</v></c></row>
       <row r="3"><c r="A3"><v>7</v></c><c r="B3" t="s"><v>1</v></c><c r="C3" s="1"><v>45413.395833333336</v></c><c r="D3" s="3"><v>4.5</v></c>
-        <c r="E3" t="e"><v>#N/A</v></c><c r="F3" t="str"><f>A3</f><v>a_x000D_b</v></c></row>
+        <c r="E3" t="e"><v>#N/A</v></c><c r="F3" t="str"><f>A3</f><v>a_x000D_\nb_x000d_c_x005F_x000D_</v></c></row>
       <row><c t="n"><v>1786123456789012345</v></c><c t="b"><v>1</v></c></row>
       <row r="6"><c r="A6"><v>8</v></c><c r="B6" t="str"><v>b</v></c><c r="C6" s="2"><v>45413</v></c></row>
       <row r="7"><c r="A7"><v>9</v></c><c r="B7" s="2" t="s"><v>0</v></c><c r="C7" s="1" t="d"><v>2024-05-01T09:30:00</v></c></row>
@@ -72,7 +72,7 @@ describe('A workbook of Excel gives', () => {
       [
         [
           '7',
-          { placeholderTitle: 'rich <text>', title: 'a\rb', createdAt },
+          { placeholderTitle: 'rich <text>', title: 'a\nb\nc_x000D_', createdAt },
           [{ externalId: '7', text: 'rich <text>', createdAt, score: 4.5 }],
           { path: 'a.xlsx', line: 3 },
         ],
@@ -199,7 +199,7 @@ describe('A workbook of OpenDocument gives', () => {
       `<table:table-row table:number-rows-repeated="3">${cell('', 'table:number-columns-repeated="1024"')}</table:table-row>`,
       `<table:table-row>${['ticket', 'externalId', 'text', 'createdAt', 'score'].map((name) => cell(name)).join('')}</table:table-row>`,
       `<table:table-row>${cell('T1', 'office:value-type="string" table:number-rows-spanned="2"')}${cell('1,0', float('1'))}
-        ${cell('a<text:s text:c="2"/><text:a>b</text:a><office:annotation><text:p>no</text:p></office:annotation>\nc')}
+        ${cell('a<text:s text:c="2"/><text:a>b</text:a><text:ruby-text>no</text:ruby-text><office:annotation><text:p>no</text:p></office:annotation>\nc')}
         ${cell('01.05.24', 'office:value-type="date" office:date-value="2024-05-01T09:30:00"')}${cell('4,5', float('4.5'))}</table:table-row>`,
       `<table:table-row>${cell('', '', 'covered-table-cell')}${cell('2', 'office:value-type="string" table:number-columns-repeated="2"')}</table:table-row>`,
       `<table:table-row table:number-rows-repeated="1048000">${cell('', 'table:number-columns-repeated="1024"')}</table:table-row>`,

@@ -94,9 +94,12 @@ async function readTexts(workbook: Workbook, { texts }: Book): Promise<void> {
     if (characters > MOST_SHARED) throw new FormatError(`${workbook.path} has too much text. Save it as CSV (UTF-8).`)
 }
 
-/** Excel writes a character that XML can't have as `_x000D_`. */
+/** Excel writes a character that XML can't have as `_x000D_`, which is half of a line end or a whole one. */
 function withCharacters(text: string): string {
-  return text.replaceAll(/_x([0-9a-f]{4})_/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
+  if (!text.includes('_')) return text
+  return text.replaceAll(/_x([0-9a-f]{4})_(\n?)/gi, (_, hex: string, end: string) =>
+    hex.toLowerCase() === '000d' ? '\n' : String.fromCharCode(Number.parseInt(hex, 16)) + end,
+  )
 }
 
 /** Merged cells of several rows. Only the first cell has a value, which counts for each row. */
@@ -151,6 +154,8 @@ function createRowReader(path: string, book: Book) {
   let row: SheetRow = { number: 0, cells: [] }
   let cell = { column: -1, type: '', style: 0, text: '', hasFormula: false }
   let isValue = false
+  /** Within the reading of a Japanese text, which stands beside the text in `rPh`. */
+  let isPhonetic = false
   return {
     handler: {
       open(name: string, attributes: Attributes) {
@@ -161,13 +166,15 @@ function createRowReader(path: string, book: Book) {
           cell = { column, type, style: Number(s), text: '', hasFormula: false }
         }
         if (name === 'f') cell.hasFormula = true
-        isValue = name === 'v' || name === 't'
+        if (name === 'rPh') isPhonetic = true
+        isValue = name === 'v' || (name === 't' && !isPhonetic)
       },
       text(part: string) {
         if (isValue) cell.text = addText(cell.text, part, path)
       },
       close(name: string) {
         isValue = false
+        if (name === 'rPh') isPhonetic = false
         if (name === 'row') {
           rows.push(row)
           cell.column = -1

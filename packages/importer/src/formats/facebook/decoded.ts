@@ -1,4 +1,4 @@
-// Facebook escapes each byte of a text's UTF-8, as if it were a character: `\u00c3\u00a9` for é.
+// Facebook escapes each byte of a text's UTF-8, as if it were a character: `\u00c3\u00a9` for é. It names people by ids.
 import { isUtf8 } from 'node:buffer'
 import { isRecord } from '@sluice/contract'
 
@@ -14,7 +14,15 @@ export function decoded(value: unknown, depth = DEEPEST): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, decoded(one, depth - 1)]))
 }
 
+/** `@[100001:2048:Ada]`: a person, by an id and a name. */
+const MENTION = /@\[\d{1,20}:\d{1,20}:([^\]\n]{1,100})\]/g
+
 function decodedText(text: string): string {
+  const plain = unescaped(text)
+  return plain.includes('@[') ? plain.replace(MENTION, '$1') : plain
+}
+
+function unescaped(text: string): string {
   if (!/[\x80-\xff]/.test(text) || /[^\0-\xff]/.test(text)) return text
   const bytes = Buffer.from(text, 'latin1')
   return isUtf8(bytes) ? bytes.toString('utf8') : text

@@ -91,6 +91,11 @@ test('reads the download of chats that are encrypted from end to end', async () 
   expect(found.noted).toEqual({ 'skipped: messages that were unsent': 1 })
 })
 
+test('a person who is mentioned has a name', async () => {
+  const { pieces } = await find({ ...message, content: escaped('Hi @[1001:2048:Zoë], see a@[b]') })
+  expect(pieces[0]?.quotes[0]?.text).toBe('Hi Zoë, see a@[b]')
+})
+
 test('a text that is no escape stays', async () => {
   const { pieces } = await find({ ...message, content: 'é' }, { ...message, content: 'žluť' })
   expect(pieces.map(({ quotes }) => quotes[0]?.text)).toEqual(['é', 'žluť'])

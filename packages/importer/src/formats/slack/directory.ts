@@ -17,6 +17,8 @@ export interface Directory {
   conversations: Map<string, Conversation>
   /** The names of apps and custom integrations, by the second of their installation. */
   added: Map<string, string>
+  /** How often a member was to be named whose name is not known yet. */
+  unnamed: number
 }
 
 /** At most this number of names is kept in memory, some 150 bytes each. Members beyond it are named by their ids. */
@@ -46,7 +48,7 @@ export function isList(path: string): boolean {
 
 /** Reads the lists of an export. An organisation's export has some lists for each workspace. */
 export async function readDirectory(files: readonly InputFile[]): Promise<{ directory: Directory; found: Found[] }> {
-  const directory: Directory = { users: new Map(), conversations: new Map(), added: new Map() }
+  const directory: Directory = { users: new Map(), conversations: new Map(), added: new Map(), unnamed: 0 }
   const found: Found[] = []
   const reason = 'members and channels without an id or beyond the bound'
   for (const { names, add } of LISTS)
@@ -75,6 +77,15 @@ function addApp({ users, added }: Directory, entry: JsonObject): boolean {
   if (id && users.size < MAX_NAMES) users.set(id, name)
   if (second && entry.change_type === 'added') added.set(second, name)
   return true
+}
+
+/** Only messages have the names of guests from other workspaces, and of bots: no list of the export has them. */
+export function addProfile({ users }: Directory, { user, user_profile, bot_profile }: JsonObject): void {
+  const id = asId(user)
+  if (id === undefined || users.has(id) || users.size >= MAX_NAMES) return
+  const profile = asObject(user_profile)
+  const name = profile ? userNameOf(profile) : asName(asObject(bot_profile)?.name)
+  if (name) users.set(id, name)
 }
 
 /** Returns the name that Slack shows: the display name if the member chose one. */

@@ -397,6 +397,44 @@ test('bots without a name have that of integration_logs.json', async () => {
   expect(found.noted).toEqual({ 'skipped: notices by Slack, such as of who joined a channel': 1 })
 })
 
+test('guests and bots that no list names have the names of their messages, wherever these stand', async () => {
+  const guest = {
+    user: 'U9',
+    ts: '1714640000.000001',
+    text: 'Hi',
+    user_profile: { display_name: 'Cy', real_name: 'Cy C' },
+  }
+  const bot = { user: 'U8', bot_id: 'B8', ts: '1714640000.000002', text: 'Hot', bot_profile: { name: 'Alarm' } }
+  const days = {
+    'ovens/2024-05-01.json': [
+      { ...alone, text: 'Thanks <@U9>, <@U8> and <@U7>' },
+      { ...alone, ts: '1714550500.123457', subtype: 'thread_broadcast', thread_ts: root.ts, user: 'U9' },
+      { ...alone, ts: '1714550500.123457', subtype: 'thread_broadcast', thread_ts: root.ts, user: 'U9' },
+    ],
+    'ovens/2024-05-02.json': [guest, bot, { ...guest, ts: '1714640000.000003', user: 'U7', user_profile: undefined }],
+  }
+  const { pieces, noted } = await find(days)
+  const said = pieces.flatMap(({ quotes }) => quotes).toSorted((a, b) => Number(a.externalId) - Number(b.externalId))
+  expect(said.map(({ speaker, text }) => [speaker, text])).toEqual([
+    ['Ada', 'Thanks @Cy, @Alarm and @U7'],
+    ['Cy', 'Good morning'],
+    ['Cy', 'Hi'],
+    ['Alarm', 'Hot'],
+    ['U7', 'Hi'],
+  ])
+  expect(noted).toEqual({ 'skipped: copies of replies that were also sent to the channel': 1 })
+})
+
+test('a mail to the channel is said by its sender', async () => {
+  const from = [{ address: 'cy@example.org', name: 'Cy' }]
+  const mail = { mode: 'email', subject: 'Rye', plain_text: 'No rye', from }
+  expect(await quoteOf({ user: 'USLACKBOT', text: '', files: [mail] })).toMatchObject({
+    speaker: 'Cy',
+    text: 'Rye\nNo rye',
+  })
+  expect(await quoteOf({ user: 'USLACKBOT', text: 'Reminder' })).toMatchObject({ speaker: 'Slackbot' })
+})
+
 test('notes files without messages', async () => {
   const found = await readAll(slackFormat, [
     ...lists,

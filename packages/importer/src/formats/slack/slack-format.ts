@@ -1,6 +1,6 @@
 // Reads a Slack export: a folder for each conversation, with a file for each day.
 import { basename } from 'node:path/posix'
-import type { Format, FormatOptions, FoundLists, InputFile } from '../format.ts'
+import type { Format, FormatOptions, Found, FoundLists, InputFile } from '../format.ts'
 import { FormatError, rejected } from '../format.ts'
 import { fileBeside } from '../read/files-beside.ts'
 import { foundIn, readJson } from '../read/json-records.ts'
@@ -68,13 +68,21 @@ async function* read(files: readonly InputFile[], options: FormatOptions): Found
     )
   const { directory, found } = await readDirectory(files)
   yield found
+  const later: ReadAgain[] = []
   for (const file of files) {
-    if (DAY_FILE.test(file.path)) yield* readDay(file, directory, options)
+    if (DAY_FILE.test(file.path)) yield* readDay(file, directory, options, later)
     else if (!isList(file.path)) yield [fileBeside(file)]
   }
+  while (later.length > 0) yield later.splice(0, READ_TOGETHER).flatMap((again) => again())
 }
 
-async function* readDay(file: InputFile, directory: Directory, options: FormatOptions): FoundLists {
+/** At most this number of messages is kept until all names are known, some 20 MB. Others name members by their ids. */
+const MOST_LATER = 10_000
+const READ_TOGETHER = 500
+/** Reads a message once more, because it names a member whose name may stand in a later message only. */
+type ReadAgain = () => Found | Found[]
+
+async function* readDay(file: InputFile, directory: Directory, options: FormatOptions, later: ReadAgain[]): FoundLists {
   const folder = file.path.slice(0, Math.max(0, file.path.lastIndexOf('/')))
   if (!folder)
     return yield [
@@ -89,7 +97,13 @@ async function* readDay(file: InputFile, directory: Directory, options: FormatOp
   yield* foundIn(
     // A file that is no list is one record, which is rejected.
     readJson(file, ['', '/*']),
-    (record) => readMessage(record, context),
+    (record) => {
+      const before = directory.unnamed
+      const found = readMessage(record, context)
+      if (directory.unnamed === before || later.length === MOST_LATER) return found
+      later.push(() => readMessage(record, { ...context, broadcasts: new Set() }))
+      return []
+    },
     (record) => ({ channel: conversation, users: usersIn(record, directory) }),
   )
 }

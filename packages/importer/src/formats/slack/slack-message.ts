@@ -6,7 +6,7 @@ import { isoDateOf } from '../values/iso-date.ts'
 import { asId, asObject, asObjects, asText, type JsonObject, present } from '../values/record-fields.ts'
 import { asName } from '../values/typography.ts'
 import { contentOf } from './content.ts'
-import { addBot, type Conversation, type Directory, userNameOf } from './directory.ts'
+import { addBot, addProfile, type Conversation, type Directory, userNameOf } from './directory.ts'
 
 /** Kinds of notices that Slack writes into a channel. A notice is read as a message only if someone replied to it. */
 const NOTICES =
@@ -34,6 +34,7 @@ export function readMessage({ value, place }: JsonRecord, context: MessageContex
     return rejected('a message without a timestamp `ts`', place, value)
   const bot = message.subtype === 'bot_add' ? asId(message.bot_id) : undefined
   if (bot) addBot(context.directory, bot, ts)
+  addProfile(context.directory, message)
   const reason = reasonToSkip(message, ts, context)
   return reason ? skipped(reason, place) : toFound(message, ts, timestampOf(outer?.ts) ?? ts, place, context)
 }
@@ -88,10 +89,19 @@ function speakerOf(message: JsonObject, directory: Directory): string | undefine
   const chosen = message.subtype === 'bot_message' || message.bot_id ? asName(message.username) : undefined
   const known = chosen ?? (user && directory.users.get(user)) ?? (profile && userNameOf(profile))
   const bot = asObject(message.bot_profile) ?? {}
-  const own = known ?? asName(message.username) ?? asName(bot.name)
+  // Slackbot writes a mail into the channel to which its sender sent it.
+  const sender = user === 'USLACKBOT' ? (senderOf(message) ?? 'Slackbot') : undefined
+  const own = known ?? sender ?? asName(message.username) ?? asName(bot.name)
   if (own) return own
   const ids = [message.bot_id, message.app_id, bot.app_id].flatMap((id) => asId(id) ?? [])
-  return ids.map((id) => directory.users.get(id)).find(Boolean) ?? user ?? ids[0]
+  const named = ids.map((id) => directory.users.get(id)).find(Boolean)
+  if (named === undefined) directory.unnamed += 1
+  return named ?? user ?? ids[0]
+}
+
+function senderOf({ files }: JsonObject): string | undefined {
+  const [from] = asObjects(files).flatMap((file) => (file.mode === 'email' ? asObjects(file.from) : []))
+  return asName(from?.name) ?? asText(from?.address)
 }
 
 function toFields(quote: QuoteInput, isRoot: boolean, root: string, context: MessageContext): SourceFields {

@@ -56,7 +56,11 @@ function decodeBrackets(inside: string, directory: Directory): string {
   const target = bar === -1 ? inside : inside.slice(0, bar)
   const label = bar === -1 ? '' : decodeEntities(inside.slice(bar + 1))
   const id = target.slice(1)
-  if (target.startsWith('@')) return `@${directory.users.get(id) ?? (label || id)}`
+  if (target.startsWith('@')) {
+    const name = directory.users.get(id) ?? label
+    if (name === '') directory.unnamed += 1
+    return `@${name || id}`
+  }
   if (target.startsWith('#')) return `#${(label || directory.conversations.get(id)?.name) ?? id}`
   if (target.startsWith('!')) return decodeCommand(id, label)
   return decodeLink(decodeEntities(target), label)

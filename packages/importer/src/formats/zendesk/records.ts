@@ -63,6 +63,7 @@ export async function surveyExport(files: readonly InputFile[]) {
   await forEachRecord(files, ({ kind, value }) => {
     const id = asId(value.id)
     if (kind === 'event' || kind === 'comment') hasComments = true
+    for (const person of peopleIn(value)) addPerson(names, person)
     if (id === undefined) return
     const name = asText(value.name)
     const at = updatedAt(value)
@@ -76,6 +77,21 @@ export async function surveyExport(files: readonly InputFile[]) {
   }
   if (deleted.size > 0) await forEachRecord(files, restore)
   return { names, deleted, hasComments }
+}
+
+/** The names within a record of those who take part. A record of the user, which may say that it is gone, wins. */
+function addPerson(names: Map<string, string>, person: JsonObject): void {
+  const id = asId(person.id)
+  const name = asText(person.name)
+  if (id !== undefined && name !== undefined && names.size < MOST_NAMES && !names.has(id)) names.set(id, name)
+}
+
+/** An export of an account has no list of users. Its tickets have their people within them. */
+function peopleIn(value: JsonObject): readonly JsonObject[] {
+  const { requester, submitter, assignee, author, updater, collaborators, followers, users } = value
+  const comments = asObjects(value.comments ?? value.child_events ?? value.events)
+  const people = [requester, submitter, assignee, author, updater, ...comments.map((comment) => comment.author)]
+  return [people, collaborators, followers, users].flatMap((list) => asObjects(list))
 }
 
 async function forEachRecord(files: readonly InputFile[], visit: (record: ZendeskRecord) => void): Promise<void> {

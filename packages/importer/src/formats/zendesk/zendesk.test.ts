@@ -267,4 +267,35 @@ describe('Zendesk', () => {
     const files = [file({ organizations: [] }), file({ users }), file([ticket])]
     assert.deepEqual(Object.keys(await filesByFormat(files)), ['zendesk'])
   })
+
+  it('takes names from the tickets, if the export has no users, and lets a list of users win', async () => {
+    const people = { requester: { id: 20, name: 'Ada' }, assignee: { id: 21, name: 'Robert' } }
+    const more = { id: 103, body: 'Me too', author_id: 22, author: { id: 22, name: 'Cy' } }
+    const first = { ...ticket, ...people, comments: [comment, more] }
+    const second = { ...ticket, id: 8, comments: [{ ...comment, id: 201, author_id: 21 }] }
+    const { pieces } = await read(second, first, { users: users.slice(1) })
+    assert.deepEqual(
+      pieces.flatMap(({ quotes }) => quotes.map(({ speaker }) => speaker)),
+      ['Bob', 'Ada', 'Cy'],
+    )
+  })
+
+  it('reads what was said in a call, and what a requester wrote with a rating', async () => {
+    const call = {
+      ...comment,
+      type: 'VoiceComment',
+      html_body: '',
+      plain_body: 'Call',
+      data: { transcription_text: 'It burns' },
+    }
+    const rated = { ...ticket, satisfaction_rating: { id: 5, score: 'bad', comment: 'Too late' }, comments: [call] }
+    const { pieces } = await read({ tickets: [rated], users })
+    assert.deepEqual(
+      pieces[0]?.quotes.map(({ text, externalId, speaker }) => [text, externalId, speaker]),
+      [
+        ['Call\nIt burns', '101', 'Ada'],
+        ['Too late', 'satisfaction/5', 'Ada'],
+      ],
+    )
+  })
 })

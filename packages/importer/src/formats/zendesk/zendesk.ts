@@ -61,11 +61,21 @@ function readRecord(record: ZendeskRecord, survey: Survey, options: FormatOption
   const comments = commentsOf(record)
   if (survey.deleted.has(id)) return skipDeleted(kind, comments.length, place)
   const { quotes, notes } = readComments(comments, place, survey, options)
+  if (kind === 'ticket') quotes.push(...ratingIn(value, survey))
   if (kind !== 'ticket') return [...notes, ...quotes.map((quote) => commentPiece(id, quote, place))]
   if (!Array.isArray(value.comments) && !survey.hasComments) notes.push(skipped(NO_COMMENTS, place))
   // Counted only without comments, because the first comment repeats the description.
   if (comments.length === 0 && !survey.hasComments && asText(value.description)) notes.push(skipped(DESCRIPTION, place))
   return [...notes, ticketPiece(value, id, quotes, place)]
+}
+
+/** What the requester wrote when Zendesk asked whether the answer was good. */
+function ratingIn({ satisfaction_rating, requester_id }: JsonObject, { names }: Survey): QuoteInput[] {
+  const { id, comment } = asObject(satisfaction_rating) ?? {}
+  const text = asText(comment)
+  if (text === undefined || REDACTED.test(text)) return []
+  const speaker = names.get(asId(requester_id) ?? '')
+  return [{ text, externalId: `satisfaction/${asId(id) ?? 'rating'}`, ...present({ speaker }) }]
 }
 
 function commentsOf({ kind, value }: ZendeskRecord): readonly JsonObject[] {
@@ -135,9 +145,12 @@ function commentsIn({ child_events, events, updater_id, ...event }: JsonObject):
     .map((comment) => ({ author_id: updater_id ?? author_id, timestamp, created_at, ...comment }))
 }
 
-function textOf({ html_body, plain_body, body }: JsonObject): string | undefined {
+/** Of a call, also what was said, if Zendesk wrote it down. */
+function textOf({ html_body, plain_body, body, data }: JsonObject): string | undefined {
   const html = asText(html_body)
-  return (html && asText(htmlToText(html))) ?? asText(plain_body) ?? asText(body)
+  const text = (html && asText(htmlToText(html))) ?? asText(plain_body) ?? asText(body)
+  const said = asText(asObject(data)?.transcription_text)
+  return said === undefined || text?.includes(said) ? text : [text, said].filter(Boolean).join('\n')
 }
 
 /** Returns the images of the HTML that are no attachments, too. The text of `body` has the addresses of all of them. */
