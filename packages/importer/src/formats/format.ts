@@ -115,7 +115,7 @@ interface FolderExport {
 }
 
 /** Makes the `owns` of a format whose export is a folder. */
-export function ownsFolder({ within = /[^/]*$/, parts, uploads }: FolderExport): NonNullable<Format['owns']> {
+export function ownsFolder({ within = /(?<![^/])[^/]*$/, parts, uploads }: FolderExport): NonNullable<Format['owns']> {
   const foldersOf = (path: string) =>
     path.split('/').map((_, at, names) => names.slice(0, at).join('/') + (at > 0 ? '/' : ''))
   return (_, own) => {

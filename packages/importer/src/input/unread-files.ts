@@ -6,10 +6,10 @@ import { decodeBeginning } from '../formats/read/utf8-chunks.ts'
 import { adviceOnOutlook } from './outlook-files.ts'
 
 /** Matches files that servers keep beside mails. */
-const OF_SERVERS = /(^|\/)(dovecot[.-].*|courier.*|cyrus\..*|subscriptions|maildirfolder|maildirsize|.*\.sieve)$/i
+const OF_SERVERS = /(^|\/)(dovecot[.-]|courier|cyrus\.|(subscriptions|maildirfolder|maildirsize)$)|\.sieve$/i
 /** Matches files that Thunderbird, Apple Mail and Proton's export keep beside mails. */
 const OF_PROGRAMS =
-  /(^|\/)((popstate|panacea|msgFilterRules)\.dat|filterlog\.html|table_of_contents|labels\.json|.*\.(msf|snm|plist|metadata\.json))$/i
+  /(^|\/)((popstate|panacea|msgFilterRules)\.dat|filterlog\.html|table_of_contents|labels\.json)$|\.(msf|snm|plist|metadata\.json)$/i
 /** Matches what explains an archive. */
 const EXPLANATIONS = /(^|\/)(readme|licen[cs]e|copying)(\.\w+)?$/i
 

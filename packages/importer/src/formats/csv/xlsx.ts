@@ -60,7 +60,7 @@ async function readStyles(workbook: Workbook, { isDate }: Book): Promise<void> {
   const dates = new Set<number>()
   let isOfCells = false
   await parseAll(workbook, 'xl/styles.xml', (name, { numFmtId = '', formatCode = '' }) => {
-    const code = formatCode.replaceAll(/"[^"]*"|\\.|\[[^\]]*\]|[_*]./g, '')
+    const code = formatCode.replaceAll(/"[^"]*"|\\.|\[[^\]]*\]?|[_*]./g, '')
     if (name === 'numFmt' && !NUMBER_FORMAT.test(formatCode) && /[ymdhs]/i.test(code)) dates.add(Number(numFmtId))
     // `cellStyleXfs` has elements of the same name, which cells do not count.
     if (/^cell(Style)?Xfs$/.test(name)) isOfCells = name === 'cellXfs'

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { inputFile, readAll } from '../read-all.test-support.ts'
 import { mailFormat } from './mail-format.ts'
 
+const TOO_DEEP = 'skipped: attached mails that lie in more than 50 others, or too deep in a large mail'
 const HEAD = 'From: Ada <ada@a>\nMessage-ID: <1@a>\n'
 
 async function read(file: string | Buffer) {
@@ -222,6 +223,20 @@ describe('parts', () => {
     const encoded = `Content-Type: message/rfc822\nContent-Transfer-Encoding: base64\n\n${Buffer.from(mail).toString('base64')}`
     expect((await readParts('multipart/mixed', encoded, '\nend')).text).toMatch(/It smells of gas\.\n+end$/)
     expect((await readParts('multipart/digest', `\n${mail}`)).text).toMatch(/Subject: Oven.*It smells of gas\.$/s)
+  })
+
+  test('that are mails within 50 others are text, and deeper ones are counted', async () => {
+    const within = (levels: number) => `Content-Type: message/rfc822\n\n`.repeat(levels)
+    const part = (levels: number) => `${within(levels)}\nLevel ${levels}.`
+    const { text, noted } = await readParts('multipart/mixed', part(50), part(51), part(20_000), part(1))
+    expect(text?.match(/Level \d+\./g)).toEqual(['Level 50.', 'Level 1.'])
+    expect(noted).toEqual({ [TOO_DEEP]: 2 })
+  })
+
+  test('that are mails deep in a large mail are counted: each is copied with all that lies in it', async () => {
+    const within = 'Content-Type: message/rfc822\n\n'.repeat(40)
+    const { text, noted } = await readParts('multipart/mixed', `${within}\ndeep`, `\n${'x'.repeat(8_000_000)}`)
+    expect([text?.startsWith('xx'), noted]).toEqual([true, { [TOO_DEEP]: 1 }])
   })
 
   test('that name no subtype are text, and attached texts are files', async () => {

@@ -12,8 +12,8 @@ export interface DecodedMail {
   bytes: Buffer
   /** The text of a mail of one part. */
   text?: string
-  /** What was replaced or cut. */
-  notes: { kind: 'replaced' | 'cut'; reason: string }[]
+  /** What was replaced, cut or left out. */
+  notes: { kind: 'replaced' | 'cut' | 'skipped'; reason: string }[]
 }
 
 /** A boundary between parts. */
@@ -24,6 +24,8 @@ interface Boundary {
   type: string
   /** How many parts began. */
   parts: number
+  /** How many attached mails its parts lie in. */
+  mails: number
   /** The part of a `multipart/alternative` whose text is read: the first one that has some. */
   chosen?: number
 }
@@ -41,6 +43,8 @@ interface Decoding extends Pick<DecodedMail, 'notes' | 'text'> {
   mail: Buffer
   /** Where the header of the next part begins. */
   at: number
+  /** How many attached mails this place lies in. */
+  mails: number
   open: Boundary[]
   defaultType: string
   pieces: Buffer[]
@@ -56,17 +60,25 @@ const INLINE = Buffer.from(
 )
 /** postal-mime rejects a mail whose parts nest deeper. */
 const DEEPEST = 256
+/** Of mails that lie in each other, this number is read. */
+export const DEEPEST_MAIL = 50
+/** postal-mime copies each attached mail with all that lies in it. A deep one in a large mail is not read. */
+const MOST_COPIED_BYTES = 256 * 1024 * 1024
 /** What stands before a header is shorter. */
 const BEFORE_HEADER_BYTES = 4096
 
 /** Decodes the texts and the headers of all parts of a mail. */
 export function decodeParts(mail: Buffer): DecodedMail {
   const at = beforeHeader(mail.toString('latin1', 0, BEFORE_HEADER_BYTES)).length
-  const decoding: Decoding = { mail, at, open: [], defaultType: TEXT, pieces: [], notes: [] }
-  while (decoding.at < decoding.mail.length && decoding.open.length <= DEEPEST) decodeNext(decoding)
+  const decoding: Decoding = { mail, at, mails: 0, open: [], defaultType: TEXT, pieces: [], notes: [] }
+  decodeAll(decoding)
   const { pieces, text, notes } = decoding
-  pieces.push(decoding.mail.subarray(decoding.at))
   return { bytes: Buffer.concat(pieces), ...(text !== undefined && { text }), notes }
+}
+
+function decodeAll(decoding: Decoding): void {
+  while (decoding.at < decoding.mail.length && decoding.open.length <= DEEPEST) decodeNext(decoding)
+  decoding.pieces.push(decoding.mail.subarray(decoding.at))
 }
 
 function decodeNext(decoding: Decoding): void {
@@ -79,12 +91,7 @@ function decodeNext(decoding: Decoding): void {
   const head = decodeHeader(header, isUtf8(header) ? undefined : (part.charset ?? firstCharset(mail)))
   decoding.defaultType = TEXT
   if (part.type === MESSAGE || part.type === GLOBAL_MESSAGE) {
-    pieces.push(INLINE, head)
-    decoding.at = body
-    if (part.transfer === undefined) return
-    const end = nextDelimiter(mail, body, open)?.start ?? mail.length
-    const { bytes } = decodeTransfer(mail.subarray(body, end), part.transfer)
-    decoding.mail = Buffer.concat([mail.subarray(0, body), bytes, BLANK_LINE, mail.subarray(end)])
+    decodeMail(decoding, head, body, part.transfer)
     return
   }
   const isMultipart = part.type.startsWith('multipart/')
@@ -97,6 +104,28 @@ function decodeNext(decoding: Decoding): void {
   else pieces.push(...decodePart(part, head, content, decoding))
   decoding.at = skipDelimiters(decoding, next)
 }
+
+/** Decodes an attached mail. If it is encoded, the boundaries around it are not searched in it. */
+function decodeMail(decoding: Decoding, head: Buffer, body: number, transfer: Part['transfer']): void {
+  const { mail, open, pieces, notes } = decoding
+  const mails = decoding.mails + 1
+  const isRead = mails <= DEEPEST_MAIL && mails * (mail.length - body) <= MOST_COPIED_BYTES
+  pieces.push(isRead ? INLINE : UNUSED, head)
+  if (isRead && transfer === undefined) {
+    decoding.at = body
+    decoding.mails = mails
+    return
+  }
+  const next = nextDelimiter(mail, body, open)
+  if (isRead) {
+    const { bytes } = decodeTransfer(mail.subarray(body, next?.start), transfer)
+    decodeAll({ ...decoding, mail: bytes, at: 0, mails, open: [] })
+  } else notes.push({ kind: 'skipped', reason: TOO_DEEP })
+  pieces.push(BLANK_LINE)
+  decoding.at = skipDelimiters(decoding, next)
+}
+
+const TOO_DEEP = `attached mails that lie in more than ${DEEPEST_MAIL} others, or too deep in a large mail`
 
 /** Stands before a header whose own type is empty, or has its boundary in pieces. Of two headers, the first counts. */
 function typeHeader({ type, boundary = '' }: Part): Buffer {
@@ -120,8 +149,12 @@ function hasHeaderAt(mail: Buffer, at: number): boolean {
 const HEADER_NAME_BYTES = 200
 
 /** Returns the first delimiter of a part that has parts, if it has one. */
-function openBoundary({ mail, open }: Decoding, { type, boundary = '' }: Part, body: number): Delimiter | undefined {
-  open.push({ text: boundary, closing: `${boundary}--`, type, parts: 0 })
+function openBoundary(
+  { mail, mails, open }: Decoding,
+  { type, boundary = '' }: Part,
+  body: number,
+): Delimiter | undefined {
+  open.push({ text: boundary, closing: `${boundary}--`, type, parts: 0, mails })
   const next = nextDelimiter(mail, body, open)
   if (next?.depth === open.length - 1) return next
   open.pop()
@@ -129,7 +162,8 @@ function openBoundary({ mail, open }: Decoding, { type, boundary = '' }: Part, b
 }
 
 function decodePart(part: Part, head: Buffer, body: Buffer, decoding: Decoding): Buffer[] {
-  if (!isText(part)) return [head, body]
+  // Only the name of a file is read. postal-mime takes 10 µs for each of its lines, once for each mail around it.
+  if (!isText(part)) return [head, BLANK_LINE]
   const { notes, open, pieces } = decoding
   const alternatives = open.filter(({ type }) => type === 'multipart/alternative')
   if (alternatives.some(({ chosen, parts }) => (chosen ?? parts) !== parts)) return [UNUSED, head, BLANK_LINE]
@@ -175,6 +209,7 @@ function skipDelimiters(decoding: Decoding, first: Delimiter | undefined): numbe
     open.length = isLast ? depth : depth + 1
     pieces.push(mail.subarray(start, end))
     const parent = open.at(-1)
+    decoding.mails = parent?.mails ?? 0
     decoding.defaultType = parent?.type === 'multipart/digest' ? MESSAGE : TEXT
     if (parent && !isLast) parent.parts += 1
     if (!isLast) return end

@@ -33,7 +33,7 @@ export function decodeText(
   return { utf8, isCut, isCharsetKnown: isKnown }
 }
 
-const META = /<meta[^>]+charset\s*=\s*["']?([\w-]+)/i
+const META = /<meta[^<>]+charset\s*=\s*["']?([\w-]+)/i
 const META_BYTES = 4096
 
 /** Decodes base64 or quoted-printable. */
@@ -68,8 +68,8 @@ function decodeBase64(body: Buffer): { bytes: Buffer; isCut: boolean } {
 function unfold(text: string, deletesSpaces: boolean): string {
   const paragraphs: string[] = []
   let openQuotes: string | undefined
-  for (const line of text.split(/\r*\n/)) {
-    const [, quotes = '', space = '', rest = ''] = /^(>*)( ?)(.*)$/s.exec(line) ?? []
+  for (const line of text.split(/(?<!\r)\r*\n/)) {
+    const [, quotes = '', space = '', rest = ''] = /^(>*)( ?)(.*)/s.exec(line) ?? []
     const isSoft = rest.endsWith(' ') && rest !== '-- '
     const words = isSoft && deletesSpaces ? rest.slice(0, -1) : rest
     if (quotes === openQuotes && rest !== '-- ') paragraphs.push(`${paragraphs.pop()}${words}`)

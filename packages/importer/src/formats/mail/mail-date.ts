@@ -4,7 +4,7 @@ import { createZonedClock } from '../values/iso-date.ts'
 /** Matches `2024`, `1 May 24`, `1 May 124` and `5/1/24`, and not the zone `+0000`. */
 const YEAR = /(?<![\s\d][+-])\b\d{4}\b|[a-z][ -]1\d\d |\b\d{1,2}[ -][a-z]{3,}[ -]\d{2}\b(?!:)|\d\/\d{1,2}\/\d/i
 /** Matches what ends with the time of the day, and what follows it. */
-const TIME = /^(.*?\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?(?:\s*[AP]M\b)?)(.*)$/is
+const TIME = /^(.*?\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?(?:\s*[AP]M\b)?)(.*)/is
 const OFFSET = /([+-])(\d{1,2}):?(\d\d)?(?!\d)/
 /** Programs that counted years from 1900 wrote 100 for 2000. Days come first in dates with full stops. */
 const REPAIRS: readonly [RegExp, string][] = [
@@ -96,7 +96,7 @@ function isoDateBehind(asUtc: number, hours: number): string {
 }
 
 /** Matches a date with the names of weekday and month, or an ISO date. */
-const IN_SEPARATOR = /\b(?:[A-Z][a-z]{2},? +(?:[A-Z][a-z]{2} +\d{1,2}|\d{1,2} +[A-Z][a-z]{2})\b|\d{4}-\d\d-\d\d).*$/
+const IN_SEPARATOR = /\b(?:[A-Z][a-z]{2},? +(?:[A-Z][a-z]{2} +\d{1,2}|\d{1,2} +[A-Z][a-z]{2})\b|\d{4}-\d\d-\d\d).*/
 
 /** Returns the date in a separator of an mbox. Without a zone, it is in UTC (RFC 4155). */
 export function separatorDate(separator = ''): string | undefined {

@@ -11,7 +11,7 @@ import { isMbox, MAX_MAIL_BYTES, type RawMail, splitMbox } from './split-mbox.ts
 const MAILS_PER_LIST = 100
 const BYTES_PER_LIST = 1024 * 1024
 /** Maildir marks a mail that is to be deleted by the flag T, MH by a comma or `#`. Some systems have no `:` in names. */
-const TRASHED = /[:;!]2,[A-Za-z]*T[A-Za-z]*$|(^|\/)[,#]\d+$/
+const TRASHED = /[:;!]2,[A-SU-Za-z]*T[A-Za-z]*$|(^|\/)[,#]\d+$/
 
 /** Reads mails, whose conversations become sources. Memory: the largest mail, several times while it is parsed. */
 export const mailFormat: Format = {

@@ -5,7 +5,7 @@ import { rejected, skipped } from '../format.ts'
 import { digestOf } from '../values/digest.ts'
 import { htmlToText } from '../values/html-text.ts'
 import { present } from '../values/record-fields.ts'
-import { type DecodedMail, decodeParts } from './decode-parts.ts'
+import { DEEPEST_MAIL, type DecodedMail, decodeParts } from './decode-parts.ts'
 import { mailDate, separatorDate } from './mail-date.ts'
 import { MAX_MAIL_BYTES, type RawMail } from './split-mbox.ts'
 
@@ -17,7 +17,7 @@ export async function readMail(raw: RawMail, place: Place, options: FormatOption
   if (raw.isTooLong) return [reject(`a mail of more than ${MAX_MAIL_BYTES} bytes`, raw, place)]
   try {
     const { bytes, text, notes } = decodeParts(raw.bytes)
-    const mail = await PostalMime.parse(bytes)
+    const mail = await PostalMime.parse(bytes, { maxRfc822NestingDepth: DEEPEST_MAIL })
     return toFound(text === undefined ? mail : { ...mail, text }, raw, { place, options, notes })
   } catch (error) {
     return [reject(error instanceof Error ? error.message : String(error), raw, place)]
@@ -81,7 +81,7 @@ function referencesOf(mail: Email): string[] {
 }
 
 /** Matches the beginning of a sentence such as `Message from Bo <bo@a.example> of Monday <id@a.example>`. */
-const PERSON = /^\s*[^\s<][^<]*<[^<>]+>(?=[^<]*[^\s<,][^<]*<)/
+const PERSON = /^\s*[^\s<][^<]*<[^<>]+>(?=[\s,]*[^\s<,][^<]*<)/
 
 /** Returns the first id in In-Reply-To. An address is none: it would join all mails that answer one person. */
 function parentOf({ inReplyTo, from, to = [], cc = [] }: Email): string | undefined {
@@ -110,7 +110,8 @@ function leftOutAs(mail: Email): string | undefined {
   const labels = decodeWords(headerOf(mail, 'x-gmail-labels') ?? '')
     .replaceAll('"', '')
     .toLowerCase()
-    .split(/\s*,\s*/)
+    .split(',')
+    .map((label) => label.trim())
   const isMarked = (mozilla & 0x0008) !== 0 || (headerOf(mail, 'x-status') ?? '').includes('D')
   if (isMarked || labels.some((label) => TRASH.has(label))) return 'mails that were deleted'
   return labels.some((label) => SPAM.has(label)) ? 'mails with the label of Gmail for spam' : undefined
@@ -169,12 +170,12 @@ function speakerOf(mail: Email): string | undefined {
 }
 
 /** Matches `Baker, Ada <ada@a.example>`, whose name should be quoted: the part before the comma is no address. */
-const UNQUOTED = /^\s*([^\s"<>@:,]+(?: [^"<>@:,]+)?, *[^"<>@:,]+?)\s*<[^<>]+>\s*$/
+const UNQUOTED = /^\s*([^\s"<>@:,][^"<>@:,]*,[^"<>@:,]+)<[^<>]+>\s*$/
 
 function unquotedName(mail: Email): string | undefined {
   const from = headerOf(mail, 'from')
   const [, name = ''] = (from?.includes(',') && UNQUOTED.exec(from)) || []
-  return name && decodeWords(name)
+  return name && decodeWords(name.trim())
 }
 
 function nameOf(address: Address | undefined): string | undefined {

@@ -24,11 +24,11 @@ const [CHARSET, BOUNDARY, FORMAT, DELSP] = ['charset', 'boundary', 'format', 'de
 )
 
 /** Stands between the pieces of a long parameter, such as `boundary*0="a"; boundary*1="b"` (RFC 2231). */
-const CONTINUED = /"?\s*;\s*[\w-]+\*[1-9]\d?\s*=\s*"?/g
+const CONTINUED = /(?:"|(?<!["\s]))\s*;\s*[\w-]+\*[1-9]\d?\s*=\s*"?/g
 
 /** Reads the header of a part. Of two headers with one name, the first counts. */
 export function readPart(header: string, defaultType: string): Part {
-  const unfolded = header.replace(/\r*\n[ \t]+/g, ' ')
+  const unfolded = header.replace(/(?<!\r)\r*\n[ \t]+/g, ' ')
   const [, type = '', ofType = ''] = TYPE.exec(unfolded) ?? []
   const params = ofType.includes('*1') ? ofType.replaceAll(CONTINUED, '') : ofType
   return {

@@ -26,7 +26,7 @@ const FORMS = [
     form: 'dated',
     pattern: /^From (?=.*\d:\d\d)(?=.*\b\d{4}\b).*\b[A-Z][a-z]{2},? +([A-Z][a-z]{2} +\d{1,2}|\d{1,2} +[A-Z][a-z]{2})\b/,
   },
-  { form: 'bare', pattern: /^From [ \t]*(-|-?\d+)?\s*$/ },
+  { form: 'bare', pattern: /^From \s*(?:-\s*|-?\d+\s*)?$/ },
   { form: 'timed', pattern: /^From (?=.*\d:\d\d)(?=.*\b\d{4}\b)/ },
   { form: 'word', pattern: /^From \S+\s*$/ },
   { form: 'other', pattern: /^From / },

@@ -100,7 +100,7 @@ function headOf({ raw }: ParsedRow, path: string): string {
 }
 
 /** Excel writes and reads a first line such as `sep=;`, which names the delimiter. */
-const SEPARATOR_LINE = /^"?sep=(.)\1*"?\s*$/i
+const SEPARATOR_LINE = /^"?sep=(.)(?:(?!\s)\1)*"?\s*$/i
 /** A quotation mark that is escaped by a backslash, as MySQL does. If quotes are doubled, no text can follow here. */
 const ESCAPED_QUOTE = /\\"[^",;\t\r\n]/
 

@@ -12,8 +12,8 @@ export interface JsonShape {
   members: ReadonlySet<string>
 }
 
-/** A string, with the colon behind it if it is a name; or a bracket; or the end of a line. */
-const TOKEN = /"((?:[^"\\]|\\.)*)"(\s*:)?|[{}[\]\n]/gs
+/** A string, with the colon behind it if it is a name; or a bracket; or the end of a line. The last string may be cut. */
+const TOKEN = /"((?:[^"\\]|\\(?:.|$))*)(?:"(\s*:)?|$)|[{}[\]\n]/gs
 
 /** Describes a file by its beginning, which may end anywhere. It never throws. */
 export function jsonShape(beginning: Buffer): JsonShape {

@@ -27,7 +27,7 @@ export function isoDateOf(time = Number.NaN): string | undefined {
 }
 
 /** Ends a date that names its zone. The year may follow, as X writes it, or the name of the zone in brackets. */
-const ZONE = /(Z|GMT|UTC|[+-]\d{2}(:?\d{2})?)( \(.*\)| \d{4})?$/i
+const ZONE = /(Z|GMT|UTC|[+-]\d{2}(:?\d{2})?)( \([^()]*(?:\([^()]*\))?\)| \d{4})?$/i
 
 /**
  * Rewrites a date in any form that JavaScript reads. A date without a zone is in UTC, wherever the import runs. Returns

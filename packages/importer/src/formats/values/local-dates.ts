@@ -27,7 +27,7 @@ const RULERS: readonly [RegExp, number][] = [
 /** Names of the calendars by which years are counted, which the year itself shows. */
 const ERA = /\b(?:B\.?E|A\.?H|A\.?P|A\.?D)\b\.?|พ\.?ศ\.?|ค\.?ศ\.?|هـ?\.?ش?(?=[\s,]|$)/g
 /** The years of the Bulgarians and Ukrainians, and their hours. */
-const NOUN = /\s*(?:г|р|ч)\.(?=[\s,]|$)/g
+const NOUN = /(?<!\s)\s*(?:г|р|ч)\.(?=[\s,]|$)/g
 const HOURS = /(\d) ?h ?(\d\d)(?: min (\d\d) s)?/
 const TIME_FIRST = /^(\[?)(\d{1,2}:\d\d(?::\d\d)?(?: ?[AP]M)?),? +(\d.*)$/
 

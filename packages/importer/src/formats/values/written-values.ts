@@ -21,11 +21,12 @@ const DATE =
 /** As C and X write a date, with the year last: `Wed May 01 09:30:00 +0000 2024`. */
 const YEAR_LAST = /^((?:[a-z]{3},? +)?[a-z]{3} +\d{1,2}) +(\d{1,2}:\d\d\S*)( +\S+)? +(\d{4})$/i
 /** Words of a language. In Chinese, Japanese and Korean, the half of the day stands before the time. */
-const BEFORE_TIME = String.raw`(?:(?:г\.|klo|kl\.?|à)[\s,]*)?(上午|午前|오전|下午|午後|오후|[AP]M)?\s*`
-const CLOCK = String.raw`(\d{1,2})[:.](\d{2})(?:[:.](\d{2})(?:[.,](\d+))?)?\s*([apπμ])?\.?\s?(?:[mμ]\.?)?`
+const BEFORE_TIME = String.raw`(?:(?:г\.|klo|kl\.?|à)[\s,]*)?(?:(上午|午前|오전|下午|午後|오후|[AP]M)\s*)?`
+const HALF_DAY = String.raw`(?:(?:([apπμ])\.?|\.)\s*)?(?:[mμ]\.?\s*)?`
+const CLOCK = String.raw`(\d{1,2})[:.](\d{2})(?:[:.](\d{2})(?:[.,](\d+))?)?\s*${HALF_DAY}`
 /** JavaScript writes `GMT+0200 (Central European Summer Time)`. */
 const ZONE = String.raw`(?:(Z|UTC|GMT|[+-]\d\S*)|(?:GMT|UTC)([+-]\d\S*)(?: \([^()]+\))?)`
-const TIME = new RegExp(String.raw`^[\sT,]*${BEFORE_TIME}${CLOCK}\s*${ZONE}?$`, 'i')
+const TIME = new RegExp(String.raw`^[\sT,]*${BEFORE_TIME}${CLOCK}${ZONE}?$`, 'i')
 const MORNING = /^(am?|π|上午|午前|오전)$/i
 const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec']
 /** As POSIX reads a year of two digits: 68 is 2068, and 69 is 1969. */

@@ -24,7 +24,7 @@ const SPEAKER = String.raw`(?:([^:]{1,100}):(?=[\s\u200E\u200F]|$) ?)?`
 /** `[01.05.24, 09:30:15] Ada: …` of an iPhone, `01/05/2024, 9:30 am - Ada: …` of Android, `1/5/16, 9:30:15: Ada: …`. */
 const MESSAGE = new RegExp(String.raw`^${MARKS}\[?(${DATE})(\]| -|:) ${SPEAKER}(.*)$`, 'is')
 /** Begins a line that may begin with a date of other digits, of another calendar, or behind its time. */
-const MAY_BE_DATED = new RegExp(String.raw`^${MARKS}\[?${MARKS}(?:\p{Nd}|[RH]\d|AP |令和|平成|民[國国])`, 'u')
+const MAY_BE_DATED = new RegExp(String.raw`^${MARKS}(?:\[${MARKS})?(?:\p{Nd}|[RH]\d|AP |令和|平成|民[國国])`, 'u')
 const LONGEST_HEAD = 60
 /** Is of a chat whose dates can't be read, such as those of a calendar without numbers. */
 const LOOKS_DATED =

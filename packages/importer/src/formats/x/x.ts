@@ -29,7 +29,7 @@ const SAME_MOMENT_MS = 60_000
 export const xFormat: Format = {
   name: 'x',
   description: 'X (Twitter) archive: tweets.js and its parts (zip or folder)',
-  owns: ownsFolder({ within: /(data\/)?[^/]*$/, parts: BESIDE }),
+  owns: ownsFolder({ within: /(?<![^/])(data\/)?[^/]*$/, parts: BESIDE }),
   wrote: (beginning) => /^window\.(YTD\.|__THAR_CONFIG)/.test(beginning.toString('latin1', 0, BEGINNING)),
   skipsOthers: true,
   recognises: ({ path }, beginning) =>
