@@ -41,7 +41,7 @@ test('a job that Redis refuses to complete is named by the verdict, fails for go
     worker.log.filter(({ level }) => level === 'error').map(({ msg }) => msg),
     ['job.failed', 'job.failed'],
   )
-  await onCall.named(/The threads of 2 failed jobs are stored, but the jobs could not be completed/)
+  await onCall.named(/Failed jobs whose threads are stored, but which could not be completed: 2/)
 
   await redis.del(broken)
   const { stdout } = await onCall.runSluice('jobs', 'retry', '--all')

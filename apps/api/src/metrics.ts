@@ -163,7 +163,8 @@ const RESOLUTION_MS = 50
 export function watchLoopDelay(): { p99Ms: number } {
   const delay = { p99Ms: 0 }
   const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
-  histogram.enable()
+  // Not at once: building the app blocks the event loop, and is over before the first caller comes.
+  setImmediate(() => histogram.enable())
   setInterval(() => {
     delay.p99Ms = histogram.percentile(99) / 1e6 - RESOLUTION_MS
     histogram.reset()

@@ -223,7 +223,7 @@ describe('the verdict', () => {
     const queued = [queuedOf('bulk', 'failed', { jobs: 2, threads: 0 })]
     assert.deepEqual(textsOf({ processes: [API, WORKER, refused], queued }), [
       'Jobs could not be completed, 3 times in the last minute: WRONGTYPE',
-      'The threads of 2 failed jobs are stored, but the jobs could not be completed',
+      'Failed jobs whose threads are stored, but which could not be completed: 2',
     ])
   })
 

@@ -115,7 +115,7 @@ function* judgeFailures({ queued, lastFailureMs, processes }: Facts): Findings {
   if (refusing.length > 0) yield finding('completions_refused', refusal, '/jobs?state=waiting')
   const failed = queued.reduce((sum, { state, threads }) => sum + (state === 'failed' ? threads : 0), 0)
   const jobs = queued.reduce((sum, { state, jobs }) => sum + (state === 'failed' ? jobs : 0), 0)
-  const stored = `The threads of ${shown(jobs)} failed jobs are stored, but the jobs could not be completed`
+  const stored = `Failed jobs whose threads are stored, but which could not be completed: ${shown(jobs)}`
   if (failed === 0 && jobs > 0) yield finding('failed_threads', stored, '/failures')
   if (failed === 0) return
   const threads = failed === 1 ? '1 thread' : `${shown(failed)} threads`
