@@ -24,7 +24,7 @@ export const apiMetrics = {
   }),
   keysRefused: metric.counter({
     name: 'sluice_keys_refused_total',
-    help: 'Requests that were answered 403. `why`: `unknown` (no such key, or none was sent), `revoked`, `expired`, or `role` (the key is of another role).',
+    help: 'Requests that were answered 403. `why`: `unknown` (no such key, or none was sent), `revoked`, `expired`, `gone` (it worked, and MongoDB no longer has it), or `role` (the key is of another role).',
     labels: ['why'],
   }),
   accepted: metric.counter({ name: 'sluice_threads_accepted_total', help: 'Threads that were enqueued.' }),

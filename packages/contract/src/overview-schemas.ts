@@ -41,7 +41,7 @@ const SlowJobSchema = Type.Object({
 const RefusedKeyCountSchema = Type.Object({
   keyId: text('The beginning of the id of the key.'),
   tenant: text('Its tenant. Empty for a key of another role.'),
-  why: oneOf(['revoked', 'expired', 'role'], '`role`: the key works, but not for such requests.'),
+  why: oneOf(['revoked', 'expired', 'gone', 'role'], '`role`: the key works, but not for such requests.'),
   requests: count('Such requests. After five minutes without any, the count begins again.'),
   lastMsAgo: number('For how long none was refused since.'),
 })
@@ -99,7 +99,7 @@ const ProcessSchema = Type.Object({
 
 const RedisLossSchema = Type.Object(
   {
-    at: moment('When it was noticed, within five seconds.'),
+    at: moment('When it was noticed, within two seconds.'),
     since: moment('When the oldest thread was accepted that may be gone.'),
     threads: count('Threads that waited, a few seconds before.'),
     failed: count('Threads that had failed.'),
@@ -168,6 +168,7 @@ const FINDINGS = [
   'requests_refused',
   'queue_full',
   'lane_paused',
+  'keys_gone',
   'key_expired',
   'jobs_old',
   'versions_differ',

@@ -75,11 +75,13 @@ export function createCheckCaches({
 }: LookupOptions & { now: () => number; maxKeys: number }) {
   const lookUp = createKeyLookups(options)
 
-  async function check(id: string, maxWaiting?: number): Promise<CheckedKey> {
+  async function check(id: string, maxWaiting?: number, before?: CheckedKey): Promise<CheckedKey> {
     // The moment before the lookup: its result may miss a revocation during the lookup.
     const checkedAt = options.monotonic()
     const record = await lookUp(id, maxWaiting)
-    if (record === undefined) return { expiresAt: 0, checkedAt }
+    if (record === undefined && before?.known)
+      return { refused: { ...before.known, outcome: 'unknown', why: 'gone' }, expiresAt: 0, checkedAt }
+    if (record === undefined) return { ...before, expiresAt: 0, checkedAt }
     const { role, tenant, limits, expiresAt, revokedAt } = record
     const keyId = shortKeyId(id)
     const why = revokedAt === undefined ? 'expired' : 'revoked'
@@ -95,7 +97,7 @@ export function createCheckCaches({
     known: new LRUCache<string, CheckedKey>({
       ...shared,
       allowStaleOnFetchRejection: true,
-      fetchMethod: (id) => check(id),
+      fetchMethod: (id, before) => check(id, undefined, before),
     }),
     // Guesses are not among the known keys, so they evict none of them.
     others: new LRUCache<string, CheckedKey>({ ...shared, fetchMethod: (id) => check(id, MAX_NEW_KEYS) }),

@@ -42,10 +42,10 @@ export interface KnownKey extends Pick<KeyRecord, 'role' | 'tenant' | 'limits'> 
   readonly keyId: string
 }
 
-/** A key without rights. The other fields say whose key it was; absent if no such key was ever created. */
+/** A key without rights. The other fields say whose it was, if that is known. `gone`: it worked, and was deleted. */
 export interface RefusedKey extends Partial<Pick<KnownKey, 'keyId' | 'tenant'>> {
   readonly outcome: 'unknown'
-  readonly why?: 'revoked' | 'expired'
+  readonly why?: 'revoked' | 'expired' | 'gone'
 }
 
 /** The rights of a key, none, or undecided because MongoDB is away. */

@@ -51,6 +51,24 @@ test('all callers with a stale key wait for one check', async (t) => {
   assert.equal(queries.length, 2)
 })
 
+test('a key that worked, and that MongoDB no longer has, is named as gone, and no other one is', async (t) => {
+  const { key, other, queries, clock, keyring } = await seenKey(t)
+  for (const ms of [4_000, 8_000]) {
+    clock.ms = ms
+    const check = keyring.find(key)
+    queries.at(-1)?.answer([])
+    const { outcome, tenant, why } = Object(await check)
+    assert.deepEqual([outcome, tenant, why], ['unknown', 'acme', 'gone'])
+  }
+  const guess = keyring.find(other)
+  queries.at(-1)?.answer([])
+  assert.deepEqual(await guess, { outcome: 'unknown' })
+  clock.ms = 12_000
+  const restored = keyring.find(key)
+  queries.at(-1)?.answer([recordOf(key)])
+  assert.equal((await restored).outcome, 'known')
+})
+
 test('all callers with a new key wait for one lookup', async (t) => {
   const { other, queries, keyring } = await seenKey(t)
   const checks = Array.from({ length: 50 }, () => keyring.find(other))

@@ -27,7 +27,12 @@ export function* judgeKeys({ processes, expiringKeys = [], at }: Facts): Finding
   const list = [...named, ...(others > 0 ? [`${shown(others)} more`] : [])].join(', ')
   const subject = expiringKeys.length === 1 ? '1 key expires' : `${shown(expiringKeys.length)} keys expire`
   if (named.length > 0) yield finding('keys_expire', `${subject} within a week: ${list}; rotate them`)
-  for (const { keyId, tenant, why, requests, lastMsAgo } of refusedKeysOf(processes)) {
+  const refusedKeys = refusedKeysOf(processes)
+  const gone = refusedKeys.filter(({ why }) => why === 'gone').map(({ keyId, tenant }) => `${keyId} of ${tenant}`)
+  const some = gone.slice(0, NAMED_KEYS).join(', ') + (gone.length > NAMED_KEYS ? ' …' : '')
+  const lost = `Keys that worked are no longer in MongoDB: ${some}; restore the collection \`keys\``
+  if (gone.length > 0) yield finding('keys_gone', lost)
+  for (const { keyId, tenant, why, requests, lastMsAgo } of refusedKeys) {
     // A caller with the key of another role sees its mistake at once.
     if (why === 'role') continue
     const key = `The key ${keyId}${tenant && ` of ${tenant}`}`
@@ -36,6 +41,6 @@ export function* judgeKeys({ processes, expiringKeys = [], at }: Facts): Finding
     const page = tenant === '' ? undefined : `/tenants/${encodeURIComponent(tenant)}`
     const expired = `${key} has expired, and is still used: ${refused}; create another one for its caller, or revoke it`
     if (why === 'expired') yield finding('key_expired', expired, page)
-    else yield finding('key_revoked', `${key} is revoked, and is still used: ${refused}`, page)
+    if (why === 'revoked') yield finding('key_revoked', `${key} is revoked, and is still used: ${refused}`, page)
   }
 }

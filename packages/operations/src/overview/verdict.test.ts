@@ -51,19 +51,25 @@ describe('the verdict', () => {
 
   test('names a refused key once for all APIs, and takes only an expired one for a problem', () => {
     const refused = { keyId: '0123456789ab', tenant: 'acme', requests: 3, lastMsAgo: 9_000 }
-    const of = (why: 'expired' | 'revoked' | 'role', more = {}) => [{ ...refused, why, ...more }]
+    const of = (why: 'expired' | 'revoked' | 'gone' | 'role', more = {}) => [{ ...refused, why, ...more }]
     const apis = [
       { ...API, refusedKeys: [...of('expired'), ...of('role', { keyId: 'b' })] },
       processOf('api', 3, { refusedKeys: [...of('expired', { requests: 1_230, lastMsAgo: 4_000 })] }),
       processOf('api', 4, { refusedKeys: of('revoked', { keyId: 'c', tenant: '', requests: 1 }) }),
+      processOf('api', 4, { refusedKeys: ['e', 'f', 'g', 'h'].flatMap((keyId) => of('gone', { keyId })) }),
       processOf('api', 5, { refusedKeys: of('expired', { keyId: 'd' }), seenMsAgo: 20_000 }),
       processOf('api', 6, { startedAt: AT }),
     ]
     const found = judge({ ...WELL, processes: [...apis, WORKER] })
-    const ofKeys = found.filter(({ code }) => code.startsWith('key_'))
+    const ofKeys = found.filter(({ code }) => code.startsWith('key'))
     assert.deepEqual(
       ofKeys.map(({ level, text, page }) => [level, text, page]),
       [
+        [
+          'problem',
+          'Keys that worked are no longer in MongoDB: e of acme, f of acme, g of acme …; restore the collection `keys`',
+          '/overview',
+        ],
         [
           'problem',
           'The key 0123456789ab of acme has expired, and is still used: 1,233 requests refused, the last one 4 s ago; create another one for its caller, or revoke it',
