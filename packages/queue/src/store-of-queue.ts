@@ -15,13 +15,6 @@ interface Store {
 /** A process uses another store than its queue feeds. */
 export class OtherStoreError extends Error {
   override name = 'OtherStoreError'
-
-  constructor({ queues }: QueueKeys, fed: Store, own: Store) {
-    super(
-      `The queue ${queues.interactive} feeds the store ${nameOf(fed)}, and MONGODB_URL names ${nameOf(own)}. Correct MONGODB_URL or ` +
-        'QUEUE. If the store was moved or restored, stop all processes and run `sluice doctor --after-restore` (docs/operating.md#one-queue-one-store).',
-    )
-  }
 }
 
 /** Names a store for people. Ids distinguish a database that was created again, or copied, under the same name. */
@@ -53,7 +46,10 @@ export async function checkFedStore(redis: Redis, keys: QueueKeys, own: Store, c
     fed = await readFedStore(redis, keys)
   }
   if (fed !== undefined && (fed.id !== own.id || fed.database !== own.database))
-    throw new OtherStoreError(keys, fed, own)
+    throw new OtherStoreError(
+      `The queue ${keys.queues.interactive} feeds the store ${nameOf(fed)}, and MONGODB_URL names ${nameOf(own)}. Correct MONGODB_URL or ` +
+        'QUEUE. If the store was moved or restored, stop all processes and run `sluice doctor --after-restore` (docs/operating.md#one-queue-one-store).',
+    )
   return fed !== undefined
 }
 

@@ -2,6 +2,7 @@
 // (docs/adr/0023-identity-and-marks.md).
 import { hostname } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
+import { readMarks } from '@sluice/operations'
 import type { Life, Logger } from '@sluice/process'
 import type { Redis } from '@sluice/process/redis'
 import { checkFedStore, noteOtherStore, OtherStoreError, type QueueKeys, readFedStore } from '@sluice/queue'
@@ -42,6 +43,7 @@ export async function watchStore({ kind, db, redis, keys, log, stop }: WatchDeps
   }
 
   function noteUnread(error: unknown): never {
+    if (error instanceof StoreLayoutError) throw error
     const reason = error instanceof Error ? error.message : String(error)
     if (unread === undefined) log.warn({ reason }, 'store.not_checked')
     unread ??= { since: performance.now(), reason }
@@ -52,7 +54,10 @@ export async function watchStore({ kind, db, redis, keys, log, stop }: WatchDeps
     if (redis.status === 'ready') isWorkedOn ||= (await readFedStore(redis, keys)) !== undefined
     const own = await readOwn().catch(noteUnread)
     unread = undefined
-    if (redis.status !== 'ready' || !(await checkFedStore(redis, keys, own, kind === 'worker')) || isFed) return
+    if (redis.status !== 'ready' || !(await checkFedStore(redis, keys, own, kind === 'worker'))) return
+    // A copy of the database has the same id.
+    await readMarks(redis, keys, db)
+    if (isFed) return
     // Perhaps it is this process that stopped before, and its settings were corrected.
     await noteOtherStore(redis, keys)
     isFed = true
@@ -63,8 +68,7 @@ export async function watchStore({ kind, db, redis, keys, log, stop }: WatchDeps
   async function keepChecking(): Promise<never> {
     for (;;) {
       await check().catch(async (error) => {
-        if (error instanceof StoreLayoutError) throw error
-        if (!(error instanceof OtherStoreError)) return
+        if (!(error instanceof OtherStoreError || error instanceof StoreLayoutError)) return
         const name = `${kind} ${hostname()}:${process.pid}`
         const by = { at: new Date().toISOString(), process: name, text: error.message }
         await noteOtherStore(redis, keys, by).catch(() => {})

@@ -99,6 +99,7 @@ async function checkLoss(redis: Redis, keys: QueueKeys, db: Db): Promise<Check> 
     const { loss } = await readMarks(redis, keys, db)
     return loss ? { state: 'FAULT', text: lossWords(loss) } : { state: 'ok', text: 'Redis has kept its data' }
   } catch (error) {
+    if (error instanceof OtherStoreError) return { state: 'FAULT', text: error.message }
     return note(`whether Redis has kept its data can’t be asked: ${explained(error, db.client)}`)
   }
 }

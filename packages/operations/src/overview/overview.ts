@@ -74,6 +74,11 @@ export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise
     }
   }
 
+  async function readOther(): Promise<string[]> {
+    const other = 'A queue of the same name in another Redis feeds this MongoDB: correct REDIS_URL or QUEUE'
+    return (await redis.exists(`${base}other-redis`)) === 1 ? [other] : []
+  }
+
   /** While Redis refuses writes, no heartbeat arrives: who lived before counts as alive, until a moment after the end. */
   let refusedAt = Number.NEGATIVE_INFINITY
   function agedTo(at: number, processes: readonly SeenProcess[]): SeenProcess[] {
@@ -99,7 +104,7 @@ export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise
       redis: {
         ...{ usedBytes: numberOf('used_memory'), maxBytes: numberOf('maxmemory'), clockBehindMs },
         replicas: numberOf('connected_slaves'),
-        faults: [...redisFaults(info, 0).eviction, ...writeFaults(info, String(refusal))],
+        faults: [...redisFaults(info, 0).eviction, ...writeFaults(info, String(refusal)), ...(await readOther())],
       },
       load,
       ...(lastFailureMs !== undefined && { lastFailureMs }),

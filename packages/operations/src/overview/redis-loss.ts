@@ -2,7 +2,7 @@
 // rises every few seconds (docs/adr/0023-identity-and-marks.md).
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Overview } from '@sluice/contract'
-import { asError, LANES, type QueueKeys } from '@sluice/queue'
+import { asError, LANES, OtherStoreError, type QueueKeys } from '@sluice/queue'
 import type { Redis } from 'ioredis'
 import type { Db } from 'mongodb'
 import { createOperations } from '../failed/operations.ts'
@@ -23,26 +23,47 @@ interface Note extends Pick<Overview, 'paused' | 'redisLoss'> {
   oldest: number
 }
 
-const CHECK_EVERY_MS = 4_500
+/** What Redis may lose unnoticed is at most twice as old. */
+const CHECK_EVERY_MS = 1_000
 /** Of several APIs, the first one renews the mark. */
-const RENEW_AFTER_MS = 4_000
+const RENEW_AFTER_MS = 900
 const ANSWER_MS = 5_000
 /** A loss is told for a day. */
 const TOLD_MS = 86_400_000
 
-/** Compares the marks. `loss`: the present one, or one of the last day. Changes nothing. */
-export async function readMarks(redis: Redis, { base, queues }: QueueKeys, db: Db) {
+/** Far more than the answer of a primary that was replaced meanwhile may be behind. */
+const OLD_STORE_MS = 30_000
+/** After another Redis is gone, it is told for this time. */
+const OTHER_MS = 10_000
+
+/**
+ * Compares the marks. `loss`: the present one, or one of the last day. Changes nothing.
+ *
+ * @param seen a mark that Redis had. If it still has it, it lost nothing: another Redis renews the note, too.
+ * @throws {OtherStoreError} if MongoDB is at an earlier moment than Redis.
+ */
+export async function readMarks(redis: Redis, { base, queues }: QueueKeys, db: Db, seen = Number.POSITIVE_INFINITY) {
   const _id = `queue:${queues.interactive}`
   const options = { readPreference: 'primary', signal: AbortSignal.timeout(ANSWER_MS) } as const
   // First, because a mark rises there first: so it is never ahead of Redis's own by more than one.
   const note = await db.collection<Note>('layout').findOne({ _id }, options)
-  const mark = Number(await redis.get(`${base}mark`))
+  const [mark = 0, other] = (await redis.mget(`${base}mark`, `${base}other-redis`)).map(Number)
+  // A mark of 0 is void.
+  if (note && note.mark > 0 && mark > note.mark + OLD_STORE_MS)
+    throw new OtherStoreError(
+      `The database ${db.databaseName} in MONGODB_URL has its state of ${new Date(note.mark).toISOString()}, or is a copy made then, and the ` +
+        `queue ${queues.interactive} has fed it until ${new Date(mark).toISOString()}. Correct MONGODB_URL. If it was restored, stop all ` +
+        'processes, run `sluice doctor --after-restore`, and post again what was posted since (docs/operating.md#one-queue-one-store).',
+    )
   const [seconds, microseconds] = await redis.time()
   const now = Number(seconds) * 1_000 + Math.floor(Number(microseconds) / 1_000)
-  const told = note?.redisLoss
+  const differs = note !== null && mark < note.mark && mark !== note.before
+  const isOther = differs && (mark >= seen || other === 1)
+  // What the other one told was no loss of this one.
+  const told = isOther ? undefined : note?.redisLoss
   const earlier = told && now - Date.parse(told.at) < TOLD_MS ? told : undefined
-  const isLost = note !== null && mark < note.mark && mark !== note.before
-  return { _id, note, mark, now, isLost, loss: isLost ? lossOf(note, mark, now, earlier) : earlier }
+  const isLost = differs && !isOther
+  return { _id, note, mark, now, isOther, isLost, loss: isLost ? lossOf(note, mark, now, earlier) : earlier }
 }
 
 function lossOf({ oldest, threads, failed }: Note, mark: number, now: number, earlier?: Loss): Loss {
@@ -67,12 +88,16 @@ export function watchRedisLoss(redis: Redis, keys: QueueKeys, db: Db, { onLoss, 
   const { operateLane } = createOperations(redis, keys)
   const closing = new AbortController()
   let known: Loss | undefined
+  let seen = Number.POSITIVE_INFINITY
 
   async function check(): Promise<void> {
-    const marks = await readMarks(redis, keys, db)
-    const { mark, note, now, loss } = marks
+    const marks = await readMarks(redis, keys, db, seen)
+    const { mark, note, now, isOther, loss } = marks
+    seen = mark
+    if (isOther) await redis.set(`${keys.base}other-redis`, 1, 'PX', OTHER_MS)
     if (mark !== note?.mark || now - mark >= RENEW_AFTER_MS) await renew(marks)
     if (loss) await redis.set(`${keys.base}lost`, JSON.stringify(loss), 'PX', TOLD_MS)
+    else await redis.del(`${keys.base}lost`)
     known = loss
   }
 

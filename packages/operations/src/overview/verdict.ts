@@ -46,7 +46,7 @@ function* judgeIdentity({ otherStore, redisLoss, at }: Facts): Findings {
   if (redisLoss !== undefined) yield finding('redis_lost', lossWords(redisLoss))
   if (otherStore === undefined) return
   const ago = duration(Date.parse(at) - Date.parse(otherStore.at))
-  const stopped = `The ${otherStore.process} stopped ${ago} ago: ${otherStore.text}`
+  const stopped = `The ${otherStore.process} stopped ${ago} ago: ${otherStore.text.replace(/\.$/, '')}`
   yield finding('other_store', stopped, '/overview#processes')
 }
 
