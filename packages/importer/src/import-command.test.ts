@@ -31,7 +31,7 @@ test('options, files and targets that cannot be used end with exit code 3, and s
   for (const [args, message] of [
     [['--max-errors', 'few', good], /Write a whole number/],
     [['--api-key', 'slc_1', good], /unknown option '--api-key'/],
-    [[], /missing required argument/],
+    [[], /How to get an export:\n {2}slack .* Export\n.*\n {2}whatsapp .*Also read: linear, .*--help/s],
     [['--map', 'title', good], /Write a name, =, and a value/],
     [[join(folder, 'gone.ndjson')], /gone.ndjson cannot be read: it does not exist/],
     [[join(folder, 'prose.txt')], /not recognised. These were tried: slack, .*--format/],
@@ -70,6 +70,16 @@ test('a dry run ends with 0, 1 or 2, by its rejected records', async (t) => {
     outputs[1]?.output ?? '',
     /1 valid thread with 1 quote, 2 rejected.*bad.ndjson:2 \/title: title is required/s,
   )
+})
+
+test('a dry run prints the corrected command whole, with the columns that are meant', async (t) => {
+  const folder = await folderWith(t, { "Ada's rows.csv": 'ticket,subject,body,author\n7,Printer,It burns,Ada\n' })
+  const file = join(folder, "Ada's rows.csv")
+  const { output } = await run(folder, ['--dry-run', '--json', file, '--map', 'url=link'])
+  const { corrected } = JSON.parse(output.split('\n').at(-1) ?? '')
+  const [typed, added] = [`--dry-run --json '${file.replace("'", `'\\''`)}' --map url=link`, '--map url=COLUMN']
+  const meant = '--map text=body --map title=subject --map speaker=author'
+  assert.equal(corrected, `sluice import ${typed} ${added} --set service=custom --group-by COLUMN ${meant}`)
 })
 
 test('the summary of a dry run has a line for each conversation, and names dates in the future', async (t) => {

@@ -16,6 +16,7 @@ import type { RejectedRecord } from './account/ledger.ts'
 import { FIELDS } from './formats/csv/csv-threads.ts'
 import { FORMAT_OPTIONS, OPTION_NAMES, readersOf } from './formats/format-options.ts'
 import { formats } from './formats/formats.ts'
+import { shellWord } from './formats/values/thread-fields.ts'
 import type { ImportRequest } from './import-request.ts'
 import { Interrupted } from './import-request.ts'
 import { runImport } from './run-import.ts'
@@ -25,7 +26,7 @@ import { EXIT_CODES, type Summary, summaryLines, summaryObject } from './show/su
 interface ImportCommandDeps extends FindApiDeps {
   /** Prints for programs, on standard output. */
   say: (line: string) => void
-  process: Pick<NodeJS.Process, 'stdin' | 'stderr' | 'exitCode' | 'on' | 'off'>
+  process: Pick<NodeJS.Process, 'stdin' | 'stderr' | 'exitCode' | 'argv' | 'on' | 'off'>
 }
 
 interface Output {
@@ -44,7 +45,8 @@ const DEFAULT_CONCURRENCY = 4
 export function importCommand(deps: ImportCommandDeps): Command {
   const command = new Command('import')
     .description('Imports the threads of export files, and goes on where an interrupted import stopped')
-    .argument('<files...>', 'files, folders, zip archives, .gz and .zst files; - is standard input')
+    .usage('[options] <files...>')
+    .argument('[files...]', 'files, folders, zip archives, .gz and .zst files; - is standard input')
   apiOptions(command, 'importer')
     .option('--format <name>', 'the format of the files, if it is not recognised')
     .option('--encoding <name>', 'the encoding of files that are not Unicode: windows-1252, shift_jis', parseEncoding)
@@ -71,7 +73,21 @@ export function importCommand(deps: ImportCommandDeps): Command {
       deps.process.exitCode = error.exitCode === 0 ? 0 : EXIT_CODES.failed
       throw error
     })
-    .action((names: string[], options: Options) => run({ ...DEFAULTS, ...options, names }, deps))
+    .action((names: string[], options: Options) =>
+      names.length === 0 ? showGuide(deps.process) : run({ ...DEFAULTS, ...options, names }, deps),
+    )
+}
+
+/** What to do first: how to get the exports of the best-known programs. */
+function showGuide(process: ImportCommandDeps['process']): void {
+  const others = formats.flatMap(({ name, howTo }) => (howTo === undefined ? name : []))
+  const lines = [
+    'Name the files: `sluice import FILE… --dry-run` checks them, and sends nothing. How to get an export:',
+    ...formats.flatMap(({ name, howTo }) => (howTo === undefined ? [] : `  ${name.padEnd(9)} ${howTo}`)),
+    `Also read: ${others.join(', ')}. \`sluice import --help\` describes them, and all options.`,
+  ]
+  lines.forEach(createPrinter((text) => process.stderr.write(text)))
+  process.exitCode = EXIT_CODES.failed
 }
 
 function helpAfter(): string {
@@ -111,12 +127,20 @@ async function run(asked: Options & ImportRequest, deps: ImportCommandDeps): Pro
       showRejected: createFaultList(createPrinter((text) => stderr.write(text))),
     })
     const dashboard = request.dryRun ? undefined : await findDashboard(deps, { url })
-    printSummary({ ...summary, dashboard }, { json, quiet }, deps)
+    const corrected = request.dryRun && withOptions(deps.process.argv, summary.lacking)
+    printSummary({ ...summary, dashboard, corrected }, { json, quiet }, deps)
     deps.process.exitCode = EXIT_CODES[summary.state]
   } finally {
     deps.process.off('uncaughtException', crash)
     stops.release()
   }
+}
+
+/** Returns the command as it was typed, with the options that it lacks. A later option replaces an earlier one. */
+function withOptions([, , ...words]: readonly string[], lacking: readonly string[] = []): string | undefined {
+  if (lacking.length === 0) return undefined
+  const program = words[0] === 'import' ? 'sluice' : 'sluice-import'
+  return [program, ...words.map((word) => shellWord(word, word.length)), ...lacking].join(' ')
 }
 
 function styleOf({ json, quiet }: Output, isTerminal: boolean): ProgressStyle {

@@ -97,7 +97,7 @@ function tooManyErrors({ reasons }: Tally, most: number): TooManyErrors {
 }
 
 /** Explains the error that ended an import. An error of no known class is a fault of this program. */
-export function failureOf(error: unknown): { state: State; problem?: string } {
+export function failureOf(error: unknown): { state: State; problem?: string; lacking?: readonly string[] } {
   if (error instanceof Interrupted) return { state: 'interrupted' }
   if (error instanceof TooManyErrors) return { state: 'gave_up', problem: error.message }
   if (error instanceof SluiceProblem) {
@@ -106,7 +106,8 @@ export function failureOf(error: unknown): { state: State; problem?: string } {
   }
   if (error instanceof SluiceUnreachable)
     return { state: 'failed', problem: `${error.message} Check --url, and that the service runs.` }
-  if (error instanceof UserError || error instanceof FormatError) return { state: 'failed', problem: error.message }
+  if (error instanceof FormatError) return { state: 'failed', problem: error.message, lacking: error.lacking }
+  if (error instanceof UserError) return { state: 'failed', problem: error.message }
   const ofSystem = systemProblem(error)
   return ofSystem === undefined
     ? { state: 'crashed', problem: error instanceof Error ? (error.stack ?? error.message) : String(error) }

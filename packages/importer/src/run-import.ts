@@ -44,6 +44,7 @@ export async function runImport(request: ImportRequest, deps: ImportDeps): Promi
     bytes: state.bytes.done,
     threadsBefore: state.threadsBefore,
     problem: failure?.problem,
+    lacking: failure?.lacking,
     rejectedFile: tally.threads.rejected > 0 ? state.rejectedPath : undefined,
     checkpoint: failure !== undefined && tally.events > 0 && existsSync(path) ? path : undefined,
   }

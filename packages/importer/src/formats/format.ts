@@ -170,6 +170,8 @@ export interface FormatOptions {
 export interface Format {
   name: string
   description: string
+  /** How to get such an export, for those who name no file. Formats without it are only named to them. */
+  howTo?: string
   /** Whether each piece is a whole thread. Else the pieces of one source may lie apart. */
   hasWholeThreads?: boolean
   /** Whether `read` counts files that it does not recognise, also if `--format` names the format. */
@@ -204,4 +206,11 @@ export interface Format {
 /** The input is not of its format, or an option is missing. The message says what to do. */
 export class FormatError extends Error {
   override name = 'FormatError'
+  /** The options, as a shell reads them, that the command lacks. */
+  readonly lacking: readonly string[]
+
+  constructor(message: string, lacking: readonly string[] = []) {
+    super(message)
+    this.lacking = lacking
+  }
 }

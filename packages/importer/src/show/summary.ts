@@ -28,6 +28,10 @@ export interface Summary {
   seconds: number
   bytes: number
   problem?: string | undefined
+  /** The options that the command lacks. */
+  lacking?: readonly string[] | undefined
+  /** The whole command with these options, of a dry run. */
+  corrected?: string | undefined
   rejectedFile?: string | undefined
   /** The threads of the tally that earlier runs of this import stored or rejected. */
   threadsBefore?: number | undefined
@@ -37,7 +41,7 @@ export interface Summary {
 }
 
 /** The summary as one JSON object. */
-export function summaryObject({ tally, isDryRun, conversations, ...summary }: Summary): object {
+export function summaryObject({ tally, isDryRun, conversations, lacking: _, ...summary }: Summary): object {
   const { threads, quotes, checked, notes, reasons } = tally
   return {
     kind: 'summary',
@@ -58,6 +62,7 @@ export function summaryLines(summary: Summary): string[] {
   const { tally, problem, rejectedFile, threadsBefore, checkpoint, dashboard } = summary
   const lines = [
     problem !== undefined && `${headline(summary)} ${problem}`,
+    summary.corrected !== undefined && `Try: ${summary.corrected}`,
     ...countLines(summary),
     ...inputLines(summary),
     ...conversationLines(summary),

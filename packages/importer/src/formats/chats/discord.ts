@@ -16,6 +16,7 @@ import { asName } from '../values/typography.ts'
 export const discordFormat: Format = {
   name: 'discord',
   description: 'Discord channels, threads and direct messages (JSON of DiscordChatExporter)',
+  howTo: 'DiscordChatExporter, with the format JSON',
   // DiscordChatExporter puts what people sent into such a folder.
   owns: (_, own) => (path) => own.has(/^(.*)_Files\//.exec(path)?.[1] ?? path),
   skipsOthers: true,

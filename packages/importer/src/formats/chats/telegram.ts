@@ -28,6 +28,7 @@ const BESIDE =
 export const telegramFormat: Format = {
   name: 'telegram',
   description: 'Telegram chats (result.json of Telegram Desktop)',
+  howTo: 'Telegram Desktop: in the chat ⋮, Export chat history, Format: Machine-readable JSON',
   options: ['timezone'],
   owns: ownsFolder({ uploads: BESIDE }),
   skipsOthers: true,

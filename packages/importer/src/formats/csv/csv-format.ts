@@ -22,6 +22,7 @@ import { FIELDS, readRow, SOURCE_ID } from './csv-threads.ts'
 export const csvFormat: Format = {
   name: 'csv',
   description: 'CSV, a row for each quote (see --group-by, --map and --set)',
+  howTo: 'any table: `sluice import FILE.csv --dry-run` says which options its columns need',
   options: ['map', 'set', 'groupBy', 'dateFormat', 'timezone'],
   recognises: ({ path }, beginning) => /\.(csv|tsv)\b/i.test(path) && csvColumns(beginning).length > 1,
   faultOf({ path }, beginning, options) {
@@ -96,7 +97,7 @@ interface Need {
 function checkHeader(header: readonly string[], path: string, mapping: Mapping): Noted[] {
   const columns = columnsOf(header, path, mapping)
   const needs = needsOf(columns, mapping)
-  if (needs.length > 0) throw new FormatError(explainNeeds(needs, path, columns, mapping))
+  if (needs.length > 0) throw needsError(needs, path, columns, mapping)
   return adviceOn(columns).map((reason) => ({ kind: 'warning', reason, place: { path, line: 1 } }))
 }
 
@@ -140,18 +141,25 @@ function needsOf(columns: Columns, { map }: Mapping): Need[] {
   return needs
 }
 
-function explainNeeds(needs: readonly Need[], path: string, { header }: Columns, { map, set }: Mapping): string {
+function needsError(needs: readonly Need[], path: string, columns: Columns, { map, set }: Mapping): FormatError {
+  const { header, has, unread } = columns
   const known = [...map].map(([field, column]) => {
     const name = columnsNamed(column, header).length > 0 ? column : PLACEHOLDER
     return field === SOURCE_ID ? `--group-by ${shellWord(name)}` : mapOption(field, name)
   })
   const values = [...set].map(([field, value]) => `--set ${shellWord(`${field}=${value}`)}`)
-  const added = needs.flatMap(({ option }) => option ?? [])
+  const needed = needs.flatMap(({ option }) => option ?? [])
+  const meant = GUESSED.flatMap((field) => {
+    const column = has(field) || map.has(field) ? undefined : unread.find((name) => means(name, field))
+    return column === undefined ? [] : mapOption(field, column)
+  })
+  const added = [...new Set([...needed, ...meant])]
   const command = ['sluice import', shellWord(path), ...known, ...values, ...added].join(' ')
   const groups = added.some((option) => option.startsWith('--group-by'))
     ? ' (--group-by names the column with the id of the thread. If each row is a thread of its own, name its id with --map externalId=COLUMN instead.)'
     : ''
-  return `${path} has ${listed(needs.map(({ missing }) => missing))}. Its columns: ${listed(header.map(named))}. Example: ${command}${groups}`
+  const message = `${path} has ${listed(needs.map(({ missing }) => missing))}. Its columns: ${listed(header.map(named))}. Example: ${command}${groups}`
+  return new FormatError(message, [...known.filter((option) => option.endsWith(PLACEHOLDER)), ...added])
 }
 
 function adviceOn(columns: Columns): string[] {
@@ -173,6 +181,8 @@ function adviceOnUnread({ unread, has }: Columns): string {
 }
 
 const PLACEHOLDER = 'COLUMN'
+/** A column is taken for one of these fields by its name, in the command that the error proposes. */
+const GUESSED = ['title', 'text', 'speaker', 'createdAt', 'url', 'channelName'] as const
 
 function optionFor(field: string, { unread }: Columns): string {
   return mapOption(field, unread.find((column) => means(column, field)) ?? PLACEHOLDER)

@@ -27,6 +27,7 @@ const FILES = ['photos', 'videos', 'files', 'audio_files', 'gifs', 'media']
 export const facebookFormat: Format = {
   name: 'facebook',
   description: 'Facebook messages, posts and comments ("Download your information", JSON)',
+  howTo: 'Accounts Center, Your information and permissions, Export your information, as JSON',
   owns: ownsFolder({
     within: WITHIN,
     parts: PARTS,

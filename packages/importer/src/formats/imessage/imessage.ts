@@ -28,6 +28,7 @@ const TAPBACK = /^[123]\d{3}$/
 export const imessageFormat: Format = {
   name: 'imessage',
   description: "iMessage: chat.db of a Mac, sms.db of an iPhone's backup (Node 22.13 or later)",
+  howTo: 'name a copy of the folder ~/Library/Messages of a Mac',
   owns: ownsFolder({ parts: BESIDE, uploads: /^\/?Attachments\// }),
   skipsOthers: true,
   recognises: ({ path }, beginning) => DATABASE.test(path) && beginning.toString('latin1').startsWith(SQLITE),

@@ -11,6 +11,7 @@ const COMMENT = /^([^;\n]*);([^;\n]*);(.*)$/s
 export const jiraFormat: Format = {
   name: 'jira',
   description: 'Jira issues with comments: the CSV export (all fields)',
+  howTo: 'search for issues, Export, CSV (all fields)',
   options: ['dateFormat', 'timezone'],
   recognises: (_, beginning) => {
     const columns = csvColumns(beginning)

@@ -17,6 +17,7 @@ const TRASHED = /[:;!]2,[A-SU-Za-z]*T[A-Za-z]*$|(^|\/)[,#]\d+$/
 export const mailFormat: Format = {
   name: 'mail',
   description: 'Mails (mbox files, folders of .eml or .emlx files, Maildir)',
+  howTo: "a folder of Thunderbird's profile, Apple Mail: Mailbox, Export Mailbox, Gmail: takeout.google.com",
   options: ['stripQuotes'],
   // What a server is still writing lies in `tmp`.
   owns: (files) => {

@@ -17,6 +17,7 @@ const DAY_FILE = /^(.*\/)?\d{4}-\d{2}-\d{2}\.json$/
 export const slackFormat: Format = {
   name: 'slack',
   description: 'Slack export (zip or folder)',
+  howTo: 'as an owner or admin: Tools & settings, Workspace settings, Import/Export Data, Export',
   options: ['threadsOnly', 'workspace'],
   skipsOthers: true,
   // A single file does not show that it is Slack's.

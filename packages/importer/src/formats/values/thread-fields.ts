@@ -38,7 +38,7 @@ export function mapOption(field: string, name: string): string {
 }
 
 /** Quotes a text as one word of a command, for a POSIX shell. */
-export function shellWord(text: string): string {
-  const short = text.slice(0, 200)
+export function shellWord(text: string, most = 200): string {
+  const short = text.slice(0, most)
   return /^[\w./=:@%+-]+$/.test(short) ? short : `'${short.replaceAll("'", `'\\''`)}'`
 }

@@ -28,6 +28,7 @@ const EDITED = / ?\u200E<[^<>]+>$/
 export const whatsappFormat: Format = {
   name: 'whatsapp',
   description: 'WhatsApp chats (_chat.txt, or the .txt of Android; with --timezone)',
+  howTo: 'in the chat ⋮, More, Export chat (iPhone: the name of the chat, Export Chat); with --timezone',
   options: ['timezone'],
   // Android numbers most files that people sent, and iPhones number all of them: 00000012-Report.csv. `2024…` is a date.
   owns: ownsFolder({ parts: /\.(vcf|was)$/, uploads: /^\/?(0\d{7}-[^/]*|[^/]*-WA\d{4}\.\w+)$/ }),
@@ -61,7 +62,9 @@ interface Chat {
 
 async function* readChat(file: InputFile, { timezone }: FormatOptions): FoundLists {
   if (timezone === undefined)
-    throw new FormatError(`${file.path}: pass the time zone of the phone, such as --timezone Europe/Berlin.`)
+    throw new FormatError(`${file.path}: pass the time zone of the phone, such as --timezone Europe/Berlin.`, [
+      '--timezone ZONE',
+    ])
   const { dateFormat, isAssumed, hasMarks, isDated } = await surveyChat(messagesOf(file))
   if (!isDated) throw new FormatError(faultOfDates(file.path))
   const first = dateFormat.startsWith('M') ? 'month' : 'day'

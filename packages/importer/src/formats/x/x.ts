@@ -30,6 +30,7 @@ export const xFormat: Format = {
   name: 'x',
   description: 'X (Twitter) archive: tweets.js and its parts (zip or folder)',
   owns: ownsFolder({ within: /(?<![^/])(data\/)?[^/]*$/, parts: BESIDE }),
+  howTo: 'Settings, Your account, Download an archive of your data',
   wrote: (beginning) => /^window\.(YTD\.|__THAR_CONFIG)/.test(beginning.toString('latin1', 0, BEGINNING)),
   skipsOthers: true,
   recognises: ({ path }, beginning) =>

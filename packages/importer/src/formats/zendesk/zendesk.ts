@@ -24,6 +24,7 @@ const REDACTED = /^(?:(?=.*▇)[▇\s\p{P}]+|SCRUBBED)$/su
 export const zendeskFormat: Format = {
   name: 'zendesk',
   description: 'Zendesk tickets with comments, or incremental exports of tickets and ticket_events, JSON',
+  howTo: 'Admin Center, Account, Tools, Reports, Export: JSON (Zendesk enables it on request), or the API',
   options: ['internalNotes'],
   owns: ownsFolder({}),
   wrote: (beginning) => isBesideTickets(jsonShape(beginning)) || beginning.includes('.zendesk.com/api/v2/'),
