@@ -251,6 +251,14 @@ describe('local dates', () => {
     expect(found.rejected).toMatchObject([{ reason: 'a message without a valid `date_unixtime` or `date`' }])
   })
 
+  test('of the moment 0 are none, by which old programs mean no date', async () => {
+    const zero = { ...message, date: '1970-01-01T01:00:00', date_unixtime: '0' }
+    for (const options of [{}, { timezone: 'Europe/Paris' }]) {
+      const found = await find([zero, message], options)
+      expect([found.pieces.length, found.rejected.length]).toEqual([1, 1])
+    }
+  })
+
   test('need a time zone', async () => {
     await expect(find([local])).rejects.toThrow('pass the time zone')
     await expect(find([local], { timezone: 'Mars/Base' })).rejects.toThrow('--timezone Mars/Base is no time zone')

@@ -222,7 +222,7 @@ function createDateReader(options: FormatOptions): ToDate {
   let hasUnixTimes = false
   return (message) => {
     const unix = isoDateOf(asNumber(message.date_unixtime))
-    hasUnixTimes ||= unix !== undefined
+    hasUnixTimes ||= message.date_unixtime !== undefined
     if (unix) return unix
     const date = asText(message.date)
     if (!date) return undefined

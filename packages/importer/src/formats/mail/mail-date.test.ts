@@ -51,6 +51,9 @@ test.each([
   expect(separatorDate(separator)).toBe(`2024-05-01T${time}:00.000Z`)
 })
 
-test.each(['', 'From ', 'From -123', 'From ada@a.example'])('%j has no date', (separator) => {
-  expect(separatorDate(separator)).toBe(undefined)
-})
+test.each(['', 'From ', 'From -123', 'From ada@a.example', 'From - Thu Jan  1 00:00:00 1970'])(
+  '%j has no date',
+  (separator) => {
+    expect(separatorDate(separator)).toBe(undefined)
+  },
+)

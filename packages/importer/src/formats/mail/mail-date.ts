@@ -1,5 +1,5 @@
 // Reads the dates of mails: in their Date header, and in the separators of an mbox.
-import { createZonedClock } from '../values/iso-date.ts'
+import { createZonedClock, isNoDate } from '../values/iso-date.ts'
 
 /** Matches `2024`, `1 May 24`, `1 May 124` and `5/1/24`, and not the zone `+0000`. */
 const YEAR = /(?<![\s\d][+-])\b\d{4}\b|[a-z][ -]1\d\d |\b\d{1,2}[ -][a-z]{3,}[ -]\d{2}\b(?!:)|\d\/\d{1,2}\/\d/i
@@ -71,8 +71,9 @@ export function mailDate(header = ''): string | undefined {
   const [year = ''] = /\b\d{4}\b/.exec(behind.replace(offset, ' ')) ?? []
   const asUtc = Date.parse(`${untilTime} ${year} UTC`)
   if (Number.isNaN(asUtc)) return undefined
-  if (offset === '') return inZone(asUtc, zoneIn(behind) ?? zoneIn(comment))
-  return isoDateBehind(asUtc, Number(`${sign}1`) * (Number(hours) + Number(minutes) / 60))
+  const ahead = Number(`${sign}1`) * (Number(hours) + Number(minutes) / 60)
+  const iso = offset === '' ? inZone(asUtc, zoneIn(behind) ?? zoneIn(comment)) : isoDateBehind(asUtc, ahead)
+  return iso === undefined || isNoDate(iso) ? undefined : iso
 }
 
 function zoneIn(text: string): string | undefined {

@@ -63,7 +63,8 @@ export function createZonedClock(timezone: string): (local: string) => string | 
     const before = momentBy(local, asUtc - DAY_MS)
     const after = momentBy(local, asUtc + DAY_MS)
     const isBefore = momentBy(local, before) === before || momentBy(local, after) !== after
-    return new Date(isBefore ? before : after).toISOString()
+    const iso = new Date(isBefore ? before : after).toISOString()
+    return isNoDate(iso) ? undefined : iso
   }
 }
 

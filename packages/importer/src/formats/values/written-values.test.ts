@@ -29,6 +29,7 @@ describe('A date in a table is read', () => {
     ['Wed May 01 2024 11:30:00 GMT+0200 (Central European Summer Time)', morning],
     ['۱۴۰۳/۰۲/۱۲ ۹:۳۰', morning],
     ['1445/10/22 AH 9:30', morning],
+    ['5 May 1403', '1403-05-05T00:00:00.000Z'],
     ['1714555800', morning],
     ['1714555800.5', '2024-05-01T09:30:00.500Z'],
     ['1714555800000', morning],

@@ -53,7 +53,8 @@ export function createDateReader({ dateFormat, timezone, isRecent = false }: Dat
     const [year, month, day] = [yearOf(partOf('y'), isRecent), monthOf(partOf('m')), partOf('d').padStart(2, '0')]
     const time = timeOf(rest)
     if (time === undefined || !/^\d{4}-\d\d-\d\d$/.test(`${year}-${month}-${day}`)) return undefined
-    const isOurs = calendarsOf(year) === undefined
+    // A name of a month is of our calendar.
+    const isOurs = calendarsOf(year) === undefined || /[a-z]/i.test(partOf('m'))
     const calendar = isRecent ? recentCalendar(year) : shown
     if (!isOurs && calendar === undefined) return undefined
     const date =
@@ -97,10 +98,10 @@ export function createDateReader({ dateFormat, timezone, isRecent = false }: Dat
         const date = inOrder(value, order) ?? inOrder(plain, order, calendarShownIn(value))
         return date === undefined ? [] : `${date.slice(0, 10)} by --date-format ${order.join('/').toUpperCase()}`
       })
-      const [year = ''] = /(?<!\d)\d{4}(?!\d)/.exec(plain) ?? []
-      const calendars = calendarsOf(year)
+      const [, first = '', last = first] = /^(\d{4})[./-]|[./-] ?(\d{4})\b/.exec(plain) ?? []
+      const calendars = calendarsOf(last)
       if (calendars !== undefined)
-        return `has a year of the ${calendars} calendar: write it in the Gregorian one: ${text.slice(0, 100)}.`
+        return `has a year of the ${calendars} calendar (write it as 1 May 2024): ${text.slice(0, 100)}.`
       if (readings.length === 0) return `is not a date, such as 2024-05-01T09:30:00Z: ${text.slice(0, 100)}.`
       return `needs --date-format: ${text.slice(0, 100)} is ${readings.join(', or ')}.`
     },

@@ -3,7 +3,7 @@ import type { InputFile, Place } from '../format.ts'
 import { readLines } from '../read/lines.ts'
 import { DAY_CHARACTERS } from '../values/iso-date.ts'
 import { plainDate } from '../values/local-dates.ts'
-import { withoutTypography } from '../values/typography.ts'
+import { MARKS, withoutTypography } from '../values/typography.ts'
 import { createDateReader } from '../values/written-values.ts'
 
 /** A message may have several lines. Its `head` has date and speaker, which lines before the first date lack. */
@@ -19,7 +19,6 @@ export interface Message {
 
 /** Day and time with what a region writes between and behind them: `2024. 05. 01. 9:30`, `1.5.2024 klo 9.30`. */
 const DATE = String.raw`\d{1,4}(?:[./-] ?\d{1,4}){2}(?:[.,]? klo?\.?)?[^\da-z]{1,5}(?:[ap]m )?\d{1,2}(?:[:.]\d\d){1,2}[\s.apmπμ]*`
-const MARKS = String.raw`[\uFEFF\u061C\u200E\u200F\u202A-\u202E\u2066-\u2069]*`
 const SPEAKER = String.raw`(?:([^:]{1,100}):(?=[\s\u200E\u200F]|$) ?)?`
 /** `[01.05.24, 09:30:15] Ada: …` of an iPhone, `01/05/2024, 9:30 am - Ada: …` of Android, `1/5/16, 9:30:15: Ada: …`. */
 const MESSAGE = new RegExp(String.raw`^${MARKS}\[?(${DATE})(\]| -|:) ${SPEAKER}(.*)$`, 'is')
@@ -65,20 +64,21 @@ function localMessage(line: string): RegExpExecArray | null {
 export async function* messagesOf(file: InputFile): AsyncGenerator<Message[]> {
   const messages: Message[] = []
   let endsByCrLf: boolean | undefined
-  let [isEnded, isOldForm] = [true, false]
+  let isEnded = true
+  /** What stands behind the date of the first message. In chats of other phones, a colon there is of a person's text. */
+  let first: string | undefined
   for await (const lines of readLines(file)) {
     for (const { bytes, line } of lines) {
       const whole = bytes.toString('utf8')
       const isJoined = whole.charCodeAt(0) === BYTE_ORDER_MARK
       const hasCr = whole.endsWith('\r')
-      if (isJoined) [endsByCrLf, isEnded] = [undefined, true]
+      if (isJoined) [endsByCrLf, isEnded, first] = [undefined, true, undefined]
       endsByCrLf ??= hasCr
       const text = whole.slice(isJoined ? 1 : 0, hasCr ? -1 : undefined)
       const found = isEnded || !endsByCrLf ? messageLine(text) : undefined
       const open = messages.at(-1)
-      // In the other forms, a date and a colon are words of a person.
-      isOldForm ||= open === undefined && found?.separator === ':'
-      const begun = found?.separator === ':' && !isOldForm ? undefined : found
+      first ??= found?.separator
+      const begun = found?.separator === ':' && first !== ':' ? undefined : found
       if (begun === undefined && open !== undefined) open.text += `\n${text}`
       else messages.push({ ...(begun ?? { head: '', text }), place: { path: file.path, line } })
       isEnded = hasCr

@@ -254,6 +254,8 @@ test('an old iPhone wrote a colon behind the date, which is part of a text in ot
   expect(old.pieces.map(({ quotes: [quote] }) => [quote?.speaker, quote?.text])).toEqual([
     ['Ada', 'Open: yes\nuntil six'],
   ])
+  const joined = await read(android('13/05/2024, 09:30 - Ada: a', '\uFEFF21/07/2024, 16:56:55: Bo: b'))
+  expect(joined.pieces.map(({ quotes: [quote] }) => quote?.text)).toEqual(['a', 'b'])
   const text = 'Plan:\n14/05/2024, 10:30: Oven: clean'
   const chat = await read(android(`13/05/2024, 09:30 - Ada: ${text}`))
   expect(chat.pieces.map(({ quotes: [quote] }) => quote?.text)).toEqual([text])
