@@ -1,8 +1,6 @@
 // What holds for each format of the table: a new one needs a line in EXAMPLES.
 import assert from 'node:assert/strict'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { basename, join } from 'node:path'
+import { basename } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { makeZip } from '@sluice/test-support'
 import { describe, it } from 'vitest'
@@ -10,7 +8,7 @@ import { detectFormats } from '../input/detect-format.ts'
 import { type Format, type InputFile, UnreadableFile } from './format.ts'
 import { formats } from './formats.ts'
 import { mailFormat } from './mail/mail-format.ts'
-import { inputFile, readAll } from './read-all.test-support.ts'
+import { chatDatabase, inputFile, readAll } from './read-all.test-support.ts'
 
 const thread = { service: 'custom', externalId: '1', title: 'T', quotes: [{ text: 'a' }] }
 const play = 'Package Name,Star Rating,Review Text,Review Submit Millis Since Epoch\norg.example,5,Good,1714556000000\n'
@@ -23,25 +21,6 @@ const post = { id_str: '1', full_text: 'Hi', created_at: 'Wed May 01 09:30:00 +0
 
 /** Node before 22.13 has no SQLite. */
 const sqlite = await import('node:sqlite').catch(() => undefined)
-
-function chatDatabase({ DatabaseSync }: typeof import('node:sqlite')): Buffer {
-  const folder = mkdtempSync(join(tmpdir(), 'sluice-formats-test-'))
-  const database = new DatabaseSync(join(folder, 'chat.db'))
-  database.exec(`
-    CREATE TABLE message (guid TEXT, text TEXT, handle_id INTEGER, date INTEGER, is_from_me INTEGER);
-    CREATE TABLE handle (id TEXT);
-    CREATE TABLE chat (chat_identifier TEXT, display_name TEXT);
-    CREATE TABLE chat_message_join (chat_id INTEGER, message_id INTEGER);
-    CREATE TABLE attachment (transfer_name TEXT, filename TEXT, mime_type TEXT);
-    CREATE TABLE message_attachment_join (message_id INTEGER, attachment_id INTEGER);
-    INSERT INTO message VALUES ('G1', 'Hi', 0, 736248600, 1);
-    INSERT INTO chat VALUES ('chat7', 'Ada');
-    INSERT INTO chat_message_join VALUES (1, 1);`)
-  database.close()
-  const bytes = readFileSync(join(folder, 'chat.db'))
-  rmSync(folder, { recursive: true })
-  return bytes
-}
 
 /** The smallest export of each format that has a thread: its files by their paths. */
 const EXAMPLES: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
@@ -96,7 +75,7 @@ const EXAMPLES: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
       .join('\n'),
   },
   whatsapp: { '_chat.txt': '[31/5/2024, 09:30] Ada: Hi\n' },
-  ...(sqlite && { imessage: { 'Messages/chat.db': chatDatabase(sqlite) } }),
+  ...(sqlite && { imessage: { 'Messages/chat.db': chatDatabase(sqlite, [{ guid: 'G1', text: 'Hi' }]) } }),
   github: { 'issues.json': [{ number: 1, title: 'T', body: 'Hi', html_url: 'https://github.com/a/b/issues/1' }] },
   'app-store': { 'reviews.json': { data: [review] } },
   reddit: { RC: JSON.stringify({ id: 'k1', link_id: 't3_1', subreddit: 'bread', body: 'Hi' }) },

@@ -1,4 +1,7 @@
 // Files of an export in memory, and what a format finds in them, for the tests of formats.
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { detectFormats } from '../input/detect-format.ts'
 import type { Format, FormatOptions, Found, InputFile, Noted, Piece, QuoteInput, Rejected } from './format.ts'
@@ -23,6 +26,31 @@ function* chunksOf(bytes: Buffer): Generator<Buffer> {
     yield bytes.subarray(at, at + length)
     at += length
   }
+}
+
+/** Makes a database of iMessage whose messages are of one chat and one moment, and returns its bytes. */
+export function chatDatabase(
+  { DatabaseSync }: typeof import('node:sqlite'),
+  messages: readonly { guid: string | null; text: string }[],
+): Buffer {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-formats-test-'))
+  const database = new DatabaseSync(join(folder, 'chat.db'))
+  database.exec(`
+    CREATE TABLE message (guid TEXT, text TEXT, handle_id INTEGER, date INTEGER, is_from_me INTEGER);
+    CREATE TABLE handle (id TEXT);
+    CREATE TABLE chat (chat_identifier TEXT, display_name TEXT);
+    CREATE TABLE chat_message_join (chat_id INTEGER, message_id INTEGER);
+    CREATE TABLE attachment (transfer_name TEXT, filename TEXT, mime_type TEXT);
+    CREATE TABLE message_attachment_join (message_id INTEGER, attachment_id INTEGER);
+    INSERT INTO chat VALUES ('chat7', 'Ada');`)
+  for (const [at, { guid, text }] of messages.entries()) {
+    database.prepare('INSERT INTO message VALUES (?, ?, 0, 736248800, 1)').run(guid, text)
+    database.prepare('INSERT INTO chat_message_join VALUES (1, ?)').run(at + 1)
+  }
+  database.close()
+  const bytes = readFileSync(join(folder, 'chat.db'))
+  rmSync(folder, { recursive: true })
+  return bytes
 }
 
 export interface Contents {

@@ -1,14 +1,11 @@
 // What holds for each format of the table: messages that differ only in their text are all stored, and none twice.
 import assert from 'node:assert/strict'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { contentOf } from '@sluice/contract'
 import { makeZip } from '@sluice/test-support'
 import { describe, it } from 'vitest'
 import type { Format, InputFile } from './format.ts'
 import { formats } from './formats.ts'
-import { inputFile, readAll } from './read-all.test-support.ts'
+import { chatDatabase, inputFile, readAll } from './read-all.test-support.ts'
 
 /** Node before 22.13 has no SQLite. */
 const sqlite = await import('node:sqlite').catch(() => undefined)
@@ -144,7 +141,14 @@ const EXPORTS: Readonly<Record<string, FilesOf>> = {
     return { 'import.jsonl': linesOf([{ type: 'post', post: { team: 't', channel: 'c', ...root, replies } }]) }
   },
   whatsapp: (all) => ({ '_chat.txt': all.map(({ text }) => `[31/5/2024, 09:30] Ada: ${text}\n`).join('') }),
-  ...(sqlite && { imessage: (all) => ({ 'Messages/chat.db': chatDatabase(sqlite, all) }) }),
+  ...(sqlite && {
+    imessage: (all) => ({
+      'Messages/chat.db': chatDatabase(
+        sqlite,
+        all.map(({ id, text }) => ({ guid: `G${id}`, text })),
+      ),
+    }),
+  }),
   github: (all) => ({
     'issues.json': [
       {
@@ -196,27 +200,6 @@ const EXPORTS: Readonly<Record<string, FilesOf>> = {
       record: Object.values(threadOf(all)).flatMap((one) => one as object[])[0],
     }),
   }),
-}
-
-function chatDatabase({ DatabaseSync }: typeof import('node:sqlite'), all: Parameters<FilesOf>[0]): Buffer {
-  const folder = mkdtempSync(join(tmpdir(), 'sluice-formats-test-'))
-  const database = new DatabaseSync(join(folder, 'chat.db'))
-  database.exec(`
-    CREATE TABLE message (guid TEXT, text TEXT, handle_id INTEGER, date INTEGER, is_from_me INTEGER);
-    CREATE TABLE handle (id TEXT);
-    CREATE TABLE chat (chat_identifier TEXT, display_name TEXT);
-    CREATE TABLE chat_message_join (chat_id INTEGER, message_id INTEGER);
-    CREATE TABLE attachment (transfer_name TEXT, filename TEXT, mime_type TEXT);
-    CREATE TABLE message_attachment_join (message_id INTEGER, attachment_id INTEGER);
-    INSERT INTO chat VALUES ('chat7', 'Ada');`)
-  for (const [at, { id, text }] of all.entries()) {
-    database.prepare('INSERT INTO message VALUES (?, ?, 0, 736248600, 1)').run(`G${id}`, text)
-    database.prepare('INSERT INTO chat_message_join VALUES (1, ?)').run(at + 1)
-  }
-  database.close()
-  const bytes = readFileSync(join(folder, 'chat.db'))
-  rmSync(folder, { recursive: true })
-  return bytes
 }
 
 function formatOf(name: string): Format {

@@ -7,9 +7,10 @@ import { pipeline } from 'node:stream/promises'
 import type { Format, Found, FoundLists, InputFile, QuoteInput } from '../format.ts'
 import { FormatError, orRejected, ownsFolder, rejected, skipped } from '../format.ts'
 import { fileBeside } from '../read/files-beside.ts'
+import { foundIn, readJson } from '../read/json-records.ts'
 import { dayOfChat } from '../values/day-of-chat.ts'
 import { isoDateOf } from '../values/iso-date.ts'
-import { asNumber, asText, type JsonObject, present } from '../values/record-fields.ts'
+import { asList, asNumber, asObject, asText, type JsonObject, present } from '../values/record-fields.ts'
 import { asName } from '../values/typography.ts'
 import { editsIn } from './edits.ts'
 import { messagesIn } from './messages.ts'
@@ -20,6 +21,8 @@ const DATABASE = /(^|[-_ /])(chat|sms)\.db$|(^|\/)3d0d7e5fb2ce288813306e4d463639
 /** What Messages keeps beside chat.db; in a backup, names are digests. */
 const BESIDE =
   /^\/?(([^/]*(chat|sms)|prewarm\w*)\.db(-wal|-shm|-journal)?$|[^/]*\.plist$|[0-9a-f]{40}(-wal|-shm)?$|(Archive|Caches|CloudKitMetaData|NickNameCache|StickerCache|SyncedPreferences)\/)/
+/** The name of a rejected message that was corrected ends so: it is no database. */
+const RECORD = '.message.json'
 const SQLITE = 'SQLite format 3\0'
 /** 1000 puts a sticker on a message, 2000 and above add a tapback, 3000 and above remove one. */
 const TAPBACK = /^[123]\d{3}$/
@@ -34,9 +37,12 @@ export const imessageFormat: Format = {
   recognises: ({ path }, beginning) => DATABASE.test(path) && beginning.toString('latin1').startsWith(SQLITE),
   async *read(files) {
     for (const file of files)
-      if (files.length === 1 || DATABASE.test(file.path)) yield* orRejected(file, readDatabase(file, files))
+      if (file.path.endsWith(RECORD))
+        yield* foundIn(readJson(file, ['']), ({ value }) => readRow(asObject(value) ?? {}, file.path))
+      else if (files.length === 1 || DATABASE.test(file.path)) yield* orRejected(file, readDatabase(file, files))
       else if (!/-(wal|shm)$/.test(file.path)) yield [fileBeside(file)]
   },
+  restore: (record, _, path) => ({ [`${path}${RECORD}`]: record }),
 }
 
 async function* readDatabase(file: InputFile, files: readonly InputFile[]): FoundLists {
@@ -47,7 +53,8 @@ async function* readDatabase(file: InputFile, files: readonly InputFile[]): Foun
     // The newest messages may stand in the write-ahead log only.
     const log = files.find(({ path }) => path === `${file.path}-wal`)
     if (log !== undefined) await pipeline(log.open(), createWriteStream(`${copy}-wal`))
-    for await (const rows of messagesIn(copy)) yield rows.map((row) => readRow(row, file.path))
+    for await (const rows of messagesIn(copy))
+      yield rows.map((row) => readRow({ ...row, files: JSON.parse(String(row.files)) }, file.path))
   } catch (error) {
     if (Object(error).code !== 'ERR_SQLITE_ERROR') throw error
     throw new FormatError(`${file.path} can't be read as the database of Messages: ${Object(error).message}.`)
@@ -64,14 +71,14 @@ function readRow({ attributedBody, info, ...row }: JsonObject, path: string): Fo
   if (TAPBACK.test(String(row.associated_message_type))) return skipped('tapbacks and stickers on messages', place)
   if (Number(row.item_type) !== 0) return skipped('notices, such as of who joined a chat', place)
   if (chat === undefined) return skipped('messages of chats that were deleted', place)
-  if (externalId === undefined || createdAt === undefined)
-    return rejected('a message without a guid or a valid date', place, row)
   // Newer systems write the text into `attributedBody` only. U+FFFC stands where a file is shown.
   const edits = editsIn(info)
   const body = (asText(row.text) ?? (textOfBody(attributedBody) || edits.text)).replaceAll('\uFFFC', '').trim()
   // People may write a line of their own above the text.
   const text = [asText(row.subject), body].filter(Boolean).join('\n')
-  const attachments: string[] = JSON.parse(String(row.files))
+  const attachments = asList(row.files).flatMap((name) => asText(name) ?? [])
+  if (externalId === undefined || createdAt === undefined)
+    return rejected('a message without a guid or a valid date', place, { ...row, text: body })
   // Of a message that was unsent in part, the rest is its text.
   const isChanged = edits.hasUnsent || Number(row.date_retracted) + Number(row.date_edited) > 0
   if (isChanged && text === '' && attachments.length === 0) return skipped('messages that were unsent', place)

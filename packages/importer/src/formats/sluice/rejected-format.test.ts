@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'vitest'
 import type { Format, FormatOptions } from '../format.ts'
 import { formats } from '../formats.ts'
-import { inputFile, readAll, recognises } from '../read-all.test-support.ts'
+import { chatDatabase, inputFile, readAll, recognises } from '../read-all.test-support.ts'
 import { createRejectedFormat } from './rejected-format.ts'
 
 const rejectedFormat = createRejectedFormat(formats)
@@ -19,11 +19,22 @@ const discordFile = (message: object) =>
 const telegramFile = (message: object) =>
   inputFile('result.json', { name: 'Ada', type: 'personal_chat', id: 9, messages: [message] })
 const textFile = (text: string) => [inputFile('a.csv', text)]
+/** Node before 22.13 has no SQLite. */
+const sqlite = await import('node:sqlite').catch(() => undefined)
+/** A message of iMessage as its database is read. */
+const row = (guid: string | null) => {
+  const [handle, subject, item_type, associated_message_type, thread_originator_guid] = Array(5).fill(null)
+  const later = { subject, item_type, associated_message_type, thread_originator_guid }
+  const edits = { date_edited: null, date_retracted: null }
+  const chat = { seconds: 1_714_556_000, chat: 'chat7', chat_name: 'Ada', files: [] }
+  return { id: 1, guid, is_from_me: 1, handle, ...later, ...edits, ...chat, text: 'Hi' }
+}
 const play = 'Package Name,Star Rating,Review Text,Review Submit Millis Since Epoch'
 const mail = 'From: ada@example.org\nSubject: Hi\nMessage-ID: <1@example.org>\n\nHello\n'
 
 /** A record that is rejected, the same record after it was corrected, and the files that contain one of them. */
-const CORRECTIONS: [format: string, wrong: unknown, right: unknown, files: (record: never) => object[]][] = [
+type Correction = [format: string, wrong: unknown, right: unknown, files: (record: never) => object[]]
+const CORRECTIONS: Correction[] = [
   [
     'slack',
     { user: 'U1', text: 'Hi <@U1>' },
@@ -112,6 +123,22 @@ const CORRECTIONS: [format: string, wrong: unknown, right: unknown, files: (reco
     { type: 'post', post: { channel: 'c', team: 't', user: 'ada', message: 'Hi', create_at: 1714556000000 } },
     (post) => [inputFile('a.jsonl', JSON.stringify(post))],
   ],
+  [
+    'app-store',
+    { type: 'customerReviews', attributes: { rating: 5, body: 'Hi' } },
+    { type: 'customerReviews', id: '1', attributes: { rating: 5, body: 'Hi' } },
+    (review) => [inputFile('a.json', { data: [review] })],
+  ],
+  ...(sqlite
+    ? [
+        [
+          'imessage',
+          row(null),
+          row('G1'),
+          ({ guid }: ReturnType<typeof row>) => [inputFile('chat.db', chatDatabase(sqlite, [{ guid, text: 'Hi' }]))],
+        ] satisfies Correction,
+      ]
+    : []),
   ['googledoc', { content: 'Hi' }, { id: 'c', content: 'Hi' }, (comment) => [inputFile('a.json', [comment])]],
   ['play', `${play}\norg.example,5,Good,`, `${play}\norg.example,5,Good,1714556000000`, textFile],
   ['csv', 'externalId,service,text\n1,custom,Hi,more', 'externalId,service,text\n1,custom,Hi', textFile],
