@@ -3,14 +3,18 @@ import {
   type Attributes,
   addText,
   attribute,
+  createExpand,
+  type Expand,
+  farCells,
   numberText,
   type Sheet,
   type SheetRow,
+  tooLarge,
   type Workbook,
 } from './xml-entry.ts'
 
 const CONTENT = 'content.xml'
-/** Repeated cells and rows are written out up to these numbers. Programs repeat empty ones to the edge of the sheet. */
+/** Cells beyond the edge of a sheet are not read. Programs repeat empty ones to the edge. */
 const MOST_COLUMNS = 16_384
 const MOST_REPEATED_ROWS = 10_000
 
@@ -32,15 +36,16 @@ export async function readOds(workbook: Workbook): Promise<Sheet[]> {
       if (name !== 'table') return
       const isHidden = hidden.has(attribute(attributes, 'style-name') ?? '')
       const at = sheets.length
-      sheets.push({ name: attribute(attributes, 'name') ?? '', isHidden, rows: () => readRows(workbook, at) })
+      const sheet = attribute(attributes, 'name') ?? ''
+      sheets.push({ name: sheet, isHidden, rows: () => readRows(workbook, sheet, at) })
     },
   })
   for await (const _ of parsing);
   return sheets
 }
 
-async function* readRows(workbook: Workbook, sheet: number): AsyncGenerator<SheetRow[]> {
-  const reader = createRowReader(workbook.path, sheet)
+async function* readRows(workbook: Workbook, sheet: string, at: number): AsyncGenerator<SheetRow[]> {
+  const reader = createRowReader(workbook, sheet, at)
   for await (const _ of workbook.parse(CONTENT, reader.handler)) yield reader.take()
 }
 
@@ -60,12 +65,14 @@ interface Position {
   comments: number
   /** Merged cells of several rows, by their columns. Only the first cell has a value, which counts for each row. */
   spans: Map<number, Span>
+  expand: Expand
 }
 
 const START = { sheet: -1, row: 0, alike: 1, column: 0, hasOwn: false, isInParagraph: false, comments: 0 }
 
-function createRowReader(path: string, wanted: number) {
-  const at: Position = { ...START, cells: [], cell: undefined, spans: new Map() }
+function createRowReader(workbook: Workbook, sheet: string, wanted: number) {
+  const { path } = workbook
+  const at: Position = { ...START, cells: [], cell: undefined, spans: new Map(), expand: createExpand(workbook, sheet) }
   let rows: SheetRow[] = []
   return {
     handler: {
@@ -86,7 +93,10 @@ function createRowReader(path: string, wanted: number) {
         if (NO_TEXT.test(name)) at.comments -= 1
         if (name === 'p' && at.comments === 0) at.isInParagraph = false
         if (CELL.test(name)) endCell(at)
-        if (name === 'table-row') rows.push(...endRow(at))
+        if (name !== 'table-row') return
+        if (at.hasOwn && at.alike > MOST_REPEATED_ROWS)
+          throw tooLarge(path, sheet, at.row, `${MOST_REPEATED_ROWS} rows that repeat one with a text`)
+        for (const row of endRow(at)) rows.push(row)
       },
     },
     take(): SheetRow[] {
@@ -116,7 +126,10 @@ function addBreak(at: Position, name: string, attributes: Attributes): void {
   }
   if (name === 'line-break') cell.text += '\n'
   if (name === 'tab') cell.text += '\t'
-  if (name === 's') cell.text += ' '.repeat(Math.min(countOf(attributes, 'c'), MOST_COLUMNS))
+  if (name !== 's') return
+  const spaces = Math.min(countOf(attributes, 'c'), MOST_COLUMNS)
+  at.expand(at.row, spaces)
+  cell.text += ' '.repeat(spaces)
 }
 
 function endCell(at: Position): void {
@@ -125,15 +138,17 @@ function endCell(at: Position): void {
   const own = textOfCell(attributes, text)
   const bottom = at.row + countOf(attributes, 'number-rows-spanned') - 1
   if (bottom > at.row) at.spans.set(at.column, { text: own, bottom })
-  for (let times = Math.min(countOf(attributes, 'number-columns-repeated'), MOST_COLUMNS); times > 0; times--) {
+  const end = Math.min(at.column + countOf(attributes, 'number-columns-repeated'), MOST_COLUMNS)
+  const isFilled = own !== '' || (isCovered && at.spans.size > 0)
+  if (isFilled) at.expand(at.row, farCells(at.cells.length, at.column) + Math.max(0, end - at.column - 1))
+  for (; isFilled && at.column < end; at.column++) {
     const span = at.spans.get(at.column)
     const value = isCovered && own === '' && span !== undefined && span.bottom >= at.row ? span.text : own
-    if (value !== '') {
-      while (at.cells.length < at.column) at.cells.push('')
-      at.cells[at.column] = value
-    }
-    at.column += 1
+    if (value === '') continue
+    while (at.cells.length < at.column) at.cells.push('')
+    at.cells[at.column] = value
   }
+  at.column = Math.max(at.column, end)
   at.hasOwn ||= own !== '' && !isCovered
   at.cell = undefined
 }
@@ -141,7 +156,8 @@ function endCell(at: Position): void {
 function endRow(at: Position): SheetRow[] {
   const { row, cells, hasOwn, alike } = at
   at.row += alike - 1
-  const length = hasOwn ? Math.min(alike, MOST_REPEATED_ROWS) : 0
+  const length = hasOwn ? alike : 0
+  if (length > 1) at.expand(row, length * cells.length)
   return Array.from({ length }, (_, index) => ({ number: row + index, cells }))
 }
 

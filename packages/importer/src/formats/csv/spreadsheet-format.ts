@@ -6,13 +6,17 @@ import {
   type FormatOptions,
   type FoundLists,
   type Place,
+  type Rejected,
+  rejected,
   skipped,
 } from '../format.ts'
+import { LONGEST_RECORD_BYTES } from '../read/bounded-bytes.ts'
 import { type CsvRow, rowOf } from '../read/csv-rows.ts'
+import { BEGINNING_BYTES } from '../read/utf8-chunks.ts'
 import { csvFormat, faultOfTables, readTable } from './csv-format.ts'
 import { readOds } from './ods.ts'
 import { isXlsx, readXlsx } from './xlsx.ts'
-import { openWorkbook, type Sheet } from './xml-entry.ts'
+import { openWorkbook, type Sheet, type SheetRow, SheetTooLarge } from './xml-entry.ts'
 
 const ZIP = Buffer.from('PK\x03\x04')
 const ODS = 'mimetypeapplication/vnd.oasis.opendocument.spreadsheet'
@@ -60,23 +64,58 @@ async function* readSheet(sheet: Sheet, place: Place, options: FormatOptions) {
       yield found.map((one) => (one.kind === 'rejected' ? { ...one, format: csvFormat.name } : one))
     }
   } catch (error) {
-    if (!(error instanceof FormatError) || isRead) throw error
+    if (!(error instanceof FormatError) || error instanceof SheetTooLarge || isRead) throw error
     return error
   }
   return isRead ? undefined : new FormatError(`${path} has no rows below a header, which has more than one cell.`)
 }
 
+/** All rows of a list are in memory at once, each with the header. */
+const LIST_CHARACTERS = 8 * 1024 * 1024
+
 /** The header is the first row with more than one cell: titles often stand above. */
 async function* tablesOf({ rows }: Sheet, place: Place) {
   let header: string[] | undefined
+  let headerLength = 0
   for await (const list of rows()) {
-    const found: CsvRow[] = []
-    for (const { number, cells } of list) {
-      if (header !== undefined) found.push(rowOf(header, cells, { ...place, line: number }, csvOf(header, cells)))
-      else if (cells.filter((cell) => cell.trim() !== '').length > 1) header = cells.map((name) => name.trim())
+    let found: (CsvRow | Rejected)[] = []
+    let characters = 0
+    for (const row of list) {
+      const length = lengthOf(row.cells)
+      if (header === undefined) {
+        if (row.cells.filter((cell) => cell.trim() !== '').length <= 1) continue
+        if (length > BEGINNING_BYTES)
+          throw new SheetTooLarge(`The header of ${placeOf(place, row)} has more than ${BEGINNING_BYTES} characters.`)
+        header = row.cells.map((name) => name.trim())
+        headerLength = length
+      } else {
+        found.push(length > LONGEST_RECORD_BYTES ? tooLong(place, row) : readRow(header, row, place))
+        characters += headerLength + length
+        if (characters < LIST_CHARACTERS) continue
+        yield { header, rows: found }
+        found = []
+        characters = 0
+      }
     }
     if (header !== undefined) yield { header, rows: found }
   }
+}
+
+function lengthOf(cells: readonly string[]): number {
+  return cells.reduce((sum, cell) => sum + cell.length, cells.length)
+}
+
+function placeOf({ path, pointer = '' }: Place, { number }: SheetRow): string {
+  return `${path}${pointer}, row ${number}`
+}
+
+function tooLong(place: Place, { number }: SheetRow): Rejected {
+  const reason = `The row has more than ${LONGEST_RECORD_BYTES} characters.`
+  return rejected(reason, { ...place, line: number }, undefined)
+}
+
+function readRow(header: readonly string[], { number, cells }: SheetRow, place: Place): CsvRow {
+  return rowOf(header, cells, { ...place, line: number }, csvOf(header, cells))
 }
 
 /** A rejected row is written as CSV, to be corrected and imported. */

@@ -241,3 +241,73 @@ it('A workbook without a sheet of messages is not read beside other files', asyn
   ]
   assert.deepEqual(await filesByFormat(files), { spreadsheet: ['a.xlsx'], unread: ['x/sums.xlsx'] })
 })
+
+describe('A small workbook that stands for a large one', () => {
+  const header = row(1, 'externalId', 'text')
+  const rowsOf = (number: number, make: (at: number) => string) =>
+    Array.from({ length: number }, (_, at) => make(at + 2)).join('')
+  const ods = (rows: string) => ({
+    mimetype: 'application/vnd.oasis.opendocument.spreadsheet',
+    'content.xml': `<table name="Q"><table-row><table-cell><p>externalId</p></table-cell><table-cell><p>text</p></table-cell></table-row>${rows}</table>`,
+  })
+  const cell = (text: string, attributes = '') => `<table-cell${attributes}><p>${text}</p></table-cell>`
+
+  it.each([
+    [
+      'rows that repeat a text',
+      ods(`<table-row number-rows-repeated="1048576">${cell('a')}${cell('b')}</table-row>`),
+      'a, sheet Q, row 2: the sheet has more than 10000 rows that repeat one with a text.',
+    ],
+    [
+      'rows of cells that repeat',
+      ods(rowsOf(1_000, () => `<table-row>${cell('a', ' number-columns-repeated="16384"')}</table-row>`)),
+      'a, sheet Q, row 612: the sheet has more than 10000000 repeated, merged or empty cells.',
+    ],
+    [
+      'spaces that repeat',
+      ods(`<table-row><table-cell><p>${'<s c="2000000000"/>'.repeat(2_000)}x</p></table-cell></table-row>`),
+      'a, sheet Q, row 2: the sheet has more than 10000000 repeated, merged or empty cells.',
+    ],
+    [
+      'cells at the edge',
+      xlsx({ S: header + rowsOf(2_000, (at) => `<row r="${at}"><c r="XFD${at}"><v>1</v></c></row>`) }),
+      'a, sheet S, row 622: the sheet has more than 10000000 repeated, merged or empty cells.',
+    ],
+    [
+      'merged cells that cover each other',
+      xlsx({
+        S: `${header}${rowsOf(100, (at) => row(at, 'a', 'b'))}<mergeCells>${'<mergeCell ref="A2:B999"/>'.repeat(200_000)}</mergeCells>`,
+      }),
+      'a, sheet S, row 52: the sheet has more than 10000000 repeated, merged or empty cells.',
+    ],
+    [
+      'merged cells without end',
+      xlsx({ S: `${header}<mergeCells>${'<mergeCell ref="A7:B999"/>'.repeat(500_001)}</mergeCells>` }),
+      'a, sheet S, row 7: the sheet has more than 500000 merged cells.',
+    ],
+  ])('is refused with the bound: %s', async (_, files, message) => {
+    const said = `${message} Remove them, or save the sheet as CSV (UTF-8).`
+    await assert.rejects(read('a', files), (error: Error) => error.message === said || assert.fail(error.message))
+  })
+
+  it('has a row that is too long rejected, and the others read', async () => {
+    const long = `<t>${'x'.repeat(1024 * 1024)}</t>`
+    const shared = Array.from(
+      { length: 40 },
+      (_, at) => `<c r="${at < 26 ? '' : 'A'}${String.fromCharCode(65 + (at % 26))}2" t="s"><v>0</v></c>`,
+    )
+    const sheet = `${header}<row r="2">${shared.join('')}</row>${row(3, '3', 'kept')}`
+    const { pieces, rejected } = await read('a', xlsx({ S: sheet }, [long]))
+    assert.deepEqual(
+      [pieces.length, rejected.map(({ reason, place }) => [reason, place.line])],
+      [1, [['The row has more than 33554432 characters.', 2]]],
+    )
+  })
+
+  it('has empty cells and rows to the edge of the sheet, which are not written out', async () => {
+    const rows = `<table-row>${cell('1')}${cell('a')}<table-cell number-columns-repeated="16382"/></table-row>`
+    const empty = '<table-row number-rows-repeated="1048000"><table-cell number-columns-repeated="16384"/></table-row>'
+    const { pieces, rejected } = await read('a', ods(rows.repeat(2_000) + empty))
+    assert.deepEqual([pieces.length, rejected], [2_000, []])
+  })
+})

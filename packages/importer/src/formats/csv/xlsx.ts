@@ -4,9 +4,13 @@ import {
   type Attributes,
   addText,
   attribute,
+  createExpand,
+  type Expand,
+  farCells,
   numberText,
   type Sheet,
   type SheetRow,
+  tooLarge,
   type Workbook,
 } from './xml-entry.ts'
 
@@ -42,7 +46,10 @@ export async function readXlsx(workbook: Workbook): Promise<Sheet[]> {
   })
   await readStyles(workbook, book)
   await readTexts(workbook, book)
-  return found.map(({ id, ...sheet }) => ({ ...sheet, rows: () => readRows(workbook, targets.get(id) ?? '', book) }))
+  return found.map(({ id, ...sheet }) => ({
+    ...sheet,
+    rows: () => readRows(workbook, sheet.name, targets.get(id) ?? '', book),
+  }))
 }
 
 async function parseAll(workbook: Workbook, name: string, open: (name: string, attributes: Attributes) => void) {
@@ -110,25 +117,29 @@ interface Merge {
   text: string
 }
 
-async function* readRows(workbook: Workbook, name: string, book: Book): AsyncGenerator<SheetRow[]> {
-  const fill = createFill(await readMerges(workbook, name))
-  const reader = createRowReader(workbook.path, book)
+async function* readRows(workbook: Workbook, sheet: string, name: string, book: Book): AsyncGenerator<SheetRow[]> {
+  const expand = createExpand(workbook, sheet)
+  const fill = createFill(await readMerges(workbook, sheet, name), expand)
+  const reader = createRowReader(workbook.path, book, expand)
   for await (const _ of workbook.parse(name, reader.handler)) yield reader.take().flatMap(fill)
 }
 
+const MOST_MERGES = 500_000
+
 /** Merged cells stand behind all rows, so the sheet is parsed twice. */
-async function readMerges(workbook: Workbook, name: string): Promise<Merge[]> {
+async function readMerges(workbook: Workbook, sheet: string, name: string): Promise<Merge[]> {
   const merges: Merge[] = []
   await parseAll(workbook, name, (tag, { ref = '' }) => {
     const [, top, bottom] = /^[A-Z]+(\d+):[A-Z]+(\d+)$/.exec(ref) ?? []
     if (tag !== 'mergeCell' || top === bottom) return
+    if (merges.length === MOST_MERGES) throw tooLarge(workbook.path, sheet, Number(top), `${MOST_MERGES} merged cells`)
     merges.push({ top: Number(top), bottom: Number(bottom), column: columnAt(ref), text: '' })
   })
   return merges
 }
 
 /** Creates a function that fills merged cells, row after row. It drops a row without cells of its own. */
-function createFill(merges: readonly Merge[]): (row: SheetRow) => SheetRow[] {
+function createFill(merges: readonly Merge[], expand: Expand): (row: SheetRow) => SheetRow[] {
   const later = merges.toSorted((a, b) => b.top - a.top)
   let open: Merge[] = []
   return (row) => {
@@ -137,8 +148,10 @@ function createFill(merges: readonly Merge[]): (row: SheetRow) => SheetRow[] {
       later.pop()
       open.push({ ...next, text: next.top === row.number ? (row.cells[next.column] ?? '') : '' })
     }
+    expand(row.number, open.length)
     open = open.filter(({ bottom }) => bottom >= row.number)
     for (const { column, text } of open) {
+      expand(row.number, farCells(row.cells.length, column))
       while (row.cells.length <= column) row.cells.push('')
       row.cells[column] ||= text
     }
@@ -149,7 +162,7 @@ function createFill(merges: readonly Merge[]): (row: SheetRow) => SheetRow[] {
 /** Stands for the result of a formula that the program which wrote the file did not calculate. */
 const NOT_CALCULATED = '#CALC!'
 
-function createRowReader(path: string, book: Book) {
+function createRowReader(path: string, book: Book, expand: Expand) {
   let rows: SheetRow[] = []
   let row: SheetRow = { number: 0, cells: [] }
   let cell = { column: -1, type: '', style: 0, text: '', hasFormula: false }
@@ -183,6 +196,7 @@ function createRowReader(path: string, book: Book) {
         if (cell.text === '' && cell.hasFormula && cell.type === 'n')
           cell = { ...cell, type: 'e', text: NOT_CALCULATED }
         if (cell.text === '') return
+        expand(row.number, farCells(row.cells.length, cell.column))
         while (row.cells.length < cell.column) row.cells.push('')
         row.cells[cell.column] = textOf(cell, book)
       },

@@ -76,6 +76,35 @@ export function addText(before: string, text: string, path: string): string {
   throw new FormatError(`A cell of ${path} has more than ${LONGEST_RECORD_BYTES} characters.`)
 }
 
+/** A sheet writes few bytes for many cells. */
+export class SheetTooLarge extends FormatError {}
+
+/** Takes what a row writes out beyond the cells of its file: repeated cells, and empty ones before a far one. */
+export type Expand = (row: number, cells: number) => void
+
+const MOST_EXPANDED = 10_000_000
+/** Empty cells up to this column do not count: large sheets have many. */
+const NEAR_COLUMNS = 256
+
+/** Bounds the memory and time that repeated, merged and far cells take. */
+export function createExpand({ path }: Workbook, sheet: string): Expand {
+  let expanded = 0
+  return (row, cells) => {
+    expanded += cells
+    if (expanded > MOST_EXPANDED) throw tooLarge(path, sheet, row, `${MOST_EXPANDED} repeated, merged or empty cells`)
+  }
+}
+
+export function tooLarge(path: string, sheet: string, row: number, bound: string): SheetTooLarge {
+  const place = `${path}, sheet ${sheet}, row ${row}`
+  return new SheetTooLarge(`${place}: the sheet has more than ${bound}. Remove them, or save the sheet as CSV (UTF-8).`)
+}
+
+/** How many empty cells count of those between two columns. */
+export function farCells(from: number, to: number): number {
+  return Math.max(0, to - Math.max(from, NEAR_COLUMNS))
+}
+
 /** A row of a sheet, with the texts of its cells. */
 export interface SheetRow {
   /** From 1. */
