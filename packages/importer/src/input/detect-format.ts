@@ -6,6 +6,7 @@ import { rejected, UnreadableFile } from '../formats/format.ts'
 import { optionsOf } from '../formats/format-options.ts'
 import { readBeginning } from '../formats/read/utf8-chunks.ts'
 import type { InputSet } from './input.ts'
+import { adviceOnRelative } from './known-relatives.ts'
 import { adviceOn, countIfWithoutMessages } from './unread-files.ts'
 
 /** The files of one input that one format reads together, because their threads may span them. */
@@ -110,9 +111,12 @@ async function detectIn(set: InputSet, detecting: Detecting): Promise<Detected> 
   for (const [file, within] of archives) if (!found.has(file)) addTo(detected, within)
   const present = new Set(found.values())
   for (const { file, writer } of others) if (writer && present.has(writer) && !found.has(file)) found.set(file, writer)
-  for (const { file, advice, lacking = [] } of others.filter((each) => !found.has(each.file))) {
+  const unread = others.filter((each) => !found.has(each.file))
+  // An error names the first file: one that tells what the whole is.
+  unread.sort((a, b) => Number(b.known !== undefined) - Number(a.known !== undefined))
+  for (const { file, advice, writer, lacking = [] } of unread) {
     const name = set.isList ? file.path : `${set.name}/${file.path}`
-    const counted = files.length > 1 && countIfWithoutMessages(file)
+    const counted = files.length > 1 && writer === undefined && countIfWithoutMessages(file)
     if (counted) detected.notes.push(counted)
     else detected.unread.push({ name, advice })
     detected.lacking.push(...lacking)
@@ -153,9 +157,15 @@ function claim(
 
 /**
  * `lacking`: the format that would read the file if it had what the advice names. `writer`: the format whose program
- * wrote the file, by its beginning.
+ * wrote the file, by its beginning. `known`: what the file is, if it is one that people have in place of an export.
  */
-type Unrecognised = { file: InputFile; advice: string; lacking?: [Format]; writer?: Format | undefined }
+interface Unrecognised {
+  file: InputFile
+  advice: string
+  known?: string | undefined
+  lacking?: [Format]
+  writer?: Format | undefined
+}
 
 type Recognised = { format: Format } | Unrecognised | Rejected | Detected
 
@@ -167,9 +177,13 @@ async function recognise(file: InputFile, set: InputSet, detecting: Detecting): 
     const bytes = await readBeginning(file)
     const format = formats.find((each) => each.recognises(file, bytes))
     const writer = formats.find((each) => each.wrote?.(bytes))
-    if (format === undefined) return { file, advice: adviceOn(file.path, bytes, formats), writer }
-    const fault = isAlone ? undefined : await format.faultOf?.(file, bytes, optionsOf(format, options))
-    return fault === undefined ? { format } : { file, advice: fault, lacking: [format] }
+    const mayLack = format === undefined || format.faultOf !== undefined
+    const known = mayLack ? adviceOnRelative(file.path, bytes) : undefined
+    if (format === undefined) return { file, advice: known ?? adviceOn(file.path, bytes, formats), known, writer }
+    const isSilent = isAlone && known === undefined
+    const fault = isSilent ? undefined : await format.faultOf?.(file, bytes, optionsOf(format, options))
+    if (fault === undefined) return { format }
+    return { file, advice: known === undefined ? fault : `${known} ${fault}`, known, lacking: [format] }
   } catch (error) {
     if (!(error instanceof UnreadableFile) || file.isNamed) throw error
     return rejected(`The file can't be read: ${error.reason}`, { path: file.path }, undefined)

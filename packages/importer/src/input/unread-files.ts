@@ -2,8 +2,7 @@
 
 import type { Format, InputFile, Noted } from '../formats/format.ts'
 import { fileBeside, isMedia, kindWithoutMessages } from '../formats/read/files-beside.ts'
-import { decodeBeginning } from '../formats/read/utf8-chunks.ts'
-import { adviceOnOutlook } from './outlook-files.ts'
+import { adviceOnShape } from './known-relatives.ts'
 
 /** Matches files that servers keep beside mails. */
 const OF_SERVERS = /(^|\/)(dovecot[.-]|courier|cyrus\.|(subscriptions|maildirfolder|maildirsize)$)|\.sieve$/i
@@ -24,41 +23,12 @@ export function countIfWithoutMessages(file: InputFile): Noted | undefined {
   return kindWithoutMessages(file) || kind ? fileBeside(file, kind) : undefined
 }
 
-const ZIP = Buffer.from('PK\x03\x04')
-const GZIP = Buffer.from([0x1f, 0x8b])
-/** What programs compress in ways that are not read. */
-const PACKED: readonly [Buffer, string][] = [
-  [Buffer.from('BZh'), 'bzip2: run bunzip2'],
-  [Buffer.from('\xFD7zXZ', 'latin1'), 'xz: run unxz'],
-  [Buffer.from('7z\xBC\xAF', 'latin1'), '7-Zip: unpack it (7z x)'],
-  [Buffer.from('Rar!'), 'RAR: unpack it (unrar x)'],
-]
-const TAR = Buffer.from('ustar')
-const TAR_AT = 257
-
 /** Says how to import a file that no format recognises. */
 export function adviceOn(path: string, beginning: Buffer, formats: readonly Format[]): string {
-  const has = (magic: Buffer, at = 0) => beginning.subarray(at, at + magic.length).equals(magic)
   if (beginning.length === 0) return 'It is empty.'
-  const outlook = adviceOnOutlook(path)
-  if (outlook !== undefined) return outlook
-  if (/\.(numbers|xls|xlsb)$/i.test(path)) return 'It is a spreadsheet: save it as .xlsx.'
-  if (has(ZIP)) return 'It is a zip archive: save it as a file of its own whose name ends in .zip, and name that.'
-  if (has(TAR, TAR_AT) || /\.tgz$/i.test(path)) return 'It is a tar archive: unpack it (tar -xf), and name the folder.'
-  if (has(GZIP)) return 'It is compressed: give it a name that ends in .gz.'
-  const how = PACKED.find(([magic]) => has(magic))?.[1]
-  if (how !== undefined) return `It is compressed by ${how}, and name what it gives.`
+  const names = formats.map(({ name }) => name).join(', ')
   return (
-    adviceOnHtml(decodeBeginning(beginning)) ??
-    `These were tried: ${formats.map(({ name }) => name).join(', ')}. Name one with --format, or write the threads as ndjson: a line for each, as POST /sources accepts it.`
+    adviceOnShape(path, beginning) ??
+    `These were tried: ${names}. Name one with --format, or write the threads as ndjson: a line for each, as POST /sources accepts it.`
   )
-}
-
-function adviceOnHtml(text: string): string | undefined {
-  if (!/^\s*<(!doctype html|html)/i.test(text)) return undefined
-  if (/chatlog__|DiscordChatExporter/.test(text))
-    return 'It is an HTML export of Discord: export the channel again by DiscordChatExporter with --format Json.'
-  if (/<div class="page_wrap|<title>Exported Data</.test(text))
-    return 'It is an HTML export of Telegram: export again with the format "Machine-readable JSON".'
-  return 'It is a web page: export the messages as JSON or CSV.'
 }

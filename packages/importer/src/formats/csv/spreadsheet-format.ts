@@ -27,10 +27,10 @@ export const spreadsheetFormat: Format = {
   description: 'workbooks (.xlsx, .ods), each sheet as CSV',
   options: csvFormat.options ?? [],
   recognises: ({ path }, bytes) => {
-    const isNamed = /\.(xls[xm]|ods)$/i.test(path)
-    return (
-      bytes.subarray(0, ZIP.length).equals(ZIP) && (isNamed || bytes.includes(ODS) || bytes.includes('xl/workbook'))
-    )
+    if (!bytes.subarray(0, ZIP.length).equals(ZIP)) return false
+    // Binary workbooks have `xl/workbook.bin`, which is not read.
+    const isXml = bytes.includes('xl/workbook') && !bytes.includes('xl/workbook.bin')
+    return /\.(xls[xm]|ods)$/i.test(path) || bytes.includes(ODS) || isXml
   },
   faultOf: (file, _, options) => faultOfTables(spreadsheetFormat.read([file], options), options),
   read: eachFile(async function* (file, options): FoundLists {
