@@ -15,6 +15,8 @@ export type ConversationCounts = { conversations: Conversation[]; otherThreads: 
 
 /** More speakers of one conversation are not told apart. */
 const MOST_SPEAKERS = 1_000
+const NAME_CHARACTERS = 100
+const short = (name: string) => name.slice(0, NAME_CHARACTERS).toWellFormed()
 
 /** Creates a count of the first conversations, `most` at most. */
 export function createConversationCounts(most: number) {
@@ -26,13 +28,13 @@ export function createConversationCounts(most: number) {
     const chat = externalId.replace(/\/\d{4}-\d\d-\d\d$/, '')
     const key = `${service}\0${chat === externalId ? (fields.channelName ?? externalId) : chat}`
     const name = fields.channelName ?? fields.title ?? fields.placeholderTitle ?? externalId
-    const conversation = known.get(key) ?? { name, messages: 0, speakers: new Set() }
+    const conversation = known.get(key) ?? { name: short(name), messages: 0, speakers: new Set() }
     if (!known.has(key) && known.size === most) return false
     if (!known.has(key)) counts.conversations.push(conversation)
     known.set(key, conversation)
     conversation.messages += quotes.length
     for (const { speaker, createdAt } of quotes) {
-      if (speaker && conversation.speakers.size < MOST_SPEAKERS) conversation.speakers.add(speaker)
+      if (speaker && conversation.speakers.size < MOST_SPEAKERS) conversation.speakers.add(short(speaker))
       if (createdAt && createdAt < (conversation.first ?? '~')) conversation.first = createdAt
       if (createdAt && createdAt > (conversation.last ?? '')) conversation.last = createdAt
     }

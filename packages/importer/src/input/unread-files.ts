@@ -27,8 +27,10 @@ export function countIfWithoutMessages(file: InputFile): Noted | undefined {
 export function adviceOn(path: string, beginning: Buffer, formats: readonly Format[]): string {
   if (beginning.length === 0) return 'It is empty.'
   const names = formats.map(({ name }) => name).join(', ')
+  const ofOther = formats.length === 1 ? `It is no file of ${names}, which --format names.` : undefined
   return (
     adviceOnShape(path, beginning) ??
+    ofOther ??
     `These were tried: ${names}. Name one with --format, or write the threads as ndjson: a line for each, as POST /sources accepts it.`
   )
 }
