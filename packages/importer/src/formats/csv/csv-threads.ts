@@ -50,10 +50,13 @@ type ValueIn = (field: string) => string | undefined
 /** Rejects a row whose ids, dates or numbers can't be read: else the API would reject its whole thread. */
 export function readRow({ place, raw, values }: CsvRow, table: Table): Found[] {
   const { set, columns, dates, isGrouped, hasText } = table
+  let hasZero = false
   const valueIn: ValueIn = (field) => {
     const column = columns.get(field)
     const text = set.get(field) ?? (column === undefined ? undefined : values.get(column))
-    return text !== undefined && DATE_COLUMNS.has(field) && dates.isNone(text) ? undefined : text
+    if (text === undefined || !DATE_COLUMNS.has(field) || !dates.isNone(text)) return text
+    hasZero = true
+    return undefined
   }
   const service = SERVICES.find((each) => each === valueIn('service'))
   const externalId = valueIn(isGrouped ? SOURCE_ID : 'externalId')?.replace(WHOLE, '$1')
@@ -66,11 +69,7 @@ export function readRow({ place, raw, values }: CsvRow, table: Table): Found[] {
   if (quotes.length === 0 && hasText) return [skipped('rows without text', place)]
   const fields = { ...sourceFields(valueIn, table), placeholderTitle: placeholder(valueIn, isGrouped) }
   const piece: Piece = { kind: 'piece', service, externalId, order: '', fields, quotes, place }
-  const isDated = [...DATE_COLUMNS].every((field) => {
-    const text = values.get(columns.get(field) ?? '')
-    return text === undefined || !dates.isNone(text)
-  })
-  return isDated ? [piece] : [piece, skipped(ZERO_DATES, place)]
+  return hasZero ? [piece, skipped(ZERO_DATES, place)] : [piece]
 }
 
 function valuesOf(fields: readonly string[], valueIn: ValueIn, dates: ReadDate): object {

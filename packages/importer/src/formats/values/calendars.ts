@@ -14,16 +14,10 @@ export function calendarShownIn(date: string): Calendar | undefined {
   return SHOWN.find(([, words]) => words.test(date))?.[0]
 }
 
-/** Years of the last hundred years by other calendars, and in words which calendars these are. */
-const YEARS_ELSEWHERE = [
-  { first: 1300, end: 1500, names: 'Persian or Islamic' },
-  { first: 2440, end: 2700, names: 'Buddhist' },
-]
-
-/** Returns the calendars by which a year is of our time, in words, if it is none of ours. */
+/** Returns the calendars by which a year is one of the last hundred years, in words, if it is none of ours. */
 export function calendarsOf(year: string): string | undefined {
-  const number = Number(year)
-  return YEARS_ELSEWHERE.find(({ first, end }) => number >= first && number < end)?.names
+  if (year >= '1300' && year < '1500') return 'Persian or Islamic'
+  return year >= '2440' && year < '2700' ? 'Buddhist' : undefined
 }
 
 /** In 2009, when WhatsApp began, the Islamic year 1430 began. The Persian year 1430 begins in 2051. */

@@ -61,7 +61,7 @@ export function createDateReader({ dateFormat, timezone, isRecent = false }: Dat
       isOurs || calendar === undefined ? `${year}-${month}-${day}` : inOurCalendar(calendar, year, month, day)
     if (date === undefined) return undefined
     const local = `${date}T${time.clock}`
-    if (isNoDate(`${local}.000Z`)) return `${local}.000Z`
+    if (time.clock === '00:00:00' && isNoDate(`${local}.000Z`)) return `${local}.000Z`
     return parseIsoDate(time.zone || toUtc === undefined ? local + (time.zone || 'Z') : (toUtc(local) ?? ''))
   }
 
