@@ -5,7 +5,7 @@ import { buffer } from 'node:stream/consumers'
 import { makeZip } from '@sluice/test-support'
 import { describe, it } from 'vitest'
 import { detectFormats } from '../input/detect-format.ts'
-import { adviceOnRelative } from '../input/known-relatives.ts'
+import { adviceOf, RELATIVES } from '../input/known-relatives.ts'
 import { type Format, type InputFile, UnreadableFile } from './format.ts'
 import { formats } from './formats.ts'
 import { mailFormat } from './mail/mail-format.ts'
@@ -112,7 +112,7 @@ describe('the format', () => {
 it('no example is taken for a file that people have in place of an export', async () => {
   for (const format of testable)
     for (const file of filesOf(format))
-      assert.equal(adviceOnRelative(file.path, await buffer(file.open())), undefined, file.path)
+      assert.equal(adviceOf(RELATIVES, file.path, await buffer(file.open())), undefined, file.path)
 })
 
 /** A file whose last byte can be read, and whose checksum then differs. */

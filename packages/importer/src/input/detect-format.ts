@@ -6,7 +6,7 @@ import { rejected, UnreadableFile } from '../formats/format.ts'
 import { optionsOf } from '../formats/format-options.ts'
 import { readBeginning } from '../formats/read/utf8-chunks.ts'
 import type { InputSet } from './input.ts'
-import { adviceOnRelative } from './known-relatives.ts'
+import { adviceOf, RELATIVES } from './known-relatives.ts'
 import { adviceOn, countIfWithoutMessages } from './unread-files.ts'
 
 /** The files of one input that one format reads together, because their threads may span them. */
@@ -178,7 +178,7 @@ async function recognise(file: InputFile, set: InputSet, detecting: Detecting): 
     const format = formats.find((each) => each.recognises(file, bytes))
     const writer = formats.find((each) => each.wrote?.(bytes))
     const mayLack = format === undefined || format.faultOf !== undefined
-    const known = mayLack ? adviceOnRelative(file.path, bytes) : undefined
+    const known = mayLack ? adviceOf(RELATIVES, file.path, bytes) : undefined
     if (format === undefined) return { file, advice: known ?? adviceOn(file.path, bytes, formats), known, writer }
     const isSilent = isAlone && known === undefined
     const fault = isSilent ? undefined : await format.faultOf?.(file, bytes, optionsOf(format, options))

@@ -43,6 +43,11 @@ const RELATIVES: readonly (readonly [path: string, content: unknown, says: RegEx
   ['slackdump.sqlite', database('CREATE TABLE CHUNK (ID INTEGER)'), /slackdump convert -f export/],
   ['history.json', { ok: true, messages: [{ ts: '1', text: 'a' }] }, /Slack's API/],
   ['thread.json', [{ kind: 'Listing', data: { children: [{ kind: 't3' }] } }], /reddit\.com: .*Arctic Shift/],
+  [
+    'Kommentare.csv',
+    'Kommentar-ID,Kommentartext\n1,"{""text"":""a""}"\n',
+    /comments\.csv are read: set the account to English/,
+  ],
   ['a.live_chat.json', { replayChatItemAction: { actions: [] } }, /live chat of YouTube, .*--write-comments/],
   ['comments.jsonl', JSON.stringify({ cid: '1', text: 'a', votes: '0' }), /--write-comments/],
   ['KakaoTalk_Chat_Ada.csv', 'Date,User,Message\n2024-05-01 09:30:00,Ada,a\n', /KakaoTalk, .*as CSV/],

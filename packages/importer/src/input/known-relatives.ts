@@ -48,8 +48,8 @@ const SIGNAL = notRead('a chat of Signal')
 const FRESHDESK = notRead('an export of Freshdesk')
 const BY_YT_DLP = 'fetch the comments of the video by yt-dlp --skip-download --write-info-json --write-comments URL.'
 
-/** The first row that matches counts. */
-const RELATIVES: readonly Row[] = [
+/** Files whose program is known. Rows that demand less come later. */
+export const RELATIVES: readonly Row[] = [
   [{ name: /\.msg$/i }, ofOutlook('mail of Outlook', 'convert it by msgconvert, and import the .eml file')],
   [{ name: /\.(pst|ost)$/i }, ofOutlook('mailbox of Outlook', 'run readpst -r -o FOLDER FILE, and import the folder')],
   [
@@ -115,8 +115,8 @@ const RELATIVES: readonly Row[] = [
     },
     'It is an export of Jira in another language: set your profile to English, and export the CSV again.',
   ],
-  [{ json: [['reviews[].reviewId'], ['reviewId', 'score'], ['userName', 'score', 'scoreText']] }, PLAY],
-  [{ json: [['reviewId', 'comments[].userComment.text']] }, PLAY],
+  [{ member: /^(reviews\[\]\.|\[\]\.)?reviewId$/ }, PLAY],
+  [{ json: [['userName', 'score', 'scoreText']] }, PLAY],
   [{ columns: ['reviewId', 'userName', 'score'] }, PLAY],
   [{ member: /^feed\.entry(\[\])?\.im:/ }, APP_STORE],
   [{ json: [['userName', 'userUrl', 'score']] }, APP_STORE],
@@ -132,6 +132,10 @@ const RELATIVES: readonly Row[] = [
       ],
     },
     'It is a page of reddit.com: download the post and its comments as JSON lines, such as by Arctic Shift.',
+  ],
+  [
+    { text: /^[^{[][\s\S]{0,2000}"\{""(text|takeoutSegments)"":/ },
+    'Of the texts of Google Takeout, those of comments.csv are read: set the account to English, and export again.',
   ],
   [{ json: [['replayChatItemAction']] }, `It is a live chat of YouTube, which is not read: ${BY_YT_DLP}`],
   [{ json: [['cid', 'votes']] }, `It has comments of YouTube without their video: ${BY_YT_DLP}`],
@@ -150,7 +154,7 @@ const WRAPPED =
   'Its records stand within another JSON value: write them as an array alone, or each as a line, with the fields that POST /sources accepts.'
 
 /** What a file is if nobody knows its program. */
-const SHAPES: readonly Row[] = [
+export const SHAPES: readonly Row[] = [
   [{ text: /^\s*<(!doctype html|html)/i }, 'It is a web page: export the messages as JSON or CSV.'],
   [
     { magic: 'SQLite format 3\0' },
@@ -171,17 +175,8 @@ const SHAPES: readonly Row[] = [
   [{ magic: 'Rar!' }, PACKED('RAR: unpack it (unrar x)')],
 ]
 
-/** Says what a file is that no format reads, and what to import instead. Undefined: its program is not known. */
-export function adviceOnRelative(path: string, beginning: Buffer): string | undefined {
-  return adviceOf(RELATIVES, path, beginning)
-}
-
-/** Says how to import a file by what it is, such as an archive. */
-export function adviceOnShape(path: string, beginning: Buffer): string | undefined {
-  return adviceOf(SHAPES, path, beginning)
-}
-
-function adviceOf(rows: readonly Row[], path: string, beginning: Buffer): string | undefined {
+/** Returns what the first row that matches says of a file that no format reads. */
+export function adviceOf(rows: readonly Row[], path: string, beginning: Buffer): string | undefined {
   const text = decodeBeginning(beginning)
   const { root, members } = jsonShape(beginning)
   const columns = new Set(root === '{' || root === '[' ? [] : csvColumns(beginning))

@@ -2,7 +2,7 @@
 
 import type { Format, InputFile, Noted } from '../formats/format.ts'
 import { fileBeside, isMedia, kindWithoutMessages } from '../formats/read/files-beside.ts'
-import { adviceOnShape } from './known-relatives.ts'
+import { adviceOf, SHAPES } from './known-relatives.ts'
 
 /** Matches files that servers keep beside mails. */
 const OF_SERVERS = /(^|\/)(dovecot[.-]|courier|cyrus\.|(subscriptions|maildirfolder|maildirsize)$)|\.sieve$/i
@@ -29,7 +29,7 @@ export function adviceOn(path: string, beginning: Buffer, formats: readonly Form
   const names = formats.map(({ name }) => name).join(', ')
   const ofOther = formats.length === 1 ? `It is no file of ${names}, which --format names.` : undefined
   return (
-    adviceOnShape(path, beginning) ??
+    adviceOf(SHAPES, path, beginning) ??
     ofOther ??
     `These were tried: ${names}. Name one with --format, or write the threads as ndjson: a line for each, as POST /sources accepts it.`
   )

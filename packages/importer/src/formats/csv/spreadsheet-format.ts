@@ -49,7 +49,8 @@ export const spreadsheetFormat: Format = {
       }
     }
     // A workbook often has sheets of notes and sums beside its table, but one of them must be a table.
-    if (!isRead) throw problem ?? new FormatError(`${file.path} has no sheet with rows.`)
+    if (!isRead)
+      throw problem ?? new FormatError(`${file.path} has no sheet with rows. If it has a password, save it without.`)
   }),
 }
 

@@ -165,3 +165,34 @@ test('of two copies the one that was edited last comes last, and what is no comm
   expect(found.quotes('vid1').map(({ text }) => text)).toEqual(['a < b\nhttps://a.example', 'new'])
   expect(found.rejected.map(({ reason }) => reason)).toEqual(['The record is neither a comment nor a video.'])
 })
+
+test('reads the comments of an account as Takeout has them, whose texts are pieces in JSON', async () => {
+  const header =
+    'Comment ID,Channel ID,Comment Create Timestamp,Price,Parent Comment ID,Post ID,Video ID,Comment Text,Top-Level Comment ID'
+  const row = (id: string, about: string, text: string) =>
+    `${id},UC2,2024-05-01T09:30:00+00:00,0,${about},"${text.replaceAll('"', '""')}",`
+  const rows = [
+    row('Ug1', ',,vid1', '{"text":"Nice"}'),
+    row(
+      'Ug2',
+      'Ug7,,vid2',
+      '{"text":"Rye & "},{"text":"a.example","link":{"linkUrl":"https://a.example"}},{"text":"\\n"}',
+    ),
+    row('Ug3', ',,vid2', '{"takeoutSegments":[{"text":"Old "},{"text":"loaf"}]}'),
+    row('Ug4', ',,vid2', '{"text": is no JSON'),
+    row('Ug5', ',Ugkx1,', '{"text":"On a post"}'),
+    row('', ',,vid2', '{"text":"Nobody"}'),
+  ]
+  const file = inputFile('Takeout/YouTube and YouTube Music/comments/comments.csv', [header, ...rows].join('\n'))
+  expect(await filesByFormat([file])).toEqual({ youtube: [file.path] })
+  const found = await readAll(youtubeFormat, [file])
+  const quote = { speaker: 'UC2', createdAt: '2024-05-01T09:30:00.000Z' }
+  expect(found.quotes('vid1')).toEqual([{ externalId: 'Ug1', text: 'Nice', ...quote }])
+  expect(found.quotes('vid2')).toEqual([
+    { externalId: 'Ug2', text: 'Rye & a.example\n', replyingTo: 'Ug7', ...quote },
+    { externalId: 'Ug3', text: 'Old loaf', ...quote },
+    { externalId: 'Ug4', text: '{"text": is no JSON', ...quote },
+  ])
+  expect(found.noted).toEqual({ 'skipped: comments on posts of channels': 1 })
+  expect(found.rejected.map(({ place }) => place.line)).toEqual([7])
+})

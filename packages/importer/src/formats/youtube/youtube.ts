@@ -1,14 +1,16 @@
-// Comments on videos of YouTube: the .info.json of yt-dlp, and pages of the Data API.
+// Comments on videos of YouTube: the .info.json of yt-dlp, pages of the Data API, and comments.csv of Google Takeout.
 import { parseIsoDate } from '@sluice/contract'
 import type { Format, Found, FoundLists, InputFile, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
 import { eachFile, ownsFolder, rejected, skipped } from '../format.ts'
+import { readCsvRows } from '../read/csv-rows.ts'
 import { fileBeside } from '../read/files-beside.ts'
-import { byShape, jsonShape } from '../read/json-beginning.ts'
+import { type JsonShape, jsonShape } from '../read/json-beginning.ts'
 import { fieldsBehind, foundIn, readJson, recordsAndLists } from '../read/json-records.ts'
 import { readBeginning } from '../read/utf8-chunks.ts'
 import { htmlToText } from '../values/html-text.ts'
 import { isoDateOf } from '../values/iso-date.ts'
 import { asId, asNumber, asObject, asObjects, asText, type JsonObject, present } from '../values/record-fields.ts'
+import { commentOfTakeout, isOfTakeout } from './takeout-comments.ts'
 
 const OF_VIDEO = 'id title description channel channel_id uploader timestamp upload_date like_count'.split(' ')
 /** What yt-dlp writes beside the .info.json of a video, and the video itself. */
@@ -22,10 +24,10 @@ const MOST_THREADS = 1_000_000
 /** Reads each video as a source, and its comments as quotes. Memory: the largest comment, or page. */
 export const youtubeFormat: Format = {
   name: 'youtube',
-  description: 'YouTube comments: .info.json of yt-dlp, or commentThreads of the Data API',
+  description: 'YouTube comments: .info.json of yt-dlp, commentThreads of the Data API, comments.csv of Takeout',
   owns: ownsFolder({ parts: OF_VIDEOS }),
   skipsOthers: true,
-  recognises: byShape(({ members }) => isOfYtDlp(members) || isOfApi(members)),
+  recognises: (_, beginning) => isOfTakeout(beginning) || isOfJson(jsonShape(beginning)),
   async *read(files, options) {
     // The videos of threads, by the ids of the threads: an answer of comments.list names its thread and no video.
     const videos = new Map<string, string>()
@@ -36,16 +38,22 @@ export const youtubeFormat: Format = {
       if (hasMember(members, 'snippet.topLevelComment')) threads.push(file)
     }
     const read = eachFile(async function* (file) {
-      const { root, members } = jsonShape(await readBeginning(file))
+      const beginning = await readBeginning(file)
+      const { root, members } = jsonShape(beginning)
       // A page may have videos alone. Beside a video of yt-dlp, its live chat is JSON, too.
       const isPage = hasInfo ? isOfApi(members) : root === '{' || root === '['
-      if (isOfYtDlp(members)) yield* readInfo(file)
+      if (isOfTakeout(beginning)) yield* readTakeout(file)
+      else if (isOfYtDlp(members)) yield* readInfo(file)
       else if (!isPage) yield [fileBeside(file, 'descriptions, subtitles and live chats of videos')]
       else
         yield* foundIn(readJson(file, recordsAndLists('items')), ({ value, place }) => readPage(value, videos, place))
     })
     yield* read([...new Set([...threads, ...files])], options)
   },
+}
+
+function isOfJson({ members }: JsonShape): boolean {
+  return isOfYtDlp(members) || isOfApi(members)
 }
 
 /** The list of formats comes early in the file, and may be all that its beginning has. */
@@ -93,6 +101,16 @@ function asApiComment({ id, parent, ...comment }: JsonObject, videoId: unknown):
     likeCount: comment.like_count,
   }
   return { id, snippet }
+}
+
+async function* readTakeout(file: InputFile): FoundLists {
+  for await (const { rows } of readCsvRows(file))
+    yield rows.map((row) => {
+      if (row.kind !== 'row') return row
+      const comment = commentOfTakeout(row)
+      if (comment === undefined) return skipped('comments on posts of channels', row.place)
+      return readComment(comment, undefined, row.place)
+    })
 }
 
 function readPage(value: unknown, videos: Map<string, string>, place: Place): Found[] {

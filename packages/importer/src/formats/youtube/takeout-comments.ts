@@ -1,0 +1,44 @@
+// Reads comments.csv of Google Takeout: what an account wrote, with the ids of videos, and no names.
+import { type CsvRow, csvColumns } from '../read/csv-rows.ts'
+import { asObjects, type JsonObject } from '../values/record-fields.ts'
+
+const COLUMNS = ['Comment ID', 'Video ID', 'Comment Text']
+
+/** Recognises the file by its header in English. */
+export function isOfTakeout(beginning: Buffer): boolean {
+  const columns = csvColumns(beginning)
+  return COLUMNS.every((name) => columns.includes(name))
+}
+
+/** Returns a row as the API writes a comment. Undefined: it is about a post of a channel, and about no video. */
+export function commentOfTakeout({ values }: CsvRow): JsonObject | undefined {
+  if (!values.has('Video ID') && values.has('Post ID')) return undefined
+  const snippet = {
+    videoId: values.get('Video ID'),
+    textOriginal: textOfPieces(values.get('Comment Text') ?? ''),
+    authorDisplayName: values.get('Channel ID'),
+    publishedAt: values.get('Comment Create Timestamp'),
+    parentId: values.get('Parent Comment ID'),
+  }
+  return { id: values.get('Comment ID'), snippet }
+}
+
+/** A text is JSON objects, separated by commas, each with a piece of the text. Older files have one with a list of them. */
+function textOfPieces(field: string): string {
+  if (!field.startsWith('{"')) return field
+  // A piece may be white space alone.
+  return (
+    piecesIn(field)
+      ?.flatMap(({ text }) => (typeof text === 'string' ? text : []))
+      .join('') ?? field
+  )
+}
+
+function piecesIn(field: string): JsonObject[] | undefined {
+  try {
+    const values: unknown = JSON.parse(`[${field}]`)
+    return asObjects(values).flatMap((value) => (value.takeoutSegments ? asObjects(value.takeoutSegments) : [value]))
+  } catch {
+    return undefined
+  }
+}
