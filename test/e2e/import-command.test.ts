@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -24,6 +24,16 @@ const BATCH = 500
 /** Of an import that is killed: a batch for each kill, and some that are left. */
 const KILLED = scale(1_500, 2_000)
 
+/** Reads a record for ever, beside a temporary folder such as that of an iMessage database. */
+const TAKES_LONG = `import { mkdirSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+const { parse } = JSON
+JSON.parse = (text, ...rest) => {
+  if (!String(text).includes('takes long')) return parse(text, ...rest)
+  mkdirSync(tmpdir() + '/sluice-import-' + process.pid + '-x')
+  for (;;);
+}`
+
 const MAIN = fileURLToPath(import.meta.resolve('../../apps/cli/src/main.ts'))
 
 async function someFolder(t: TestContext): Promise<string> {
@@ -33,15 +43,27 @@ async function someFolder(t: TestContext): Promise<string> {
 }
 
 /** `sluice import` as a user runs it, with the key of a Sluice: a process that can be killed. */
-function startImport(t: TestContext, { url, key }: Pick<TestSluice, 'url' | 'key'>, args: readonly string[]) {
+function startImport(
+  t: TestContext,
+  { url, key }: Pick<TestSluice, 'url' | 'key'>,
+  args: readonly string[],
+  env: Record<string, string> = {},
+) {
   const child = spawn(process.execPath, [MAIN, 'import', '--url', url, ...args], {
-    env: { ...runtimeEnv(), SLUICE_API_KEY: key },
+    env: { ...runtimeEnv(), SLUICE_API_KEY: key, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   t.onTestFinished(() => void child.kill('SIGKILL'))
   const output = Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
   const ended = output.then(([stdout, stderr, [code, signal]]) => ({ stdout, stderr, code, signal }))
   return { child, ended }
+}
+
+/** The process that reads and sends, which the one that was started can kill. */
+async function importerOf({ pid }: ChildProcess): Promise<number> {
+  const children = () => readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')
+  await until('it runs', async () => (await children()) !== '')
+  return Number.parseInt(await children(), 10)
 }
 
 /** Runs the command to its end, in this process. */
@@ -335,6 +357,28 @@ describe('sluice import', () => {
     )
   })
 
+  test('SIGTERM and SIGINT end an import within a record that takes long to read', async (t) => {
+    const folder = await someFolder(t)
+    const read = await writeThreads(folder, 'a.ndjson', [someThread()])
+    const long = await writeThreads(folder, 'b.ndjson', [someThread({ title: 'takes long' })])
+    const temp = join(folder, 'temp')
+    await mkdir(temp)
+    const env = { TMPDIR: temp, NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(TAKES_LONG)}` }
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+      const { child, ended } = startImport(t, sluice, [read, long], env)
+      const importer = await importerOf(child)
+      await until('it reads the record', async () => (await readdir(temp)).includes(`sluice-import-${importer}-x`))
+      child.kill(signal)
+      const { code, stderr } = await ended
+      assert.equal(code, 4, stderr)
+      assert.match(stderr, /interrupted within a record/)
+      assert.throws(() => process.kill(importer, 0), { code: 'ESRCH' })
+      assert.deepEqual(await readdir(temp), [])
+    }
+    const { summary } = await importAll(sluice, read, long)
+    assert.deepEqual([summary.state, summary.threads.created + summary.threads.unchanged], ['completed', 2])
+  })
+
   test('standard input is sent as it comes, and a crash has an exit code of its own', async (t) => {
     const crash = "process.on('SIGUSR2', () => { throw new Error('on purpose') })"
     const child = spawn(process.execPath, [MAIN, 'import', '--url', sluice.url, '--format', 'ndjson', '-'], {
@@ -350,7 +394,7 @@ describe('sluice import', () => {
     child.stdin.write(`${JSON.stringify(someThread({ externalId: 'in-1' }))}\n`)
     const ended = Promise.all([text(child.stdout), once(child, 'close')])
     await until('the thread is stored', async () => (await count('sources', { externalId: 'in-1' })) === 1)
-    child.kill('SIGUSR2')
+    process.kill(await importerOf(child), 'SIGUSR2')
     const [stdout, [code]] = await ended
     assert.equal(code, 5)
     assert.match(stdout, /^Crashed: .*on purpose/s)

@@ -11,6 +11,7 @@ import {
   instancePaths,
   printable,
   readRunning,
+  runApart,
   runProgram,
   withRedis,
 } from '@sluice/terminal'
@@ -78,6 +79,7 @@ const deps = {
   screen: createScreen(process.stdout),
   createLink,
   confirm,
+  apart: runApart,
   say,
   print: say,
   show,

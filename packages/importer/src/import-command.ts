@@ -9,6 +9,7 @@ import {
   findDashboard,
   jsonText,
   parseCount,
+  type RunApart,
   stopRequests,
 } from '@sluice/terminal'
 import { Command, InvalidArgumentError, Option } from 'commander'
@@ -16,6 +17,7 @@ import type { RejectedRecord } from './account/ledger.ts'
 import { FIELDS } from './formats/csv/csv-threads.ts'
 import { FORMAT_OPTIONS, OPTION_NAMES, readersOf } from './formats/format-options.ts'
 import { formats } from './formats/formats.ts'
+import { removeTemporaryFolders } from './formats/read/temporary-folder.ts'
 import { shellWord } from './formats/values/thread-fields.ts'
 import type { ImportRequest } from './import-request.ts'
 import { Interrupted } from './import-request.ts'
@@ -27,6 +29,8 @@ interface ImportCommandDeps extends FindApiDeps {
   /** Prints for programs, on standard output. */
   say: (line: string) => void
   process: Pick<NodeJS.Process, 'stdin' | 'stderr' | 'exitCode' | 'argv' | 'on' | 'off'>
+  /** Runs the import so that a signal ends it also within a long record. Without it, the import runs in this process. */
+  apart?: RunApart
 }
 
 interface Output {
@@ -74,9 +78,23 @@ export function importCommand(deps: ImportCommandDeps): Command {
       throw error
     })
     .action((names: string[], options: Options) =>
-      names.length === 0 ? showGuide(deps.process) : run({ ...DEFAULTS, ...options, names }, deps),
+      names.length === 0 ? showGuide(deps.process) : start({ ...DEFAULTS, ...options, names }, deps),
     )
 }
+
+async function start(asked: Options & ImportRequest, deps: ImportCommandDeps): Promise<void> {
+  const work = () => run(asked, deps)
+  if (deps.apart === undefined) return await work()
+  const print = createPrinter((text) => deps.process.stderr.write(text))
+  const ended = async (pid: number | undefined) => {
+    await removeTemporaryFolders(pid)
+    print(KILLED)
+  }
+  await deps.apart(work, { code: EXIT_CODES.interrupted, ended })
+}
+
+const KILLED =
+  'The import was interrupted within a record that takes long to read. Run the same command again: it goes on from its last checkpoint.'
 
 /** What to do first: how to get the exports of the best-known programs. */
 function showGuide(process: ImportCommandDeps['process']): void {

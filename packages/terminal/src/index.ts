@@ -2,6 +2,7 @@
 export * from './find-api.ts'
 export * from './instance.ts'
 export * from './process-facts.ts'
+export { type RunApart, runApart } from './run-apart.ts'
 export * from './run-program.ts'
 export * from './stop-requests.ts'
 export * from './terminal.ts'

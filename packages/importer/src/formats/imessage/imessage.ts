@@ -1,13 +1,13 @@
 // Reads the database of Apple's Messages: chat.db of a Mac, or sms.db of an iPhone's backup.
 import { createWriteStream } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import type { Format, Found, FoundLists, InputFile, QuoteInput } from '../format.ts'
 import { FormatError, orRejected, ownsFolder, rejected, skipped } from '../format.ts'
 import { fileBeside } from '../read/files-beside.ts'
 import { foundIn, readJson } from '../read/json-records.ts'
+import { makeTemporaryFolder } from '../read/temporary-folder.ts'
 import { dayOfChat } from '../values/day-of-chat.ts'
 import { isoDateOf } from '../values/iso-date.ts'
 import { asList, asNumber, asObject, asText, type JsonObject, present } from '../values/record-fields.ts'
@@ -46,7 +46,7 @@ export const imessageFormat: Format = {
 }
 
 async function* readDatabase(file: InputFile, files: readonly InputFile[]): FoundLists {
-  const folder = await mkdtemp(join(tmpdir(), 'sluice-imessage-'))
+  const folder = await makeTemporaryFolder()
   try {
     const copy = join(folder, 'chat.db')
     await pipeline(file.open(), createWriteStream(copy))

@@ -1,0 +1,66 @@
+// Runs work that may keep the event loop busy in a child process, so that a signal ends it whatever it does.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { constants } from 'node:os'
+
+/** The name by which the child is started. */
+const CHILD = 'sluice-apart'
+/** After a signal, the child says this often that it stops… */
+const ALIVE_MS = 200
+/** …and is killed after this much silence: it parses, and would hear of the signal only afterwards. */
+const SILENCE_MS = 1_500
+const SIGNALS = ['SIGINT', 'SIGTERM'] as const
+
+interface Killed {
+  /** The exit code of a child that was killed. */
+  code: number
+  /** Is called then: a process that is killed leaves its temporary files, and says nothing. */
+  ended: (pid: number | undefined) => Promise<void>
+}
+
+export type RunApart = (work: () => Promise<void>, killed: Killed) => Promise<void>
+
+/** Does the work in a process with the arguments of this one, and takes over its exit code. */
+export const runApart: RunApart = async (work, killed) => {
+  if (process.argv0 !== CHILD) return await runChild(killed)
+  // Whoever kills the parent means this process.
+  process.once('disconnect', () => process.kill(process.pid, 'SIGKILL'))
+  process.channel?.unref()
+  const sayAlive = () => void setInterval(() => process.send?.('alive'), ALIVE_MS).unref()
+  for (const signal of SIGNALS) process.once(signal, sayAlive)
+  await work()
+}
+
+async function runChild({ code, ended }: Killed): Promise<void> {
+  const child = spawn(process.execPath, [...process.execArgv, ...process.argv.slice(1)], {
+    stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
+    argv0: CHILD,
+  })
+  let heardAt = 0
+  let isKilled = false
+  let watch: NodeJS.Timeout | undefined
+  const killSilent = () => {
+    if (performance.now() - heardAt < SILENCE_MS) return
+    isKilled = true
+    child.kill('SIGKILL')
+  }
+  const forward = (signal: NodeJS.Signals) => {
+    child.kill(signal)
+    if (watch !== undefined) return
+    heardAt = performance.now()
+    watch = setInterval(killSilent, ALIVE_MS)
+  }
+  child.on('message', () => {
+    heardAt = performance.now()
+  })
+  for (const signal of SIGNALS) process.on(signal, forward)
+  try {
+    await once(child, 'exit')
+    const { exitCode, signalCode } = child
+    process.exitCode = isKilled ? code : (exitCode ?? 128 + constants.signals[signalCode ?? 'SIGKILL'])
+    if (isKilled) await ended(child.pid)
+  } finally {
+    clearInterval(watch)
+    for (const signal of SIGNALS) process.off(signal, forward)
+  }
+}
