@@ -18,7 +18,7 @@ const LISTS = ['status_updates', 'comments', 'comments_v2', 'group_posts', 'grou
 const PARTS =
   /^(your_\w+_activity\/)?((about_you|activity_messages|ads|apps_and_websites|archive|bug_bounty|calls|campus|comments|connections|events|facebook_|feed|follow|friends|fundraisers|groups|interactions|journalist|likes|live_|location|logged_|marketplace|media|music|navigation|news|notifications|other_|pages|payment|personal_information|photos_|polls|posts|preferences|privacy|profile|reels|reviews|rooms|saved_|search|security_|settings|shop|short_videos|spark|stories|story_|support|trash|voice_|volunteering|your_)\w*\/(.*\/)?[^/]+\.json|messages\/[^/]+\.json|no-data\.txt|start_here\.html)$/
 /** The path of a chat or of a list of posts within a download. */
-const WITHIN = /(?<![^/])(your_\w+_activity\/)?(messages\/.*|([^/]+\/)?[^/]*)$/
+const WITHIN = /(?<![^/])(your_\w+_activity\/)?(messages\/.*|([^/]+\/)?[^/]*)$/s
 /** A list of Facebook is named by its file's first member: `friends_v2`. */
 const BEFORE_NAME = 200
 const FILES = ['photos', 'videos', 'files', 'audio_files', 'gifs', 'media']
