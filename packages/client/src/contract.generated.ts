@@ -411,7 +411,7 @@ export interface RefusedItem {
 /** What became of an import so far. */
 export interface ImportProgress {
   id: string
-  /** `stopped`: no request of it is under way. Its last one broke off, or nobody knows whether more of them come. */
+  /** `stopped`: no request of it is under way, and its last one broke off. */
   state: 'active' | 'completed' | 'stopped'
   summary: {
     /** Items so far. */

@@ -179,7 +179,7 @@ export const ImportProgressSchema = named('ImportProgress', {
   id: Type.String({ format: 'uuid' }),
   state: oneOf(
     ['active', 'completed', 'stopped'],
-    '`stopped`: no request of it is under way. Its last one broke off, or nobody knows whether more of them come.',
+    '`stopped`: no request of it is under way, and its last one broke off.',
   ),
   summary: ImportSummarySchema,
   waitsFor: optional(text('The title of the problem for which no more of it is taken in at the moment.')),

@@ -79,7 +79,7 @@ function describeImport(
 ): ImportProgressAnswer {
   return {
     id,
-    state: !done ? 'active' : isWaitedFor && ended !== 'whole' ? 'stopped' : 'completed',
+    state: !done ? 'active' : isWaitedFor && ended === 'cut' ? 'stopped' : 'completed',
     summary: { received, ...counts },
     ...(waitsFor && { waitsFor: PROBLEMS[waitsFor].title }),
     problems: problems.map(({ refused, jobId, ...about }) => {
