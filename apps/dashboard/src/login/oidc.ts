@@ -1,7 +1,7 @@
 // The login by an identity provider that speaks OpenID Connect: an authorization code with PKCE, state and nonce.
 import { hash, randomBytes } from 'node:crypto'
 import type { Visitor } from '@sluice/credentials/sessions'
-import { type Settings, shareFor } from '@sluice/process'
+import type { Settings } from '@sluice/process'
 import type { ClientAuth } from 'openid-client'
 import type { oidcSettings } from '../settings.ts'
 
@@ -15,8 +15,6 @@ export type Oidc = NonNullable<Awaited<ReturnType<typeof openOidc>>>
 export const PENDING_MS = 10 * 60_000
 /** How long the identity provider may take for an answer. */
 const TIMEOUT_SECONDS = 5
-/** The begins of logins in this time share one answer of the identity provider, and so cost it nothing. */
-const BEGINS_SHARED_MS = 1_000
 /** A longer path would not fit into a cookie. */
 const MAX_PATH = 2_000
 
@@ -55,9 +53,6 @@ export async function openOidc(settings: Settings<typeof oidcSettings>) {
     return config
   }
 
-  /** Any site can lead a browser to the begin of a login, any number of times: the provider is asked for one of them. */
-  const discoverLately = shareFor(BEGINS_SHARED_MS, discover)
-
   const AWAY = `${issuer.host} can’t be reached, or is not what OIDC_ISSUER says. Log in by a key or a link.`
   const away = (error: unknown) => refused(503, AWAY, reasonOf(error))
 
@@ -71,7 +66,7 @@ export async function openOidc(settings: Settings<typeof oidcSettings>) {
         const path = Buffer.from(to.length > MAX_PATH ? '/' : to).toString('base64url')
         const cookie = `${randomBytes(32).toString('base64url')}.${Date.now()}.${path}`
         const { state, nonce, verifier } = secretsOf(cookie)
-        const asked = client.buildAuthorizationUrl(await discoverLately(), {
+        const asked = client.buildAuthorizationUrl(await discover(), {
           redirect_uri: redirectUri,
           scope: oidcScope,
           state,
