@@ -15,8 +15,8 @@ const READERS = 4
  * machine that does much of it: readers that shut out others do so in all of them.
  */
 const LEAST_ROUNDS = 2
-const MOST_ROUNDS = 12
-const WINDOW_MS = 500
+const MOST_ROUNDS = 6
+const WINDOW_MS = 1_500
 const POSTERS = 2
 const REST_MS = 20
 const MOST_REFUSED = 0.05

@@ -72,9 +72,12 @@ export function lookUpSources(deps: RoomDeps & Pick<ApiDeps, 'readSources' | 'li
   }
 }
 
+/** After a large read, MongoDB serves only others for this number of times as long: reads slow their writes down. */
+const REST_TIMES = 2
+
 /**
  * Limits concurrent reads: each may scan a large source, and occupies a connection to MongoDB. After a large one, its
- * tenant rests for as long as it took. While the key's quota is used up, a page ends at its free size.
+ * tenant rests for `REST_TIMES` as long as it took. While the key's quota is used up, a page ends at its free size.
  */
 export async function reading(
   { readSpace, readTurns, enqueuer }: RoomDeps,
@@ -88,7 +91,7 @@ export async function reading(
     const began = performance.now()
     const isUsedUp = quota !== undefined && enqueuer.quotaLeft(quota) === 0
     const answer = await read(isUsedUp ? FREE_ANSWER_BYTES : undefined)
-    if (context.chargedBytes > 0) readTurns.rest(tenant, performance.now() - began)
+    if (context.chargedBytes > 0) readTurns.rest(tenant, REST_TIMES * (performance.now() - began))
     return answer
   } catch (error) {
     throw signal.aborted ? signal.reason : error
