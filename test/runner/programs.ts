@@ -45,6 +45,7 @@ const PROGRAMS = {
   // The servers of tests are installed as wheels by it, unless they are there.
   'python3-venv': ofDebian('python3-venv', () => run('python3', ['-c', 'import venv, ensurepip'])),
   openssl: ofDebian('openssl', () => onPath('openssl') !== undefined),
+  systemd: ofDebian('systemd', () => onPath('systemd-analyze') !== undefined),
   // The version is the newest Kubernetes that it knows.
   'kubernetes-validate': ofPypi('kubernetes-validate', '1.37.0'),
   schemathesis: ofPypi('schemathesis', '4.32.5'),
