@@ -102,12 +102,7 @@ describe('the seven incidents', lacks, () => {
       await onCall.named(/Threads are failing: 4 threads could not be stored, the last one \d+ s ago/)
       await onCall.inspectAll('1 and 7 validator and hostile ids')
       await acceptAll()
-      for (const name of [
-        /^Threads are failing|^4 threads could not/,
-        /^Document failed/,
-        /^custom\/refused-1/,
-        /^Retry$/,
-      ]) {
+      for (const name of [/^Show 4 failures$/, /^Document failed/, /^custom\/refused-1/, /^Retry$/]) {
         const before = page.url()
         await tabTo(page, name)
         await page.keyboard.press('Enter')

@@ -142,14 +142,14 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
     await page.getByRole('region', { name: 'Failed jobs by reason' }).getByRole('link').first().waitFor()
     await inspect(visitor, 'a tenant')
     await page.goto(`${url}/overview`)
-    await page.getByRole('button', { name: 'Resume bulk' }).click()
+    await page.getByRole('region', { name: 'Verdict' }).getByRole('button', { name: 'Resume bulk' }).click()
     await page.getByRole('button', { name: 'Pause bulk' }).waitFor()
     // Once each process has reported what it counted.
     await until('each chart to have its lines', async () => {
       await page.reload()
       return (await page.locator('svg path.line-0[d*="M"]').count()) === 4
     })
-    await page.getByRole('link', { name: 'Failures' }).click()
+    await page.getByRole('link', { name: /^Failures/ }).click()
     await inspect(visitor, 'failures')
     await page.locator('#groups a').first().click()
     await page.getByRole('button', { name: 'Retry 4 jobs' }).waitFor()
@@ -234,6 +234,10 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
         assert.ok(Number(tooWide) <= 0, `${path} at ${width}: ${tooWide}`)
       }
     assert.equal(await page.evaluate("getComputedStyle(document.querySelector('td a')).unicodeBidi"), 'isolate')
+    const age = page.locator('.jobs time').first()
+    assert.match((await age.textContent()) ?? '', /^\d+ (s|min)$/)
+    assert.match((await age.getAttribute('title')) ?? '', /^\d{4}-.* UTC\)$/)
+    await page.goto(url + thread(turned))
     const time = page.locator('time').first()
     const at = Date.parse((await time.getAttribute('datetime')) ?? '')
     const [inNepal, inUtc] = [at + 345 * 60_000, at].map((ms) =>
@@ -263,6 +267,40 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
     assert.deepEqual(faults, [])
   })
 
+  test('failed jobs are a line each, and a bar that stays counts those that the keyboard selects', async () => {
+    const visitor = await logIn(operatorKey, { viewport: { width: 1280, height: 460 } })
+    const { page, faults } = visitor
+    await page.goto(`${url}/jobs?state=failed`)
+    const rows = page.locator('.jobs tbody tr')
+    const heights = async () => rows.evaluateAll((all) => all.map((row) => row.getBoundingClientRect().height))
+    assert.deepEqual(
+      (await heights()).map((height) => height <= 36),
+      [true, true, true, true],
+    )
+    const [count, retry] = [page.getByRole('status'), page.getByRole('button', { name: 'Retry' })]
+    assert.deepEqual([await count.textContent(), await retry.isDisabled()], ['Nothing is selected', true])
+    const { y = 460, height = 0 } = (await retry.boundingBox()) ?? {}
+    assert.ok(y + height <= 460, 'the bar stays in sight')
+    await page.getByLabel('All', { exact: true }).press(' ')
+    assert.equal(await count.textContent(), '4 selected')
+    await page.getByLabel('Select slack/C1-3').press(' ')
+    assert.deepEqual([await count.textContent(), await retry.isDisabled()], ['3 selected', false])
+    await inspect(visitor, 'selected jobs')
+    await page.setViewportSize({ width: 390, height: 800 })
+    assert.deepEqual(
+      (await heights()).map((height) => height <= 64),
+      [true, true, true, true],
+    )
+    await inspect(visitor, 'selected jobs on a phone')
+    await page.getByRole('button', { name: 'Discard …' }).press('Enter')
+    await page.getByText('This removes 3 jobs for good. 3 threads could not be stored').waitFor()
+    assert.deepEqual(faults, [])
+    const { page: plain } = await logIn(operatorKey, { javaScriptEnabled: false })
+    await plain.goto(`${url}/jobs?state=failed`)
+    await plain.getByRole('button', { name: 'Retry' }).click()
+    await plain.getByText('No failed job was selected, so nothing was done.').waitFor()
+  })
+
   test('all jobs of a reason are retried at once, with progress; a discard names the number first', async () => {
     const visitor = await logIn(operatorKey, { colorScheme: 'dark', viewport: { width: 390, height: 800 } })
     const { page, faults } = visitor
@@ -272,7 +310,10 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
     await inspect(visitor, 'jobs dark, on a phone')
     await page.goto(`${url}/failures`)
     await inspect(visitor, 'failures dark, on a phone')
+    const reason = (await page.locator('#groups a').first().textContent()) ?? ''
     await page.locator('#groups a').first().click()
+    const form = page.locator('form[action="/failures/retry"]')
+    const fields = await form.evaluate((one) => [...one.querySelectorAll('input')].map((of) => [of.name, of.value]))
     const { page: other } = await logIn(operatorKey)
     await other.goto(page.url())
     await page.getByText('Discard …').click()
@@ -283,6 +324,13 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
     await page.getByText('completed: 4 retried').waitFor()
     await other.getByText('No failed job has this reason').waitFor()
     await inspect(visitor, 'operations')
+    assert.match((await page.getByRole('link', { name: reason }).getAttribute('href')) ?? '', /^\/failures\/\w{8}$/)
+    const second = await page.request.post(`${url}/failures/retry`, {
+      form: Object.fromEntries(fields),
+      headers: { origin: url },
+    })
+    assert.equal(second.status(), 409)
+    assert.match(await second.text(), new RegExp(`Nothing left to do.*retried by ${operatorId}`, 's'))
     const opened = await dashboard.line(({ msg, kind }) => msg === 'operation.opened' && kind === 'retry')
     assert.equal(opened.operator, operatorId)
     for (const id of jobs)

@@ -9,6 +9,7 @@ import { findSession, type LoginDeps, loginRoutes, logOut } from './login/login.
 import { moment, renderPage } from './pages/layout.ts'
 import { isOperator, type Page, type Session, type Show, type Visit } from './pages/page.ts'
 import { acts, pages } from './pages/pages.ts'
+import { verdictOf } from './pages/verdict.ts'
 import { contentSecurityPolicy, refuseOtherHosts, refuseOtherSites } from './policy.ts'
 
 export interface DashboardDeps extends LoginDeps, BoardDeps, Pick<Visit, 'traceUrl'> {
@@ -98,7 +99,9 @@ function showPage(show: Show, deps: Pick<DashboardDeps, 'viewFor' | 'traceUrl' |
 }
 
 async function sendPage({ path }: { path: string }, response: Response, page: Page): Promise<void> {
-  response.status(page.status ?? 200).send(await renderPage(page, response.locals.session, path))
+  const { session } = response.locals
+  const verdict = session && page.shows && verdictOf(page.shows, session, path)
+  response.status(page.status ?? 200).send(await renderPage(page, session && { session, path, verdict }))
 }
 
 function requireSession(deps: LoginDeps): Middleware {

@@ -137,6 +137,7 @@ export const OperationSchema = named('Operation', {
   kind: oneOf(['retry', 'discard', 'pause', 'resume']),
   by: text("The id of the operator's key (`sluice keys list`), or the user that made the operator's login link."),
   filter: optional(FailedJobFilterSchema),
+  reasonGroup: optional(text('What the reasons of the failures of `filter.group` have in common.')),
   lane: optional(oneOf(['interactive', 'bulk'], 'The lane that was paused or resumed.')),
   why: optional(text('What the operator said about it.')),
   pause: optional(PauseSchema),

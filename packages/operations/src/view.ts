@@ -172,7 +172,9 @@ function openActs({ failedJobs, operations, readThread, readJob }: Queue, by: st
       if ('ids' in request) return operations.open(kind, request, request.ids.length, by)
       // A job that fails again after its retry is not retried again.
       const filter = { ...request.filter, until: request.filter.until ?? new Date().toISOString() }
-      return operations.open(kind, { filter }, await orUnavailable(failedJobs.count(filter)), by)
+      const total = await orUnavailable(failedJobs.count(filter))
+      const [one] = filter.group ? (await orUnavailable(failedJobs.list({ filter, limit: 1 }))).jobs : []
+      return operations.open(kind, { filter }, total, by, one?.reasonGroup)
     },
     /** Pauses or resumes a lane for all workers. Undefined if no lane has this name. */
     async operateLane(

@@ -2,6 +2,7 @@
 // as they complete or fail, until it is interrupted, or with `--no-follow` only the last ones.
 import type { FailedJobPage, FindQuery, Hit } from '@sluice/contract'
 import { FindQuerySchema, failedHit } from '@sluice/contract'
+import { reasonWords } from '@sluice/operations'
 import { type ApiOptions, apiOptions, counted, jsonText, moment, pickFields, shortened } from '@sluice/terminal'
 import { Command } from 'commander'
 import { type AdminDeps, watch } from './admin-client.ts'
@@ -33,14 +34,10 @@ async function find(deps: AdminDeps, q: string, options: FindOptions): Promise<v
 
 /** Reasons are cut, because they may quote a document. */
 const SHOWN_REASON = 160
-/** The name of the failed thread, and what MongoDB says before the rule: they stand elsewhere, or are all alike. */
-const THREAD = /^threads\[\d+\] "(?:[^"\\]|\\.)*": /
-const DOCUMENT =
-  / \w+, collection (\w+), _id "(?:[^"\\]|\\.)*"(?:, errInfo (?:\{"failingDocumentId":(?:"[^"]*"|\{[^}]*\}),)?)?/
 
-/** The beginning of a reason, without what does not distinguish it from others. */
+/** The beginning of a reason in words. */
 export function briefReason(reason: string): string {
-  return shortened(reason.replace(THREAD, '').replace(DOCUMENT, ', $1: '), SHOWN_REASON)
+  return shortened(reasonWords(reason), SHOWN_REASON)
 }
 
 export function hitLines({ kind, id, tenant, state, name, quote, reason, ...hit }: Hit): string[] {

@@ -191,7 +191,7 @@ function jobTable(jobs: FailedJobPage['jobs']): string[] {
 function groupTable({ groups, isComplete }: FailedJobGroups): string[] {
   const rows = groups.map(({ id, jobs, threads, hours, oldestAt, newestAt, reasonGroup }) => {
     const numbers = [count(jobs), count(threads), count(hours.at(-1) ?? 0)]
-    return [id, ...numbers, moment(new Date(oldestAt)), moment(new Date(newestAt)), reasonGroup]
+    return [id, ...numbers, moment(new Date(oldestAt)), moment(new Date(newestAt)), briefReason(reasonGroup)]
   })
   const lines = tableLines([['GROUP', 'JOBS', 'THREADS', 'LAST HOUR', 'FAILED FROM', 'TO', 'REASON GROUP'], ...rows])
   return isComplete ? lines : [...lines, 'More failed jobs were not examined: add --since.']

@@ -74,8 +74,10 @@ const zoned = new Intl.DateTimeFormat('sv-SE', { dateStyle: 'short', timeStyle: 
 function localise(part) {
   sources.set(part, part.innerHTML)
   for (const time of part.querySelectorAll('time')) {
-    time.title = `${time.dateTime.replace('T', ' ').slice(0, 19)} UTC`
-    time.textContent = zoned.format(new Date(time.dateTime))
+    const [utc, local] = [time.dateTime.replace('T', ' ').slice(0, 19), zoned.format(new Date(time.dateTime))]
+    const isAge = time.classList.contains('age')
+    time.title = isAge ? `${local} (${utc} UTC)` : `${utc} UTC`
+    if (!isAge) time.textContent = local
   }
   // Browsers copy only from pages that came by https or from this machine.
   if (navigator.clipboard) for (const button of part.querySelectorAll('.copy')) button.hidden = false
@@ -106,6 +108,34 @@ document.addEventListener('click', async ({ target }) => {
   setTimeout(() => (target.textContent = 'Copy'), 2_000)
 })
 
+let lastBox
+const boxesOf = () => [...document.querySelectorAll('.jobs input[name=id]')]
+
+/** Counts the selected jobs. Without this script, the buttons work, and the server says if nothing is selected. */
+function showSelection() {
+  const bar = document.querySelector('.selection')
+  if (bar === null) return
+  const boxes = boxesOf()
+  const selected = boxes.filter(({ checked }) => checked).length
+  bar.querySelector('output').textContent = selected === 0 ? 'Nothing is selected' : `${selected} selected`
+  for (const button of bar.querySelectorAll('button')) button.disabled = selected === 0
+  const all = bar.querySelector('.all input')
+  all.parentElement.hidden = false
+  all.checked = selected > 0 && selected === boxes.length
+  all.indeterminate = selected > 0 && selected < boxes.length
+}
+
+document.addEventListener('click', ({ target, shiftKey }) => {
+  const all = target.closest?.('.all input')
+  const boxes = boxesOf()
+  if (all) for (const box of boxes) box.checked = all.checked
+  if (!boxes.includes(target)) return all && showSelection()
+  const [from, to] = [boxes.indexOf(lastBox), boxes.indexOf(target)].sort((one, other) => one - other)
+  if (shiftKey && from >= 0) for (const box of boxes.slice(from, to)) box.checked = target.checked
+  lastBox = target
+  showSelection()
+})
+
 document.addEventListener('keydown', (event) => {
   const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key]
   if (step !== undefined && event.target.matches('svg[data-values]')) {
@@ -132,5 +162,7 @@ document.addEventListener('visibilitychange', () => (document.hidden ? clearTime
 document.querySelector('nav [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' })
 for (const part of document.querySelectorAll('[data-refresh]')) localise(part)
 localise(document.body)
+// The browser has restored the boxes of a page to which one comes back.
+addEventListener('pageshow', showSelection)
 setInterval(showAge, 1_000)
 start()

@@ -1,19 +1,34 @@
 // The pages of failed jobs, by reason, with the forms that retry or discard all jobs of one reason. The page of
 // operations: what was retried, discarded, paused and resumed, by whom, and with what progress.
-import type { FailedJobGroups, Operation } from '@sluice/contract'
+import type { FailedJobFilter, FailedJobGroups, Operation, OperationKind } from '@sluice/contract'
 import { parseFailedJobFilter, SERVICES } from '@sluice/contract'
+import { reasonWords } from '@sluice/operations'
 import { html } from 'hono/html'
-import { choice, jobTable } from './find.ts'
-import { actForm, type Cell, copyable, count, discardForm, facts, moment, progress, shown, table } from './layout.ts'
+import { choice, filters, jobTable, tenantField, tenantsOf } from './find.ts'
+import {
+  actForm,
+  age,
+  type Cell,
+  copyable,
+  count,
+  discardForm,
+  facts,
+  moment,
+  progress,
+  shown,
+  table,
+} from './layout.ts'
 import { faultPage, type Html, inputOf, isOperator, type Page, type Show, type Visit } from './page.ts'
+import { reasonBlock, reasonLine, withCode } from './reason.ts'
 
 type Group = FailedJobGroups['groups'][number]
 
 /** Shows the groups, those with the most threads first: of all failed jobs, or of those that meet a filter. */
-export const groupsPage: Show = async ({ view, query }) => {
+export const groupsPage: Show = async (visit) => {
+  const { view, query } = visit
   const input = inputOf(query)
   const filter = parseFailedJobFilter(Object.entries(input))
-  const form = filterForm(input)
+  const form = filterForm(input, await tenantsOf(visit))
   if (!filter.ok) return faultPage('Failures', filter.errors, form)
   const isFiltered = Object.keys(filter.value).length > 0
   const { groups, isComplete } = await (isFiltered ? view.groupFailed(filter.value) : view.readGroups())
@@ -24,12 +39,12 @@ ${groupTable(groups)}
   return { title: 'Failures', body }
 }
 
-function filterForm({ tenant = '', service, since = '' }: Readonly<Record<string, string>>): Html {
-  return html`<form class="find" action="/failures">
-<p><label for="tenant">Tenant</label><input id="tenant" name="tenant" value="${tenant}"></p>
+function filterForm(input: Readonly<Record<string, string>>, tenants: Html): Html {
+  const { tenant, service, since = '' } = input
+  const fields = html`${tenantField(tenant)}${tenants}
 ${choice('service', 'Service', SERVICES, service)}
-<p><label for="since">Since (UTC)</label><input id="since" name="since" value="${since}" placeholder="2024-05-01T09:30"></p>
-<p><button>Filter</button></p></form>`
+<p><label for="since">Since (UTC)</label><input id="since" name="since" value="${since}" placeholder="2024-05-01T09:30"></p>`
+  return filters('/failures', Object.keys(input).length > 0, fields)
 }
 
 /** Shows the group that the path names, with its newest jobs. */
@@ -37,7 +52,7 @@ export const groupPage: Show = async (visit) => {
   const { groups } = await visit.view.readGroups()
   const group = groups.find(({ id }) => id === visit.params.group)
   if (group === undefined) return GONE
-  const { id, reasonGroup, jobs, threads, hours, newestAt, oldestAt, reason } = group
+  const { id, jobs, threads, hours, newestAt, oldestAt, reason } = group
   const { jobs: newest, next } = await visit.view.listJobs({ state: 'failed', group: id })
   const about = {
     Group: copyable(id),
@@ -47,11 +62,10 @@ export const groupPage: Show = async (visit) => {
     Newest: moment(newestAt),
     Oldest: moment(oldestAt),
   }
-  const body = html`<p class="reason">${reasonGroup}</p>
-<div id="about" data-refresh>${facts(about)}<h2>Sample</h2><p class="reason">${reason}</p></div>
+  const body = html`<div id="about" data-refresh>${reasonBlock(reason)}${facts(about)}</div>
 ${isOperator(visit) && actsOf(visit, group)}
 <h2>${next === undefined ? 'Jobs' : `The newest ${newest.length} jobs`}</h2>
-<div id="jobs" data-refresh>${jobTable('Failed jobs', newest, visit)}</div>
+<div id="jobs" data-refresh>${jobTable('Failed jobs', newest, { isOneReason: true })}</div>
 <p><a href="/jobs?state=failed&group=${id}">Select jobs${next !== undefined && ', and see the older ones'}</a></p>`
   return { title: 'Failures of one reason', body }
 }
@@ -69,8 +83,8 @@ export function groupTable(groups: readonly Group[]): Html {
 }
 
 function groupCells({ id, reasonGroup, jobs, threads, hours, newestAt, oldestAt }: Group): Cell[] {
-  const link = html`<a class="reason" href="/failures/${id}">${reasonGroup || '(no reason)'}</a>`
-  return [link, jobs, threads, trend(hours), moment(newestAt), moment(oldestAt)]
+  const link = html`<a href="/failures/${id}">${reasonLine(reasonGroup)}</a>`
+  return [link, jobs, threads, trend(hours), html`${age(newestAt)} ago`, html`${age(oldestAt)} ago`]
 }
 
 /** A bar for each of the last hours, and in words the last one and the one before. */
@@ -93,6 +107,32 @@ function actsOf(visit: Visit, group: Group): Html {
 ${discardForm(visit, '/failures/discard', group, fields)}</div>`
 }
 
+/**
+ * Returns the page that says that nothing is left to do, if somebody asked for the same before, for these jobs or more.
+ * A job that has failed again since then is another failure, after `until`.
+ */
+export async function nothingLeft(
+  { view }: Visit,
+  kind: OperationKind,
+  filter: FailedJobFilter,
+): Promise<Page | undefined> {
+  const same = (await view.listOperations()).find((one) => {
+    const { group, until = '', ...others } = one.filter ?? {}
+    const isWide = Object.keys(others).length === 0 && until >= (filter.until ?? '')
+    return one.kind === kind && group !== undefined && group === filter.group && isWide
+  })
+  if (same === undefined) return undefined
+  if (same.state === 'completed' && (await view.listFailed({ filter, limit: 1 })).jobs.length > 0) return undefined
+  const { id, by, state, createdAt, reasonGroup = '' } = same
+  const past = PAST[kind]
+  const what = state === 'completed' ? `was ${past} by ${by}, asked for at ` : `is being ${past} by ${by} since `
+  const body = html`<p class="problem">${withCode(reasonWords(reasonGroup))}: ${what}${moment(createdAt)}.</p>
+<p><a href="/operations#${id}">Show this operation</a>, or <a href="/failures">what still fails</a>.</p>`
+  return { title: 'Nothing left to do', body, status: 409 }
+}
+
+const PAST = { retry: 'retried', discard: 'discarded' } as const
+
 const HEADS = ['Asked for', 'What', 'By', 'What of', 'Progress']
 
 /** Shows the newest operations. */
@@ -102,20 +142,34 @@ export const operationsPage: Show = async ({ view }) => {
   return { title: 'Operations', body: html`<div id="operations" data-refresh>${list}</div>` }
 }
 
-function operationCells({ id, kind, state, by, filter, lane, why, createdAt, ...counts }: Operation): Cell[] {
+function operationCells({
+  id,
+  kind,
+  state,
+  by,
+  filter,
+  lane,
+  why,
+  createdAt,
+  reasonGroup,
+  ...counts
+}: Operation): Cell[] {
   const { total, examined, done } = counts
   const asked = [html`<span id="${id}">${moment(createdAt)}</span>`, kind, by]
-  if (lane !== undefined)
+  if (lane !== undefined || kind === 'pause' || kind === 'resume')
     return [...asked, html`the ${lane} lane ${why && html`<span class="reason">${why}</span>`}`, state]
-  const jobs =
-    filter === undefined
-      ? 'named ones'
-      : Object.entries(filter).map(
-          ([name, value]) => html`<div><span class="note">${name}</span> <span class="reason">${value}</span></div>`,
-        )
+  // A group says its reason. Its `until` only leaves out what failed since.
+  const { group, until, ...fields } = filter ?? {}
+  const others = Object.entries({ ...fields, ...(group === undefined && { until }) })
+  const reason = group && html`<a href="/failures/${group}">${reasonLine(reasonGroup ?? `group ${group}`)}</a>`
+  const jobs = html`${filter === undefined && count(total, 'selected job')}${reason}
+${others.map(([name, value]) => value && html`<div><span class="note">${name}</span> <span class="reason">${value}</span></div>`)}`
   const bar = progress(`Progress of the ${kind}`, state === 'completed' ? Math.max(total, 1) : examined, total)
-  const past = kind === 'retry' ? 'retried' : 'discarded'
-  const numbers = `${state}: ${shown(done)} ${past}, ${shown(examined)} of ${shown(total)} examined`
+  const past = PAST[kind]
+  const left = filter === undefined ? `0 of ${shown(total)}` : `0 ${past}`
+  const none = `${left} (all were being retried or discarded before)`
+  const so = state === 'completed' ? '' : `, ${shown(examined)} of ${shown(total)} examined`
+  const numbers = `${state}: ${state === 'completed' && done === 0 ? none : `${shown(done)} ${past}${so}`}`
   return [...asked, jobs, html`${bar} ${numbers}${kind === 'retry' && outcomesOf(id, counts)}`]
 }
 

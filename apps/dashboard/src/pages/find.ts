@@ -1,18 +1,20 @@
 // The form for look-ups, and the page of their hits.
 import type { Found, Hit } from '@sluice/contract'
-import { parseFindQuery, SERVICES } from '@sluice/contract'
+import { parseFindQuery, SERVICES, summarize } from '@sluice/contract'
+import { duration } from '@sluice/operations'
 import { html } from 'hono/html'
-import { type Cell, count, moment, shown, table, threadLink, traceLink } from './layout.ts'
+import { age, type Cell, count, moment, shown, table, threadLink, traceLink } from './layout.ts'
 import { faultPage, type Html, inputOf, isOperator, type Show, type Visit } from './page.ts'
+import { reasonLine } from './reason.ts'
 
 /** Shows the form for look-ups. */
-export const findBox: Show = async (visit) => ({ title: 'Find', body: findForm(visit, {}) })
+export const findBox: Show = async (visit) => ({ title: 'Find', body: findForm(visit, {}, await tenantsOf(visit)) })
 
 /** Shows the form with the hits of its query. */
 export const findPage: Show = async (visit) => {
   const input = inputOf(visit.query)
   const parsed = parseFindQuery(Object.entries(input))
-  const form = findForm(visit, input)
+  const form = findForm(visit, input, await tenantsOf(visit))
   if (parsed.ok && (parsed.value.reason === undefined || isOperator(visit))) {
     const found = await visit.view.find(parsed.value, visit.gone)
     return { title: 'Find', body: html`${form}${hitsTable(found, visit.traceUrl)}` }
@@ -31,29 +33,58 @@ export function hitsTable({ hits, more, notes }: Found, traceUrl: string | null)
 
 const HIT_HEADS = ['What', 'State', 'Tenant', 'When', 'Reason or outcome']
 
-/** A table of jobs, each with a link to its page. @param maySelect each job has a box to select it. */
-export function jobTable(
-  label: string,
-  jobs: readonly Hit[],
-  { traceUrl }: Pick<Visit, 'traceUrl'>,
-  { ifEmpty = 'No job.', maySelect = false } = {},
-): Html {
-  const rows = jobs.map((hit): Cell[] => {
-    const box = html`<input type="checkbox" name="id" value="${hit.id}" aria-label="Select ${hit.name}">`
-    return [...(maySelect ? [box] : []), ...hitCells(hit, traceUrl, true)]
-  })
-  return table(label, [...(maySelect ? ['Selected'] : []), ...HIT_HEADS], rows, ifEmpty)
+interface JobTable {
+  ifEmpty?: string
+  /** Each job has a box to select it. */
+  maySelect?: boolean
+  /** The page says the reason that all of its jobs have. */
+  isOneReason?: boolean
 }
 
-/** A hit as a row of a table with the heads `HIT_HEADS`. Its name leads to its thread; in a list of jobs, to the job. */
-export function hitCells(hit: Hit, traceUrl: string | null, isJobList = false): Cell[] {
+/** Jobs of one state, a line each, with a link to the page of the job. Columns without any value are left out. */
+export function jobTable(label: string, jobs: readonly Hit[], options: JobTable = {}): Html {
+  const { ifEmpty = 'No job.', maySelect = false, isOneReason = false } = options
+  const rows = jobs.map(({ id, name = id, state = 'completed', ...hit }): Record<string, Cell> => {
+    const { acceptedAt, endedAt, reason, outcomes } = hit
+    const stored = Object.entries(outcomes ?? {}).flatMap(([of, threads]) =>
+      threads > 0 ? `${shown(threads)} ${of}` : [],
+    )
+    const took = acceptedAt && endedAt && Date.parse(endedAt) - Date.parse(acceptedAt)
+    const since = endedAt ?? acceptedAt
+    return {
+      Select: maySelect && html`<input type="checkbox" name="id" value="${id}" aria-label="Select ${name}">`,
+      State: dot(state),
+      Job: html`<a href="/jobs/${id}" title="${name}, ${id}">${name}</a>`,
+      Outcome: stored.join(', ') || undefined,
+      Reason: reason && !isOneReason ? reasonLine(reason) : undefined,
+      Tenant: hit.tenant,
+      '#Attempts': hit.attempts,
+      '#Age': since && age(since),
+      '#Duration': typeof took === 'number' && lengthOf(took),
+    }
+  })
+  const heads = Object.keys(rows[0] ?? {}).filter((head) => rows.some((row) => row[head] || row[head] === 0))
+  const cells = rows.map((row) => heads.map((head) => row[head]))
+  return html`<div class="jobs">${table(label, heads, cells, ifEmpty)}</div>`
+}
+
+/** The state of a job as a coloured dot. */
+function dot(state: string): Html {
+  return html`<span class="dot ${state}" role="img" aria-label="${state}" title="${state}"></span>`
+}
+
+const lengthOf = (ms: number) =>
+  ms < 1_000 ? `${shown(ms)} ms` : ms < 10_000 ? `${(ms / 1_000).toFixed(1)} s` : duration(ms)
+
+/** A hit as a row of a table with the heads `HIT_HEADS`. Its name leads to its thread. */
+export function hitCells(hit: Hit, traceUrl: string | null): Cell[] {
   const { kind, id, name, quote, state, tenant, acceptedAt, endedAt, reason, outcomes } = hit
   const text = quote === undefined ? (name ?? id) : `${name} · ${quote}`
   const isThread = name !== undefined && (kind !== 'job' || hit.threads === 1)
   const folder = { job: 'jobs', import: 'imports', source: undefined, quote: undefined }[kind]
   const ownId = folder === undefined ? `${kind} ${id}` : html`<a class="id" href="/${folder}/${id}">${kind} ${id}</a>`
   const when = endedAt ?? acceptedAt
-  const took = endedAt && acceptedAt && `${shown(Date.parse(endedAt) - Date.parse(acceptedAt))} ms`
+  const took = endedAt && acceptedAt && lengthOf(Date.parse(endedAt) - Date.parse(acceptedAt))
   const notes = [
     hit.attempts !== undefined && count(hit.attempts, 'try', 'tries'),
     state === 'completed' && took,
@@ -62,27 +93,42 @@ export function hitCells(hit: Hit, traceUrl: string | null, isJobList = false): 
   ]
   const counts = Object.entries(outcomes ?? {}).map(([outcome, threads]) => threads > 0 && `${threads} ${outcome}`)
   const writers = [hit.insertedBy && `inserted by ${hit.insertedBy}`, hit.changedBy && `changed by ${hit.changedBy}`]
-  const what = reason ?? [...counts, ...writers].filter(Boolean).join(', ')
+  const what = reason ? reasonLine(reason) : [...counts, ...writers].filter(Boolean).join(', ')
   return [
-    isJobList
-      ? html`<a href="/jobs/${id}">${text}</a><div class="note id">${id}</div>`
-      : html`${isThread ? threadLink(tenant, name, text) : text}<div class="note">${ownId}</div>`,
-    state,
+    html`${isThread ? threadLink(tenant, name, text) : text}<div class="note">${ownId}</div>`,
+    state && html`${dot(state)} ${state}`,
     tenant,
     html`${when && moment(when)}<div class="note">${notes.filter(Boolean).join(', ')}</div>`,
-    html`${what && html`<span class="reason">${what}</span>`}${traceLink(traceUrl, hit.traceId)}`,
+    html`${what} ${traceLink(traceUrl, hit.traceId)}`,
   ]
 }
 
-function findForm(visit: Visit, input: Readonly<Record<string, string>>): Html {
+function findForm(visit: Visit, input: Readonly<Record<string, string>>, tenants: Html): Html {
   return html`<form class="find" action="/find" role="search">
 <p class="wide"><label for="q">An id, or the externalId of a thread</label>
 <input id="q" name="q" type="search" required maxlength="600" value="${input.q ?? ''}" autofocus></p>
 ${choice('service', 'Service', SERVICES, input.service)}
-<p><label for="tenant">Tenant</label><input id="tenant" name="tenant" value="${input.tenant ?? ''}"></p>
+${tenantField(input.tenant)}${tenants}
 ${isOperator(visit) && html`<p><label for="reason">Reason</label><input id="reason" name="reason" value="${input.reason ?? ''}"></p>`}
 <p><button>Find</button></p>
 </form>`
+}
+
+/** A field for a tenant. The page has the list of `tenantsOf`. */
+export function tenantField(tenant = ''): Html {
+  return html`<p><label for="tenant">Tenant</label><input id="tenant" name="tenant" list="tenants" value="${tenant}"></p>`
+}
+
+/** The tenants that the field for a tenant proposes: those in the queue, and those refused in the last hour. */
+export async function tenantsOf({ view }: Visit): Promise<Html> {
+  const { tenants } = summarize(await view.readLately())
+  return html`<datalist id="tenants">${tenants.map(({ tenant }) => html`<option value="${tenant}"></option>`)}</datalist>`
+}
+
+/** The form of the filters of a page, which is behind a disclosure on a phone. */
+export function filters(action: string, isOpen: boolean, fields: Html): Html {
+  return html`<details class="filters"${isOpen && html` open`}><summary class="button quiet">Filters</summary>
+<form class="find" action="${action}">${fields}<p><button>Filter</button></p></form></details>`
 }
 
 /** A list to choose a filter from. */

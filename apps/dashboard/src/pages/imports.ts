@@ -5,6 +5,7 @@ import type { FoundImport, ImportProblem, ListedImport } from '@sluice/queue'
 import { html } from 'hono/html'
 import { beginOf, type Cell, copyable, facts, moment, progress, shown, table } from './layout.ts'
 import type { Html, Show, Visit } from './page.ts'
+import { reasonLine } from './reason.ts'
 
 const HEADS = ['Import', 'Begun', 'Owner', 'State', '#Items', '#Stored', '#Failed', '#Items/s']
 
@@ -111,7 +112,7 @@ function problemCells(
   const reason = reasons.get(`${jobId} ${externalId}`)
   const problem =
     refused === undefined
-      ? html`<a href="/jobs/${jobId}">${PROBLEMS.job_failed.title}</a>${reason && html`: <span class="reason">${reason}</span>`}`
+      ? html`<a href="/jobs/${jobId}">${PROBLEMS.job_failed.title}</a>${reason && html` ${reasonLine(reason)}`}`
       : html`<code>${refused.code}</code> ${refused.title}. ${detail}`
   const thread = externalId !== undefined && html`<a href="/find?q=${encodeURIComponent(externalId)}">${externalId}</a>`
   return [html`${index + 1}${line !== undefined && ` (line ${line})`}`, thread, problem]

@@ -1,7 +1,7 @@
 // The page of a job in any state: what happened to it, its threads with their outcomes, and, when asked, its payload.
 import { inspect } from 'node:util'
 import { PROBLEMS, unlistedTries } from '@sluice/contract'
-import { type Acts, duration, type JobDetail, SHOWN_REASON } from '@sluice/operations'
+import { type Acts, duration, type JobDetail } from '@sluice/operations'
 import { html } from 'hono/html'
 import { CONFIRMED } from './jobs.ts'
 import {
@@ -18,6 +18,7 @@ import {
   traceLink,
 } from './layout.ts'
 import { type Html, isOperator, type Show, type Visit } from './page.ts'
+import { reasonBlock, reasonLine, sameReason } from './reason.ts'
 
 /** Threads that the page lists. */
 const THREADS = 100
@@ -47,21 +48,25 @@ export async function jobPage(visit: Visit, acts?: Acts): ReturnType<Show> {
     Trace: traceLink(visit.traceUrl, hit.traceId),
   }
   const body = html`<div id="job" data-refresh>${facts(about)}
-${hit.reason && html`<p class="problem reason">${hit.reason.slice(0, SHOWN_REASON)}</p>`}</div>
+${hit.reason && reasonBlock(hit.reason)}</div>
 ${isOperator(visit) && actsOf(visit, job, isRevealed)}
-<div id="history" data-refresh>${historyOf(job)}
+<div id="history" data-refresh>${historyOf(job, hit.reason)}
 ${job.threads && threadTable(tenant, job.threads)}</div>
 ${isRevealed && payloadOf(job)}`
   return { title: `${name} · ${state} job`, body }
 }
 
-/** What happened to a job, its failed threads, and the problem that the caller of a failed one got. */
-export function historyOf(job: JobDetail): Html {
+/**
+ * What happened to a job, its failed threads, and the problem that the caller of a failed one got.
+ *
+ * @param said the reason that the page says already
+ */
+export function historyOf(job: JobDetail, said = ''): Html {
   const isFailed = job.hit.state === 'failed'
   const unlisted = isFailed ? unlistedTries({ attempts: job.hit.attempts ?? 0, tries: job.tries }) : 0
-  return html`<h2>What happened</h2>${table('Timeline', ['When', 'What', 'By', 'Reason'], timelineOf(job))}
+  return html`<h2>What happened</h2>${table('Timeline', ['When', 'What', 'By', 'Reason'], timelineOf(job, said))}
 ${unlisted > 0 && html`<p class="note">${count(unlisted, 'try is', 'tries are')} not listed: a worker died in it, or later ones took its place.</p>`}
-${job.failedThreadCount > 0 && failedThreads(job)}
+${job.failedThreadCount > 0 && failedThreads(job, said)}
 ${
   isFailed &&
   html`<h2>What its caller got</h2>
@@ -72,7 +77,7 @@ ${
 type Event = { at: string | number | undefined; what: string; by?: string | undefined; reason?: string }
 
 /** The events of a job in their order. Equal tries that follow each other are one row. */
-function timelineOf({ hit, tries, fetchedAt, progress }: JobDetail): Cell[][] {
+function timelineOf({ hit, tries, fetchedAt, progress }: JobDetail, said: string): Cell[][] {
   const { acceptedAt, endedAt, state, worker, outcomes } = hit
   const stored = Object.entries(outcomes ?? {}).flatMap(([outcome, threads]) =>
     threads > 0 ? `${threads} ${outcome}` : [],
@@ -89,7 +94,12 @@ function timelineOf({ hit, tries, fetchedAt, progress }: JobDetail): Cell[][] {
   return ordered.map(({ ms, what, by, reason }, index) => {
     const before = ordered[index - 1]
     const since = before && html` <span class="note">${duration(ms - before.ms)} later</span>`
-    return [html`${moment(ms)}${since}`, what, by, reason && html`<span class="reason">${reason}</span>`]
+    return [
+      html`${moment(ms)}${since}`,
+      what,
+      by,
+      reason && (sameReason(reason, said) ? 'as above' : reasonLine(reason)),
+    ]
   })
 }
 
@@ -124,11 +134,11 @@ function threadTable(tenant: string, threads: NonNullable<JobDetail['threads']>)
 ${threads.length > THREADS && html`<p class="note">${count(threads.length - THREADS, 'more thread')} are not listed.</p>`}`
 }
 
-function failedThreads({ hit, failedThreads: threads, failedThreadCount }: JobDetail): Html {
+function failedThreads({ hit, failedThreads: threads, failedThreadCount }: JobDetail, said: string): Html {
   const rows = threads.map(({ place, service, externalId, reason }): Cell[] => [
     place + 1,
     threadLink(hit.tenant, `${service}/${externalId}`),
-    html`<span class="reason">${reason}</span>`,
+    sameReason(reason, said) ? 'as above' : reasonLine(reason),
   ])
   return html`<h2>${count(failedThreadCount, 'thread')} could not be stored</h2>${table('Failed threads', ['Place', 'Thread', 'Reason'], rows)}
 ${failedThreadCount > threads.length && html`<p class="note">${failedThreadCount - threads.length} more are not listed.</p>`}`

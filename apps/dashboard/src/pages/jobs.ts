@@ -2,9 +2,9 @@
 import { type JobListQuery, LISTED_STATES, parseJobListQuery, SERVICES } from '@sluice/contract'
 import { LANES } from '@sluice/queue'
 import { html } from 'hono/html'
-import { choice, jobTable } from './find.ts'
+import { choice, filters, jobTable, tenantField, tenantsOf } from './find.ts'
 import { actForm, count, shown } from './layout.ts'
-import { faultPage, type Html, inputOf, isOperator, type Show, type Visit } from './page.ts'
+import { faultPage, type Html, inputOf, isOperator, type Page, type Show, type Visit } from './page.ts'
 
 /** Shows a page of the jobs of a state. */
 export const jobsPage: Show = async (visit) => {
@@ -24,36 +24,44 @@ export const jobsPage: Show = async (visit) => {
   })
   const maySelect = query.state === 'failed' && isOperator(visit)
   const ifEmpty = next === undefined ? 'No job.' : 'No job so far.'
-  const list = html`<div id="jobs" data-refresh>${jobTable('Jobs', jobs, visit, { ifEmpty, maySelect })}</div>`
+  const list = html`<div id="jobs" data-refresh>${jobTable('Jobs', jobs, { ifEmpty, maySelect })}</div>`
   const more = next !== undefined && html`<p><a href="${addressOf({ ...query, after: next })}">Next jobs</a></p>`
   const body = html`<nav aria-label="States">${states}</nav>
-${filterForm(query)}
-${maySelect && jobs.length > 0 ? actForm(visit, '/jobs/retry', html`${list}${SELECTED_ACTS}`) : list}${more}`
+${filterForm(query, await tenantsOf(visit))}
+${maySelect ? actForm(visit, '/jobs/retry', html`${list}${SELECTED_ACTS}`) : list}${more}`
   return { title: `Jobs: ${query.state}`, body, shows: status }
 }
 
-const SELECTED_ACTS = html`<div class="acts"><button>Retry the selected</button>
-<button class="danger" formaction="/jobs/discard">Discard the selected …</button></div>`
+const SELECTED_ACTS = html`<div class="acts selection"><label class="all" hidden><input type="checkbox"> All</label>
+<output>Select jobs</output> <button>Retry</button> <button class="danger" formaction="/jobs/discard">Discard …</button></div>`
 
 function addressOf(query: JobListQuery): string {
   return `/jobs?${new URLSearchParams(Object.entries(query).filter(([, value]) => value !== undefined))}`
 }
 
-function filterForm({ state, lane, tenant = '', service, text = '', ...of }: JobListQuery): Html {
+function filterForm({ state, lane, tenant, service, text = '', ...of }: JobListQuery, tenants: Html): Html {
   const { group, operation, worker } = of
   const hidden = Object.entries({ state, group, operation, worker }).filter(([, value]) => value !== undefined)
-  return html`<form class="find" action="/jobs">${hidden.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}
+  const isFiltered = [lane, tenant, service, text].some(Boolean)
+  const fields = html`${hidden.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}
 <p><label for="text">A part of the name, or an id</label><input id="text" name="text" type="search" value="${text}"></p>
 ${choice('service', 'Service', SERVICES, service)}
 ${state !== 'completed' && choice('lane', 'Lane', LANES, lane)}
-<p><label for="tenant">Tenant</label><input id="tenant" name="tenant" value="${tenant}"></p>
-<p><button>Filter</button></p></form>`
+${tenantField(tenant)}${tenants}`
+  return filters('/jobs', isFiltered, fields)
 }
 
 /** The ids that a form has selected. */
 export function selectedIds({ body }: Visit): string[] {
   const { id } = Object(body)
   return [id].flat().filter((one): one is string => typeof one === 'string')
+}
+
+/** Without its script, a page can't know that no job is selected. */
+export const NOTHING_SELECTED: Page = {
+  title: 'Nothing is selected',
+  body: html`<p class="problem">No failed job was selected, so nothing was done. <a href="/jobs?state=failed">Select failed jobs</a>.</p>`,
+  status: 400,
 }
 
 /** The field of a form that has asked whether jobs may be discarded. */
@@ -63,6 +71,7 @@ export const CONFIRMED = html`<input type="hidden" name="confirmed" value="yes">
 export const discardQuestion: Show = async (visit) => {
   const found = await Promise.all(selectedIds(visit).map((id) => visit.view.readJob(id)))
   const jobs = found.filter((job) => job?.hit.state === 'failed')
+  if (jobs.length === 0) return NOTHING_SELECTED
   const lost = jobs.reduce((sum, job) => sum + (job?.failedThreadCount || (job?.hit.threads ?? 0)), 0)
   const ids = jobs.map((job) => html`<input type="hidden" name="id" value="${job?.hit.id}">`)
   const discard = html`${ids}${CONFIRMED}<button class="danger">Discard ${count(jobs.length, 'job')}</button>`

@@ -15,8 +15,15 @@ const NAVIGATION = Object.entries({
   Operations: '/operations',
 })
 
-/** Builds a whole page. Without a session, it has no navigation. @param path marks its place in the navigation. */
-export async function renderPage({ title, body, shows }: Page, session?: Session, path = ''): Promise<string> {
+/** What the frame of a page shows of its visitor, of its place in the navigation, and of the verdict. */
+interface Frame {
+  session: Session
+  path: string
+  verdict: Html | undefined
+}
+
+/** Builds a whole page. Without a frame, it has no navigation. */
+export async function renderPage({ title, body, shows }: Page, frame?: Frame): Promise<string> {
   const page = html`<!doctype html>
 <html lang="en">
 <head>
@@ -31,29 +38,22 @@ export async function renderPage({ title, body, shows }: Page, session?: Session
 <a class="skip" href="#main">Skip to the content</a>
 <header>
 <a class="brand" href="/">Sluice</a>
-${session && navigation(session, path, shows)}
+${frame && navigation(frame, shows)}
 </header>
-${shows && verdictLine(shows)}
+${frame?.verdict}
 <main id="main" tabindex="-1">
 <p id="stale" class="problem" role="alert" hidden>This page could not be refreshed. It tries again every few seconds.</p>
 <h1>${title}</h1>
 ${body}
 </main>
-${session && html`<footer>Updated <span id="updated">now</span>. <kbd>/</kbd> finds a job or a thread.</footer>`}
+${frame && html`<footer>Updated <span id="updated">now</span>. <kbd>/</kbd> finds a job or a thread.</footer>`}
 </body>
 </html>
 `
   return String(await page)
 }
 
-/** What is wrong, the worst first, each part with the page that shows more; or that all is well. */
-function verdictLine({ verdict = [] }: Status): Html {
-  const isWell = verdict.every(({ level }) => level === 'note')
-  const parts = verdict.map(({ level, text, page }) => html`<li class="${level}"><a href="${page}">${text}</a></li>`)
-  return html`<section aria-label="Verdict"><ul id="verdict" class="${isWell ? 'well' : 'unwell'}" data-refresh>${isWell && html`<li>All is well</li>`}${parts}</ul></section>`
-}
-
-function navigation(session: Session, path: string, status?: Status): Html {
+function navigation({ session, path }: Frame, status?: Status): Html {
   const failed = (status?.queued ?? []).reduce((sum, { state, threads }) => sum + (state === 'failed' ? threads : 0), 0)
   const links = NAVIGATION.map(([name, to]) => {
     const isHere = to === '/' ? path === '/' || path === '/find' : path.startsWith(to)
@@ -88,6 +88,13 @@ export function moment(time: string | number): Html {
   const at = new Date(time)
   const text = at.toISOString().replace('T', ' ').slice(0, 19)
   return html`<time datetime="${at.toISOString()}">${text} UTC</time> <span class="ago">(${duration(Date.now() - at.getTime())} ago)</span>`
+}
+
+/** How long ago a moment is. The moment itself is under the pointer. */
+export function age(time: string): Html {
+  const at = new Date(time)
+  const text = at.toISOString().replace('T', ' ').slice(0, 19)
+  return html`<time class="age" datetime="${at.toISOString()}" title="${text} UTC">${duration(Date.now() - at.getTime())}</time>`
 }
 
 /** An id in one line, with a button that copies it. A page without its script has no button. */

@@ -2,11 +2,11 @@
 import type { LaneOperationKind, OperationKind, OperationRequest } from '@sluice/contract'
 import { parseFailedJobFilter } from '@sluice/contract'
 import { requireActs } from '@sluice/operations'
-import { groupPage, groupsPage, operationsPage } from './failures.ts'
+import { groupPage, groupsPage, nothingLeft, operationsPage } from './failures.ts'
 import { findBox, findPage } from './find.ts'
 import { importPage, importsPage } from './imports.ts'
 import { jobPage } from './job.ts'
-import { discardQuestion, jobsPage, selectedIds } from './jobs.ts'
+import { discardQuestion, jobsPage, NOTHING_SELECTED, selectedIds } from './jobs.ts'
 import { overviewPage } from './overview.ts'
 import type { Show, Visit } from './page.ts'
 import { processPage } from './process.ts'
@@ -36,6 +36,9 @@ function operate(kind: OperationKind, requestOf: (visit: Visit) => OperationRequ
     const acts = requireActs(visit.view)
     const request = requestOf(visit)
     if (request === undefined) return undefined
+    if ('ids' in request && request.ids.length === 0) return NOTHING_SELECTED
+    const done = 'filter' in request && (await nothingLeft(visit, kind, request.filter))
+    if (done) return done
     const { id: operationId } = await acts.operate(kind, request)
     visit.log.info({ operator: visit.visitor.by, kind, operationId }, 'operation.opened')
     return `/operations#${operationId}`

@@ -59,5 +59,5 @@ async function completedBy(worker: string, visit: Visit): Promise<Html> {
   const { jobs } = await visit.view.listJobs({ state: 'completed', worker })
   const all = `/jobs?${new URLSearchParams({ state: 'completed', worker })}`
   return html`<h2><a href="${all}">Jobs that it completed last</a></h2>
-<div id="completed" data-refresh>${jobTable('Completed jobs', jobs, visit)}</div>`
+<div id="completed" data-refresh>${jobTable('Completed jobs', jobs)}</div>`
 }

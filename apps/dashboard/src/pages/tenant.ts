@@ -36,7 +36,7 @@ export const tenantPage: Show = async (visit) => {
   const body = html`<div id="tenant" data-refresh>${facts(about)}
 <h2>Failures</h2>${groupTable(groups)}
 <h2>${linkTo('completed', 'Jobs that completed last')}</h2>
-${jobTable('Completed jobs', jobs, visit)}</div>`
+${jobTable('Completed jobs', jobs)}</div>`
   return { title: `Tenant ${tenant}`, body }
 }
 

@@ -75,7 +75,7 @@ export function createOperations(redis: Redis, { base, jobs }: QueueKeys) {
   }
 
   function newOperation(
-    facts: Pick<Operation, 'kind' | 'state' | 'by' | 'filter' | 'lane' | 'why' | 'total'>,
+    facts: Pick<Operation, 'kind' | 'state' | 'by' | 'filter' | 'reasonGroup' | 'lane' | 'why' | 'total'>,
   ): Operation {
     const now = new Date().toISOString()
     return { id: newJobId(), ...facts, createdAt: now, changedAt: now, examined: 0, done: 0 }
@@ -86,11 +86,19 @@ export function createOperations(redis: Redis, { base, jobs }: QueueKeys) {
      * Opens an operation on `total` jobs.
      *
      * @param by names the operator.
+     * @param reasonGroup says the group of the filter in words, also once no job of it is left
      * @throws {OperationsFullError | QueueUnavailableError}
      */
-    async open(kind: OperationKind, request: OperationRequest, total: number, by: string): Promise<Operation> {
+    async open(
+      kind: OperationKind,
+      request: OperationRequest,
+      total: number,
+      by: string,
+      reasonGroup?: string,
+    ): Promise<Operation> {
       const filter = 'filter' in request ? { filter: request.filter } : {}
-      const operation = newOperation({ kind, state: 'waiting', by, ...filter, total })
+      const reason = reasonGroup === undefined ? {} : { reasonGroup }
+      const operation = newOperation({ kind, state: 'waiting', by, ...filter, ...reason, total })
       const texts = [operation.id, JSON.stringify(operation), JSON.stringify(request)]
       const opened = await orUnavailable(openOperation(base, OPERATIONS_LISTED, UNFINISHED_KEPT_MS, ...texts))
       if (opened === 0) throw new OperationsFullError()

@@ -23,18 +23,19 @@ type Masked<Found> = { [Name in keyof Found]: Name extends keyof Hidden ? Hidden
 export const SHOWN_REASON = 2_000
 
 const VARIES = '…' as MaskedReason
-const TEXT = /"(?:[^"\\]|\\[\s\S])*"/.source
+/** Matches a text in JSON. */
+export const TEXT = /"(?:[^"\\]|\\[\s\S])*"/.source
 /**
  * Matches a validation rule in an error of MongoDB: JSON of at most three levels of objects. A rule with more levels is
  * masked like any other text.
  */
-const RULE = [1, 2, 3].reduce((inner) => `\\{(?:[^{}"]|${TEXT}${inner && `|${inner}`})*\\}`, '')
+export const RULE = [1, 2, 3].reduce((inner) => `\\{(?:[^{}"]|${TEXT}${inner && `|${inner}`})*\\}`, '')
 const NAME = /(?<=[{,])"[$\w.]+"(?=:)|(?<="(?:operator|property)Name":)"[$\w.]+"/.source
 const QUOTED = /"(?:[^"\\]|\\[\s\S])*(?:"|\\?$)|(?<!\w)'[^']*(?:'|$)|`[^`]*(?:`|$)/.source
 /** Matches names in JSON and MongoDB's whole rules (captured), quoted texts (also cut ones), and words, numbers and ids. */
 const QUOTED_OR_WORD = new RegExp(String.raw`(${NAME}|(?<="specifiedAs":)${RULE})|${QUOTED}|[\w.:/-]+`, 'g')
 /** The reason of a job of several threads begins with the name of the failed thread, which is no part of the cause. */
-const THREAD = /^threads\[\d+\] "(?:[^"\\]|\\[\s\S])*": /
+export const THREAD = /^threads\[\d+\] "(?:[^"\\]|\\[\s\S])*": /
 /** Codes of errors, such as `E11000`. */
 const ERROR_CODE = /^[A-Z]{1,3}\d{1,6}$/
 

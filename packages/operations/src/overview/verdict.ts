@@ -78,7 +78,7 @@ function* judgeSlowness(workers: readonly SeenProcess[], lastHour: Facts['lastHo
   yield finding('store_slow', `MongoDB is slow: a small write takes ${seconds(ms)}${batch}${usual}`)
 }
 
-function* judgeQueue({ queued, paused, load, processes, at }: Facts): Findings {
+function* judgeQueue({ queued, paused: pauses, load, processes, at }: Facts): Findings {
   const bounds = livingApi(processes)?.queueBounds
   const share = load && bounds ? Math.max(load.threads / bounds.threads, load.bytes / bounds.bytes) : 0
   if (load && bounds && share >= NEARLY_FULL) {
@@ -92,13 +92,14 @@ function* judgeQueue({ queued, paused, load, processes, at }: Facts): Findings {
     yield finding('queue_full', text, '/jobs?state=waiting&lane=interactive')
   }
   for (const lane of ['interactive', 'bulk'] as const) {
-    const pause = paused[lane]
-    if (pause !== undefined) yield finding('lane_paused', `The ${lane} lane has been paused${pauseWords(pause, at)}`)
+    const pause = pauses[lane]
+    const waiting = `/jobs?state=waiting&lane=${lane}`
+    const paused = `The ${lane} lane has been paused`
+    if (pause !== undefined) yield finding('lane_paused', paused + pauseWords(pause, at), waiting)
     const unfinished = queued.filter((of) => of.lane === lane && of.state !== 'failed')
     const oldest = Math.max(0, ...unfinished.map(({ oldestMs }) => oldestMs))
     const text = `The oldest ${lane} job has waited for ${duration(oldest)}`
-    if (oldest > THRESHOLDS.oldestSeconds[lane] * 1_000)
-      yield finding('jobs_old', text, `/jobs?state=waiting&lane=${lane}`)
+    if (oldest > THRESHOLDS.oldestSeconds[lane] * 1_000) yield finding('jobs_old', text, waiting)
   }
   const living = processes.filter(({ seenMsAgo }) => seenMsAgo < ALIVE_MS)
   const text = `Processes of several versions run: ${[...new Set(living.map(codeOf))].sort().join(', ')}`
