@@ -38,6 +38,8 @@ test('options, files and targets that cannot be used end with exit code 3, and s
     [['--encoding', 'morse', good], /Write the name of an encoding, such as windows-1252/],
     [['--set', 'service=teams', '--dry-run', good], /--set service=teams: the service must be one of/],
     [['--state-dir', join(folder, 'gone'), good], /can't be written .*gone.*no such file.* with --state-dir/],
+    [['--dry-run', '--temp-dir', join(folder, 'gone'), good], /can't be written .*gone.*no such file.* --temp-dir/],
+    [['--dry-run', '--rejected', join(folder, 'gone/a'), good], /can't be written .*gone.*no such file.* --rejected/],
     [['--dry-run', '--state-dir', good, good], /can't be written .*good.ndjson.*not a directory.* with --state-dir/],
     [['--format', 'morse', good], /--format must be one of slack/],
     [[good], /No Sluice runs in .*--url/],
@@ -94,6 +96,18 @@ test('the summary of a dry run has a line for each conversation, and names dates
   const { conversations, otherThreads } = JSON.parse(json.output.split('\n').at(-1) ?? '')
   const [{ name, messages, speakers, last }] = conversations
   assert.deepEqual([name, messages, speakers, last.slice(0, 4), otherThreads], ['yard', 3, ['Ada', 'Bo'], '2924', 0])
+})
+
+test('exports of one chat that overlap are one, also under one name, and /dev/null may have the rejected', async (t) => {
+  const lines = ['Hi', 'Hi', 'Ho'].map((text) => `31/5/2024, 09:30 - Ada: ${text}\n`)
+  const folder = await folderWith(t, { 'a/Chat.txt': lines.slice(0, 2).join(''), 'b/Chat.txt': lines.join('') })
+  const names = ['a', 'b', 'b'].map((name) => join(folder, name, 'Chat.txt'))
+  const { code, output } = await run(folder, ['--dry-run', '--timezone', 'UTC', '--rejected', '/dev/null', ...names])
+  assert.match(
+    output,
+    /1 valid thread with 3 quotes, 0 rejected.*Chat: 3 messages.* skipped \(2\): copies of messages/s,
+  )
+  assert.equal(code, 0, output)
 })
 
 test('an input whose records all were skipped, or whose mails are all empty, is no success', async (t) => {

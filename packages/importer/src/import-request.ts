@@ -127,6 +127,6 @@ function systemProblem(error: unknown): string | undefined {
   if (FULL.has(code))
     return `The disk is full${place}. Free some space, or name a folder of another disk with --state-dir (checkpoint and rejected file) or --temp-dir (sorting), and run the same command again.`
   if (UNWRITABLE.has(code))
-    return `A file can't be written${place}: ${message}. Name a folder that can be written with --state-dir (checkpoint and rejected file) or --temp-dir (sorting).`
+    return `A file can't be written${place}: ${message}. Name a folder that can be written with --state-dir (checkpoint and rejected file), --rejected or --temp-dir (sorting).`
   return typeof code === 'string' && /^E[A-Z]+$/.test(code) ? message : undefined
 }

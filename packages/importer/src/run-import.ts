@@ -1,7 +1,8 @@
 // Runs an import, or a dry run of one, from its files to its summary.
 import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { basename, resolve } from 'node:path'
+import { tmpdir } from 'node:os'
+import { basename, dirname, resolve } from 'node:path'
 import { createClient, type Retry } from '@sluice/client'
 import { createThreadParser, DEFAULT_LIMITS } from '@sluice/contract'
 import { describeSeconds, UserError } from '@sluice/terminal'
@@ -69,8 +70,11 @@ interface Run {
 
 async function importAll(run: Run): Promise<void> {
   const { request, deps, state, stops } = run
-  const { encoding, stateDir } = request
-  if (stateDir !== undefined) await checkFolder(stateDir)
+  const { encoding, stateDir, tempDir, rejected } = request
+  // The folder of a file that exists may be of devices: /dev/null. Not all inputs need the default folder for sorting.
+  const ofRejected = rejected === undefined || existsSync(rejected) ? undefined : dirname(rejected)
+  for (const folder of [stateDir, ofRejected, tempDir === tmpdir() ? undefined : tempDir])
+    if (folder !== undefined) await checkFolder(folder)
   using input = await openInput(request.names, { stdin: deps.stdin, stopping: stops.stopping, encoding })
   state.bytes = input.progress
   const detected = await detectFormats(input.sets, formats, request.format, request)

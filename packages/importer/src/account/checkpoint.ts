@@ -16,7 +16,7 @@ interface Progress {
 export type Checkpoint = ReturnType<typeof createCheckpoint>
 
 /** Raise it if an event of the same input may get another number, or if the tally gets other fields. */
-const VERSION = 9
+const VERSION = 10
 
 /** Opens the checkpoint file. `fingerprint` has all that the order and the meaning of events depend on. */
 export function createCheckpoint(path: string, fingerprint: unknown) {

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { tmpdir } from 'node:os'
 import { test } from 'vitest'
-import type { Format, Found, Piece } from '../formats/format.ts'
+import type { Format, Found, InputFile, Piece, QuoteInput } from '../formats/format.ts'
+import { inputFile } from '../formats/read-all.test-support.ts'
 import { createExternalSort } from './external-sort.ts'
 import { type ImportEvent, readThreads } from './gather-threads.ts'
 
@@ -13,7 +14,7 @@ function piece(externalId: string, order: string, given: Partial<Piece> = {}): P
   return { kind: 'piece', service: 'slack', externalId, order, fields: {}, quotes, place, ...given }
 }
 
-async function readAll(found: readonly Found[], hasWholeThreads = false) {
+async function readAll(found: readonly Found[], hasWholeThreads = false, files: InputFile[] = []) {
   const format: Format = {
     name: 'test',
     description: 'test',
@@ -26,7 +27,7 @@ async function readAll(found: readonly Found[], hasWholeThreads = false) {
   const sorted = { total: 0, done: 0 }
   const openSort = () => createExternalSort({ folder: tmpdir(), signal: new AbortController().signal })
   const events: ImportEvent[] = []
-  for await (const list of readThreads(format, [], options, { openSort, sorted })) {
+  for await (const list of readThreads(format, files, options, { openSort, sorted })) {
     const large = list.filter((event) => event.kind === 'piece' && event.isContinued)
     assert.ok(large.length <= 1, 'memory has one thread of a large source at a time')
     events.push(...list)
@@ -90,4 +91,33 @@ test('a format whose pieces are whole threads keeps the order of the input', asy
     events.map((event) => (event.kind === 'piece' ? event.externalId : event.kind)),
     ['b', 'rejected', 'a'],
   )
+})
+
+test('equal quotes without ids are one if they are of several files, and several if they are of one', async () => {
+  const quote = (path: string, text: string, more: Partial<QuoteInput> = {}) =>
+    piece('a', '1', { place: { path }, quotes: [{ text, speaker: 'Ada', ...more }] })
+  const files = ['1.csv', '2.csv'].map((path) => inputFile(path, ''))
+  const long = 'x'.repeat(1.5 * 1024 * 1024)
+  for (const texts of [
+    ['Hi', 'Hi', 'Ho'],
+    ['Hi', 'Hi', ...[1, 2, 3, 4].map((at) => at + long), 'Ho'],
+  ]) {
+    const first = texts.map((text) => quote('1.csv', text))
+    const second = [...texts, 'Hi', 'Hu'].map((text) => quote('2.csv', text))
+    const others = [quote('2.csv', 'Hi', { externalId: '1' }), quote('2.csv', '', { attachments: ['a.png'] })]
+    const events = await readAll([...first, ...second, ...others], false, files)
+    const threads = events.filter((event) => event.kind === 'piece')
+    assert.deepEqual(
+      threads.flatMap(({ quotes }) => quotes.map(({ text }) => text)),
+      [...texts, 'Hi', 'Hu', 'Hi', ''],
+    )
+    const copies = threads.map((thread) => thread.copies ?? 0).reduce((sum, one) => sum + one)
+    assert.equal(copies, texts.length)
+  }
+  const alone = await readAll(
+    ['Hi', 'Hi'].map((text) => quote('1.csv', text)),
+    false,
+    files.slice(1),
+  )
+  assert.deepEqual(threadsOf(alone)[0]?.[1], ['Hi', 'Hi'])
 })

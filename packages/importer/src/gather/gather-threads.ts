@@ -1,5 +1,7 @@
 // Reads the files of a format as threads: the pieces of one source are put together.
+import { contentOf } from '@sluice/contract'
 import type { Format, FormatOptions, Found, InputFile, Noted, Piece, QuoteInput, Rejected } from '../formats/format.ts'
+import { digestOf } from '../formats/values/digest.ts'
 import type { Done } from '../input/read-counted.ts'
 import type { ConversationIds } from './conversations.ts'
 import type { ExternalSort, SortedRecord, SortRecord } from './external-sort.ts'
@@ -8,6 +10,8 @@ import type { ExternalSort, SortedRecord, SortRecord } from './external-sort.ts'
 export interface ThreadInput extends Omit<Piece, 'order' | 'references'> {
   /** Whether the next thread has more quotes of the same source, because the source is too large to be put together. */
   isContinued?: boolean
+  /** The number of quotes that are left out, because an earlier file has them. */
+  copies?: number
   /** All ids of a conversation of mails. Its threads share the array, by which `createShaper` recognises them. */
   ids?: readonly string[]
 }
@@ -44,7 +48,7 @@ export async function* readThreads(
   if (format.hasWholeThreads) return yield* found
   using sort = openSort()
   yield* sortPieces(found, sort, sorted)
-  yield* putTogether(sort.sorted(), sorted)
+  yield* putTogether(sort.sorted(), sorted, files.length > 1 ? createCopyCheck : () => () => false)
 }
 
 async function* sortPieces(found: AsyncIterable<readonly Found[]>, sort: ExternalSort, sorted: Done): Events {
@@ -80,16 +84,20 @@ function recordsOf({ service, externalId, references, order, fields, quotes, pla
   return [ofFields, record(1, { quotes, place }, references && [])]
 }
 
-async function* putTogether(records: AsyncIterable<readonly SortedRecord[]>, sorted: Done): Events {
+async function* putTogether(
+  records: AsyncIterable<readonly SortedRecord[]>,
+  sorted: Done,
+  openCheck: () => CopyCheck,
+): Events {
   let open: OpenSource | undefined
   for await (const list of records) {
     const threads: ThreadInput[] = []
     for (const { key, text } of list) {
       if (open !== undefined && (open.key !== key || open.units > SOURCE_UNITS)) {
         threads.push(threadOf(open, open.key === key))
-        open = open.key === key ? { ...open, quotes: [], units: 0 } : undefined
+        open = open.key === key ? { ...open, quotes: [], copies: 0, units: 0 } : undefined
       }
-      open ??= { key, fields: {}, ids: [], quotes: [], place: { path: '' }, units: 0 }
+      open ??= { key, fields: {}, ids: [], quotes: [], place: { path: '' }, units: 0, copies: 0, isCopy: openCheck() }
       addRecord(open, text, sorted)
     }
     if (threads.length > 0) yield threads
@@ -102,6 +110,32 @@ interface OpenSource extends Pick<Piece, 'fields' | 'place'> {
   ids: string[]
   quotes: QuoteInput[]
   units: number
+  copies: number
+  isCopy: CopyCheck
+}
+
+type CopyCheck = (quote: QuoteInput, path: string) => boolean
+
+/** A longer text is kept as its digest. */
+const LONGEST_KEY = 100
+
+/**
+ * Creates a check of the quotes of one source that have no id: of the files of exports that overlap, the n-th of equal
+ * quotes is the same one, as if one file was imported after another. One file may have several equal quotes.
+ */
+function createCopyCheck(): CopyCheck {
+  const counts = new Map<string, number>()
+  return ({ externalId, text, attachments, speaker, createdAt, replyingTo }, path) => {
+    if (externalId) return false
+    const words = text.trim() === '' ? String(attachments) : text
+    const content = contentOf({ text: words, speaker, createdAt, replyingTo })
+    const key = content.length > LONGEST_KEY ? digestOf(content) : content
+    const ofFile = (counts.get(`${path}\0${key}`) ?? 0) + 1
+    counts.set(`${path}\0${key}`, ofFile)
+    if (ofFile <= (counts.get(key) ?? 0)) return true
+    counts.set(key, ofFile)
+    return false
+  }
 }
 
 function addRecord(open: OpenSource, text: string, sorted: Done): void {
@@ -112,16 +146,18 @@ function addRecord(open: OpenSource, text: string, sorted: Done): void {
     Object.assign(open.fields, isOfSource ? record.fields : { placeholderTitle: record.fields.placeholderTitle })
   } else {
     if (open.place.path === '') open.place = record.place
-    for (const quote of record.quotes) open.quotes.push(quote)
+    for (const quote of record.quotes)
+      if (open.isCopy(quote, record.place.path)) open.copies += 1
+      else open.quotes.push(quote)
     open.units += text.length
     sorted.done += 1
   }
 }
 
-function threadOf({ key, fields, ids, quotes, place }: OpenSource, isContinued: boolean): ThreadInput {
+function threadOf({ key, fields, ids, quotes, place, copies }: OpenSource, isContinued: boolean): ThreadInput {
   // `recordsOf` made the key, which begins with the service of a piece.
   const service = key.slice(0, key.indexOf('\0')) as Piece['service']
-  const thread = { service, externalId: idIn(key), fields, quotes, place, isContinued }
+  const thread = { service, externalId: idIn(key), fields, quotes, place, isContinued, copies }
   return { kind: 'piece', ...thread, ...(ids.length > 0 && { ids }) }
 }
 

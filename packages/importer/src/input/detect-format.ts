@@ -114,9 +114,11 @@ async function detectIn(set: InputSet, detecting: Detecting): Promise<Detected> 
   const unread = others.filter((each) => !found.has(each.file))
   // An error names the first file: one that tells what the whole is.
   unread.sort((a, b) => Number(b.known !== undefined) - Number(a.known !== undefined))
-  for (const { file, advice, writer, lacking = [] } of unread) {
+  for (const { file, advice, known, writer, lacking = [] } of unread) {
     const name = set.isList ? file.path : `${set.name}/${file.path}`
-    const counted = files.length > 1 && writer === undefined && countIfWithoutMessages(file)
+    // If nothing else is read, a document is what the user means.
+    const isBeside = files.length > 1 && (known === undefined || found.size + detected.read.length > 0)
+    const counted = isBeside && writer === undefined && countIfWithoutMessages(file)
     if (counted) detected.notes.push(counted)
     else detected.unread.push({ name, advice })
     detected.lacking.push(...lacking)

@@ -88,11 +88,13 @@ export async function openInput(
     } else if (ZIP.test(name)) addSet(name, await openArchive(name))
     else {
       const open = () => createReadStream(name)
-      single.files.push(asInput({ path: basename(name), bytes: facts.size, onDisk: name, open }, true))
+      // Two files of one name, such as exports of one chat, are told apart by their folders.
+      const path = single.files.some((file) => file.path === basename(name)) ? name : basename(name)
+      single.files.push(asInput({ path, bytes: facts.size, onDisk: name, open }, true))
     }
   }
 
-  for (const name of names)
+  for (const name of new Set(names))
     await openOne(name).catch((error) => {
       close()
       throw unreadable(name, error)

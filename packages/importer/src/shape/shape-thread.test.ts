@@ -29,6 +29,18 @@ test('a thread within the bounds stays as it is, and notes nothing', () => {
   assert.deepEqual(notes, [])
 })
 
+test('the moment 0 is no date, whatever format has it, and is counted', () => {
+  const dates = ['1970-01-01T00:00:00.000Z', '0001-01-01T00:00:00.000Z', '1970-01-01T00:00:01.000Z']
+  const quotes = dates.map((createdAt) => ({ text: 'a', createdAt }))
+  const { requests, notes } = shaper()({ fields: { title: 'T', createdAt: dates[0] ?? '' }, quotes })
+  assert.deepEqual(
+    requests.map((request) => [request.createdAt, ...request.quotes.map(({ createdAt }) => createdAt)]),
+    [[undefined, undefined, undefined, dates[2]]],
+  )
+  const reason = 'skipped: dates such as 1970-01-01T00:00:00Z, which programs write for none'
+  assert.deepEqual(notes, [reason, reason, reason])
+})
+
 test('the prefix stands before the id of the source only', () => {
   const { requests } = shaper({}, 'acme:')({ quotes: [{ text: 'a', externalId: '1', replyingTo: '0' }] })
   assert.equal(requests[0]?.externalId, 'acme:C1/1')

@@ -2,6 +2,7 @@
 import type { Limits, QuoteRequest } from '@sluice/contract'
 import type { Note, Outgoing, UntitledRequest } from '../account/ledger.ts'
 import type { QuoteInput } from '../formats/format.ts'
+import { isNoDate, ZERO_DATES } from '../formats/values/iso-date.ts'
 import type { ThreadInput } from '../gather/gather-threads.ts'
 import { createSplitter } from './split-quotes.ts'
 import { boundedId, cut, fits, split } from './texts.ts'
@@ -20,6 +21,7 @@ export function createShaper({ limits, idPrefix }: { limits: Limits; idPrefix: s
     const quotes: QuoteRequest[] = []
     for (const quote of thread.quotes) shapeQuote(quote, limits, note, quotes)
     noteCopies(quotes, note)
+    for (let copy = 0; copy < (thread.copies ?? 0); copy++) note('skipped', COPIES)
     noteFuture(thread, note)
     const parts = splitQuotes(source, quotes, thread.isContinued === true, note)
     const requests = parts.map((part): UntitledRequest => ({ ...source, quotes: part }))
@@ -36,13 +38,15 @@ export function createShaper({ limits, idPrefix }: { limits: Limits; idPrefix: s
   }
 }
 
+const COPIES = 'copies of messages'
+
 /** Counts the quotes whose id an earlier quote has: the API makes one quote of them, with the last text. */
 function noteCopies(quotes: readonly QuoteRequest[], note: Note): void {
   const known = new Map<string, string>()
   for (const { externalId, text } of quotes) {
     if (!externalId) continue
     const before = known.get(externalId)
-    if (before !== undefined) note('skipped', before === text ? 'copies of messages' : 'earlier versions of messages')
+    if (before !== undefined) note('skipped', before === text ? COPIES : 'earlier versions of messages')
     known.set(externalId, text)
   }
 }
@@ -67,6 +71,7 @@ function shapeFields<T extends object>(fields: T, limits: Limits, note: Note): P
 function shapeField(name: string, value: string, limits: Limits, note: Note): string | undefined {
   if (value.trim() === '') return undefined
   if (name === 'externalId' || name === 'replyingTo') return shapeId(value, note)
+  if (name === 'createdAt' && isNoDate(value)) return void note('skipped', ZERO_DATES)
   const text = wellFormed(value, note)
   const limit = name === 'title' || name === 'description' || name === 'url' ? limits[name] : limits.string
   if (fits(text, limit)) return text

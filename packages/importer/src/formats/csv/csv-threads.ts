@@ -1,6 +1,6 @@
 // Makes a piece of a thread from a row of a table.
 import { SERVICES } from '@sluice/contract'
-import type { Found, Piece, QuoteInput, SourceFields } from '../format.ts'
+import type { Found, QuoteInput, SourceFields } from '../format.ts'
 import { rejected, skipped } from '../format.ts'
 import type { CsvRow } from '../read/csv-rows.ts'
 import { firstLine, present } from '../values/record-fields.ts'
@@ -20,8 +20,6 @@ export const SOURCE_ID = ofSource('externalId')
 const OF_SOURCE = [...SOURCE_FIELDS].filter((field) => field !== 'service' && field !== 'externalId')
 const OF_QUOTE = [...QUOTE_FIELDS].filter((field) => field !== 'username')
 const IDS = [SOURCE_ID, 'externalId', 'replyingTo', 'channelId']
-const DATE_COLUMNS = new Set([...DATES].flatMap((field) => [field, ofSource(field)]))
-const ZERO_DATES = 'dates such as 1970-01-01T00:00:00Z, which programs write for none'
 /** What a spreadsheet makes of a long number. Several ids become one. */
 const ROUNDED = /^\d(?:[.,]\d+)?E\+\d+$/i
 
@@ -50,13 +48,9 @@ type ValueIn = (field: string) => string | undefined
 /** Rejects a row whose ids, dates or numbers can't be read: else the API would reject its whole thread. */
 export function readRow({ place, raw, values }: CsvRow, table: Table): Found[] {
   const { set, columns, dates, isGrouped, hasText } = table
-  let hasZero = false
   const valueIn: ValueIn = (field) => {
     const column = columns.get(field)
-    const text = set.get(field) ?? (column === undefined ? undefined : values.get(column))
-    if (text === undefined || !DATE_COLUMNS.has(field) || !dates.isNone(text)) return text
-    hasZero = true
-    return undefined
+    return set.get(field) ?? (column === undefined ? undefined : values.get(column))
   }
   const service = SERVICES.find((each) => each === valueIn('service'))
   const externalId = valueIn(isGrouped ? SOURCE_ID : 'externalId')?.replace(WHOLE, '$1')
@@ -68,8 +62,7 @@ export function readRow({ place, raw, values }: CsvRow, table: Table): Found[] {
   const quotes = quotesOf(valueIn, dates)
   if (quotes.length === 0 && hasText) return [skipped('rows without text', place)]
   const fields = { ...sourceFields(valueIn, table), placeholderTitle: placeholder(valueIn, isGrouped) }
-  const piece: Piece = { kind: 'piece', service, externalId, order: '', fields, quotes, place }
-  return hasZero ? [piece, skipped(ZERO_DATES, place)] : [piece]
+  return [{ kind: 'piece', service, externalId, order: '', fields, quotes, place }]
 }
 
 function valuesOf(fields: readonly string[], valueIn: ValueIn, dates: ReadDate): object {

@@ -217,3 +217,9 @@ test('what is no message is rejected with the chat that it needs', async () => {
     context: { title: 'Zoë', thread_path: 'inbox/zoe_77' },
   })
 })
+
+test('messages of a file that names no chat are rejected with what to add', async () => {
+  const chat = { participants: [{ name: 'Ada' }], messages: [message] }
+  const { rejected } = await readAll(facebookFormat, [inputFile('message_1.json', chat)])
+  expect(rejected[0]?.reason).toMatch(/add "thread_path": "inbox\/NAME_1"/)
+})

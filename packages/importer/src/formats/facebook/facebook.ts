@@ -23,6 +23,9 @@ const WITHIN = /(?<![^/])(your_\w+_activity\/)?(messages\/.*|([^/]+\/)?[^/]*)$/s
 const BEFORE_NAME = 200
 const FILES = ['photos', 'videos', 'files', 'audio_files', 'gifs', 'media']
 
+const NO_CHAT =
+  'the file does not name its chat: add "thread_path": "inbox/NAME_1" before its messages, with a number of its own for each chat'
+
 /** Reads each UTC day of a chat as a source, and each post and each comment. Memory: the largest record. */
 export const facebookFormat: Format = {
   name: 'facebook',
@@ -80,7 +83,7 @@ function readMessage(message: JsonObject, chat: JsonObject, value: unknown, plac
   // The number at the end stays when the name before it changes, or the chat moves to another folder.
   const folder = asText(chat.thread_path)?.replace(/^.*\//, '')
   const channelId = asText(chat.threadName) ?? folder?.replace(/^.*_(\d+)$/, '$1')
-  if (channelId === undefined) return rejected('the file names no `thread_path` or `threadName`', place, value)
+  if (channelId === undefined) return rejected(NO_CHAT, place, value)
   if (createdAt === undefined) return rejected('a message without a valid `timestamp_ms`', place, value)
   if (message.is_unsent === true) return skipped('messages that were unsent', place)
   const { share_text, link } = asObject(message.share) ?? {}

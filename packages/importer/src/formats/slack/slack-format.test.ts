@@ -465,3 +465,18 @@ function find(days: Readonly<Record<string, unknown>>, options = {}) {
   const files: InputFile[] = Object.entries(days).map(([path, messages]) => inputFile(path, messages))
   return readAll(slackFormat, [...lists, ...files], options)
 }
+
+test('messages that wait for names are bounded in number, and the others are counted', async () => {
+  const messages = Array.from({ length: 10_002 }, (_, at) => ({
+    user: 'U9',
+    text: 'Hi',
+    ts: `1714556000.${at + 100_000}`,
+  }))
+  const { pieces, noted } = await readAll(slackFormat, [
+    inputFile('users.json', []),
+    inputFile('channels.json', [{ id: 'C1', name: 'general' }]),
+    inputFile('general/2024-05-01.json', messages),
+  ])
+  const reason = 'replaced: messages that name members by their ids, because more than 10000 messages wait for names'
+  expect([pieces.length, noted[reason]]).toEqual([10_002, 2])
+})

@@ -80,6 +80,7 @@ async function* read(files: readonly InputFile[], options: FormatOptions): Found
 /** At most this number of messages is kept until all names are known, some 20 MB. Others name members by their ids. */
 const MOST_LATER = 10_000
 const READ_TOGETHER = 500
+const BEYOND_LATER = `messages that name members by their ids, because more than ${MOST_LATER} messages wait for names`
 /** Reads a message once more, because it names a member whose name may stand in a later message only. */
 type ReadAgain = () => Found | Found[]
 
@@ -101,7 +102,9 @@ async function* readDay(file: InputFile, directory: Directory, options: FormatOp
     (record) => {
       const before = directory.unnamed
       const found = readMessage(record, context)
-      if (directory.unnamed === before || later.length === MOST_LATER) return found
+      if (directory.unnamed === before) return found
+      const note: Found = { kind: 'replaced', reason: BEYOND_LATER, place: record.place }
+      if (later.length === MOST_LATER) return [found, note].flat()
       later.push(() => readMessage(record, { ...context, broadcasts: new Set() }))
       return []
     },

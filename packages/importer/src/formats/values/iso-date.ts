@@ -7,6 +7,9 @@ const LAST_MOMENT = Date.parse('9999-12-31T23:59:59.999Z')
 /** The moment 0 of Unix, of .NET and of spreadsheets, which programs write if they have no date. */
 const ZEROS = new Set(['1970-01-01', '0001-01-01', '1899-12-30'])
 
+/** Why such a date is not stored. */
+export const ZERO_DATES = 'dates such as 1970-01-01T00:00:00Z, which programs write for none'
+
 /** Whether an ISO date in UTC stands for none. Nobody wrote in that very second. */
 export function isNoDate(iso: string): boolean {
   return iso.endsWith('T00:00:00.000Z') && ZEROS.has(iso.slice(0, DAY_CHARACTERS))

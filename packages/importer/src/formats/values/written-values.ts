@@ -61,7 +61,7 @@ export function createDateReader({ dateFormat, timezone, isRecent = false }: Dat
       isOurs || calendar === undefined ? `${year}-${month}-${day}` : inOurCalendar(calendar, year, month, day)
     if (date === undefined) return undefined
     const local = `${date}T${time.clock}`
-    if (time.clock === '00:00:00' && isNoDate(`${local}.000Z`)) return `${local}.000Z`
+    if (time.clock === '00:00:00' && isNoDate(`${local}.000Z`)) return ZERO_DATE
     return parseIsoDate(time.zone || toUtc === undefined ? local + (time.zone || 'Z') : (toUtc(local) ?? ''))
   }
 
@@ -83,13 +83,11 @@ export function createDateReader({ dateFormat, timezone, isRecent = false }: Dat
   }
 
   return {
-    /** Reads a date, or seconds or milliseconds since 1970. Undefined if the text is none, or has two readings. */
-    read(text: string): string | undefined {
-      const date = dateIn(text)
-      return date === undefined || isNoDate(date) ? undefined : date
-    },
-    /** Whether programs write the text for no date. Most texts need no search. */
-    isNone: (text: string) => MAY_BE_ZERO.test(text) && (ZERO.test(text) || isNoDate(dateIn(text) ?? '')),
+    /**
+     * Reads a date, or seconds or milliseconds since 1970. Undefined if the text is none, or has two readings. What
+     * stands for no date is a moment that is left out when the thread is shaped.
+     */
+    read: (text: string) => (ZERO.test(text) ? ZERO_DATE : dateIn(text)),
     /** Why a date can't be read: its calendar is not known, it has two readings, or none. */
     faultOf(text: string): string {
       const value = text.trim()
@@ -112,7 +110,7 @@ export function createDateReader({ dateFormat, timezone, isRecent = false }: Dat
 const LONGEST_DATE = 100
 /** A spreadsheet writes the day 0 as a time alone. */
 const ZERO = /^(?:0+|00:00:00|0000-00-00.*)$/
-const MAY_BE_ZERO = /1970|1899|0001|^\s*0/
+const ZERO_DATE = '1970-01-01T00:00:00.000Z'
 
 /** The order that a date itself shows: its year has four digits and comes first, or its month is a word. */
 function orderIn([first = '', second = '']: readonly string[]): readonly string[] | undefined {

@@ -28,6 +28,8 @@ const LONGEST_HEAD = 60
 /** Is of a chat whose dates can't be read, such as those of a calendar without numbers. */
 const LOOKS_DATED =
   /^\W{0,3}[^:\n\]]{0,10}\p{Nd}{1,4}[^\p{Nd}\n]{1,4}\p{Nd}{1,2}[^\p{Nd}\n]{1,4}\p{Nd}{1,4}[^\p{Nd}\n]{1,12}\p{Nd}{1,2}[:.]\p{Nd}{2}[^\p{Nd}\n]{0,14}(?:\]| -) [^:\n]{1,100}: /u
+/** Begins a chat as programs write those of Signal: in brackets, an iPhone writes seconds, too. */
+export const OF_SIGNAL = /^\[\d{4}-\d\d-\d\d,? \d\d:\d\d\] [^:\n]{1,100}: /
 /** Programs write such a date and a colon before the lines of a log. */
 const OF_A_LOG = /^\d{4}-\d\d-\d\d \d/
 
@@ -59,7 +61,8 @@ function localMessage(line: string): RegExpExecArray | null {
 
 /**
  * Yields the messages of a file in lists. An iPhone ends messages by CR LF, and lines within them by LF, so pasted
- * lines of a chat begin no message. Files that were joined have a byte order mark where the next one begins.
+ * lines of a chat begin no message. Files that were joined have a byte order mark where the next one begins, or a
+ * message in the form of another phone.
  */
 export async function* messagesOf(file: InputFile): AsyncGenerator<Message[]> {
   const messages: Message[] = []
@@ -79,6 +82,10 @@ export async function* messagesOf(file: InputFile): AsyncGenerator<Message[]> {
       const open = messages.at(-1)
       first ??= found?.separator
       const begun = found?.separator === ':' && first !== ':' ? undefined : found
+      if (begun !== undefined && begun.separator !== first) {
+        endsByCrLf = hasCr
+        if (first !== ':') first = begun.separator
+      }
       if (begun === undefined && open !== undefined) open.text += `\n${text}`
       else messages.push({ ...(begun ?? { head: '', text }), place: { path: file.path, line } })
       isEnded = hasCr

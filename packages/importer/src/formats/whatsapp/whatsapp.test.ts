@@ -249,6 +249,29 @@ test('chats that were joined begin anew at their byte order marks', async () => 
   expect(pieces.map(({ quotes: [quote] }) => quote?.text)).toEqual(['a', 'b', 'c', 'd'])
 })
 
+test.each([
+  [
+    'an iPhone and of Android',
+    ['[13/05/2024, 09:30:00] Ada: a\r\n', '13/05/2024, 09:31 - Bo: b\n13/05/2024, 09:32 - Ada: c\n'],
+  ],
+  [
+    'Android and of an iPhone',
+    ['13/05/2024, 09:30 - Ada: a\n13/05/2024, 09:31 - Bo: b\n', '[13/05/2024, 09:32:00] Ada: c\r\n'],
+  ],
+])('chats of %s that were joined without marks begin anew at the form of the other phone', async (_, chats) => {
+  const iphones = ['33:00] Bo: d\r\n', '34:00] Ada: e\n[01/05/2024, 08:00:00] Cy: No\r\n', '35:00] Bo: f\r\n']
+  const { pieces } = await read(android([...chats, ...iphones.map((one) => `[13/05/2024, 09:${one}`)].join('')))
+  expect(pieces.map(({ quotes: [quote] }) => quote?.text)).toEqual([
+    ...['a', 'b', 'c', 'd', 'e\n[01/05/2024, 08:00:00] Cy: No', 'f'],
+  ])
+})
+
+test('notices of Android are told by wording, also behind a chat of an iPhone', async () => {
+  const notice = '13/05/2024, 09:32 - Bo: This message was deleted\n'
+  const { pieces, noted } = await read(android(`${ENCRYPTED}\r\n[13/05/2024, 09:30:00] Ada: a\r\n${notice}`))
+  expect([pieces.length, noted['skipped: notices of WhatsApp, told by wording']]).toEqual([1, 1])
+})
+
 test('an old iPhone wrote a colon behind the date, which is part of a text in other chats', async () => {
   const old = await read(android('7/21/16, 4:56:55 PM: Ada: Open: yes', 'until six', '7/22/16, 8:05:00 AM: Ada left'))
   expect(old.pieces.map(({ quotes: [quote] }) => [quote?.speaker, quote?.text])).toEqual([

@@ -6,7 +6,7 @@ import { eachRecognised } from '../read/each-recognised.ts'
 import { decodeBeginning } from '../read/utf8-chunks.ts'
 import { dayOfChat } from '../values/day-of-chat.ts'
 import { createDateReader, type ReadDate } from '../values/written-values.ts'
-import { looksDated, MARK, type Message, messageLine, messagesOf, surveyChat } from './messages.ts'
+import { looksDated, MARK, type Message, messageLine, messagesOf, OF_SIGNAL, surveyChat } from './messages.ts'
 import { isInstead, isNotice, withoutEdited } from './notices.ts'
 
 const LOOKED_AT = 20
@@ -42,7 +42,8 @@ export const whatsappFormat: Format = {
 
 function isChat({ path }: InputFile, beginning: Buffer): boolean {
   const lines = linesIn(beginning).slice(0, LOOKED_AT)
-  return path.endsWith('.txt') && lines.some((line) => messageLine(line) !== undefined || looksDated(line))
+  if (!path.endsWith('.txt') || OF_SIGNAL.test(lines[0] ?? '')) return false
+  return lines.some((line) => messageLine(line) !== undefined || looksDated(line))
 }
 
 const linesIn = (beginning: Buffer) => decodeBeginning(beginning).split(/\r?\n/)
@@ -84,12 +85,14 @@ async function* readChat(file: InputFile, { timezone }: FormatOptions): FoundLis
 
 const nameIn = (path: string) => basename(path, '.txt').replace(BEFORE_NAME, '')
 
-function readMessage({ date = '', speaker, head, text, place }: Message, chat: Chat): Found {
+function readMessage({ date = '', separator, speaker, head, text, place }: Message, chat: Chat): Found {
   const createdAt = chat.dates.read(date)
   if (createdAt === undefined)
     return { ...rejected('a line without a valid date', place, head + text), context: { chat: chat.name } }
   if (speaker === undefined) return skipped('notices by WhatsApp, such as of who joined a chat', place)
-  if (!chat.hasMarks && isByWording(speaker, text, chat)) return skipped(BY_WORDING, place)
+  // In a joined file, other chats may be of Android.
+  const isMarked = chat.hasMarks && separator === ']'
+  if (!isMarked && isByWording(speaker, text, chat)) return skipped(BY_WORDING, place)
   const leftOut = head.startsWith(MARK) ? LEFT_OUT.exec(text) : null
   const [attached = '', ofIphone, numbered = ofIphone, file = numbered] = leftOut ?? ATTACHED.exec(text) ?? []
   if (attached === '' && /^<[^<>]+>$/.test(text)) return skipped('media that were not exported', place)
