@@ -36,6 +36,7 @@ const EXAMPLES: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
       channel: { id: '8', name: 'general' },
       messages: [{ id: '1', timestamp: '2024-05-01T09:30:00Z', content: 'Hi' }],
     },
+    'messages/c8/messages.json': [{ ID: 2, Timestamp: '2024-05-01 09:30:00', Contents: 'Hi', Attachments: '' }],
   },
   telegram: {
     'result.json': {
@@ -53,7 +54,12 @@ const EXAMPLES: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   youtube: {
     'v.info.json': { id: 'v', title: 'T', webpage_url: 'https://y.example', comments: [{ id: 'c', text: 'Hi' }] },
   },
-  jira: { 'jira.csv': 'Summary,Issue key,Issue id,Comment,Comment\nT,A-1,1,Hi,\n' },
+  jira: {
+    'jira.csv': 'Summary,Issue key,Issue id,Comment,Comment\nT,A-1,1,Hi,\n',
+    'search.json': {
+      issues: [{ key: 'A-2', fields: { summary: 'T', comment: { comments: [{ id: '1', body: 'Hi' }] } } }],
+    },
+  },
   googledoc: {
     'comments.json': {
       comments: [{ id: 'c', author: { displayName: 'Ada' }, createdTime: '2024-05-01T09:30:00Z', content: 'Hi' }],

@@ -98,6 +98,27 @@ const EXPORTS: Readonly<Record<string, FilesOf>> = {
       .map(({ text }) => `01/May/24 9:33 AM;ada;${text}`)
       .join()}\n`,
   }),
+  'jira (API)': (all) => ({
+    'search.json': {
+      issues: [
+        {
+          key: 'A-1',
+          fields: {
+            summary: 'T',
+            comment: { comments: all.map(({ id, text }) => ({ id: `${id}`, body: text, created: MOMENT })) },
+          },
+        },
+      ],
+    },
+  }),
+  'discord (package)': (all) => ({
+    'messages/c8/messages.json': all.map(({ id, text }) => ({
+      ID: id,
+      Timestamp: '2024-05-01 09:33:20',
+      Contents: text,
+      Attachments: '',
+    })),
+  }),
   googledoc: (all) => ({
     'comments.json': {
       comments: all.map(({ id, text }) => ({

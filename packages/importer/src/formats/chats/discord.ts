@@ -1,13 +1,17 @@
-// Reads the JSON of DiscordChatExporter, old and new: a file for each channel or thread, or for each part of one.
+// Reads the JSON of DiscordChatExporter, old and new: a file for each channel or thread, or for each part of one. Reads
+// the messages of Discord's data package, too.
 import { basename } from 'node:path/posix'
-import type { Format, Found, InputFile, Piece, Place, QuoteInput } from '../format.ts'
-import { rejected, skipped } from '../format.ts'
+import type { Format, Found, FoundLists, InputFile, Piece, Place, QuoteInput } from '../format.ts'
+import { orRejected, rejected, skipped } from '../format.ts'
+import { fileBeside } from '../read/files-beside.ts'
 import { type JsonShape, jsonShape } from '../read/json-beginning.ts'
-import { eachJsonFile, foundIn, type JsonRecord, readJson } from '../read/json-records.ts'
+import { foundIn, type JsonRecord, readJson } from '../read/json-records.ts'
+import { readBeginning } from '../read/utf8-chunks.ts'
 import { dayOfChat } from '../values/day-of-chat.ts'
 import { isoDateIn } from '../values/iso-date.ts'
 import { asId, asObject, asObjects, asText, type JsonObject, present } from '../values/record-fields.ts'
 import { asName } from '../values/typography.ts'
+import { channelOf, isPackaged, OWN_ONLY, ownsPackage, readNames, readPackaged } from './discord-package.ts'
 
 /**
  * Reads each thread as a source, and each UTC day of any other channel, which has no end. Memory: the largest message.
@@ -15,17 +19,46 @@ import { asName } from '../values/typography.ts'
  */
 export const discordFormat: Format = {
   name: 'discord',
-  description: 'Discord channels, threads and direct messages (JSON of DiscordChatExporter)',
-  howTo: 'DiscordChatExporter, with the format JSON',
-  // DiscordChatExporter puts what people sent into such a folder.
-  owns: (_, own) => (path) => own.has(/^(.*)_Files\//.exec(path)?.[1] ?? path),
+  description: 'Discord channels, threads and direct messages (JSON of DiscordChatExporter, data package)',
+  howTo: 'DiscordChatExporter, with the format JSON (or, of your own messages alone: Privacy, Request Data)',
+  owns: (files, own) => {
+    const isOfPackage = ownsPackage(files, own)
+    // DiscordChatExporter puts what people sent into such a folder.
+    const isOfExport = (path: string) => own.has(/^(.*)_Files\//.exec(path)?.[1] ?? path)
+    return (path, isRecognised) => isOfExport(path) || isOfPackage(path, isRecognised)
+  },
   skipsOthers: true,
-  recognises: ({ path }, beginning) => path.endsWith('.json') && isDiscord(jsonShape(beginning)),
-  read: eachJsonFile(readChannel),
+  recognises: (file, beginning) => isExported(file, beginning) || isPackaged(beginning),
+  async *read(files) {
+    const names = await readNames(files)
+    for (const file of files) yield* orRejected(file, readFile(file, files.length === 1, names))
+  },
   restore: (record, { guild = {}, channel = {} }, path) => {
+    // A faulty row of CSV is no message yet. Its path names the channel.
+    if (!record.startsWith('{')) return { [path]: record }
     const [server, place] = [JSON.stringify(guild), JSON.stringify(channel)]
     return { [path]: `{"guild":${server},"channel":${place},"messages":[${record}]}` }
   },
+}
+
+function isExported({ path }: InputFile, beginning: Buffer): boolean {
+  return path.endsWith('.json') && isDiscord(jsonShape(beginning))
+}
+
+const NO_CHANNEL =
+  "The file is of Discord's data package: import the package whole, because others of its files name the channel."
+
+async function* readFile(file: InputFile, isAlone: boolean, names: Awaited<ReturnType<typeof readNames>>): FoundLists {
+  const { path } = file
+  const beginning = isAlone || /\.(json|csv)$/.test(path) ? await readBeginning(file) : Buffer.alloc(0)
+  if (isPackaged(beginning)) {
+    const { guild, channel, author } = channelOf(path, names)
+    const known = toChannel(channel, guild)
+    yield [known ? { kind: 'warning', reason: OWN_ONLY, place: { path } } : rejected(NO_CHANNEL, { path }, undefined)]
+    const toFound = (record: JsonRecord) => readMessage(record, known, '')
+    if (known) yield* foundIn(readPackaged(file, author), toFound, () => ({ guild, channel }))
+  } else if (isAlone || isExported(file, beginning)) yield* readChannel(file)
+  else yield [fileBeside(file, 'uploads, and data of Discord other than messages')]
 }
 
 /** The server comes first, unless a program sorted the members by their names. */
@@ -40,6 +73,7 @@ const CHOSEN = ['/guild', '/channel', '/exportedAt', '/messages/*']
 const NOTICES =
   /^(RecipientAdd|RecipientRemove|Call|ChannelNameChange|ChannelIconChange|ChannelPinnedMessage|GuildMemberJoin|ThreadCreated|[1-9]|1[0-24-8]|2[125-9]|3\d|4[0-6])$/
 const THREAD = /thread$|^1[012]$/i
+const DIRECT = /^(?:(?:GROUP_)?DM|[13])$/
 /** An id of Discord has the milliseconds since this moment, above 22 other bits. */
 const EPOCH_MS = 1_420_070_400_000n
 
@@ -64,12 +98,13 @@ async function* readChannel(file: InputFile): AsyncGenerator<readonly Found[]> {
 function toChannel(channel: JsonObject, guild: JsonObject) {
   const id = asId(channel.id)
   if (!id) return undefined
-  const server = asId(guild.id) ?? '0'
+  // The package leaves out the server of a channel that the account can't see any more.
+  const server = asId(guild.id) ?? (DIRECT.test(String(channel.type)) ? '0' : undefined)
   return {
     id,
     name: asText(channel.name) ?? id,
     isThread: THREAD.test(String(channel.type)),
-    url: `https://discord.com/channels/${server === '0' ? '@me' : server}/${id}`,
+    url: server && `https://discord.com/channels/${server === '0' ? '@me' : server}/${id}`,
   }
 }
 
@@ -101,7 +136,7 @@ function isPollResult(message: JsonObject): boolean {
 function toPiece(quote: QuoteInput, channel: Channel, order: string, createdAt: string, place: Place): Piece {
   const { id, name, url } = channel
   const source = channel.isThread ? threadOf(channel) : dayOfChat(id, name, createdAt)
-  const fields = { ...source.fields, channelId: id, url }
+  const fields = { ...source.fields, channelId: id, ...present({ url }) }
   return { kind: 'piece', service: 'discord', ...source, order, fields, quotes: [quote], place }
 }
 

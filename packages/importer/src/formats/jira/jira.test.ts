@@ -1,6 +1,7 @@
 // Tests of the Jira format, on the issues of a small bakery.
 import { expect, test } from 'vitest'
 import { inputFile, readAll, recognises } from '../read-all.test-support.ts'
+import { wordsIn } from './document.ts'
 import { jiraFormat } from './jira.ts'
 
 const HEADER =
@@ -60,4 +61,128 @@ test('a date with two readings rejects the issue, unless an option names the ord
   expect((await find(csv)).rejected[0]?.reason).toMatch(/^A date needs --date-format: 5\/6\/2024 16:14 is/)
   const { pieces } = await find(csv, { dateFormat: 'M/D/Y' })
   expect(pieces[0]?.quotes[0]?.createdAt).toBe('2024-05-07T16:14:00.000Z')
+})
+
+test('in CSV of Jira Cloud, ids are the names that the file has of them, in whatever row', async () => {
+  const header = 'Summary,Issue key,Issue id,Reporter,Reporter Id,Watchers,Watchers,Watchers Id,Watchers Id,Comment'
+  const rows = [
+    'T,A-1,1,Ada,u:1,Bo,,u:2,,01/May/24 9:30 AM;u:3;Ask [~accountid:u:2] or [~accountid:u:9]',
+    'T,A-2,2,Cy,u:3,Bo,Di,u:2,,01/May/24 9:31 AM;u:2;Yes',
+  ]
+  const { pieces } = await find([header, ...rows].join('\n'))
+  expect(pieces.map(({ quotes: [quote] }) => [quote?.speaker, quote?.text])).toEqual([
+    ['Cy', 'Ask @Bo or [~accountid:u:9]'],
+    ['Bo', 'Yes'],
+  ])
+  expect(pieces[0]?.quotes[0]?.externalId).toBe('A-1/2024-05-01T09:30:00.000Z/u:3')
+})
+
+const node = (type: string, ...content: unknown[]) => ({ type, content })
+const text = (words: string, href?: string) => ({
+  type: 'text',
+  text: words,
+  ...(href && { marks: [{ type: 'strong' }, { type: 'link', attrs: { href } }] }),
+})
+const document = node(
+  'doc',
+  node(
+    'paragraph',
+    text('Ask '),
+    { type: 'mention', attrs: { id: 'u:2', text: '@Bo' } },
+    text(' about '),
+    text('it', 'https://a.example'),
+  ),
+  node(
+    'bulletList',
+    node('listItem', node('paragraph', text('rye'))),
+    node('listItem', node('paragraph', text('spelt'))),
+  ),
+  node(
+    'table',
+    node('tableRow', node('tableCell', node('paragraph', text('7'))), node('tableCell', node('paragraph', text('8')))),
+  ),
+  node('paragraph', { type: 'date', attrs: { timestamp: '1714521600000' } }, node('hardBreak'), {
+    type: 'emoji',
+    attrs: { shortName: ':loaf:' },
+  }),
+  node('mediaSingle', { type: 'media', attrs: { alt: 'oven.png' } }),
+)
+const written = { created: '2024-05-01T09:30:00.000+0200', updated: '2024-05-02T09:30:00.000+0200' }
+const apiIssue = {
+  id: '1',
+  key: 'OVEN-7',
+  self: 'https://a.example/rest/api/3/issue/1',
+  fields: {
+    ...written,
+    summary: 'Cold oven',
+    project: { key: 'OVEN', name: 'Ovens' },
+    reporter: { accountId: 'u:1', displayName: 'Ada' },
+    description: document,
+    attachment: [{ filename: 'oven.png' }],
+    comment: {
+      comments: [
+        { id: '9', author: { displayName: 'Bo' }, body: document, created: '2024-05-01T09:31:00.000+0200' },
+        { id: '10', parentId: 9, author: { name: 'cy' }, body: 'h1. Yes', created: '2024-05-01T09:32:00.000+0200' },
+      ],
+      total: 2,
+    },
+  },
+}
+
+test('issues of the API are read from searches, one by one, from lists and from lines, with the words of documents', async () => {
+  const words = 'Ask @Bo about it (https://a.example)\n- rye\n- spelt\n7\n8\n2024-05-01\n:loaf:'
+  const search = { expand: 'names', startAt: 0, total: 1, issues: [apiIssue] }
+  for (const content of [search, [search], apiIssue, [apiIssue], `${JSON.stringify(apiIssue)}\n`]) {
+    const file = inputFile('search.json', content)
+    expect(await recognises(jiraFormat, file)).toBe(true)
+    const { pieces, notes, rejected } = await readAll(jiraFormat, [file])
+    expect([notes, rejected]).toEqual([[], []])
+    expect(pieces).toMatchObject([
+      {
+        service: 'custom',
+        externalId: 'jira/OVEN-7',
+        order: '2024-05-02T07:30:00.000Z',
+        fields: {
+          title: 'Cold oven',
+          channelName: 'Ovens',
+          channelId: 'OVEN',
+          createdAt: '2024-05-01T07:30:00.000Z',
+          url: 'https://a.example/browse/OVEN-7',
+        },
+      },
+    ])
+    expect(pieces[0]?.quotes).toEqual([
+      {
+        externalId: 'OVEN-7',
+        text: words,
+        speaker: 'Ada',
+        createdAt: '2024-05-01T07:30:00.000Z',
+        attachments: ['oven.png'],
+      },
+      { externalId: '9', text: words, speaker: 'Bo', createdAt: '2024-05-01T07:31:00.000Z', attachments: ['oven.png'] },
+      { externalId: '10', replyingTo: '9', text: 'h1. Yes', speaker: 'cy', createdAt: '2024-05-01T07:32:00.000Z' },
+    ])
+  }
+})
+
+test('what an answer of the API leaves out is counted', async () => {
+  const { comment, ...fields } = apiIssue.fields
+  const issues = [
+    { ...apiIssue, fields },
+    { ...apiIssue, fields: { ...fields, comment: { ...comment, total: 7 } } },
+    { ...apiIssue, fields: { ...fields, comment, worklog: { worklogs: [{ comment: document }, { comment: '' }] } } },
+    { ...apiIssue, key: undefined },
+  ]
+  const { noted, rejected } = await readAll(jiraFormat, [inputFile('search.json', { issues })])
+  expect(noted).toEqual({
+    'skipped: issues whose comments are not in the file (search with fields=*all)': 1,
+    'skipped: issues whose comments are not all in the file (fetch each alone, /rest/api/2/issue/KEY)': 1,
+    'skipped: comments of work logs': 1,
+  })
+  expect(rejected.map(({ reason }) => reason)).toEqual(['an issue without `key` or `fields`'])
+})
+
+test('a document may nest deeper than the stack', () => {
+  const deep = `${'{"type":"panel","content":['.repeat(20_000)}{"type":"text","text":"Hi"}${']}'.repeat(20_000)}`
+  expect(wordsIn(JSON.parse(deep)).text).toBe('Hi')
 })

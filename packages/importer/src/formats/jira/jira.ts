@@ -1,44 +1,87 @@
-// Issues of Jira, in the CSV that a search exports. It repeats the column "Comment" for each comment.
-import { eachFile, type Format, type FormatOptions, type Found, type QuoteInput, rejected } from '../format.ts'
+// Issues of Jira: in the CSV that a search exports, which repeats the column "Comment", and in answers of the API.
+import type { Format, FormatOptions, Found, FoundLists, InputFile, QuoteInput } from '../format.ts'
+import { eachFile, rejected } from '../format.ts'
 import { type CsvRow, csvColumns, readCsvRows } from '../read/csv-rows.ts'
+import { jsonShape } from '../read/json-beginning.ts'
+import { foundIn, readJson, recordsAndLists } from '../read/json-records.ts'
+import { readBeginning } from '../read/utf8-chunks.ts'
 import { present } from '../values/record-fields.ts'
 import { createDateReader, type ReadDate } from '../values/written-values.ts'
+import { isAnswer, readAnswer } from './api-issue.ts'
 
 /** `01/May/24 9:30 AM;ada;It burns.` The text may have semicolons. */
 const COMMENT = /^([^;\n]*);([^;\n]*);(.*)$/s
 
+const RECORDS = recordsAndLists('issues')
+
 /** Reads each issue as a source. Its description is the first quote. */
 export const jiraFormat: Format = {
   name: 'jira',
-  description: 'Jira issues with comments: the CSV export (all fields)',
+  description: 'Jira issues with comments: the CSV export (all fields), or JSON of the REST API',
   howTo: 'search for issues, Export, CSV (all fields)',
   options: ['dateFormat', 'timezone'],
   recognises: (_, beginning) => {
     const columns = csvColumns(beginning)
-    return ['Summary', 'Issue key', 'Issue id'].every((name) => columns.includes(name))
+    return (
+      ['Summary', 'Issue key', 'Issue id'].every((name) => columns.includes(name)) || isAnswer(jsonShape(beginning))
+    )
   },
-  read: eachFile(async function* (file, options: FormatOptions) {
-    const dates = createDateReader(options)
-    for await (const { rows } of readCsvRows(file))
-      yield rows.map((row) => (row.kind === 'row' ? readIssue(row, dates) : row))
+  read: eachFile(async function* (file, options) {
+    const { root } = jsonShape(await readBeginning(file))
+    if (root !== '{' && root !== '[') yield* readCsv(file, options)
+    else yield* foundIn(readJson(file, RECORDS), ({ value, place }) => readAnswer(value, place))
   }),
 }
 
-function readIssue({ values, fields: cells, place, raw }: CsvRow, dates: ReadDate): Found {
+/** A person in a text of Jira Cloud. */
+const MENTION = /\[~accountid:([^\]\s]{1,128})\]/g
+
+/** Comments have the ids of persons alone. Columns such as "Reporter Id", beside "Reporter", show whose they are. */
+async function* readCsv(file: InputFile, options: FormatOptions): FoundLists {
+  const dates = createDateReader(options)
+  const names = await namesIn(file)
+  for await (const { rows } of readCsvRows(file))
+    yield rows.map((row) => (row.kind === 'row' ? readIssue(row, dates, names) : row))
+}
+
+async function namesIn(file: InputFile): Promise<ReadonlyMap<string, string>> {
+  const names = new Map<string, string>()
+  const columns = csvColumns(await readBeginning(file))
+  const people = [...new Set(columns)].filter((name) => columns.includes(`${name} Id`))
+  if (people.length === 0) return names
+  for await (const { rows } of readCsvRows(file))
+    for (const row of rows)
+      for (const column of people) {
+        const [ids, shown] = row.kind === 'row' ? [cellsOf(row, `${column} Id`), cellsOf(row, column)] : [[], []]
+        // A blank cell would give a person the name of the next one.
+        if (ids.length === shown.length) for (const [at, id] of ids.entries()) names.set(id, shown[at] ?? id)
+      }
+  return names
+}
+
+/** The cells of a column that may be repeated. */
+function cellsOf({ fields }: CsvRow, column: string): string[] {
+  return fields.flatMap(([name, value]) => (name === column ? [value] : []))
+}
+
+function readIssue(row: CsvRow, dates: ReadDate, names: ReadonlyMap<string, string>): Found {
+  const { values, place, raw } = row
   const key = values.get('Issue key')
   const title = values.get('Summary')
   if (key === undefined || title === undefined) return rejected('an issue without a key or a summary', place, raw)
-  const cellsOf = (column: string) => cells.flatMap(([name, value]) => (name === column ? [value] : []))
-  const comments = cellsOf('Comment').map((cell) => COMMENT.exec(cell) ?? [cell, '', '', cell])
+  const comments = cellsOf(row, 'Comment').map((cell) => COMMENT.exec(cell) ?? [cell, '', '', cell])
   const written = [values.get('Created'), values.get('Updated'), ...comments.map(([, date]) => date)]
   const wrong = written.find((date) => date && dates.read(date) === undefined)
   if (wrong !== undefined) return rejected(`A date ${dates.faultOf(wrong)}`, place, raw)
   const dateIn = (text = '') => dates.read(text)
+  const nameOf = (id = '') => names.get(id) ?? id
+  const withNames = (words: string) =>
+    words.replace(MENTION, (markup, id) => (names.has(id) ? `@${names.get(id)}` : markup))
   const createdAt = dateIn(values.get('Created'))
   // The date and the author of an attachment stand before its name.
-  const attachments = cellsOf('Attachment').flatMap((cell) => cell.split(';')[2] ?? [])
+  const attachments = cellsOf(row, 'Attachment').flatMap((cell) => cell.split(';')[2] ?? [])
   const speaker = values.get('Reporter') ?? values.get('Creator')
-  const text = values.get('Description') ?? ''
+  const text = withNames(values.get('Description') ?? '')
   const own: QuoteInput = { externalId: key, text, ...present({ speaker, createdAt, attachments }) }
   const ids = new Map<string, number>()
   const answers = comments.map(([, date, author, words = '']): QuoteInput => {
@@ -47,7 +90,7 @@ function readIssue({ values, fields: cells, place, raw }: CsvRow, dates: ReadDat
     const number = (ids.get(id) ?? 0) + 1
     ids.set(id, number)
     const externalId = number === 1 ? id : `${id}/${number}`
-    return { externalId, text: words, ...present({ speaker: author, createdAt: dateIn(date) }) }
+    return { externalId, text: withNames(words), ...present({ speaker: nameOf(author), createdAt: dateIn(date) }) }
   })
   const quotes = text === '' && attachments.length === 0 ? answers : [own, ...answers]
   const project = { channelName: values.get('Project name'), channelId: values.get('Project key') }

@@ -1,7 +1,7 @@
 // Reads the records of a JSON file of any size: chosen values of its text, or its lines (NDJSON).
 import { isUtf8 } from 'node:buffer'
-import type { Format, Found, FoundLists, InputFile, Place, ReadFile, Rejected } from '../format.ts'
-import { eachFile, orRejected, rejected, skipped } from '../format.ts'
+import type { Found, FoundLists, InputFile, Noted, Place, Rejected } from '../format.ts'
+import { orRejected, rejected } from '../format.ts'
 import type { JsonObject } from '../values/record-fields.ts'
 import { LONGEST_RECORD_BYTES } from './bounded-bytes.ts'
 import { jsonShape } from './json-beginning.ts'
@@ -24,30 +24,31 @@ export function recordsAndLists(...lists: readonly string[]): readonly string[] 
   return ['', '/*', ...lists.map((list) => `/${list}/*`)]
 }
 
-/** Makes the `read` of a format that reads the JSON files of an export, and counts all other files. */
-export function eachJsonFile(read: ReadFile): Format['read'] {
-  return eachFile(async function* (file, options) {
-    if (file.path.endsWith('.json')) yield* read(file, options)
-    else yield [skipped('files without messages, such as uploads', { path: file.path })]
-  })
-}
-
 /** Turns records into findings. `contextOf` returns what a rejected record needs from the rest of its file. */
-export async function* foundIn(lists: Records, toFound: ToFound, contextOf?: (record: unknown) => object): FoundLists {
+export async function* foundIn(
+  lists: AsyncGenerator<readonly (JsonRecord | Rejected | Noted)[]>,
+  toFound: ToFound,
+  contextOf?: (record: unknown) => object,
+): FoundLists {
   const addContext = (one: Found) =>
     contextOf !== undefined && one.kind === 'rejected' ? { ...one, context: contextOf(one.record) } : one
   for await (const list of lists)
-    yield list.flatMap((record) => (record.kind === 'rejected' ? record : toFound(record))).map(addContext)
+    yield list.flatMap((record) => (record.kind === 'record' ? toFound(record) : record)).map(addContext)
 }
 
-/** Reads the values that the paths choose (see `JsonScanner`), and goes on behind a value that it rejects. */
-export function readJson(file: InputFile, paths: readonly string[]): Records {
-  return orRejected(file, scanJson(file, paths))
+/**
+ * Reads the values that the paths choose (see `JsonScanner`), and goes on behind a value that it rejects. `prepare`
+ * changes the JSON of a value before it is parsed.
+ */
+export function readJson(file: InputFile, paths: readonly string[], prepare?: Prepare): Records {
+  return orRejected(file, scanJson(file, paths, prepare))
 }
 
-async function* scanJson(file: InputFile, paths: readonly string[]): Records {
+type Prepare = (json: string) => string
+
+async function* scanJson(file: InputFile, paths: readonly string[], prepare?: Prepare): Records {
   const scanner = new JsonScanner(paths)
-  const toRecord = (scanned: ScannedValue) => parseValue(scanned, file.path)
+  const toRecord = (scanned: ScannedValue) => parseValue(scanned, file.path, prepare)
   for await (const chunk of utf8Chunks(file)) yield scanner.push(chunk).map(toRecord)
   const last = scanner.end().map(toRecord)
   const isCut = !scanner.isComplete() && last.length === 0
@@ -99,13 +100,17 @@ function parseRoots({ bytes, isTooLong, line }: FileLine, path: string, whole: R
 /** A record that is too long is shown up to this length. */
 const SHOWN_BYTES = 1_000
 
-function parseValue({ path, pointer, line, bytes, isTooLong }: ScannedValue, file: string): JsonRecord | Rejected {
+function parseValue(
+  { path, pointer, line, bytes, isTooLong }: ScannedValue,
+  file: string,
+  prepare: Prepare = (json) => json,
+): JsonRecord | Rejected {
   const place: Place = { path: file, line, ...(pointer && { pointer }) }
   const text = bytes.toString('utf8', 0, isTooLong ? SHOWN_BYTES : bytes.length)
   if (isTooLong) return rejected(`The record is longer than ${LONGEST_RECORD_BYTES} bytes.`, place, text)
   if (!isUtf8(bytes)) return rejected('The record is not UTF-8 (see --encoding).', place, text)
   try {
-    return { kind: 'record', path, value: JSON.parse(text), place }
+    return { kind: 'record', path, value: JSON.parse(prepare(text)), place }
   } catch (error) {
     return rejected(`The record is not JSON: ${error instanceof Error ? error.message : error}.`, place, text)
   }

@@ -60,6 +60,16 @@ const CORRECTIONS: Correction[] = [
     textFile,
   ],
   [
+    'jira',
+    { key: 'A-1', self: 'https://a.example/rest/api/2/issue/1' },
+    {
+      key: 'A-1',
+      self: 'https://a.example/rest/api/2/issue/1',
+      fields: { summary: 'T', description: 'Hi', comment: {} },
+    },
+    (issue) => [inputFile('search.json', { issues: [issue] })],
+  ],
+  [
     'reddit',
     { link_id: 't3_1', body: 'Hi' },
     { id: 'k1', link_id: 't3_1', body: 'Hi' },

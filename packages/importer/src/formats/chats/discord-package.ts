@@ -1,0 +1,79 @@
+// Reads the data package that Discord sends to an account: the messages that it wrote itself, and those of nobody else.
+import { basename, dirname, join } from 'node:path/posix'
+import { type InputFile, type Noted, ownsFolder, type Rejected } from '../format.ts'
+import { csvColumns, readCsvRows } from '../read/csv-rows.ts'
+import { jsonShape } from '../read/json-beginning.ts'
+import { type JsonRecord, readJson } from '../read/json-records.ts'
+import { asId, asObject, asText, type JsonObject } from '../values/record-fields.ts'
+
+/** What the summary says of a package. */
+export const OWN_ONLY =
+  "Discord's data package has only the messages of its own account (DiscordChatExporter exports those of others, too)"
+const COLUMNS = ['ID', 'Timestamp', 'Contents', 'Attachments']
+
+/** The folder of all channels has its name in the language of the account. Until 2021, a channel's had no `c`. */
+const WITHIN = /(?<![^/])(?:(?:[^/]+\/)?c?(\d+)\/)?messages\.(?:json|csv)$/
+const NAMES = /(?:^|\/)(?:index|channel|user)\.json$/
+/** Names, channels without messages, servers, and what else Discord knows of the account. */
+const PARTS =
+  /^(?:[^/]+\/)?(?:(?:index|channel|user|tickets|traits)\.json|c?\d+\/(?:channel|messages)\.(?:json|csv)|\d{15,20}\/[a-z-]+\.json|[a-z]+\/events-[\d-]+of-\d+\.json|(?:applications|user_data_exports)\/.*\.json)$/
+
+export const ownsPackage = ownsFolder({ within: WITHIN, parts: PARTS })
+
+/** Recognises a file of messages. */
+export function isPackaged(beginning: Buffer): boolean {
+  if (!beginning.includes('Contents')) return false
+  const { root, members } = jsonShape(beginning)
+  const names = root === '[' ? members : new Set(csvColumns(beginning).map((name) => `[].${name}`))
+  return COLUMNS.every((name) => names.has(`[].${name}`))
+}
+
+type Names = ReadonlyMap<string, JsonObject>
+
+/** Reads the names of channels and accounts, by the paths of their files. Memory: some 100 bytes for each channel. */
+export async function readNames(files: readonly InputFile[]): Promise<Names> {
+  const names = new Map<string, JsonObject>()
+  for (const file of files.filter(({ path }) => NAMES.test(path)))
+    for await (const records of readJson(file, ['']))
+      for (const record of records) if (record.kind === 'record') names.set(file.path, asObject(record.value) ?? {})
+  return names
+}
+
+/** Returns the channel of a file of messages, and the name of its author. */
+export function channelOf(path: string, names: Names) {
+  const [within = path, number] = WITHIN.exec(path) ?? []
+  const root = path.slice(0, path.length - within.length)
+  const { guild, ...channel } = names.get(join(dirname(path), 'channel.json')) ?? {}
+  const id = asId(channel.id) ?? number
+  const listed = asText(names.get(join(dirname(path), '../index.json'))?.[id ?? ''])
+  const [, account] = [...names].find(([name]) => name.startsWith(root) && name.endsWith('/user.json')) ?? []
+  // Since 2023, the number behind the name of a person is 0.
+  const name = asText(channel.name) ?? listed?.replace(/#0$/, '')
+  return { guild: asObject(guild) ?? {}, channel: { ...channel, id, name }, author: { name: account?.username } }
+}
+
+/** Reads the messages as DiscordChatExporter writes them. */
+export async function* readPackaged(
+  file: InputFile,
+  author: JsonObject,
+): AsyncGenerator<(JsonRecord | Rejected | Noted)[]> {
+  const exported = (value: unknown) => ({ ...asExported(asObject(value) ?? {}), author })
+  if (file.path.endsWith('.csv'))
+    for await (const { rows } of readCsvRows(file))
+      yield rows.map((row): JsonRecord | Rejected | Noted => {
+        if (row.kind !== 'row') return row
+        return { kind: 'record', path: '', value: exported(Object.fromEntries(row.values)), place: row.place }
+      })
+  else
+    for await (const records of readJson(file, ['/*'], withExactIds))
+      yield records.map((one) => (one.kind === 'record' ? { ...one, value: exported(one.value) } : one))
+}
+
+/** An id is a number of more digits than JavaScript reads exactly. */
+const withExactIds = (json: string) => json.replace(/("ID"\s*:\s*)(\d+)/g, '$1"$2"')
+
+function asExported({ ID, Timestamp, Contents, Attachments }: JsonObject) {
+  const urls = asText(Attachments)?.split(/\s+/) ?? []
+  const attachments = urls.map((url) => ({ fileName: basename(url.split('?', 1)[0] ?? '') }))
+  return { id: ID, timestamp: Timestamp, content: Contents, attachments }
+}

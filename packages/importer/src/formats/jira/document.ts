@@ -1,0 +1,35 @@
+// The words of a document of Jira Cloud, in Atlassian's document format: nodes within each other.
+import { DAY_CHARACTERS, isoDateOf } from '../values/iso-date.ts'
+import { asList, asNumber, asObject, asObjects, asText } from '../values/record-fields.ts'
+
+/** Nodes that stand within a line. Each other node ends its line. */
+const INLINE = new Set('text mention emoji inlineCard status date mediaInline placeholder inlineExtension'.split(' '))
+const LINE_END = '\n'
+
+/** Returns the words of a document, and the names of files in it. A text in Jira's markup stays as it is. */
+export function wordsIn(document: unknown): { text: string; attachments: string[] } {
+  if (typeof document === 'string') return { text: document, attachments: [] }
+  const parts: string[] = []
+  const attachments: string[] = []
+  // Not recursive: a document may nest deeper than the stack.
+  const open: unknown[] = [document]
+  while (open.length > 0) {
+    const node = open.pop()
+    if (node === LINE_END) {
+      if (parts.at(-1) !== LINE_END) parts.push(LINE_END)
+      continue
+    }
+    const { type, attrs, content, text, marks } = asObject(node) ?? {}
+    const { alt, timestamp, ...named } = asObject(attrs) ?? {}
+    const day = isoDateOf(asNumber(timestamp))?.slice(0, DAY_CHARACTERS)
+    const word = [day, named.text, named.shortName, named.url, named.title].map(asText).find(Boolean)
+    const link = asText(asObject(asObjects(marks).find((mark) => mark.type === 'link')?.attrs)?.href)
+    if (type === 'media' || type === 'mediaInline') attachments.push(asText(alt) ?? 'media')
+    else if (type === 'listItem') parts.push('- ')
+    else if (typeof text === 'string') parts.push(link && link !== text ? `${text} (${link})` : text)
+    else if (word !== undefined && type !== 'placeholder') parts.push(word, ...(content ? [LINE_END] : []))
+    if (!INLINE.has(String(type))) open.push(LINE_END)
+    for (const child of asList(content).toReversed()) open.push(child)
+  }
+  return { text: parts.join('').trim(), attachments }
+}
