@@ -30,6 +30,13 @@ export const CRDS: readonly Crd[] = [
     version: 'v0.85.0',
     path: 'example/prometheus-operator-crd/monitoring.coreos.com_servicemonitors.yaml',
   },
+  {
+    kind: 'PrometheusRule',
+    servedVersion: 'v1',
+    module: 'github.com/prometheus-operator/prometheus-operator',
+    version: 'v0.85.0',
+    path: 'example/prometheus-operator-crd/monitoring.coreos.com_prometheusrules.yaml',
+  },
 ]
 
 export const crdFile = ({ kind }: Crd) => fileURLToPath(new URL(`crds/${kind}.json`, import.meta.url))
@@ -54,7 +61,9 @@ export function faultsOfCustom(manifest: Manifest): string[] {
 
 /** Kubernetes drops fields that a schema does not know. Here they are faults. */
 function closed(schema: object): object {
-  return JSON.parse(JSON.stringify(schema), (_, value) => {
+  return JSON.parse(JSON.stringify(schema), (key, value) => {
+    // A flag of Go's patterns.
+    if (key === 'pattern' && typeof value === 'string') return value.replace('(?i)', '')
     const isClosed = value?.type === 'object' && 'properties' in value
     return isClosed ? { additionalProperties: false, ...value } : value
   })

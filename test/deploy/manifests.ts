@@ -1,4 +1,4 @@
-// The manifests under deploy/kubernetes, which Helm renders from the chart. Their first lines have a hash, so that a chart
+// The manifests under deploy/kubernetes, and one for tests, which Helm renders from the chart. Their first lines have a hash, so that a chart
 // that changed and a manifest that was edited are noticed without Helm.
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -7,12 +7,13 @@ import { fileURLToPath } from 'node:url'
 import { parseAllDocuments } from 'yaml'
 
 export const root = fileURLToPath(new URL('../../', import.meta.url))
-const CHART = 'deploy/helm/sluice'
+export const CHART = 'deploy/helm/sluice'
 
 /** Each manifest, with the arguments of Helm that are its own. */
 export const MANIFESTS: Readonly<Record<string, readonly string[]>> = {
   'deploy/kubernetes/sluice.yaml': [],
   'deploy/kubernetes/everything.yaml': ['--values', `${CHART}/ci/everything-values.yaml`],
+  'test/deploy/platform.yaml': ['--values', `${CHART}/ci/platform-values.yaml`],
 }
 
 /** The lowest version that the chart's kubeVersion allows. */
@@ -22,7 +23,7 @@ export const KUBERNETES = '1.30.0'
 export interface Manifest {
   apiVersion: string
   kind: string
-  metadata: { name: string }
+  metadata: { name: string; labels?: Record<string, string> }
   [field: string]: unknown
 }
 
@@ -42,10 +43,13 @@ export function render(args: readonly string[]): string {
   return withHash(helm(['template', 'sluice', CHART, ...options, ...args]))
 }
 
+/** The schema only refuses, and `files` is in no manifest: `pnpm run docs` writes both, on machines without Helm. */
+const NOT_RENDERED = ['values.schema.json', 'files/*']
+
 /** Returns the objects with lines before them that have the hash of the chart and of the objects. */
 export function withHash(objects: string): string {
   const hash = createHash('sha256')
-  for (const path of globSync('**/*.*', { cwd: root + CHART }).sort()) {
+  for (const path of globSync('**/*.*', { cwd: root + CHART, exclude: NOT_RENDERED }).sort()) {
     hash.update(`${path}\n`).update(readFileSync(`${root}${CHART}/${path}`))
   }
   hash.update(objects)

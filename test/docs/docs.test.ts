@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { NODE_FLAGS } from '@sluice/local'
 import { test } from 'vitest'
+import { chartFiles } from './chart-files.ts'
 import { documents, fillTables, tablesIn } from './fill-tables.ts'
 import { tables } from './tables.ts'
 
@@ -11,6 +12,14 @@ for (const name of documents) {
   test(`the tables in ${name} agree with the code; if not, run \`pnpm run docs\``, async () => {
     const document = await read(name)
     assert.equal(document, fillTables(document))
+  })
+}
+
+for (const [name, text] of Object.entries(chartFiles)) {
+  test(`${name} agrees with the code and with docs/monitoring; if not, run \`pnpm run docs\``, async () => {
+    const [written, made] = [await read(name), text()]
+    if (name.endsWith('.json')) assert.deepEqual(JSON.parse(written), JSON.parse(made))
+    else assert.equal(written, made)
   })
 }
 

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { SECRETS } from '@sluice/process'
+import { parse } from 'yaml'
 
 // Finds the names in a document that do not exist: file paths, links, settings, metrics, log events, codes and Redis
 // keys.
@@ -54,7 +55,7 @@ const KINDS: Kind[] = [
   { pattern: /^(apps|packages|test|bench|docs)(\/[\w.-]+)*\/?$/, exists: isFolder },
   { pattern: /^[A-Z][A-Z\d]*(_[A-Z\d]+)*$/, exists: isSetting },
   { pattern: /^sluice_\w+(\{.*\})?$/, exists: isMetric },
-  { pattern: /^(?!meta\.|quotes\.)[a-z]+\.[a-z_]+$/, exists: isInProduct },
+  { pattern: /^(?!meta\.|quotes\.)[a-z]+\.[a-z_]+$/, exists: (name) => isInProduct(name) || isChartValue(name) },
   { pattern: /^[a-z]+(_[a-z]+)+$/, exists: isInProduct },
   { pattern: /^[a-z]+:\{\w+\}(:[a-z]+)?$/, exists: isRedisKey },
 ]
@@ -72,6 +73,11 @@ function isFolder(name: string): boolean {
 function isSetting(name: string): boolean {
   if (SECRETS.some((secret) => name === `${secret}_FILE`)) return true
   return product.includes(`'${name}'`) || new RegExp(`\\benv\\.${name}\\b`).test(tools)
+}
+
+function isChartValue(name: string): boolean {
+  const values = parse(readDocument('deploy/helm/sluice/values.yaml'))
+  return name.split('.').reduce((value, part) => Object(value)[part], values) !== undefined
 }
 
 function isMetric(name: string): boolean {

@@ -44,9 +44,11 @@ function ownOf<Declared>(declarations: Readonly<Record<string, Declared>>, share
 
 /** A table with a row for each setting, in the order declared. */
 export function settings(declarations: Declarations): string {
-  const rows = Object.values(declarations).map(({ env, description, fallback, bound, secret, needs }) => {
+  const rows = Object.values(declarations).map(({ env, description, fallback, bound, secret, needs, agreed }) => {
     const needed = needs.length === 0 ? '' : ` Needs ${needs.join(', ')}.`
-    const purpose = description + needed + (secret ? ` Secret: a file that \`${env}_FILE\` names can contain it.` : '')
+    const same = agreed ? ' The same for all processes that read it.' : ''
+    const purpose =
+      description + needed + same + (secret ? ` Secret: a file that \`${env}_FILE\` names can contain it.` : '')
     return row([`\`${env}\``, fallback === null ? 'none' : `\`${fallback}\``, bound, purpose])
   })
   return ['| Setting | Default | Must be | What it is for |', '| --- | --- | --- | --- |', ...rows].join('\n')

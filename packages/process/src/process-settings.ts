@@ -8,25 +8,27 @@ import { setting } from './settings.ts'
 export const agreedSettings = {
   waitSeconds: setting.number({
     env: 'WAIT_SECONDS',
-    description:
-      'How long the API lets a caller wait; results whose job id no caller has are kept twice as long. The same for API and workers.',
+    description: 'How long the API lets a caller wait; results whose job id no caller has are kept twice as long.',
     default: 30,
     min: 0.1,
     max: 3_600,
+    agreed: true,
   }),
   listSources: setting.choice({
     env: 'LIST_SOURCES',
     description:
-      'Whether GET /sources lists sources. Costs an index, and a tenth to a sixth of the rate of new sources. `start` sets it. The same for API and workers.',
+      'Whether GET /sources lists sources. Costs an index, and a tenth to a sixth of the rate of new sources. `start` sets it.',
     default: 'off',
     choices: ['on', 'off'],
+    agreed: true,
   }),
   claimBytes: setting.wholeNumber({
     env: 'IDEMPOTENCY_BYTES',
     description:
-      'How many bytes of Redis the idempotency keys of requests may take, with the results of their jobs. Beyond it, the tenant with the most loses its oldest keys first. The same for API and workers.',
+      'How many bytes of Redis the idempotency keys of requests may take, with the results of their jobs. Beyond it, the tenant with the most loses its oldest keys first.',
     default: 134_217_728,
     min: 1_048_576,
+    agreed: true,
   }),
 }
 
@@ -38,6 +40,7 @@ export const dashboardUrlSetting = setting.text({
   default: null,
   pattern: /^https?:\/\/[^\s/?#@]+\/?$/,
   bound: 'a URL of http or https without a path',
+  agreed: true,
 })
 
 /** A setting of the API, which `sluice doctor` compares with Redis. */
@@ -97,6 +100,7 @@ export const processSettings = {
     // BullMQ joins the parts of its Redis keys with colons.
     pattern: /^[\w.-]+$/,
     bound: 'at most 100 letters, digits, dots, dashes and underscores',
+    agreed: true,
   }),
   logLevel: setting.choice({
     env: 'LOG_LEVEL',

@@ -10,6 +10,8 @@ interface Declared<T> {
   secret?: boolean
   /** Other variables that must be set if this one is. */
   needs?: readonly string[]
+  /** All processes that read it need the same value. The Helm chart refuses it for one kind of process. */
+  agreed?: boolean
 }
 
 /** A declared setting, with its rule. */
@@ -17,22 +19,23 @@ export type Setting<T> = ReturnType<typeof declare<T>>
 
 /**
  * @param bound the rule for values: the rest of the sentence "must be …".
+ * @param shape matches every text of a value, and some that break the rule, such as numbers out of range.
  * @param parse returns the value of a text, or undefined if the text breaks the rule.
  */
-function declare<T>(spec: Declared<T>, bound: string, parse: (text: string) => T | undefined) {
-  const { env, description, default: fallback, secret = false, needs = [] } = spec
-  return { env, description, fallback, bound, secret, needs, parse }
+function declare<T>(spec: Declared<T>, bound: string, shape: RegExp, parse: (text: string) => T | undefined) {
+  const { env, description, default: fallback, secret = false, needs = [], agreed = false } = spec
+  return { env, description, fallback, bound, secret, needs, agreed, shape, parse }
 }
 
 type DeclaredNumber = Declared<number> & { min?: number; max?: number }
 
-const number = (spec: DeclaredNumber) => declareNumber(spec, 'a number', /^-?\d+(\.\d+)?$/)
-const wholeNumber = (spec: DeclaredNumber) => declareNumber(spec, 'a whole number', /^-?\d+$/)
+const number = (spec: DeclaredNumber) => declareNumber(spec, 'a number', /^\d+(\.\d+)?$/)
+const wholeNumber = (spec: DeclaredNumber) => declareNumber(spec, 'a whole number', /^\d+$/)
 
 function declareNumber(spec: DeclaredNumber, kind: string, shape: RegExp): Setting<number> {
   const { min = 0, max = Number.MAX_SAFE_INTEGER } = spec
   const range = max === Number.MAX_SAFE_INTEGER ? `of at least ${min}` : `from ${min} to ${max}`
-  return declare(spec, `${kind} ${range}`, (input) => {
+  return declare(spec, `${kind} ${range}`, shape, (input) => {
     const value = Number(input)
     return shape.test(input) && value >= min && value <= max ? value : undefined
   })
@@ -42,13 +45,14 @@ function text<D extends string | null>(
   spec: Declared<D> & { maxLength?: number; pattern?: RegExp; bound?: string },
 ): Setting<string | D> {
   const { maxLength = 1_000, pattern = /^/, bound = `text of at most ${maxLength} characters` } = spec
-  return declare<string | D>(spec, bound, (input) =>
+  return declare<string | D>(spec, bound, pattern, (input) =>
     input.length <= maxLength && pattern.test(input) ? input : undefined,
   )
 }
 
 function choice<C extends string>(spec: Declared<C> & { choices: readonly C[] }): Setting<C> {
-  return declare(spec, `one of ${spec.choices.join(', ')}`, (input) => spec.choices.find((one) => one === input))
+  const shape = new RegExp(`^(${spec.choices.join('|')})$`)
+  return declare(spec, `one of ${spec.choices.join(', ')}`, shape, (input) => spec.choices.find((one) => one === input))
 }
 
 /** Declares settings, one function per kind of value. Numbers are at least 0 unless `min` says otherwise. */

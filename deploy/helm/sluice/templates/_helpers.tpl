@@ -1,27 +1,52 @@
 {{/* Each takes { root, name }: the chart's own context, and `api`, `worker` or `dashboard`. */}}
 
-{{- define "sluice.selector" -}}
+{{/* With which the names of all objects begin. */}}
+{{- define "sluice.fullname" -}}
+{{- $name := .root.Values.fullnameOverride | default .root.Release.Name }}
+{{- if not (regexMatch "^[a-z]([-a-z0-9]{0,51}[a-z0-9])?$" $name) }}
+{{- fail (printf "The names of Services begin with the name of the release, so it must be a lower-case letter, then lower-case letters, digits and dashes, at most 53 in all, not %q. Choose another one, or set fullnameOverride." $name) }}
+{{- end }}
+{{- $name }}
+{{- end }}
+
+{{/* The labels of all pods of the release. */}}
+{{- define "sluice.release" -}}
 app.kubernetes.io/name: sluice
 app.kubernetes.io/instance: {{ .root.Release.Name }}
+{{- end }}
+
+{{- define "sluice.selector" -}}
+{{ include "sluice.release" . }}
 app.kubernetes.io/component: {{ .name }}
 {{- end }}
 
+{{/* A label may have half of the length of a tag. */}}
 {{- define "sluice.metadata" -}}
 metadata:
-  name: {{ .root.Release.Name }}-{{ .name }}
+  name: {{ include "sluice.fullname" . }}-{{ .name }}
   labels:
     {{- include "sluice.selector" . | nindent 4 }}
-    app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
+    app.kubernetes.io/version: {{ .root.Values.image.tag | default .root.Chart.AppVersion | trunc 63 | trimAll "-_." | quote }}
+    app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+    helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" }}
 {{- end }}
 
 {{- define "sluice.image" -}}
-image: {{ .root.Values.image.repository }}:{{ .root.Values.image.tag | default .root.Chart.AppVersion }}
-imagePullPolicy: {{ .root.Values.image.pullPolicy }}
+{{- $image := .root.Values.image }}
+{{- if $image.digest -}}
+image: {{ $image.repository }}@{{ $image.digest }}
+{{- else -}}
+image: {{ $image.repository }}:{{ $image.tag | default .root.Chart.AppVersion }}
+{{- end }}
+imagePullPolicy: {{ $image.pullPolicy }}
 {{- end }}
 
 {{/* What the pods of all kinds have, the test's too. The user is `node` of the image. */}}
 {{- define "sluice.pod" -}}
 automountServiceAccountToken: false
+{{- with .root.Values.serviceAccountName }}
+serviceAccountName: {{ . }}
+{{- end }}
 # Otherwise each Service of the namespace adds variables to the environment.
 enableServiceLinks: false
 securityContext:
@@ -49,10 +74,15 @@ securityContext:
 {{ eq .name "api" | ternary 3000 3001 }}
 {{- end }}
 
-{{/* Also takes `flags` of Node, and whether an autoscaler sets the number of replicas (`scaled`). */}}
+{{/* Also takes `flags` of Node, whether an autoscaler sets the number of replicas (`scaled`), and `maxUnavailable` (0). */}}
 {{- define "sluice.deployment" -}}
 {{- $values := .root.Values }}
 {{- $own := get $values .name }}
+{{- range .root.Files.Get "files/agreed-settings.json" | fromJsonArray }}
+{{- if hasKey $own.settings . }}
+{{- fail (printf "%s.settings.%s: all processes that read %s need the same value, so set it in `settings`." $.name . .) }}
+{{- end }}
+{{- end }}
 {{- $settings := merge dict $own.settings $values.settings }}
 {{- $preStop := eq .name "worker" | ternary 0 (int $values.preStopSeconds) }}
 {{- $secrets := list "REDIS_URL" "MONGODB_URL" }}
@@ -69,10 +99,17 @@ spec:
   selector:
     matchLabels: {{- include "sluice.selector" . | nindent 6 }}
   strategy:
-    rollingUpdate: { maxSurge: 1, maxUnavailable: 0 }
+    rollingUpdate: { maxSurge: 1, maxUnavailable: {{ .maxUnavailable | default 0 }} }
   template:
     metadata:
-      labels: {{- include "sluice.selector" . | nindent 8 }}
+      labels:
+        {{- include "sluice.selector" . | nindent 8 }}
+        {{- with $values.podLabels }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
+      {{- with $values.podAnnotations }}
+      annotations: {{- toYaml . | nindent 8 }}
+      {{- end }}
     spec:
       {{- include "sluice.pod" . | nindent 6 }}
       # preStopSeconds, where there is a preStop, SHUTDOWN_GRACE_SECONDS, and 5.
@@ -102,15 +139,26 @@ spec:
             {{- range $name, $value := $settings }}
             - { name: {{ $name }}, value: {{ $value | quote }} }
             {{- end }}
+            {{- with $values.extraEnv }}
+            {{- toYaml . | nindent 12 }}
+            {{- end }}
+          {{- with $values.extraEnvFrom }}
+          envFrom: {{- toYaml . | nindent 12 }}
+          {{- end }}
           ports:
             {{- if ne .name "worker" }}
             - { name: http, containerPort: {{ include "sluice.port" . }} }
             {{- end }}
             - { name: admin, containerPort: 9464 }
+          # A crowded node may take minutes to start a process. It has five before the kubelet restarts it.
+          startupProbe:
+            httpGet: { path: /livez, port: admin }
+            periodSeconds: 5
+            timeoutSeconds: 3
+            failureThreshold: 60
           # A restart brings no server back: only /livez restarts.
           livenessProbe:
             httpGet: { path: /livez, port: admin }
-            initialDelaySeconds: 10
             timeoutSeconds: 3
           readinessProbe:
             httpGet: { path: /readyz, port: admin }
@@ -130,6 +178,9 @@ spec:
             {{- if $values.caConfigMap }}
             - { name: ca, mountPath: /etc/sluice-ca, readOnly: true }
             {{- end }}
+            {{- with $values.extraVolumeMounts }}
+            {{- toYaml . | nindent 12 }}
+            {{- end }}
       volumes:
         - name: tmp
           {{- toYaml ($own.spillVolume | default (dict "emptyDir" (dict "sizeLimit" "64Mi"))) | nindent 10 }}
@@ -144,6 +195,9 @@ spec:
         {{- with $values.caConfigMap }}
         - name: ca
           configMap: { name: {{ . }} }
+        {{- end }}
+        {{- with $values.extraVolumes }}
+        {{- toYaml . | nindent 8 }}
         {{- end }}
 {{- end }}
 
@@ -161,14 +215,19 @@ spec:
 
 {{/* The Service, and the Ingress if its host is set. */}}
 {{- define "sluice.service" -}}
+{{- $own := get .root.Values .name -}}
 apiVersion: v1
 kind: Service
 {{ include "sluice.metadata" . }}
+  {{- with $own.service.annotations }}
+  annotations: {{- toYaml . | nindent 4 }}
+  {{- end }}
 spec:
+  type: {{ $own.service.type }}
   selector: {{- include "sluice.selector" . | nindent 4 }}
   ports:
     - { name: http, port: {{ include "sluice.port" . }}, targetPort: http }
-{{- with (get .root.Values .name).ingress }}
+{{- with $own.ingress }}
 {{- if .host }}
 ---
 apiVersion: networking.k8s.io/v1
@@ -193,7 +252,7 @@ spec:
             pathType: Prefix
             backend:
               service:
-                name: {{ $.root.Release.Name }}-{{ $.name }}
+                name: {{ include "sluice.fullname" $ }}-{{ $.name }}
                 port: { name: http }
 {{- end }}
 {{- end }}
