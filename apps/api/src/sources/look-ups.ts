@@ -72,29 +72,20 @@ export function lookUpSources(deps: RoomDeps & Pick<ApiDeps, 'readSources' | 'li
   }
 }
 
-/** After a large read, MongoDB serves only others for this number of times as long: reads slow their writes down. */
-const REST_TIMES = 2
-
 /**
  * Limits concurrent reads: each may scan a large source, and occupies a connection to MongoDB. After a large one, its
- * tenant rests for `REST_TIMES` as long as it took. While the key's quota is used up, a page ends at its free size.
+ * tenant rests. While the key's quota is used up, a page ends at its free size.
  */
 export async function reading(
   { readSpace, readTurns, enqueuer }: RoomDeps,
   context: RequestContext,
   read: (mostCharacters?: number) => Promise<Answer>,
 ): Promise<Answer> {
-  const { tenant, signal, quota } = context
+  const { tenant, quota } = context
   if (!readSpace.take(tenant, 1)) throw overloaded()
+  const isUsedUp = () => quota !== undefined && enqueuer.quotaLeft(quota) === 0
   try {
-    await readTurns.begin(tenant, signal)
-    const began = performance.now()
-    const isUsedUp = quota !== undefined && enqueuer.quotaLeft(quota) === 0
-    const answer = await read(isUsedUp ? FREE_ANSWER_BYTES : undefined)
-    if (context.chargedBytes > 0) readTurns.rest(tenant, REST_TIMES * (performance.now() - began))
-    return answer
-  } catch (error) {
-    throw signal.aborted ? signal.reason : error
+    return await readTurns.take(context, () => read(isUsedUp() ? FREE_ANSWER_BYTES : undefined))
   } finally {
     readSpace.release(tenant, 1)
   }
@@ -146,11 +137,11 @@ async function describe(deps: JobDeps, context: RequestContext, id: string, foun
   if (bytes <= FREE_ANSWER_BYTES) return answer()
   if (deps.loopDelay.p99Ms > deps.limits.maxLoopDelayMs) throw overloaded()
   deps.enqueuer.admitRead(context)
-  await deps.readTurns.begin(context.tenant, context.signal, bytes / BYTES_PER_MS).catch((error) => {
-    throw context.signal.aborted ? context.signal.reason : error
-  })
-  // For the job's texts, and for the answer, which is about as long.
-  deps.bodyMemory.reserve(context, 2 * bytes)
-  chargeAnswer(context, bytes)
-  return answer()
+  const answerLarge = () => {
+    // For the job's texts, and for the answer, which is about as long.
+    deps.bodyMemory.reserve(context, 2 * bytes)
+    chargeAnswer(context, bytes)
+    return answer()
+  }
+  return deps.readTurns.take(context, answerLarge, bytes / BYTES_PER_MS)
 }

@@ -4,7 +4,15 @@
 import type { SeenProcess } from '@sluice/contract'
 import { ALIVE_MS, codeOf } from '@sluice/contract'
 import { createReadOverview, lossWords, readMarks } from '@sluice/operations'
-import { infoField, LAYOUT, type Redis, readRedisUrl, redisFaults, unwrittenOf } from '@sluice/process/redis'
+import {
+  infoField,
+  LAYOUT,
+  type Redis,
+  readRedisTime,
+  readRedisUrl,
+  redisFaults,
+  unwrittenOf,
+} from '@sluice/process/redis'
 import type { LoadAudit, QueueKeys } from '@sluice/queue'
 import { checkFedStore, createLoadAudit, feedStore, forgetAnswers, nameOf, OtherStoreError } from '@sluice/queue'
 import { explained, forgetDigests, mongoCommands, readStore, renewStore } from '@sluice/store'
@@ -69,39 +77,34 @@ export async function checkRedis(redis: Redis, keys: QueueKeys, db: Db, minMemor
       `layout: ${layout}, read up to ${LAYOUT.reads}`,
       'git checkout RELEASE  # a newer one',
     ),
-    await checkStore(redis, keys, db),
-    await checkLoss(redis, keys, db),
+    await askedOf(db, `the queue ${keys.queues.interactive} feeds this MongoDB`, checkStore(redis, keys, db)),
+    await askedOf(db, 'Redis has kept its data', checkLoss(redis, keys, db)),
     checkVersions(await readAlive(redis, keys)),
     await checkLoad(redis, keys),
   ]
-  const aheadMs = await readClock(async () => {
-    const [seconds, microseconds] = await redis.time()
-    return Number(seconds) * 1_000 + Number(microseconds) / 1_000
-  })
+  const aheadMs = await readClock(() => readRedisTime(redis))
   return { host: `Redis at ${remoteAddress}:${remotePort}`, checks, aheadMs }
 }
 
 async function checkStore(redis: Redis, keys: QueueKeys, db: Db): Promise<Check> {
+  const own = await readStore(db)
   const { interactive: queue } = keys.queues
-  try {
-    const own = await readStore(db)
-    if (await checkFedStore(redis, keys, own, false))
-      return { state: 'ok', text: `the queue ${queue} feeds the store ${nameOf(own)}` }
-    return note(`no worker has ever worked on the queue ${queue}`)
-  } catch (error) {
-    if (error instanceof OtherStoreError) return { state: 'FAULT', text: error.message }
-    return note(`whether the queue ${queue} feeds this MongoDB can’t be asked: ${explained(error, db.client)}`)
-  }
+  if (await checkFedStore(redis, keys, own, false))
+    return { state: 'ok', text: `the queue ${queue} feeds the store ${nameOf(own)}` }
+  return note(`no worker has ever worked on the queue ${queue}`)
 }
 
 async function checkLoss(redis: Redis, keys: QueueKeys, db: Db): Promise<Check> {
-  try {
-    const { loss } = await readMarks(redis, keys, db)
-    return loss ? { state: 'FAULT', text: lossWords(loss) } : { state: 'ok', text: 'Redis has kept its data' }
-  } catch (error) {
+  const { loss } = await readMarks(redis, keys, db)
+  return loss ? { state: 'FAULT', text: lossWords(loss) } : { state: 'ok', text: 'Redis has kept its data' }
+}
+
+/** The result of a check that also asks MongoDB, which may be unavailable. */
+function askedOf(db: Db, what: string, checking: Promise<Check>): Promise<Check> {
+  return checking.catch((error) => {
     if (error instanceof OtherStoreError) return { state: 'FAULT', text: error.message }
-    return note(`whether Redis has kept its data can’t be asked: ${explained(error, db.client)}`)
-  }
+    return note(`whether ${what} can’t be asked: ${explained(error, db.client)}`)
+  })
 }
 
 /** During an upgrade, two releases run. Afterwards, this finds a process of the old release that was forgotten. */

@@ -95,7 +95,7 @@ export function expiresSoon(record: KeyRecord, now: number): boolean {
   return keyState(record, now) === 'live' && (record.expiresAt?.getTime() ?? Infinity) < now + EXPIRES_SOON_MS
 }
 
-/** Lists the keys that expire soon, the soonest first, at most a hundred. Rejects after a second. */
+/** Lists the keys that expire soon, the soonest first, at most a hundred. Rejects after `FIND_MS`. */
 export async function listExpiring(db: Db): Promise<KeyRecord[]> {
   const now = Date.now()
   const expiresAt = { $gt: new Date(now), $lt: new Date(now + EXPIRES_SOON_MS) }

@@ -1,5 +1,6 @@
 // What all processes counted, minute by minute, for the last 25 hours.
 import type { HistoryPoint, QueuedJobs } from '@sluice/contract'
+import { readRedisTime } from '@sluice/process/redis'
 import { LANES, type QueueKeys } from '@sluice/queue'
 import type { Redis } from 'ioredis'
 import { type Bins, quantilesOf, type Timed } from './durations.ts'
@@ -43,8 +44,7 @@ export function createReadHistory(redis: Redis, { base }: QueueKeys) {
 
   return async (span: Span | number): Promise<CountedSpan[]> => {
     const { minutes: count, perPoint } = typeof span === 'number' ? { minutes: span, perPoint: span } : SPANS[span]
-    const [seconds] = await redis.time()
-    const now = Math.floor(Number(seconds) / 60)
+    const now = Math.floor((await readRedisTime(redis)) / MINUTE_MS)
     const begin = now - count + 1
     // Points begin at multiples of `perPoint`, so that a graph that is drawn again has the same points.
     const first = typeof span === 'number' ? begin : Math.ceil(begin / perPoint) * perPoint

@@ -1,6 +1,6 @@
 // The state of a queue at a moment, for people: its jobs, the tenants with the most threads, the processes, and Redis.
 import { ALIVE_MS, type Overview, QUEUED_STATES, type SeenProcess } from '@sluice/contract'
-import { asList, infoField, openScript, redisFaults, unwrittenOf } from '@sluice/process/redis'
+import { asList, infoField, openScript, readRedisTime, redisFaults, unwrittenOf } from '@sluice/process/redis'
 import type { QueueKeys } from '@sluice/queue'
 import { LANES } from '@sluice/queue'
 import type { Redis } from 'ioredis'
@@ -87,8 +87,7 @@ export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise
   }
 
   return async () => {
-    const [seconds, microseconds] = await redis.time()
-    const at = Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000)
+    const at = Math.floor(await readRedisTime(redis))
     const reads = [readState(), readTenants(), readProcesses(at), redis.info(), readRefusal(base)] as const
     const [{ queued, paused, load, clockBehindMs, lastFailureMs }, tenants, seen, info, refusal] =
       await Promise.all(reads)

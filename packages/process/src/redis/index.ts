@@ -2,7 +2,7 @@
 export type { Redis } from 'ioredis'
 export { type QueueAddress, readRedisUrl } from './find-primary.ts'
 export { serverOf } from './primary.ts'
-export { openRedisClock } from './redis-clock.ts'
+export { openRedisClock, readRedisTime } from './redis-clock.ts'
 export {
   connectFailFast,
   connectLike,

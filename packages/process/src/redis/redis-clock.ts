@@ -1,6 +1,12 @@
 // Redis's clock, as far as replies tell it. The clocks of processes may be wrong.
 import type { Redis } from 'ioredis'
 
+/** Asks for Redis's time, in ms since 1970. */
+export async function readRedisTime(redis: Redis): Promise<number> {
+  const [seconds, microseconds] = await redis.time()
+  return Number(seconds) * 1_000 + Number(microseconds) / 1_000
+}
+
 /** A sample older than this is replaced by the next one, even by a lower one: the two clocks may have drifted apart. */
 const SAMPLE_MS = 10_000
 
@@ -16,10 +22,10 @@ export function openRedisClock(redis: Redis) {
     aheadMs = undefined
   })
 
-  /** @param redisUs the time in a reply that has just arrived, in µs since 1970. */
-  function note(redisUs: number): number {
+  /** @param redisMs the time in a reply that has just arrived, in ms since 1970. */
+  function note(redisMs: number): number {
     const now = performance.now()
-    const sample = redisUs / 1000 - now
+    const sample = redisMs - now
     if (aheadMs === undefined || sample > aheadMs || now - sampledAt > SAMPLE_MS) {
       aheadMs = sample
       sampledAt = now
@@ -27,10 +33,6 @@ export function openRedisClock(redis: Redis) {
     return aheadMs
   }
 
-  async function ask(): Promise<number> {
-    const [seconds, microseconds] = await redis.time()
-    return note(Number(seconds) * 1_000_000 + Number(microseconds))
-  }
-
+  const ask = async () => note(await readRedisTime(redis))
   return { note, ask, aheadMs: async () => aheadMs ?? ask() }
 }

@@ -46,7 +46,7 @@ export function createFetchJobs(redis: Redis, { base, jobs: laneKeys }: QueueKey
     const ofLane = { name: lane, lease: `${base}lease:${lane}`, pauses: `${base}paused` }
     const reply = await fetchJobs(laneKeys[lane], { token, worker, lockMs, now, ...ofLane, ...bounds })
     const [due, misfit, jobs, lookAfterMs, redisMs] = asList(reply)
-    const redisAhead = clock.note(Number(redisMs) * 1_000)
+    const redisAhead = clock.note(Number(redisMs))
     return {
       jobs: asList(jobs).map((fields) => readJob(lane, token, asList(fields), redisAhead)),
       /** The bytes of the next job if it exceeded the capacity, else 0. */

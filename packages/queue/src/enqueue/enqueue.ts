@@ -96,7 +96,7 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
     for (const entry of entries) entry.state = 'sent'
     const texts = [input, JOB_OPTIONS, ...entries.map(({ rest }) => rest)]
     const [timeUs, totals, loads, outcomes] = asList(await orLost(enqueueEntries(keys.base, ...texts)))
-    clock.note(Number(timeUs))
+    clock.note(Number(timeUs) / 1_000)
     const [threads = 0, bytes = 0, interactive = 0, drained = 0, drainedInteractive = 0] = asList(totals).map(Number)
     copy.noteTotals({ threads, bytes, interactive, drained, drainedInteractive }, sentAt)
     for (const [at, caller] of callers.entries()) {

@@ -5,7 +5,7 @@ import type { SourceDocument } from '../documents.ts'
 import { quotesOf } from '../ids.ts'
 import type { CommandOptions, QuoteTotals, SourceTotals, StoreCommands } from './commands.ts'
 import { IDS_PER_QUERY, PRIMARY } from './commands.ts'
-import { isTimeOut } from './store-errors.ts'
+import { createSteps, isTimeOut } from './store-errors.ts'
 
 /**
  * A page of sources has some 10 MB. It is not smaller, because the development stand-in walks through the collection
@@ -13,7 +13,7 @@ import { isTimeOut } from './store-errors.ts'
  */
 const PAGE = { projection: { wordCount: 1, quoteCount: 1, meta: 1 }, sort: { _id: 1 }, limit: 25_000 } as const
 
-/** A page that takes MongoDB too long is asked again for a tenth of the sources, down to this number. */
+/** The least sources of a page: see `createSteps`. */
 const LEAST_PAGE = 25
 
 const QUERIES_AT_ONCE = 8
@@ -98,17 +98,14 @@ export function rareCommands(
     },
     // In pages, because a cursor that is read slowly has no time limit.
     async *scanSources() {
-      let limit: number = PAGE.limit
+      const inSteps = createSteps(PAGE.limit, LEAST_PAGE)
       for (let after = ''; ; ) {
-        const page = await within('find', (signal) =>
-          sources.find<SourceTotals>({ _id: { $gt: after } }, { ...PAGE, limit, signal }).toArray(),
-        ).catch((error) => {
-          if (!isTimeOut(error) || limit <= LEAST_PAGE) throw error
-        })
-        if (page === undefined) {
-          limit /= 10
-          continue
-        }
+        const filter = { _id: { $gt: after } }
+        const { page, limit } = await inSteps((limit) =>
+          within('find', async (signal) => {
+            return { page: await sources.find<SourceTotals>(filter, { ...PAGE, limit, signal }).toArray(), limit }
+          }),
+        )
         yield page
         if (page.length < limit) return
         after = page.at(-1)?._id ?? after

@@ -122,6 +122,24 @@ export function isTimeOut(error: unknown): boolean {
   return error instanceof StoreAwayError || error instanceof MongoNetworkTimeoutError
 }
 
+/**
+ * Makes a function that calls `ask` with a number of items. If that takes MongoDB too long, it asks for a tenth, down to
+ * `least`, and later calls ask for that number at once: a slow MongoDB answers each of them.
+ */
+export function createSteps(most: number, least: number) {
+  let step = most
+  return async <Found>(ask: (step: number) => Promise<Found>): Promise<Found> => {
+    for (;;) {
+      try {
+        return await ask(step)
+      } catch (error) {
+        if (!isTimeOut(error) || step <= least) throw error
+        step /= 10
+      }
+    }
+  }
+}
+
 function isCertain(error: unknown): boolean {
   if (!(error instanceof MongoError) || error instanceof MongoNetworkTimeoutError) return false
   if (error instanceof MongoNetworkError || CERTAIN_NAMES.test(error.name) || CERTAIN_CODES.has(codeOf(error)))

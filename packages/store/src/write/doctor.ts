@@ -3,7 +3,7 @@ import { chunksOf } from '../chunks.ts'
 import { STALE_MS, type WriterToken } from '../documents.ts'
 import type { QuoteTotals, SourceTotals, StoreCommands } from '../mongodb/commands.ts'
 import { processRuntime } from '../mongodb/mongo-commands.ts'
-import { isTimeOut } from '../mongodb/store-errors.ts'
+import { createSteps } from '../mongodb/store-errors.ts'
 import type { WriteDeps } from './guarded-writes.ts'
 import { NO_QUOTES, recount, SOURCES_AT_ONCE } from './sum-sources.ts'
 import { createIsExcluded, createWatermarks, EXPIRED_MS, isExpired, isStale } from './tokens.ts'
@@ -61,23 +61,16 @@ export async function repairSources(
   return findings
 }
 
-/**
- * A sum that takes MongoDB too long is asked again for a tenth of the sources. Later sums ask for that number at once: a
- * slow MongoDB answers each of them.
- */
+/** Sums the quotes of as many sources at a time as MongoDB can. */
 function sumInSteps(commands: StoreCommands): StoreCommands['sumQuotes'] {
-  let step = SOURCES_AT_ONCE
+  const inSteps = createSteps(SOURCES_AT_ONCE, 1)
   return async (ids, areNeighbours) => {
     const sums: Awaited<ReturnType<StoreCommands['sumQuotes']>> = []
-    for (let at = 0; at < ids.length; ) {
-      try {
-        sums.push(...(await commands.sumQuotes(ids.slice(at, at + step), areNeighbours)))
-        at += step
-      } catch (error) {
-        if (!isTimeOut(error) || step === 1) throw error
-        step /= 10
-      }
-    }
+    for (let left = ids; left.length > 0; )
+      await inSteps(async (step) => {
+        sums.push(...(await commands.sumQuotes(left.slice(0, step), areNeighbours)))
+        left = left.slice(step)
+      })
     return sums
   }
 }
