@@ -44,7 +44,7 @@ describe('a caller that hangs up leaves nothing behind', () => {
     await untilMetric(api, 'sluice_awaited_jobs', 30)
     await pause(1_100) // A proxy that is less patient than WAIT_SECONDS.
     for (const { socket } of wires) socket.destroy()
-    const named = /100 % \(\d+\) of the callers that waited got no result in time/
+    const named = /100 % \(\d+ of \d+\) of the callers that waited got no result in time/
     const isNamed = async () => named.test((await operator.get('/admin/overview')).text)
     await until('the verdict names them', isNamed, 10_000)
   })

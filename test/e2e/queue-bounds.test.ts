@@ -79,7 +79,9 @@ describe('a queue that is full', () => {
       const { text } = await createCaller({ url: sluice.url, key }).get('/admin/overview')
       const status: Status = JSON.parse(text)
       const found = status.verdict?.find(({ code }) => code === 'requests_refused')?.text
-      return /^\d+ % \(\d+\) of the requests of .* were refused: .*(queue_full|tenant_share) \(one\)/.test(found ?? '')
+      return /^\d+ % \(\d+ of \d+\) of the requests of .* were refused: .*(queue_full|tenant_share) \(one\)/.test(
+        found ?? '',
+      )
     })
   })
 

@@ -6,6 +6,7 @@ import { requiredUrl, startProcess, testQueueName } from '@sluice/test-support'
 import { Redis } from 'ioredis'
 import { test } from 'vitest'
 import { openQueue } from '../support/open-queue.ts'
+import { runSluice } from '../support/run-sluice.ts'
 import { startSluice } from '../support/start-sluice.ts'
 import { createCaller } from './support/caller.ts'
 import { acceptedIn, operationIn, storedIn } from './support/read-reply.ts'
@@ -50,4 +51,7 @@ test('all processes work with the least rights in Redis that docs/operating.md g
     refused.filter((entry: string) => entry.includes(QUEUE)),
     [],
   )
+  await admin.call('ACL', 'SETUSER', QUEUE, '-info')
+  const { stdout } = await runSluice(sluice, 'doctor')
+  assert.match(stdout, /^ {2}FAULT {2}Redis at .* refuses a command: NOPERM .*info/m)
 })

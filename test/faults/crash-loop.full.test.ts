@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict'
 import { randomInt } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
-import type { Status } from '@sluice/contract'
-import { createKey } from '@sluice/credentials/keys'
 import { test } from 'vitest'
 import { assertStored } from '../support/assert-stored.ts'
 import { statusesOf } from '../support/ledger.ts'
+import { openOperator } from '../support/open-operator.ts'
 import { openQueue } from '../support/open-queue.ts'
 import { postSteadily } from '../support/post-steadily.ts'
 import { createRandom, type Random } from '../support/random.ts'
@@ -26,12 +25,10 @@ test(`workers that all crash again and again for ${SECONDS} s lose nothing, no j
   const sluice = await startSluice(t, { workers: 0 })
   const { queue, bulk, drained } = openQueue(t, sluice.settings)
   const load = postSteadily(t, sluice, { callers: 8, prefer: () => random.pick(['wait=2', 'respond-async']) })
-  const { key } = await createKey(sluice.db, { role: 'operator', name: 'on call' })
+  const { readVerdict } = await openOperator(sluice)
   /** What the verdict says about workers, in one finding at most. */
   async function found(): Promise<string | undefined> {
-    const answer = await fetch(`${sluice.url}/admin/overview`, { headers: { 'x-api-key': key } })
-    const { verdict = [] }: Status = JSON.parse(await answer.text())
-    const about = verdict.filter(({ text }) => /worker/i.test(text)).map(({ text }) => text)
+    const about = (await readVerdict()).filter((text) => /worker/i.test(text))
     assert(about.length <= 1, about.join())
     return about[0]
   }

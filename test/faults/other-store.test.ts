@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict'
-import type { Status } from '@sluice/contract'
-import { createKey } from '@sluice/credentials/keys'
 import { connectRetrying } from '@sluice/process/redis'
 import { feedStore, queueKeys } from '@sluice/queue'
 import { type StartedProcess, startProcess, type TestScope, testDatabase } from '@sluice/test-support'
 import { test } from 'vitest'
 import { adminStatus } from '../support/admin-status.ts'
 import { assertStored } from '../support/assert-stored.ts'
+import { openOperator } from '../support/open-operator.ts'
 import { openQueue } from '../support/open-queue.ts'
 import { aThread, postThread } from '../support/post-thread.ts'
 import { runSluice } from '../support/run-sluice.ts'
@@ -30,11 +29,9 @@ async function refusalOf(process: StartedProcess): Promise<string> {
 
 test('a process of another store takes no job, stops with both names, and is in the verdict until it is corrected', async (t) => {
   const sluice = await startSluice(t)
-  const { key } = await createKey(sluice.db, { role: 'operator', name: 'on call' })
-  await untilKeyIsKnown(sluice.url, key)
+  const { key, overview } = await openOperator(sluice)
   const verdict = async () => {
-    const answer = await fetch(`${sluice.url}/admin/overview`, { headers: { 'x-api-key': key } })
-    const { verdict = [] }: Status = JSON.parse(await answer.text())
+    const { verdict = [] } = await overview()
     return verdict.filter(({ code }) => code === 'other_store').map(({ text }) => text)
   }
   const other = await otherDatabase(t, sluice)

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import type { Status } from '@sluice/contract'
-import { createKey } from '@sluice/credentials/keys'
 import { connectRetrying } from '@sluice/process/redis'
 import { queueKeys } from '@sluice/queue'
 import { requiredUrl } from '@sluice/test-support'
 import { test } from 'vitest'
+import { openOperator } from '../support/open-operator.ts'
 import { aThread, postThread } from '../support/post-thread.ts'
 import { openPrivateServer } from '../support/private-server.ts'
 import { runSluice } from '../support/run-sluice.ts'
-import { startSluice, untilKeyIsKnown } from '../support/start-sluice.ts'
+import { startSluice } from '../support/start-sluice.ts'
 import { until } from '../support/until.ts'
 
 test('a Redis that went back to an earlier state or lost its data is told, with what to post again, and pauses stay', {
@@ -17,8 +17,7 @@ test('a Redis that went back to an earlier state or lost its data is told, with 
   const server = await openPrivateServer('Redis', requiredUrl('MONGODB_URL'))
   t.onTestFinished(server.end)
   const sluice = await startSluice(t, { redisUrl: server.url })
-  const { key } = await createKey(sluice.db, { role: 'operator', name: 'on call' })
-  await untilKeyIsKnown(sluice.url, key)
+  const { key } = await openOperator(sluice)
   const admin = (url: string, path: string, method = 'GET') =>
     fetch(`${url}/admin/${path}`, { method, headers: { 'x-api-key': key } })
   const overview = async (url: string): Promise<Status> => JSON.parse(await (await admin(url, 'overview')).text())

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
-import type { Status } from '@sluice/contract'
-import { createKey } from '@sluice/credentials/keys'
 import { test } from 'vitest'
+import { openOperator } from '../support/open-operator.ts'
 import { postSteadily } from '../support/post-steadily.ts'
 import { startSluice } from '../support/start-sluice.ts'
 import { openTcpProxy } from '../support/tcp-proxy.ts'
@@ -10,12 +9,8 @@ import { until } from '../support/until.ts'
 test('an idle worker that cannot reach MongoDB is named with the reason; one that loses it for moments is unstable, not away', async (t) => {
   const sluice = await startSluice(t, { workers: 0 })
   const proxy = await openTcpProxy(t, sluice.settings.MONGODB_URL ?? '')
-  const { key } = await createKey(sluice.db, { role: 'operator', name: 'on call' })
-  async function verdict(): Promise<string> {
-    const answer = await fetch(`${sluice.url}/admin/overview`, { headers: { 'x-api-key': key } })
-    const status: Status = JSON.parse(await answer.text())
-    return (status.verdict ?? []).map(({ text }) => text).join()
-  }
+  const { readVerdict } = await openOperator(sluice)
+  const verdict = async () => (await readVerdict()).join()
   await proxy.shut()
   await sluice.startWorker({ MONGODB_URL: proxy.url })
   const refused = `connect ECONNREFUSED ${new URL(proxy.url).host}`

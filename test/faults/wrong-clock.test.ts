@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import type { Status } from '@sluice/contract'
-import { createKey } from '@sluice/credentials/keys'
 import type { SourceDocument } from '@sluice/store'
 import { test } from 'vitest'
 import { assertStored } from '../support/assert-stored.ts'
 import { statusesOf } from '../support/ledger.ts'
+import { openOperator } from '../support/open-operator.ts'
 import { openQueue } from '../support/open-queue.ts'
 import { aThread, type Posted, postThread } from '../support/post-thread.ts'
 import { scale } from '../support/scale.ts'
@@ -48,10 +47,9 @@ for (const [direction, shift] of shifts.slice(0, scale(1, 2))) {
     await drained()
     await assertStored(sluice.db, [...posted, waited])
 
-    const { key } = await createKey(sluice.db, { role: 'operator', name: 'on call' })
+    const { overview } = await openOperator(sluice)
     const { verdict, processes, lastMinutes } = await until('all times of the worker', async () => {
-      const answer = await fetch(`${sluice.url}/admin/overview`, { headers: { 'x-api-key': key } })
-      const status: Status = JSON.parse(await answer.text())
+      const status = await overview()
       return status.lastMinutes?.stored.updated === POSTS ? status : undefined
     })
     const named = new RegExp(`^The clock of the .* is [45] min ${direction}( of)? Redis’s, and 1 more differ`)

@@ -26,8 +26,10 @@ export async function withRedis<Result>(
   } catch (error) {
     if (error instanceof UserError || (error instanceof Error && OF_MONGODB.test(error.name))) throw error
     const servers = readRedisUrl(address.redisUrl).endpoints.map(({ host, port }) => `${host}:${port}`)
-    const reason = error instanceof Error ? error.message : error
-    throw new RedisAwayError(`Redis at ${servers.join(', ')} cannot be reached: ${reason}`)
+    const { name, message } = error instanceof Error ? error : new Error(String(error))
+    // Redis's own error names the command that the user may not send.
+    const why = name === 'ReplyError' ? 'refuses a command' : 'cannot be reached'
+    throw new RedisAwayError(`Redis at ${servers.join(', ')} ${why}: ${message}`)
   } finally {
     redis.disconnect()
   }

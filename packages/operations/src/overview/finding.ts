@@ -14,8 +14,8 @@ export const THRESHOLDS = {
 /** A share of a bound that leaves little time to act. */
 export const NEARLY_FULL = 0.8
 
-/** Findings about what callers get look back this far, so they are over soon after their cause. */
-export const RECENT_SECONDS = 5
+/** Findings about what callers get look back this far: callers that come rarely are seen, and it is over soon. */
+export const RECENT_SECONDS = 10
 
 /** What a verdict is made of. */
 export type Facts = Omit<Overview, 'verdict'> & Partial<Pick<Status, 'lastHour'>>

@@ -26,5 +26,6 @@ export function* judgeCallers({ processes }: Facts): Findings {
   yield finding('requests_refused', text, '/overview#tenants')
 }
 
-/** Makes for example `92 % (184)`. */
-const share = (part: number, all: number) => `${Math.ceil((part / all) * 100)} % (${shown(part)})`
+/** Makes for example `67 % (2 of 3)`: people see whether that is many. */
+const share = (part: number, all: number) =>
+  `${Math.ceil((part / all) * 100)} % (${shown(part)} of ${shown(Math.max(all, part))})`

@@ -2,6 +2,7 @@
 // rises every few seconds (docs/adr/0023-identity-and-marks.md).
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Overview } from '@sluice/contract'
+import { readRedisTime } from '@sluice/process/redis'
 import { asError, LANES, OtherStoreError, type QueueKeys } from '@sluice/queue'
 import type { Redis } from 'ioredis'
 import type { Db } from 'mongodb'
@@ -33,6 +34,8 @@ const TOLD_MS = 86_400_000
 
 /** Far more than the answer of a primary that was replaced meanwhile may be behind. */
 const OLD_STORE_MS = 30_000
+/** A process that starts with a Redis that lacks the mark waits for this time: an API of another Redis would renew it. */
+const OTHER_WITHIN_MS = 2_500
 /** After another Redis is gone, it is told for this time. */
 const OTHER_MS = 10_000
 
@@ -55,8 +58,7 @@ export async function readMarks(redis: Redis, { base, queues }: QueueKeys, db: D
         `queue ${queues.interactive} has fed it until ${new Date(mark).toISOString()}. Correct MONGODB_URL. If it was restored, stop all ` +
         'processes, run `sluice doctor --after-restore`, and post again what was posted since (docs/operating.md#one-queue-one-store).',
     )
-  const [seconds, microseconds] = await redis.time()
-  const now = Number(seconds) * 1_000 + Math.floor(Number(microseconds) / 1_000)
+  const now = Math.floor(await readRedisTime(redis))
   const differs = note !== null && mark < note.mark && mark !== note.before
   const isOther = differs && (mark >= seen || other === 1)
   // What the other one told was no loss of this one.
@@ -89,10 +91,18 @@ export function watchRedisLoss(redis: Redis, keys: QueueKeys, db: Db, { onLoss, 
   const closing = new AbortController()
   let known: Loss | undefined
   let seen = Number.POSITIVE_INFINITY
+  let missed: { mark: number; at: number } | undefined
 
   async function check(): Promise<void> {
     const marks = await readMarks(redis, keys, db, seen)
-    const { mark, note, now, isOther, loss } = marks
+    const { mark, note, now, isOther, isLost, loss } = marks
+    if (note && isLost && seen === Number.POSITIVE_INFINITY) {
+      missed ??= { mark: note.mark, at: now }
+      const isRenewed = note.mark !== missed.mark
+      // From the next check on, this one counts as another Redis.
+      if (isRenewed) seen = mark
+      if (isRenewed || now - missed.at < OTHER_WITHIN_MS) return
+    }
     seen = mark
     if (isOther) await redis.set(`${keys.base}other-redis`, 1, 'PX', OTHER_MS)
     if (mark !== note?.mark || now - mark >= RENEW_AFTER_MS) await renew(marks)

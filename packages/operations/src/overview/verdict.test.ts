@@ -172,8 +172,8 @@ describe('the verdict', () => {
     const recent = { requests: 200, refused: 184, 'refused:keys_unavailable:': 4, 'refused:tenant_share:a:b': 180 }
     const other = processOf('api', 3, { recent: { requests: 100, answered: 40, timedOut: 60 } })
     assert.deepEqual(textsOf({ processes: [{ ...API, recent }, other, WORKER] }), [
-      '60 % (60) of the callers that waited got no result in time, in the last 5 s',
-      '62 % (184) of the requests of the last 5 s were refused: tenant_share (a:b), keys_unavailable',
+      '60 % (60 of 100) of the callers that waited got no result in time, in the last 10 s',
+      '62 % (184 of 300) of the requests of the last 10 s were refused: tenant_share (a:b), keys_unavailable',
     ])
     const few = { ...API, recent: { requests: 1_000, refused: 10, answered: 990, timedOut: 9 } }
     assert.deepEqual(textsOf({ processes: [few, WORKER] }), [])
