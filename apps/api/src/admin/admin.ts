@@ -4,6 +4,7 @@ import * as contract from '@sluice/contract'
 import { failedJobOf, requireActs, type View } from '@sluice/operations'
 import type { ApiDeps } from '../api-deps.ts'
 import { type BodyDeps, readBody } from '../body/read-body.ts'
+import { jsonAnswer } from '../request/json-answer.ts'
 import { ProblemError, requestInvalid } from '../request/problem-error.ts'
 import type { Handler, PathParams, RequestContext } from '../request/request-context.ts'
 import { parseQuery } from '../request/request-context.ts'
@@ -28,15 +29,22 @@ export const groupFailedJobs = show((view, context) =>
   view.groupFailed(parseQuery(context, contract.parseFailedJobFilter)),
 )
 
-/** GET /admin/jobs/{id}: a failed job. Only operators get its stacks and its payload. */
-export const getFailedJob = show(async ({ acts, readJob }, { log }, params) => {
-  const id = String(params.id)
-  log.jobId = id
-  const found = await (acts?.revealJob ?? readJob)(id)
-  const failed = found && failedJobOf(found)
-  if (failed === undefined) throw new ProblemError('job_unknown')
-  return failed
-})
+/**
+ * GET /admin/jobs/{id}: a failed job. Only operators get its stacks and its payload. A large one blocks the event loop,
+ * so operators take turns.
+ */
+export function getFailedJob(deps: AdminDeps & Pick<ApiDeps, 'readTurns' | 'bodyMemory'>): Handler {
+  return (context, params) =>
+    deps.readTurns.take(context, async () => {
+      const id = String(params.id)
+      context.log.jobId = id
+      const { acts, readJob } = viewOf(deps, context)
+      const found = await (acts?.revealJob ?? readJob)(id)
+      const failed = found && failedJobOf(found)
+      if (failed === undefined) throw new ProblemError('job_unknown')
+      return jsonAnswer(deps, context, failed)
+    })
+}
 
 /** GET /admin/operations: the newest operations, and who opened them. */
 export const listOperations = show(async (view) => ({ operations: await view.listOperations() }))

@@ -156,7 +156,7 @@ const OPERATOR_ROUTES: readonly Route[] = [
     parameters: queryParameters(contract.FailedJobFilterSchema, content.FAILED_JOB_EXAMPLES),
     answers: { 200: ['The groups.', json(contract.FailedJobGroupsSchema)] },
   }),
-  get('getFailedJob', '/admin/jobs/{id}', 'operator', 'entries', admin.getFailedJob, {
+  get('getFailedJob', '/admin/jobs/{id}', 'operator', 'payload', admin.getFailedJob, {
     summary: 'Shows a failed job',
     description: 'With the stack of each of the last five failed tries, and the job as it was enqueued.',
     parameters: [idOf('the job')],

@@ -41,6 +41,7 @@ export const ANSWER_BOUNDS = {
   items: 'The answer has a result of bounded size for each item.',
   page: `A page ends once its texts have about half a million characters. Beyond ${FREE}, it charges the quota.`,
   size: `Beyond ${FREE}, the answer charges the quota, and is read only while that is not used up.`,
+  payload: `The answer has the request of the job. After one beyond ${FREE}, the next of an operator waits.`,
   entries: 'The answer has a bounded number of entries of bounded size.',
 } as const
 

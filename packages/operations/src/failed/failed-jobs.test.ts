@@ -106,6 +106,20 @@ test('failed jobs of both lanes are found by tenant, service, externalId, reason
   assert.deepEqual([jobs[1]?.name, jobs[1]?.threads, jobs[1]?.lane], ['zendesk/b … zendesk/c (2)', 2, 'bulk'])
 })
 
+test('a job of one thread is found by its name, without its data, which may be large', async (t) => {
+  const { failedJobs, fail, keys, redis } = await open(t)
+  const id = await fail({ externalIds: ['C1/1.2'] })
+  await redis.hset(keys.jobs.interactive + id, 'data', 'not read')
+  const found = async (filter: FailedJobFilter) =>
+    (await failedJobs.list({ filter, limit: 10 })).jobs.map((job) => job.id)
+
+  assert.deepEqual(await found({ externalId: 'C1/1.2' }), [id])
+  assert.deepEqual(await found({ externalId: 'C1/1.2', service: 'slack' }), [id])
+  assert.deepEqual(await found({ externalId: '1.2' }), [])
+  assert.deepEqual(await found({ externalId: '' }), [])
+  assert.deepEqual(await found({ service: 'zendesk' }), [])
+})
+
 test('failures of one cause have one reasonGroup, by which they are found together', async (t) => {
   const { find, fail, failedJobs } = await open(t)
   const reasonOf = (id: string) => `threads[${id.length}] "a\\"${id}": E11000 of ${id}:27017 can't be, isn't '${id}'`

@@ -47,7 +47,16 @@ export function createFailedJobs(redis: Redis, keys: QueueKeys) {
     const from = [after?.at ?? latest, earliest, after?.at ?? '', after?.id ?? '']
     const lanes = await Promise.all(
       LANES.map(async (lane) => {
-        const reply = await scanLane(laneKeys[lane], ...from, limit, reason, tenant, operation, ...needlesOf(filter))
+        const reply = await scanLane(
+          laneKeys[lane],
+          ...from,
+          limit,
+          reason,
+          tenant,
+          operation,
+          ...nameOf(filter),
+          ...needlesOf(filter),
+        )
         return readScan(lane, filter, reply)
       }),
     )
@@ -119,6 +128,11 @@ function timesOf({ since, until }: FailedJobFilter): [latest: string, earliest: 
   return [until === undefined ? '+inf' : ms(until), since === undefined ? '-inf' : ms(since)]
 }
 
+/** Returns how the name of every matching job of one thread begins and ends. */
+function nameOf({ service, externalId }: FailedJobFilter): [begin: string, end: string] {
+  return [service === undefined ? '' : `${service}/`, externalId === undefined ? '' : `/${externalId.toWellFormed()}`]
+}
+
 /** Returns texts that the data of every matching job contains, because `JSON.stringify` wrote the data. */
 function needlesOf({ service, externalId }: FailedJobFilter): string[] {
   return Object.entries({ service, externalId }).flatMap(([name, value]) =>
@@ -136,6 +150,10 @@ function readFound(lane: Lane, filter: FailedJobFilter, fields: readonly unknown
   const [id, failedAt, tenant, threads, text, ...summary] = fields
   const data: IngestJob | undefined = text === '' ? undefined : JSON.parse(String(text))
   if (data !== undefined && !matches(data, filter)) return []
+  // A job of one thread: its externalId may have a slash.
+  const externalId = filter.externalId?.toWellFormed()
+  const name = String(summary[0])
+  if (data === undefined && externalId !== undefined && name.slice(name.indexOf('/') + 1) !== externalId) return []
   const of = { tenant: data?.tenant ?? String(tenant), threads: data?.threads.length ?? Number(threads) }
   const job = summaryOf({ id: String(id), lane, ...of }, failedAt, summary)
   if (filter.group !== undefined && filter.group !== groupIdOf(job.reasonGroup)) return []
