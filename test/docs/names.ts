@@ -75,9 +75,10 @@ function isSetting(name: string): boolean {
   return product.includes(`'${name}'`) || new RegExp(`\\benv\\.${name}\\b`).test(tools)
 }
 
+const chartValues: unknown = parse(readDocument('deploy/helm/sluice/values.yaml'))
+
 function isChartValue(name: string): boolean {
-  const values = parse(readDocument('deploy/helm/sluice/values.yaml'))
-  return name.split('.').reduce((value, part) => Object(value)[part], values) !== undefined
+  return name.split('.').reduce((value, part) => Object(value)[part], chartValues) !== undefined
 }
 
 function isMetric(name: string): boolean {
