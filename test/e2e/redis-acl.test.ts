@@ -6,25 +6,36 @@ import { requiredUrl, startProcess, testQueueName } from '@sluice/test-support'
 import { Redis } from 'ioredis'
 import { test } from 'vitest'
 import { openQueue } from '../support/open-queue.ts'
+import { openPrivateServer } from '../support/private-server.ts'
 import { runSluice } from '../support/run-sluice.ts'
 import { startSluice } from '../support/start-sluice.ts'
 import { createCaller } from './support/caller.ts'
 import { acceptedIn, operationIn, storedIn } from './support/read-reply.ts'
 import { someThread } from './support/some-thread.ts'
 
-test('all processes work with the least rights in Redis that docs/operating.md gives them', async (t) => {
+test('all processes work with the users of Redis that docs/operating.md creates, and nobody else does', async (t) => {
   const manual = await readFile(new URL('../../docs/operating.md', import.meta.url), 'utf8')
   const QUEUE = testQueueName()
-  const rules = /^ACL SETUSER sluice (.*)$/m.exec(manual)?.[1] ?? ''
-  const own = rules.replace('PASSWORD', QUEUE).replace('{ingest}', queueKeys(QUEUE).prefix)
-  const admin = new Redis(requiredUrl('REDIS_URL'))
-  await admin.call('ACL', 'SETUSER', QUEUE, ...own.split(' '))
-  t.onTestFinished(async () => {
-    await admin.call('ACL', 'DELUSER', QUEUE)
-    admin.disconnect()
-  })
-  const url = new URL(requiredUrl('REDIS_URL'))
-  Object.assign(url, { username: QUEUE, password: QUEUE })
+  const server = await openPrivateServer('Redis', requiredUrl('MONGODB_URL'))
+  t.onTestFinished(() => server.end())
+  const admin = new Redis(server.url)
+  t.onTestFinished(() => admin.disconnect())
+  const users = Array.from(manual.matchAll(/^ACL (SETUSER (\w+) .*)$/gm), ([, command = '', name]) => ({
+    command,
+    name,
+  }))
+  assert.deepEqual(
+    users.map(({ name }) => name),
+    ['sluice', 'admin', 'default'],
+  )
+  for (const { command } of users)
+    await admin.call('ACL', command.replace('{ingest}', queueKeys(QUEUE).prefix).split(' '))
+  const stranger = new Redis(server.url, { lazyConnect: true, retryStrategy: null })
+  stranger.on('error', () => {})
+  await assert.rejects(stranger.ping())
+  stranger.disconnect()
+  const url = new URL(server.url)
+  Object.assign(url, { username: 'sluice', password: 'PASSWORD' })
   const sluice = await startSluice(t, { redisUrl: url.href, settings: { QUEUE } })
   const dashboard = startProcess(t, 'apps/dashboard/src/main.ts', sluice.settings)
   await dashboard.line(({ msg }) => msg === 'dashboard.listening')
@@ -48,10 +59,10 @@ test('all processes work with the least rights in Redis that docs/operating.md g
   }
   const refused = Object(await admin.call('ACL', 'LOG')).map((entry: unknown) => String(entry))
   assert.deepEqual(
-    refused.filter((entry: string) => entry.includes(QUEUE)),
+    refused.filter((entry: string) => entry.includes('sluice')),
     [],
   )
-  await admin.call('ACL', 'SETUSER', QUEUE, '-info')
+  await admin.call('ACL', 'SETUSER', 'sluice', '-info')
   const { stdout } = await runSluice(sluice, 'doctor')
   assert.match(stdout, /^ {2}FAULT {2}Redis at .* refuses a command: NOPERM .*info/m)
 })
