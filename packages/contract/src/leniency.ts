@@ -149,7 +149,7 @@ const ALIASES = {
     ...VOTES,
     ...namesOf('createdAt', DATES),
     ...namesOf('externalId', ['id', 'quoteid', 'commentid', 'messageid', 'postid', 'uid', 'guid']),
-    ...namesOf('text', ['body', 'content', 'comment', 'message', 'html', 'plainbody']),
+    ...namesOf('text', ['body', 'content', 'comment', 'message', 'review', 'html', 'plainbody']),
     ...namesOf('speaker', ['author', 'authorname', 'by', 'from', 'name', 'sender', 'user']),
     ...namesOf('replyingTo', ['parent', 'parentid', 'inreplyto', 'inreplytoid', 'replyto', 'replytoid']),
   },

@@ -84,6 +84,23 @@ test('a dry run prints the corrected command whole, with the columns that are me
   assert.equal(corrected, `sluice import ${typed} ${added} --set service=custom --group-by COLUMN ${meant}`)
 })
 
+test('a dry run proposes the order of dates that all rows show, and a zone for dates without one', async (t) => {
+  const chat = { id: 1, type: 'personal_chat', messages: [{ id: 1, type: 'message', date: '2024-05-01T09:30:00' }] }
+  const folder = await folderWith(t, {
+    'a.csv': 'id,Full Name,Post_Title,Review Text,sent\n1,Ada,Rye,Good,13/05/2024\n',
+    'result.json': JSON.stringify(chat),
+  })
+  const correctedOf = async (...args: string[]) => {
+    const { output } = await run(folder, ['--dry-run', '--json', ...args])
+    return JSON.parse(output.split('\n').at(-1) ?? '').corrected
+  }
+  const [table, found] = [join(folder, 'a.csv'), ['--map', 'externalId=id', '--map', 'createdAt=sent']]
+  assert.match(await correctedOf(table, ...found), / --map 'text=Review Text' --map title=Post_Title$/)
+  const all = [...found, '--map', 'text=Review Text', '--set', 'service=custom']
+  assert.match(await correctedOf(table, ...all), / --date-format D\/M\/Y$/)
+  assert.match(await correctedOf(join(folder, 'result.json')), / --timezone ZONE$/)
+})
+
 test('the summary of a dry run has a line for each conversation, and names dates in the future', async (t) => {
   const rows = ['r1,Ada,2024-05-25T09:30:00Z,Hi', 'r2,Bo,2924-05-25T09:31:00Z,Ho', 'r3,Bo,,Hu']
   const folder = await folderWith(t, { 'a.csv': ['externalId,speaker,createdAt,text', ...rows].join('\n') })

@@ -112,6 +112,12 @@ export const RELATIVES: readonly Row[] = [
   [{ has: ['cc_emails', 'fwd_emails'] }, notRead('an export of Freshdesk')],
   [{ has: ['Ticket ID', 'Due by Time'] }, notRead('an export of Freshdesk')],
   [{ root: '<', text: /<smses\b/ }, notRead('a backup of SMS Backup & Restore')],
+  [{ has: ['orderedItems[].actor'] }, notRead('an archive of Mastodon')],
+  [{ text: /^\s*\{\s*"zerver_/ }, notRead('an export of Zulip')],
+  [{ has: ['post_stream.posts[].cooked'] }, notRead('a topic of Discourse')],
+  [{ has: ['by', 'kids', 'time'] }, notRead('a page of Hacker News')],
+  [{ has: ['mapping', 'create_time'] }, notRead('an export of ChatGPT')],
+  [{ root: '<', text: /<(posts|comments)>\s*<row\b/ }, notRead('a dump of Stack Exchange')],
 ]
 
 const PACKED = (how: string) => `It is compressed by ${how}, and name what it gives.`
@@ -119,12 +125,17 @@ const TAR = 'It is a tar archive: unpack it (tar -xf), and name the folder.'
 const WRAPPED =
   'Its records stand within another JSON value: write them as an array alone, or each as a line, with the fields that POST /sources accepts.'
 
+const RECORDS =
+  'It is JSON of a program that is not known: write its records as CSV, a row for each (see --group-by and --map), or its threads as ndjson, as POST /sources accepts them. If it is of a format that is read, name it with --format.'
+
 /** What a file is if nobody knows its program. */
 export const SHAPES: readonly Row[] = [
   [{ text: /^\s*<(!doctype html|html)/i }, 'It is a web page: export the messages as JSON or CSV.'],
   [{ magic: 'SQLite format 3\0' }, 'Of databases, only those of Messages are read: export the messages as CSV.'],
   [{ text: /^\s*[[{]\s*[\]}]\s*$/ }, 'It is JSON without records.'],
   [{ root: '{', member: /^(\w+(\.\w+)*\[\]\.|\w+\.0$)/ }, WRAPPED],
+  [{ root: '{', member: /./ }, RECORDS],
+  [{ root: '[', member: /./ }, RECORDS],
   [{ magic: 'PK\x03\x04' }, 'It is a zip archive: save it as a file of its own whose name ends in .zip.'],
   [{ text: /\0ustar/ }, TAR],
   [{ name: /\.tgz$/i }, TAR],

@@ -233,6 +233,7 @@ function createDateReader(options: FormatOptions): ToDate {
     if (hasUnixTimes) return undefined
     throw new FormatError(
       'This export has dates in local time only: pass the time zone of the computer that wrote it, such as --timezone Europe/Berlin.',
+      ['--timezone ZONE'],
     )
   }
 }

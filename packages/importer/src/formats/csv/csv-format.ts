@@ -9,7 +9,7 @@ import {
   type Noted,
   type Rejected,
 } from '../format.ts'
-import { type CsvRow, csvColumns, readCsvRows } from '../read/csv-rows.ts'
+import { type CsvRow, csvColumns, faultOfRows, readCsvRows, refuseIfAlike, rowsOfBeginning } from '../read/csv-rows.ts'
 import { checkFields, mapOption, QUOTE_FIELDS, SOURCE_FIELDS, shellWord } from '../values/thread-fields.ts'
 import { createDateReader } from '../values/written-values.ts'
 import { FIELDS, readRow, SOURCE_ID } from './csv-threads.ts'
@@ -25,29 +25,15 @@ export const csvFormat: Format = {
   howTo: 'any table: `sluice import FILE.csv --dry-run` says which options its columns need',
   options: ['map', 'set', 'groupBy', 'dateFormat', 'timezone'],
   recognises: ({ path }, beginning) => /\.(csv|tsv)\b/i.test(path) && csvColumns(beginning).length > 1,
-  faultOf({ path }, beginning, options) {
-    const open = async function* () {
-      yield beginning
-    }
-    return faultOfTables(csvFormat.read([{ path, open }], options), options)
-  },
+  faultOf: ({ path }, beginning, options) =>
+    faultOfTables(readTable(path, rowsOfBeginning(path, beginning), options), options),
   read: eachFile((file, options) => readTable(file.path, readCsvRows(file), options)),
 }
 
 /** Returns the error of tables that lack columns, or whose rows all have one fault. Throws it if an option is wrong. */
 export async function faultOfTables(lists: ReturnType<Format['read']>, options: FormatOptions) {
   mappingOf(options)
-  try {
-    for await (const found of lists) if (found.some(isRecord)) return undefined
-  } catch (error) {
-    if (error instanceof FormatError) return error.message
-    throw error
-  }
-  return undefined
-}
-
-function isRecord({ kind }: Found): boolean {
-  return kind === 'piece' || kind === 'rejected'
+  return await faultOfRows(lists)
 }
 
 /** Rows of a table with the names of all columns. */
@@ -74,15 +60,6 @@ function mappingOf({ map, set, groupBy }: FormatOptions): Mapping {
   checkFields('--map', whole, FIELDS)
   checkFields('--set', set, FIELDS)
   return { map: whole, set }
-}
-
-/** Throws FormatError if all rows have one fault, and an option mends it: nobody needs a list of the same error. */
-function refuseIfAlike(found: readonly Found[], path: string): void {
-  const reasons = found.map((one) => (one.kind === 'rejected' ? one.reason : ''))
-  const [first = ''] = reasons
-  const [fault = ''] = first.split(': ')
-  if (fault.includes('--') && reasons.every((reason) => reason.startsWith(fault)))
-    throw new FormatError(`${path}: ${first}`)
 }
 
 type Mapping = Pick<FormatOptions, 'map' | 'set'>
@@ -156,7 +133,7 @@ function needsError(needs: readonly Need[], path: string, columns: Columns, { ma
   const added = [...new Set([...needed, ...meant])]
   const command = ['sluice import', shellWord(path), ...known, ...values, ...added].join(' ')
   const groups = added.some((option) => option.startsWith('--group-by'))
-    ? ' (--group-by names the column with the id of the thread. If each row is a thread of its own, name its id with --map externalId=COLUMN instead.)'
+    ? ' (--group-by names the column with the id of the thread. If each row is a thread of its own, name its id with --map externalId=COLUMN instead. If no column has an id, group the rows by another one, such as a product or a date.)'
     : ''
   const message = `${path} has ${listed(needs.map(({ missing }) => missing))}. Its columns: ${listed(header.map(named))}. Example: ${command}${groups}`
   return new FormatError(message, [...known.filter((option) => option.endsWith(PLACEHOLDER)), ...added])
@@ -191,7 +168,19 @@ function optionFor(field: string, { unread }: Columns): string {
 function means(column: string, field: string): boolean {
   const ofQuote = meantField({}, column, 'quote', [...QUOTE_FIELDS])
   const ofSource = meantField({}, column, 'source', [...SOURCE_FIELDS])
-  return ofQuote === field || ofSource === field
+  return ofQuote === field || ofSource === field || (LAST_WORDS.has(field) && endsAs(column, field))
+}
+
+const LAST_WORDS = new Set(['title', 'text'])
+
+/** Many columns say first whose text they have: `Review Text`, `post_title`, `Attribute:Body`. A name may be anybody's. */
+function endsAs(column: string, field: string): boolean {
+  const [word = ''] = column
+    .toLowerCase()
+    .split(/[^a-z]+/)
+    .slice(-1)
+  if (word === 'name') return false
+  return [word, meantField({}, word, 'quote', []), meantField({}, word, 'source', [])].includes(field)
 }
 
 /** Bounds of what a message names, because a header can have thousands of columns with names of any length. */

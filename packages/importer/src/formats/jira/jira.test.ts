@@ -1,6 +1,6 @@
 // Tests of the Jira format, on the issues of a small bakery.
 import { expect, test } from 'vitest'
-import { inputFile, readAll, recognises } from '../read-all.test-support.ts'
+import { filesByFormat, inputFile, readAll, recognises } from '../read-all.test-support.ts'
 import { wordsIn } from './document.ts'
 import { jiraFormat } from './jira.ts'
 
@@ -58,7 +58,9 @@ test('files stand in for a description, and what is no comment of Jira is a text
 
 test('a date with two readings rejects the issue, unless an option names the order', async () => {
   const csv = issue({ Created: '5/6/2024 16:14' }, '5/7/2024 16:14;bo;Yes')
-  expect((await find(csv)).rejected[0]?.reason).toMatch(/^A date needs --date-format: 5\/6\/2024 16:14 is/)
+  const [, row] = csv.split('\n')
+  const { rejected } = await find(`${issue({})}${row}\n`)
+  expect(rejected[0]?.reason).toMatch(/^A date needs --date-format: 5\/6\/2024 16:14 is/)
   const { pieces } = await find(csv, { dateFormat: 'M/D/Y' })
   expect(pieces[0]?.quotes[0]?.createdAt).toBe('2024-05-07T16:14:00.000Z')
 })
@@ -185,4 +187,13 @@ test('what an answer of the API leaves out is counted', async () => {
 test('a document may nest deeper than the stack', () => {
   const deep = `${'{"type":"panel","content":['.repeat(20_000)}{"type":"text","text":"Hi"}${']}'.repeat(20_000)}`
   expect(wordsIn(JSON.parse(deep)).text).toBe('Hi')
+})
+
+test('if the dates of all issues need the option, the file is refused with the order that they show', async () => {
+  const csv = issue({ Created: '13/05/2024 16:14', Description: 'x'.repeat(70_000) })
+  await expect(find(csv)).rejects.toMatchObject({ lacking: ['--date-format D/M/Y'] })
+  await expect(find(issue({ Created: '5/6/2024 16:14' }))).rejects.toMatchObject({ lacking: ['--date-format ORDER'] })
+  const rows = Array.from({ length: 3 }, () => csv.split('\n')[1]?.replaceAll('x'.repeat(40_000), ''))
+  const files = [inputFile('a.csv', [HEADER, ...rows, ''].join('\n')), inputFile('b.csv', issue({}))]
+  expect(await filesByFormat(files)).toEqual({ jira: ['b.csv'], unread: ['x/a.csv'] })
 })

@@ -1,7 +1,7 @@
 // Issues of Jira: in the CSV that a search exports, which repeats the column "Comment", and in answers of the API.
 import type { Format, FormatOptions, Found, FoundLists, InputFile, QuoteInput } from '../format.ts'
 import { eachFile, rejected } from '../format.ts'
-import { type CsvRow, csvColumns, readCsvRows } from '../read/csv-rows.ts'
+import { type CsvRow, csvColumns, faultOfRows, readCsvRows, refuseIfAlike, rowsOfBeginning } from '../read/csv-rows.ts'
 import { jsonShape } from '../read/json-beginning.ts'
 import { foundIn, readJson, recordsAndLists } from '../read/json-records.ts'
 import { readBeginning } from '../read/utf8-chunks.ts'
@@ -26,6 +26,10 @@ export const jiraFormat: Format = {
       ['Summary', 'Issue key', 'Issue id'].every((name) => columns.includes(name)) || isAnswer(jsonShape(beginning))
     )
   },
+  faultOf: async ({ path }, beginning, options) =>
+    isAnswer(jsonShape(beginning))
+      ? undefined
+      : await faultOfRows(readRows(path, rowsOfBeginning(path, beginning), options, new Map())),
   read: eachFile(async function* (file, options) {
     const { root } = jsonShape(await readBeginning(file))
     if (root !== '{' && root !== '[') yield* readCsv(file, options)
@@ -38,13 +42,24 @@ const MENTION = /\[~accountid:([^\]\s]{1,128})\]/g
 
 /** Comments have the ids of persons alone. Columns such as "Reporter Id", beside "Reporter", show whose they are. */
 async function* readCsv(file: InputFile, options: FormatOptions): FoundLists {
-  const dates = createDateReader(options)
-  const names = await namesIn(file)
-  for await (const { rows } of readCsvRows(file))
-    yield rows.map((row) => (row.kind === 'row' ? readIssue(row, dates, names) : row))
+  yield* readRows(file.path, readCsvRows(file), options, await namesIn(file))
 }
 
-async function namesIn(file: InputFile): Promise<ReadonlyMap<string, string>> {
+type Names = ReadonlyMap<string, string>
+type RowLists = ReturnType<typeof readCsvRows>
+
+async function* readRows(path: string, lists: RowLists, options: FormatOptions, names: Names): FoundLists {
+  const dates = createDateReader(options)
+  let isFirst = true
+  for await (const { rows } of lists) {
+    const found = rows.map((row) => (row.kind === 'row' ? readIssue(row, dates, names) : row))
+    if (isFirst) refuseIfAlike(found, path)
+    isFirst = false
+    yield found
+  }
+}
+
+async function namesIn(file: InputFile): Promise<Names> {
   const names = new Map<string, string>()
   const columns = csvColumns(await readBeginning(file))
   const people = [...new Set(columns)].filter((name) => columns.includes(`${name} Id`))
@@ -64,7 +79,7 @@ function cellsOf({ fields }: CsvRow, column: string): string[] {
   return fields.flatMap(([name, value]) => (name === column ? [value] : []))
 }
 
-function readIssue(row: CsvRow, dates: ReadDate, names: ReadonlyMap<string, string>): Found {
+function readIssue(row: CsvRow, dates: ReadDate, names: Names): Found {
   const { values, place, raw } = row
   const key = values.get('Issue key')
   const title = values.get('Summary')

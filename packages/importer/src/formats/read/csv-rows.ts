@@ -1,7 +1,8 @@
 // Reads the rows of a CSV file, with the delimiter that its header has.
 import { pipeline, Readable } from 'node:stream'
 import { CsvError, type Info, parse } from 'csv-parse'
-import { FormatError, type InputFile, type Noted, type Place, type Rejected, rejected, skipped } from '../format.ts'
+import type { Found, InputFile, Noted, Place, Rejected } from '../format.ts'
+import { FormatError, rejected, skipped } from '../format.ts'
 import { LONGEST_RECORD_BYTES } from './bounded-bytes.ts'
 import { BEGINNING_BYTES, decodeBeginning, readBeginning, utf8Chunks } from './utf8-chunks.ts'
 
@@ -176,4 +177,36 @@ function lastRow(error: unknown, head: string, path: string): Rejected {
   const reason = `The row can't be read: ${error.message}. Is a quote missing?`
   if (error.code === 'CSV_MAX_RECORD_SIZE') throw new FormatError(`${path}: ${reason}`)
   return rejected(reason, { path, ...(line && { line }) }, head + String(error.raw ?? ''))
+}
+
+/** Yields the rows of a beginning of `BEGINNING_BYTES` at most. If it is cut, its last row is no row. */
+export async function* rowsOfBeginning(path: string, beginning: Buffer): ReturnType<typeof readCsvRows> {
+  const open = () => Readable.from([beginning])
+  for await (const { header, rows } of readCsvRows({ path, open }))
+    yield { header, rows: beginning.length < BEGINNING_BYTES ? rows : rows.slice(0, -1) }
+}
+
+/** Returns the error of a table before its first record. */
+export async function faultOfRows(lists: AsyncIterable<readonly Found[]>): Promise<string | undefined> {
+  try {
+    for await (const found of lists)
+      if (found.some(({ kind }) => kind === 'piece' || kind === 'rejected')) return undefined
+  } catch (error) {
+    if (error instanceof FormatError) return error.message
+    throw error
+  }
+  return undefined
+}
+
+/** A date whose option is missing may be read in these orders. */
+const ORDERS = ['D/M/Y', 'M/D/Y']
+
+/** Throws FormatError if all rows have one fault, and an option mends it: nobody needs a list of the same error. */
+export function refuseIfAlike(found: readonly Found[], path: string): void {
+  const reasons = found.map((one) => (one.kind === 'rejected' ? one.reason : ''))
+  const [first = ''] = reasons
+  const [fault = ''] = first.split(': ')
+  if (!fault.includes('--') || !reasons.every((reason) => reason.startsWith(fault))) return
+  const [order = 'ORDER', other] = ORDERS.filter((each) => reasons.every((reason) => reason.includes(each)))
+  throw new FormatError(`${path}: ${first}`, [`--date-format ${other === undefined ? order : 'ORDER'}`])
 }
