@@ -39,7 +39,7 @@ export const documents = files.filter((path) => path.endsWith('.md') && path !==
 
 /** Names of other programs that look like ours. */
 const FOREIGN = new Set([
-  ...['INFO', 'SIGTERM', 'TRANSCRIBED', 'queue.add', 'appendfsync', 'used_memory'],
+  ...['INFO', 'SIGTERM', 'TRANSCRIBED', 'queue.add', 'appendfsync', 'used_memory', 'NODE_EXTRA_CA_CERTS'],
   ...['process_cpu_seconds_total', 'process_resident_memory_bytes'],
 ])
 

@@ -12,6 +12,7 @@ import type { TestScope } from '@sluice/test-support'
 /** A certificate for this machine that no public authority signed, as a file, and what a server needs of it. */
 export interface Certificate {
   file: string
+  keyFile: string
   context: SecureContext
 }
 
@@ -23,7 +24,7 @@ export async function makeCertificate(t: TestScope): Promise<Certificate> {
   const names = ['-subj', '/CN=sluice', '-addext', 'subjectAltName=IP:127.0.0.1,DNS:localhost']
   const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-noenc']
   await promisify(execFile)('openssl', ['req', '-x509', ...curve, ...names, '-days', '2', '-keyout', key, '-out', file])
-  return { file, context: createSecureContext({ key: await readFile(key), cert: await readFile(file) }) }
+  return { file, keyFile: key, context: createSecureContext({ key: await readFile(key), cert: await readFile(file) }) }
 }
 
 /** The first byte of a TLS connection. */

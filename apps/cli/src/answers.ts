@@ -1,6 +1,6 @@
 // Bounds the answers of an API in time and size, and checks their form: the command line trusts no server.
 import { createParser, type Static } from '@sluice/contract'
-import { UserError } from '@sluice/terminal'
+import { UserError, untrusted } from '@sluice/terminal'
 
 /** The time limit of one answer. Long, because the API examines many jobs for a filtered page of failed jobs. */
 const ANSWER_MS = 30_000
@@ -43,7 +43,7 @@ export function findSilence(url: string | URL): Promise<string | undefined> {
 
 /** Says that an API does not answer, and why. */
 export function silenceOf(url: string | URL, error: unknown): string {
-  const reason = error instanceof Error ? String(error.cause ?? error.message) : String(error)
+  const reason = untrusted(error) ?? (error instanceof Error ? String(error.cause ?? error.message) : String(error))
   const isLate = error instanceof Error && error.name === 'TimeoutError'
   return `The API at ${url} cannot be reached: ${isLate ? 'it does not answer' : reason}.`
 }

@@ -10,12 +10,14 @@ import { moment, renderPage } from './pages/layout.ts'
 import { isOperator, type Page, type Session, type Show, type Visit } from './pages/page.ts'
 import { acts, pages } from './pages/pages.ts'
 import { verdictOf } from './pages/verdict.ts'
-import { contentSecurityPolicy, refuseOtherHosts, refuseOtherSites } from './policy.ts'
+import { contentSecurityPolicy, refuseOtherHosts, refuseOtherSites, StrangeRequestError } from './policy.ts'
 
 export interface DashboardDeps extends LoginDeps, BoardDeps, Pick<Visit, 'traceUrl'> {
   viewFor: ViewFor
   /** The host names by which browsers may reach the dashboard. */
   hosts: readonly string[]
+  /** The address at which browsers reach the dashboard, if the settings name it. */
+  url: string | null
   isReady: () => boolean
   /** Since when Redis has been away. Undefined if it is not. */
   redisAwaySince: () => Date | undefined
@@ -26,7 +28,7 @@ type Middleware = RequestHandler<Record<string, string>, unknown, unknown, unkno
 
 /** Builds the app with its pages, `/livez` and `/readyz`; it does not listen yet. */
 export function buildDashboard(deps: DashboardDeps): Express {
-  const { hosts, isReady } = deps
+  const { hosts, url, isReady } = deps
   const app = express()
   app.disable('x-powered-by').disable('etag')
   app.use((_request, response, next) => {
@@ -44,7 +46,7 @@ export function buildDashboard(deps: DashboardDeps): Express {
   })
   app.get('/livez', (_request, response) => void response.json({ alive: true }))
   app.get('/readyz', (_request, response) => void response.status(isReady() ? 200 : 503).json({ ready: isReady() }))
-  app.use(refuseOtherHosts(hosts), refuseOtherSites)
+  app.use(refuseOtherHosts(hosts), refuseOtherSites(url))
   app.use('/assets', express.static(new URL('./assets', import.meta.url).pathname, { index: false, redirect: false }))
   app.use((_request, _response, next) => next(isReady() ? undefined : new QueueUnavailableError()))
   app.use(express.urlencoded({ extended: false, limit: '16kb' }))
@@ -68,6 +70,9 @@ const FORGED: Page = {
 function redisAway(since: Date | undefined): Page {
   const body = html`<p class="problem" id="redis-away" data-refresh>${since && html`Redis has been away since ${moment(since.toISOString())}. `}Redis has the queue and the sessions. This page works again as soon as Redis does.</p>`
   return { title: 'Redis cannot be reached', body, status: 503 }
+}
+function strange({ message }: StrangeRequestError): Page {
+  return { title: 'Request refused', body: html`<p class="problem">${message}</p>`, status: 403 }
 }
 const OPERATOR_ONLY: Page = {
   title: 'For operators only',
@@ -137,6 +142,7 @@ function answerError({ log, redisAwaySince }: Pick<DashboardDeps, 'log' | 'redis
   return async (error, request, response, _next) => {
     if (response.headersSent || response.closed) return void response.destroy()
     if (error instanceof QueueUnavailableError) return sendPage(request, response, redisAway(redisAwaySince()))
+    if (error instanceof StrangeRequestError) return sendPage(request, response, strange(error))
     if (error instanceof OperatorOnlyError) return sendPage(request, response, OPERATOR_ONLY)
     if (error instanceof OperationsFullError) return sendPage(request, response, TOO_MANY)
     const status = Number(error?.status) < 500 ? Number(error.status) : 500

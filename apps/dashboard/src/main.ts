@@ -34,6 +34,7 @@ await runProcess({
         queues: LANES.map((lane) => openQueue(keys, lane, redis)),
         redis,
         hosts: allowedHosts(settings),
+        url: settings.url,
         isReady: () => !stopping.aborted && isConnected(),
         redisAwaySince: () => lostRedisAt,
         isSecure: settings.url?.startsWith('https:') ?? false,

@@ -1,7 +1,7 @@
 // The hosts and sites from which the dashboard accepts requests, and what its pages may load.
 import { isIPv6 } from 'node:net'
 import type { Settings } from '@sluice/process'
-import type { RequestHandler, Response } from 'express'
+import type { RequestHandler } from 'express'
 import type { dashboardSettings } from './settings.ts'
 
 type HostSettings = Pick<Settings<typeof dashboardSettings>, 'hosts' | 'url' | 'host'>
@@ -35,14 +35,23 @@ function hostnameOf(host: string): string {
   return URL.parse(`http://${host}`)?.hostname ?? ''
 }
 
+/** A request that reached the dashboard by a name, or from a site, that it does not accept. The message is for people. */
+export class StrangeRequestError extends Error {
+  override readonly name = 'StrangeRequestError'
+}
+
+const UNKNOWN_HOST =
+  'The host name of this address is not in DASHBOARD_HOSTS. Set DASHBOARD_URL to the address at which browsers reach the dashboard, or add the name to DASHBOARD_HOSTS.'
+const OTHER_SITE =
+  'Nothing was done: requests from other sites are refused. If you sent this from a page of the dashboard itself, set DASHBOARD_URL to the address in your browser’s address bar, with its port, and restart the dashboard.'
+
 /**
  * Refuses a request for another host name (DNS rebinding): a foreign site can let its own name resolve to this machine,
  * and browsers then take the dashboard for a part of that site. Only the name in the `Host` header shows the attack.
  */
 export function refuseOtherHosts(hosts: readonly string[]): RequestHandler {
-  return ({ headers }, response, next) => {
-    if (hosts.includes(hostnameOf(headers.host ?? ''))) next()
-    else refuse(response, 'this host name is not in DASHBOARD_HOSTS')
+  return ({ headers }, _response, next) => {
+    next(hosts.includes(hostnameOf(headers.host ?? '')) ? undefined : new StrangeRequestError(UNKNOWN_HOST))
   }
 }
 
@@ -50,17 +59,18 @@ export function refuseOtherHosts(hosts: readonly string[]): RequestHandler {
  * Refuses requests from pages of other sites (cross-site request forgery), which would come with the session of the
  * browser. Browsers send `origin` with every request but plain reads, and newer ones send `sec-fetch-site` with every
  * request. A link on another site may open a page.
+ *
+ * @param url DASHBOARD_URL: its origin is accepted whatever `Host` a proxy sends, because many leave out the port.
  */
-export const refuseOtherSites: RequestHandler = ({ headers, method }, response, next) => {
-  const { origin, host } = headers
-  const site = headers['sec-fetch-site'] ?? 'none'
-  const isRead = method === 'GET' || method === 'HEAD'
-  const isLink = isRead && headers['sec-fetch-mode'] === 'navigate'
-  const isOwnOrigin = origin === undefined ? isRead : URL.parse(origin)?.host === host
-  if (isOwnOrigin && (site === 'same-origin' || site === 'none' || isLink)) next()
-  else refuse(response, 'requests from other sites are refused')
-}
-
-function refuse(response: Response, error: string): void {
-  response.status(403).json({ error })
+export function refuseOtherSites(url: string | null): RequestHandler {
+  const ownOrigin = URL.parse(url ?? '')?.origin
+  return ({ headers, method }, _response, next) => {
+    const { origin, host } = headers
+    const site = headers['sec-fetch-site'] ?? 'none'
+    const isRead = method === 'GET' || method === 'HEAD'
+    const isLink = isRead && headers['sec-fetch-mode'] === 'navigate'
+    const isOwn = origin === undefined ? isRead : origin === ownOrigin || URL.parse(origin)?.host === host
+    const isAccepted = isOwn && (site === 'same-origin' || site === 'none' || isLink)
+    next(isAccepted ? undefined : new StrangeRequestError(OTHER_SITE))
+  }
 }

@@ -2,7 +2,7 @@
 import type { Readable } from 'node:stream'
 import { SluiceProblem, SluiceUnreachable } from '@sluice/client'
 import type { Target } from '@sluice/terminal'
-import { count, UserError } from '@sluice/terminal'
+import { count, UserError, untrusted } from '@sluice/terminal'
 import type { Checkpoint } from './account/checkpoint.ts'
 import type { RejectedRecord, Tally } from './account/ledger.ts'
 import { FormatError, type FormatOptions } from './formats/format.ts'
@@ -104,8 +104,10 @@ export function failureOf(error: unknown): { state: State; problem?: string; lac
     const advice = error.status === 403 ? ` ${KEY_ADVICE}` : ''
     return { state: 'failed', problem: `The service refused: ${error.message}${advice}` }
   }
-  if (error instanceof SluiceUnreachable)
-    return { state: 'failed', problem: `${error.message} Check --url, and that the service runs.` }
+  if (error instanceof SluiceUnreachable) {
+    const advice = untrusted(error)?.replace(/^its/, 'Its') ?? 'Check --url, and that the service runs'
+    return { state: 'failed', problem: `${error.message} ${advice}.` }
+  }
   if (error instanceof FormatError) return { state: 'failed', problem: error.message, lacking: error.lacking }
   if (error instanceof UserError) return { state: 'failed', problem: error.message }
   const ofSystem = systemProblem(error)

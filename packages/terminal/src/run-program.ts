@@ -53,6 +53,17 @@ export function messageForPeople(error: unknown): string | undefined {
   return FOR_PEOPLE.has(error.name) ? error.message : undefined
 }
 
+/** Node's codes for a certificate whose authority it does not know. Its messages for other faults of one suffice. */
+const UNTRUSTED = /SELF_SIGNED_CERT|^UNABLE_TO_(?:GET_ISSUER|VERIFY)/
+
+/** Says that a server's certificate is not trusted, and what to do. Undefined if a request failed for another reason. */
+export function untrusted(error: unknown): string | undefined {
+  const { code, message, cause } = Object(error)
+  if (UNTRUSTED.test(String(code)))
+    return `its certificate is not trusted (${message}). Set NODE_EXTRA_CA_CERTS to a file with the certificate of the authority that signed it`
+  return cause === undefined ? undefined : untrusted(cause)
+}
+
 /** Prints a message on standard error. The process will end with exit code 1. */
 export function fail(message: string): void {
   message.split('\n').forEach(createPrinter((text) => process.stderr.write(text)))

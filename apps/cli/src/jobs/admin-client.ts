@@ -126,7 +126,7 @@ export async function openAdminClient(deps: FindApiDeps, options: ApiOptions, fa
       return from(reads)
     }
     if (fallback === undefined) throw new UserError(silence)
-    if (!isNoted) fallback.show(`The API at ${url} does not answer: this is read from Redis.`)
+    if (!isNoted) fallback.show(`${silence} This is read from Redis.`)
     isNoted = true
     return fallback.readDirectly(from)
   }

@@ -57,7 +57,7 @@ test('everything is read from Redis while the API hangs, soon, and each client s
   assert.equal((await client.show(id)).reason, 'too large')
   await assert.rejects(client.show(newJobId()), UserError)
   assert.equal(notes.length, 1)
-  assert.match(notes[0] ?? '', /does not answer: this is read from Redis\.$/)
+  assert.match(notes[0] ?? '', /it does not answer\. This is read from Redis\.$/)
 }, 60_000)
 
 test('a hung API is asked for no operation, and whoever waits for one hears that it was accepted', async (t) => {
