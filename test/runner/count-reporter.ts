@@ -1,4 +1,5 @@
-import type { Reporter, TestModule, Vitest } from 'vitest/node'
+import { availableParallelism, loadavg } from 'node:os'
+import type { Reporter, TestCase, TestModule, Vitest } from 'vitest/node'
 import { commandFor, isMissing, type Program } from './programs.ts'
 
 type Errors = Parameters<NonNullable<Reporter['onTestRunEnd']>>[1]
@@ -16,11 +17,14 @@ interface Counts {
  * Prints `N passed, N failed` as the very last line of a run, for programs that read it, and `, N skipped` after it if
  * tests were skipped. The lines before it name missing servers, each missing program, and the command that installs it. A file that does
  * not load, a hook that fails and an error outside of any test count as failed. The exit code is 1 where anything failed,
- * and where nothing passed.
+ * and where nothing passed. Says so if the run was interrupted, and if the machine was busy when it began.
  */
 export class CountReporter implements Reporter {
   #counts: Counts = { passed: 0, failed: 0, skipped: 0, without: new Map() }
   #watches = false
+  #isOpen = false
+  /** Before the first test: the run itself loads every core. */
+  readonly #load = loadavg()[0] ?? 0
   readonly #lack: string | undefined
   readonly #unserved: number
 
@@ -35,14 +39,31 @@ export class CountReporter implements Reporter {
     if (!this.#watches) process.once('exit', () => this.#print())
   }
 
+  onTestRunStart(): void {
+    this.#isOpen = true
+  }
+
+  /** What an interrupted run counts: Vitest ends without telling the end of the run. */
+  onTestCaseResult(test: TestCase): void {
+    const { state } = test.result()
+    if (state === 'passed' || state === 'failed') this.#counts[state]++
+  }
+
   onTestRunEnd(modules: readonly TestModule[], errors: Errors, reason: Reason): void {
     this.#counts = countsOf(modules, errors.length)
+    this.#isOpen = reason === 'interrupted'
     if (this.#watches) this.#print()
     else if (reason !== 'passed' || this.#counts.failed > 0 || this.#counts.passed === 0) process.exitCode = 1
   }
 
   #print(): void {
     const { passed, failed, skipped, without } = this.#counts
+    const cores = availableParallelism()
+    if (this.#load > cores)
+      console.log(
+        `The machine was busy (load ${Math.round(this.#load)}, ${cores} cores): tests may fail for lack of time.`,
+      )
+    if (this.#isOpen) console.log('The run was interrupted: the next line counts the tests that ran.')
     if (this.#lack !== undefined)
       console.log(`${this.#unserved} test files were skipped without Redis and MongoDB: ${this.#lack}`)
     for (const [program, count] of without)

@@ -61,12 +61,16 @@ export async function findPython(path: string): Promise<string> {
 /** Imports `venv` and `ensurepip` too: Debian and Ubuntu have these in a package of their own. */
 const FACTS = `import sys; print("%d.%d" % sys.version_info[:2], flush=True); import venv, ensurepip`
 
+/** Long, because the imports take seconds on a busy machine. */
+const ASK_MS = 30_000
+
 /** Returns why the wheels can't be installed with this Python. Undefined if they can. */
 async function lackOf(python: string): Promise<string | undefined> {
-  const { stdout, failed } = await run(python, ['-c', FACTS], { timeout: 10_000 }).then(
-    ({ stdout }) => ({ stdout, failed: false }),
-    ({ stdout = '' }) => ({ stdout: String(stdout), failed: true }),
+  const { stdout, failed, killed } = await run(python, ['-c', FACTS], { timeout: ASK_MS }).then(
+    ({ stdout }) => ({ stdout, failed: false, killed: false }),
+    ({ stdout = '', killed }) => ({ stdout: String(stdout), failed: true, killed }),
   )
+  if (killed) return `${python} did not answer within ${ASK_MS / 1_000} s`
   const [, version = 'of no known version', major, minor] = /^((\d+)\.(\d+))/.exec(stdout) ?? []
   const fits = major === '3' && Number(minor) >= OLDEST_MINOR && Number(minor) <= NEWEST_MINOR
   if (!fits) return `${python} is ${version}`
