@@ -23,7 +23,7 @@ test('POSTs are refused while the event loop lags, and only then', async (t) => 
     return (await Promise.all(posts)).find(({ status }) => status === 503)
   })
   assert.ok(refused)
-  problemIn(refused, 503, 'overloaded')
+  assert.match(problemIn(refused, 503, 'overloaded').detail, /MAX_LOOP_DELAY_MS/)
   assert.match(refused.headers.get('retry-after') ?? '', /^\d+$/)
   assert.equal((await caller.get('/limits')).status, 200)
   await until('a post is stored again', async () => (await post()).status === 200)

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { describeApi } from '@sluice/api/openapi'
 import { createThreadParser, DEFAULT_LIMITS, PROBLEMS } from '@sluice/contract'
@@ -21,6 +22,12 @@ test('the description is valid OpenAPI 3.1', async () => {
 test('each route has a name of its own', () => {
   const ids = routes.map(({ route }) => route.operationId)
   assert.deepEqual(ids.toSorted(), [...new Set(ids)].toSorted())
+})
+
+test('docs/api.md names each route', async () => {
+  const document = await readFile(new URL('../../docs/api.md', import.meta.url), 'utf8')
+  const missing = routes.map(({ name }) => name).filter((name) => !document.includes(`\`${name}`))
+  assert.deepEqual(missing, [])
 })
 
 test('each problem is an answer of some route, or refuses a path', () => {

@@ -87,14 +87,15 @@ describe('stored threads are shown', () => {
 
   test('`get` prints a thread as people read it, and no text steers the terminal', async () => {
     const { stdout, code } = await get('slack', 'thread-1')
+    const { source, quotes } = JSON.parse((await get('slack', 'thread-1', '--json')).stdout)
     const expected = [
       'Dark mode, please',
       'slack thread-1: 2024-05-01T00:00Z, 2 messages, 6 words',
+      `Id: ${source.id}`,
       ...['', 'Ada, 2024-05-01T09:30Z', '  Could it', '  be dark?'],
       ...['', 'Unknown, 2024-05-01T09:31Z, to Ada', '  Yes\ufffd[2J', ''],
     ]
     assert.deepEqual([stdout.split('\n'), code], [expected, 0])
-    const { source, quotes } = JSON.parse((await get('slack', 'thread-1', '--json')).stdout)
     assert.deepEqual([source.title, quotes.length], ['Dark mode, please', 2])
     const short = { service: 'custom', externalId: 'short', title: 'Hi', quotes: [{ text: 'Hello' }] }
     storedIn(await createCaller(sluice).post({ ...short, createdAt: '2024-05-01' }))

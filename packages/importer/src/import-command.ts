@@ -13,7 +13,7 @@ import {
   stopRequests,
 } from '@sluice/terminal'
 import { Command, InvalidArgumentError, Option } from 'commander'
-import type { RejectedRecord } from './account/ledger.ts'
+import { type RejectedRecord, threadsIn } from './account/ledger.ts'
 import { FIELDS } from './formats/csv/csv-threads.ts'
 import { FORMAT_OPTIONS, OPTION_NAMES, readersOf } from './formats/format-options.ts'
 import { formats } from './formats/formats.ts'
@@ -144,7 +144,8 @@ async function run(asked: Options & ImportRequest, deps: ImportCommandDeps): Pro
       show: (state) => showProgress({ style: styleOf({ json, quiet }, stderr.isTTY), state, stderr, print: deps.say }),
       showRejected: createFaultList(createPrinter((text) => stderr.write(text))),
     })
-    const dashboard = request.dryRun ? undefined : await findDashboard(deps, { url })
+    const hasSent = !request.dryRun && threadsIn(summary.tally) > 0
+    const dashboard = hasSent ? await findDashboard(deps, { url }) : undefined
     const corrected = request.dryRun && withOptions(deps.process.argv, summary.lacking)
     printSummary({ ...summary, dashboard, corrected }, { json, quiet }, deps)
     deps.process.exitCode = EXIT_CODES[summary.state]

@@ -1,7 +1,7 @@
 // Finds the API that a command uses, and the key for it.
 import { readFile } from 'node:fs/promises'
 import type { Command } from 'commander'
-import { instancePaths, readRunning } from './instance.ts'
+import { instancePaths, noSluiceIn, readRunning } from './instance.ts'
 import { UserError } from './run-program.ts'
 
 export interface FindApiDeps {
@@ -48,8 +48,7 @@ export async function findApi(
   const named = keyFile === undefined ? env.SLUICE_API_KEY : await readKey(keyFile, holder)
   if (url !== undefined) return { url: baseOf(url), apiKey: usable(named || missingKey(holder)) }
   const running = await readRunning(paths.running)
-  if (running === undefined)
-    throw new UserError(`No Sluice runs in ${folder}. Run \`start\` there, or name an API with --url.`)
+  if (running === undefined) throw noSluiceIn(folder, 'an API with --url')
   // The key of this folder goes to the API of this folder only.
   const own = holder === 'operator' ? paths.operatorKey : paths.key
   return { url: running.apiUrl, apiKey: usable(named || (await readKey(own, holder))) }

@@ -50,7 +50,12 @@ export async function findMongodb(folder: string, env: { MONGODB_URL?: string | 
   if (running !== undefined) {
     throw new UserError(`Sluice is still starting in ${folder} (process ${running.pid}): try again in a moment.`)
   }
-  throw new UserError(`No Sluice runs in ${folder}. Run \`start\` there first, or name the server with MONGODB_URL.`)
+  throw noSluiceIn(folder, 'its MongoDB with MONGODB_URL')
+}
+
+/** @param other what a person may name instead, and how. */
+export function noSluiceIn(folder: string, other: string): UserError {
+  return new UserError(`No Sluice runs in ${folder}. Run \`start\` there, or name ${other}.`)
 }
 
 /** Claims the folder for this process. Throws UserError if another `start` runs in it. */

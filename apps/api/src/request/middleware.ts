@@ -136,12 +136,16 @@ export function answer(deps: MiddlewareDeps, handler: Handler, enqueues: boolean
   }
 }
 
+/** On a machine with few cores, this is the first refusal that people meet. */
+const LAGS =
+  'The process lacks time: its event loop lags by more than MAX_LOOP_DELAY_MS. The request was not accepted, and never will be.'
+
 /**
  * Refuses a POST before its body is read: if, by a copy that is at most 250 ms old, the key's quota or a bound of the
  * queue is used up; if Redis does not answer; or while the event loop lags, because each request delays all others.
  */
 function admit({ enqueuer, loopDelay, limits }: MiddlewareDeps, context: RequestContext): void {
-  if (loopDelay.p99Ms > limits.maxLoopDelayMs) throw overloaded()
+  if (loopDelay.p99Ms > limits.maxLoopDelayMs) throw overloaded(LAGS)
   const { tenant, quota, path, prefer } = context
   const lane = path === '/sources' && prefer.waits ? 'interactive' : 'bulk'
   enqueuer.admit({ tenant, ...(quota !== undefined && { quota }) }, lane)

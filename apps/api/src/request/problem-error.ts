@@ -139,8 +139,8 @@ export function idempotencyKeyInvalid(message: string): ProblemError {
 }
 
 /** The process lacks memory for the request, its event loop lags, or it has too many connections, reads or searches. */
-export function overloaded(): ProblemError {
-  return new ProblemError('overloaded', {}, after(randomInt(1, 4)))
+export function overloaded(detail?: string): ProblemError {
+  return new ProblemError('overloaded', { ...(detail && { detail }) }, after(randomInt(1, 4)))
 }
 
 /** The name of a key's quota in headers and problems. */

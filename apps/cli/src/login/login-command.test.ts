@@ -9,8 +9,21 @@ import { promisify } from 'node:util'
 import { createSessions } from '@sluice/credentials/sessions'
 import { connectFailFast } from '@sluice/process/redis'
 import { queueKeys } from '@sluice/queue'
+import { RedisAwayError } from '@sluice/terminal'
 import { requiredUrl, runtimeEnv, testQueueName } from '@sluice/test-support'
 import { test } from 'vitest'
+import { loginCommand } from './login-command.ts'
+
+test('if nothing runs in the folder and no Redis is named, it says what to do, as other commands do', async () => {
+  const away = new RedisAwayError('Redis at 127.0.0.1:6379 cannot be reached')
+  const [createLink, print] = [() => Promise.reject(away), () => {}]
+  const login = (env: { REDIS_URL?: string }) =>
+    loginCommand({ folder: '/absent', env, createLink, print }).parseAsync([], { from: 'user' })
+  await assert.rejects(login({}), {
+    message: /^No Sluice runs in \/absent\. Run `start` there, or name .* REDIS_URL\.$/,
+  })
+  await assert.rejects(login({ REDIS_URL: 'redis://10.0.0.5' }), away)
+})
 
 const main = fileURLToPath(new URL('../main.ts', import.meta.url))
 

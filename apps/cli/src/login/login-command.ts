@@ -4,7 +4,7 @@
 import { loginLink } from '@sluice/credentials/sessions'
 import { dashboardUrlSetting, type Environment, processSettings, readSettings } from '@sluice/process'
 import type { QueueAddress } from '@sluice/process/redis'
-import { instancePaths, type RunningInstance, readRunning } from '@sluice/terminal'
+import { instancePaths, noSluiceIn, RedisAwayError, type RunningInstance, readRunning } from '@sluice/terminal'
 import { Command, Option } from 'commander'
 
 export type LoginRole = 'operator' | 'viewer'
@@ -29,7 +29,11 @@ export function loginCommand({ folder, env, createLink, print }: LoginDeps): Com
       const running = await readRunning(instancePaths(folder).running)
       const dashboard = { ...env, DASHBOARD_URL: env.DASHBOARD_URL || running?.dashboardUrl }
       const { url } = readSettings({ url: dashboardUrlSetting }, dashboard)
-      print(loginLink(url ?? 'http://127.0.0.1:3001', await createLink(findQueue(env, running), role)))
+      const token = await createLink(findQueue(env, running), role).catch((error) => {
+        const isNamed = Boolean(env.REDIS_URL || running)
+        throw isNamed || !(error instanceof RedisAwayError) ? error : noSluiceIn(folder, 'its Redis with REDIS_URL')
+      })
+      print(loginLink(url ?? 'http://127.0.0.1:3001', token))
     })
 }
 

@@ -98,12 +98,13 @@ async function get(deps: SourcesDeps, name: SourceName, options: GetOptions): Pr
 }
 
 function threadLines({ source, quotes }: { source: StoredSource; quotes: readonly StoredQuote[] }): string[] {
-  const { title, service, externalId, wordCount, createdAt, url, description } = source
+  const { id, title, service, externalId, wordCount, createdAt, url, description } = source
   const counts = [counted(quotes.length, 'message'), counted(wordCount, 'word')]
   const speakers = new Map(quotes.map((quote) => [quote.externalId, quote.speaker ?? quote.externalId]))
   return [
     title,
     `${service} ${externalId}: ${moment(new Date(createdAt))}, ${counts.join(', ')}`,
+    `Id: ${id}`,
     ...(url === undefined ? [] : [url]),
     ...(description === null ? [] : textLines(description)),
     ...quotes.flatMap(({ speaker, createdAt: at, replyingTo, text }) => {

@@ -36,7 +36,7 @@ function keepFakes(launch: () => Promise<Fake>) {
   return { kept, said, restarted: restarted.promise }
 }
 
-const DIED = 'redis died (exit code 1); starting it again. Its log: /a.log'
+const DIED = 'redis ended (exit code 1); starting it again. Its log: /a.log'
 
 test('a death is reported, and followed by a restart', async () => {
   let number = 0

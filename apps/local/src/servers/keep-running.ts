@@ -48,7 +48,7 @@ export async function keepRunning<R extends Running>(options: KeepRunning<R>): P
     while (!stopping.signal.aborted) {
       const detail = await running.died
       if (stopping.signal.aborted) return
-      if (failures === 0) say(`${name} died (${detail}); starting it again. Its log: ${log}`)
+      if (failures === 0) say(`${name} ended (${detail}); starting it again. Its log: ${log}`)
       if (failures === 0 && performance.now() - startedAt > settledMs) pauseMs = firstPauseMs
       await pause(pauseMs, undefined, { signal: stopping.signal }).catch(() => {})
       if (stopping.signal.aborted) return

@@ -137,7 +137,7 @@ test('a killed app is restarted, with a line about it', async (t) => {
   await line(/^Ready/)
   const [pid = 0] = await pidsOf(trace, 'api')
   process.kill(pid, 'SIGKILL')
-  await line(/^api died \(killed by SIGKILL\)/)
+  await line(/^api ended \(killed by SIGKILL\)/)
   await line(/^api runs again/)
   assert.equal((await pidsOf(trace, 'api')).length, 2)
 })
@@ -219,7 +219,7 @@ test('an app that cannot be restarted is tried less and less often, with advice'
   await line(/^Ready/)
   const [api = 0] = await pidsOf(trace, 'api')
   process.kill(api, 'SIGKILL')
-  await line(/^api died \(killed by SIGKILL\); starting it again\. Its log: /)
+  await line(/^api ended \(killed by SIGKILL\); starting it again\. Its log: /)
   const pauses: number[] = []
   for (let attempt = 2; attempt < 5; attempt++) {
     await line(/^api could not be started again: api ended before it was ready \(exit code 3\)/)
