@@ -106,7 +106,7 @@ function showPage(show: Show, deps: Pick<DashboardDeps, 'viewFor' | 'traceUrl' |
 async function sendPage({ path }: { path: string }, response: Response, page: Page): Promise<void> {
   const { session } = response.locals
   const verdict = session && page.shows && verdictOf(page.shows, session, path)
-  response.status(page.status ?? 200).send(await renderPage(page, session && { session, path, verdict }))
+  response.status(page.status ?? 200).send(await renderPage({ ...page, verdict }, session, path))
 }
 
 function requireSession(deps: LoginDeps): Middleware {

@@ -108,14 +108,11 @@ document.addEventListener('click', async ({ target }) => {
   setTimeout(() => (target.textContent = 'Copy'), 2_000)
 })
 
-let lastBox
-const boxesOf = () => [...document.querySelectorAll('.jobs input[name=id]')]
-
 /** Counts the selected jobs. Without this script, the buttons work, and the server says if nothing is selected. */
 function showSelection() {
   const bar = document.querySelector('.selection')
   if (bar === null) return
-  const boxes = boxesOf()
+  const boxes = [...document.querySelectorAll('.jobs input')]
   const selected = boxes.filter(({ checked }) => checked).length
   bar.querySelector('output').textContent = selected === 0 ? 'Nothing is selected' : `${selected} selected`
   for (const button of bar.querySelectorAll('button')) button.disabled = selected === 0
@@ -125,14 +122,9 @@ function showSelection() {
   all.indeterminate = selected > 0 && selected < boxes.length
 }
 
-document.addEventListener('click', ({ target, shiftKey }) => {
-  const all = target.closest?.('.all input')
-  const boxes = boxesOf()
-  if (all) for (const box of boxes) box.checked = all.checked
-  if (!boxes.includes(target)) return all && showSelection()
-  const [from, to] = [boxes.indexOf(lastBox), boxes.indexOf(target)].sort((one, other) => one - other)
-  if (shiftKey && from >= 0) for (const box of boxes.slice(from, to)) box.checked = target.checked
-  lastBox = target
+document.addEventListener('change', ({ target }) => {
+  if (target.matches('.all input'))
+    for (const box of document.querySelectorAll('.jobs input')) box.checked = target.checked
   showSelection()
 })
 

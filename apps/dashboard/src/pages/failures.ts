@@ -142,35 +142,22 @@ export const operationsPage: Show = async ({ view }) => {
   return { title: 'Operations', body: html`<div id="operations" data-refresh>${list}</div>` }
 }
 
-function operationCells({
-  id,
-  kind,
-  state,
-  by,
-  filter,
-  lane,
-  why,
-  createdAt,
-  reasonGroup,
-  ...counts
-}: Operation): Cell[] {
-  const { total, examined, done } = counts
+function operationCells({ id, kind, state, by, filter, lane, why, createdAt, ...of }: Operation): Cell[] {
+  const { total, examined, done } = of
   const asked = [html`<span id="${id}">${moment(createdAt)}</span>`, kind, by]
   if (lane !== undefined || kind === 'pause' || kind === 'resume')
     return [...asked, html`the ${lane} lane ${why && html`<span class="reason">${why}</span>`}`, state]
   // A group says its reason. Its `until` only leaves out what failed since.
-  const { group, until, ...fields } = filter ?? {}
-  const others = Object.entries({ ...fields, ...(group === undefined && { until }) })
-  const reason = group && html`<a href="/failures/${group}">${reasonLine(reasonGroup ?? `group ${group}`)}</a>`
+  const { group, until, ...others } = filter ?? {}
+  const reason = group && html`<a href="/failures/${group}">${reasonLine(of.reasonGroup ?? `group ${group}`)}</a>`
   const jobs = html`${filter === undefined && count(total, 'selected job')}${reason}
-${others.map(([name, value]) => value && html`<div><span class="note">${name}</span> <span class="reason">${value}</span></div>`)}`
+${Object.entries(group ? others : (filter ?? {})).map(([name, value]) => html`<div><span class="note">${name}</span> <span class="reason">${value}</span></div>`)}`
   const bar = progress(`Progress of the ${kind}`, state === 'completed' ? Math.max(total, 1) : examined, total)
   const past = PAST[kind]
-  const left = filter === undefined ? `0 of ${shown(total)}` : `0 ${past}`
-  const none = `${left} (all were being retried or discarded before)`
-  const so = state === 'completed' ? '' : `, ${shown(examined)} of ${shown(total)} examined`
-  const numbers = `${state}: ${state === 'completed' && done === 0 ? none : `${shown(done)} ${past}${so}`}`
-  return [...asked, jobs, html`${bar} ${numbers}${kind === 'retry' && outcomesOf(id, counts)}`]
+  const so = state !== 'completed' && `, ${shown(examined)} of ${shown(total)} examined`
+  const none = state === 'completed' && done === 0 && ' (all were being retried or discarded before)'
+  const numbers = html`${state}: ${shown(done)}${filter === undefined && ` of ${shown(total)}`} ${past}${so}${none}`
+  return [...asked, jobs, html`${bar} ${numbers}${kind === 'retry' && outcomesOf(id, of)}`]
 }
 
 /** What became of the retried jobs, with links to them. */

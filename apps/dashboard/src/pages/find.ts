@@ -33,40 +33,40 @@ export function hitsTable({ hits, more, notes }: Found, traceUrl: string | null)
 
 const HIT_HEADS = ['What', 'State', 'Tenant', 'When', 'Reason or outcome']
 
-interface JobTable {
-  ifEmpty?: string
-  /** Each job has a box to select it. */
-  maySelect?: boolean
-  /** The page says the reason that all of its jobs have. */
-  isOneReason?: boolean
-}
-
-/** Jobs of one state, a line each, with a link to the page of the job. Columns without any value are left out. */
-export function jobTable(label: string, jobs: readonly Hit[], options: JobTable = {}): Html {
-  const { ifEmpty = 'No job.', maySelect = false, isOneReason = false } = options
+/**
+ * Jobs of one state, a line each, with a link to the page of the job. Columns without any value are left out.
+ *
+ * @param isOneReason the page says the reason that all of its jobs have
+ */
+export function jobTable(
+  label: string,
+  jobs: readonly Hit[],
+  { ifEmpty = 'No job.', maySelect = false, isOneReason = false } = {},
+): Html {
   const rows = jobs.map(({ id, name = id, state = 'completed', ...hit }): Record<string, Cell> => {
     const { acceptedAt, endedAt, reason, outcomes } = hit
-    const stored = Object.entries(outcomes ?? {}).flatMap(([of, threads]) =>
-      threads > 0 ? `${shown(threads)} ${of}` : [],
-    )
-    const took = acceptedAt && endedAt && Date.parse(endedAt) - Date.parse(acceptedAt)
+    const took = acceptedAt && endedAt && lengthOf(Date.parse(endedAt) - Date.parse(acceptedAt))
     const since = endedAt ?? acceptedAt
     return {
       Select: maySelect && html`<input type="checkbox" name="id" value="${id}" aria-label="Select ${name}">`,
       State: dot(state),
       Job: html`<a href="/jobs/${id}" title="${name}, ${id}">${name}</a>`,
-      Outcome: stored.join(', ') || undefined,
+      Outcome: countsOf(outcomes).join(', '),
       Reason: reason && !isOneReason ? reasonLine(reason) : undefined,
       Tenant: hit.tenant,
       '#Attempts': hit.attempts,
       '#Age': since && age(since),
-      '#Duration': typeof took === 'number' && lengthOf(took),
+      '#Duration': took,
     }
   })
   const heads = Object.keys(rows[0] ?? {}).filter((head) => rows.some((row) => row[head] || row[head] === 0))
   const cells = rows.map((row) => heads.map((head) => row[head]))
   return html`<div class="jobs">${table(label, heads, cells, ifEmpty)}</div>`
 }
+
+/** How many threads were created, updated and unchanged, without zeros. */
+const countsOf = (outcomes: Hit['outcomes'] = { created: 0, updated: 0, unchanged: 0 }) =>
+  Object.entries(outcomes).flatMap(([outcome, threads]) => (threads > 0 ? `${threads} ${outcome}` : []))
 
 /** The state of a job as a coloured dot. */
 function dot(state: string): Html {
@@ -91,9 +91,8 @@ export function hitCells(hit: Hit, traceUrl: string | null): Cell[] {
     hit.worker,
     hit.keyId && `key ${hit.keyId}`,
   ]
-  const counts = Object.entries(outcomes ?? {}).map(([outcome, threads]) => threads > 0 && `${threads} ${outcome}`)
   const writers = [hit.insertedBy && `inserted by ${hit.insertedBy}`, hit.changedBy && `changed by ${hit.changedBy}`]
-  const what = reason ? reasonLine(reason) : [...counts, ...writers].filter(Boolean).join(', ')
+  const what = reason ? reasonLine(reason) : [...countsOf(outcomes), ...writers].filter(Boolean).join(', ')
   return [
     html`${isThread ? threadLink(tenant, name, text) : text}<div class="note">${ownId}</div>`,
     state && html`${dot(state)} ${state}`,

@@ -18,7 +18,7 @@ import {
   traceLink,
 } from './layout.ts'
 import { type Html, isOperator, type Show, type Visit } from './page.ts'
-import { reasonBlock, reasonLine, sameReason } from './reason.ts'
+import { reasonBlock, reasonLine } from './reason.ts'
 
 /** Threads that the page lists. */
 const THREADS = 100
@@ -56,11 +56,7 @@ ${isRevealed && payloadOf(job)}`
   return { title: `${name} · ${state} job`, body }
 }
 
-/**
- * What happened to a job, its failed threads, and the problem that the caller of a failed one got.
- *
- * @param said the reason that the page says already
- */
+/** What happened to a job, its failed threads, and the problem that its caller got. @param said as of `reasonLine` */
 export function historyOf(job: JobDetail, said = ''): Html {
   const isFailed = job.hit.state === 'failed'
   const unlisted = isFailed ? unlistedTries({ attempts: job.hit.attempts ?? 0, tries: job.tries }) : 0
@@ -94,12 +90,7 @@ function timelineOf({ hit, tries, fetchedAt, progress }: JobDetail, said: string
   return ordered.map(({ ms, what, by, reason }, index) => {
     const before = ordered[index - 1]
     const since = before && html` <span class="note">${duration(ms - before.ms)} later</span>`
-    return [
-      html`${moment(ms)}${since}`,
-      what,
-      by,
-      reason && (sameReason(reason, said) ? 'as above' : reasonLine(reason)),
-    ]
+    return [html`${moment(ms)}${since}`, what, by, reason && reasonLine(reason, said)]
   })
 }
 
@@ -138,7 +129,7 @@ function failedThreads({ hit, failedThreads: threads, failedThreadCount }: JobDe
   const rows = threads.map(({ place, service, externalId, reason }): Cell[] => [
     place + 1,
     threadLink(hit.tenant, `${service}/${externalId}`),
-    sameReason(reason, said) ? 'as above' : reasonLine(reason),
+    reasonLine(reason, said),
   ])
   return html`<h2>${count(failedThreadCount, 'thread')} could not be stored</h2>${table('Failed threads', ['Place', 'Thread', 'Reason'], rows)}
 ${failedThreadCount > threads.length && html`<p class="note">${failedThreadCount - threads.length} more are not listed.</p>`}`

@@ -15,15 +15,8 @@ const NAVIGATION = Object.entries({
   Operations: '/operations',
 })
 
-/** What the frame of a page shows of its visitor, of its place in the navigation, and of the verdict. */
-interface Frame {
-  session: Session
-  path: string
-  verdict: Html | undefined
-}
-
-/** Builds a whole page. Without a frame, it has no navigation. */
-export async function renderPage({ title, body, shows }: Page, frame?: Frame): Promise<string> {
+/** Builds a whole page. Without a session, it has no navigation. @param path marks its place in the navigation. */
+export async function renderPage({ title, body, shows, verdict }: Page, session?: Session, path = ''): Promise<string> {
   const page = html`<!doctype html>
 <html lang="en">
 <head>
@@ -38,22 +31,22 @@ export async function renderPage({ title, body, shows }: Page, frame?: Frame): P
 <a class="skip" href="#main">Skip to the content</a>
 <header>
 <a class="brand" href="/">Sluice</a>
-${frame && navigation(frame, shows)}
+${session && navigation(session, path, shows)}
 </header>
-${frame?.verdict}
+${verdict}
 <main id="main" tabindex="-1">
 <p id="stale" class="problem" role="alert" hidden>This page could not be refreshed. It tries again every few seconds.</p>
 <h1>${title}</h1>
 ${body}
 </main>
-${frame && html`<footer>Updated <span id="updated">now</span>. <kbd>/</kbd> finds a job or a thread.</footer>`}
+${session && html`<footer>Updated <span id="updated">now</span>. <kbd>/</kbd> finds a job or a thread.</footer>`}
 </body>
 </html>
 `
   return String(await page)
 }
 
-function navigation({ session, path }: Frame, status?: Status): Html {
+function navigation(session: Session, path: string, status?: Status): Html {
   const failed = (status?.queued ?? []).reduce((sum, { state, threads }) => sum + (state === 'failed' ? threads : 0), 0)
   const links = NAVIGATION.map(([name, to]) => {
     const isHere = to === '/' ? path === '/' || path === '/find' : path.startsWith(to)
@@ -92,9 +85,8 @@ export function moment(time: string | number): Html {
 
 /** How long ago a moment is. The moment itself is under the pointer. */
 export function age(time: string): Html {
-  const at = new Date(time)
-  const text = at.toISOString().replace('T', ' ').slice(0, 19)
-  return html`<time class="age" datetime="${at.toISOString()}" title="${text} UTC">${duration(Date.now() - at.getTime())}</time>`
+  const text = time.replace('T', ' ').slice(0, 19)
+  return html`<time class="age" datetime="${time}" title="${text} UTC">${duration(Date.now() - Date.parse(time))}</time>`
 }
 
 /** An id in one line, with a button that copies it. A page without its script has no button. */

@@ -35,6 +35,8 @@ export interface Page {
   status?: number
   /** The status of which the frame shows the verdict. A page that reads the status itself returns it, so that both agree. */
   shows?: Status | undefined
+  /** The same as people read it, from the frame. */
+  verdict?: Html | undefined
 }
 
 /** Returns a page, the path to redirect to, or undefined if the address has no page. */

@@ -3,9 +3,13 @@ import { reasonWords, SHOWN_REASON } from '@sluice/operations'
 import { html } from 'hono/html'
 import type { Html } from './page.ts'
 
-/** A reason in a list: two lines at most, and all of it under the pointer. */
-export function reasonLine(reason: string): Html {
+/** Recorded tries and threads have only the beginning of their reason, which tells it from others. */
+const BEGINNING = 200
+
+/** A reason in a list: two lines at most, and all of it under the pointer. @param said what the page says already */
+export function reasonLine(reason: string, said = ''): Html {
   const words = reasonWords(reason)
+  if (said !== '' && reasonWords(said).startsWith(words.slice(0, BEGINNING))) return html`as above`
   return html`<span class="reason" title="${words.slice(0, SHOWN_REASON)}">${withCode(words)}</span>`
 }
 
@@ -13,16 +17,8 @@ export function reasonLine(reason: string): Html {
 export function reasonBlock(reason: string): Html {
   const words = reasonWords(reason)
   const raw = html`<details><summary class="note">As it was recorded</summary><p class="raw">${reason.slice(0, SHOWN_REASON)}</p></details>`
-  return html`<div class="problem"><p class="words">${withCode(words)}</p>${words !== reason && raw}</div>`
+  return html`<div class="problem">${withCode(words)}${words !== reason && raw}</div>`
 }
-
-/** Returns whether two reasons have the same words. Recorded tries and threads have only the beginning of theirs. */
-export function sameReason(reason: string, said: string): boolean {
-  return said !== '' && reasonWords(said).startsWith(reasonWords(reason).slice(0, SAME))
-}
-
-/** Characters of words that tell reasons apart. */
-const SAME = 200
 
 /** Shows what stands between backticks as code. */
 export function withCode(words: string): Html {

@@ -29,9 +29,9 @@ async function shown(verdict: Finding[], { role = 'operator', path = '/jobs' } =
 }
 
 test('failures that wait make the verdict amber: all is well, except for them', async () => {
-  assert.match(await shown([]), /class="well".*<p>All is well<\/p>/)
+  assert.match(await shown([]), /data-level="well".*<p>All is well<\/p>/)
   const waiting = await shown([note])
-  assert.match(waiting, /class="note".*<p>All is well, except:<\/p>.*4 threads wait\..*retry them\./)
+  assert.match(waiting, /data-level="note".*<p>All is well, except:<\/p>.*4 threads wait\..*retry them\./)
   assert.match(waiting, /href="\/failures">Show 4 failures</)
   assert.doesNotMatch(await shown([note, finding('redis_full', 'Redis is full', '/overview')]), /All is well/)
 })

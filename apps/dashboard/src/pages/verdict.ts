@@ -4,14 +4,12 @@ import { html } from 'hono/html'
 import { actForm, count } from './layout.ts'
 import { type Html, isOperator, type Session } from './page.ts'
 
-/** What to do next. Empty if the finding itself says it. */
-const NEXT: Readonly<Record<Finding['code'], string>> = {
-  redis_lost: '',
+/** What to do next, unless the finding itself says it. */
+const NEXT: Readonly<Partial<Record<Finding['code'], string>>> = {
   other_store: 'Correct its MONGODB_URL or its QUEUE.',
   store_away: 'Nothing is lost. Bring MongoDB back, and the jobs go on by themselves.',
   store_unstable: 'Check the network between workers and MongoDB.',
   store_slow: 'Look for slow operations, and at the disk of MongoDB.',
-  redis_unfit: '',
   process_missing: 'Start one.',
   crash_loop: 'The last line of its log says why it died.',
   process_gone: 'Start another one. The end of its log says why it died.',
@@ -19,19 +17,15 @@ const NEXT: Readonly<Record<Finding['code'], string>> = {
   redis_full: 'Raise maxmemory, or start more workers.',
   redis_replicas: 'Bring the replicas back.',
   redis_clock: 'Synchronize the clocks (NTP).',
-  clock_wrong: '',
   callers_time_out: 'If all workers are busy, start more.',
   requests_refused: 'If all workers are busy, start more.',
   queue_full: 'Resume lanes that are paused, or start more workers.',
   lane_paused: 'Jobs wait until it is resumed.',
-  keys_gone: '',
-  key_expired: '',
   jobs_old: 'If all workers are busy, start more.',
   versions_differ: 'Finish the rollout, or roll it back.',
   completions_refused: 'The error is Redis’s: mend it, and the jobs go on by themselves.',
   threads_failing: 'Fix the cause, then retry them.',
   failed_threads: 'Fix the cause, then retry them.',
-  keys_expire: '',
   key_revoked: 'Give its caller another key.',
 }
 
@@ -54,12 +48,12 @@ export function verdictOf(status: Status, session: Session, path: string): Html 
   const isWell = verdict.every(({ level }) => level === 'note')
   const tone = !isWell ? 'problem' : verdict.length > 0 ? 'note' : 'well'
   const items = [...Map.groupBy(verdict, ({ code }) => code).values()].map((alike) => {
-    const lines = alike.map((one) => html`<li class="${one.level}">${line(one, status, session, path)}</li>`)
+    const lines = alike.map((one) => html`<li data-level="${one.level}">${line(one, status, session, path)}</li>`)
     const others = lines.slice(SHOWN_ALIKE)
     const more = html`<li><details><summary class="note">${others.length} more like this</summary><ul>${others}</ul></details></li>`
     return html`${lines.slice(0, SHOWN_ALIKE)}${others.length > 0 && more}`
   })
-  return html`<section id="verdict" class="${tone}" aria-label="Verdict" data-refresh>${isWell && html`<p>All is well${items.length > 0 && ', except:'}</p>`}${items.length > 0 && html`<ul>${items}</ul>`}</section>`
+  return html`<section id="verdict" data-level="${tone}" aria-label="Verdict" data-refresh>${isWell && html`<p>All is well${items.length > 0 && ', except:'}</p>`}${items.length > 0 && html`<ul>${items}</ul>`}</section>`
 }
 
 function line({ code, text, page }: Finding, { queued }: Status, session: Session, path: string): Html {
@@ -69,5 +63,5 @@ function line({ code, text, page }: Finding, { queued }: Status, session: Sessio
   const link = page !== path && html` <a class="button quiet" href="${page}">${name}</a>`
   const lane = code === 'lane_paused' && isOperator(session) && new URLSearchParams(page.split('?')[1]).get('lane')
   const resume = lane && actForm(session, `/lanes/${lane}/resume`, html`<button>Resume ${lane}</button>`)
-  return html`<span>${text}.${NEXT[code] && html` <span class="next">${NEXT[code]}</span>`}</span>${link}${resume}`
+  return html`<span>${text}.${NEXT[code] && html` <span class="note">${NEXT[code]}</span>`}</span>${link}${resume}`
 }

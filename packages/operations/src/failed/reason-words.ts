@@ -10,27 +10,22 @@ const FIELD_OR_RULE = new RegExp(`"propertyName":"([^"]+)"|"operatorName":"([^"]
 const NEGATED = /"operatorName":"(?:\$nor|\$not|not)"/
 const ALTERNATIVES = /"operatorName":"(?:\$or|anyOf|oneOf)"/
 
-/** What a document must do, by the operators of queries and the keywords of JSON Schema. */
-const MUST: Readonly<Record<string, string>> = {
-  $eq: 'be',
-  $ne: 'not be',
-  $in: 'be one of',
-  enum: 'be one of',
-  $nin: 'be none of',
-  $gt: 'be more than',
-  $gte: 'be at least',
-  minimum: 'be at least',
-  $lt: 'be less than',
-  $lte: 'be at most',
-  maximum: 'be at most',
-  minLength: 'have a length of at least',
-  maxLength: 'have a length of at most',
-  $type: 'be of type',
-  bsonType: 'be of type',
-  $regex: 'match',
-  pattern: 'match',
-  required: 'have',
-}
+/** What a document must do, and the operators of queries and the keywords of JSON Schema that demand it. */
+const DEMANDS = Object.entries({
+  be: ['$eq'],
+  'not be': ['$ne'],
+  'be one of': ['$in', 'enum'],
+  'be none of': ['$nin'],
+  'be more than': ['$gt'],
+  'be at least': ['$gte', 'minimum'],
+  'be less than': ['$lt'],
+  'be at most': ['$lte', 'maximum'],
+  'have a length of at least': ['minLength'],
+  'have a length of at most': ['maxLength'],
+  'be of type': ['$type', 'bsonType'],
+  match: ['$regex', 'pattern'],
+  have: ['required'],
+})
 
 /**
  * Returns a reason without what does not distinguish it from others. Of a refused document, names the rule and the
@@ -41,40 +36,32 @@ export function reasonWords(reason: string): string {
   const [refusal, collection = '', info = ''] = REFUSED.exec(text) ?? []
   if (refusal === undefined) return text || '(no reason)'
   const said = text.slice(0, -refusal.length)
-  const rules = [...rulesOf(info, collection)]
+  let field = ''
+  const rules = [...info.matchAll(FIELD_OR_RULE)].flatMap(([, name, operator = '', rule = '{}']) => {
+    field = name ?? field
+    if (name !== undefined) return []
+    const words = NEGATED.test(info) ? undefined : ruleWords(operator, rule, { collection, field })
+    return words ?? `${collection} must ${NEGATED.test(info) ? 'not ' : ''}meet ${rule}`
+  })
   if (rules.length === 0) return `${said} (${collection})`
   return `${said}: ${[...new Set(rules)].join(ALTERNATIVES.test(info) ? ', or ' : ', ')}`
 }
 
-function* rulesOf(info: string, collection: string): Generator<string> {
-  let field = ''
-  for (const [, name, operator = '', rule = '{}'] of info.matchAll(FIELD_OR_RULE)) {
-    field = name ?? field
-    if (name === undefined) yield ruleWords(operator, rule, { field, collection, isNegated: NEGATED.test(info) })
-  }
-}
-
-interface Broken {
-  /** The field of a JSON Schema. A rule of a query names its own. */
-  field: string
-  collection: string
-  isNegated: boolean
-}
-
-function ruleWords(operator: string, rule: string, { field, collection, isNegated }: Broken): string {
-  const [[key = '', value] = []] = Object.entries<unknown>(parsed(rule))
+/** @param of.field the field of a JSON Schema. A rule of a query names its own. */
+function ruleWords(operator: string, rule: string, of: { collection: string; field: string }): string | undefined {
+  const [must] = DEMANDS.find(([, operators]) => operators.includes(operator)) ?? []
+  if (must === undefined) return undefined
+  const [[key = '', value] = []] = Object.entries<unknown>(parseRule(rule))
   const isOfSchema = key === operator
   const bound = isOfSchema ? value : (Object(value)[operator] ?? value)
-  const must = MUST[operator]
-  if (must === undefined || isNegated || key === '') return `${collection} must ${isNegated ? 'not ' : ''}meet ${rule}`
-  const path = [collection, isOfSchema ? field : key].filter(Boolean).join('.')
+  const path = [of.collection, isOfSchema ? of.field : key].filter(Boolean).join('.')
   return `\`${path}\` must ${must} ${[bound].flat().map(valueText).join(', ')}`
 }
 
-/** A rule that is no JSON has no words. */
-function parsed(rule: string): Record<string, unknown> {
+/** A text that only looks like a rule breaks no page. */
+function parseRule(rule: string): Record<string, unknown> {
   try {
-    return Object(JSON.parse(rule))
+    return JSON.parse(rule)
   } catch {
     return {}
   }
