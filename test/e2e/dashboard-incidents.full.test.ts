@@ -108,7 +108,7 @@ describe('the seven incidents', lacks, () => {
         await page.keyboard.press('Enter')
         await page.waitForURL((url) => url.href !== before)
       }
-      await page.getByText('completed: 1 retried').waitFor()
+      await page.getByText('completed: 1 of 1 retried').waitFor()
       await page.keyboard.press('/')
       await page.locator('#q:focus').waitFor()
       await page.keyboard.type('refused-1')
