@@ -100,7 +100,7 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
     await inspect(visitor, 'hits')
     await page.getByRole('link', { name: 'slack/C1-2' }).click()
     await page.getByText('It is not stored.').waitFor()
-    await page.getByRole('region', { name: 'Timeline' }).waitFor()
+    await page.getByRole('list', { name: 'Timeline' }).waitFor()
     const trace = page.getByRole('region', { name: 'Hits' }).getByRole('link', { name: 'Trace' })
     assert.equal(await trace.getAttribute('href'), `https://traces.example/${TRACE}`)
     await inspect(visitor, 'a thread that failed')
@@ -108,7 +108,7 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
     await inspect(visitor, 'completed jobs')
     storedIn(await importer.post(someThread({ externalId: 'fine', quotes: [{ ...STORED, speaker: 'Grace' }] })))
     await page.getByRole('link', { name: 'slack/fine', exact: true }).first().click()
-    await page.getByRole('region', { name: 'Timeline' }).waitFor()
+    await page.getByRole('list', { name: 'Timeline' }).waitFor()
     await inspect(visitor, 'a completed job')
     await page.getByRole('link', { name: 'slack/fine', exact: true }).first().click()
     const written = page.getByRole('region', { name: 'Jobs that wrote it' }).locator('tbody td:last-child')
@@ -124,9 +124,29 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
     const shown = await dashboard.line(({ msg }) => msg === 'payload.revealed')
     assert.deepEqual([shown.tenant, shown.externalId, typeof shown.operator], ['acme', 'fine', 'string'])
     await page.getByRole('link', { name: 'Overview' }).click()
-    await page.getByLabel('Why pause bulk').fill('MongoDB is being upgraded')
-    await page.getByRole('button', { name: 'Pause bulk' }).click()
-    await page.getByText(/The bulk lane has been paused for \d+ s by [0-9a-f]+ \(MongoDB is being upgraded\)/).waitFor()
+    for (const [more, words] of [
+      [{ for: '2 hours', confirmed: 'yes' }, 'for is not a duration. Write a number and a unit: 30m'],
+      [{ for: '32d', confirmed: 'yes' }, 'seconds must be a whole number from 1 to 2678400'],
+      [{ for: '1h' }, 'confirmed must be checked'],
+    ] as const) {
+      const csrf = (await page.locator('input[name=csrf]').first().getAttribute('value')) ?? ''
+      const form = { csrf, why: 'a try', ...more }
+      const answer = await page.request.post(`${url}/lanes/interactive/pause`, { form, headers: { origin: url } })
+      assert.deepEqual([answer.status(), (await answer.text()).includes(words)], [400, true], words)
+    }
+    // By the keyboard alone.
+    await page.getByLabel('Pause … the bulk lane').focus()
+    await page.keyboard.press('Enter')
+    await page.locator('#lanes details[open]').getByLabel('Reason').fill('MongoDB is being upgraded')
+    await page.keyboard.press('Tab')
+    await page.keyboard.type('2h')
+    await inspect(visitor, 'the menu of a lane')
+    await page.keyboard.press('Enter')
+    await page
+      .getByText(
+        /The bulk lane has been paused for \d+ s by [0-9a-f]+ \(MongoDB is being upgraded\); it ends in (2 h|\d+ min)/,
+      )
+      .waitFor()
     const opened = await dashboard.line(({ msg, kind }) => msg === 'operation.opened' && kind === 'pause')
     assert.deepEqual([opened.lane, opened.operator], ['bulk', operatorId])
     await inspect(visitor, 'overview')
@@ -143,7 +163,7 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
     await inspect(visitor, 'a tenant')
     await page.goto(`${url}/overview`)
     await page.getByRole('region', { name: 'Verdict' }).getByRole('button', { name: 'Resume bulk' }).click()
-    await page.getByRole('button', { name: 'Pause bulk' }).waitFor()
+    await page.getByLabel('Pause … the bulk lane').waitFor()
     // Once each process has reported what it counted.
     await until('each chart to have its lines', async () => {
       await page.reload()

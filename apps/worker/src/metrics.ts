@@ -83,8 +83,8 @@ export function createNoteTimes(
     queueTime.observe({ lane }, inQueue)
     storeTime.observe({ lane }, inStore)
     totalTime.observe({ lane }, inQueue + inStore)
-    durations.observe('inQueue', inQueue)
-    durations.observe('inStore', inStore)
+    durations.observe(`inQueue:${lane}`, inQueue)
+    durations.observe(`inStore:${lane}`, inStore)
     durations.observe(lane, inQueue + inStore)
   }
 }

@@ -50,6 +50,16 @@ export function effectiveScore({ upVotes, downVotes, score }: Votes): number | u
   return Number.isFinite(difference) ? difference : undefined
 }
 
+export const UNIT_SECONDS = new Map(Object.entries({ s: 1, m: 60, h: 3_600, d: 86_400, w: 604_800 }))
+export const DURATION_FORM = 'Write a number and a unit: 30m, 24h, 90d, 2w.'
+
+/** Reads a duration as people write it, such as `30m`. Undefined for any other text. */
+export function durationSeconds(text: string): number | undefined {
+  const [, count, unit = ''] = /^(\d{1,6})([smhdw])$/.exec(text) ?? []
+  const seconds = UNIT_SECONDS.get(unit)
+  return seconds === undefined ? undefined : Number(count) * seconds
+}
+
 /** The checks of the string formats of schemas. */
 export const FORMATS = {
   [WELL_FORMED]: (text: string) => text.isWellFormed(),

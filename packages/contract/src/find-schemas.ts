@@ -3,7 +3,7 @@ import type { Static } from 'typebox'
 import { outcomeCounts } from './answers.ts'
 import type { FailedJobPage } from './failed-job-schemas.ts'
 import { closed, count, moment, named, oneOf, optional, Type, text } from './json-schema.ts'
-import { required, SERVICES, WELL_FORMED } from './thread-request.ts'
+import { ISO_DATE, required, SERVICES, WELL_FORMED } from './thread-request.ts'
 import { createQueryParser } from './validator.ts'
 
 /** The most hits of an answer. */
@@ -80,6 +80,13 @@ export const JobListQuerySchema = closed('JobListQuery', {
   group: optional(Type.String({ pattern: '^[0-9a-f]{8}$', description: 'Of failed jobs: the id of their group.' })),
   operation: optional(Type.String({ format: 'uuid', description: 'Of failed jobs: the operation that retried them.' })),
   worker: param(300, 'Of completed jobs: the worker that stored them.'),
+  since: optional(
+    Type.String({
+      format: ISO_DATE,
+      description: 'They ended, or were accepted if they did not, at this time or later.',
+    }),
+  ),
+  until: optional(Type.String({ format: ISO_DATE, description: 'The same, before this time.' })),
   after: param(100, '`next` of the page before.'),
 })
 

@@ -3,7 +3,17 @@ export type { Static } from 'typebox'
 export * from './answers.ts'
 export * from './failed-job-schemas.ts'
 export { FAULT_CODES, type Fault, type FaultCode, FaultSchema, type Parsed, refuseField } from './faults.ts'
-export { contentOf, effectiveScore, isRecord, parseIsoDate, textLength, type Votes } from './field-values.ts'
+export {
+  contentOf,
+  DURATION_FORM,
+  durationSeconds,
+  effectiveScore,
+  isRecord,
+  parseIsoDate,
+  textLength,
+  UNIT_SECONDS,
+  type Votes,
+} from './field-values.ts'
 export * from './find-schemas.ts'
 export { meantField, type Warning } from './leniency.ts'
 export * from './overview-schemas.ts'

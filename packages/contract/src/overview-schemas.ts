@@ -119,7 +119,13 @@ const OtherStoreSchema = Type.Object(
 
 const [p50, p95, p99] = [number('The median.'), number('The 95th percentile.'), number('The 99th percentile.')]
 const quantiles = (description: string) => optional(Type.Object({ p50, p99 }, { description }))
-const laneTime = optional(Type.Object({ p50, p95, p99 }))
+const laneTime = optional(
+  Type.Object({
+    ...{ p50, p95, p99 },
+    inQueue: optional(number('The median of the part in the queue.')),
+    inStore: optional(number('The median of the part in the store.')),
+  }),
+)
 
 /** What happened in a span of minutes. */
 const HistoryPointSchema = Type.Object({

@@ -1,7 +1,7 @@
 // Entry point: what people see of a queue and do with it.
 export { OperationsFullError } from './failed/operations.ts'
 export { reasonWords } from './failed/reason-words.ts'
-export { SHOWN_REASON } from './failed/reasons.ts'
+export { groupIdOf, SHOWN_REASON } from './failed/reasons.ts'
 export type { StoredThread, Writing } from './find/find-stored.ts'
 export { failedJobOf, type JobDetail } from './jobs/read-job.ts'
 export { createDurations, type Durations } from './overview/durations.ts'

@@ -1,8 +1,6 @@
 // Reads values of options, and shows values on the terminal.
-import { parseIsoDate } from '@sluice/contract'
+import { DURATION_FORM, durationSeconds, parseIsoDate, UNIT_SECONDS } from '@sluice/contract'
 import { InvalidArgumentError } from 'commander'
-
-const UNIT_SECONDS = new Map(Object.entries({ s: 1, m: 60, h: 3_600, d: 86_400, w: 604_800 }))
 
 /** A whole number of at least 1; throws commander's InvalidArgumentError for any other text. */
 export function parseCount(text: string): number {
@@ -13,14 +11,8 @@ export function parseCount(text: string): number {
 /** Seconds in a duration such as `30m`; throws commander's InvalidArgumentError for any other text. */
 export function parseDuration(text: string): number {
   const seconds = durationSeconds(text)
-  if (seconds === undefined) throw new InvalidArgumentError('Write a number and a unit: 30m, 24h, 90d, 2w.')
+  if (seconds === undefined) throw new InvalidArgumentError(DURATION_FORM)
   return seconds
-}
-
-function durationSeconds(text: string): number | undefined {
-  const [, count, unit = ''] = /^(\d{1,6})([smhdw])$/.exec(text) ?? []
-  const seconds = UNIT_SECONDS.get(unit)
-  return seconds === undefined ? undefined : Number(count) * seconds
 }
 
 const READ_UNITS = ['d', 'h', 'm', 's'] as const

@@ -17,7 +17,7 @@ function isInUse(part) {
   const isSelected = selection?.isCollapsed === false && part.contains(selection.anchorNode)
   // A focused table does not count as in use: `replace` restores its focus and its scroll position.
   const focused = document.activeElement
-  const isChosen = part.querySelector('input:checked') !== null
+  const isChosen = [...part.querySelectorAll('input')].some((one) => one.checked || one.value !== one.defaultValue)
   return isSelected || isChosen || (part.contains(focused) && focused?.getAttribute('role') !== 'region')
 }
 
@@ -69,6 +69,10 @@ function start() {
 }
 
 const zoned = new Intl.DateTimeFormat('sv-SE', { dateStyle: 'short', timeStyle: 'medium' })
+/** Names the zone: when clocks go back, an hour comes twice. */
+const exact = new Intl.DateTimeFormat('sv-SE', { dateStyle: 'short', timeStyle: 'long' })
+const onAxis = new Intl.DateTimeFormat('sv-SE', { timeStyle: 'short' })
+const dayOnAxis = new Intl.DateTimeFormat('sv-SE', { month: '2-digit', day: '2-digit' })
 
 /** Shows what only a browser knows: moments in its zone (UTC on hover), and the buttons that copy. */
 function localise(part) {
@@ -79,27 +83,39 @@ function localise(part) {
     time.title = isAge ? `${local} (${utc} UTC)` : `${utc} UTC`
     if (!isAge) time.textContent = local
   }
+  for (const tick of part.querySelectorAll('[data-at]')) {
+    const at = new Date(tick.dataset.at)
+    tick.textContent = (onAxis.format(at) === '00:00' ? dayOnAxis : onAxis).format(at)
+  }
+  for (const title of part.querySelectorAll('.plot title'))
+    title.textContent = title.textContent.replace(/^\S+Z/, (at) => exact.format(new Date(at)))
+  for (const zone of part.querySelectorAll('.zone')) zone.textContent = zoned.resolvedOptions().timeZone
   // Browsers copy only from pages that came by https or from this machine.
   if (navigator.clipboard) for (const button of part.querySelectorAll('.copy')) button.hidden = false
 }
 
-/** Shows the values of one point of a chart. */
-function showPoint(svg, at) {
-  const texts = JSON.parse(svg.dataset.values)
-  const index = Math.min(Math.max(Math.round(at), 0), texts.length - 1)
-  const [when, ...values] = texts[index].split(' ')
-  svg.dataset.point = String(index)
-  svg.parentElement.querySelector('output').textContent = `${zoned.format(new Date(when))} ${values.join(' ')}`
-  const x = (index / Math.max(texts.length - 1, 1)) * svg.viewBox.baseVal.width
-  svg.querySelector('.pointer').setAttribute('d', `M${x} 18V132`)
+const CHART = '.plot [role=group]'
+const pointsOf = (svg) => [...svg.querySelectorAll('a')]
+
+/** Shows the values of one point of a chart, and marks its time in all charts. */
+function showPoint(svg, index) {
+  const points = pointsOf(svg)
+  const at = Math.min(Math.max(index, 0), points.length - 1)
+  svg.dataset.point = String(at)
+  svg.closest('figure').querySelector('output').textContent = points[at].querySelector('title').textContent
+  const x = (at / Math.max(points.length - 1, 1)) * svg.viewBox.baseVal.width
+  for (const pointer of document.querySelectorAll('.pointer')) pointer.setAttribute('d', `M${x} 0V100`)
 }
 
-document.addEventListener('pointermove', ({ target, clientX }) => {
-  const svg = target.closest?.('svg[data-values]')
-  if (!svg) return
-  const { left, width } = svg.getBoundingClientRect()
-  showPoint(svg, ((clientX - left) / width) * (JSON.parse(svg.dataset.values).length - 1))
-})
+for (const type of ['pointermove', 'click'])
+  document.addEventListener(type, (event) => {
+    const [svg, point] = [event.target.closest?.(CHART), event.target.closest?.('a')]
+    if (!svg || !point) return
+    const index = pointsOf(svg).indexOf(point)
+    // The first touch of a point shows its values, and the second one leads to its jobs.
+    if (event.pointerType === 'touch' && svg.dataset.point !== String(index)) event.preventDefault()
+    showPoint(svg, index)
+  })
 
 document.addEventListener('click', async ({ target }) => {
   if (!target.matches('.copy')) return
@@ -130,16 +146,16 @@ document.addEventListener('change', ({ target }) => {
 
 document.addEventListener('keydown', (event) => {
   const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key]
-  if (step !== undefined && event.target.matches('svg[data-values]')) {
-    const last = JSON.parse(event.target.dataset.values).length - 1
-    return showPoint(event.target, Number(event.target.dataset.point ?? last + 1) + step)
+  if (event.target.matches(CHART)) {
+    const points = pointsOf(event.target)
+    const { point = points.length } = event.target.dataset
+    if (step !== undefined) return showPoint(event.target, Number(point) + step)
+    if (event.key === 'Enter') return location.assign((points[point] ?? points.at(-1)).getAttribute('href'))
   }
   if (event.key !== '/' || event.ctrlKey || event.metaKey || event.altKey) return
   if (event.target.matches('input, select')) return
   event.preventDefault()
-  const search = document.querySelector('input[type=search]')
-  if (search === null) location.assign('/')
-  else search.focus()
+  document.getElementById('q')?.focus()
 })
 
 function showAge() {

@@ -1,5 +1,6 @@
 // Draws a chart of what was counted over a span of time. It is SVG that the server renders: it can be printed, a screen
-// reader reads its label, and page.js shows the values of the point under the pointer or chosen by the arrow keys.
+// reader reads its label, and each of its points is a link to the jobs of its time. page.js shows the values of the point
+// under the pointer or chosen by the arrow keys.
 import type { HistoryPoint } from '@sluice/contract'
 import type { CountedSpan } from '@sluice/operations'
 import { html } from 'hono/html'
@@ -14,71 +15,121 @@ export interface Mark {
 export interface Chart {
   title: string
   /** The value of now, in large letters. */
-  now: string
+  now: Html | string
   shown: (value: number) => string
+  /** The smallest distance of two lines of the grid. */
+  leastStep: number
   /** Returns the values of a point by the names of their lines. An undefined value is a gap. */
   valuesOf: (point: HistoryPoint) => Readonly<Record<string, number | undefined>>
+  /** The names of lines that are too high. */
+  bad?: readonly string[]
+  /** The path of the jobs of a point, which gets `since` and `until`. */
+  jobs: string
 }
 
-const [WIDTH, HEIGHT, TOP, BOTTOM] = [480, 150, 18, 18]
+/** The drawing has these units, whatever its size on the screen. */
+const [WIDTH, HEIGHT] = [1_000, 100]
+const MINUTE_MS = 60_000
+/** A chart shows at least this number of points, also if no process lived in most of them. */
+const LEAST_POINTS = 5
+
+/** Leaves out the beginning of a span in which no process lived. */
+export function sinceData(points: readonly CountedSpan[]): readonly CountedSpan[] {
+  const first = points.findIndex(({ point }) => point !== null)
+  return points.slice(Math.max(Math.min(first, points.length - LEAST_POINTS), 0))
+}
 
 /**
- * Draws a chart of at most two lines, the second one dashed. A time in which no process lived is a gap. A time in which
- * MongoDB was away has a background of its own.
+ * Draws a chart of at most three lines, told apart by their dashes as well. A time in which no process lived is a gap. A
+ * time in which MongoDB was away has a background of its own.
  *
  * @param points oldest first
  */
 export function chart(
-  { title, now, shown, valuesOf }: Chart,
+  { title, now, shown, leastStep, valuesOf, bad = [], jobs }: Chart,
   points: readonly CountedSpan[],
   marks: readonly Mark[],
 ): Html {
   const values = points.map(({ point }) => (point === null ? undefined : valuesOf(point)))
   const names = Object.keys(values.find((value) => value !== undefined) ?? {})
-  const drawn = names.map((name) => ({ name, values: values.map((value) => value?.[name]) }))
-  const most = Math.max(0, ...drawn.flatMap(({ values }) => values.map((value) => value ?? 0)))
-  const textOf = (value?: number) => (value === undefined ? 'nothing' : shown(value))
-  const texts = points.map(({ at, point }, index) => {
-    const found = drawn.map(({ name, values }) => `${name} ${textOf(values[index])}`).join(', ')
-    const away = point?.storeAwaySeconds ? ', MongoDB away' : ''
-    return `${at.slice(0, 16)}Z ${point === null ? 'no process lived' : found + away}`
+  const lines = names.map((name, at) => {
+    return {
+      name,
+      className: `line-${at}${bad.includes(name) ? ' bad' : ''}`,
+      values: values.map((one) => one?.[name]),
+    }
   })
+  const most = Math.max(0, ...lines.flatMap(({ values }) => values.map((value) => value ?? 0)))
+  const grid = gridOf(most, leastStep)
+  const top = grid[0] ?? 1
   const step = WIDTH / Math.max(points.length - 1, 1)
-  const away = points.map(({ point }, at) => {
-    const left = Math.max(at * step - step / 2, 0)
-    return (
-      point?.storeAwaySeconds &&
-      html`<rect fill="gray" fill-opacity="0.3" x="${left.toFixed(1)}" y="${TOP}" width="${step.toFixed(1)}" height="${HEIGHT - TOP - BOTTOM}"/>`
+  const [first = 0, second = MINUTE_MS] = points.map(({ at }) => Date.parse(at))
+  const pointMs = second - first
+  const inSpan = marks
+    .map(({ at, text }) => ({ text, place: (Date.parse(at) - first) / pointMs }))
+    .filter(({ place }) => place >= 0 && place < points.length)
+  const hits = points.map(({ at, point }, index) => {
+    const found = lines.map(
+      ({ name, values }) => `${name} ${values[index] === undefined ? 'nothing' : shown(values[index])}`,
     )
+    const happened = inSpan.filter(({ place }) => Math.floor(place) === index).map(({ text }) => text)
+    const all = point === null ? ['no process lived'] : [...found, ...(point.storeAwaySeconds ? ['MongoDB away'] : [])]
+    const [since, until] = [0, pointMs].map((ms) => minuteOf(Date.parse(at) + ms))
+    const query = new URLSearchParams({ since: since ?? at, until: until ?? at })
+    const column = columnOf(index * step, step)
+    return html`<a href="${jobs}&${query}" tabindex="-1"><title>${since} ${[...all, ...happened].join(', ')}</title><rect ${column}${point?.storeAwaySeconds ? html` class="away"` : ''}/></a>`
   })
-  return html`<figure><figcaption>${title} ${drawn.map(({ name }, at) => html`<span class="line-${at}">${name}</span> `)}</figcaption>
+  const heights = grid.map((value) => `M0 ${placeOf(value, top)}H${WIDTH}`).join('')
+  const ticks = ticksOf(points)
+  return html`<figure><figcaption><strong>${title}</strong> ${lines.map(({ name, className }) => html`<span class="${className}">${name}</span> `)}</figcaption>
 <div class="now">${now}</div>
-<svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" tabindex="0" aria-label="${title}: ${now} now, ${shown(most)} at most" data-values="${JSON.stringify(texts)}">
-${away}<path class="axis" d="M0 ${TOP}H${WIDTH}M0 ${HEIGHT - BOTTOM}H${WIDTH}"/>
-${marks.map((mark) => markLine(mark, points))}
-${drawn.map(({ values }, at) => html`<path class="line-${at}" d="${pathOf(values, most)}"/>`)}
-<path class="pointer" d=""/>
-<text x="0" y="${TOP - 5}">${shown(most)}</text>
-<text x="0" y="${HEIGHT - 4}">${points[0]?.at.slice(11, 16)} UTC</text><text x="${WIDTH}" y="${HEIGHT - 4}" text-anchor="end">now</text>
-</svg><output></output></figure>`
+<div class="plot"><div class="scale" aria-hidden="true">${grid.map((value) => html`<span>${shown(value)}</span>`)}</div>
+<svg viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="group" tabindex="0" aria-label="${title}">
+<path class="axis" d="${heights}${ticks.map(({ place }) => `M${(place * step).toFixed(1)} 0V${HEIGHT}`).join('')}"/>
+${inSpan.map(({ place }) => html`<path class="mark" d="M${Math.min(place * step, WIDTH).toFixed(1)} 0V${HEIGHT}"/>`)}
+${lines.map(({ values, className }) => html`<path class="${className}" d="${pathOf(values, top)}"/>`)}
+<path class="pointer" d=""/>${hits}</svg>
+<svg class="times" aria-hidden="true">${ticks.map(({ at, place, text }) => html`<text x="${((place * step) / WIDTH) * 100}%" y="14" data-at="${at}">${text}</text>`)}</svg></div>
+<output class="note">${shown(most)} at most</output></figure>`
 }
 
-function markLine({ at, text }: Mark, points: readonly CountedSpan[]): Html | false {
-  const [first, second] = points.map((point) => Date.parse(point.at))
-  if (first === undefined || second === undefined) return false
-  const place = (Date.parse(at) - first) / (second - first)
-  if (place < 0 || place > points.length) return false
-  const x = Math.min((place * WIDTH) / (points.length - 1), WIDTH).toFixed(1)
-  return html`<path class="mark" d="M${x} ${TOP}V${HEIGHT - BOTTOM}"><title>${at.slice(0, 16)}Z ${text}</title></path>`
+/** The part of the drawing that is nearer to a point than to others. */
+function columnOf(x: number, step: number): Html {
+  const left = Math.max(x - step / 2, 0)
+  return html`x="${left.toFixed(1)}" y="0" width="${(Math.min(x + step / 2, WIDTH) - left).toFixed(1)}" height="${HEIGHT}"`
 }
 
-function pathOf(values: readonly (number | undefined)[], most: number): string {
+/** Returns the values of the lines of the grid, the highest first: two to four equal steps of 1, 2 or 5. */
+function gridOf(most: number, least: number): number[] {
+  const ten = 10 ** Math.floor(Math.log10(Math.max(most / 3, least)))
+  const step = Math.max([1, 2, 5, 10].map((times) => times * ten).find((one) => one * 3.01 >= most) ?? most, least)
+  const count = Math.max(Math.ceil(most / step), 2)
+  return Array.from({ length: count + 1 }, (_, at) => Number(((count - at) * step).toPrecision(6)))
+}
+
+const TICK_MINUTES = [1, 2, 5, 10, 15, 30, 60, 120, 240, 360]
+const MOST_TICKS = 6
+
+/** Returns the round times of the axis. The first one of a day is the day. */
+function ticksOf(points: readonly CountedSpan[]) {
+  const minutes = points.map(({ at }) => Math.floor(Date.parse(at) / MINUTE_MS))
+  const length = (minutes.at(-1) ?? 0) - (minutes[0] ?? 0)
+  const every = TICK_MINUTES.find((one) => length / one < MOST_TICKS) ?? 360
+  return points.flatMap(({ at }, place) => {
+    const text = at.slice(11, 16)
+    return (minutes[place] ?? 0) % every === 0 ? [{ at, place, text: text === '00:00' ? at.slice(5, 10) : text }] : []
+  })
+}
+
+const minuteOf = (ms: number) => `${new Date(ms).toISOString().slice(0, 16)}Z`
+const placeOf = (value: number, top: number) => (HEIGHT - (value / top) * HEIGHT).toFixed(1)
+
+function pathOf(values: readonly (number | undefined)[], top: number): string {
   const step = WIDTH / Math.max(values.length - 1, 1)
-  const height = HEIGHT - TOP - BOTTOM
   return values
     .map((value, at) => {
       if (value === undefined) return ''
-      const place = `${(at * step).toFixed(1)} ${(HEIGHT - BOTTOM - (value / (most || 1)) * height).toFixed(1)}`
+      const place = `${(at * step).toFixed(1)} ${placeOf(value, top)}`
       // `h0`, a line of no length, shows a value between two gaps.
       return values[at - 1] === undefined ? `M${place}h0` : `L${place}`
     })

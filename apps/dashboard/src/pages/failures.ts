@@ -19,7 +19,7 @@ import {
   table,
 } from './layout.ts'
 import { faultPage, type Html, inputOf, isOperator, type Page, type Show, type Visit } from './page.ts'
-import { reasonBlock, reasonLine, withCode } from './reason.ts'
+import { rawReason, reasonLine, withCode } from './reason.ts'
 
 type Group = FailedJobGroups['groups'][number]
 
@@ -62,13 +62,17 @@ export const groupPage: Show = async (visit) => {
     Newest: moment(newestAt),
     Oldest: moment(oldestAt),
   }
-  const body = html`<div id="about" data-refresh>${reasonBlock(reason)}${facts(about)}</div>
+  const body = html`<div id="about" data-refresh>${rawReason(reason)}${facts(about)}</div>
 ${isOperator(visit) && actsOf(visit, group)}
 <h2>${next === undefined ? 'Jobs' : `The newest ${newest.length} jobs`}</h2>
 <div id="jobs" data-refresh>${jobTable('Failed jobs', newest, { isOneReason: true })}</div>
 <p><a href="/jobs?state=failed&group=${id}">Select jobs${next !== undefined && ', and see the older ones'}</a></p>`
-  return { title: 'Failures of one reason', body }
+  return { title: reasonWords(reason).slice(0, TITLE_CHARACTERS).replaceAll('`', ''), trail: FAILURES, body }
 }
+
+/** Longer reasons are whole behind the disclosure. */
+const TITLE_CHARACTERS = 300
+const FAILURES = [html`<a href="/failures">Failures</a>`]
 
 const GONE: Page = {
   title: 'No failed job has this reason',

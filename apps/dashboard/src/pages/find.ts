@@ -19,7 +19,7 @@ export const findPage: Show = async (visit) => {
     const found = await visit.view.find(parsed.value, visit.gone)
     return { title: 'Find', body: html`${form}${hitsTable(found, visit.traceUrl)}` }
   }
-  const faults = parsed.ok ? [{ pointer: '', message: 'A viewer looks up no reasons.' }] : parsed.errors
+  const faults = parsed.ok ? [{ message: 'A viewer looks up no reasons.' }] : parsed.errors
   return faultPage('Find', faults, form)
 }
 

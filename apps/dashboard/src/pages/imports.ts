@@ -87,7 +87,9 @@ ${table(
 )}`
   const body = html`<div id="import" data-refresh>${facts(about)}
 ${problems.length > 0 && failures}</div>`
-  return { title: 'Import', body }
+  const by = found.by ? ` with key ${found.by}` : ''
+  const title = `Import of ${found.tenant}${by}, ${shown(received ?? 0)} items`
+  return { title, trail: [html`<a href="/imports">Imports</a>`], body }
 }
 
 /** Failed jobs whose reasons the page shows: one reads the failed jobs of most imports. */

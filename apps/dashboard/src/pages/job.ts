@@ -1,7 +1,7 @@
 // The page of a job in any state: what happened to it, its threads with their outcomes, and, when asked, its payload.
 import { inspect } from 'node:util'
 import { PROBLEMS, unlistedTries } from '@sluice/contract'
-import { type Acts, duration, type JobDetail } from '@sluice/operations'
+import { type Acts, duration, groupIdOf, type JobDetail, reasonWords } from '@sluice/operations'
 import { html } from 'hono/html'
 import { CONFIRMED } from './jobs.ts'
 import {
@@ -12,13 +12,17 @@ import {
   discardForm,
   facts,
   moment,
+  shown,
   table,
   tenantLink,
   threadLink,
   traceLink,
 } from './layout.ts'
 import { type Html, isOperator, type Show, type Visit } from './page.ts'
-import { reasonBlock, reasonLine } from './reason.ts'
+import { reasonBlock, reasonLine, withCode } from './reason.ts'
+
+/** Characters of the reason in the breadcrumbs. */
+const SHOWN_GROUP = 100
 
 /** Threads that the page lists. */
 const THREADS = 100
@@ -50,19 +54,26 @@ export async function jobPage(visit: Visit, acts?: Acts): ReturnType<Show> {
   const body = html`<div id="job" data-refresh>${facts(about)}
 ${hit.reason && reasonBlock(hit.reason)}</div>
 ${isOperator(visit) && actsOf(visit, job, isRevealed)}
-<div id="history" data-refresh>${historyOf(job, hit.reason)}
-${job.threads && threadTable(tenant, job.threads)}</div>
+<div id="history" data-refresh>${historyOf(job, hit.reason)}</div>
 ${isRevealed && payloadOf(job)}`
-  return { title: `${name} · ${state} job`, body }
+  const group = job.reasonGroup
+  const above =
+    group === undefined
+      ? [html`<a href="/jobs">Jobs</a>`, html`<a href="/jobs?state=${state}">${state}</a>`]
+      : [
+          html`<a href="/failures">Failures</a>`,
+          html`<a href="/failures/${groupIdOf(group)}">${withCode(reasonWords(group).slice(0, SHOWN_GROUP) || '(no reason)')}</a>`,
+        ]
+  return { title: `${name} · ${state} job`, trail: above, body }
 }
 
 /** What happened to a job, its failed threads, and the problem that its caller got. @param said as of `reasonLine` */
 export function historyOf(job: JobDetail, said = ''): Html {
   const isFailed = job.hit.state === 'failed'
   const unlisted = isFailed ? unlistedTries({ attempts: job.hit.attempts ?? 0, tries: job.tries }) : 0
-  return html`<h2>What happened</h2>${table('Timeline', ['When', 'What', 'By', 'Reason'], timelineOf(job, said))}
+  return html`<h2>What happened</h2>${timelineOf(job, said)}
 ${unlisted > 0 && html`<p class="note">${count(unlisted, 'try is', 'tries are')} not listed: a worker died in it, or later ones took its place.</p>`}
-${job.failedThreadCount > 0 && failedThreads(job, said)}
+${threadTable(job, said)}
 ${
   isFailed &&
   html`<h2>What its caller got</h2>
@@ -70,37 +81,55 @@ ${
 }`
 }
 
-type Event = { at: string | number | undefined; what: string; by?: string | undefined; reason?: string }
+type Event = { at: string | number | undefined; what: string; by?: string | undefined; reason?: string; tone?: string }
 
-/** The events of a job in their order. Equal tries that follow each other are one row. */
-function timelineOf({ hit, tries, fetchedAt, progress }: JobDetail, said: string): Cell[][] {
+/** The events of a job in their order, each with the time since the one before as a bar. */
+function timelineOf({ hit, tries, fetchedAt, progress }: JobDetail, said: string): Html {
   const { acceptedAt, endedAt, state, worker, outcomes } = hit
   const stored = Object.entries(outcomes ?? {}).flatMap(([outcome, threads]) =>
     threads > 0 ? `${threads} ${outcome}` : [],
   )
+  const end =
+    state === 'failed'
+      ? { what: 'failed for good', tone: 'failed' }
+      : { what: ['stored', ...stored].join(', '), tone: 'stored' }
   const events: Event[] = [
     { at: acceptedAt, what: 'accepted' },
     ...foldedTries(tries),
     { at: progress.waitingSince, what: 'went back to waiting' },
     { at: state === 'active' ? fetchedAt : undefined, what: 'fetched' },
-    { at: endedAt, what: state === 'failed' ? 'failed for good' : ['stored', ...stored].join(', '), by: worker },
+    { at: endedAt, by: worker, ...end },
   ]
   const known = events.flatMap(({ at, ...event }) => (at === undefined ? [] : { ...event, ms: new Date(at).getTime() }))
   const ordered = known.sort((one, other) => one.ms - other.ms)
-  return ordered.map(({ ms, what, by, reason }, index) => {
-    const before = ordered[index - 1]
-    const since = before && html` <span class="note">${duration(ms - before.ms)} later</span>`
-    return [html`${moment(ms)}${since}`, what, by, reason && reasonLine(reason, said)]
+  // The time until an operator acts would make all other bars too short to see.
+  const lasted = ordered.map(({ ms, tone }, at) => (tone === 'idle' ? 0 : ms - (ordered[at - 1]?.ms ?? ms)))
+  const all = Math.max(
+    lasted.reduce((sum, ms) => sum + ms, 0),
+    1,
+  )
+  let begin = 0
+  const items = ordered.map(({ ms, what, by, reason, tone = '' }, index) => {
+    const [before, length = 0] = [ordered[index - 1], lasted[index]]
+    const bar = html`<svg class="span" viewBox="0 0 1000 8" preserveAspectRatio="none" aria-hidden="true"><rect x="${Math.min((begin / all) * 1000, 995).toFixed(0)}" width="${Math.max((length / all) * 1000, 5).toFixed(0)}" height="8"/></svg>`
+    begin += length
+    return html`<li class="${tone}"><div><strong>${what}</strong>${by && html` <span class="note">by ${by}</span>`}${reason && html` <div class="note">${reasonLine(reason, said)}</div>`}</div>
+<div class="note">${before && html`after ${lengthOf(ms - before.ms)}`}${before && tone !== 'idle' && bar}</div><div>${moment(ms)}</div></li>`
   })
+  return html`<ol class="timeline" aria-label="Timeline">${items}</ol>`
 }
 
+const lengthOf = (ms: number) => (ms < 10_000 ? `${shown(ms)} ms` : duration(ms))
+
+/** Equal tries that follow each other are one event. */
 function foldedTries(tries: JobDetail['tries']): Event[] {
   const rows: (Event & { times: number })[] = []
   for (const { at, worker, reason, retriedBy } of tries) {
     const last = rows.at(-1)
-    if (retriedBy !== undefined) rows.push({ at, what: 'retried by an operator', by: retriedBy, times: 0 })
+    if (retriedBy !== undefined)
+      rows.push({ at, what: 'retried by an operator', by: retriedBy, times: 0, tone: 'idle' })
     else if (last?.reason === reason && last.by === worker) Object.assign(last, { at, times: last.times + 1 })
-    else rows.push({ at, what: '', by: worker, reason, times: 1 })
+    else rows.push({ at, what: '', by: worker, reason, times: 1, tone: 'failed' })
   }
   return rows.map(({ times, ...row }) => ({
     ...row,
@@ -117,22 +146,22 @@ ${!isRevealed && job.threads && actForm(visit, `/jobs/${id}/reveal`, html`<butto
 ${isFailed && discardForm(visit, '/jobs/discard', { jobs: 1, threads: job.failedThreadCount || threads }, html`${field}${CONFIRMED}`)}</div>`
 }
 
-function threadTable(tenant: string, threads: NonNullable<JobDetail['threads']>): Html {
-  const rows = threads.slice(0, THREADS).map(({ service, externalId, outcome }, at): Cell[] => {
-    return [at + 1, threadLink(tenant, `${service}/${externalId}`), outcome ?? 'not yet']
+/** The threads of a job of several, those that could not be stored first. The facts have the only thread of a job. */
+function threadTable({ hit, threads = [], failedThreads, failedThreadCount }: JobDetail, said: string): Html | false {
+  const reasons = new Map(failedThreads.map(({ place, reason }) => [place, reason]))
+  const all = threads.map((thread, place) => ({ ...thread, place }))
+  const ordered = [...all.filter(({ place }) => reasons.has(place)), ...all.filter(({ place }) => !reasons.has(place))]
+  const rows = ordered.slice(0, THREADS).map(({ service, externalId, outcome, place }): Cell[] => {
+    const reason = reasons.get(place)
+    const why = reason && reasonLine(reason, said)
+    return [place + 1, threadLink(hit.tenant, `${service}/${externalId}`), outcome ?? 'not yet', why]
   })
-  return html`<h2>Threads</h2>${table('Threads', ['Place', 'Thread', 'Outcome'], rows)}
+  if (rows.length < 2) return false
+  const failed =
+    failedThreadCount > 0 && html`<p class="note">${count(failedThreadCount, 'thread')} could not be stored.</p>`
+  const heads = ['Place', 'Thread', 'Outcome', ...(failedThreads.length > 0 ? ['Reason'] : [])]
+  return html`<h2>Threads</h2>${failed}${table('Threads', heads, failedThreads.length > 0 ? rows : rows.map((row) => row.slice(0, 3)))}
 ${threads.length > THREADS && html`<p class="note">${count(threads.length - THREADS, 'more thread')} are not listed.</p>`}`
-}
-
-function failedThreads({ hit, failedThreads: threads, failedThreadCount }: JobDetail, said: string): Html {
-  const rows = threads.map(({ place, service, externalId, reason }): Cell[] => [
-    place + 1,
-    threadLink(hit.tenant, `${service}/${externalId}`),
-    reasonLine(reason, said),
-  ])
-  return html`<h2>${count(failedThreadCount, 'thread')} could not be stored</h2>${table('Failed threads', ['Place', 'Thread', 'Reason'], rows)}
-${failedThreadCount > threads.length && html`<p class="note">${failedThreadCount - threads.length} more are not listed.</p>`}`
 }
 
 /** How much of a payload is shown: enough to recognise its threads. No payload of ours has deeper levels. */

@@ -3,7 +3,7 @@ import { type JobListQuery, LISTED_STATES, parseJobListQuery, SERVICES } from '@
 import { LANES } from '@sluice/queue'
 import { html } from 'hono/html'
 import { choice, filters, jobTable, tenantField, tenantsOf } from './find.ts'
-import { actForm, count, shown } from './layout.ts'
+import { actForm, count, moment, shown } from './layout.ts'
 import { faultPage, type Html, inputOf, isOperator, type Page, type Show, type Visit } from './page.ts'
 
 /** Shows a page of the jobs of a state. */
@@ -26,7 +26,11 @@ export const jobsPage: Show = async (visit) => {
   const ifEmpty = next === undefined ? 'No job.' : 'No job so far.'
   const list = html`<div id="jobs" data-refresh>${jobTable('Jobs', jobs, { ifEmpty, maySelect })}</div>`
   const more = next !== undefined && html`<p><a href="${addressOf({ ...query, after: next })}">Next jobs</a></p>`
-  const body = html`<nav aria-label="States">${states}</nav>
+  const { since, until, ...anyTime } = filter
+  const time =
+    (since ?? until) &&
+    html`<p>${since && html`From ${moment(since)} `}${until && html`until ${moment(until)} `}<a href="${addressOf(anyTime)}">At any time</a></p>`
+  const body = html`<nav aria-label="States">${states}</nav>${time}
 ${filterForm(query, await tenantsOf(visit))}
 ${maySelect ? actForm(visit, '/jobs/retry', html`${list}${SELECTED_ACTS}`) : list}${more}`
   return { title: `Jobs: ${query.state}`, body, shows: status }
@@ -40,8 +44,10 @@ function addressOf(query: JobListQuery): string {
 }
 
 function filterForm({ state, lane, tenant, service, text = '', ...of }: JobListQuery, tenants: Html): Html {
-  const { group, operation, worker } = of
-  const hidden = Object.entries({ state, group, operation, worker }).filter(([, value]) => value !== undefined)
+  const { group, operation, worker, since, until } = of
+  const hidden = Object.entries({ state, group, operation, worker, since, until }).filter(
+    ([, value]) => value !== undefined,
+  )
   const isFiltered = [lane, tenant, service, text].some(Boolean)
   const fields = html`${hidden.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}
 <p><label for="text">A part of the name, or an id</label><input id="text" name="text" type="search" value="${text}"></p>

@@ -16,7 +16,11 @@ const NAVIGATION = Object.entries({
 })
 
 /** Builds a whole page. Without a session, it has no navigation. @param path marks its place in the navigation. */
-export async function renderPage({ title, body, shows, verdict }: Page, session?: Session, path = ''): Promise<string> {
+export async function renderPage(
+  { title, trail, body, shows, verdict }: Page,
+  session?: Session,
+  path = '',
+): Promise<string> {
   const page = html`<!doctype html>
 <html lang="en">
 <head>
@@ -36,10 +40,11 @@ ${session && navigation(session, path, shows)}
 ${verdict}
 <main id="main" tabindex="-1">
 <p id="stale" class="problem" role="alert" hidden>This page could not be refreshed. It tries again every few seconds.</p>
+${trail && html`<nav class="trail" aria-label="Breadcrumbs"><ol>${trail.map((one) => html`<li>${one}</li>`)}</ol></nav>`}
 <h1>${title}</h1>
 ${body}
 </main>
-${session && html`<footer>Updated <span id="updated">now</span>. <kbd>/</kbd> finds a job or a thread.</footer>`}
+${session && html`<footer>Updated <span id="updated">now</span></footer>`}
 </body>
 </html>
 `
@@ -48,14 +53,17 @@ ${session && html`<footer>Updated <span id="updated">now</span>. <kbd>/</kbd> fi
 
 function navigation(session: Session, path: string, status?: Status): Html {
   const failed = (status?.queued ?? []).reduce((sum, { state, threads }) => sum + (state === 'failed' ? threads : 0), 0)
+  // The page Find has a larger field of its own.
+  const isFind = path === '/' || path === '/find'
   const links = NAVIGATION.map(([name, to]) => {
-    const isHere = to === '/' ? path === '/' || path === '/find' : path.startsWith(to)
+    const isHere = to === '/' ? isFind : path.startsWith(to)
     const badge = to === '/failures' && failed > 0 && html` <span class="badge">${shown(failed)}</span>`
     return html`<a href="${to}"${isHere && html` aria-current="page"`}>${name}${badge}</a>`
   })
+  const search = html`<form action="/find" role="search"><input id="q" name="q" type="search" required maxlength="600" placeholder="Find a job or a thread" aria-label="Find a job or a thread"><kbd aria-hidden="true">/</kbd></form>`
   const { by, role } = session.visitor
   return html`<nav aria-label="Pages">${links}${isOperator(session) && html`<a href="/board">Bull Board</a>`}</nav>
-${actForm(session, '/logout', html`<span class="who">${role} ${by}</span> <button class="quiet">Log out</button>`)}`
+${!isFind && search}${actForm(session, '/logout', html`<span class="who">${role} ${by}</span> <button class="quiet">Log out</button>`)}`
 }
 
 /** A form that changes something. It carries the token against forged requests. */

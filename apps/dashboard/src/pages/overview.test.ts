@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import type { HistoryPoint } from '@sluice/contract'
 import type { CountedSpan } from '@sluice/operations'
 import { test } from 'vitest'
+import { sinceData } from './chart.ts'
 import { charts, processTables } from './overview.ts'
 
 const POINT: HistoryPoint = {
@@ -12,13 +13,41 @@ const POINT: HistoryPoint = {
   oldestSeconds: { interactive: 0, bulk: 0 },
 }
 
+const spansOf = (points: (HistoryPoint | null)[]) =>
+  points.map((point, at): CountedSpan => {
+    return { at: new Date(Date.parse(POINT.at) + at * 60_000).toISOString(), point }
+  })
+const textsIn = (page: string, name: string) =>
+  [...page.matchAll(new RegExp(`<${name}[^>]*>([^<]*)</${name}>`, 'g'))].map(([, text]) => text)
+
 test('a chart has a gap where no process lived, and its last value is that of the last minute', () => {
-  const spans = [POINT, null, POINT, POINT].map((point): CountedSpan => ({ at: POINT.at, point }))
   const status = { queued: [], lastMinutes: POINT }
-  const [threads = ''] = String(charts(status, spans, [])).split('</figure>')
-  assert.match(threads, /class="line-0" d="M0\.0 18\.0h0M320\.0 18\.0h0L480\.0 18\.0"/)
-  assert.match(threads, /accepted 1\.0\/s, stored 0\.00\/s&quot;\]/)
-  assert.match(threads, /no process lived/)
+  const [threads = ''] = String(charts(status, spansOf([POINT, null, POINT, POINT]), [])).split('</figure>')
+  assert.match(threads, /class="line-0" d="M0\.0 0\.0h0M666\.7 0\.0h0L1000\.0 0\.0"/)
+  assert.match(threads, /<title>2024-05-01T09:28Z accepted 1\/s, stored 0\/s<\/title>/)
+  assert.match(threads, /<title>2024-05-01T09:26Z no process lived<\/title>/)
+})
+
+test('a chart begins with its data, has round values and times at its axes, and its points lead to their jobs', () => {
+  const points = spansOf([...Array(40).fill(null), ...Array(20).fill({ ...POINT, accepted: 13 * 60 })])
+  assert.deepEqual(sinceData(spansOf([...Array(59).fill(null), POINT])).length, 5)
+  const mark = { at: '2024-05-01T10:21:30.000Z', text: 'pause of the bulk lane by ada' }
+  const [rates = ''] = String(charts({ queued: [], lastMinutes: POINT }, sinceData(points), [mark])).split('</figure>')
+  assert.deepEqual(textsIn(rates, 'span').slice(-4), ['15/s', '10/s', '5/s', '0/s'])
+  assert.deepEqual(textsIn(rates, 'text'), ['10:05', '10:10', '10:15', '10:20'])
+  assert.match(rates, /since=2024-05-01T10%3A21Z&amp;until=2024-05-01T10%3A22Z"[^>]*><title>[^<]*by ada</)
+})
+
+test('time-outs are a line of their own, and more than one in a hundred is red', () => {
+  const failuresOf = (lastMinutes: HistoryPoint) =>
+    String(charts({ queued: [], lastMinutes }, spansOf([lastMinutes, lastMinutes]), [])).split('</figure>')[3] ?? ''
+  const few = failuresOf({ ...POINT, accepted: 1_000, timedOut: 9 })
+  assert.match(few, /9 timed out, 0 forbidden/)
+  assert.doesNotMatch(few, /bad/)
+  const many = failuresOf({ ...POINT, accepted: 1_000, timedOut: 11, refused: 3 })
+  assert.match(many, /3 requests refused, <strong class="bad">11 timed out<\/strong>/)
+  assert.match(many, /<path class="line-2 bad"/)
+  assert.match(many, /failed 0, refused 3, timed out 11/)
 })
 
 test('processes that are gone are grouped below those that live', () => {

@@ -9,12 +9,11 @@ import {
   type Status,
   storedOf,
   summarize,
-  timesOf,
 } from '@sluice/contract'
 import { type CountedSpan, duration, livingApi, loadOf, pauseWords, SPANS, type Span } from '@sluice/operations'
 import { LANES, type Lane } from '@sluice/queue'
 import { html } from 'hono/html'
-import { type Chart, chart, type Mark } from './chart.ts'
+import { type Chart, chart, type Mark, sinceData } from './chart.ts'
 import { actForm, type Cell, count, megabytes, moment, progress, shown, table, tenantLink } from './layout.ts'
 import { type Html, isOperator, type Show, type Visit } from './page.ts'
 
@@ -33,21 +32,28 @@ export const overviewPage: Show = async (visit) => {
   )
   const { slowJobs, tenants } = summarize(status)
   const body = html`<nav aria-label="Time range">${spans}</nav>
-<div id="charts" data-refresh class="charts">${charts(status, points, marksOf(status, operations))}</div>
+<div id="charts" data-refresh><div class="charts">${charts(status, sinceData(points), marksOf(status, operations))}</div>
+${LEGEND}</div>
 <h2>Lanes</h2><div id="lanes" data-refresh>${table(
     'Lanes',
     LANE_HEADS,
-    LANES.map((lane) => laneCells(status, lane)),
+    LANES.map((lane) => laneCells(status, lane, visit)),
   )}</div>
-${isOperator(visit) && html`<div id="lane-acts" data-refresh class="acts">${LANES.map((lane) => laneAct(status, lane, visit))}</div>`}
 <div id="rest" data-refresh><h2>From accepted to stored</h2>
-${table('Times', ['Last', 'Of', '#p50', '#p95', '#p99'], [status.lastMinutes, status.lastHour].flatMap(timeRows), 'Nothing was stored.')}
+<div class="charts">${LANES.map((lane) => timeCard(lane, status))}</div>
 <h2 id="processes">Processes</h2>${processTables(status)}
 <p class="note">${redisWords(status)}</p>
 ${slowJobs.length > 0 && slowJobTable(slowJobs)}
 <h2 id="tenants">Tenants</h2>${tenantTable(tenants)}</div>`
   return { title: 'Overview', body, shows: status }
 }
+
+const LEGEND = html`<p class="note legend"><span><svg viewBox="0 0 16 16" aria-hidden="true"><path class="mark" d="M8 0V16"/></svg> a pause, a retry, a discard, or a new version</span>
+<span><svg viewBox="0 0 16 16" aria-hidden="true"><rect class="away" width="16" height="16"/></svg> MongoDB was away</span>
+<span>a gap: no process lived</span> <span>times in <span class="zone">UTC</span></span> <span>a point leads to the jobs of its time</span></p>`
+
+/** A larger part of what came in is shown in red. */
+const BAD_SHARE = 0.01
 
 /**
  * Four charts: the rates, the threads that wait, the times, and the failures. The large values are those of the last
@@ -61,38 +67,59 @@ export function charts(
   const waiting = queued.filter(({ state }) => state === 'waiting')
   const threads = waiting.reduce((sum, of) => sum + of.threads, 0)
   const oldest = Math.max(0, ...waiting.map(({ oldestMs }) => oldestMs))
-  const { totalTime = {}, failed, refused, timedOut = 0, forbidden = 0 } = lastMinutes
+  const { totalTime = {}, accepted, failed, refused, timedOut = 0, forbidden = 0 } = lastMinutes
   const times = Object.entries(totalTime).map(([lane, time]) => `${lane} ${seconds(time.p99)}`)
   const rate = (threads: number) => perSecond(perSecondOf(lastMinutes, threads))
   const rates: Chart = {
     title: 'Threads a second',
-    now: `${rate(lastMinutes.accepted)} accepted, ${rate(storedOf(lastMinutes))} stored`,
+    now: `${rate(accepted)} accepted, ${rate(storedOf(lastMinutes))} stored`,
     shown: perSecond,
+    leastStep: 0.1,
     valuesOf: (point) => ({
       accepted: perSecondOf(point, point.accepted),
       stored: perSecondOf(point, storedOf(point)),
     }),
+    jobs: COMPLETED,
   }
   const waitingThreads: Chart = {
     title: 'Threads that wait',
     now: `${shown(threads)}${threads > 0 ? `, the oldest for ${duration(oldest)}` : ''}`,
     shown,
+    leastStep: 1,
     valuesOf: (point) => point.waiting,
+    jobs: COMPLETED,
   }
   const timesToStored: Chart = {
     title: 'From accepted to stored, p99',
     now: times.join(', ') || 'nothing stored lately',
     shown: seconds,
+    leastStep: 0.001,
     valuesOf: ({ totalTime = {} }) => ({ interactive: totalTime.interactive?.p99, bulk: totalTime.bulk?.p99 }),
+    jobs: COMPLETED,
   }
+  const parts = { failed, refused, 'timed out': timedOut }
+  const most = (accepted + refused) * BAD_SHARE
+  const bad = Object.entries(parts).flatMap(([name, number]) => (number > most ? [name] : []))
+  const words = [
+    ...[count(failed, 'thread'), count(refused, 'request'), shown(timedOut)].map((number, at) => {
+      const name = Object.keys(parts)[at] ?? ''
+      return bad.includes(name) ? html`<strong class="bad">${number} ${name}</strong>` : html`${number} ${name}`
+    }),
+    html`${shown(forbidden)} forbidden`,
+  ]
   const failures: Chart = {
     title: 'Failures and refusals',
-    now: `${count(failed, 'thread')} failed, ${count(refused, 'request')} refused, ${shown(timedOut)} timed out, ${shown(forbidden)} forbidden`,
+    now: html`${words.map((word, at) => html`${at > 0 && ', '}${word}`)}`,
     shown,
-    valuesOf: (point) => ({ failed: point.failed, refused: point.refused + (point.timedOut ?? 0) }),
+    leastStep: 1,
+    valuesOf: ({ failed, refused, timedOut = 0 }) => ({ failed, refused, 'timed out': timedOut }),
+    bad,
+    jobs: '/jobs?state=failed',
   }
   return html`${[rates, waitingThreads, timesToStored, failures].map((one) => chart(one, points, marks))}`
 }
+
+const COMPLETED = '/jobs?state=completed'
 
 /** What operators did, and when a process of another version than before began. */
 function marksOf({ processes }: Status, operations: readonly Operation[]): Mark[] {
@@ -109,43 +136,85 @@ function marksOf({ processes }: Status, operations: readonly Operation[]): Mark[
   return [...acts, ...begun]
 }
 
-const LANE_HEADS = ['Lane', '#Waiting', '#Active', '#Between tries', '#Failed', 'Oldest', 'Queue', 'State']
+const LANE_HEADS = ['Lane', '#Waiting', '#Active', '#Between tries', '#Failed', 'Oldest', 'Nearest bound', 'State']
 
-function laneCells({ queued, paused, load, processes, at }: Status, lane: Lane): Cell[] {
+function laneCells(status: Status, lane: Lane, visit: Visit): Cell[] {
+  const { queued, paused, at } = status
   const of = (state: string) => queued.find((one) => one.lane === lane && one.state === state)
   const oldest = Math.max(...['waiting', 'active', 'delayed'].map((state) => of(state)?.oldestMs ?? 0))
-  const bounds = livingApi(processes)?.queueBounds
-  const threads = loadOf(queued, lane)
-  const most = (lane === 'interactive' ? bounds?.interactive : undefined) ?? bounds?.threads
-  const fill =
-    most &&
-    load &&
-    html`${progress(`Fill of the queue by the ${lane} lane`, threads, most)} <span class="note">${shown(threads)} of ${shown(most)} threads</span>`
   const pause = paused[lane]
-  const state = pause === undefined ? 'runs' : html`<strong>paused</strong>${pauseWords(pause, at)}`
+  const state =
+    pause === undefined
+      ? html`<span class="pill good">runs</span>`
+      : html`<span class="pill bad">paused</span>${pauseWords(pause, at)}`
   const numbers = ['waiting', 'active', 'delayed', 'failed'].map((name) => of(name)?.threads ?? 0)
   return [
     html`<a href="/jobs?state=waiting&lane=${lane}">${lane}</a>`,
     ...numbers,
     oldest > 0 && duration(oldest),
-    fill,
-    state,
+    boundOf(status, lane),
+    html`${state}${isOperator(visit) && laneAct(pause !== undefined, lane, visit)}`,
   ]
 }
 
-function laneAct({ paused }: Status, lane: Lane, visit: Visit): Html {
-  if (paused[lane] !== undefined)
-    return actForm(visit, `/lanes/${lane}/resume`, html`<button class="quiet">Resume ${lane}</button>`)
-  const why = html`<input name="why" maxlength="200" required placeholder="why" aria-label="Why pause ${lane}">`
-  return actForm(visit, `/lanes/${lane}/pause`, html`${why} <button class="quiet">Pause ${lane}</button>`)
+/** The bound that a lane is nearest to. */
+function boundOf({ queued, load, processes }: Status, lane: Lane): Html | false {
+  const bounds = livingApi(processes)?.queueBounds
+  if (bounds === undefined || load === undefined) return false
+  const all = [
+    { name: 'MAX_QUEUE_THREADS', now: load.threads, most: bounds.threads, of: shown },
+    { name: 'MAX_QUEUE_BYTES', now: load.bytes, most: bounds.bytes, of: megabytes },
+  ]
+  if (lane === 'interactive' && bounds.interactive !== undefined)
+    all.unshift({ name: 'MAX_WAITING_SECONDS', now: loadOf(queued, lane), most: bounds.interactive, of: shown })
+  const nearest = all.reduce((one, other) => (other.now / other.most > one.now / one.most ? other : one))
+  const { name, now, most, of } = nearest
+  return html`${progress(`Part of ${name} that is used`, now, most)} <span class="note">${of(now)} of ${of(most)}${of === shown && ' threads'} (${name})</span>`
 }
 
-const nameOf = ({ minutes }: HistoryPoint) => (minutes === 60 ? '1 h' : `${minutes} min`)
+function laneAct(isPaused: boolean, lane: Lane, visit: Visit): Html {
+  if (isPaused)
+    return html` ${actForm(visit, `/lanes/${lane}/resume`, html`<button class="quiet">Resume ${lane}</button>`)}`
+  const sure = html`<label class="check"><input type="checkbox" name="confirmed" value="yes" required> Callers that wait get no answer in time</label>`
+  const fields = html`<label>Reason <input name="why" maxlength="200" required></label>
+<label>For how long <input name="for" list="times-${lane}" placeholder="30m, 2h; empty: until resumed" pattern="[0-9]+[smhdw]"></label>
+<datalist id="times-${lane}"><option>15m<option>1h<option>4h<option>1d</datalist>
+${lane === 'interactive' && sure}<button>Pause ${lane}</button>`
+  return html` <details class="menu"><summary class="button quiet" aria-label="Pause … the ${lane} lane">Pause …</summary>
+<div class="panel">${actForm(visit, `/lanes/${lane}/pause`, fields)}</div></details>`
+}
 
-function timeRows(point: HistoryPoint): Cell[][] {
-  return timesOf(point).map(({ of, p50, p95, p99 }) => {
-    return [nameOf(point), of, seconds(p50), p95 === undefined ? '' : seconds(p95), seconds(p99)]
-  })
+/** How long the threads of a lane took in the last five minutes, compared with the last hour. */
+function timeCard(lane: Lane, { lastMinutes, lastHour }: Pick<Status, 'lastMinutes' | 'lastHour'>): Html {
+  const [now, hour] = [lastMinutes.totalTime?.[lane], lastHour.totalTime?.[lane]]
+  const time = now ?? hour
+  if (time === undefined)
+    return html`<section class="card"><h3>${lane}</h3><p class="note">Nothing was stored in the last hour.</p></section>`
+  const values = (['p50', 'p95', 'p99'] as const).map(
+    (name) =>
+      html`<div><dt>${name}</dt><dd>${seconds(time[name])} ${now && hour && change(now[name], hour[name])}</dd></div>`,
+  )
+  const span = now ? 'last 5 min, compared with the last hour' : 'last hour; nothing in the last 5 min'
+  return html`<section class="card"><h3>${lane} <span class="note">${span}</span></h3><dl>${values}</dl>${partsOf(time)}</section>`
+}
+
+/** A smaller change is within the error of the bins. */
+const LEAST_CHANGE = 0.2
+
+function change(now: number, before: number): Html | string {
+  const share = before > 0 ? now / before - 1 : 0
+  if (Math.abs(share) < LEAST_CHANGE) return html`<span class="note">≈</span>`
+  const times =
+    share > 1 ? `${(share + 1).toFixed(1)}×` : `${share > 0 ? '+' : '−'}${Math.round(Math.abs(share) * 100)} %`
+  return html`<span class="${share > 0 ? 'bad' : 'good'}">${times}</span>`
+}
+
+/** Where the time is spent: a bar of two parts. */
+function partsOf({ inQueue, inStore }: NonNullable<NonNullable<HistoryPoint['totalTime']>[Lane]>): Html | false {
+  if (inQueue === undefined || inStore === undefined) return false
+  const width = (100 * inQueue) / Math.max(inQueue + inStore, 0.001)
+  return html`<svg class="parts" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true"><rect class="line-1" width="100" height="8"/><rect class="line-0" width="${width.toFixed(1)}" height="8"/></svg>
+<p class="note legend"><span class="line-0">queue ${seconds(inQueue)}</span> <span class="line-1">store ${seconds(inStore)}</span> medians</p>`
 }
 
 const PROCESS_HEADS = ['Process', 'Version', 'Started', 'Seen', '#CPU', '#Memory', 'Has']
@@ -197,5 +266,5 @@ export function slowJobTable(jobs: Summary['slowJobs']): Html {
   return html`<h2>Active for more than 10 s</h2>${table('Slow jobs', ['Job', 'For', 'Worker'], rows)}`
 }
 
-const perSecond = (value: number) => `${value.toFixed(value < 1 ? 2 : value < 10 ? 1 : 0)}/s`
-const seconds = (value: number) => (value < 10 ? `${shown(value * 1_000)} ms` : duration(value * 1_000))
+const perSecond = (value: number) => `${value < 10 ? Number(value.toPrecision(2)) : shown(value)}/s`
+const seconds = (value: number) => (value < 10 ? `${shown(value * 1_000)} ms` : `${shown(value)} s`)

@@ -31,6 +31,8 @@ export type Html = ReturnType<typeof html>
 
 export interface Page {
   title: string
+  /** The pages above it, the outermost first. */
+  trail?: readonly Html[]
   body: Html
   status?: number
   /** The status of which the frame shows the verdict. A page that reads the status itself returns it, so that both agree. */
@@ -48,8 +50,8 @@ export function inputOf(query: URLSearchParams): Record<string, string> {
 }
 
 /** The page of a query with faults, below its form. */
-export function faultPage(title: string, errors: readonly Pick<Fault, 'pointer' | 'message'>[], form: Html): Page {
-  const why = errors.map(({ pointer, message }) => `${pointer.slice(1)} ${message}`).join(' ')
+export function faultPage(title: string, errors: readonly Pick<Fault, 'message'>[], form: Html): Page {
+  const why = errors.map(({ message }) => message).join(' ')
   return { title, body: html`${form}<p class="problem" role="alert">${why}</p>`, status: 400 }
 }
 

@@ -1,14 +1,15 @@
 // The pages and the acts of the dashboard, by their paths. Each act is logged with its operator.
-import type { LaneOperationKind, OperationKind, OperationRequest } from '@sluice/contract'
-import { parseFailedJobFilter } from '@sluice/contract'
+import type { LaneOperationKind, OperationKind, OperationRequest, Parsed, PauseQuery } from '@sluice/contract'
+import { DURATION_FORM, durationSeconds, parseFailedJobFilter, parsePauseQuery, refuseField } from '@sluice/contract'
 import { requireActs } from '@sluice/operations'
+import { html } from 'hono/html'
 import { groupPage, groupsPage, nothingLeft, operationsPage } from './failures.ts'
 import { findBox, findPage } from './find.ts'
 import { importPage, importsPage } from './imports.ts'
 import { jobPage } from './job.ts'
 import { discardQuestion, jobsPage, NOTHING_SELECTED, selectedIds } from './jobs.ts'
 import { overviewPage } from './overview.ts'
-import type { Show, Visit } from './page.ts'
+import { faultPage, type Show, type Visit } from './page.ts'
 import { processPage } from './process.ts'
 import { tenantPage } from './tenant.ts'
 import { threadPage } from './thread.ts'
@@ -47,14 +48,29 @@ function operate(kind: OperationKind, requestOf: (visit: Visit) => OperationRequ
 
 function operateLane(kind: LaneOperationKind): Show {
   return async ({ params, body, visitor, view, log }) => {
-    const { why } = Object(body)
-    const reason = typeof why === 'string' && why.trim() !== '' ? { why: why.slice(0, 200) } : {}
-    const operation = await requireActs(view).operateLane(kind, params.lane, reason)
+    const acts = requireActs(view)
+    const query = kind === 'pause' ? pauseOf(params.lane, body) : ({ ok: true, value: {} } as const)
+    if (!query.ok) return faultPage(`The ${params.lane} lane was not paused`, query.errors, BACK)
+    const operation = await acts.operateLane(kind, params.lane, query.value)
     if (operation === undefined) return undefined
     const { id: operationId, lane } = operation
     log.info({ operator: visitor.by, kind, lane, operationId }, 'operation.opened')
     return '/overview'
   }
+}
+
+const BACK = html`<p><a href="/overview">Back to the overview</a></p>`
+
+/** Reads the form that pauses a lane. `for` is a duration, as of `sluice pause`. */
+function pauseOf(lane: string | undefined, body: unknown): Parsed<PauseQuery> {
+  const form = new Map(Object.entries(Object(body)).map(([name, value]) => [name, String(value).trim()]))
+  const [why, time] = [form.get('why') ?? '', form.get('for') ?? '']
+  const seconds = time === '' ? undefined : durationSeconds(time)
+  if (lane === 'interactive' && form.get('confirmed') !== 'yes')
+    return refuseField('confirmed', 'must be checked: callers that wait get no answer in time.', 'required')
+  if (time !== '' && seconds === undefined) return refuseField('for', `is not a duration. ${DURATION_FORM}`)
+  const fields = { ...(why && { why }), ...(seconds !== undefined && { seconds: String(seconds) }) }
+  return parsePauseQuery(Object.entries(fields))
 }
 
 function selected(visit: Visit): OperationRequest {

@@ -18,7 +18,8 @@ export const processPage: Show = async (visit) => {
 <h2>What it counted</h2>${countTable(process)}
 ${slowJobs.length > 0 && slowJobTable(slowJobs.map((job) => ({ ...job, worker })))}</div>
 ${kind === 'worker' && (await completedBy(worker, visit))}`
-  return { title: `${kind} ${worker}`, body }
+  const trail = [html`<a href="/overview">Overview</a>`, html`<a href="/overview#processes">Processes</a>`]
+  return { title: `${kind} ${worker}`, trail, body }
 }
 
 const GONE: Page = {

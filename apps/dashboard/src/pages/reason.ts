@@ -16,8 +16,12 @@ export function reasonLine(reason: string, said = ''): Html {
 /** The reason of a page, with its text as it was recorded. */
 export function reasonBlock(reason: string): Html {
   const words = reasonWords(reason)
-  const raw = html`<details><summary class="note">As it was recorded</summary><p class="raw">${reason.slice(0, SHOWN_REASON)}</p></details>`
-  return html`<div class="problem">${withCode(words)}${words !== reason && raw}</div>`
+  return html`<div class="problem">${withCode(words)}${words !== reason && rawReason(reason)}</div>`
+}
+
+/** A reason as it was recorded. */
+export function rawReason(reason: string): Html {
+  return html`<details><summary class="note">As it was recorded</summary><p class="raw">${reason.slice(0, SHOWN_REASON)}</p></details>`
 }
 
 /** Shows what stands between backticks as code. */

@@ -37,7 +37,8 @@ export const tenantPage: Show = async (visit) => {
 <h2>Failures</h2>${groupTable(groups)}
 <h2>${linkTo('completed', 'Jobs that completed last')}</h2>
 ${jobTable('Completed jobs', jobs)}</div>`
-  return { title: `Tenant ${tenant}`, body }
+  const trail = [html`<a href="/overview">Overview</a>`, html`<a href="/overview#tenants">Tenants</a>`]
+  return { title: `Tenant ${tenant}`, trail, body }
 }
 
 /** Returns what one tenant may have in the queue. */

@@ -6,7 +6,7 @@ import { StoreAwayError } from '@sluice/store/read'
 import { html } from 'hono/html'
 import { hitsTable } from './find.ts'
 import { historyOf } from './job.ts'
-import { actForm, beginOf, type Cell, copyable, count, facts, moment, table, tenantLink } from './layout.ts'
+import { actForm, beginOf, type Cell, copyable, count, facts, moment, shown, table, tenantLink } from './layout.ts'
 import { type Html, isOperator, type Show, type Visit } from './page.ts'
 
 /** The most failed jobs whose tries the page shows. The page only links to the others. */
@@ -21,15 +21,18 @@ export async function threadPage(visit: Visit, acts?: Acts): ReturnType<Show> {
   if (!jobs.ok || !query.ok || jobs.value.service === undefined) return undefined
   const id = sourceIdOf(tenant, { service: jobs.value.service, externalId })
   const about = facts({ Thread: `${service}/${externalId}`, Tenant: tenantLink(tenant), Id: copyable(id) })
+  let title = `${service}/${externalId}`
   let stored = html`<p>It is not stored.</p>`
   try {
     const found = await (acts?.revealThread ?? view.readThread)(tenant, id, query.value, gone)
     if (found !== undefined) stored = storedThread(found, visit, acts !== undefined)
+    if (found !== undefined && 'title' in found.source) title = String(found.source.title)
   } catch (error) {
     if (!(error instanceof StoreAwayError)) throw error
     stored = html`<p class="problem">MongoDB is away or too slow: what is stored can’t be shown.</p>`
   }
-  return { title: 'Thread', body: html`${about}${stored}${await jobsOf(jobs.value, visit)}` }
+  const trail = [html`<a href="/">Find</a>`, tenantLink(tenant), html`${service}`]
+  return { title, trail, body: html`${about}${stored}${await jobsOf(jobs.value, visit)}` }
 }
 
 /** The jobs of a thread, and the tries of those that failed. */
@@ -56,15 +59,24 @@ function storedThread(thread: ThreadOutline | StoredThread, visit: Visit, isReve
   const query = new URLSearchParams(visit.query)
   const reveal = actForm(visit, `/thread/reveal?${query}`, html`<button class="quiet">Reveal the texts</button>`)
   query.set('after', next ?? '')
+  const hasDates = quotes.some(({ createdAt: at }) => at !== undefined)
   const rows = quotes.map(({ id, externalId, createdAt: at, position: __, ...fields }): Cell[] => {
-    const cells = [externalId ?? id, at && moment(at)]
-    return isRevealed ? [...cells, fieldsOf(fields)] : cells
+    return [externalId ?? id, ...(hasDates ? [at && moment(at)] : []), ...(isRevealed ? [fieldsOf(fields)] : [])]
   })
-  return html`${facts({ Status: status, Stored: unfinished && 'in part', Words: wordCount, Date: moment(createdAt) })}
+  const [newest] = writings
+  const about = {
+    Status: status,
+    Stored: unfinished && 'in part',
+    Quotes: shown(writings.reduce((sum, { inserted }) => sum + inserted, 0)),
+    Words: shown(wordCount),
+    Created: moment(createdAt),
+    'Last changed': newest && moment(beginOf(newest.request)),
+  }
+  return html`${facts(about)}
 ${unfinished && partialWords(unfinished)}
 ${isRevealed ? fieldsOf(texts) : isOperator(visit) && html`<div class="acts">${reveal}</div>`}
 <h2>Quotes</h2>
-${table('Quotes', ['Quote', 'Date', ...(isRevealed ? ['As stored'] : [])], rows)}
+${table('Quotes', ['Quote', ...(hasDates ? ['Date'] : []), ...(isRevealed ? ['As stored'] : [])], rows)}
 ${next && html`<p><a href="/thread?${query}">Next quotes</a></p>`}
 <h2>Written by</h2>
 ${table('Jobs that wrote it', ['Accepted', 'Job', 'What'], writings.slice(0, WRITINGS).map(writingCells))}

@@ -1,6 +1,14 @@
 // Lists the jobs of one state, with filters, page by page. It reads the queue's own lists, so that a queue of a million
 // jobs needs no index for it.
-import { failedHit, type Hit, type JobListQuery, type ListedState, placeText, readPlace } from '@sluice/contract'
+import {
+  failedHit,
+  type Hit,
+  type JobListQuery,
+  type ListedState,
+  parseIsoDate,
+  placeText,
+  readPlace,
+} from '@sluice/contract'
 import { asList, openScript } from '@sluice/process/redis'
 import { LANES, type Lane, type QueueKeys, triesShown } from '@sluice/queue'
 import type { Redis } from 'ioredis'
@@ -50,19 +58,22 @@ export function createListJobs(redis: Redis, keys: QueueKeys, failedJobs: Pick<F
     }
   }
 
-  const failed: ReadSome = async ({ tenant, group, operation }, after, most) => {
+  const failed: ReadSome = async ({ tenant, group, operation, since, until }, after, most) => {
     const place = readPlace(after)
+    const of = { ...(tenant && { tenant }), ...(group && { group }), ...(operation && { operation }) }
     const { jobs, next } = await failedJobs.scan({
-      filter: { ...(tenant && { tenant }), ...(group && { group }), ...(operation && { operation }) },
+      filter: { ...of, ...(since && { since }), ...(until && { until }) },
       limit: most,
       ...(place && { after: place }),
     })
     return { jobs: jobs.map(failedHit), ...(next && { next: placeText(next) }) }
   }
 
-  const completed: ReadSome = async ({ worker = '' }, after, most) => {
-    const { hits, next } = await scanRecent(/^\d+-\d+$/.test(after) ? after : NEWEST, worker, most)
-    return { jobs: hits, ...(next !== '' && { next }) }
+  const completed: ReadSome = async ({ worker = '', since, until }, after, most) => {
+    const newest = until === undefined ? NEWEST : `${msOf(until)}-0`
+    const { hits, next } = await scanRecent(/^\d+-\d+$/.test(after) ? after : newest, worker, most)
+    const isOver = next === '' || (since !== undefined && Number.parseInt(next, 10) < msOf(since))
+    return { jobs: hits, ...(!isOver && { next }) }
   }
 
   const readers: Record<ListedState, ReadSome> = {
@@ -86,6 +97,8 @@ export function createListJobs(redis: Redis, keys: QueueKeys, failedJobs: Pick<F
   }
 }
 
+const msOf = (date: string) => Date.parse(parseIsoDate(date) ?? date)
+
 /** @param fields in the order of list-jobs.lua */
 function queuedHit(lane: Lane, state: Hit['state'], fields: readonly unknown[]): Hit {
   const [id, tenant, threads, name, enqueuedAt, tries, reason] = fields
@@ -107,8 +120,10 @@ function queuedHit(lane: Lane, state: Hit['state'], fields: readonly unknown[]):
  * Returns whether a hit matches a filter. The name of a job has only its first and its last thread, so the others match
  * nothing.
  */
-function isOf({ id, name = '', tenant, lane, worker }: Hit, filter: Filter): boolean {
-  const { text = '', service } = filter
+function isOf({ id, name = '', tenant, lane, worker, ...hit }: Hit, filter: Filter): boolean {
+  const { text = '', service, since, until } = filter
+  const at = Date.parse(hit.endedAt ?? hit.acceptedAt ?? '')
+  if ((since && at < msOf(since)) || (until && at >= msOf(until))) return false
   if (filter.tenant !== undefined && filter.tenant !== tenant) return false
   if (filter.worker !== undefined && filter.worker !== worker) return false
   if (filter.lane !== undefined && lane !== undefined && filter.lane !== lane) return false

@@ -1,13 +1,15 @@
 // Durations as heartbeats carry them: how many fell into each bin, and the longest one. Finer than the histograms of
 // Prometheus, because a heartbeat has no bins above its longest duration.
 
+import type { Lane } from '@sluice/queue'
+
 /** A bin's upper bound divided by its lower one. The estimate of a duration in it errs by at most a tenth. */
 const RATIO = 1.22
 /** Shorter durations are in the first bin. */
 const SHORTEST_SECONDS = 0.001
 
-/** What is timed: from the acceptance of a job until it is stored, by lane, and the two parts of this time. */
-export type Timed = 'interactive' | 'bulk' | 'inQueue' | 'inStore'
+/** What is timed, by lane: from the acceptance of a job until it is stored, and the two parts of this time. */
+export type Timed = Lane | `${'inQueue' | 'inStore'}:${Lane}`
 /** How many durations fell into each bin, from the first to the last that has any. */
 export type Bins = { [timed in Timed]?: number[] }
 

@@ -75,11 +75,15 @@ function pointOf(at: string, minutes: readonly Minute[]): HistoryPoint {
     .map((name) => [name.slice('refused:'.length), sumOf(name)] as const)
     .sort(([, one], [, other]) => other - one)
   const binsOf = (timed: Timed) => minutes.map(({ durations }) => durations[timed] ?? [])
-  const timeOf = (timed: Timed) => quantilesOf(binsOf(timed), most(`longest:${timed}`))
-  const [queueTime, storeTime] = [timeOf('inQueue'), timeOf('inStore')]
+  const timeOf = (...timed: Timed[]) =>
+    quantilesOf(timed.flatMap(binsOf), Math.max(...timed.map((one) => most(`longest:${one}`))))
+  const queueTime = timeOf('inQueue:interactive', 'inQueue:bulk')
+  const storeTime = timeOf('inStore:interactive', 'inStore:bulk')
   const totals = LANES.flatMap((lane) => {
-    const quantile = timeOf(lane)
-    return quantile === undefined ? [] : [[lane, { p50: quantile(0.5), p95: quantile(0.95), p99: quantile(0.99) }]]
+    const [quantile, inQueue, inStore] = [timeOf(lane), timeOf(`inQueue:${lane}`), timeOf(`inStore:${lane}`)]
+    if (quantile === undefined) return []
+    const parts = { ...(inQueue && { inQueue: inQueue(0.5) }), ...(inStore && { inStore: inStore(0.5) }) }
+    return [[lane, { p50: quantile(0.5), p95: quantile(0.95), p99: quantile(0.99), ...parts }]]
   })
   return {
     at,

@@ -4,7 +4,7 @@ import { hostname } from 'node:os'
 import { setImmediate } from 'node:timers/promises'
 import { perSecondOf } from '@sluice/contract'
 import { connectRetrying } from '@sluice/process/redis'
-import { newJobId, queueKeys } from '@sluice/queue'
+import { LANES, newJobId, queueKeys } from '@sluice/queue'
 import { createJobAdder } from '@sluice/queue/test-support'
 import { requiredUrl, testQueueName } from '@sluice/test-support'
 import { beforeEach, type TestContext, test, vi } from 'vitest'
@@ -169,17 +169,17 @@ test('durations of several heartbeats, processes and minutes add up, and those i
   const { start, nextHeartbeats, redis, keys } = await open(t)
   const durations = [createDurations(), createDurations()]
   for (const one of durations) {
-    for (let at = 0; at < 3; at++) one.observe('inQueue', 0.01)
+    for (let at = 0; at < 3; at++) one.observe('inQueue:bulk', 0.01)
     await start('worker', () => readingOf(one))
   }
-  for (let at = 0; at < 8; at++) durations[0]?.observe('inQueue', 1)
+  for (let at = 0; at < 8; at++) durations[0]?.observe('inQueue:bulk', 1)
   await nextHeartbeats()
   await nextHeartbeats()
   const before = `${keys.base}minute:${Math.floor(Number((await redis.time())[0]) / 60) - 2}`
-  await redis.hset(before, { accepted: 1, 'longest:inQueue': 100, 'inQueue:0': 90, 'queue:0.005': 90 })
+  await redis.hset(before, { accepted: 1, 'longest:inQueue:bulk': 100, 'inQueue:0': 90, 'queue:0.005': 90 })
   await redis.set(
     `${before}:durations`,
-    JSON.stringify({ inQueue: [...Array(12).fill(0), 5, ...Array(45).fill(0), 1] }),
+    JSON.stringify({ 'inQueue:bulk': [...Array(12).fill(0), 5, ...Array(45).fill(0), 1] }),
   )
   const [{ point } = {}] = await createReadHistory(redis, keys)(5)
   // Of twenty durations, eleven are 0.01 s, and the longest is 100 s.
@@ -197,7 +197,7 @@ test('quantiles err by a tenth at most, by lane and of both parts, and never exc
     const { start, history } = await open(t)
     const durations = createDurations()
     const all = Array.from({ length: 500 }, (_, at) => least + ((most - least) * at) / 499)
-    for (const seconds of all) for (const timed of ['bulk', 'inStore'] as const) durations.observe(timed, seconds)
+    for (const seconds of all) for (const timed of ['bulk', 'inStore:bulk'] as const) durations.observe(timed, seconds)
     await start('worker', () => readingOf(durations))
     const [{ totalTime, storeTime, queueTime } = {}] = await history()
     assert.deepEqual([queueTime, totalTime?.interactive], [undefined, undefined])
@@ -386,7 +386,8 @@ test('a minute with durations of all lengths up to a month has a bound', async (
   const { start, redis, keys } = await open(t)
   const durations = createDurations()
   for (let seconds = 0.0005; seconds < 31 * 86_400; seconds *= 1.1)
-    for (const timed of ['interactive', 'bulk', 'inQueue', 'inStore'] as const) durations.observe(timed, seconds)
+    for (const lane of LANES)
+      for (const timed of [lane, `inQueue:${lane}`, `inStore:${lane}`] as const) durations.observe(timed, seconds)
   await start('worker', () => readingOf(durations))
   const minutes = await redis.keys(`${keys.base.replace('{', '\\{')}minute:*`)
   assert.equal(minutes.length, 2)
