@@ -31,7 +31,7 @@ async function open(t: TestContext, own: 'redis' | 'mongodb' | 'both', more: Par
     env,
     say(line) {
       lines.push(line)
-      const [, name] = /^(\w+) died/.exec(line) ?? []
+      const [, name] = /^(\w+) ended/.exec(line) ?? []
       if (name !== undefined) died.resolve(name)
     },
     ...more,
@@ -62,7 +62,7 @@ test('a Redis that is killed runs again on its port with its data', async (t) =>
   process.kill(await redisPid(redisUrl), 'SIGKILL')
   assert.equal(await died, 'Redis')
   assert.equal(await withRedis(redisUrl, (redis) => redis.get('kept')), 'yes')
-  assert.ok(lines.some((line) => /^Redis died \(killed by SIGKILL\); starting it again/.test(line)))
+  assert.ok(lines.some((line) => /^Redis ended \(killed by SIGKILL\); starting it again/.test(line)))
 })
 
 test('servers keep their ports from start to start, and their URLs are said', async (t) => {
@@ -112,10 +112,10 @@ test(
     const { mongodbUrl } = await open(t, 'mongodb', { say, maxStandInBytes: 100 * 1024 * 1024 })
     if (!said.some((line) => line.includes('stand-in'))) return t.skip('this machine has MongoDB itself')
     const stored = await withMongodb(mongodbUrl, (client) =>
-      fill(client, () => said.some((line) => /^MongoDB died/.test(line))),
+      fill(client, () => said.some((line) => /^MongoDB ended/.test(line))),
     )
     await restarted.promise
-    assert.match(said.join('\n'), /^MongoDB died \(stopped, because it used \d+ MiB of memory and may use 100 MiB\)/m)
+    assert.match(said.join('\n'), /^MongoDB ended \(stopped, because it used \d+ MiB of memory and may use 100 MiB\)/m)
     const find = (client: MongoClient) => client.db().collection('kept').countDocuments({ number: stored })
     assert.equal(await withMongodb(mongodbUrl, find), 1, 'the last acknowledged document is there')
   },
