@@ -12,7 +12,7 @@ import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 import { anyJson, headerText, mutatedThread } from './support/hostile-values.ts'
 
 /** The time limit of most properties in the full form, in ms. A case that has begun is finished. */
-const RUN_MS = 15_000
+const RUN_MS = 8_000
 /** The cases of a property. The short form has a number of them, so that it does the same work on any machine. */
 const runs = (short: number, fullMs = RUN_MS) =>
   scale({ numRuns: short }, { numRuns: 2_000, interruptAfterTimeLimit: fullMs })

@@ -15,7 +15,7 @@ const CHECKS = [
   ...['positive_data_acceptance', 'not_a_server_error', 'status_code_conformance', 'content_type_conformance'],
   ...['response_headers_conformance', 'response_schema_conformance'],
 ]
-const REQUESTS_PER_ROUTE = 40
+const REQUESTS_PER_ROUTE = 20
 
 describe('requests that Schemathesis makes from /openapi.json', needs('schemathesis'), () => {
   let sluice: TestSluice

@@ -12,7 +12,7 @@ import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 import { BUSY_MS, until } from '../support/until.ts'
 
 const WORKERS = 2
-const SECONDS = 30
+const SECONDS = 20
 /** How long a worker lives, in ms. */
 const LIFE_MS = [100, 2_000] as const
 

@@ -42,7 +42,7 @@ interface History {
 const histories: History[] = [
   { of: 'a new thread', added: 1_001, changed: 0 },
   // A worker is started and killed for each of these quotes.
-  { of: 'a stored thread', added: 2, changed: scale(3, 20) },
+  { of: 'a stored thread', added: 2, changed: scale(3, 10) },
 ]
 
 for (const { of, added, changed } of scale(histories.slice(1), histories)) {

@@ -11,8 +11,8 @@ import { startSluice } from '../support/start-sluice.ts'
 import { until } from '../support/until.ts'
 
 const WORKERS = 3
-const KILLS = scale(2, 10)
-const POSTS = scale(240, 6_000)
+const KILLS = scale(2, 6)
+const POSTS = scale(240, 3_000)
 /**
  * Most of the time goes into the take-over of what the killed workers had: seven seconds each, at worst one after the
  * other.

@@ -59,7 +59,7 @@ it('a cover, an append that is paused before its quotes, and an edit of the appe
     'p1: update sources',
     'p2: find sources',
   ])
-  for (const choices of choicesOf(scale(6, 8), 3)) await explore({ ...history, choices: [...chosen, ...choices] })
+  for (const choices of choicesOf(scale(6, 7), 3)) await explore({ ...history, choices: [...chosen, ...choices] })
 })
 
 it('a sum by another process amid the second of two batches of one process, beside a third process, keeps the laws', async () => {

@@ -12,11 +12,11 @@ import { openLoop } from './open-loop.ts'
 import { type Sample, sampleLoad } from './sample-load.ts'
 
 const OVERLOAD = 5
-const SECONDS = scale(2, 10)
+const SECONDS = scale(2, 6)
 const CLOSED_LOOP_CALLERS = 32
 /** Small bounds, so that a short overload reaches them. */
-const MAX_QUEUE_THREADS = scale(1_000, 5_000)
-const MAX_QUEUE_BYTES = scale(32, 128) * 2 ** 20
+const MAX_QUEUE_THREADS = scale(1_000, 3_000)
+const MAX_QUEUE_BYTES = scale(32, 80) * 2 ** 20
 const SETTINGS = {
   WAIT_SECONDS: '10',
   TENANT_SHARE: '1',

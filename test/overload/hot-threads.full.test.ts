@@ -20,7 +20,7 @@ const THREADS = 48
  */
 const LARGE_EVERY = 10
 const LARGE = 600
-const SECONDS = 12
+const SECONDS = 8
 
 test(`${WORKERS} workers write ${THREADS} hot threads for ${SECONDS} s: every caller gets an answer, and all totals agree`, async (t) => {
   const sluice = await startSluice(t, { workers: WORKERS })
@@ -52,7 +52,7 @@ test(`${WORKERS} workers write ${THREADS} hot threads for ${SECONDS} s: every ca
   assert.deepEqual(wrong, [])
 })
 
-const HOT_SECONDS = 12
+const HOT_SECONDS = 8
 /** A caller of small posts waits at most 2 s for the sum of another process, and a busy machine may need a second for its own command. */
 const MAX_GAP_MS = 3_000
 

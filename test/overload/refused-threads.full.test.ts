@@ -9,7 +9,7 @@ const REFUSED = 'a title that the store refuses'
 const REFUSED_EVERY = 20
 const IMPORTED = 800
 /** A refused thread is tried five times in a quarter of a minute. */
-const SECONDS = 16
+const SECONDS = 10
 const CALLERS = 4
 /** Below this time a pause of a busy machine decides, in ms. */
 const NOISE_MS = 150

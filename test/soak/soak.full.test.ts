@@ -5,7 +5,7 @@ import { runSoak } from './run-soak.ts'
 import { describeFault, makeSchedule } from './schedule.ts'
 
 // `SOAK_SEED` runs the same faults again, `SOAK_MINUTES` faults of that many minutes.
-const { SOAK_SEED = String(randomInt(2 ** 32)), SOAK_MINUTES = '2' } = process.env
+const { SOAK_SEED = String(randomInt(2 ** 32)), SOAK_MINUTES = '1.5' } = process.env
 const SECONDS = Number(SOAK_MINUTES) * 60
 /** 30 s to start + 60 s until the last jobs are done + 90 s on a busy machine. */
 const BESIDE_FAULTS_MS = 180_000
