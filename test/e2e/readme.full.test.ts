@@ -51,7 +51,11 @@ test('every command works as it is pasted, in their order', async (t) => {
   await Promise.race([until('it is ready', async () => /^Dashboard: /m.test(await readLog()), START_MS), ended])
   const stop = await bash(inline(/grep Stop: sluice\.log/)).catch(async () => assert.fail(await readLog()))
 
-  const output = await bash(blocks('sh').filter((block) => !ELSEWHERE.test(block)).join('\n'))
+  const output = await bash(
+    blocks('sh')
+      .filter((block) => !ELSEWHERE.test(block))
+      .join('\n'),
+  )
   assert.equal(output.match(/"outcome": ?"created","/g)?.length, 4, output)
   assert.match(output, /Done: .*\n[\s\S]*"received": ?3, ?"created": ?3/m)
   const [, id = ''] = /^Dark mode, please\nslack thread-1: .*\nId: (\S+)$/m.exec(output) ?? []
