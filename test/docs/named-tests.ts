@@ -1,35 +1,25 @@
-// Finds the tests that a document's tables name, as `file`: title, and those of them that do not exist.
-import { existsSync, readFileSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
+// Finds the rows of docs/promises.md that name no test that exists, and tests of promises that no row names.
+import { files } from './names.ts'
 
-const root = fileURLToPath(new URL('../../', import.meta.url))
+const tests = new Set(files.filter((path) => path.endsWith('.test.ts')))
 
-/** A test that a document names. `…` in its title stands for any text. */
-export interface NamedTest {
-  file: string
-  title: string
-}
+/** These folders test promises and nothing else. */
+const PROMISES = /^test\/(attacks|faults|laws|overload|soak|upgrade)\//
 
-const NAMED = /`([\w./-]+\.test\.ts)`: ([^|`]+?)(?=<br>| \|)/g
+const namedIn = (text: string) => Array.from(text.matchAll(/`([^`]+\.test\.ts)`/g), ([, file = '']) => file)
 
-/** All tests that the rows of a document's tables name. */
-export function namedTests(document: string): NamedTest[] {
-  const rows = document.split('\n').filter((line) => line.startsWith('|'))
-  return rows.flatMap((row) => Array.from(row.matchAll(NAMED), ([, file = '', title = '']) => ({ file, title })))
-}
-
-/** The rows of tables with a column `test` that name no test. */
+/** The rows of tables with a column `test` that name no test, or one that does not exist. */
 export function rowsWithoutTest(document: string): string[] {
   const tables = document.split(/\n(?!\|)/).map((part) => part.split('\n').filter((line) => line.startsWith('|')))
-  return tables
-    .filter(([head = '']) => /\| test \|/.test(head))
-    .flatMap(([, , ...rows]) => rows.filter((row) => namedTests(row).length === 0))
+  const rows = tables.filter(([head = '']) => /\| test \|/.test(head)).flatMap(([, , ...rows]) => rows)
+  return rows.filter((row) => {
+    const named = namedIn(row)
+    return named.length === 0 || named.some((file) => !tests.has(file))
+  })
 }
 
-/** Whether the file has a test of this title. */
-export function exists({ file, title }: NamedTest): boolean {
-  if (!existsSync(root + file)) return false
-  // As written in the source: a quote in a title may be escaped.
-  const source = readFileSync(root + file, 'utf8').replaceAll("\\'", "'")
-  return title.split('…').every((part) => source.includes(part.trim()))
+/** The tests of promises that a document does not name. */
+export function unnamedTests(document: string): string[] {
+  const named = new Set(namedIn(document))
+  return [...tests].filter((file) => PROMISES.test(file) && !named.has(file))
 }

@@ -13,7 +13,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 const IGNORED = new Set(['.git', 'node_modules', '.sluice', 'coverage', 'dist'])
 
 /** The paths of all files. */
-const files = filesIn('')
+export const files = filesIn('')
 
 function filesIn(folder: string): string[] {
   const entries = readdirSync(join(root, folder), { withFileTypes: true }).filter(({ name }) => !IGNORED.has(name))
