@@ -9,7 +9,7 @@ import {
   kindOfServer,
   type Surroundings,
 } from './report/describe-surroundings.ts'
-import { fillResults } from './report/performance-section.ts'
+import { fillResults, resultsDocument } from './report/documents.ts'
 import { printedResult } from './report/print-result.ts'
 import { readResults, writeResult } from './report/results.ts'
 import { scaleOf } from './scale.ts'
@@ -18,12 +18,12 @@ import { chooseScenarios, scenarios } from './scenarios/choose.ts'
 import type { Scenario } from './scenarios/scenario.ts'
 
 const RESULTS = join(import.meta.dirname, '../results')
-const DOCUMENT = join(import.meta.dirname, '../../docs/performance.md')
+const PERFORMANCE = join(import.meta.dirname, '../../docs/performance.md')
 const say = (line: string) => console.log(line)
 
 try {
   const options = readOptions(process.argv.slice(2))
-  if (options.document) await writeDocument()
+  if (options.document) await writeDocuments()
   else await measureAll(options)
 } catch (error) {
   if (!(error instanceof OptionsError)) throw error
@@ -45,7 +45,7 @@ async function measureAll(options: Options): Promise<void> {
   say(`${where.cores} × ${where.cpu}, Node ${where.node}, ${where.redis}, ${describeMongodb(where)}`)
   for (const scenario of chosen) await measure(scenario, bench, where, folder)
   say(`\nResults: ${folder}`)
-  if (folder === RESULTS) await writeDocument()
+  if (folder === RESULTS) await writeDocuments()
 }
 
 async function measure(
@@ -66,11 +66,12 @@ async function measure(
   }
 }
 
-/** The document shows the newest results of full runs. Also brings their files into the form of this version. */
-async function writeDocument(): Promise<void> {
+/** The documents show the newest results of full runs. Also brings their files into the form of this version. */
+async function writeDocuments(): Promise<void> {
   const results = await readResults(RESULTS)
   for (const result of results) await writeResult(RESULTS, result)
-  await writeFile(DOCUMENT, fillResults(await readFile(DOCUMENT, 'utf8'), results))
+  await writeFile(PERFORMANCE, fillResults(await readFile(PERFORMANCE, 'utf8'), results))
+  await writeFile(join(RESULTS, 'README.md'), resultsDocument(results))
 }
 
 /** Started processes end with this one; servers and files are released before. */

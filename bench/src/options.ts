@@ -11,7 +11,7 @@ export interface Options {
   out?: string
   /** Another checkout of Sluice, which is measured beside this one instead of the scenarios. */
   against?: string
-  /** Measures nothing; writes the existing results into the document. */
+  /** Measures nothing; writes the existing results into the documents. */
   document: boolean
 }
 

@@ -18,7 +18,7 @@ export const PLACES = [
 export type Bytes = Readonly<Record<(typeof PLACES)[number], number>>
 
 /**
- * Reads how many bytes passed so far. A MongoDB counts its own; of the stand-in in memory, and of callers and Redis's file, Linux
+ * Reads how many bytes passed so far. A MongoDB counts its own; of the emulator in memory, and of callers and Redis's file, Linux
  * counts what their processes read and write (but not by `recv` and `send`). Throws if they run on another machine or system.
  */
 export async function readBytes({ redisUrl, mongodbUrl, surroundings }: Bench): Promise<Bytes> {

@@ -17,7 +17,7 @@ export interface Surroundings {
   /** The commit of this repository; with `+` where files differ from it. */
   commit: string
   redis: string
-  /** The server's own description, which distinguishes a stand-in from a MongoDB. */
+  /** The server's own description, which distinguishes an emulator from a MongoDB. */
   mongodb: Document
   /** The server's storage engine keeps data on disk. */
   onDisk: boolean
@@ -45,22 +45,22 @@ export async function describeSurroundings(servers: { redisUrl: string; mongodbU
 export function describeMongodb({ mongodb, onDisk }: Surroundings): string {
   const { version, gitVersion, ...others } = mongodb
   const names = Object.entries(others).filter(([name]) => name.endsWith('Version'))
-  const about = isStandIn(mongodb)
+  const about = isEmulator(mongodb)
     ? [kindOfServer({ mongodb, onDisk }), ...names.map(([name, value]) => `${name} ${value}`)].join(', ')
     : `build ${gitVersion}`
   return `MongoDB ${version} (${about})`
 }
 
-/** MongoDB itself, or a kind of stand-in. */
-export type KindOfServer = 'MongoDB' | 'stand-in on disk' | 'stand-in in memory'
+/** MongoDB itself, or a kind of emulator. */
+export type KindOfServer = 'MongoDB' | 'emulator on disk' | 'emulator in memory'
 
-/** Says whether figures come from MongoDB itself, or from which kind of stand-in. */
+/** Says whether figures come from MongoDB itself, or from which kind of emulator. */
 export function kindOfServer({ mongodb, onDisk }: Pick<Surroundings, 'mongodb' | 'onDisk'>): KindOfServer {
-  return isStandIn(mongodb) ? `stand-in ${onDisk ? 'on disk' : 'in memory'}` : 'MongoDB'
+  return isEmulator(mongodb) ? `emulator ${onDisk ? 'on disk' : 'in memory'}` : 'MongoDB'
 }
 
 /** A server without the commit that it was built from is no MongoDB. */
-function isStandIn({ gitVersion }: Document): boolean {
+function isEmulator({ gitVersion }: Document): boolean {
   return typeof gitVersion !== 'string' || /^0*$/.test(gitVersion)
 }
 

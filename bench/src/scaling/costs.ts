@@ -7,8 +7,8 @@ import { medianOf } from '../scenarios/interleave.ts'
 /** The processes that a thread costs CPU time. `load` is the load generator of the bench. */
 export type Role = 'api' | 'worker' | 'redis' | 'mongodb' | 'load'
 
-/** Which stand-in served: see kindOfServer. */
-export type Server = 'stand-in in memory' | 'stand-in on disk'
+/** Which emulator served: see kindOfServer. */
+export type Server = 'emulator in memory' | 'emulator on disk'
 
 /** ASSUMED: the share of a core that work can use. The predictions check it. */
 export const BUSY = 0.75
@@ -53,7 +53,7 @@ export function dearestRedis(results: readonly Result[], posting: Posting): numb
   return Math.max(inCosts, ...all)
 }
 
-const MEMORY = 'stand-in in memory'
+const MEMORY = 'emulator in memory'
 
 /** The least and the greatest cost of the rounds of a contender, of which `costsOf` has the median. */
 export function spreadOf(results: readonly Result[], name: string, role: Role): readonly [number, number] {
@@ -86,7 +86,7 @@ const CHECKED = [
 
 /** Predicts the rates of one and of two processes. Throws if two results of a prediction come from two machines. */
 export function predictions(results: readonly Result[]): Prediction[] {
-  const servers = ['stand-in in memory', 'stand-in on disk'] as const
+  const servers = ['emulator in memory', 'emulator on disk'] as const
   return servers.flatMap((server) =>
     CHECKED.map(({ costs, scenario, contender, apis, workers }) => {
       const where = resultOf(results, server, costs).where
@@ -99,8 +99,8 @@ export function predictions(results: readonly Result[]): Prediction[] {
         { of: 'the API', us: cost.api, cores: apis },
         { of: 'the worker', us: cost.worker, cores: workers },
         { of: "Redis's core", us: cost.redis, cores: 1 },
-        // The stand-in on disk is a program in Python, which runs on one core at a time; that in memory uses all.
-        { of: "the stand-in's core", us: cost.mongodb, cores: server === 'stand-in on disk' ? 1 : where.cores },
+        // The emulator on disk is a program in Python, which runs on one core at a time. The one in memory uses all.
+        { of: "the emulator's core", us: cost.mongodb, cores: server === 'emulator on disk' ? 1 : where.cores },
       ]
         .map(({ of, us, cores }) => ({ bottleneck: of, predicted: ratePerCore(us) * cores }))
         .reduce((low, next) => (next.predicted < low.predicted ? next : low))

@@ -6,32 +6,27 @@ import { BUSY, COSTS_IN, costAmong, costsOf, dearestRedis, figureOf, ratePerCore
 /** The rates that docs/scaling.md is about, in threads a second. */
 export const RATES = [10_000, 100_000, 1_000_000] as const
 
-/** A figure that was not measured here, and where it comes from. */
+/** A figure that was not measured here. */
 export interface Assumption {
   value: number
-  unit: string
-  why: string
+  /** Its unit and, unless it is a common size, why we assume it. */
+  what: string
 }
 
 /** All assumptions, `BUSY` aside. */
 export const ASSUMED = {
-  mongodbCores: { value: 16, unit: 'cores of a MongoDB server', why: 'a common size' },
-  members: { value: 3, unit: 'members of a replica set', why: 'the least that survives the loss of one' },
-  lost: { value: 1, unit: 'process of each kind that a cell may lose', why: 'the others then carry its load' },
-  sentinels: { value: 3, unit: 'Sentinels of a cell', why: 'the least that agree on the loss of a primary' },
+  mongodbCores: { value: 16, what: 'cores of a MongoDB server' },
+  members: { value: 3, what: 'members of a replica set (the least that survives the loss of one)' },
+  lost: { value: 1, what: 'process of each kind that a cell may lose (the others carry its load)' },
+  sentinels: { value: 3, what: 'Sentinels of a cell (the least that agree on the loss of a primary)' },
   indexBytes: {
     value: 90,
-    unit: 'bytes of a document in the index of `_id`',
-    why: 'a key of 24 to 48 characters, its place, and pages that are three quarters full. `LIST_SOURCES` adds as much for a source',
+    what: 'bytes of a document in the index of `_id` (pages three quarters full; `LIST_SOURCES` adds as much for a source)',
   },
-  writes: {
-    value: 3,
-    unit: 'times that MongoDB writes a stored byte',
-    why: 'data file, oplog and journal, without compression',
-  },
-  link: { value: 10e9, unit: "bits/s of a server's network, each way", why: 'a common size' },
-  diskRate: { value: 500e6, unit: 'bytes/s that a disk writes steadily', why: 'a common size' },
-  diskSize: { value: 8e12, unit: 'bytes of a MongoDB disk', why: 'a common size' },
+  writes: { value: 3, what: 'times that MongoDB writes a stored byte (data file, oplog, journal; no compression)' },
+  link: { value: 10e9, what: "bits/s of a server's network, each way" },
+  diskRate: { value: 500e6, what: 'bytes/s that a disk writes steadily' },
+  diskSize: { value: 8e12, what: 'bytes of a MongoDB disk' },
 } satisfies Record<string, Assumption>
 
 /** What limits one deployment (one Redis primary, one replica set), and how much of it a thread uses. */
@@ -46,7 +41,7 @@ export interface Resource {
 
 /** The resources of which a deployment has one. */
 export function resourcesOf(results: readonly Result[], posting: Posting): Resource[] {
-  const { mongodb } = costsOf(results, 'stand-in in memory', COSTS_IN[posting])
+  const { mongodb } = costsOf(results, 'emulator in memory', COSTS_IN[posting])
   const bytes = (place: Parameters<typeof bytesOf>[1]) => figureOf(results, 'bytes', bytesOf(posting, place))
   const stored = storedBytes(results)
   const { mongodbCores, members, writes, link, diskRate } = ASSUMED

@@ -3,9 +3,19 @@ import { PLACES } from '../measure/bytes-of.ts'
 import { digits } from '../report/format.ts'
 import type { Result } from '../report/result.ts'
 import { markdownTable } from '../report/table.ts'
-import { bytesOf, type Posting, STORED } from '../scenarios/bytes.ts'
-import { BUSY, COSTS_IN, costAmong, costsOf, dearestRedis, figureOf, predictions, spreadOf } from './costs.ts'
-import { ASSUMED, bottleneckOf, needsOf, RATES, resourcesOf, shareOf } from './needs.ts'
+import { bytesOf, STORED } from '../scenarios/bytes.ts'
+import {
+  BUSY,
+  COSTS_IN,
+  costAmong,
+  costsOf,
+  dearestRedis,
+  figureOf,
+  type Prediction,
+  predictions,
+  spreadOf,
+} from './costs.ts'
+import { ASSUMED, bottleneckOf, needsOf, RATES, resourcesOf } from './needs.ts'
 
 const POSTINGS = ['interactive', 'import'] as const
 
@@ -14,90 +24,87 @@ export const scalingTables = (results: readonly Result[]): Readonly<Record<strin
   'scaling-measured': () => measured(results),
   'scaling-assumed': assumed,
   'scaling-predictions': () => predicted(results),
-  'scaling-one-interactive': () => oneDeployment(results, 'interactive'),
-  'scaling-one-import': () => oneDeployment(results, 'import'),
+  'scaling-one': () => oneDeployment(results),
   'scaling-needs': () => needs(results),
 })
 
 function measured(results: readonly Result[]): string {
   const roles = ['api', 'worker', 'redis', 'mongodb'] as const
   const cpu = roles.map((role) => [
-    `CPU of ${NAMES[role]}, µs (its rounds)`,
+    `CPU of ${NAMES[role]}, µs (rounds)`,
     ...POSTINGS.map((posting) => {
       const [least, most] = spreadOf(results, COSTS_IN[posting], role)
-      const { [role]: cost } = costsOf(results, 'stand-in in memory', COSTS_IN[posting])
-      return `${digits(cost)} (${digits(least)} to ${digits(most)})`
+      const { [role]: cost } = costsOf(results, 'emulator in memory', COSTS_IN[posting])
+      return `${digits(cost)} (${digits(least)}–${digits(most)})`
     }),
-    '`callers-64`, `import`',
   ])
-  const among = (['api', 'worker'] as const).flatMap((role) =>
-    [2, 4, 8].map((count) => [
-      `CPU of ${NAMES[role]} among ${count}, µs`,
-      ...POSTINGS.map((posting) => digits(costAmong(results, posting, role, count))),
-      role === 'api' ? '`replicas`' : '`workers`',
-    ]),
-  )
-  const redis = [
-    'CPU of Redis, the dearest, µs',
-    ...POSTINGS.map((posting) => digits(dearestRedis(results, posting))),
-    '`replicas`, `workers`, `import`',
-  ]
+  const among = (['api', 'worker'] as const).map((role) => [
+    `CPU of ${NAMES[role]} among 2, 4, 8, µs`,
+    ...POSTINGS.map((posting) => [2, 4, 8].map((count) => digits(costAmong(results, posting, role, count))).join(', ')),
+  ])
+  const redis = ['CPU of Redis, the most, µs', ...POSTINGS.map((posting) => digits(dearestRedis(results, posting)))]
   const bytes = PLACES.map((place) => [
     `${place}, bytes`,
     ...POSTINGS.map((posting) => whole(figureOf(results, 'bytes', bytesOf(posting, place)))),
-    '`bytes`',
   ])
   const stored = whole(figureOf(results, 'bytes', STORED))
   const waiting = whole(figureOf(results, 'full-queue', 'Redis memory a waiting job'))
   return markdownTable([
-    ['of one thread', 'interactive', 'import', 'measured by'],
+    ['of one thread', 'interactive', 'import'],
     ...cpu,
     ...among,
     redis,
     ...bytes,
-    ['stored in MongoDB, bytes of BSON', stored, stored, '`bytes`'],
-    ['memory of Redis while it waits, bytes', waiting, waiting, '`full-queue`'],
+    ['stored in MongoDB, bytes', stored, stored],
+    ['in Redis while it waits, bytes', waiting, waiting],
   ])
 }
 
-const NAMES = { api: 'the API', worker: 'the worker', redis: 'Redis', mongodb: 'MongoDB (the stand-in in memory)' }
+const NAMES = { api: 'the API', worker: 'the worker', redis: 'Redis', mongodb: 'MongoDB (emulator in memory)' }
 
 function assumed(): string {
-  const rows = Object.values(ASSUMED).map(({ value, unit, why }) => [compact(value), unit, why])
-  const busy = [compact(BUSY), 'of a core, a network or a disk is used', 'the predictions below check it for cores']
-  return markdownTable([['assumed', 'what', 'why'], busy, ...rows])
+  const rows = Object.values(ASSUMED).map(({ value, what }) => [compact(value), what])
+  const busy = [compact(BUSY), 'of a core, a network or a disk is used (checked below for cores)']
+  return markdownTable([['assumed', 'what'], busy, ...rows])
 }
 
+/** A column for each server, with its bottleneck in the head. */
 function predicted(results: readonly Result[]): string {
-  const rows = predictions(results).map(({ server, costs, scenario, contender, predicted, measured, bottleneck }) => [
-    server,
-    `\`${scenario}\`, ${contender}`,
-    `\`${costs}\``,
-    bottleneck,
-    whole(predicted),
-    whole(measured),
-    `${predicted < measured ? '−' : '+'}${Math.round(Math.abs(predicted / measured - 1) * 100)} %`,
+  const byServer = [...Map.groupBy(predictions(results), ({ server }) => server)]
+  const heads = byServer.map(([server, all]) => {
+    const bottlenecks = new Set(all.map(({ bottleneck }) => bottleneck))
+    return `${server} (${[...bottlenecks].join(', ')})`
+  })
+  const rows = (byServer[0]?.[1] ?? []).map(({ scenario, contender }, at) => [
+    `${scenario}, ${contender}`,
+    ...byServer.map(([, all]) => errorOf(all[at])),
   ])
-  const head = ['server', 'predicted is', 'from the costs in', 'first bottleneck', 'predicted/s', 'measured/s', 'error']
-  return markdownTable([head, ...rows])
+  return markdownTable([['predicted, measured/s, error', ...heads], ...rows])
 }
 
-function oneDeployment(results: readonly Result[], posting: Posting): string {
-  const resources = resourcesOf(results, posting)
-  const first = bottleneckOf(resources)
-  const rows = resources.map((resource) => {
-    const { name, use, limit, unit } = resource
-    const bold = (text: string) => (resource === first ? `**${text}**` : text)
-    return [
-      bold(name),
-      `${whole(use)} ${unit}`,
-      `${compact(limit)} ${unit}`,
-      bold(whole((BUSY * limit) / use)),
-      ...RATES.map((rate) => bold(`${digits(shareOf(resource, rate) * 100)} %`)),
-    ]
+function errorOf(prediction: Prediction | undefined): string {
+  if (prediction === undefined) return '–'
+  const { predicted, measured } = prediction
+  const percent = Math.round(Math.abs(predicted / measured - 1) * 100)
+  return `${whole(predicted)}, ${whole(measured)}, ${predicted < measured ? '−' : '+'}${percent}%`
+}
+
+/** What one deployment carries. The bottleneck of each kind of thread is bold. */
+function oneDeployment(results: readonly Result[]): string {
+  const all = POSTINGS.map((posting) => resourcesOf(results, posting))
+  const cells = all.map((resources) => {
+    const first = bottleneckOf(resources)
+    return resources.map((resource) => {
+      const carried = whole((BUSY * resource.limit) / resource.use)
+      return [whole(resource.use), resource === first ? `**${carried}**` : carried]
+    })
   })
-  const head = ['resource', 'of a thread', 'in a second', 'threads/s', ...RATES.map((rate) => `at ${whole(rate)}/s`)]
-  return markdownTable([head, ...rows])
+  const rows = (all[0] ?? []).map(({ name, limit, unit }, at) => [
+    `${name}, ${unit}`,
+    compact(limit),
+    ...cells.flatMap((column) => column[at] ?? []),
+  ])
+  return markdownTable([['resource', 'limit/s', ...POSTINGS.flatMap((posting) => [posting, 'threads/s'])], ...rows])
 }
 
 function needs(results: readonly Result[]): string {
@@ -105,30 +112,16 @@ function needs(results: readonly Result[]): string {
     RATES.map((rate) => ({ posting, rate, of: needsOf(results, posting, rate) })),
   )
   const row = (name: string, cell: (column: (typeof columns)[number]) => string) => [name, ...columns.map(cell)]
-  const cores = (at: 0 | 1 | 2 | 3) => (column: (typeof columns)[number]) => digits(column.of.cores[at])
-  const flowsOf = (posting: Posting) => resourcesOf(results, posting).filter(({ unit }) => unit !== 'µs')
-  const flows = flowsOf('interactive')
   return markdownTable([
     row('', ({ posting, rate }) => `${posting}, ${whole(rate)}/s`),
-    row('first bottleneck', ({ of }) => of.bottleneck),
+    row('bottleneck', ({ of }) => of.bottleneck),
     row('cells', ({ of }) => whole(of.cells)),
     row('API processes', ({ of }) => whole(of.apis)),
-    row('cores of APIs', cores(0)),
     row('worker processes', ({ of }) => whole(of.workers)),
-    row('cores of workers', cores(1)),
-    row('Redis servers', ({ of }) => whole(of.redisServers)),
-    row('cores of Redis primaries', cores(2)),
-    row('Sentinels', ({ of }) => whole(of.sentinels)),
-    row('MongoDB servers', ({ of }) => whole(of.mongodbServers)),
-    row('cores of MongoDB primaries', cores(3)),
+    row('cores: API/worker/Redis/MongoDB', ({ of }) => of.cores.map(digits).join('/')),
     row('network of callers, Gbit/s', ({ of }) => digits(of.edge / 1e9)),
-    ...flows.map(({ name, unit }, at) =>
-      row(`${name}, ${unit === 'bits' ? 'Gbit/s' : 'GB/s'}`, ({ posting, rate }) =>
-        digits(((flowsOf(posting)[at]?.use ?? 0) * rate) / 1e9),
-      ),
-    ),
-    row('stored a day on one member of each cell, TB', ({ of }) => digits(of.storedPerDay / 1e12)),
-    row('the disks are full after, days', ({ of }) => digits(of.fullAfterDays)),
+    row('stored a day, TB', ({ of }) => digits(of.storedPerDay / 1e12)),
+    row('disks full after, days', ({ of }) => digits(of.fullAfterDays)),
   ])
 }
 

@@ -40,7 +40,7 @@ export const bytes: Scenario = {
       }
       return PLACES.flatMap((place) => {
         const value = median(counted.map(({ before, after }) => (after[place] - before[place]) / threads))
-        // Nothing is known of a server that does not count, as the stand-in on disk.
+        // Nothing is known of a server that does not count, as the emulator on disk.
         return value > 0 ? [{ what: bytesOf(posting, place), value, unit: 'bytes' }] : []
       })
     }

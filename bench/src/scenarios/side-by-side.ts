@@ -12,8 +12,8 @@ import { atLeast, atMost, type Floor, type Measured, type Scenario } from './sce
 
 /** Sluice and all peers in a closed loop of 64 callers: the load of a busy service. */
 export const callers64 = closedLoopOf(64, (measured, server) => {
-  // Pauses of the stand-in in memory decide the p99 of all contenders, so their CPU time is compared.
-  if (server === 'stand-in in memory')
+  // Pauses of the emulator in memory decide the p99 of all contenders, so their CPU time is compared.
+  if (server === 'emulator in memory')
     return [
       atLeast("rate, against the textbook pipeline's", ratio(measured, 'rate', 'textbook'), 2),
       atMost("CPU a thread, against the textbook pipeline's", ratio(measured, 'cpu', 'textbook'), 0.5),
