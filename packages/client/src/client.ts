@@ -46,7 +46,7 @@ export interface ListOptions extends PageOptions {
 
 /** The bounds of the service in force, as plain numbers, and the tenant of the key. */
 export interface ServiceLimits extends Record<LimitName | 'importItems' | 'waitSeconds', number> {
-  /** Absent if the key is not known, or the service is of an earlier version. */
+  /** Absent if the key is not known. */
   tenant?: string
 }
 

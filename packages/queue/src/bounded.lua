@@ -66,8 +66,7 @@ local function evictOfTenants(store, bound, expired, most, onEvicted, new)
     local member, memberAt = oldestIn(ownStore(store, tenant))
     if new and new[member] then return 0 end
     if evicted == most then return 1 end
-    keepOf(store, tenant, member or '')
-    -- The last release named the own store of a tenant with `:` or `%` otherwise.
-    if member then onEvicted(member, memberAt < expired) end
+    keepOf(store, tenant, member)
+    onEvicted(member, memberAt < expired)
   end
 end

@@ -65,8 +65,7 @@ export function createOperations(redis: Redis, { base, jobs }: QueueKeys) {
   async function read(id: string): Promise<Operation | undefined> {
     const key = `${base}operation:${id}`
     const [text, stored, failedAgain] = await redis.hmget(key, 'operation', 'stored', 'failedAgain')
-    // The last release also recorded changes of failed jobs.
-    if (!text || text.includes('"kind":"change"')) return undefined
+    if (!text) return undefined
     const outcomes = {
       ...(stored && { stored: Number(stored) }),
       ...(failedAgain && { failedAgain: Number(failedAgain) }),

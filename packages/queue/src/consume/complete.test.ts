@@ -33,7 +33,7 @@ function setUp(t: TestContext) {
   const addJob = (id: string, data: string) => redis.hset(`${jobs.interactive}${id}`, 'data', data)
   /** Counts a job as load. */
   const count = (id: string) =>
-    redis.eval(`redis.call('HSET', KEYS[1], ARGV[1], cmsgpack.pack(1, 1, 1, 0, 't', false))`, 1, `${base}load:jobs`, id)
+    redis.eval(`redis.call('HSET', KEYS[1], ARGV[1], cmsgpack.pack(1, 1, 1, 't', false))`, 1, `${base}load:jobs`, id)
   /** Fails a job, and returns the ids of those that are evicted for it. */
   async function fail(id: string, failedBytes: number): Promise<string[]> {
     const evicted: string[] = []

@@ -99,7 +99,7 @@ for at, entry in ipairs(input.entries) do
       table.insert(added[lane], id)
     end
     counted[#counted + 1] = id
-    counted[#counted + 1] = cmsgpack.pack(job.threads, job.bytes, job.i, 0, caller.tenant, timeLeft < LATE)
+    counted[#counted + 1] = cmsgpack.pack(job.threads, job.bytes, job.i, caller.tenant, timeLeft < LATE)
   end
   outcomes[#outcomes + 1] = outcome or refusal or 'accepted'
 end

@@ -176,8 +176,8 @@ function describe({ tenant, by, received, jobs, failed: refused, ended }: About,
     counts: { created, updated, unchanged, failed: failed + Number(refused ?? 0) },
     /** The items that were not taken in, and that the caller may have posted again since. */
     again,
-    /** Of an import that is done. The last release recorded none. */
-    ended: ENDS.find((one) => one === ended) ?? (isWaitedFor ? 'part' : 'whole'),
+    /** Of an import that is done. */
+    ended: ENDS.find((one) => one === ended) ?? 'whole',
     done: isWaitedFor ? isOver : jobsDone >= Number(jobs),
     /** In ms since 1970: the first and the last record of its outcomes. */
     begunAt,

@@ -9,7 +9,7 @@ export interface IngestJob {
   /** The first thread's place in the order of acceptance, in µs since 1970. The other threads have the next places. */
   stamp: number
   requestId: string
-  /** The id of the key that posted it; absent from jobs of the last release. */
+  /** The id of the key that posted it. */
   keyId?: string
   /** The caller got the job's id with its answer, so the job's result is retained. */
   retained: boolean

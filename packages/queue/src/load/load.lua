@@ -9,11 +9,9 @@
 -- The hash `load:jobs` has what each job adds, by its id, so that each job counts once. A failed job has the same in
 -- its own field `load` instead. The values:
 --   1-3  threads, bytes, interactive threads
---   4    0, as the last release reads it
---   5    tenant
---   6    whether the result must be retained
---   7    of a failed job: 0, as 4
---   8    of a failed job: its threads in `failed:LANE`; absent if the last release changed its data: then all of them
+--   4    tenant
+--   5    whether the result must be retained
+--   6    of a failed job: its threads in `failed:LANE`
 -- Values that are no texts are packed (MessagePack): numbers as texts took a third of a script's time.
 local function readLoad(base, tenants)
   local fields = {'all'}
@@ -54,8 +52,8 @@ end
 -- Removes jobs from the load.
 --include load.lua
 local function read(packed)
-  local threads, bytes, i, _, tenant, isRetained, _, failed = cmsgpack.unpack(packed)
-  return {threads = threads, bytes = bytes, i = i, tenant = tenant, isRetained = isRetained, failed = failed or threads}
+  local threads, bytes, i, tenant, isRetained, failed = cmsgpack.unpack(packed)
+  return {threads = threads, bytes = bytes, i = i, tenant = tenant, isRetained = isRetained, failed = failed}
 end
 -- Returns how many threads of a failed job failed, by its field `failedThreads`, or `all` without this field.
 local function failedOf(failedThreads, all)
@@ -106,7 +104,7 @@ return {own.threads, own.bytes, own.i}
 -- added to the load. The field always says that the result must be retained: by then, the caller has the job's id.
 --include load.lua#release
 local function packRetained(job, failed)
-  return cmsgpack.pack(job.threads, job.bytes, job.i, 0, job.tenant, true, 0, failed)
+  return cmsgpack.pack(job.threads, job.bytes, job.i, job.tenant, true, failed)
 end
 local function countFailed(base, lane, threads)
   redis.call('HINCRBY', base .. 'load', 'failed:' .. lane, threads)

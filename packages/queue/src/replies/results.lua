@@ -97,9 +97,6 @@ local base, id = KEYS[1], ARGV[1]
 local retained = base .. 'retained:' .. id
 local at, tries, tenant = unpack(redis.call('HMGET', retained, 'at', 'attempts', 'tenant'))
 if at then
-  -- The last release did not write the tenant, which is in the first fields of the data.
-  local function tenantIn(data) return string.match(string.sub(data, 1, 1000), '"tenant":"([^"\\]*)"') end
-  tenant = tenant or tenantIn(redis.call('HGET', retained, 'data'))
   return {tenant, redis.call('HSTRLEN', retained, 'data') + redis.call('HSTRLEN', retained, 'result'), at, tries}
 end
 for lane = 2, 3 do

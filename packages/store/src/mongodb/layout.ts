@@ -2,8 +2,6 @@
 // the store an identity (docs/adr/0023-identity-and-marks.md).
 import { randomUUID } from 'node:crypto'
 import type { Db } from 'mongodb'
-import type { SourceDocument } from '../documents.ts'
-import { sourceIdOf } from '../ids.ts'
 import { PRIMARY } from './commands.ts'
 
 /** The layout of the documents, as a number: ADR 21 says when it rises. */
@@ -19,30 +17,23 @@ const STORE = 'store'
 export class StoreLayoutError extends Error {
   override name = 'StoreLayoutError'
 
-  /** @param found undefined for documents that are older than layout numbers. */
-  constructor(found: number | undefined) {
-    const has = found === undefined ? 'no layout number, and ids that this release does not compute' : `layout ${found}`
+  constructor(found: number) {
     super(
-      `The documents in MongoDB have ${has}; this release of Sluice has layout ${LAYOUT}. Start the release that stored them, ` +
+      `The documents in MongoDB have layout ${found}; this release of Sluice has layout ${LAYOUT}. Start the release that stored them, ` +
         'or name an empty database in MONGODB_URL (docs/operating.md#upgrades).',
     )
   }
 }
 
 /**
- * Returns whether the database has the number of this release. Throws a `StoreLayoutError` if it has another one, or
- * none and documents that this release would not find; the driver's error if MongoDB is away.
+ * Returns whether the database has the number of this release. Throws a `StoreLayoutError` if it has another one, and
+ * the driver's error if MongoDB is unavailable.
  */
 export async function checkLayout(db: Db, signal?: AbortSignal): Promise<boolean> {
   const options = { ...PRIMARY, ...(signal && { signal }) }
   const noted = await db.collection<LayoutDocument>('layout', PRIMARY).findOne({ _id: ID }, options)
   if (noted !== null && noted.number !== LAYOUT) throw new StoreLayoutError(noted.number)
-  if (noted !== null) return true
-  const projection = { tenant: 1, service: 1, externalId: 1 }
-  const some = await db.collection<SourceDocument>('sources', PRIMARY).findOne({}, { ...options, projection })
-  // A document without a tenant is not Sluice's.
-  if (some?.tenant !== undefined && some._id !== sourceIdOf(some.tenant, some)) throw new StoreLayoutError(undefined)
-  return false
+  return noted !== null
 }
 
 const ANSWER_MS = 10_000
