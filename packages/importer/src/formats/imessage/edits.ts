@@ -13,9 +13,13 @@ export interface Edits {
   hasUnsent: boolean
 }
 
+const UNEDITED: Edits = { text: '', hasUnsent: false }
+
 /** Returns the last version of each part. `ec` has their versions by the numbers of the parts, `rp` those taken back. */
 export function editsIn(info: unknown): Edits {
-  const { ec, rp } = asObject(info instanceof Uint8Array ? parsePropertyList(Buffer.from(info)) : undefined) ?? {}
+  // True of nearly all messages.
+  if (!(info instanceof Uint8Array)) return UNEDITED
+  const { ec, rp } = asObject(parsePropertyList(Buffer.from(info))) ?? {}
   const parts = Object.entries(asObject(ec) ?? {}).sort(([one], [other]) => Number(one) - Number(other))
   const texts = parts.map(([, versions]) => textOfBody(asObject(asList(versions).at(-1))?.t))
   return { text: texts.filter(Boolean).join('\n'), hasUnsent: asList(rp).length > 0 }

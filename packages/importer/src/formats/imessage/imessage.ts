@@ -54,7 +54,7 @@ async function* readDatabase(file: InputFile, files: readonly InputFile[]): Foun
     const log = files.find(({ path }) => path === `${file.path}-wal`)
     if (log !== undefined) await pipeline(log.open(), createWriteStream(`${copy}-wal`))
     for await (const rows of messagesIn(copy))
-      yield rows.map((row) => readRow({ ...row, files: JSON.parse(String(row.files)) }, file.path))
+      yield rows.map((row) => readRow(Object.assign(row, { files: JSON.parse(String(row.files)) }), file.path))
   } catch (error) {
     if (Object(error).code !== 'ERR_SQLITE_ERROR') throw error
     throw new FormatError(`${file.path} can't be read as the database of Messages: ${Object(error).message}.`)
