@@ -1,7 +1,15 @@
 import { tables } from './tables.ts'
 
 /** The documents that hold tables made from the code. */
-export const documents = ['docs/settings.md', 'docs/metrics.md', 'docs/api.md', 'docs/importing.md', 'docs/scaling.md']
+export const documents = [
+  'docs/settings.md',
+  'docs/metrics.md',
+  'docs/api.md',
+  'docs/importing.md',
+  'docs/scaling.md',
+  'README.md',
+  'packages/importer/README.md',
+]
 
 /**
  * A document with each table between its marks (`<!-- table: name -->`, `<!-- end -->`) as the code has it now. Throws

@@ -55,7 +55,7 @@ const KINDS: Kind[] = [
   { pattern: /^(apps|packages|test|bench|docs)(\/[\w.-]+)*\/?$/, exists: isFolder },
   { pattern: /^[A-Z][A-Z\d]*(_[A-Z\d]+)*$/, exists: isSetting },
   { pattern: /^sluice_\w+(\{.*\})?$/, exists: isMetric },
-  { pattern: /^(?!meta\.|quotes\.)[a-z]+\.[a-z_]+$/, exists: (name) => isInProduct(name) || isChartValue(name) },
+  { pattern: /^(?!(meta|quotes|source)\.)[a-z]+\.[a-z_]+$/, exists: (name) => isInProduct(name) || isChartValue(name) },
   { pattern: /^[a-z]+(_[a-z]+)+$/, exists: isInProduct },
   { pattern: /^[a-z]+:\{\w+\}(:[a-z]+)?$/, exists: isRedisKey },
 ]

@@ -1,7 +1,16 @@
 import { fileURLToPath } from 'node:url'
 import { apiMetrics } from '@sluice/api/metrics'
 import { apiSettings, IMPORT_ITEMS } from '@sluice/api/settings'
-import { FAULT_CODES, LIMIT_DETAILS, type LimitName, PROBLEMS, SERVICES } from '@sluice/contract'
+import {
+  DEFAULT_LIMITS,
+  FAULT_CODES,
+  fieldNames,
+  LIMIT_DETAILS,
+  type LimitName,
+  PROBLEMS,
+  SERVICES,
+  ThreadRequestSchema,
+} from '@sluice/contract'
 import { dashboardSettings } from '@sluice/dashboard/settings'
 import { FORMAT_OPTIONS, formats, OPTION_NAMES, readersOf } from '@sluice/importer'
 import {
@@ -18,6 +27,8 @@ import { scalingTables } from '../../bench/src/scaling/tables.ts'
 
 const results = await readResults(fileURLToPath(new URL('../../bench/results', import.meta.url)))
 
+const thread = ThreadRequestSchema(DEFAULT_LIMITS)
+
 /** What the documents say by tables and lists that are made from the code and the results of the bench, by the name that stands in the document. */
 export const tables: Readonly<Record<string, () => string>> = {
   'settings-process': () => settings(processSettings),
@@ -32,7 +43,11 @@ export const tables: Readonly<Record<string, () => string>> = {
   problems,
   'fault-codes': () => listOf(FAULT_CODES),
   services: () => listOf(SERVICES),
+  'source-fields': () => fields(thread),
+  'quote-fields': () => fields(thread.properties.quotes.items),
+  'table-fields': fieldsOfTables,
   formats: importFormats,
+  'format-titles': () => `${formats.map(({ title }) => title).join(', ')}.`,
   'format-options': formatOptions,
   ...scalingTables(results),
 }
@@ -86,6 +101,29 @@ function problems(): string {
   return ['| Status | `code` | `title` |', '| --- | --- | --- |', ...rows].join('\n')
 }
 
+type Fields = { required?: readonly string[]; properties: object }
+
+function fields({ required = [], properties }: Fields): string {
+  const rows = Object.entries(properties).map(([name, { description }]) =>
+    row([`\`${name}\``, required.includes(name) ? 'required' : '', description]),
+  )
+  return ['| field | | meaning |', '| --- | --- | --- |', ...rows].join('\n')
+}
+
+/** Which fields a row of a table has. A field of both kinds is the quote's, and the source's with \`source.\`. */
+function fieldsOfTables(): string {
+  const { source, quote } = fieldNames(thread)
+  const shared = source.filter((name) => quote.includes(name))
+  const named = (names: readonly string[]) => names.map((name) => `\`${name}\``).join(', ')
+  return [
+    '| field | belongs to |',
+    '| --- | --- |',
+    row([named(source.filter((name) => name !== 'quotes' && !shared.includes(name))), 'the source']),
+    row([named(quote), 'the quote']),
+    row([named(shared.map((name) => `source.${name}`)), 'the source']),
+  ].join('\n')
+}
+
 function listOf(codes: readonly string[]): string {
   return `${codes.map((code) => `\`${code}\``).join(', ')}.`
 }
@@ -99,6 +137,6 @@ function formatOptions(): string {
 }
 
 function importFormats(): string {
-  const rows = formats.map(({ name, description }) => `| \`${name}\` | ${description} |`)
-  return ['| `--format` | files |', '| --- | --- |', ...rows].join('\n')
+  const rows = formats.map(({ name, description, sourceIs }) => row([`\`${name}\``, description, sourceIs]))
+  return ['| `--format` | files | a source is |', '| --- | --- | --- |', ...rows].join('\n')
 }

@@ -4,20 +4,24 @@ import { describe, test } from 'vitest'
 import { type SharedSluice, shareSluice } from '../support/shared-sluice.ts'
 import { type Caller, createCaller } from './support/caller.ts'
 import { problemIn, storedIn } from './support/read-reply.ts'
+import { quoteFields, type SchemaField, sourceFields } from './support/schema-fields.ts'
 import { type Body, someQuote, someThread } from './support/some-thread.ts'
 
 type Row = [it: string, send: unknown, pointer: string, code: string]
+type AtBound = [name: string, bound: number, make: (text: string) => Body, pointer: string]
 
-const strings = ['title', 'externalId', 'service', 'channelName', 'channelId', 'description', 'createdAt', 'url']
-const quoteStrings = ['text', 'externalId', 'speaker', 'username', 'createdAt', 'replyingTo']
-const numbers = ['upVotes', 'downVotes', 'score']
-const required = ['title', 'externalId', 'service', 'quotes']
+const namesOf = (fields: readonly SchemaField[]) => fields.map(({ name }) => name)
+const strings = namesOf(sourceFields.filter(({ isText }) => isText))
+const quoteStrings = namesOf(quoteFields.filter(({ isText }) => isText))
+const numbers = namesOf(sourceFields.filter(({ isNumber }) => isNumber))
+const quoteNumbers = namesOf(quoteFields.filter(({ isNumber }) => isNumber))
+const required = [...namesOf(sourceFields.filter(({ isRequired }) => isRequired)), 'quotes']
 
 const missing: Row[] = [
   ...required.map((name): Row => [`a source needs ${name}`, someThread({ [name]: undefined }), `/${name}`, 'required']),
   ...required.map((name): Row => [`null is not a valid ${name}`, someThread({ [name]: null }), `/${name}`, 'required']),
   ...required
-    .slice(0, 3)
+    .filter((name) => name !== 'quotes')
     .map((name): Row => [`a blank ${name} is missing`, someThread({ [name]: ' \n\u3000' }), `/${name}`, 'required']),
   ['a quote needs text', someQuote({ text: undefined }), '/quotes/0/text', 'required'],
   ['null is not a valid text', someQuote({ text: null }), '/quotes/0/text', 'required'],
@@ -40,10 +44,12 @@ const types: Row[] = [
       'type',
     ],
   ),
-  ...numbers.flatMap((name): Row[] => [
-    [`a numeral in a string is not a valid ${name}`, someThread({ [name]: '5' }), `/${name}`, 'type'],
-    [`true is not a valid ${name} of a quote`, someQuote({ [name]: true }), `/quotes/0/${name}`, 'type'],
-  ]),
+  ...numbers.map(
+    (name): Row => [`a numeral in a string is not a valid ${name}`, someThread({ [name]: '5' }), `/${name}`, 'type'],
+  ),
+  ...quoteNumbers.map(
+    (name): Row => [`true is not a valid ${name} of a quote`, someQuote({ [name]: true }), `/quotes/0/${name}`, 'type'],
+  ),
   ['an object is not a valid list of quotes', someThread({ quotes: {} }), '/quotes', 'type'],
   ['a string is not a valid quote', someThread({ quotes: [{ text: 'a' }, 'b'] }), '/quotes/1', 'type'],
   ['null is not a valid quote', someThread({ quotes: [null] }), '/quotes/0', 'type'],
@@ -112,9 +118,6 @@ const dates = [
   [`${createdAt} is not a valid date of a quote`, someQuote({ createdAt }), '/quotes/0/createdAt', 'date'],
 ])
 
-const bounds = { title: 2_000, externalId: 512, url: 2_048, description: 20_000, channelName: 2_000, channelId: 2_000 }
-const quoteBounds = { text: 100_000, externalId: 512, replyingTo: 512, speaker: 2_000, username: 2_000 }
-
 describe('a wrong field is refused with a pointer to it', () => {
   let sluice: SharedSluice
   let caller: Caller
@@ -135,19 +138,15 @@ describe('a wrong field is refused with a pointer to it', () => {
     })
   }
 
-  const atBound: [name: string, bound: number, make: (text: string) => Body, pointer: string][] = [
-    ...Object.entries(bounds).map(([name, bound]): [string, number, (text: string) => Body, string] => [
-      name,
-      bound,
-      (text) => someThread({ [name]: text }),
-      `/${name}`,
-    ]),
-    ...Object.entries(quoteBounds).map(([name, bound]): [string, number, (text: string) => Body, string] => [
-      `${name} of a quote`,
-      bound,
-      (text) => someQuote({ [name]: text }),
-      `/quotes/0/${name}`,
-    ]),
+  const atBound: AtBound[] = [
+    ...sourceFields.flatMap(({ name, most }): AtBound[] =>
+      most === undefined ? [] : [[name, most, (text) => someThread({ [name]: text }), `/${name}`]],
+    ),
+    ...quoteFields.flatMap(({ name, most }): AtBound[] =>
+      most === undefined
+        ? []
+        : [[`${name} of a quote`, most, (text) => someQuote({ [name]: text }), `/quotes/0/${name}`]],
+    ),
   ]
   for (const [name, bound, make, pointer] of atBound) {
     test(`${name} has at most ${bound} code points`, async () => {

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import type { QuoteFields, SourceFields } from '@sluice/contract'
 import { beforeSuite } from '@sluice/test-support'
 import { describe, test } from 'vitest'
 import { shareSluice } from '../support/shared-sluice.ts'
@@ -16,7 +17,7 @@ const everyField = {
   upVotes: 5,
   downVotes: 2,
   score: 40,
-}
+} satisfies Required<Omit<SourceFields, 'service' | 'externalId' | 'title'>>
 const everyQuoteField = {
   externalId: 'q1',
   text: 'Hello',
@@ -26,7 +27,7 @@ const everyQuoteField = {
   upVotes: 5,
   downVotes: 2,
   score: 40,
-}
+} satisfies Required<QuoteFields>
 const optional = Object.keys(everyField).filter((name) => name !== 'createdAt' && name !== 'description')
 const optionalOfQuote = Object.keys(everyQuoteField).filter((name) => name !== 'text')
 const each = (names: string[], value: unknown) => Object.fromEntries(names.map((name) => [name, value]))

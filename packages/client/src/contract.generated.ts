@@ -140,29 +140,29 @@ export interface Problem {
 export interface QuoteRequest {
   /** Text of the quote. */
   text: string
-  /** The caller's own identifier of the quote; posting it again updates. */
+  /** Your own id. It names the quote within its source: posting it again updates the quote. */
   externalId?: string | null
   /** Author of the quote. */
   speaker?: string | null
-  /** The same as speaker. If both are sent, speaker wins. */
+  /** Another name of `speaker`. If both are sent, `speaker` wins. */
   username?: string | null
-  /** When the quote was created. An ISO 8601 date or date-time, in UTC if it has no offset. */
+  /** When the quote was created. ISO 8601, in UTC without an offset. */
   createdAt?: string | null
-  /** The externalId of the quote that this one replies to, or null. */
+  /** The `externalId` of the quote that this one answers. That quote may arrive later. */
   replyingTo?: string | null
   /** Upvotes or likes of the quote. */
   upVotes?: number | null
   /** Downvotes or dislikes of the quote. */
   downVotes?: number | null
-  /** Score of the quote; upVotes minus downVotes if it is not sent. */
+  /** Score of the quote. Without one, `upVotes` minus `downVotes`. */
   score?: number | null
 }
 
 /** A source together with its quotes. */
 export interface ThreadRequest {
-  /** What kind of thing the source is. */
+  /** What kind of thing the source is: one of the list. */
   service: Service
-  /** The caller's own identifier of the source; posting it again updates. */
+  /** Your own id. With `service`, it names the source: posting it again updates the source. */
   externalId: string
   /** Title of the source. */
   title: string
@@ -172,7 +172,7 @@ export interface ThreadRequest {
   channelId?: string | null
   /** Brief description of the source. */
   description?: string | null
-  /** When the source was created. An ISO 8601 date or date-time, in UTC if it has no offset. */
+  /** When the source was created. ISO 8601, in UTC without an offset. */
   createdAt?: string | null
   /** URL of the source. */
   url?: string | null
@@ -180,9 +180,9 @@ export interface ThreadRequest {
   upVotes?: number | null
   /** Downvotes or dislikes of the source. */
   downVotes?: number | null
-  /** Score of the source; upVotes minus downVotes if it is not sent. */
+  /** Score of the source. Without one, `upVotes` minus `downVotes`. */
   score?: number | null
-  /** The comments or messages of the source, in order. May be empty. */
+  /** The messages or comments, in order. May be empty. */
   quotes: QuoteRequest[]
 }
 

@@ -4,7 +4,7 @@ import type { Static } from 'typebox'
 import { addFault, type FaultList, LONGEST_NAMED_FIELD, pointerTo } from './faults.ts'
 import { named, Type, text } from './json-schema.ts'
 import { namesOf, nearestName } from './near-names.ts'
-import type { FieldNames } from './thread-request.ts'
+import type { FieldNames, QuoteRequest, ThreadRequest } from './thread-request.ts'
 
 const WarningSchema = named('Warning', {
   pointer: text('JSON Pointer (RFC 6901) to the first such field in the request body.'),
@@ -27,6 +27,7 @@ const COMPARED_NAMES = 200
 export const SOURCE = -1
 
 type Kind = keyof FieldNames
+type NameOf<Of extends Kind> = keyof (Of extends 'source' ? ThreadRequest : QuoteRequest)
 type Fields = Record<string, unknown>
 
 /** The fields of a source or of a quote as they were sent, with the pointer to their object. */
@@ -153,4 +154,4 @@ const ALIASES = {
     ...namesOf('speaker', ['author', 'authorname', 'by', 'from', 'name', 'sender', 'user']),
     ...namesOf('replyingTo', ['parent', 'parentid', 'inreplyto', 'inreplytoid', 'replyto', 'replytoid']),
   },
-} as const satisfies Record<string, Record<string, string>>
+} as const satisfies { [Of in Kind]: Readonly<Record<string, NameOf<Of>>> }

@@ -29,7 +29,7 @@ export function nearestName(
 }
 
 /** Aliases of a known name, as `nearestName` looks them up. */
-export function namesOf(field: string, aliases: readonly string[]): Record<string, string> {
+export function namesOf<Field extends string>(field: Field, aliases: readonly string[]): Record<string, Field> {
   return Object.fromEntries(aliases.map((alias) => [alias, field]))
 }
 

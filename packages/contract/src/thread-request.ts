@@ -66,8 +66,11 @@ export function ThreadRequestSchema(limits: Limits) {
   return named(
     'Thread',
     {
-      service: oneOf(SERVICES, 'What kind of thing the source is.'),
-      externalId: required(limits.externalId, "The caller's own identifier of the source; posting it again updates."),
+      service: oneOf(SERVICES, 'What kind of thing the source is: one of the list.'),
+      externalId: required(
+        limits.externalId,
+        'Your own id. With `service`, it names the source: posting it again updates the source.',
+      ),
       title: required(limits.title, 'Title of the source.'),
       channelName: text(limits.string, 'Name of the channel or subreddit.'),
       channelId: text(limits.string, 'Identifier of the channel or subreddit.'),
@@ -77,7 +80,7 @@ export function ThreadRequestSchema(limits: Limits) {
       ...votes('source'),
       quotes: Type.Array(QuoteRequestSchema(limits), {
         maxItems: limits.quotes,
-        description: 'The comments or messages of the source, in order. May be empty.',
+        description: 'The messages or comments, in order. May be empty.',
       }),
     },
     { description: 'A source together with its quotes.' },
@@ -89,11 +92,17 @@ function QuoteRequestSchema(limits: Limits) {
     'Quote',
     {
       text: required(limits.text, 'Text of the quote.'),
-      externalId: text(limits.externalId, "The caller's own identifier of the quote; posting it again updates."),
+      externalId: text(
+        limits.externalId,
+        'Your own id. It names the quote within its source: posting it again updates the quote.',
+      ),
       speaker: text(limits.string, 'Author of the quote.'),
-      username: text(limits.string, 'The same as speaker. If both are sent, speaker wins.'),
+      username: text(limits.string, 'Another name of `speaker`. If both are sent, `speaker` wins.'),
       createdAt: date(limits, 'When the quote was created.'),
-      replyingTo: text(limits.externalId, 'The externalId of the quote that this one replies to, or null.'),
+      replyingTo: text(
+        limits.externalId,
+        'The `externalId` of the quote that this one answers. That quote may arrive later.',
+      ),
       ...votes('quote'),
     },
     { description: 'A comment or message of a source.' },
@@ -137,7 +146,7 @@ function text(maxLength: number, description: string) {
 }
 
 function date(limits: Limits, about: string) {
-  const description = `${about} An ISO 8601 date or date-time, in UTC if it has no offset.`
+  const description = `${about} ISO 8601, in UTC without an offset.`
   return optional(
     Type.String({ maxLength: limits.string, format: ISO_DATE, description, examples: ['2024-05-01T09:30:00Z'] }),
   )
@@ -147,7 +156,7 @@ function votes(of: string) {
   return {
     upVotes: optional(Type.Number({ description: `Upvotes or likes of the ${of}.` })),
     downVotes: optional(Type.Number({ description: `Downvotes or dislikes of the ${of}.` })),
-    score: optional(Type.Number({ description: `Score of the ${of}; upVotes minus downVotes if it is not sent.` })),
+    score: optional(Type.Number({ description: `Score of the ${of}. Without one, \`upVotes\` minus \`downVotes\`.` })),
   }
 }
 

@@ -1,4 +1,5 @@
 import fc from 'fast-check'
+import { quoteFields, sourceFields } from '../../e2e/support/schema-fields.ts'
 import { type Body, someThread } from '../../e2e/support/some-thread.ts'
 
 const STRINGS = [
@@ -40,22 +41,8 @@ const STRINGS = [
 ]
 const NUMBERS = [0, -0, 1e308, -1e308, Number.MAX_VALUE, Number.MIN_VALUE, 5e-324, 2 ** 53 + 2, -1, 0.1, 1e21]
 const FIELDS = [
-  'title',
-  'externalId',
-  'service',
+  ...new Set([...sourceFields, ...quoteFields].map(({ name }) => name)),
   'quotes',
-  'channelName',
-  'channelId',
-  'description',
-  'createdAt',
-  'url',
-  'upVotes',
-  'downVotes',
-  'score',
-  'text',
-  'speaker',
-  'username',
-  'replyingTo',
   '__proto__',
   'constructor',
   'toJSON',

@@ -167,9 +167,15 @@ export interface FormatOptions {
   set: ReadonlyMap<string, string>
 }
 
+/** The lists and tables of the documents, and the help of the command, derive from its texts. */
 export interface Format {
   name: string
+  /** What a list of formats calls it, such as "Slack". */
+  title: string
+  /** Which files it reads. */
   description: string
+  /** What becomes one source, such as "a ticket". In Markdown. */
+  sourceIs: string
   /** How to get such an export, for those who name no file. Formats without it are only named to them. */
   howTo?: string
   /** Whether each piece is a whole thread. Else the pieces of one source may lie apart. */

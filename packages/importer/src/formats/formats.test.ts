@@ -1,4 +1,4 @@
-// What holds for each format of the table: a new one needs a line in EXAMPLES.
+// What holds for each format of the table: it does not compile until a new one has a line in EXAMPLES.
 import assert from 'node:assert/strict'
 import { basename } from 'node:path'
 import { buffer } from 'node:stream/consumers'
@@ -7,7 +7,7 @@ import { describe, it } from 'vitest'
 import { detectFormats } from '../input/detect-format.ts'
 import { adviceOf, RELATIVES } from '../input/known-relatives.ts'
 import { type Format, type InputFile, UnreadableFile } from './format.ts'
-import { formats } from './formats.ts'
+import { type FormatName, formats } from './formats.ts'
 import { mailFormat } from './mail/mail-format.ts'
 import { chatDatabase, inputFile, readAll } from './read-all.test-support.ts'
 
@@ -23,8 +23,11 @@ const post = { id_str: '1', full_text: 'Hi', created_at: 'Wed May 01 09:30:00 +0
 /** Node before 22.13 has no SQLite. */
 const sqlite = await import('node:sqlite').catch(() => undefined)
 
+type Files = Readonly<Record<string, unknown>>
+type Example = Files | `not applicable: ${string}`
+
 /** The smallest export of each format that has a thread: its files by their paths. */
-const EXAMPLES: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
+const EXAMPLES: Readonly<Record<FormatName, Example>> = {
   slack: {
     'users.json': [],
     'channels.json': [{ id: 'C1', name: 'general' }],
@@ -82,7 +85,9 @@ const EXAMPLES: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
       .join('\n'),
   },
   whatsapp: { '_chat.txt': '[31/5/2024, 09:30] Ada: Hi\n' },
-  ...(sqlite && { imessage: { 'Messages/chat.db': chatDatabase(sqlite, [{ guid: 'G1', text: 'Hi' }]) } }),
+  imessage: sqlite
+    ? { 'Messages/chat.db': chatDatabase(sqlite, [{ guid: 'G1', text: 'Hi' }]) }
+    : 'not applicable: this Node has no SQLite',
   github: { 'issues.json': [{ number: 1, title: 'T', body: 'Hi', html_url: 'https://github.com/a/b/issues/1' }] },
   'app-store': { 'reviews.json': { data: [review] } },
   reddit: { RC: JSON.stringify({ id: 'k1', link_id: 't3_1', subreddit: 'bread', body: 'Hi' }) },
@@ -97,10 +102,21 @@ const EXAMPLES: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   rejected: { 'a.rejected.ndjson': JSON.stringify({ reason: 'r', path: 'a.json', record: thread }) },
 }
 
-const testable = formats.filter(({ name }) => name !== 'imessage' || sqlite !== undefined)
+const examples = new Map<string, Files>(
+  Object.entries(EXAMPLES).flatMap(([name, example]) => (typeof example === 'string' ? [] : [[name, example]])),
+)
+const testable = formats.filter(({ name }) => examples.has(name))
+
+it('each format has the name under which the table has it, and a title and a source of its own words', () => {
+  assert.deepEqual(formats.map(({ name }) => name).toSorted(), Object.keys(EXAMPLES).toSorted())
+  assert.deepEqual(
+    formats.filter(({ title, sourceIs }) => title === '' || sourceIs === ''),
+    [],
+  )
+})
 
 function filesOf({ name }: Format) {
-  const files = EXAMPLES[name] ?? assert.fail(`EXAMPLES has no export of ${name}`)
+  const files = examples.get(name) ?? assert.fail(`EXAMPLES has no export of ${name}`)
   return Object.entries(files).map(([path, value]) => inputFile(path, value))
 }
 
@@ -251,7 +267,7 @@ describe('the time to read hostile input grows as the input does', () => {
       for (const part of HOSTILE)
         await assertGrowsSlowly(async (length) => {
           const text = part.repeat(length / part.length)
-          const files = Object.entries(EXAMPLES[format.name] ?? {}).map(([path, value]) => {
+          const files = Object.entries(examples.get(format.name) ?? {}).map(([path, value]) => {
             const whole = typeof value === 'string' ? value : JSON.stringify(value)
             const written = /\.(txt|csv|eml)$/.test(path) ? text : JSON.stringify(text).slice(1, -1)
             return inputFile(

@@ -23,30 +23,38 @@ import { xFormat } from './x/x.ts'
 import { youtubeFormat } from './youtube/youtube.ts'
 import { zendeskFormat } from './zendesk/zendesk.ts'
 
-/** Formats are asked in this order whether they recognise files: those that demand less come later. */
-const ofExports: readonly Format[] = [
-  slackFormat,
-  discordFormat,
-  telegramFormat,
-  xFormat,
-  imessageFormat,
-  zendeskFormat,
-  linearFormat,
-  jiraFormat,
-  githubFormat,
-  youtubeFormat,
-  googledocFormat,
-  appStoreFormat,
-  redditFormat,
-  facebookFormat,
-  mattermostFormat,
-  whatsappFormat,
-  mailFormat,
-  playFormat,
-  ndjsonFormat,
-  jsonFormat,
-  csvFormat,
-  spreadsheetFormat,
-]
+/**
+ * The formats by their names. They are asked in this order whether they recognise files: those that demand less come
+ * later.
+ */
+const ofExports = {
+  slack: slackFormat,
+  discord: discordFormat,
+  telegram: telegramFormat,
+  x: xFormat,
+  imessage: imessageFormat,
+  zendesk: zendeskFormat,
+  linear: linearFormat,
+  jira: jiraFormat,
+  github: githubFormat,
+  youtube: youtubeFormat,
+  googledoc: googledocFormat,
+  'app-store': appStoreFormat,
+  reddit: redditFormat,
+  facebook: facebookFormat,
+  mattermost: mattermostFormat,
+  whatsapp: whatsappFormat,
+  mail: mailFormat,
+  play: playFormat,
+  ndjson: ndjsonFormat,
+  json: jsonFormat,
+  csv: csvFormat,
+  spreadsheet: spreadsheetFormat,
+} satisfies Readonly<Record<string, Format>>
 
-export const formats: readonly Format[] = [...ofExports, createRejectedFormat(ofExports)]
+/** The tests of all formats are typed by it: they don't compile before a new format has its examples. */
+export type FormatName = keyof typeof ofExports | 'rejected'
+
+const exported = Object.values(ofExports)
+
+export const formats: readonly Format[] = [...exported, createRejectedFormat(exported)]

@@ -17,7 +17,9 @@ function piece(externalId: string, order: string, given: Partial<Piece> = {}): P
 async function readAll(found: readonly Found[], hasWholeThreads = false, files: InputFile[] = []) {
   const format: Format = {
     name: 'test',
+    title: 'test',
     description: 'test',
+    sourceIs: 'a line',
     hasWholeThreads,
     recognises: () => true,
     async *read() {

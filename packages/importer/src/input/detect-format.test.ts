@@ -20,7 +20,9 @@ function fileOf(path: string, text: string | Buffer = path): InputFile {
 function formatOf(name: string): Format {
   return {
     name,
+    title: name,
     description: name,
+    sourceIs: 'a line',
     recognises: (_, beginning) => beginning.toString().startsWith(name),
     async *read() {},
   }

@@ -27,7 +27,9 @@ const BESIDE =
  */
 export const telegramFormat: Format = {
   name: 'telegram',
+  title: 'Telegram',
   description: 'Telegram chats (result.json of Telegram Desktop)',
+  sourceIs: 'a day (UTC) of a chat',
   howTo: 'Telegram Desktop: in the chat ⋮, Export chat history, Format: Machine-readable JSON',
   options: ['timezone'],
   owns: ownsFolder({ uploads: BESIDE }),

@@ -21,7 +21,9 @@ import { FIELDS, readRow, SOURCE_ID } from './csv-threads.ts'
  */
 export const csvFormat: Format = {
   name: 'csv',
+  title: 'CSV',
   description: 'CSV, a row for each quote (see --group-by, --map and --set)',
+  sourceIs: 'the rows with one value in the column of `--group-by`; without it, each row',
   howTo: 'any table: `sluice import FILE.csv --dry-run` says which options its columns need',
   options: ['map', 'set', 'groupBy', 'dateFormat', 'timezone'],
   recognises: ({ path }, beginning) => /\.(csv|tsv)\b/i.test(path) && csvColumns(beginning).length > 1,

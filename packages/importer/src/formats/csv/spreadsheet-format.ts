@@ -24,7 +24,9 @@ const ODS = 'mimetypeapplication/vnd.oasis.opendocument.spreadsheet'
 /** Reads the sheets that are visible. Memory: the file as it is compressed, and the texts that its cells share. */
 export const spreadsheetFormat: Format = {
   name: 'spreadsheet',
+  title: 'spreadsheets',
   description: 'workbooks (.xlsx, .ods), each sheet as CSV',
+  sourceIs: 'the same as for CSV',
   options: csvFormat.options ?? [],
   recognises: ({ path }, bytes) => {
     if (!bytes.subarray(0, ZIP.length).equals(ZIP)) return false

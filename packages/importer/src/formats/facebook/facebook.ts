@@ -29,7 +29,9 @@ const NO_CHAT =
 /** Reads each UTC day of a chat as a source, and each post and each comment. Memory: the largest record. */
 export const facebookFormat: Format = {
   name: 'facebook',
+  title: 'Facebook',
   description: 'Facebook messages, posts and comments ("Download your information", JSON)',
+  sourceIs: 'a day (UTC) of a chat; a post; a comment',
   howTo: 'Accounts Center, Your information and permissions, Export your information, as JSON',
   owns: ownsFolder({
     within: WITHIN,

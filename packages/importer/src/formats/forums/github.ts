@@ -34,7 +34,9 @@ const ARCHIVED_ISSUES = /(?:^|\/)(?:issues|pull_requests|issue_comments)_\d{6}\.
  */
 export const githubFormat: Format = {
   name: 'github',
+  title: 'GitHub',
   description: 'GitHub issues with comments, JSON',
+  sourceIs: 'an issue or a pull request, `OWNER/REPO#N`',
   owns: ownsFolder({ parts: PARTS, uploads: BESIDE }),
   wrote: (beginning) => beginning.includes('"https://api.github.com/'),
   recognises: (file, beginning) => ARCHIVED_ISSUES.test(file.path) || isOfIssues(file, beginning),

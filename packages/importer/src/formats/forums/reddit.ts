@@ -24,7 +24,9 @@ const LONGEST_MARK = 200
  */
 export const redditFormat: Format = {
   name: 'reddit',
+  title: 'Reddit',
   description: 'Reddit submissions and comments as NDJSON, also .zst',
+  sourceIs: 'a submission with its comments',
   recognises: byShape(
     ({ root, isOneLine, members }) =>
       root === '{' && isOneLine && members.has('subreddit') && (members.has('link_id') || members.has('selftext')),

@@ -16,7 +16,9 @@ const PLACES = ['', '[].', 'comments[].', 'items[].', '[].comments[].', '[].item
  */
 export const googledocFormat: Format = {
   name: 'googledoc',
+  title: 'comments on Google documents',
   description: 'Comments on a Google document: comments.list of the Drive API, JSON',
+  sourceIs: 'a comment with its replies',
   recognises: byShape(({ members }) =>
     PLACES.some((at) => {
       const has = (...names: string[]) => names.some((name) => members.has(`${at}${name}`))

@@ -30,7 +30,9 @@ const TAPBACK = /^[123]\d{3}$/
 /** Reads each UTC day of a chat as a source. Memory: some hundred messages. The database is copied, and stays as it is. */
 export const imessageFormat: Format = {
   name: 'imessage',
+  title: 'iMessage',
   description: "iMessage: chat.db of a Mac, sms.db of an iPhone's backup (Node 22.13 or later)",
+  sourceIs: 'a day (UTC) of a chat',
   howTo: 'name a copy of the folder ~/Library/Messages of a Mac',
   owns: ownsFolder({ parts: BESIDE, uploads: /^\/?Attachments\// }),
   skipsOthers: true,

@@ -17,7 +17,9 @@ const RECORDS = recordsAndLists('issues')
 /** Reads each issue as a source. Its description is the first quote. */
 export const jiraFormat: Format = {
   name: 'jira',
+  title: 'Jira',
   description: 'Jira issues with comments: the CSV export (all fields), or JSON of the REST API',
+  sourceIs: 'an issue',
   howTo: 'search for issues, Export, CSV (all fields)',
   options: ['dateFormat', 'timezone'],
   recognises: (_, beginning) => {

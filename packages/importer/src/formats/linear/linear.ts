@@ -16,7 +16,9 @@ const RECORDS = recordsAndLists('issues', 'nodes')
 /** Reads each issue as a source `ENG-7`. Its description is the first quote. */
 export const linearFormat: Format = {
   name: 'linear',
+  title: 'Linear',
   description: 'Linear issues: the CSV export, or JSON of the API with comments',
+  sourceIs: 'an issue, such as `ENG-7`',
   recognises: (_, beginning) => kindOf(beginning) !== undefined,
   read: eachFile(async function* (file) {
     if (kindOf(await readBeginning(file)) === 'csv') yield* readCsv(file)

@@ -16,7 +16,9 @@ const TRASHED = /[:;!]2,[A-SU-Za-z]*T[A-Za-z]*$|(^|\/)[,#]\d+$/
 /** Reads mails, whose conversations become sources. Memory: the largest mail, several times while it is parsed. */
 export const mailFormat: Format = {
   name: 'mail',
+  title: 'mail',
   description: 'Mails (mbox files, folders of .eml or .emlx files, Maildir)',
+  sourceIs: 'a conversation',
   howTo: "a folder of Thunderbird's profile, Apple Mail: Mailbox, Export Mailbox, Gmail: takeout.google.com",
   options: ['stripQuotes'],
   // What a server is still writing lies in `tmp`.

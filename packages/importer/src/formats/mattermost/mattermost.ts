@@ -20,7 +20,9 @@ type Names = Map<string, string>
 /** Reads each post with its replies as a source. A post has no id: channel, moment, author and text identify it. */
 export const mattermostFormat: Format = {
   name: 'mattermost',
+  title: 'Mattermost',
   description: 'Mattermost bulk export (.jsonl or .json, zip or folder)',
+  sourceIs: 'a post with its replies',
   owns: ownsFolder({ uploads: /^\/?data\// }),
   skipsOthers: true,
   recognises: isExport,

@@ -19,7 +19,9 @@ type AwaitedReplies = Map<string, string>
 /** Reads each review as a source. Several pages may follow each other in a file, or be in one list. */
 export const appStoreFormat: Format = {
   name: 'app-store',
+  title: 'App Store reviews',
   description: 'App Store Connect customerReviews, JSON',
+  sourceIs: "a review with the developer's reply",
   recognises: byShape(({ members }) =>
     ['', '[].', 'data.', 'data[].', '[].data[].'].some((at) =>
       ['rating', 'body'].every((name) => members.has(`${at}attributes.${name}`)),

@@ -10,7 +10,9 @@ import { type Review, replyQuote, reviewFields, reviewQuotes } from './reviews.t
 /** Reads each review as a source. A changed review is exported again: the date of its last update orders its rows. */
 export const playFormat: Format = {
   name: 'play',
+  title: 'Google Play reviews',
   description: 'Google Play reviews, CSV',
+  sourceIs: "a review with the developer's reply",
   recognises: (_, beginning) => {
     const columns = csvColumns(beginning)
     return columns.includes('Package Name') && columns.includes('Star Rating')

@@ -16,7 +16,9 @@ const DAY_FILE = /^(.*\/)?\d{4}-\d{2}-\d{2}\.json$/
  */
 export const slackFormat: Format = {
   name: 'slack',
+  title: 'Slack',
   description: 'Slack export (zip or folder)',
+  sourceIs: 'a thread, or a message without replies',
   howTo: 'as an owner or admin: Tools & settings, Workspace settings, Import/Export Data, Export',
   options: ['threadsOnly', 'workspace'],
   skipsOthers: true,

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
+import { makeZip } from '@sluice/test-support'
 import { describe, it } from 'vitest'
 import type { Format, FormatOptions } from '../format.ts'
-import { formats } from '../formats.ts'
+import { type FormatName, formats } from '../formats.ts'
 import { chatDatabase, inputFile, readAll, recognises } from '../read-all.test-support.ts'
 import { createRejectedFormat } from './rejected-format.ts'
 
@@ -29,133 +30,171 @@ const row = (guid: string | null) => {
   const chat = { seconds: 1_714_556_000, chat: 'chat7', chat_name: 'Ada', files: [] }
   return { id: 1, guid, is_from_me: 1, handle, ...later, ...edits, ...chat, text: 'Hi' }
 }
+const cell = (text: string) => `<table-cell value-type="string"><p>${text}</p></table-cell>`
+/** A workbook whose only sheet has the cells of a CSV text. */
+const workbookOf = (csv: string) => {
+  const rows = csv
+    .replaceAll('"', '')
+    .split('\n')
+    .map((line) => `<table-row>${line.split(',').map(cell).join('')}</table-row>`)
+  const content = `<spreadsheet><table>${rows.join('')}</table></spreadsheet>`
+  return makeZip({ mimetype: 'application/vnd.oasis.opendocument.spreadsheet', 'content.xml': content })
+}
 const play = 'Package Name,Star Rating,Review Text,Review Submit Millis Since Epoch'
 const mail = 'From: ada@example.org\nSubject: Hi\nMessage-ID: <1@example.org>\n\nHello\n'
 
 /** A record that is rejected, the same record after it was corrected, and the files that contain one of them. */
-type Correction = [format: string, wrong: unknown, right: unknown, files: (record: never) => object[]]
-const CORRECTIONS: Correction[] = [
-  [
-    'slack',
-    { user: 'U1', text: 'Hi <@U1>' },
-    { user: 'U1', text: 'Hi <@U1>', ts: '1714556000.000100', thread_ts: '1714550000.000100' },
-    slackFiles,
-  ],
-  [
-    'discord',
-    { content: 'Hi', timestamp: '2024-05-01T09:30:00Z' },
-    { id: '1', content: 'Hi', timestamp: '2024-05-01T09:30:00Z' },
-    (message) => [discordFile(message)],
-  ],
-  [
-    'telegram',
-    { id: 1, type: 'message', text: 'Hi' },
-    { id: 1, type: 'message', text: 'Hi', date_unixtime: '1714556000' },
-    (message) => [telegramFile(message)],
-  ],
-  [
-    'jira',
-    'Summary,Issue key,Issue id,Created\nT,A-1,1,soon',
-    'Summary,Issue key,Issue id,Created\nT,A-1,1,01/May/24 9:30 AM',
-    textFile,
-  ],
-  [
-    'jira',
-    { key: 'A-1', self: 'https://a.example/rest/api/2/issue/1' },
-    {
-      key: 'A-1',
-      self: 'https://a.example/rest/api/2/issue/1',
-      fields: { summary: 'T', description: 'Hi', comment: {} },
-    },
-    (issue) => [inputFile('search.json', { issues: [issue] })],
-  ],
-  [
-    'reddit',
-    { link_id: 't3_1', body: 'Hi' },
-    { id: 'k1', link_id: 't3_1', body: 'Hi' },
-    (comment) => [inputFile('RC', JSON.stringify(comment))],
-  ],
-  [
-    'github',
-    { title: 'T', body: 'Hi', html_url: 'x' },
-    { title: 'T', body: 'Hi', html_url: 'https://github.com/a/b/issues/1' },
-    (issue) => [inputFile('a.json', [issue])],
-  ],
-  [
-    'zendesk',
-    { subject: 'T', status: 'open', requester_id: 1 },
-    { id: 1, subject: 'T', status: 'open', requester_id: 1 },
-    (ticket) => [inputFile('a.json', { tickets: [ticket] })],
-  ],
-  [
-    'x',
-    { id_str: '7', full_text: 'Hi' },
-    { id_str: '7', full_text: 'Hi', created_at: 'Wed May 01 09:30:00 +0000 2024' },
-    (tweet) => [
-      inputFile('data/account.js', 'window.YTD.account.part0 = [{"account": {"username": "ada"}}]'),
-      inputFile('data/tweets.js', `window.YTD.tweets.part0 = [${JSON.stringify(tweet)}]`),
+type Correction = [wrong: unknown, right: unknown, files: (record: never) => object[]]
+/** For each format at least one: a format that skips a corrected record in silence loses it. */
+const CORRECTIONS: Readonly<Record<FormatName, readonly Correction[] | `not applicable: ${string}`>> = {
+  slack: [
+    [
+      { user: 'U1', text: 'Hi <@U1>' },
+      { user: 'U1', text: 'Hi <@U1>', ts: '1714556000.000100', thread_ts: '1714550000.000100' },
+      slackFiles,
     ],
   ],
-  [
-    'facebook',
-    { sender_name: 'Ada', content: 'Hi' },
-    { sender_name: 'Ada', content: 'Hi', timestamp_ms: 1714556000000 },
-    (message) => [
-      inputFile('message_1.json', {
-        participants: [{ name: 'Ada' }],
-        messages: [message],
-        title: 'Ada',
-        thread_path: 'inbox/ada_7',
-      }),
+  discord: [
+    [
+      { content: 'Hi', timestamp: '2024-05-01T09:30:00Z' },
+      { id: '1', content: 'Hi', timestamp: '2024-05-01T09:30:00Z' },
+      (message) => [discordFile(message)],
     ],
   ],
-  [
-    'linear',
-    { identifier: 'A-1', description: 'Hi' },
-    { identifier: 'A-1', description: 'Hi', title: 'T' },
-    (issue) => [inputFile('a.json', [issue])],
+  telegram: [
+    [
+      { id: 1, type: 'message', text: 'Hi' },
+      { id: 1, type: 'message', text: 'Hi', date_unixtime: '1714556000' },
+      (message) => [telegramFile(message)],
+    ],
   ],
-  [
-    'youtube',
-    { snippet: { textDisplay: 'Hi', videoId: 'v' } },
-    { id: 'c', snippet: { textDisplay: 'Hi', videoId: 'v' } },
-    (comment) => [inputFile('a.json', [comment])],
+  jira: [
+    [
+      'Summary,Issue key,Issue id,Created\nT,A-1,1,soon',
+      'Summary,Issue key,Issue id,Created\nT,A-1,1,01/May/24 9:30 AM',
+      textFile,
+    ],
+    [
+      { key: 'A-1', self: 'https://a.example/rest/api/2/issue/1' },
+      {
+        key: 'A-1',
+        self: 'https://a.example/rest/api/2/issue/1',
+        fields: { summary: 'T', description: 'Hi', comment: {} },
+      },
+      (issue) => [inputFile('search.json', { issues: [issue] })],
+    ],
   ],
-  [
-    'whatsapp',
-    '[32/5/2024, 09:30] Ada: Hi',
-    '[31/5/2024, 09:30] Ada: Hi',
-    (line) => [inputFile('_chat.txt', `[30/5/2024, 09:30] Bakers: \u200EEncrypted.\n${line}`)],
+  reddit: [
+    [
+      { link_id: 't3_1', body: 'Hi' },
+      { id: 'k1', link_id: 't3_1', body: 'Hi' },
+      (comment) => [inputFile('RC', JSON.stringify(comment))],
+    ],
   ],
-  [
-    'mattermost',
-    { type: 'post', post: { channel: 'c', team: 't', user: 'ada', message: 'Hi' } },
-    { type: 'post', post: { channel: 'c', team: 't', user: 'ada', message: 'Hi', create_at: 1714556000000 } },
-    (post) => [inputFile('a.jsonl', JSON.stringify(post))],
+  github: [
+    [
+      { title: 'T', body: 'Hi', html_url: 'x' },
+      { title: 'T', body: 'Hi', html_url: 'https://github.com/a/b/issues/1' },
+      (issue) => [inputFile('a.json', [issue])],
+    ],
   ],
-  [
-    'app-store',
-    { type: 'customerReviews', attributes: { rating: 5, body: 'Hi' } },
-    { type: 'customerReviews', id: '1', attributes: { rating: 5, body: 'Hi' } },
-    (review) => [inputFile('a.json', { data: [review] })],
+  zendesk: [
+    [
+      { subject: 'T', status: 'open', requester_id: 1 },
+      { id: 1, subject: 'T', status: 'open', requester_id: 1 },
+      (ticket) => [inputFile('a.json', { tickets: [ticket] })],
+    ],
   ],
-  ...(sqlite
+  x: [
+    [
+      { id_str: '7', full_text: 'Hi' },
+      { id_str: '7', full_text: 'Hi', created_at: 'Wed May 01 09:30:00 +0000 2024' },
+      (tweet) => [
+        inputFile('data/account.js', 'window.YTD.account.part0 = [{"account": {"username": "ada"}}]'),
+        inputFile('data/tweets.js', `window.YTD.tweets.part0 = [${JSON.stringify(tweet)}]`),
+      ],
+    ],
+  ],
+  facebook: [
+    [
+      { sender_name: 'Ada', content: 'Hi' },
+      { sender_name: 'Ada', content: 'Hi', timestamp_ms: 1714556000000 },
+      (message) => [
+        inputFile('message_1.json', {
+          participants: [{ name: 'Ada' }],
+          messages: [message],
+          title: 'Ada',
+          thread_path: 'inbox/ada_7',
+        }),
+      ],
+    ],
+  ],
+  linear: [
+    [
+      { identifier: 'A-1', description: 'Hi' },
+      { identifier: 'A-1', description: 'Hi', title: 'T' },
+      (issue) => [inputFile('a.json', [issue])],
+    ],
+  ],
+  youtube: [
+    [
+      { snippet: { textDisplay: 'Hi', videoId: 'v' } },
+      { id: 'c', snippet: { textDisplay: 'Hi', videoId: 'v' } },
+      (comment) => [inputFile('a.json', [comment])],
+    ],
+  ],
+  whatsapp: [
+    [
+      '[32/5/2024, 09:30] Ada: Hi',
+      '[31/5/2024, 09:30] Ada: Hi',
+      (line) => [inputFile('_chat.txt', `[30/5/2024, 09:30] Bakers: \u200EEncrypted.\n${line}`)],
+    ],
+  ],
+  mattermost: [
+    [
+      { type: 'post', post: { channel: 'c', team: 't', user: 'ada', message: 'Hi' } },
+      { type: 'post', post: { channel: 'c', team: 't', user: 'ada', message: 'Hi', create_at: 1714556000000 } },
+      (post) => [inputFile('a.jsonl', JSON.stringify(post))],
+    ],
+  ],
+  'app-store': [
+    [
+      { type: 'customerReviews', attributes: { rating: 5, body: 'Hi' } },
+      { type: 'customerReviews', id: '1', attributes: { rating: 5, body: 'Hi' } },
+      (review) => [inputFile('a.json', { data: [review] })],
+    ],
+  ],
+  imessage: sqlite
     ? [
         [
-          'imessage',
           row(null),
           row('G1'),
           ({ guid }: ReturnType<typeof row>) => [inputFile('chat.db', chatDatabase(sqlite, [{ guid, text: 'Hi' }]))],
-        ] satisfies Correction,
+        ],
       ]
-    : []),
-  ['googledoc', { content: 'Hi' }, { id: 'c', content: 'Hi' }, (comment) => [inputFile('a.json', [comment])]],
-  ['play', `${play}\norg.example,5,Good,`, `${play}\norg.example,5,Good,1714556000000`, textFile],
-  ['csv', 'externalId,service,text\n1,custom,Hi,more', 'externalId,service,text\n1,custom,Hi', textFile],
-  ['csv', 'externalId,service,text,score\n1,custom,Hi,x', 'externalId,service,text,score\n1,custom,Hi,2', textFile],
-  ['mail', 'X-Some: thing\n\nHello\n', mail, textFile],
-  ['ndjson', '{"service":', JSON.stringify(thread), textFile],
-]
+    : 'not applicable: this Node has no SQLite',
+  googledoc: [[{ content: 'Hi' }, { id: 'c', content: 'Hi' }, (comment) => [inputFile('a.json', [comment])]]],
+  play: [[`${play}\norg.example,5,Good,`, `${play}\norg.example,5,Good,1714556000000`, textFile]],
+  csv: [
+    ['externalId,service,text\n1,custom,Hi,more', 'externalId,service,text\n1,custom,Hi', textFile],
+    ['externalId,service,text,score\n1,custom,Hi,x', 'externalId,service,text,score\n1,custom,Hi,2', textFile],
+  ],
+  spreadsheet: [
+    [
+      '"service","externalId","text","score"\n"custom","1","Hi","x"',
+      '"service","externalId","text","score"\n"custom","1","Hi","2"',
+      (csv: string) => [inputFile('a.ods', workbookOf(csv))],
+    ],
+  ],
+  mail: [['X-Some: thing\n\nHello\n', mail, textFile]],
+  ndjson: [['{"service":', JSON.stringify(thread), textFile]],
+  json: [[{ ...thread, service: 7 }, thread, (record) => [inputFile('a.json', [record])]]],
+  rejected: 'not applicable: its records are those of the other formats',
+}
+
+const corrections = Object.entries(CORRECTIONS).flatMap(([name, list]) =>
+  typeof list === 'string' ? [] : list.map((correction, at) => ({ name, at, correction })),
+)
 
 function formatNamed(name: string): Format {
   return formats.find((format) => format.name === name) ?? assert.fail(name)
@@ -167,12 +206,14 @@ async function piecesIn(format: Format, files: object[], options: Partial<Format
 }
 
 describe('a file of rejected records', () => {
-  for (const [at, [name, wrong, right, filesWith]] of CORRECTIONS.entries()) {
+  for (const { name, at, correction } of corrections) {
+    const [wrong, right, filesWith] = correction
     it(`reads a corrected record of ${name} (${at}) as if it had stood corrected in its export`, async () => {
       const { rejected } = await readAll(formatNamed(name), filesWith(wrong as never) as never, { timezone: 'UTC' })
-      const [{ reason, place, context, record } = assert.fail('nothing was rejected')] = rejected
+      const [first = assert.fail('nothing was rejected')] = rejected
+      const { reason, place, context, record, format = name } = first
       assert.deepEqual(record, wrong)
-      const lineOf = (one: unknown) => JSON.stringify({ reason, format: name, ...place, context, record: one })
+      const lineOf = (one: unknown) => JSON.stringify({ reason, format, ...place, context, record: one })
       const again = await piecesIn(rejectedFormat, [inputFile('a.rejected.ndjson', lineOf(wrong))])
       assert.deepEqual(again.rejected, [
         {
@@ -180,7 +221,7 @@ describe('a file of rejected records', () => {
           reason,
           place: { path: 'a.rejected.ndjson', line: 1, pointer: again.rejected[0]?.place.pointer },
           record: wrong,
-          format: name,
+          format,
           ...(context && { context }),
         },
       ])

@@ -10,7 +10,9 @@ import { checkFields, fieldValue, mapOption, QUOTE_FIELDS, SOURCE_FIELDS } from 
 /** Reads what POST /sources:batch reads. A line can be longer than a request, up to `LONGEST_RECORD_BYTES`. */
 export const ndjsonFormat: Format = {
   name: 'ndjson',
+  title: 'NDJSON',
   description: 'NDJSON of Sluice threads, a thread a line',
+  sourceIs: 'a thread as `POST /sources` accepts it',
   options: ['map', 'set'],
   hasWholeThreads: true,
   recognises: byShape(({ root, isOneLine, members }) => root === '{' && isOneLine && members.has('quotes')),
@@ -20,7 +22,9 @@ export const ndjsonFormat: Format = {
 /** An array of threads, or a single thread. */
 export const jsonFormat: Format = {
   name: 'json',
+  title: 'JSON',
   description: 'a JSON array of Sluice threads',
+  sourceIs: 'a thread as `POST /sources` accepts it',
   options: ['map', 'set'],
   hasWholeThreads: true,
   recognises: byShape(({ members }) => members.has('[].quotes') || members.has('quotes')),

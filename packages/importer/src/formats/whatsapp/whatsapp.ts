@@ -27,7 +27,9 @@ const EDITED = / ?\u200E<[^<>]+>$/
 /** Reads each day of a chat, in UTC, as a source. Dates are local times. Memory: the largest message. */
 export const whatsappFormat: Format = {
   name: 'whatsapp',
+  title: 'WhatsApp',
   description: 'WhatsApp chats (_chat.txt, or the .txt of Android; with --timezone)',
+  sourceIs: 'a day (UTC) of a chat',
   howTo: 'in the chat ⋮, More, Export chat (iPhone: the name of the chat, Export Chat); with --timezone',
   options: ['timezone'],
   // Android numbers most files that people sent, and iPhones number all of them: 00000012-Report.csv. `2024…` is a date.

@@ -28,7 +28,9 @@ const SAME_MOMENT_MS = 60_000
  */
 export const xFormat: Format = {
   name: 'x',
+  title: 'X (Twitter)',
   description: 'X (Twitter) archive: tweets.js and its parts (zip or folder)',
+  sourceIs: 'a conversation: its topmost known post, and what the account answered',
   owns: ownsFolder({ within: /(?<![^/])(data\/)?[^/]*$/, parts: BESIDE }),
   howTo: 'Settings, Your account, Download an archive of your data',
   wrote: (beginning) => /^window\.(YTD\.|__THAR_CONFIG)/.test(beginning.toString('latin1', 0, BEGINNING)),

@@ -24,7 +24,9 @@ const MOST_THREADS = 1_000_000
 /** Reads each video as a source, and its comments as quotes. Memory: the largest comment, or page. */
 export const youtubeFormat: Format = {
   name: 'youtube',
+  title: 'YouTube',
   description: 'YouTube comments: .info.json of yt-dlp, commentThreads of the Data API, comments.csv of Takeout',
+  sourceIs: 'a video',
   owns: ownsFolder({ parts: OF_VIDEOS }),
   skipsOthers: true,
   recognises: (_, beginning) => isOfTakeout(beginning) || isOfJson(jsonShape(beginning)),
