@@ -7,7 +7,6 @@ export const documents = [
   'docs/api.md',
   'docs/importing.md',
   'docs/scaling.md',
-  'README.md',
   'packages/importer/README.md',
 ]
 

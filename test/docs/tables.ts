@@ -83,34 +83,38 @@ function row(cells: readonly string[]): string {
 
 function limits(): string {
   const names = Object.keys(LIMIT_DETAILS) as LimitName[]
-  const rows = names.map((name) => limitRow(name, LIMIT_DETAILS[name], apiSettings[name].env))
+  const rows = names.map((name) => limitRow(name, LIMIT_DETAILS[name]))
   const { value, ...ofItems } = IMPORT_ITEMS
-  const head = ['| Limit | Default | Setting | What it bounds |', '| --- | --- | --- | --- |']
+  const head = ['| limit | default | what it bounds |', '| --- | --- | --- |']
   return [...head, ...rows, limitRow('importItems', { default: value, ...ofItems })].join('\n')
 }
 
 type Limit = { default: number; unit: string; description: string }
 
-function limitRow(name: string, limit: Limit, env?: string): string {
-  const setting = env === undefined ? '' : `\`${env}\``
-  return `| \`${name}\` | ${limit.default.toLocaleString('en')} ${limit.unit} | ${setting} | ${limit.description} |`
+function limitRow(name: string, limit: Limit): string {
+  return `| \`${name}\` | ${limit.default.toLocaleString('en')} ${limit.unit} | ${limit.description} |`
 }
 
 function problems(): string {
-  const rows = Object.entries(PROBLEMS).map(([code, { status, title }]) => `| ${status} | \`${code}\` | ${title} |`)
-  return ['| Status | `code` | `title` |', '| --- | --- | --- |', ...rows].join('\n')
+  const kinds = Object.entries(PROBLEMS)
+  const statuses = [...new Set(kinds.map(([, { status }]) => status))].toSorted()
+  const rows = statuses.map((status) => {
+    const codes = kinds.filter(([, kind]) => kind.status === status).map(([code]) => `\`${code}\``)
+    return row([`${status}`, codes.join(', ')])
+  })
+  return ['| status | `code` |', '| --- | --- |', ...rows].join('\n')
 }
 
 type Fields = { required?: readonly string[]; properties: object }
 
 function fields({ required = [], properties }: Fields): string {
   const rows = Object.entries(properties).map(([name, { description }]) =>
-    row([`\`${name}\``, required.includes(name) ? 'required' : '', description]),
+    row([`\`${name}\`${required.includes(name) ? ' (required)' : ''}`, description]),
   )
-  return ['| field | | meaning |', '| --- | --- | --- |', ...rows].join('\n')
+  return ['| field | meaning |', '| --- | --- |', ...rows].join('\n')
 }
 
-/** Which fields a row of a table has. A field of both kinds is the quote's, and the source's with \`source.\`. */
+/** Which fields a row of a table has. A field of both kinds is the quote's, and the source's with `source.`. */
 function fieldsOfTables(): string {
   const { source, quote } = fieldNames(thread)
   const shared = source.filter((name) => quote.includes(name))

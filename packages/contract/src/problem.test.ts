@@ -28,7 +28,7 @@ describe('a problem', () => {
     const { detail } = createProblem('headers_too_large', { requestId: 'r1' })
     assert.equal(
       detail,
-      'The request line and the headers have more than 16 KiB, or the request has more than 100 headers. Send fewer or shorter headers.',
+      'The request line and the headers are larger than 16 KiB, or there are more than 100 headers. Send fewer or shorter headers.',
     )
   })
 

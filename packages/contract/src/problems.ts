@@ -21,39 +21,40 @@ export const PROBLEMS = {
   importer_only: {
     status: 403,
     title: 'For keys of importers only',
-    meaning: 'The key of an operator or of a viewer has no tenant, so it can neither post nor read threads.',
+    meaning: 'This is the key of an operator or a viewer. It has no tenant, so it can neither post nor read threads.',
     remedy: 'Use the key of an importer.',
   },
   operator_only: {
     status: 403,
     title: 'For keys of operators only',
     meaning:
-      'The key is valid, but it is not the key of an operator. The paths under `/admin` handle the failed jobs of all tenants. A viewer’s key only reads there, and filters by no reason.',
+      'The key is valid, but it is not an operator’s. The paths under `/admin` handle the failed jobs of all tenants. A viewer’s key can only read there, and can’t filter by `reason`.',
     remedy: 'Use a key that was created with `sluice keys create --role operator`.',
   },
   route_unknown: {
     status: 404,
     title: 'Nothing at this path',
-    meaning: 'The API has no such path. Paths are case-sensitive and have no slash at their end.',
+    meaning: 'The API has no such path. Paths are case-sensitive and do not end with a slash.',
     remedy: 'Compare the path with those in `/openapi.json`.',
   },
   import_unknown: {
     status: 404,
     title: 'No such import',
-    meaning: 'No import of your tenant has this id, or its last item was completed more than a day ago.',
+    meaning: 'Your tenant has no import with this id, or its last item was completed more than a day ago.',
     remedy: 'Check the id. Posting the import again is safe unless something newer was posted.',
   },
   source_unknown: {
     status: 404,
     title: 'No such source',
-    meaning: 'No source of your tenant has this id or name. One that is accepted and not yet stored is unknown too.',
+    meaning:
+      'Your tenant has no stored source with this id or name. A source that is accepted but not stored yet is unknown too.',
     remedy: 'Check `service` and `externalId`, or the id. A job that is not done yet is at `GET /jobs/{id}`.',
   },
   job_unknown: {
     status: 404,
     title: 'No such job',
     meaning:
-      'No job of your tenant has this id, or it ended too long ago. After `acceptance_unknown` it does not mean that the request was refused.',
+      'Your tenant has no job with this id, or the job ended too long ago. After `acceptance_unknown`, this does not mean that the request was refused.',
     remedy: 'Check the id. Posting the thread again is safe unless something newer was posted.',
   },
   operation_unknown: {
@@ -71,16 +72,16 @@ export const PROBLEMS = {
   request_timeout: {
     status: 408,
     title: 'Request took too long',
-    meaning: 'The head did not arrive within 20 seconds, or the body came too slowly. Nothing was accepted.',
+    meaning: 'The head did not arrive within 20 seconds, or the body arrived too slowly. Nothing was accepted.',
     remedy: 'Send the request again, without pauses.',
   },
   body_too_large: {
     status: 413,
     title: 'Body too large',
     meaning:
-      'The body, or a line of an import, exceeds a limit before or after it is inflated, or takes too much memory to parse. Nothing of it was accepted, except the lines of an import that have results.',
+      'The body, or a line of an import, exceeds a limit before or after it is inflated, or needs too much memory to parse. Nothing was accepted, except the lines of an import that have results.',
     remedy:
-      'Send less at once: `GET /limits` has the limits. Send a long thread in parts with the same `externalId`, and a large array as `application/x-ndjson`.',
+      'Send less at once: `GET /limits` lists the limits. Send a long thread in parts with the same `externalId`, and a large array as `application/x-ndjson`.',
   },
   media_type_unsupported: {
     status: 415,
@@ -91,7 +92,7 @@ export const PROBLEMS = {
   charset_unsupported: {
     status: 415,
     title: 'Charset not supported',
-    meaning: 'The header `Content-Type` names another charset than UTF-8.',
+    meaning: 'The header `Content-Type` names a charset other than UTF-8.',
     remedy: 'Encode the body in UTF-8, and send `charset=utf-8` or no charset.',
   },
   encoding_unsupported: {
@@ -103,19 +104,19 @@ export const PROBLEMS = {
   transfer_coding_unsupported: {
     status: 501,
     title: 'Transfer coding not supported',
-    meaning: 'The header `Transfer-Encoding` names another coding than `chunked`.',
+    meaning: 'The header `Transfer-Encoding` names a coding other than `chunked`.',
     remedy: 'Send `Transfer-Encoding: chunked`, and name a compression of the body in `Content-Encoding`.',
   },
   expectation_unknown: {
     status: 417,
     title: 'Expectation not known',
-    meaning: 'The header `Expect` has another value than `100-continue`.',
+    meaning: 'The header `Expect` has a value other than `100-continue`.',
     remedy: 'Leave the header out.',
   },
   headers_too_large: {
     status: 431,
     title: 'Headers too large',
-    meaning: 'The request line and the headers have more than 16 KiB, or the request has more than 100 headers.',
+    meaning: 'The request line and the headers are larger than 16 KiB, or there are more than 100 headers.',
     remedy: 'Send fewer or shorter headers.',
   },
   body_unreadable: {
@@ -127,14 +128,15 @@ export const PROBLEMS = {
   json_invalid: {
     status: 400,
     title: 'Body is not JSON',
-    meaning: 'The body, or a line of an import, is no JSON text. `errors` names the place.',
+    meaning: 'The body, or a line of an import, is not JSON. `errors` names the place.',
     remedy: 'Correct the text. An import needs each thread on one line: with `curl`, send `--data-binary`.',
   },
   request_invalid: {
     status: 400,
     title: 'Request invalid',
-    meaning: 'The body or the query has a wrong form. `errors` lists the first 50 faults, `total` counts all.',
-    remedy: 'Correct each fault, and send the request again.',
+    meaning:
+      'The body or the query is not valid. `errors` lists the first 50 validation errors, and `total` counts all of them.',
+    remedy: 'Correct each error, and send the request again.',
   },
   idempotency_key_invalid: {
     status: 400,
@@ -146,89 +148,94 @@ export const PROBLEMS = {
     status: 422,
     title: 'Idempotency-Key used for another request',
     meaning:
-      'Another request of your tenant had this key within the last 24 hours: its body was not the same, or one of the two waits for its answer and the other does not. Nothing was accepted.',
-    remedy: 'Take a new key for each new request, and the same one only to send the same request again.',
+      'Your tenant sent another request with this key within the last 24 hours: its body was different, or only one of the two waits for its answer. Nothing was accepted.',
+    remedy: 'Use a new key for each new request, and the same key only to send the same request again.',
   },
   rate_limited: {
     status: 429,
     title: 'Quota exceeded',
     type: 'https://iana.org/assignments/http-problem-types#quota-exceeded',
-    meaning: 'The key has used up its quota of quotes. Nothing was accepted, and it costs nothing.',
-    remedy: 'Wait as many seconds as `Retry-After` says, then send the request again.',
+    meaning: 'The key has used up its quota of quotes. Nothing was accepted, and this request costs nothing.',
+    remedy: 'Wait as many seconds as `Retry-After` says, and send the request again.',
   },
   internal: {
     status: 500,
     title: 'Internal error',
-    meaning: 'The service has a fault. Its log has the error under the `requestId`.',
+    meaning: 'Something went wrong inside the service. Its log has the error under the `requestId`.',
     remedy: 'Report the `requestId` to the operators. Posting again is safe.',
   },
   job_failed: {
     status: 500,
     title: 'Job failed',
-    meaning: 'It was accepted, but every try to store it failed. The job is kept with its reason for thirty days.',
-    remedy: 'Report the `jobId` to the operators, who can fix the cause and run it again. No need to post again.',
+    meaning:
+      'The request was accepted, but every attempt to store it failed. The job is kept with the reason for thirty days.',
+    remedy:
+      'Report the `jobId` to the operators, who can fix the cause and run the job again. You need not post it again.',
   },
   operations_full: {
     status: 503,
     title: 'Too many operations',
-    meaning: 'A hundred operations on failed jobs wait. This one was not opened.',
-    remedy: 'Wait as many seconds as `Retry-After` says, then open it again.',
+    meaning: 'A hundred operations on failed jobs are waiting. This one was not started.',
+    remedy: 'Wait as many seconds as `Retry-After` says, and send it again.',
   },
   queue_unavailable: {
     status: 503,
     title: 'Queue not available',
     meaning:
-      "Redis is away, or can't be reached in time. A request to post was not accepted, and never will be. An operator's retry, discard, pause or resumption may still be carried out.",
-    remedy: 'Send it again after `Retry-After` seconds. The service heals by itself when Redis is back.',
+      "Redis is unavailable, or did not answer in time. A post was not accepted, and never will be. An operator's retry, discard, pause or resumption may still be carried out.",
+    remedy: 'Send it again after `Retry-After` seconds. The service recovers by itself when Redis is back.',
   },
   queue_full: {
     status: 503,
     title: 'Queue is full',
-    meaning: 'The service has accepted all that it can store now. The request was not accepted, and never will be.',
+    meaning:
+      'The service has accepted as much as it can store for now. The request was not accepted, and never will be.',
     remedy: 'Send it again after `Retry-After` seconds.',
   },
   tenant_share: {
     status: 503,
     title: "Tenant's share of the queue is used up",
-    meaning: "Too much of your tenant's waits to be stored. The request was not accepted, and never will be.",
+    meaning:
+      "Too many of your tenant's threads are waiting to be stored. The request was not accepted, and never will be.",
     remedy: 'Send it again after `Retry-After` seconds, and post less at once.',
   },
   keys_unavailable: {
     status: 503,
     title: 'Keys not available',
-    meaning: "The key can't be checked while MongoDB is away, because this replica has not seen it lately.",
+    meaning: "The key can't be checked while MongoDB is unavailable, because this replica has not seen it lately.",
     remedy: 'Send the request again after `Retry-After` seconds.',
   },
   store_unavailable: {
     status: 503,
     title: 'Store not available',
-    meaning: "MongoDB can't be reached, or takes too long for a read. Requests to post are still accepted.",
+    meaning: "MongoDB can't be reached, or takes too long for a read. Posts are still accepted.",
     remedy: 'Send the request again after `Retry-After` seconds.',
   },
   overloaded: {
     status: 503,
     title: 'Service is overloaded',
-    meaning: 'The process lacks memory, connections or time. A request to post was not accepted, and never will be.',
+    meaning: 'The process is out of memory, connections or time. A post was not accepted, and never will be.',
     remedy: 'Send it again after `Retry-After` seconds.',
   },
   stopping: {
     status: 503,
     title: 'Service is stopping',
-    meaning: 'This process stops and had not read the whole body. The request was not accepted, and never will be.',
+    meaning:
+      'This process is stopping, and had not read the whole body. The request was not accepted, and never will be.',
     remedy: 'Send it again after `Retry-After` seconds: another replica accepts it.',
   },
   acceptance_unknown: {
     status: 504,
     title: 'Acceptance not confirmed',
     meaning:
-      'Redis did not confirm the request in time, or another Redis has taken over that does not know it. Either it was accepted before this answer and precedes everything posted after it, or it never will be.',
+      'Redis did not confirm the request in time, or failed over to a server that does not know it. Either the request was accepted before this answer and precedes everything posted after it, or it never will be.',
     remedy:
-      'Post the same again: that is safe unless something newer was posted for this source. `GET /jobs/{id}` finds the job if it was accepted.',
+      'Post it again: that is safe unless something newer was posted for this source. `GET /jobs/{id}` finds the job if the request was accepted.',
   },
   job_pending: {
     status: 504,
     title: 'Job not done yet',
-    meaning: 'The request was accepted, but it was not stored within the time that a caller may wait. The job goes on.',
+    meaning: 'The request was accepted, but was not stored within the time that a caller may wait. The job goes on.',
     remedy: 'Look it up at `Location`. Posting the same again is safe unless something newer was posted.',
   },
 } as const satisfies Record<string, ProblemKind>

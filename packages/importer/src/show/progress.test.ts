@@ -165,7 +165,7 @@ test('a summary does not ask for a repair of records whose jobs failed', () => {
   const rejected = { ...some, state: 'completed_with_rejected', tally, rejectedFile: 'a.rejected.ndjson' } as const
   const [, file, reason] = summaryLines(rejected)
   assert.equal(file, 'Rejected records: a.rejected.ndjson')
-  assert.match(reason ?? '', /^ {2}not stored \(31\): It was accepted, .* No need to post again\.$/)
+  assert.match(reason ?? '', /^ {2}not stored \(31\): The request was accepted, .* You need not post it again\.$/)
   tally.reasons['title is required.'] = 1
   assert.match(summaryLines(rejected)[1] ?? '', /import that file; those that were not stored need no post\)$/)
 })

@@ -20,7 +20,7 @@ import { channelOf, isPackaged, OWN_ONLY, ownsPackage, readNames, readPackaged }
 export const discordFormat: Format = {
   name: 'discord',
   title: 'Discord',
-  description: 'Discord channels, threads and direct messages (JSON of DiscordChatExporter, data package)',
+  description: 'Discord: JSON of DiscordChatExporter, or the data package',
   sourceIs: 'a thread; a day (UTC) of any other channel',
   howTo: 'DiscordChatExporter, with the format JSON (or, of your own messages alone: Privacy, Request Data)',
   owns: (files, own) => {

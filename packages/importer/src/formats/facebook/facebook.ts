@@ -30,7 +30,7 @@ const NO_CHAT =
 export const facebookFormat: Format = {
   name: 'facebook',
   title: 'Facebook',
-  description: 'Facebook messages, posts and comments ("Download your information", JSON)',
+  description: 'Facebook: "Download your information" as JSON',
   sourceIs: 'a day (UTC) of a chat; a post; a comment',
   howTo: 'Accounts Center, Your information and permissions, Export your information, as JSON',
   owns: ownsFolder({

@@ -18,7 +18,7 @@ const RECORDS = recordsAndLists('issues')
 export const jiraFormat: Format = {
   name: 'jira',
   title: 'Jira',
-  description: 'Jira issues with comments: the CSV export (all fields), or JSON of the REST API',
+  description: 'Jira: the CSV export (all fields), or JSON of the REST API',
   sourceIs: 'an issue',
   howTo: 'search for issues, Export, CSV (all fields)',
   options: ['dateFormat', 'timezone'],

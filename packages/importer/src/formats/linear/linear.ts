@@ -17,7 +17,7 @@ const RECORDS = recordsAndLists('issues', 'nodes')
 export const linearFormat: Format = {
   name: 'linear',
   title: 'Linear',
-  description: 'Linear issues: the CSV export, or JSON of the API with comments',
+  description: 'Linear: the CSV export, or JSON of the API',
   sourceIs: 'an issue, such as `ENG-7`',
   recognises: (_, beginning) => kindOf(beginning) !== undefined,
   read: eachFile(async function* (file) {

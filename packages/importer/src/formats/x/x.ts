@@ -29,7 +29,7 @@ const SAME_MOMENT_MS = 60_000
 export const xFormat: Format = {
   name: 'x',
   title: 'X (Twitter)',
-  description: 'X (Twitter) archive: tweets.js and its parts (zip or folder)',
+  description: 'X (Twitter) archive with tweets.js (zip or folder)',
   sourceIs: 'a conversation: its topmost known post, and what the account answered',
   owns: ownsFolder({ within: /(?<![^/])(data\/)?[^/]*$/, parts: BESIDE }),
   howTo: 'Settings, Your account, Download an archive of your data',

@@ -25,7 +25,7 @@ const MOST_THREADS = 1_000_000
 export const youtubeFormat: Format = {
   name: 'youtube',
   title: 'YouTube',
-  description: 'YouTube comments: .info.json of yt-dlp, commentThreads of the Data API, comments.csv of Takeout',
+  description: 'YouTube: .info.json of yt-dlp, commentThreads of the Data API, comments.csv of Takeout',
   sourceIs: 'a video',
   owns: ownsFolder({ parts: OF_VIDEOS }),
   skipsOthers: true,

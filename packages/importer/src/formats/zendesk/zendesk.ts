@@ -24,7 +24,7 @@ const REDACTED = /^(?:(?=.*▇)[▇\s\p{P}]+|SCRUBBED)$/su
 export const zendeskFormat: Format = {
   name: 'zendesk',
   title: 'Zendesk',
-  description: 'Zendesk tickets with comments, or incremental exports of tickets and ticket_events, JSON',
+  description: 'Zendesk tickets, or incremental exports of tickets and ticket_events (JSON)',
   sourceIs: 'a ticket',
   howTo: 'Admin Center, Account, Tools, Reports, Export: JSON (Zendesk enables it on request), or the API',
   options: ['internalNotes'],
