@@ -44,7 +44,8 @@ test('units have the flags, memory and grace time of containers, a port each, an
 })
 
 test('the documented `sluice` of units runs a command with their settings', (t) => {
-  const definition = /^sluice\(\) \{ sudo .*\}/m.exec(readFileSync(`${root}docs/operating.md`, 'utf8'))?.[0] ?? ''
+  const definition =
+    /^sluice\(\) \{ sudo .*\}/m.exec(readFileSync(`${root}docs/operate/first-day.md`, 'utf8'))?.[0] ?? ''
   const folder = temporary(t)
   mkdirSync(join(folder, 'bin'))
   // Takes its own options away, as sudo does.

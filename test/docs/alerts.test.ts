@@ -11,7 +11,7 @@ test('each alert has a row in the runbook, and a case in which it fires', async 
   const alerts = namesIn(await readDocumented('alerts.yml'), 'alert')
   assert.notEqual(alerts.length, 0)
   const rows = Array.from(
-    readDocument('docs/operating.md').matchAll(/^\| `(Sluice\w+)` \|.*\|.*\w.*\|$/gm),
+    readDocument('docs/operate/failures.md').matchAll(/^\| `(Sluice\w+)` \|.*\|.*\w.*\|$/gm),
     ([, name]) => name,
   )
   assert.deepEqual(rows, alerts)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { deadLinks, documents, readDocument, unknownNames } from './names.ts'
+import { deadLinks, documents, headlessTables, readDocument, unknownNames } from './names.ts'
 
 for (const path of documents) {
   test(`the files, settings, metrics, log events, codes and keys that ${path} names exist`, () => {
@@ -13,6 +13,12 @@ for (const path of [...documents, 'CHANGELOG.md']) {
     assert.deepEqual(deadLinks(path, readDocument(path)), [])
   })
 }
+
+test('each table of each document has a header', () => {
+  const found = [...documents, 'CHANGELOG.md'].flatMap((path) => headlessTables(readDocument(path)).map(() => path))
+  assert.deepEqual(found, [])
+  assert.equal(headlessTables('A | B\n| --- | --- |\n| 1 | 2 |\n\n| one |\n| :-: |').length, 1)
+})
 
 test('a name or a link that does not exist is found', () => {
   const names = [

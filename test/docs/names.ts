@@ -108,6 +108,12 @@ export function deadLinks(path: string, document: string): string[] {
   return links.filter((link) => !/^https?:/.test(link) && !leadsSomewhere(path, link))
 }
 
+/** The tables of a document that begin with their line of dashes, which GitHub shows as text. */
+export function headlessTables(document: string): string[] {
+  const lines = document.replaceAll(/^```.*?^```/gms, '').split('\n')
+  return lines.filter((line, at) => /^\s*\|[\s:|-]*-[\s:|-]*$/.test(line) && !/^\s*\|.*\w/.test(lines[at - 1] ?? ''))
+}
+
 function leadsSomewhere(from: string, link: string): boolean {
   const [to = '', anchor] = link.split('#')
   const path = to === '' ? from : normalize(join(dirname(from), to)).replace(/\/$/, '')

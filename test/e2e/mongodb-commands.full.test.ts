@@ -1,5 +1,5 @@
 // What Sluice's processes send to MongoDB: each command goes to the shards of its threads, walks no collection, and needs
-// no more rights than docs/operating.md gives.
+// no more rights than docs/operate/mongodb.md gives.
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { runInNewContext } from 'node:vm'
@@ -136,7 +136,7 @@ describe('the commands that the processes send to MongoDB', () => {
     for (const [shape, query] of ofThreads) assert.equal(await walks(...query), false, shape)
   })
 
-  test('need the rights that docs/operating.md gives, and all of them', async () => {
+  test('need the rights that docs/operate/mongodb.md gives, and all of them', async () => {
     const granted = await documentedRights()
     for (const process of PROCESSES) {
       const needed = new Set(commandsOf(process).flatMap(rightsFor))
@@ -229,9 +229,9 @@ function rightsFor(command: Document): string[] {
   return [action, ...upserts].map((right) => `${command[name]} ${right}`)
 }
 
-/** Runs the commands of docs/operating.md that create roles. */
+/** Runs the commands of docs/operate/mongodb.md that create roles. */
 async function documentedRights(): Promise<Record<string, string[]>> {
-  const manual = await readFile(new URL('../../docs/operating.md', import.meta.url), 'utf8')
+  const manual = await readFile(new URL('../../docs/operate/mongodb.md', import.meta.url), 'utf8')
   const script = /```js\n(const on =.*?)```/s.exec(manual)?.[1] ?? ''
   const granted: Record<string, string[]> = {}
   const createRole = ({ role, privileges }: Document) => {

@@ -19,9 +19,9 @@ import { until } from '../support/until.ts'
 import { chunk, importHead, openWire } from './support/open-wire.ts'
 import { someThread } from './support/some-thread.ts'
 
-/** Starts nginx with a configuration of `docs/operating.md`, of which some texts are replaced, until it listens on the port. */
+/** Starts nginx with a configuration of `docs/operate/first-day.md`, of which some texts are replaced, until it listens on the port. */
 async function startNginx(t: TestScope, block: number, port: number, replaced: Record<string, string>): Promise<void> {
-  const manual = await readFile(new URL('../../docs/operating.md', import.meta.url), 'utf8')
+  const manual = await readFile(new URL('../../docs/operate/first-day.md', import.meta.url), 'utf8')
   const documented = [...manual.matchAll(/```nginx\n([\s\S]*?)```/g)][block]?.[1] ?? ''
   const servers = Object.entries(replaced).reduce((text, [from, to]) => {
     assert.ok(text.includes(from), from)

@@ -13,8 +13,8 @@ import { createCaller } from './support/caller.ts'
 import { acceptedIn, operationIn, storedIn } from './support/read-reply.ts'
 import { someThread } from './support/some-thread.ts'
 
-test('all processes work with the users of Redis that docs/operating.md creates, and nobody else does', async (t) => {
-  const manual = await readFile(new URL('../../docs/operating.md', import.meta.url), 'utf8')
+test('all processes work with the users of Redis that docs/operate/redis.md creates, and nobody else does', async (t) => {
+  const manual = await readFile(new URL('../../docs/operate/redis.md', import.meta.url), 'utf8')
   const QUEUE = testQueueName()
   const server = await openPrivateServer('Redis', requiredUrl('MONGODB_URL'))
   t.onTestFinished(() => server.end())

@@ -35,13 +35,13 @@ describe.runIf(hasContainers)('a MongoDB of several servers', () => {
     })
   }
 
-  test('splits threads over shards by the commands of docs/operating.md, and stops while one is away', {
+  test('splits threads over shards by the commands of docs/operate/mongodb.md, and stops while one is away', {
     timeout: TIME_LIMIT_MS,
   }, async (t) => {
     const mongodb = await startSharded(t)
     const sluice = await startSluice(t, { mongodbUrl: mongodb.url })
     const { queue, drained } = openQueue(t, sluice.settings)
-    const manual = await readFile(new URL('../../docs/operating.md', import.meta.url), 'utf8')
+    const manual = await readFile(new URL('../../docs/operate/mongodb.md', import.meta.url), 'utf8')
     const script = /```js\n(const digits =.*?)```/s.exec(manual)?.[1] ?? ''
     await mongodb.runScript(script.replaceAll('sluice', sluice.db.databaseName))
     const post = (prefer?: string) =>

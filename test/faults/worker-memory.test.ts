@@ -35,7 +35,7 @@ test('a worker does not hold the stored texts of all quotes that a request names
   assert.deepEqual([sources[0]?.quoteCount, sources[0]?.wordCount], [STORED, STORED])
 })
 
-/** The bound that docs/operating.md states: the heap of a worker in MiB, given its `MAX_BYTES_IN_HAND` in MiB. */
+/** The bound that docs/operate/mongodb.md states: the heap of a worker in MiB, given its `MAX_BYTES_IN_HAND` in MiB. */
 const heapFor = (inHand: number) => 128 + 4 * inHand
 const IN_HAND_MIB = 16
 

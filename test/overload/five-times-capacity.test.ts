@@ -25,7 +25,7 @@ const SETTINGS = {
 }
 /** Redis keeps a payload with its bookkeeping, and results beside it; in MB beyond what it had before. */
 const MAX_REDIS_GROWTH = 64 + (3 * MAX_QUEUE_BYTES) / 1e6
-/** What docs/operating.md has an operator reserve: 200 MiB and four times MAX_BODIES_BYTES. The more of 100 KB arrive, the closer it comes. */
+/** What docs/operate/keys.md has an operator reserve: 200 MiB and four times MAX_BODIES_BYTES. The more of 100 KB arrive, the closer it comes. */
 const MAX_API_MB = ((200 + 4 * 256) * 2 ** 20) / 1e6
 
 let redis: PrivateServer

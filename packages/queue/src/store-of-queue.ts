@@ -48,7 +48,7 @@ export async function checkFedStore(redis: Redis, keys: QueueKeys, own: Store, c
   if (fed !== undefined && (fed.id !== own.id || fed.database !== own.database))
     throw new OtherStoreError(
       `The queue ${keys.queues.interactive} feeds the store ${nameOf(fed)}, and MONGODB_URL names ${nameOf(own)}. Correct MONGODB_URL or ` +
-        'QUEUE. If the store was moved or restored, stop all processes and run `sluice doctor --after-restore` (docs/operating.md#one-queue-one-store).',
+        'QUEUE. If the store was moved or restored, stop all processes and run `sluice doctor --after-restore` (docs/operate/mongodb.md#one-queue-one-store).',
     )
   return fed !== undefined
 }

@@ -5,7 +5,7 @@ import { alive, duration, type Facts, type Findings, finding, waits } from './fi
 
 /** A worker that has worked on one job for this time is stuck, unless MongoDB is away. */
 const STUCK_MS = 60_000
-/** Half of the 60 s by which clocks may differ: docs/operating.md, "Clocks". */
+/** Half of the 60 s by which clocks may differ: docs/operate/mongodb.md#configure-it. */
 const CLOCK_MS = 30_000
 /** Processes crash again and again if this number of them died that had themselves replaced a dead one. */
 const DEAD_REPLACEMENTS = 2

@@ -56,7 +56,7 @@ export async function readMarks(redis: Redis, { base, queues }: QueueKeys, db: D
     throw new OtherStoreError(
       `The database ${db.databaseName} in MONGODB_URL has its state of ${new Date(note.mark).toISOString()}, or is a copy made then, and the ` +
         `queue ${queues.interactive} has fed it until ${new Date(mark).toISOString()}. Correct MONGODB_URL. If it was restored, stop all ` +
-        'processes, run `sluice doctor --after-restore`, and post again what was posted since (docs/operating.md#one-queue-one-store).',
+        'processes, run `sluice doctor --after-restore`, and post again what was posted since (docs/operate/mongodb.md#one-queue-one-store).',
     )
   const now = Math.floor(await readRedisTime(redis))
   const differs = note !== null && mark < note.mark && mark !== note.before

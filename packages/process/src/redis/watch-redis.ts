@@ -123,7 +123,7 @@ export async function watchLayout(
     if (found <= reads) return
     throw new Error(
       `A newer release of Sluice has written layout ${found} to this queue, and this release reads only up to ${reads}. ` +
-        'Start the newer release, or set QUEUE to another name (docs/operating.md#upgrades).',
+        'Start the newer release, or set QUEUE to another name (docs/operate/backup.md#upgrade).',
     )
   }
 

@@ -20,7 +20,7 @@ export class StoreLayoutError extends Error {
   constructor(found: number) {
     super(
       `The documents in MongoDB have layout ${found}; this release of Sluice has layout ${LAYOUT}. Start the release that stored them, ` +
-        'or name an empty database in MONGODB_URL (docs/operating.md#upgrades).',
+        'or name an empty database in MONGODB_URL (docs/operate/backup.md#upgrade).',
     )
   }
 }

@@ -4,13 +4,13 @@ import { MongoServerError } from 'mongodb'
 import { test } from 'vitest'
 import { asStoreAway, RefusedWriteError, StoreAwayError } from './store-errors.ts'
 
-const manual = readFileSync(new URL('../../../../docs/operating.md', import.meta.url), 'utf8')
+const manual = readFileSync(new URL('../../../../docs/operate/mongodb.md', import.meta.url), 'utf8')
 /** Beyond all codes of MongoDB. */
 const MOST = 20_000
 
-test('MongoDB is away for certain after the errors that docs/operating.md lists, and after any other a probe decides', () => {
-  const table = /^### Errors of MongoDB\n(.*?)^## /ms.exec(manual)?.[1] ?? ''
-  const [, row = ''] = /^\|[^|]+\|([^|]+)\| puts? jobs back/m.exec(table) ?? []
+test('MongoDB is away for certain after the errors that docs/operate/mongodb.md lists, and after any other a probe decides', () => {
+  const table = /^### Errors of MongoDB\n(.*)/ms.exec(manual)?.[1] ?? ''
+  const [, row = ''] = /^\|[^|]+\|([^|]+)\| return the jobs until/m.exec(table) ?? []
   const documented = Array.from(row.matchAll(/\b\d+\b/g), ([code]) => Number(code))
   const errors = Array.from({ length: MOST }, (_, code) => asStoreAway(new MongoServerError({ code })))
   assert(errors.every((error) => error instanceof StoreAwayError))
