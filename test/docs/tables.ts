@@ -14,7 +14,9 @@ import {
 import { dashboardSettings } from '@sluice/dashboard/settings'
 import { FORMAT_OPTIONS, formats, OPTION_NAMES, readersOf } from '@sluice/importer'
 import {
+  agreedSettings,
   type Declarations,
+  dashboardUrlSetting,
   type MetricDeclarations,
   mongoMetrics,
   processMetrics,
@@ -25,6 +27,10 @@ import { workerSettings } from '@sluice/worker/settings'
 import { readResults } from '../../bench/src/report/results.ts'
 import { scalingTables } from '../../bench/src/scaling/tables.ts'
 
+/** What several processes read, in tables of their own. */
+const sharedSettings = { ...agreedSettings, dashboardUrl: dashboardUrlSetting }
+const allSettings = { ...processSettings, ...sharedSettings }
+
 const results = await readResults(fileURLToPath(new URL('../../bench/results', import.meta.url)))
 
 const thread = ThreadRequestSchema(DEFAULT_LIMITS)
@@ -32,9 +38,10 @@ const thread = ThreadRequestSchema(DEFAULT_LIMITS)
 /** What the documents say by tables and lists that are made from the code and the results of the bench, by the name that stands in the document. */
 export const tables: Readonly<Record<string, () => string>> = {
   'settings-process': () => settings(processSettings),
-  'settings-api': () => settings(ownOf(apiSettings, processSettings)),
-  'settings-worker': () => settings(ownOf(workerSettings, processSettings)),
-  'settings-dashboard': () => settings(ownOf(dashboardSettings, processSettings)),
+  'settings-shared': () => settings(sharedSettings),
+  'settings-api': () => settings(ownOf(apiSettings, allSettings)),
+  'settings-worker': () => settings(ownOf(workerSettings, allSettings)),
+  'settings-dashboard': () => settings(ownOf(dashboardSettings, allSettings)),
   'metrics-process': () => metrics(processMetrics),
   'metrics-mongodb': () => metrics(mongoMetrics),
   'metrics-api': () => metrics(ownOf(apiMetrics, mongoMetrics)),
@@ -54,16 +61,15 @@ export const tables: Readonly<Record<string, () => string>> = {
 
 /** The declarations that are not shared with other processes. */
 function ownOf<Declared>(declarations: Readonly<Record<string, Declared>>, shared: object): Record<string, Declared> {
-  return Object.fromEntries(Object.entries(declarations).filter(([name]) => !(name in shared)))
+  const others = new Set(Object.values(shared))
+  return Object.fromEntries(Object.entries(declarations).filter(([, declared]) => !others.has(declared)))
 }
 
 /** A table with a row for each setting, in the order declared. */
 export function settings(declarations: Declarations): string {
-  const rows = Object.values(declarations).map(({ env, description, fallback, bound, secret, needs, agreed }) => {
+  const rows = Object.values(declarations).map(({ env, description, fallback, bound, secret, needs }) => {
     const needed = needs.length === 0 ? '' : ` Needs ${needs.join(', ')}.`
-    const same = agreed ? ' The same for all processes that read it.' : ''
-    const purpose =
-      description + needed + same + (secret ? ` Secret: a file that \`${env}_FILE\` names can contain it.` : '')
+    const purpose = description + needed + (secret ? ` Secret: or \`${env}_FILE\`.` : '')
     return row([`\`${env}\``, fallback === null ? 'none' : `\`${fallback}\``, bound, purpose])
   })
   return ['| Setting | Default | Must be | What it is for |', '| --- | --- | --- | --- |', ...rows].join('\n')

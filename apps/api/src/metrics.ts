@@ -8,7 +8,7 @@ import { LANES } from '@sluice/queue'
 export const apiMetrics = {
   requests: metric.counter({
     name: 'sluice_requests_total',
-    help: 'HTTP requests. `route`: the path as the description of the API has it, or `none` if the request was refused before its route was known. `status`: `gone` if the caller hung up, `late` if it had waited for its job for a second.',
+    help: 'HTTP requests. `route`: the path in OpenAPI, or `none` if the request was refused before. `status`: also `gone` if the caller hung up, `late` if it did so after waiting for a second.',
     labels: ['route', 'method', 'status'],
   }),
   requestTime: metric.histogram({
@@ -19,12 +19,12 @@ export const apiMetrics = {
   }),
   problems: metric.counter({
     name: 'sluice_problems_total',
-    help: 'Requests that were answered with a problem, by its code.',
+    help: 'Requests that were answered with a problem.',
     labels: ['code'],
   }),
   keysRefused: metric.counter({
     name: 'sluice_keys_refused_total',
-    help: 'Requests that were answered 403. `why`: `unknown` (no such key, or none was sent), `revoked`, `expired`, `gone` (it worked, and MongoDB no longer has it), or `role` (the key is of another role).',
+    help: 'Requests that got a 403. `why`: `unknown` (no key, or a wrong one), `revoked`, `expired`, `gone` (MongoDB no longer has a key that worked), or `role`.',
     labels: ['why'],
   }),
   accepted: metric.counter({ name: 'sluice_threads_accepted_total', help: 'Threads that were enqueued.' }),
@@ -33,35 +33,35 @@ export const apiMetrics = {
   connections: metric.gauge({ name: 'sluice_connections', help: 'Open connections of callers.' }),
   redisLostAt: metric.gauge({
     name: 'sluice_redis_lost_timestamp_seconds',
-    help: 'When Redis last lost its data or went back to an earlier state; 0 if it did not in the last day. Each replica reports the same.',
+    help: 'When Redis last lost data, or 0 if it did not in the last day.',
   }),
   bodyBytes: metric.gauge({
     name: 'sluice_body_bytes',
-    help: 'Memory that is reserved for request bodies; at most `MAX_BODIES_BYTES`.',
+    help: 'Memory reserved for request bodies; at most `MAX_BODIES_BYTES`.',
   }),
   jobs: metric.gauge({
     name: 'sluice_jobs',
-    help: 'Jobs by lane and state: `waiting`, `delayed` (between two tries), `active`, `failed`. Each replica reports the same.',
+    help: 'Jobs. `state`: `waiting`, `delayed` (between two attempts), `active`, `failed`.',
     labels: ['lane', 'state'],
   }),
   threads: metric.gauge({
     name: 'sluice_threads',
-    help: 'Threads of these jobs; of failed jobs, those that could not be stored. Each replica reports the same.',
+    help: 'Threads of these jobs. For failed jobs: those that could not be stored.',
     labels: ['lane', 'state'],
   }),
   oldestJob: metric.gauge({
     name: 'sluice_oldest_job_seconds',
-    help: 'Age of the oldest of these jobs since it was accepted or last retried by an operator; of failed jobs, since it failed. 0 without a job. Each replica reports the same.',
+    help: 'Age of the oldest of these jobs since it was accepted, retried by an operator, or failed. 0 without a job.',
     labels: ['lane', 'state'],
   }),
   paused: metric.gauge({
     name: 'sluice_lane_paused',
-    help: '1 while an operator has paused the lane. Each replica reports the same.',
+    help: '1 while the lane is paused.',
     labels: ['lane'],
   }),
   queueBytes: metric.gauge({
     name: 'sluice_queue_bytes',
-    help: 'Bytes of Redis that accepted and not yet completed jobs take; at most `MAX_QUEUE_BYTES`. Each replica reports the same.',
+    help: 'Bytes of Redis for jobs that are not completed; at most `MAX_QUEUE_BYTES`.',
   }),
 }
 

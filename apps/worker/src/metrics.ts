@@ -9,45 +9,45 @@ const LONG_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 3
 export const workerMetrics = {
   stored: metric.counter({
     name: 'sluice_threads_stored_total',
-    help: 'Threads that were stored, by the outcome for their source (created, updated, unchanged). Each counts once, when its job completes or fails for good.',
+    help: 'Stored threads, by the outcome for their source. Each counts once, when its job completes or fails for good.',
     labels: ['outcome'],
   }),
   threadsFailed: metric.counter({
     name: 'sluice_threads_failed_total',
-    help: 'Threads that could not be stored when their job failed for good. They count again if an operator retries the job.',
+    help: 'Threads that could not be stored when their job failed for good. They count again after a retry.',
   }),
   failed: metric.counter({
     name: 'sluice_jobs_failed_total',
-    help: 'Tries that failed. `final="true"`: the job failed for good.',
+    help: 'Failed attempts. `final="true"`: the job failed for good.',
     labels: ['final'],
   }),
   uncompleted: metric.counter({
     name: 'sluice_completions_refused_total',
-    help: 'Attempts whose threads were stored, but whose job Redis refused to complete although it was available.',
+    help: 'Attempts whose threads were stored, but whose job Redis refused to complete.',
   }),
   putBack: metric.counter({
     name: 'sluice_jobs_put_back_total',
-    help: 'Jobs that went back to waiting because MongoDB was away.',
+    help: 'Jobs that were returned because MongoDB was unavailable.',
   }),
   storeFlickers: metric.counter({
     name: 'sluice_store_flickers_total',
-    help: 'Times that MongoDB was away for less than two seconds, as by a connection that was reset.',
+    help: 'Times that MongoDB was unavailable for less than two seconds.',
   }),
   queueTime: metric.histogram({
     name: 'sluice_job_queue_seconds',
-    help: 'Time in the queue: from accepting a job until the fetch after which its threads are stored. Earlier tries and the waits between them count.',
+    help: 'Time from accepting a job until its last fetch, with earlier attempts.',
     labels: ['lane'],
     buckets: LONG_SECONDS,
   }),
   storeTime: metric.histogram({
     name: 'sluice_job_store_seconds',
-    help: 'Time in the store: from the last fetch of a job until its threads are stored, the wait for a batch included.',
+    help: 'Time from the last fetch of a job until its threads are stored.',
     labels: ['lane'],
     buckets: SECONDS,
   }),
   totalTime: metric.histogram({
     name: 'sluice_job_seconds',
-    help: 'End to end: from accepting a job until its threads are stored, all tries and retries included. The sum of the times in queue and store.',
+    help: 'Time from accepting a job until its threads are stored: the sum of these two.',
     labels: ['lane'],
     buckets: LONG_SECONDS,
   }),
@@ -63,11 +63,11 @@ export const workerMetrics = {
   }),
   storeAvailable: metric.gauge({
     name: 'sluice_store_available',
-    help: '1 if MongoDB commits the writes of this worker within five seconds, else 0.',
+    help: '1 if MongoDB commits the writes of this worker within five seconds, otherwise 0.',
   }),
   storeProbe: metric.gauge({
     name: 'sluice_store_probe_seconds',
-    help: 'Time of the last small write by which this worker probed MongoDB: every five seconds, also without jobs.',
+    help: 'Time of the last small write by which this worker probed MongoDB, every five seconds.',
   }),
   ...mongoMetrics,
 }

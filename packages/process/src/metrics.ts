@@ -62,7 +62,7 @@ export const processMetrics = {
   }),
   redisErrors: metric.counter({
     name: 'sluice_redis_errors_total',
-    help: 'Scripts that failed, by the first word of the error of Redis (OOM, READONLY …), or `connection`.',
+    help: 'Failed scripts, by the first word of Redis’s error (OOM, READONLY …), or `connection`.',
     labels: ['code'],
   }),
 }
@@ -77,7 +77,7 @@ export const mongoMetrics = {
   }),
   mongoErrors: metric.counter({
     name: 'sluice_mongodb_errors_total',
-    help: 'Commands that failed, by the code of MongoDB (121 …), or by the name of the error of the driver. `timeout`: no reply in time.',
+    help: 'Failed commands, by MongoDB’s code (121 …) or the driver’s error. `timeout`: no reply in time.',
     labels: ['code'],
   }),
 }

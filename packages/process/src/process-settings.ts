@@ -8,7 +8,7 @@ import { setting } from './settings.ts'
 export const agreedSettings = {
   waitSeconds: setting.number({
     env: 'WAIT_SECONDS',
-    description: 'How long the API lets a caller wait; results whose job id no caller has are kept twice as long.',
+    description: 'How long the API lets a caller wait.',
     default: 30,
     min: 0.1,
     max: 3_600,
@@ -16,8 +16,7 @@ export const agreedSettings = {
   }),
   listSources: setting.choice({
     env: 'LIST_SOURCES',
-    description:
-      'Whether GET /sources lists sources. Costs an index, and a tenth to a sixth of the rate of new sources. `start` sets it.',
+    description: 'Whether GET /sources lists sources. Costs a tenth to a sixth of the rate of new sources.',
     default: 'off',
     choices: ['on', 'off'],
     agreed: true,
@@ -25,7 +24,7 @@ export const agreedSettings = {
   claimBytes: setting.wholeNumber({
     env: 'IDEMPOTENCY_BYTES',
     description:
-      'How many bytes of Redis the idempotency keys of requests may take, with the results of their jobs. Beyond it, the tenant with the most loses its oldest keys first.',
+      'Bytes of Redis for idempotency keys with their results. Above it, the tenant with the most loses its oldest keys.',
     default: 134_217_728,
     min: 1_048_576,
     agreed: true,
@@ -36,7 +35,7 @@ export const agreedSettings = {
 export const dashboardUrlSetting = setting.text({
   env: 'DASHBOARD_URL',
   description:
-    'The URL at which browsers reach the dashboard, for links to it. If it begins with https:, browsers send the session by https only. `start` sets it.',
+    'The URL at which browsers reach the dashboard, for links. With https:, browsers send the session by https only.',
   default: null,
   pattern: /^https?:\/\/[^\s/?#@]+\/?$/,
   bound: 'a URL of http or https without a path',
@@ -47,7 +46,7 @@ export const dashboardUrlSetting = setting.text({
 export const redisReplicasSetting = setting.wholeNumber({
   env: 'REDIS_REPLICAS',
   description:
-    'How many replicas of Redis must have a job before a 202, or a 504 that promises it, is answered. Otherwise the answer is 504 `acceptance_unknown`. Needs one replica more, so that one may be away.',
+    'How many replicas of Redis must have a job before the API promises it by a 202 or 504. Run one replica more.',
   default: 0,
   max: 8,
 })
@@ -64,7 +63,7 @@ const ofSentinels = `\\+sentinel://${HOSTS}/(?:[^\\s/?%]|%[\\da-fA-F]{2})+${REST
 export const processSettings = {
   redisUrl: setting.text({
     env: 'REDIS_URL',
-    description: 'Redis, where accepted requests wait for a worker: a server, or Sentinels or a cluster that know it.',
+    description: 'The Redis in which accepted requests wait: a server, Sentinels or a cluster.',
     default: 'redis://127.0.0.1:6379',
     pattern: new RegExp(`^rediss?(?:://${USER}${HOST}${REST}|\\+cluster://${HOSTS}/?|${ofSentinels})$`),
     bound:
@@ -74,18 +73,18 @@ export const processSettings = {
   redisChecks: setting.choice({
     env: 'REDIS_CHECKS',
     description:
-      'What follows if Redis writes no append-only file or has less memory than MIN_REDIS_MEMORY: a line in the log, or that the process does not start and ends. A Redis that evicts is always refused.',
+      'Without an append-only file, or with less memory than MIN_REDIS_MEMORY: a warning, or the process stops. It always stops if Redis evicts.',
     default: 'warn',
     choices: ['warn', 'refuse'],
   }),
   minRedisMemory: setting.wholeNumber({
     env: 'MIN_REDIS_MEMORY',
-    description: 'How much memory Redis must have, in bytes. The bounds of all that is kept there add up to less.',
+    description: 'The memory that Redis must have, in bytes.',
     default: 2_147_483_648,
   }),
   mongodbUrl: setting.text({
     env: 'MONGODB_URL',
-    description: 'MongoDB, where sources, quotes and keys are stored; its path names the database.',
+    description: 'The MongoDB that stores sources, quotes and keys. The path names the database.',
     default: 'mongodb://127.0.0.1:27017/sluice',
     maxLength: 10_000,
     pattern: /^mongodb(\+srv)?:\/\/[^/\s]\S*$/i,
@@ -94,7 +93,7 @@ export const processSettings = {
   }),
   queue: setting.text({
     env: 'QUEUE',
-    description: 'The queue that carries requests from the API to the workers.',
+    description: 'The queue between API and workers. The same for all processes.',
     default: 'ingest',
     maxLength: 100,
     // BullMQ joins the parts of its Redis keys with colons.
@@ -110,19 +109,19 @@ export const processSettings = {
   }),
   adminPort: setting.wholeNumber({
     env: 'ADMIN_PORT',
-    description: 'The port of `/livez`, `/readyz` and `/metrics`; 0 takes any free one.',
+    description: 'The port of `/livez`, `/readyz` and `/metrics`. 0: any free one.',
     default: 9464,
     max: 65_535,
   }),
   adminHost: setting.text({
     env: 'ADMIN_HOST',
-    description: 'The address that the admin port listens on. It has no login: open it to your own network at most.',
+    description: 'The address of the admin port. It has no login: open it to your own network at most.',
     default: '127.0.0.1',
     maxLength: 253,
   }),
   shutdownGraceSeconds: setting.number({
     env: 'SHUTDOWN_GRACE_SECONDS',
-    description: 'How long a process may finish its work after a request to stop.',
+    description: 'How long a process that stops may finish its work.',
     default: 20,
     min: 1,
     max: 3_600,
@@ -131,7 +130,7 @@ export const processSettings = {
   otlpEndpoint: setting.text({
     env: 'OTEL_EXPORTER_OTLP_ENDPOINT',
     description:
-      'Where traces are sent, by OTLP over HTTP in JSON, such as http://127.0.0.1:4318. Without it nothing is traced; ids of the traces of callers are passed on all the same.',
+      'Where to send traces, by OTLP over HTTP in JSON, such as http://127.0.0.1:4318. Without it, nothing is traced.',
     default: null,
     maxLength: 2_000,
     pattern: /^https?:\/\/\S+$/,
@@ -139,7 +138,7 @@ export const processSettings = {
   }),
   traceRatio: setting.number({
     env: 'OTEL_TRACES_SAMPLER_ARG',
-    description: 'The share of traces that are recorded, of those that begin here. A caller decides for its own.',
+    description: 'The share of traces to record. A caller that sends `traceparent` decides for its own.',
     default: 1,
     max: 1,
   }),
