@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import type { Socket } from 'node:net'
-import { createBatchStore, mongoCommands, StoreAwayError, type StoreRequest } from '@sluice/store'
+import { createBatchStore, mongoCommands, CommandFailedError, type StoreRequest } from '@sluice/store'
 import { connectStore } from '@sluice/store/connect'
 import { requiredUrl, testDatabase } from '@sluice/test-support'
 import { type TestContext, test } from 'vitest'
@@ -29,7 +29,7 @@ test('a batch whose connection breaks before its command is written fails in tim
 
   for (const socket of sockets) socket.destroy()
   const began = performance.now()
-  await assert.rejects(batchStore.store([request('second')]), (error) => error instanceof StoreAwayError)
+  await assert.rejects(batchStore.store([request('second')]), (error) => error instanceof CommandFailedError)
   assert(performance.now() - began < LIMIT_MS + BUSY_MS)
   const answers = await batchStore.store([{ ...request('second'), redelivered: true }])
   assert.equal(answers.size, 1)
@@ -51,7 +51,7 @@ test('a batch whose connection breaks while its command is being written fails a
   storing.catch(() => {})
   await until('the command waits to be written', async () => sockets.some((socket) => socket.writableNeedDrain))
   await proxy.shut()
-  await assert.rejects(storing, (error) => error instanceof StoreAwayError && error.isCertain)
+  await assert.rejects(storing, (error) => error instanceof CommandFailedError && error.isCertain)
 })
 
 /** Returns the sockets that this process opens as a client from now on. */

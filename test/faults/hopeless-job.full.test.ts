@@ -26,7 +26,7 @@ test('a job that crashes every worker fails after five tries; jobs locked beside
     failed.map((job) => job.name),
     [`custom/${poison.externalId}`],
   )
-  assert.match(failed[0]?.failedReason ?? '', /5 tries.*crashed/)
+  assert.match(failed[0]?.failedReason ?? '', /5 attempts.*crashed/)
   await assertStored(sluice.db, others, { afterCrash: true })
   const tries = workers
     .flatMap(({ log }) => log)

@@ -77,12 +77,12 @@ test.runIf(isFull)('while MongoDB hangs, jobs wait without losing a try; every c
   const stopped = load.stop()
   const [worker] = sluice.workers
   const lost = await worker?.line((line) => line.msg === 'store.lost')
-  assert.match(String(lost?.reason), /^MongoDB is away: ./)
+  assert.match(String(lost?.reason), /^MongoDB is unavailable: ./)
   const outage = await until('the outage is shown', async () => (await readOverview()).storeAway)
   // A worker knows it after ten seconds and more, and shows since when.
   assert(Math.abs(Date.parse(outage.since) - frozenAt) < BUSY_MS, `${outage.since}`)
   // A probe finds the hang before a command of the batch does.
-  assert.match(outage.reason, /^MongoDB is away: a command took longer than (5|10) s$/)
+  assert.match(outage.reason, /^MongoDB is unavailable: a command took longer than (5|10) s$/)
   const posting = postThread(sluice, aThread())
   await until(
     'the job of a caller that came meanwhile',

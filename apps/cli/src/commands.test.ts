@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
 import { queueKeys } from '@sluice/queue'
-import { RefusedWriteError, StoreAwayError, StoreLayoutError } from '@sluice/store'
+import { RefusedWriteError, CommandFailedError, StoreLayoutError } from '@sluice/store'
 import { RedisAwayError } from '@sluice/terminal'
 import { runMade } from '@sluice/terminal/test-support'
 import type { Command } from 'commander'
@@ -24,7 +24,7 @@ const FIELDS = { message: { value: 'it failed' }, errorLabelSet: { value: new Se
 
 /** An error of each class of the store, MongoDB's driver, and Redis's client, and of each way to lose a connection. */
 const errors: Error[] = [
-  new StoreAwayError(new Error('a command took longer than 10 s'), false),
+  new CommandFailedError(new Error('a command took longer than 10 s'), false),
   new StoreLayoutError(99),
   new RefusedWriteError({ code: 121, errmsg: 'Document failed validation' }, 'quotes', 'id'),
   // Their constructors take all kinds of arguments.

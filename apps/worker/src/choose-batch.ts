@@ -1,7 +1,7 @@
 // Chooses the requests of a batch. After a batch failed, decides which of its requests failed and which are tried
 // again.
 import { asError, type Lane } from '@sluice/queue'
-import { refusalOf, StoreAwayError, type StoreRequest } from '@sluice/store'
+import { refusalOf, CommandFailedError, type StoreRequest } from '@sluice/store'
 
 /** The size of a request, or the bounds of a batch. A batch always contains at least one request. */
 export interface BatchSize {
@@ -16,7 +16,7 @@ export interface IngestRequest extends StoreRequest, BatchSize {
   /**
    * Present if the request may have caused a failure or a crash. The request then shares a batch only with other such
    * requests. The number bounds the requests of that batch: after a failure, to half of the failed batch, so that few
-   * tries find the cause.
+   * attempts find the cause.
    */
   apart?: number
   /** Lanes share no batch. */
@@ -43,9 +43,9 @@ const MAX_APART = 50
 
 /** Returns what becomes of the requests of a failed batch: refused ones have failed, all others are tried apart. */
 export function outcomesOfFailed(batch: readonly IngestRequest[], error: unknown) {
-  // If a whole command failed, the store may have been away for a moment, so a single request is tried once more.
-  const isTriedAgain = error instanceof StoreAwayError && batch[0]?.apart === undefined
-  const reason = asError(error instanceof StoreAwayError ? error.cause : error)
+  // If a whole command failed, the store may have been unavailable for a moment, so a single request is tried once more.
+  const isTriedAgain = error instanceof CommandFailedError && batch[0]?.apart === undefined
+  const reason = asError(error instanceof CommandFailedError ? error.cause : error)
   if (batch.length === 1 && !isTriedAgain) return [{ error: reason }]
   const refusals = batch.map((request) => refusalOf(error, request))
   // Of several requests for a refused thread, only some may be at fault.

@@ -2,14 +2,14 @@ import assert from 'node:assert/strict'
 import { PassThrough } from 'node:stream'
 import { createLogger, openMetrics } from '@sluice/process'
 import { type FetchedJob, PartlyStoredError, UncompletedError } from '@sluice/queue'
-import { StoreAwayError } from '@sluice/store'
+import { CommandFailedError } from '@sluice/store'
 import { test } from 'vitest'
 import { createBeforeFinalFailure, createNoteFailure } from './failed-job.ts'
 import { workerMetrics } from './metrics.ts'
 
 const thread = { source: { service: 'slack' as const, externalId: 'a', title: 'a' }, quotes: [{ text: 'five!' }] }
 const data = { tenant: 'acme', stamp: 1, requestId: 'r', retained: false, threads: [thread] }
-const state = { digests: [], attempt: 5, suspect: false, waitsSince: 0, redelivered: true }
+const state = { digests: [], attempt: 5, quarantined: false, waitsSince: 0, redelivered: true }
 const job = { id: 'j', name: 'slack/a', lane: 'bulk' as const, data, ...state }
 
 /** Handles a job whose recounts fail by these errors, then succeed. Returns the result, and what was done. */
@@ -23,22 +23,22 @@ async function fail(errors: Error[], isBack: boolean) {
     },
     async probeStore() {
       done.push('probe')
-      if (!isBack) throw new Error('away')
+      if (!isBack) throw new Error('unavailable')
     },
-    putBack(_job, { reason }) {
+    noteLost(_job, { reason }) {
       done.push(reason)
-      return { away: true }
+      return { unavailable: true }
     },
   })
   const result = await beforeFinalFailure(job).catch((error: Error) => error)
   return { result, done }
 }
 
-const unknown = () => new StoreAwayError(new Error('InternalError'), false)
+const unknown = () => new CommandFailedError(new Error('InternalError'), false)
 
-test('a job whose sources cannot be recounted is put back if the store is away, whatever the error is', async () => {
-  const reason = 'MongoDB is away: InternalError'
-  assert.deepEqual(await fail([unknown()], false), { result: { away: true }, done: ['recount', 'probe', reason] })
+test('a job whose sources cannot be recounted is returned if the store is unavailable, whatever the error is', async () => {
+  const reason = 'MongoDB is unavailable: InternalError'
+  assert.deepEqual(await fail([unknown()], false), { result: { unavailable: true }, done: ['recount', 'probe', reason] })
 })
 
 test('a recount that fails while the store commits writes is tried again before the job fails for good', async () => {
@@ -99,7 +99,7 @@ function aJob(): FetchedJob {
     return { source: { service: 'slack' as const, externalId: `C${place}`, title: 'a title' }, quotes: [] }
   })
   const data = { tenant: 'acme', stamp: 1, requestId: 'r', retained: false, import: { id: 'i', places }, threads }
-  const delivery = { attempt: 5, redelivered: true, suspect: false, waitsSince: 0 }
+  const delivery = { attempt: 5, redelivered: true, quarantined: false, waitsSince: 0 }
   return { id: 'j', name: 'slack/C0', lane: 'bulk', digests: [], data, ...delivery }
 }
 

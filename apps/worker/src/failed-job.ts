@@ -1,38 +1,38 @@
-// Counts and logs each failed try of a job. Before a job fails for good, recounts its sources.
+// Counts and logs each failed attempt of a job. Before a job fails for good, recounts its sources.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from '@sluice/process'
-import { type Away, asError, type FetchedJob, PartlyStoredError, UncompletedError } from '@sluice/queue'
+import { type StoreUnavailable, asError, type FetchedJob, PartlyStoredError, UncompletedError } from '@sluice/queue'
 import type { BatchStore } from '@sluice/store'
 import type { WorkerMetrics } from './metrics.ts'
-import { isStoreAway, type LostStore, type ProbeStore } from './store-away.ts'
+import { isStoreUnavailable, type LostStore, type ProbeStore } from './store-loss.ts'
 import { describeJob, requestsOf } from './worker.ts'
 
 interface FinalFailureDeps {
   recountRequests: BatchStore['recountRequests']
   probeStore: ProbeStore
-  putBack: (job: FetchedJob, lost: LostStore) => Away
+  noteLost: (job: FetchedJob, lost: LostStore) => StoreUnavailable
 }
 
-/** The tries of a recount while the store commits writes, and the pause between two. */
-const TRIES = 3
+/** The attempts of a recount while the store commits writes, and the pause between two. */
+const MAX_RECOUNTS = 3
 const AGAIN_MS = 500
 
 /**
- * Makes a function that recounts the sources of a job or, if the store is away, puts the job back. It throws if the
+ * Makes a function that recounts the sources of a job or, if the store is unavailable, returns the job. It throws if the
  * recount fails although the store commits writes: the job's tokens stay, and the next request or a repair sums.
  */
-export function createBeforeFinalFailure({ recountRequests, probeStore, putBack }: FinalFailureDeps) {
-  return async (job: FetchedJob): Promise<Away | undefined> => {
+export function createBeforeFinalFailure({ recountRequests, probeStore, noteLost }: FinalFailureDeps) {
+  return async (job: FetchedJob): Promise<StoreUnavailable | undefined> => {
     const requests = requestsOf(job)
-    for (let tries = 1; ; tries++) {
+    for (let attempts = 1; ; attempts++) {
       const since = performance.now()
       try {
         await recountRequests(requests)
         return undefined
       } catch (error) {
-        if (await isStoreAway(error, probeStore, requests))
-          return putBack(job, { away: true, reason: asError(error).message, since })
-        if (tries === TRIES) throw error
+        if (await isStoreUnavailable(error, probeStore, requests))
+          return noteLost(job, { unavailable: true, reason: asError(error).message, since })
+        if (attempts === MAX_RECOUNTS) throw error
         await delay(AGAIN_MS)
       }
     }
@@ -51,7 +51,7 @@ interface NoteFailureDeps {
   log: Logger
 }
 
-/** Makes a function that counts a failed try, and logs its cause. */
+/** Makes a function that counts a failed attempt, and logs its cause. */
 export function createNoteFailure({ metrics, onUncompleted, dashboardUrl, log }: NoteFailureDeps) {
   return (job: FetchedJob, failure: Error, final: boolean): void => {
     const { threads } = job.data

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { setTimeout as delay } from 'node:timers/promises'
 import { openMetrics } from '@sluice/process'
-import { RefusedWriteError, StoreAwayError, type StoreRequest } from '@sluice/store'
+import { RefusedWriteError, CommandFailedError, type StoreRequest } from '@sluice/store'
 import { sourceIdOf } from '@sluice/store/ids'
 import { afterEach, beforeEach, describe, test, vi } from 'vitest'
 import type { IngestRequest } from './choose-batch.ts'
@@ -43,29 +43,29 @@ function failing(errors: Error[], isBack: boolean) {
   }
 }
 
-const awayFor = (reason: string) => ({ away: true, reason: `MongoDB is away: ${reason}`, since: true })
-const slow = () => new StoreAwayError(new Error('slow'), false)
+const unavailableFor = (reason: string) => ({ unavailable: true, reason: `MongoDB is unavailable: ${reason}`, since: true })
+const slow = () => new CommandFailedError(new Error('slow'), false)
 const tooLarge = () => new Error('too large')
-const lost = () => new StoreAwayError(new Error('connection lost'), true)
+const lost = () => new CommandFailedError(new Error('connection lost'), true)
 
 describe('a batch that cannot be stored', () => {
-  test('is put back whole, and not tried in parts, if the store is away for certain', async () => {
+  test('is returned whole, and not tried in parts, if the store is unavailable for certain', async () => {
     const { ingest, calls, probed } = failing([lost()], true)
-    assert.deepEqual(await ingest(['a', 'b', 'c']), Array(3).fill(awayFor('connection lost')))
+    assert.deepEqual(await ingest(['a', 'b', 'c']), Array(3).fill(unavailableFor('connection lost')))
     assert.deepEqual([calls, probed], [[['a', 'b', 'c']], []])
   })
 
-  test('is put back after any error of a whole command, if the store does not commit a probe as large as the batch', async () => {
+  test('is returned after any error of a whole command, if the store does not commit a probe as large as the batch', async () => {
     const { ingest, calls, probed } = failing([slow()], false)
-    assert.deepEqual(await ingest(['a', 'b']), Array(2).fill(awayFor('slow')))
+    assert.deepEqual(await ingest(['a', 'b']), Array(2).fill(unavailableFor('slow')))
     assert.deepEqual([calls, probed], [[['a', 'b']], [10]])
   })
 
-  test('is tried in parts if the store commits the probe, and stops once the store is away', async () => {
+  test('is tried in parts if the store commits the probe, and stops once the store is unavailable', async () => {
     const { ingest, calls } = failing([slow(), tooLarge(), tooLarge(), tooLarge(), lost()], true)
     const [a, b, c, d] = await ingest(['a', 'b', 'c', 'd'])
     assert.deepEqual(a, { error: tooLarge() })
-    assert.deepEqual([b, c, d], Array(3).fill(awayFor('connection lost')))
+    assert.deepEqual([b, c, d], Array(3).fill(unavailableFor('connection lost')))
     assert.deepEqual(calls, [['a', 'b', 'c', 'd'], ['a', 'b'], ['c', 'd'], ['a'], ['b']])
   })
 
@@ -244,7 +244,7 @@ describe('a batch that does not end', () => {
     await begun.promise
     assert(ingest.runningMs() >= 10_000)
     probed.reject(new Error('no answer'))
-    assert('away' in (await ingested))
+    assert('unavailable' in (await ingested))
     assert.equal(ingest.runningMs(), 0)
   })
 })

@@ -5,13 +5,13 @@ import { asError, type Lane } from '@sluice/queue'
 import type { BatchStore, StoredAnswer } from '@sluice/store'
 import { type BatchSize, chooseBatch, type IngestRequest, outcomesOfFailed } from './choose-batch.ts'
 import type { WorkerMetrics } from './metrics.ts'
-import { isStoreAway, type LostStore, type ProbeStore } from './store-away.ts'
+import { isStoreUnavailable, type LostStore, type ProbeStore } from './store-loss.ts'
 
-/** A request was stored or can't be stored, or the store is away and the request's outcome is unknown. */
+/** A request was stored or can't be stored, or the store is unavailable and the request's outcome is unknown. */
 export type Ingested = { answer: StoredAnswer } | { error: Error } | LostStore
 
 /** `excluded`: another process sums the request's thread. `apart`: the batch failed; try again: see `IngestRequest`. */
-type Tried = Ingested | { excluded: true } | { apart: number }
+type Stored = Ingested | { excluded: true } | { apart: number }
 
 interface IngestDeps {
   storeBatch: BatchStore['store']
@@ -44,7 +44,7 @@ export function createIngest({ storeBatch, bounds, probeStore, metrics }: Ingest
   const unwritten = { interactive: new Set<string>(), bulk: new Set<string>() }
   let laneWritten = Promise.withResolvers<void>()
   const pauseEnds = { interactive: 0, bulk: 0 }
-  /** Present if a batch found the store away and no request has arrived since: other batches then fail at once. */
+  /** Present if a batch found the store unavailable and no request has arrived since: other batches then fail at once. */
   let lost: LostStore | undefined
 
   function noteWritten({ lane, id }: IngestRequest): void {
@@ -61,10 +61,10 @@ export function createIngest({ storeBatch, bounds, probeStore, metrics }: Ingest
   }
 
   /** Makes a function that stores a request in a batch. Its batches run one after the other. */
-  function createBatches(onLastWrite: (batch: IngestRequest[]) => void): (request: IngestRequest) => Promise<Tried> {
-    async function tryBatch(batch: IngestRequest[]): Promise<Tried[]> {
-      const away = lost
-      if (away !== undefined) return batch.map(() => away)
+  function createBatches(onLastWrite: (batch: IngestRequest[]) => void): (request: IngestRequest) => Promise<Stored> {
+    async function storeOnce(batch: IngestRequest[]): Promise<Stored[]> {
+      const known = lost
+      if (known !== undefined) return batch.map(() => known)
       const began = performance.now()
       running.set(batch, began)
       // Several jobs share a batch, so its span links to their traces and belongs to none.
@@ -82,10 +82,10 @@ export function createIngest({ storeBatch, bounds, probeStore, metrics }: Ingest
           return answer === undefined ? { excluded: true } : { answer }
         })
       } catch (error) {
-        if (!(await isStoreAway(error, probeStore, batch))) return outcomesOfFailed(batch, error)
-        const away: LostStore = { away: true, reason: asError(error).message, since: began }
-        lost = away
-        return batch.map(() => away)
+        if (!(await isStoreUnavailable(error, probeStore, batch))) return outcomesOfFailed(batch, error)
+        const found: LostStore = { unavailable: true, reason: asError(error).message, since: began }
+        lost = found
+        return batch.map(() => found)
       } finally {
         // Not before the probe of a failed batch has ended: heartbeats report that MongoDB hangs only while a batch runs.
         running.delete(batch)
@@ -93,7 +93,7 @@ export function createIngest({ storeBatch, bounds, probeStore, metrics }: Ingest
     }
 
     // A single request, which is the most frequent case, needs no choice.
-    return createGroupCommit(tryBatch, (gathered) => (gathered.length === 1 ? [0] : chooseBatch(gathered, bounds)))
+    return createGroupCommit(storeOnce, (gathered) => (gathered.length === 1 ? [0] : chooseBatch(gathered, bounds)))
   }
 
   const createSmall = (lane: Lane) =>
@@ -107,7 +107,7 @@ export function createIngest({ storeBatch, bounds, probeStore, metrics }: Ingest
   const [storeLarge, storeApart] = [createOthers(), createOthers()]
   const storeSmall = { interactive: createSmall('interactive'), bulk: createSmall('bulk') }
 
-  function store(request: IngestRequest): Promise<Tried> {
+  function store(request: IngestRequest): Promise<Stored> {
     const { documents, characters, lane, id, apart } = request
     if (apart !== undefined) return storeApart[lane](request)
     const isLarge = documents > bounds.documents * LARGE_SHARE || characters > bounds.characters * LARGE_SHARE
@@ -121,11 +121,11 @@ export function createIngest({ storeBatch, bounds, probeStore, metrics }: Ingest
     async ingest(request: IngestRequest): Promise<Ingested> {
       lost = undefined
       for (let next = request; ; ) {
-        const tried = await store(next)
+        const stored = await store(next)
         // A batch that failed may have written parts of each request.
-        if ('apart' in tried) next = { ...request, redelivered: true, ...tried }
-        else if ('excluded' in tried) await delay(EXCLUDED_MS * (1 + Math.random()))
-        else return tried
+        if ('apart' in stored) next = { ...request, redelivered: true, ...stored }
+        else if ('excluded' in stored) await delay(EXCLUDED_MS * (1 + Math.random()))
+        else return stored
       }
     },
     /** Resolves when jobs of this lane should be fetched. Until then, they wait where every worker can fetch them. */

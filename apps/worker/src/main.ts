@@ -10,7 +10,7 @@ import { createBeforeFinalFailure, createNoteFailure } from './failed-job.ts'
 import { createIngest } from './ingest.ts'
 import { createNoteTimes, readWorker, workerMetrics } from './metrics.ts'
 import { workerSettings } from './settings.ts'
-import { createPutBack, createWatchStore, type LostStore } from './store-away.ts'
+import { createNoteLost, createWatchStore, type LostStore } from './store-loss.ts'
 import { createWork, describeJob, requestsOf } from './worker.ts'
 
 const settings = settingsOrExit(workerSettings)
@@ -31,7 +31,7 @@ const SLOW_SHOWN = 10
 /** The overview shows why Redis refused to complete a job for this time. */
 const UNCOMPLETED_MS = 10_000
 
-/** The most sources and quotes, and characters of text (some 8 MB), in one batch. A larger request is written alone. */
+/** The most sources and quotes, and characters of text (about 8 MB), in one batch. A larger request is written alone. */
 const BATCH = { documents: 4_000, characters: 8_000_000 }
 
 await runProcess({
@@ -46,20 +46,20 @@ await runProcess({
     const probeCommands = mongoCommands(db, { limitMs: PROBE_MS, metrics: commandMetrics })
     const probe = (bytes: number) => probeStore(probeCommands, bytes)
     const ingest = createIngest({ storeBatch: batchStore.store, bounds: BATCH, probeStore: probe, metrics })
-    const putBackAny = createPutBack(probe, metrics, log)
-    // The check writes: a front end, such as a mongos or a gateway, answers a ping while the store behind it is away.
+    const loss = createNoteLost(probe, metrics, log)
+    // The check writes: a front end, such as a mongos or a gateway, answers a ping while the store behind it is unavailable.
     const watch = createWatchStore(probe, ingest.runningMs)
-    const away = () => putBackAny.away() ?? watch.away()
+    const outage = () => loss.outage() ?? watch.outage()
     // A slow store leaves the worker ready: otherwise a rollout would stand still, of all times while MongoDB is slow.
     const checkStore = async () => {
       await Promise.race([watch.ask(), delay(READY_MS, undefined, { ref: false })])
-      return checkOf(watch.tookMs() !== undefined && away() === undefined, 'it commits no writes')
+      return checkOf(watch.tookMs() !== undefined && outage() === undefined, 'it commits no writes')
     }
     opened.sample([metrics.storeAvailable, metrics.storeProbe], async () => {
       metrics.storeAvailable.set(Number((await checkStore()).ok))
       metrics.storeProbe.set((watch.tookMs() ?? 0) / 1000)
     })
-    // The admin server starts first, so that it answers while Redis is away.
+    // The admin server starts first, so that it answers while Redis is unavailable.
     const { adminPort } = await wired.serveAdmin(async () => {
       const [ofRedis, mongodb] = await Promise.all([wired.pingRedis(), checkStore()])
       return { redis: redis.status === 'ready' ? ofRedis : checkOf(false, 'not connected'), mongodb }
@@ -71,8 +71,8 @@ await runProcess({
       const settling = batchStore.settle().catch((err) => log.warn({ err }, 'batches.not_settled'))
       await Promise.race([settling, delay(SETTLE_MS, undefined, { ref: false })])
     })
-    const putBack = (job: queue.FetchedJob, lost: LostStore) =>
-      putBackAny.putBack(consumer, requestsOf(job), lost, describeJob(job))
+    const noteLost = (job: queue.FetchedJob, lost: LostStore) =>
+      loss.noteLost(consumer, requestsOf(job), lost, describeJob(job))
     let refused = { reason: '', at: Number.NEGATIVE_INFINITY }
     const onUncompleted = (reason: string) => {
       refused = { reason, at: performance.now() }
@@ -84,13 +84,13 @@ await runProcess({
       keys,
       redis,
       concurrency: { interactive: settings.concurrency, bulk: settings.bulkConcurrency },
-      // Bounds the list of the jobs that completed last, some 150 bytes for each. Job look-ups read the list.
+      // Bounds the list of the jobs that completed last, about 150 bytes for each. Job look-ups read the list.
       recentBytes: Math.floor(settings.resultBytes / 8),
       retainedMs: settings.retainedResultSeconds * 1000,
       transientMs: settings.waitSeconds * 2000,
       ready: ingest.ready,
-      work: createWork({ ingest, putBack, noteTimes: createNoteTimes(metrics, durations), log }),
-      beforeFinalFailure: createBeforeFinalFailure({ ...batchStore, probeStore: probe, putBack }),
+      work: createWork({ ingest, noteLost, noteTimes: createNoteTimes(metrics, durations), log }),
+      beforeFinalFailure: createBeforeFinalFailure({ ...batchStore, probeStore: probe, noteLost }),
       stored: metrics.stored,
       onFailed: createNoteFailure({ metrics, onUncompleted, dashboardUrl: settings.dashboardUrl, log }),
       onEvicted: (jobId) => log.warn({ jobId }, 'job.evicted'),
@@ -102,7 +102,7 @@ await runProcess({
     wired.sendHeartbeats(() => {
       const slowJobs = consumer.lockedFor(SLOW_MS).slice(0, SLOW_SHOWN)
       return readWorker(metrics, durations, {
-        away: away() ?? unread(),
+        away: outage() ?? unread(),
         storeMs: watch.tookMs(),
         slowJobs,
         activeJobs: consumer.lockedFor(0).length,

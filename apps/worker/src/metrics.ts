@@ -25,7 +25,7 @@ export const workerMetrics = {
     name: 'sluice_completions_refused_total',
     help: 'Attempts whose threads were stored, but whose job Redis refused to complete.',
   }),
-  putBack: metric.counter({
+  returned: metric.counter({
     name: 'sluice_jobs_put_back_total',
     help: 'Jobs that were returned because MongoDB was unavailable.',
   }),

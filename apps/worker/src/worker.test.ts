@@ -35,7 +35,7 @@ test('threads that were stored before a retry are not stored again, and keep the
           return ingested
         },
       },
-      putBack: () => assert.fail('the store is there'),
+      noteLost: () => assert.fail('the store is there'),
       noteTimes: createNoteTimes(metrics, createDurations()),
       log: createLogger('test', 'silent'),
     })
@@ -60,18 +60,18 @@ test('threads that were stored before a retry are not stored again, and keep the
 
 function aJob(threads: StoreRequest['thread'][]) {
   const data = { tenant: 'acme', stamp: 1, requestId: 'r', retained: false, threads }
-  return { id: 'j', name: 'slack/a', lane: 'bulk' as const, data, digests: [], attempt: 1, suspect: false }
+  return { id: 'j', name: 'slack/a', lane: 'bulk' as const, data, digests: [], attempt: 1, quarantined: false }
 }
 
-/** Works on a job of this age, which the store stores unless it is away. Returns counts and sums of all three times. */
-async function workOn(ageMs: number, { redelivered = false, isAway = false } = {}) {
+/** Works on a job of this age, which the store stores unless it is unavailable. Returns counts and sums of all three times. */
+async function workOn(ageMs: number, { redelivered = false, isUnavailable = false } = {}) {
   const { metrics } = openMetrics('test', workerMetrics)
   const durations = createDurations()
   const facts = { id: 'a', outcome: 'created', wordCount: 1, createdAt: 'now', status: 'TRANSCRIBED' } as const
   const answer = { source: { ...aThread('a').source, description: null, ...facts }, quotes: [] }
   const work = createWork({
-    ingest: { ingest: async () => (isAway ? { away: true as const, reason: 'no', since: 0 } : { answer }) },
-    putBack: () => ({ away: true }),
+    ingest: { ingest: async () => (isUnavailable ? { unavailable: true as const, reason: 'no', since: 0 } : { answer }) },
+    noteLost: () => ({ unavailable: true }),
     noteTimes: createNoteTimes(metrics, durations),
     log: createLogger('test', 'silent'),
   })
@@ -86,8 +86,8 @@ async function workOn(ageMs: number, { redelivered = false, isAway = false } = {
   return { queue, store, total, durations }
 }
 
-test('a job that was put back is timed from its acceptance until it is stored, and its parts sum up to that', async () => {
-  assert.equal((await workOn(40_000, { isAway: true })).total.count, 0)
+test('a job that was returned is timed from its acceptance until it is stored, and its parts sum up to that', async () => {
+  assert.equal((await workOn(40_000, { isUnavailable: true })).total.count, 0)
   const { queue, store, total, durations } = await workOn(40_000, { redelivered: true })
   assert.deepEqual([queue.count, store.count, total.count], [1, 1, 1])
   assert(total.sum >= 40 && total.sum < 60, `${total.sum}`)
@@ -99,14 +99,14 @@ test('no time is negative, though the clock of Redis was set back', async () => 
   assert.equal((await workOn(-60_000)).queue.sum, 0)
 })
 
-test('a request is kept apart after a failed try, and alone after a crash', () => {
+test('a request is kept apart after a failed attempt, and alone after a crash', () => {
   const apartOf = (more: object) => {
     const [request] = requestsOf({ ...aJob([aThread('a')]), waitsSince: 0, redelivered: true, ...more })
     return request?.apart
   }
   assert.equal(apartOf({}), undefined)
   assert.equal(apartOf({ attempt: 2 }), Number.POSITIVE_INFINITY)
-  assert.equal(apartOf({ attempt: 2, suspect: true }), 1)
+  assert.equal(apartOf({ attempt: 2, quarantined: true }), 1)
   // It was retried by hand.
-  assert.equal(apartOf({ suspect: true }), 1)
+  assert.equal(apartOf({ quarantined: true }), 1)
 })

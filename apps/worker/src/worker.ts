@@ -1,21 +1,21 @@
 // Stores the threads of fetched jobs, and returns their receipts.
 import { textLength } from '@sluice/contract'
 import { inSpan, type Logger, SpanKind, traceIdOf } from '@sluice/process'
-import { type Away, type FetchedJob, makeReceipt, PartlyStoredError, type Receipt, type Worked } from '@sluice/queue'
+import { type StoreUnavailable, type FetchedJob, makeReceipt, PartlyStoredError, type Receipt, type Worked } from '@sluice/queue'
 import type { IngestRequest } from './choose-batch.ts'
 import type { createIngest, Ingested } from './ingest.ts'
 import type { createNoteTimes } from './metrics.ts'
-import type { LostStore } from './store-away.ts'
+import type { LostStore } from './store-loss.ts'
 
 interface WorkDeps {
   ingest: Pick<ReturnType<typeof createIngest>, 'ingest'>
-  putBack: (job: FetchedJob, lost: LostStore) => Away
+  noteLost: (job: FetchedJob, lost: LostStore) => StoreUnavailable
   noteTimes: ReturnType<typeof createNoteTimes>
   log: Logger
 }
 
 /** Makes the function that stores the threads of a job and observes its times. */
-export function createWork({ ingest, putBack, noteTimes, log }: WorkDeps): (job: FetchedJob) => Promise<Worked> {
+export function createWork({ ingest, noteLost, noteTimes, log }: WorkDeps): (job: FetchedJob) => Promise<Worked> {
   return (job) => {
     const { id, attempt, data } = job
     if (data.trace === undefined) return work(job)
@@ -32,8 +32,8 @@ export function createWork({ ingest, putBack, noteTimes, log }: WorkDeps): (job:
     const ingested = await Promise.all(
       requests.map((request, place) => (before[place] ? undefined : ingest.ingest(request))),
     )
-    const away = ingested.find((one) => one !== undefined && 'away' in one)
-    if (away !== undefined) return putBack(job, away)
+    const lost = ingested.find((one) => one !== undefined && 'unavailable' in one)
+    if (lost !== undefined) return noteLost(job, lost)
     const receipts = requests.map(({ thread }, place) => {
       const one = ingested[place]
       return one !== undefined && 'answer' in one ? makeReceipt(thread, one.answer) : (before[place] ?? null)

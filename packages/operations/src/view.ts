@@ -144,7 +144,7 @@ function viewOf(queue: Queue, { role, by }: Person) {
       const found = await queue.find(permitted(query), signal)
       return isOperator ? found : masks.maskFound(found)
     },
-    /** Reads a page of a stored thread, without its texts. @throws {StoreAwayError} */
+    /** Reads a page of a stored thread, without its texts. @throws {CommandFailedError} */
     readThread: queue.readOutline,
     /** Undefined for everybody but operators. */
     acts: isOperator ? openActs(queue, by) : undefined,
@@ -187,7 +187,7 @@ function openActs({ failedJobs, operations, readThread, readJob }: Queue, by: st
     },
     /** Reads a job in any state with its stacks and its payload. */
     revealJob: (id: string) => orUnavailable(readJob(id)),
-    /** Reads a page of a stored thread with its texts. @throws {StoreAwayError} */
+    /** Reads a page of a stored thread with its texts. @throws {CommandFailedError} */
     revealThread: readThread,
   }
 }

@@ -1,4 +1,4 @@
--- A bounded store bounds the bytes of its members. Beyond the bound, the oldest are evicted first. The sorted sets
+-- A bounded store bounds the bytes of its members. At the bound, the oldest are evicted first. The sorted sets
 -- `STORE:age` and `STORE:bytes` have each member's time (ms) and bytes, and `STORE` has the bytes of all.
 local function bytesIn(store)
   return tonumber(redis.call('GET', store) or 0)
@@ -27,7 +27,7 @@ local function oldestIn(store)
   local member, at = unpack(redis.call('ZRANGE', store .. ':age', 0, 0, 'WITHSCORES'))
   return member, tonumber(at)
 end
--- Evicts members older than the time `expired`, and the oldest ones beyond the bound. `onEvicted` gets each. Evicts at
+-- Evicts members older than the time `expired`, and the oldest ones above the bound. `onEvicted` gets each. Evicts at
 -- most `most`, because a call must not block Redis for long. Returns 1 if more may have to go: then call the script
 -- again.
 local function evict(store, bound, expired, most, onEvicted)
@@ -53,7 +53,7 @@ local function keepOf(store, tenant, member, at, bytes)
   local oldest, oldestAt = oldestIn(own)
   if oldest then keep(store, tenant, oldestAt, bytesIn(own)) else forget(store, tenant) end
 end
--- Evicts as `evict` does, but beyond the bound it evicts the oldest member of the tenant with the most bytes. It stops
+-- Evicts as `evict` does, but above the bound it evicts the oldest member of the tenant with the most bytes. It stops
 -- before a member of `new`: this call has added those. `onEvicted` gets each member, and whether it has expired.
 local function evictOfTenants(store, bound, expired, most, onEvicted, new)
   for evicted = 0, most do

@@ -2,11 +2,11 @@
 
 export { readJob } from './bullmq-layout/layout.ts'
 export { type Consumer, createConsumer } from './consume/consume.ts'
-export { type Away, asError, PartlyStoredError, UncompletedError, type Worked } from './consume/fail-job.ts'
+export { type StoreUnavailable, asError, PartlyStoredError, UncompletedError, type Worked } from './consume/fail-job.ts'
 export { createFetchJobs, readRecent } from './consume/fetch-and-complete.ts'
 export { createEnqueuer, type Enqueuer } from './enqueue/enqueue.ts'
 export { openReplication, type Replication } from './enqueue/replication.ts'
-export { createMoveFailed, readTries } from './failed/failed-set.ts'
+export { createMoveFailed, readAttempts } from './failed/failed-set.ts'
 export {
   createImports,
   type FoundImport,
@@ -29,7 +29,7 @@ export {
   type Receipt,
   readProgress,
   readReceipt,
-  triesShown,
+  attemptsShown,
 } from './job/job.ts'
 export { openQueue, type QueueKeys, queueKeys, readShownJob } from './job/lanes.ts'
 export { createLoadAudit, type LoadAudit, type Quota } from './load/queue-load.ts'

@@ -15,7 +15,7 @@ import { afterAll } from 'vitest'
 import { type ConsumerOptions, createConsumer } from './consume/consume.ts'
 import { createComplete } from './consume/fetch-and-complete.ts'
 import { createEnqueuer, type JobInput } from './enqueue/enqueue.ts'
-import { createRecordTry } from './failed/failed-set.ts'
+import { createRecordAttempt } from './failed/failed-set.ts'
 import { type CompletedJob, type IngestJob, type Lane, nameJob } from './job/job.ts'
 import type { QueueKeys } from './job/lanes.ts'
 import type { ResultBounds } from './replies/results.ts'
@@ -59,7 +59,7 @@ export function completed(
 
 /** Makes a function that fails a job for good, of which this process has the lock `token`. */
 export function createFail(redis: Redis, keys: QueueKeys, failedBytes = 1_000_000_000, onEvicted = (_: string) => {}) {
-  const record = createRecordTry(redis, keys, { name: 'here:1', failedBytes, onEvicted, onError: assert.fail })
+  const record = createRecordAttempt(redis, keys, { name: 'here:1', failedBytes, onEvicted, onError: assert.fail })
   return async (id: string, more?: Parameters<typeof completed>[1], reason = 'no'): Promise<void> => {
     const job = completed(id, { token: 'token', ...more })
     const { threads = [null] } = JSON.parse((await redis.hget(keys.jobs[job.lane] + id, 'data')) ?? '{}')
@@ -139,7 +139,7 @@ export function createReadLoad(redis: Redis, { base }: QueueKeys) {
 }
 
 export { openWorker } from './consume/bullmq-worker.ts'
-export { putBack } from './consume/fail-job.ts'
-export { createRecordTry } from './failed/failed-set.ts'
-export { TRIES } from './job/job.ts'
+export { returnJob } from './consume/fail-job.ts'
+export { createRecordAttempt } from './failed/failed-set.ts'
+export { MAX_ATTEMPTS } from './job/job.ts'
 export type { JobInput }

@@ -205,6 +205,6 @@ export interface ThreadRound {
 /** A thread whose source is open, so that its quotes may be written. */
 export interface OpenThread extends ThreadRound {
   source: SourceDocument
-  /** The source has its final totals and fields. Else it is reserved, and they are committed after the quotes. */
+  /** The source has its final totals and fields. Otherwise it is reserved, and they are committed after the quotes. */
   isFinal: boolean
 }

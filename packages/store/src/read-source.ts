@@ -12,10 +12,10 @@ import {
 } from './documents.ts'
 import { hashTuple, listCursorOf, listPrefixOf, quotesOf } from './ids.ts'
 import { IDS_PER_QUERY } from './mongodb/commands.ts'
-import { asStoreAway, StoreAwayError } from './mongodb/store-errors.ts'
+import { asCommandFailed, CommandFailedError } from './mongodb/store-errors.ts'
 
 export type { QuoteDocument, SourceDocument }
-export { chunksOf, IDS_PER_QUERY, StoreAwayError }
+export { chunksOf, IDS_PER_QUERY, CommandFailedError }
 
 /** Returns the oldest write of a source that should have ended, by its tokens: the writer is slow or dead. */
 export async function findUnfinished(db: Db, tokens: readonly WriterToken[], signal: AbortSignal) {
@@ -44,7 +44,7 @@ function fieldsOf({ properties }: { properties: object }): Record<string, 1> {
 
 /**
  * Makes the reads of sources. They read from the primary with majority, so they find each thread that was answered as
- * stored. @throws {StoreAwayError}
+ * stored. @throws {CommandFailedError}
  */
 export function createSourceReads(db: Db) {
   const options = { readPreference: 'primary', readConcern: { level: 'majority' } } as const
@@ -95,13 +95,13 @@ export function createSourceReads(db: Db) {
  */
 const READ_MS = 10_000
 
-/** Ends a read after `READ_MS`, or when its caller is gone. @throws {StoreAwayError} */
+/** Ends a read after `READ_MS`, or when its caller is gone. @throws {CommandFailedError} */
 export async function withinTime<Found>(gone: AbortSignal, read: (signal: AbortSignal) => Promise<Found>) {
   const signal = AbortSignal.any([gone, AbortSignal.timeout(READ_MS)])
   try {
     return await read(signal)
   } catch (error) {
-    throw signal.aborted ? new StoreAwayError(error, false) : asStoreAway(error)
+    throw signal.aborted ? new CommandFailedError(error, false) : asCommandFailed(error)
   }
 }
 
@@ -139,7 +139,7 @@ function optionsOf(limit: number, signal: AbortSignal, most: number) {
 type QuotePage = Omit<SourcePage, 'source'>
 
 /**
- * Reads a page of quotes. The first page decides the order: by date if all quotes have a date, else by position. Later
+ * Reads a page of quotes. The first page decides the order: by date if all quotes have a date, otherwise by position. Later
  * pages keep the order of `after`.
  */
 async function readQuotes(
@@ -238,8 +238,8 @@ async function readList(
 type ListRange = Record<'$gte' | '$lt', string>
 
 /**
- * Returns the newest part of a range that has at least `wanted` sources, or else the whole range. DocumentDB and the
- * development stand-in sort the whole range for each page, so a short range is faster. `startOf(ms)` returns the key
+ * Returns the newest part of a range that has at least `wanted` sources, or the whole range. DocumentDB and the
+ * emulator sort the whole range for each page, so a short range is faster. `startOf(ms)` returns the key
  * that is `ms` before the end of the range.
  */
 async function newestIn(

@@ -5,7 +5,7 @@ import {
   PausedTooLongError,
   type Runtime,
   repairSources,
-  StoreAwayError,
+  CommandFailedError,
   type StoredAnswer,
   type StoreRequest,
 } from '@sluice/store'
@@ -109,7 +109,7 @@ class Run {
       else await this.#store(storeAll, store, process, batch)
     } catch (error) {
       // The outcome of a command is not known, or the process was paused for too long: the queue delivers the requests again.
-      if (!(error instanceof StoreAwayError || error instanceof PausedTooLongError)) throw error
+      if (!(error instanceof CommandFailedError || error instanceof PausedTooLongError)) throw error
       this.hasCrashed = true
     }
   }

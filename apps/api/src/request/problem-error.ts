@@ -5,7 +5,7 @@ import type { Fault, FaultCode, Problem, ProblemCode, ProblemMembers, Warning } 
 import { createProblem, NEWLINES } from '@sluice/contract'
 import { OperationsFullError, OperatorOnlyError } from '@sluice/operations'
 import * as queue from '@sluice/queue'
-import { StoreAwayError } from '@sluice/store/read'
+import { CommandFailedError } from '@sluice/store/read'
 
 type Headers = Readonly<Record<string, string>>
 
@@ -48,7 +48,7 @@ export function asProblem(error: unknown): ProblemError | undefined {
   if (error instanceof queue.QueueUnavailableError) return new ProblemError('queue_unavailable', refusedCommands(error))
   if (error instanceof queue.QueueFullError)
     return new ProblemError(error.bound === 'full' ? 'queue_full' : 'tenant_share', {}, after(error.retryAfter))
-  if (error instanceof StoreAwayError) return new ProblemError('store_unavailable')
+  if (error instanceof CommandFailedError) return new ProblemError('store_unavailable')
   if (error instanceof OperatorOnlyError) return new ProblemError('operator_only')
   if (error instanceof OperationsFullError) return new ProblemError('operations_full')
   if (error instanceof queue.RateLimitedError) return rateLimited(error)

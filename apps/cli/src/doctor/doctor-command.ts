@@ -6,7 +6,7 @@ import type { QueueKeys } from '@sluice/queue'
 import {
   checkLayout,
   explained,
-  type Finding,
+  type ComparedSource,
   mongoCommands,
   PROBE_MS,
   probeStore,
@@ -186,7 +186,7 @@ function showProgress(
 const SOURCES_NAMED = 20
 
 /** Names the first of these sources in lines, each with its fault. */
-async function explain(db: Db, found: readonly Finding[]): Promise<string[]> {
+async function explain(db: Db, found: readonly ComparedSource[]): Promise<string[]> {
   const faults = new Map(found.slice(0, SOURCES_NAMED).map((finding) => [finding.id, faultOf(finding)]))
   const named = { projection: { tenant: 1, service: 1, externalId: 1 } }
   const sources = db.collection<SourceDocument>('sources').find({ _id: { $in: [...faults.keys()] } }, named)
@@ -199,7 +199,7 @@ async function explain(db: Db, found: readonly Finding[]): Promise<string[]> {
 }
 
 /** Describes the fault of a source and its repair. */
-function faultOf({ stored, counted, openUntil }: Finding): string {
+function faultOf({ stored, counted, openUntil }: ComparedSource): string {
   const differences: string[] = []
   if (stored.wordCount !== counted.wordCount)
     differences.push(`wordCount is ${stored.wordCount}, its quotes have ${counted.wordCount} words`)

@@ -2,7 +2,7 @@
 import { type FindQuery, parseFindQuery, parsePageQuery } from '@sluice/contract'
 import type { Acts, StoredThread, ThreadOutline, Writing } from '@sluice/operations'
 import { sourceIdOf } from '@sluice/store/ids'
-import { StoreAwayError } from '@sluice/store/read'
+import { CommandFailedError } from '@sluice/store/read'
 import { html } from 'hono/html'
 import { hitsTable } from './find.ts'
 import { historyOf } from './job.ts'
@@ -28,7 +28,7 @@ export async function threadPage(visit: Visit, acts?: Acts): ReturnType<Show> {
     if (found !== undefined) stored = storedThread(found, visit, acts !== undefined)
     if (found !== undefined && 'title' in found.source) title = String(found.source.title)
   } catch (error) {
-    if (!(error instanceof StoreAwayError)) throw error
+    if (!(error instanceof CommandFailedError)) throw error
     stored = html`<p class="problem">MongoDB is away or too slow: what is stored can’t be shown.</p>`
   }
   const trail = [html`<a href="/">Find</a>`, tenantLink(tenant), html`${service}`]

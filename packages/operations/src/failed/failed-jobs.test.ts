@@ -19,8 +19,8 @@ import {
   createFail,
   createJobAdder,
   createReadLoad,
-  createRecordTry,
-  TRIES,
+  createRecordAttempt,
+  MAX_ATTEMPTS,
   tenantThreads,
 } from '@sluice/queue/test-support'
 import { requiredUrl, testQueueName } from '@sluice/test-support'
@@ -275,7 +275,7 @@ test('a job that is retried as soon as it failed gets no result of that failure'
   const threads = [{ source: { service: 'slack' as const, externalId: 'a', title: 'a' }, quotes: [] }]
   const job = { tenant: 't', requestId: 'r', retained: false, import: { id: 'i', places: [0] }, threads }
   await createJobAdder(redis, keys)({ id, lane: 'bulk', job })
-  await redis.hset(keys.jobs.bulk + id, 'atm', TRIES - 1)
+  await redis.hset(keys.jobs.bulk + id, 'atm', MAX_ATTEMPTS - 1)
   // Commands of one connection keep their order only if ioredis need not send the script first.
   await failedJobs.move('retry', [newJobId()], 'ada')
   const source = { outcome: 'created' as const, wordCount: 1, createdAt: '2024-05-01T00:00:00.000Z' }
@@ -311,7 +311,7 @@ test('a job keeps its failed tries and threads, and each stored thread counts on
     redis,
     keys,
   )({ id, lane: 'bulk', job: { tenant: 't', requestId: 'r', retained: false, threads } })
-  await redis.hset(keys.jobs.bulk + id, 'atm', TRIES - 2)
+  await redis.hset(keys.jobs.bulk + id, 'atm', MAX_ATTEMPTS - 2)
   const receipt = (outcome: 'created' | 'unchanged') => ({
     source: { outcome, wordCount: 1, createdAt: '2024-05-01T00:00:00.000Z' },
     outcomes: '',
@@ -369,13 +369,13 @@ test("an operator's retry is a row between the tries, and all tries of the job a
   const key = keys.jobs.interactive + id
   await failedJobs.move('retry', [id], 'ada')
   await fetch('interactive', 'token', { jobs: 1, bytes: 1_000_000, isEmpty: true })
-  const recordTry = createRecordTry(redis, keys, {
+  const recordAttempt = createRecordAttempt(redis, keys, {
     name: 'here:2',
     failedBytes: 1_000_000,
     onEvicted: assert.fail,
     onError: assert.fail,
   })
-  await recordTry({ ...completed(id), token: 'token' }, new Error('"retriedBy":"eve"'), [])
+  await recordAttempt({ ...completed(id), token: 'token' }, new Error('"retriedBy":"eve"'), [])
   await redis.hset(key, 'atm', 1)
   await failFetched(id, {}, 'again')
   const job = await find(id)
@@ -405,7 +405,7 @@ test('a thread that was stored keeps its receipt and does not count again, which
   /** Runs the job's last try, which stores these threads, or throws, and returns which threads count. */
   async function countedBy(stored: readonly boolean[], fault?: Error) {
     const { earlier = 0 } = JSON.parse((await redis.hget(keys.jobs.bulk + id, 'progress')) ?? '{}')
-    await redis.hset(keys.jobs.bulk + id, 'atm', earlier + TRIES - 1)
+    await redis.hset(keys.jobs.bulk + id, 'atm', earlier + MAX_ATTEMPTS - 1)
     const newReceipts = stored.map((isStored, at) => {
       const outcome = at === 0 ? 'created' : 'updated'
       const source = { outcome, wordCount: 1, createdAt: '2024-05-01T00:00:00.000Z' } as const
@@ -441,9 +441,9 @@ test('the failed tries and threads of a job have a bound in bytes', async (t) =>
   const id = await fail({})
   const token = 'token'
   await redis.set(`${keys.jobs.interactive}${id}:lock`, token)
-  const locked = { ...completed(id), token, digests: [], redelivered: false, suspect: false }
+  const locked = { ...completed(id), token, digests: [], redelivered: false, quarantined: false }
   const job = { ...locked, waitsSince: 0, bytes: 0, progress: {} }
-  const recordTry = createRecordTry(redis, keys, {
+  const recordAttempt = createRecordAttempt(redis, keys, {
     name: 'here:1',
     failedBytes: 1_000_000,
     onEvicted: () => {},
@@ -455,8 +455,8 @@ test('the failed tries and threads of a job have a bound in bytes', async (t) =>
     externalId: `${place}${'ä'.repeat(200)}`,
     reason: 'no',
   }))
-  for (let at = 0; at < 30; at++) await recordTry(job, new Error(`${at} ${'x'.repeat(400)}`), failed)
-  await assert.rejects(recordTry({ ...job, token: 'of another worker' }, new Error('late'), []), /lock/)
+  for (let at = 0; at < 30; at++) await recordAttempt(job, new Error(`${at} ${'x'.repeat(400)}`), failed)
+  await assert.rejects(recordAttempt({ ...job, token: 'of another worker' }, new Error('late'), []), /lock/)
   const fields = await redis.hmget(keys.jobs.interactive + id, 'tries', 'failedThreads')
   assert.ok(fields.every((text) => text !== null && Buffer.byteLength(text) <= 4_200))
   const { tries = [], failedThreads = [], failedThreadCount } = (await find(id)) ?? {}

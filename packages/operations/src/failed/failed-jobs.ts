@@ -12,7 +12,7 @@ import {
 } from '@sluice/contract'
 import { asList, openScript } from '@sluice/process/redis'
 import type { IngestJob, Lane, QueueKeys } from '@sluice/queue'
-import { createMoveFailed, LANES, triesShown } from '@sluice/queue'
+import { createMoveFailed, LANES, attemptsShown } from '@sluice/queue'
 import type { Redis } from 'ioredis'
 import { groupIdOf, reasonGroupOf, SHOWN_REASON } from './reasons.ts'
 
@@ -167,7 +167,7 @@ function summaryOf(about: About, failedAt: unknown, fields: readonly unknown[]):
   const [name, failedReason, enqueuedAt, tries, triedBefore, failedThreads] = fields
   const times = { enqueuedAt: isoOf(enqueuedAt), failedAt: isoOf(failedAt) }
   const reason = String(failedReason ?? '')
-  const attempts = Number(triedBefore) + triesShown(tries)
+  const attempts = Number(triedBefore) + attemptsShown(tries)
   const failedThreadCount = Number(failedThreads) < 0 ? about.threads : Number(failedThreads)
   const counts = { attempts, failedThreadCount }
   return { ...about, name: String(name), ...times, ...counts, reason, reasonGroup: reasonGroupOf(reason) }

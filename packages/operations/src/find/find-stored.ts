@@ -10,7 +10,7 @@ import {
   IDS_PER_QUERY,
   type QuoteDocument,
   type SourceDocument,
-  StoreAwayError,
+  CommandFailedError,
   withinTime,
 } from '@sluice/store/read'
 import type { Db } from 'mongodb'
@@ -74,7 +74,7 @@ export function createFindStored(db: Db) {
     try {
       return { hits: await withinTime(gone, (signal) => find(query, signal)), notes: [] }
     } catch (error) {
-      if (gone.aborted || !(error instanceof StoreAwayError)) throw error
+      if (gone.aborted || !(error instanceof CommandFailedError)) throw error
       return { hits: [], notes: ['MongoDB is away or too slow: what is stored was not looked up.'] }
     }
   }
@@ -156,7 +156,7 @@ export function createReadThread(db: Db) {
     }
   }
 
-  /** Undefined if the thread is not stored. @throws {StoreAwayError} */
+  /** Undefined if the thread is not stored. @throws {CommandFailedError} */
   return async (tenant: string, id: string, query: PageQuery, gone: AbortSignal): Promise<StoredThread | undefined> => {
     const page = await readSource(tenant, id, query, gone)
     return page && { ...page, ...(await withinTime(gone, (signal) => readWritings(id, signal))) }

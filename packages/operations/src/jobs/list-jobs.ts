@@ -10,7 +10,7 @@ import {
   readPlace,
 } from '@sluice/contract'
 import { asList, openScript } from '@sluice/process/redis'
-import { LANES, type Lane, type QueueKeys, triesShown } from '@sluice/queue'
+import { LANES, type Lane, type QueueKeys, attemptsShown } from '@sluice/queue'
 import type { Redis } from 'ioredis'
 import type { FailedJobs } from '../failed/failed-jobs.ts'
 import { SHOWN_REASON } from '../failed/reasons.ts'
@@ -111,7 +111,7 @@ function queuedHit(lane: Lane, state: Hit['state'], fields: readonly unknown[]):
     threads: Number(threads),
     lane,
     acceptedAt: new Date(Number(enqueuedAt)).toISOString(),
-    attempts: triesShown(tries),
+    attempts: attemptsShown(tries),
     ...(reason ? { reason: String(reason).slice(0, SHOWN_REASON) } : {}),
   }
 }

@@ -2,7 +2,7 @@
 import type { FailedJob, Hit, Outcome } from '@sluice/contract'
 import { traceIdOf } from '@sluice/process'
 import type { IngestJob, JobProgress, JobResult, Lane, QueueKeys } from '@sluice/queue'
-import { createResults, isJobId, LANES, nameJob, readJob, readProgress, readTries, triesShown } from '@sluice/queue'
+import { createResults, isJobId, LANES, nameJob, readJob, readProgress, readAttempts, attemptsShown } from '@sluice/queue'
 import type { Redis } from 'ioredis'
 import { type Hidden, type Mask, masked, reasonGroupOf } from '../failed/reasons.ts'
 import { createScanRecent, NEWEST } from './recent-jobs.ts'
@@ -38,17 +38,17 @@ export function createReadJob(redis: Redis, keys: QueueKeys) {
   async function readQueued(id: string, lane: Lane): Promise<JobDetail | undefined> {
     const [job, { result, triedBefore, ...tried }] = await Promise.all([
       readJob(redis, keys.jobs[lane], id),
-      readTries(redis, keys.jobs[lane] + id),
+      readAttempts(redis, keys.jobs[lane] + id),
     ])
     if (job === undefined) return undefined
-    const { data, enqueuedAt, failedAt, fetchedAt, reason, tries, isActive, isDelayed, stack } = job
+    const { data, enqueuedAt, failedAt, fetchedAt, reason, attempts, isActive, isDelayed, stack } = job
     const payload: IngestJob = JSON.parse(data)
     const isFailed = failedAt !== undefined
     const facts: Partial<Hit> = {
       state: isFailed ? 'failed' : isDelayed ? 'delayed' : isActive ? 'active' : 'waiting',
       lane,
       acceptedAt: isoOf(enqueuedAt),
-      attempts: triedBefore + triesShown(tries),
+      attempts: triedBefore + attemptsShown(attempts),
       ...(isFailed && { endedAt: isoOf(failedAt) }),
       ...(reason !== '' && { reason }),
     }

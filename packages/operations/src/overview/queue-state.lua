@@ -13,7 +13,7 @@
 --include @sluice/queue/bullmq-layout/jobs.lua#inspect
 --include @sluice/queue/failed/failed-set.lua#start
 -- The most jobs of each state that are examined. The oldest waiting job is usually among the next MOST: a tenant's jobs
--- wait in the order of their arrival, tenants take turns, and the jobs that were put back, usually few, go first.
+-- wait in the order of their arrival, tenants take turns, and the jobs that were returned, usually few, go first.
 local MOST = 300
 local base, lane = KEYS[1], ARGV[1]
 local time, counts, oldest = redis.call('TIME'), countJobs(lane), {}

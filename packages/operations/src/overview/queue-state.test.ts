@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import type { QueuedJobs } from '@sluice/contract'
 import { connectRetrying } from '@sluice/process/redis'
 import { createEnqueuer, createFetchJobs, type Lane, newJobId, queueKeys } from '@sluice/queue'
-import { createFail, openWorker, putBack } from '@sluice/queue/test-support'
+import { createFail, openWorker, returnJob } from '@sluice/queue/test-support'
 import { requiredUrl, testQueueName, UNBOUNDED } from '@sluice/test-support'
 import { Job } from 'bullmq'
 import { type TestContext, test, vi } from 'vitest'
@@ -39,7 +39,7 @@ async function open(t: TestContext) {
     fetch,
     enqueuer,
     failedJobs: createFailedJobs(redis, keys),
-    putBack: (job: Awaited<ReturnType<typeof fetch>>[number]) => putBack(job, lanes[job.lane]),
+    returnJob: (job: Awaited<ReturnType<typeof fetch>>[number]) => returnJob(job, lanes[job.lane]),
     /** Adds a job of this age that has a number of threads. */
     async add(lane: Lane, ageSeconds: number, { threads = 1, tenant = 'acme' } = {}): Promise<string> {
       const source = { service: 'slack', externalId: 'a', title: 'T' } as const
@@ -155,20 +155,20 @@ test('the oldest waiting job is found although a newer one of another tenant ove
   )
 })
 
-test('the oldest waiting job is found among and behind jobs that were put back', async (t) => {
-  const { add, stateOf, fetch, putBack } = await open(t)
+test('the oldest waiting job is found among and behind jobs that were returned', async (t) => {
+  const { add, stateOf, fetch, returnJob } = await open(t)
   for (let age = 600; age > 500; age -= 10) await add('bulk', age)
   const [oldest, second, third, ...others] = await fetch('bulk', 5)
   assert(oldest && second && third)
-  for (const job of [oldest, third, second]) await putBack(job)
+  for (const job of [oldest, third, second]) await returnJob(job)
   assert.deepEqual(await stateOf('bulk', 'waiting'), [8, 8, 600])
-  for (const job of others) await putBack(job)
+  for (const job of others) await returnJob(job)
   await fetch('bulk', 5)
   assert.deepEqual(await stateOf('bulk', 'waiting'), [5, 5, 550])
 })
 
-test('a job that was retried by hand is as old as its retry, also after it was put back', async (t) => {
-  const { add, stateOf, failNext, failedJobs, fetch, putBack } = await open(t)
+test('a job that was retried by hand is as old as its retry, also after it was returned', async (t) => {
+  const { add, stateOf, failNext, failedJobs, fetch, returnJob } = await open(t)
   const id = await add('bulk', 3_600, { threads: 2 })
   await failNext('bulk')
   await add('bulk', 20)
@@ -178,7 +178,7 @@ test('a job that was retried by hand is as old as its retry, also after it was p
   assert.deepEqual(await stateOf('bulk', 'waiting'), [1, 2, 0])
   const [retried] = await fetch('bulk', 1)
   assert(retried)
-  await putBack(retried)
+  await returnJob(retried)
   assert.deepEqual(await stateOf('bulk', 'waiting'), [1, 2, 0])
 })
 

@@ -88,7 +88,7 @@ describe('the verdict', () => {
     const lost = processOf('worker', 3, { storeAwayMs: 94_000 })
     const away = {
       storeAwayMs: 94_000,
-      storeAway: { since: AT, reason: 'MongoDB is away: no primary' },
+      storeAway: { since: AT, reason: 'MongoDB is unavailable: no primary' },
       queued: SOME_WAIT,
     }
     const text = 'MongoDB has been away for 94 s, for 1 of 2 workers (no primary); 3 jobs wait'

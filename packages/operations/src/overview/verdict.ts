@@ -62,7 +62,7 @@ function* judgeStore({ storeAwayMs, storeAway, processes, queued, lastHour }: Fa
   }
   const lost = workers.filter((worker) => worker.storeAwayMs !== undefined).length
   const who = workers.length > 1 ? `, for ${lost} of ${workers.length} workers` : ''
-  const why = storeAway === undefined ? '' : ` (${storeAway.reason.replace(/^MongoDB is away: /, '')})`
+  const why = storeAway === undefined ? '' : ` (${storeAway.reason.replace(/^MongoDB is unavailable: /, '')})`
   const text = `MongoDB has been away for ${duration(storeAwayMs)}${who}${why}; ${waits(queued)}`
   yield finding('store_away', text, '/jobs?state=waiting')
 }

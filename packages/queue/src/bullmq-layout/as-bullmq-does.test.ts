@@ -81,7 +81,7 @@ function assertSameJob(ours: LockedJob | undefined, theirs: Job<IngestJob> | und
   if (ours === undefined || theirs === undefined) return
   const { id, data, attemptsStarted, attemptsMade, stalledCounter } = theirs
   assert.deepEqual([ours.id, ours.data, ours.redelivered], [id, data, attemptsStarted > 1])
-  assert.deepEqual([ours.attempt, ours.suspect], [attemptsMade + stalledCounter + 1, stalledCounter > 0])
+  assert.deepEqual([ours.attempt, ours.quarantined], [attemptsMade + stalledCounter + 1, stalledCounter > 0])
 }
 
 /** Keys without a meaning for a job: events, settings, and BullMQ's counters. */
@@ -271,11 +271,11 @@ it('fetches a job that was stalled as BullMQ does', async (t) => {
   }
   const { ours: job, theirs: other } = await steps.fetch()
   assertSameJob(job, other)
-  assert.deepEqual([job?.attempt, job?.redelivered, job?.suspect], [2, true, true])
+  assert.deepEqual([job?.attempt, job?.redelivered, job?.quarantined], [2, true, true])
   const { ours: one, theirs: another } = await left()
-  // Each check of a worker notes the active jobs anew. Only Sluice counts the stall as a try.
-  const withTry = { ...Object(another[ID]), atm: '1', suspect: '1' }
-  assert.deepEqual({ ...one, stalled: [] }, { ...another, stalled: [], [ID]: withTry })
+  // Each check of a worker notes the active jobs again. Only Sluice counts the stall as an attempt.
+  const withAttempt = { ...Object(another[ID]), atm: '1', suspect: '1' }
+  assert.deepEqual({ ...one, stalled: [] }, { ...another, stalled: [], [ID]: withAttempt })
 })
 
 it('fetches a job that was stalled alone, and leaves those that follow where they are', async (t) => {

@@ -53,8 +53,8 @@ local function activateWaiting(lane, most)
   if #ids > 0 then redis.call('LPUSH', lane .. 'active', unpack(ids)) end
   return ids
 end
--- Returns data, time of enqueueing, starts, tries, stalls, progress and name; nothing if the job was removed.
-local function readJob(key)
+-- Returns data, time of enqueueing, starts, attempts, stalls, progress and name; nothing if the job was removed.
+local function readActivated(key)
   local job = redis.call('HMGET', key, 'data', 'timestamp', 'ats', 'atm', 'stc', 'progress', 'name')
   return job[1] and job
 end
@@ -62,14 +62,14 @@ local function lockJob(key, token, lockMs, now, starts)
   redis.call('SET', key .. ':lock', token, 'PX', lockMs)
   redis.call('HSET', key, 'processedOn', now, 'ats', starts)
 end
-local function setTries(key, tries)
-  redis.call('HSET', key, 'atm', tries)
+local function setAttempts(key, attempts)
+  redis.call('HSET', key, 'atm', attempts)
 end
 local function dropRemoved(lane, id)
   redis.call('LREM', lane .. 'active', 1, id)
 end
--- Moves the `count` jobs that were activated last back to the front of the waiting ones, in their order.
-local function putBack(lane, count)
+-- Undoes `activateWaiting` for the last `count` jobs: they are the first waiting ones again, in their order.
+local function returnActivated(lane, count)
   if count > 0 then redis.call('RPUSH', lane .. 'wait', unpack(redis.call('LPOP', lane .. 'active', count))) end
 end
 -- Sets the marker, which wakes another worker, if more jobs wait.
@@ -107,7 +107,7 @@ end
 --part failed
 -- Fails an active job for good, as BullMQ does. Writes BullMQ's event of it, because people look for failures in the
 -- events.
--- @param stacks of the last failed tries, as JSON.
+-- @param stacks of the last failed attempts, as JSON.
 local function failActive(lane, id, reason, stacks, progress, now)
   redis.call('DEL', lane .. id .. ':lock')
   redis.call('SREM', lane .. 'stalled', id)
@@ -131,16 +131,16 @@ end
 local function failedBetween(lane, latest, earliest, offset, most)
   return redis.call('ZREVRANGEBYSCORE', lane .. 'failed', latest, earliest, 'WITHSCORES', 'LIMIT', offset, most)
 end
--- Returns a list of a failed job's name, reason, time of enqueueing and tries, then each of its fields `own`. The list
--- is false if the job is gone.
+-- Returns a list of a failed job's name, reason, time of enqueueing and attempts, then each of its fields `own`. The
+-- list is false if the job is gone.
 local function summaryOf(lane, id, own)
   local job = redis.call('HMGET', lane .. id, 'name', 'failedReason', 'timestamp', 'atm', unpack(own))
   return job[1] and {unpack(job, 1, 4)}, unpack(job, 5, 4 + #own)
 end
--- Returns the number of a job's stalls, its progress, and its tries.
+-- Returns the number of a job's stalls, its progress, and its attempts.
 local function historyOf(lane, id)
-  local stalls, progress, tries = unpack(redis.call('HMGET', lane .. id, 'stc', 'progress', 'atm'))
-  return tonumber(stalls or 0), progress, tonumber(tries or 0)
+  local stalls, progress, attempts = unpack(redis.call('HMGET', lane .. id, 'stc', 'progress', 'atm'))
+  return tonumber(stalls or 0), progress, tonumber(attempts or 0)
 end
 -- Removes a job from the failed ones. Returns whether it was failed and still exists.
 local function takeFailed(lane, id)
@@ -182,8 +182,8 @@ local function originOf(lane, id)
   return unpack(redis.call('HMGET', lane .. id, 'timestamp', 'progress'))
 end
 -- Returns four lists of at most `most` ids: the next jobs to be fetched, those with a priority, the oldest active ones,
--- and delayed ones. The delayed ones are from both ends of their set: jobs with many tries have the longest delay, and
--- stand at its end.
+-- and delayed ones. The delayed ones are from both ends of their set: jobs with many attempts have the longest delay,
+-- and stand at its end.
 local function listJobs(lane, most)
   local delayed = redis.call('ZRANGE', lane .. 'delayed', 0, most / 2 - 1)
   local from = math.max(#delayed, redis.call('ZCARD', lane .. 'delayed') - most / 2)
@@ -206,13 +206,13 @@ local function idsOf(lane, state, from, most)
   end
   return ids
 end
--- Returns of a job, or nothing: when it was enqueued, last fetched, and failed for good (ms), its tries, its progress,
--- and the field `own`, which BullMQ does not know.
+-- Returns when a job was enqueued, last fetched, and failed for good (ms), its attempts, its progress, and the field
+-- `own`, which BullMQ does not know. Returns nothing if the job is gone.
 local function timesOf(lane, id, own)
   local job = redis.call('HMGET', lane .. id, 'timestamp', 'processedOn', 'finishedOn', 'atm', 'progress', own)
   return job[1] and job
 end
--- Returns name, time of enqueueing (ms), tries and the reason of the last failed try of a job, or nothing.
+-- Returns name, time of enqueueing (ms), attempts and the reason of the last failed attempt of a job, or nothing.
 local function outlineOf(lane, id)
   local job = redis.call('HMGET', lane .. id, 'name', 'timestamp', 'atm', 'failedReason')
   return job[1] and job
@@ -235,9 +235,9 @@ for i = 2, #ARGV, 2 do
   end
 end
 return 1
---part tries
+--part attempts
 #!lua flags=allow-oom
--- Sets the number of tries of a job that a worker still has locked.
+-- Sets the number of attempts of a job that a worker still has locked.
 -- ARGV  job id, token, number
 local key = KEYS[1] .. ARGV[1]
 if redis.call('GET', key .. ':lock') == ARGV[2] then redis.call('HSET', key, 'atm', ARGV[3]) end

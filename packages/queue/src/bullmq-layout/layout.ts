@@ -23,7 +23,7 @@ export async function readJob(redis: Redis, jobs: string, id: string) {
     redis.zscore(`${jobs}failed`, id),
     redis.zscore(`${jobs}delayed`, id),
   ])
-  const [data, name, enqueuedAt, reason, stack, tries, fetchedAt, progress] = fields
+  const [data, name, enqueuedAt, reason, stack, attempts, fetchedAt, progress] = fields
   if (!data) return undefined
   return {
     data,
@@ -32,11 +32,11 @@ export async function readJob(redis: Redis, jobs: string, id: string) {
     enqueuedAt: Number(enqueuedAt),
     failedAt: failedAt === null ? undefined : Number(failedAt),
     reason: reason ?? '',
-    /** The stacks of failed tries, as JSON. */
+    /** The stacks of failed attempts, as JSON. */
     stack: stack ?? '[]',
-    tries: Number(tries ?? 0),
+    attempts: Number(attempts ?? 0),
     isActive: lock !== null,
-    /** It waits for its next try. */
+    /** It waits for its next attempt. */
     isDelayed: dueAt !== null,
     /** When it was last fetched; 0 if it was not fetched since it was added or last retried by hand. */
     fetchedAt: Number(fetchedAt ?? 0),
@@ -47,7 +47,7 @@ export async function readJob(redis: Redis, jobs: string, id: string) {
 const TEXTS = ['name', 'failedReason', 'stacktrace']
 const NUMBERS = ['delay', 'timestamp', 'ats', 'atm', 'finishedOn', 'processedOn']
 
-/** Returns a job as BullMQ does, but with this payload and these options, and at most `attempts` tries. */
+/** Returns a job as BullMQ does, but with this payload and these options, and shows at most `opts.attempts` attempts. */
 export async function readWithoutData(
   queue: Queue,
   redis: Redis,
@@ -58,11 +58,11 @@ export async function readWithoutData(
   const fields = await redis.hmget(queue.toKey(id), ...TEXTS, ...NUMBERS)
   const [name, failedReason, stacktrace, ...numbers] = fields
   if (!name) return undefined
-  const [delay = 0, timestamp = 0, attemptsStarted = 0, tries = 0, finishedOn = 0, processedOn = 0] =
+  const [delay = 0, timestamp = 0, attemptsStarted = 0, attempts = 0, finishedOn = 0, processedOn = 0] =
     numbers.map(Number)
   const content = { id, name, data: JSON.stringify(data), opts, returnvalue: '', priority: 0, progress: 0 }
   const times = { delay, timestamp, finishedOn, processedOn }
   const failure = { failedReason: failedReason ?? '', stacktrace: stacktrace ?? '[]' }
-  const counts = { attemptsStarted, attemptsMade: Math.min(tries, opts.attempts), stalledCounter: 0 }
+  const counts = { attemptsStarted, attemptsMade: Math.min(attempts, opts.attempts), stalledCounter: 0 }
   return Job.fromJSON(queue, { ...content, ...times, ...counts, ...failure }, id)
 }

@@ -1,4 +1,4 @@
-// BullMQ's own worker of a lane, which handles the rare cases: failed tries, jobs that are put back, and stalled jobs.
+// BullMQ's own worker of a lane, which handles the rare cases: failed attempts, jobs that are returned, and stalled jobs.
 import { openScript } from '@sluice/process/redis'
 import { Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
@@ -21,28 +21,32 @@ export function openWorker(keys: QueueKeys, lane: Lane, redis: Redis, lockMs: nu
     stalledInterval: STALLED_CHECK_MS,
     // No bound of BullMQ's: it counts a crash against every job that the worker had locked. fetch.lua counts instead.
     maxStalledCount: Number.MAX_SAFE_INTEGER,
-    settings: { backoffStrategy: delayBeforeNextTry },
+    settings: { backoffStrategy: delayBeforeNextAttempt },
     removeOnComplete: { count: 0 },
     skipVersionCheck: true,
   })
 }
 
-/** Half a second, doubled for each further try. Random, so that jobs that failed together are not retried together. */
-function delayBeforeNextTry(tries: number): number {
-  return 500 * 2 ** (tries - 1) * (0.5 + Math.random())
+/** Half a second, doubled for each further attempt. Random, so that jobs that failed together are not retried together. */
+function delayBeforeNextAttempt(attempts: number): number {
+  return 500 * 2 ** (attempts - 1) * (0.5 + Math.random())
 }
 
 /** Makes functions for the locked jobs of a lane. A lock lasts `lockMs`. */
 export function createLocks(redis: Redis, { base, jobs }: QueueKeys, lane: Lane, lockMs: number) {
   const renew = openScript(redis, new URL('../bullmq-layout/jobs.lua#renew', import.meta.url))
   const shorten = openScript(redis, new URL('../bullmq-layout/jobs.lua#shorten', import.meta.url))
-  const setTries = openScript(redis, new URL('../bullmq-layout/jobs.lua#tries', import.meta.url))
+  const setAttempts = openScript(redis, new URL('../bullmq-layout/jobs.lua#attempts', import.meta.url))
   const leases = [`lease:${lane}`, `lease:${lane}:looker`, 'operations-lease'].map((key) => base + key)
   return {
     renew: (locked: Iterable<LockedJob>): Promise<unknown> =>
       renew(jobs[lane], lockMs, ...[...locked].flatMap(({ id, token }) => [id, token])),
-    setTries: ({ id, token }: LockedJob, tries: number): Promise<unknown> => setTries(jobs[lane], id, token, tries),
-    /** Shortens locks and leases that last longer than `lockMs`: a failover may lead to a clock that is behind. */
+    setAttempts: ({ id, token }: LockedJob, attempts: number): Promise<unknown> =>
+      setAttempts(jobs[lane], id, token, attempts),
+    /**
+     * Shortens locks and leases that last longer than `lockMs`. They come from a Redis whose clock was ahead, before a
+     * failover, and would outlive their worker.
+     */
     shorten: (): Promise<unknown> => shorten(jobs[lane], lockMs, ...leases),
   }
 }

@@ -2,7 +2,7 @@
 -- Completes jobs that succeeded, in one step, also in a full Redis: stores their results, sends them to replicas that
 -- wait, and removes the jobs from the queue. A job whose lock the worker has lost stays in the queue.
 -- Retained results and transient ones share a bound in bytes. Each kind may have half of it, and more while the other
--- needs less. Beyond it, the oldest transient results are evicted, and the oldest retained results of the tenant with
+-- needs less. Above the bound, the oldest transient results are evicted, and the oldest retained results of the tenant with
 -- the most bytes, but none that this call has stored.
 -- ARGV  1    a JSON object:
 --            retainedMs   ms to keep a retained result
@@ -12,7 +12,7 @@
 --            jobs         each with id, beginning of its lane's keys, token, attempt, tenant, retained (if its result
 --                         must be) and, if it has them, reply stream, claim, and the operation that retried it
 --       2 …  of each job: result, and line for `recent`
--- Returns 1 if more must be evicted: then call it again without jobs; else 0.
+-- Returns 1 if more must be evicted: then call it again without jobs; otherwise 0.
 --include ../load/load.lua#release
 --include ../bullmq-layout/jobs.lua#remove
 --include ../replies/results.lua#change

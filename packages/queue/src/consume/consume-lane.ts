@@ -5,7 +5,7 @@ import { Job } from 'bullmq'
 import { readReceiptsBefore } from '../failed/failed-set.ts'
 import type { IngestJob, Lane, LockedJob } from '../job/job.ts'
 import { createLocks, openWorker } from './bullmq-worker.ts'
-import { asError, endFailedTry, failJob, type LaneDeps, putBack, trySuspect, UncompletedError } from './fail-job.ts'
+import { asError, endFailedAttempt, failJob, type LaneDeps, returnJob, runQuarantined, UncompletedError } from './fail-job.ts'
 import { type Capacity, countStored, createBlockingWait, createFetchJobs } from './fetch-and-complete.ts'
 
 /** A lock that is not renewed ends after this time. */
@@ -21,8 +21,8 @@ const FAILED_FETCH_MS = 500
  * A lane is always in one of these modes. Locked jobs run meanwhile, in any mode.
  *
  * - `resting`, also after an error: waits until no pause is open, the worker is ready, and it has capacity. Then
- *   `blocking` if the last fetch drained the queue (it got one job or none), else `fetching`.
- * - `fetching`: fetches at once. Then `looking` if it left jobs to the worker with the lane's lease, else `resting`.
+ *   `blocking` if the last fetch drained the queue (it got one job or none), otherwise `fetching`.
+ * - `fetching`: fetches at once. Then `looking` if it left jobs to the worker with the lane's lease, otherwise `resting`.
  * - `blocking`: waits for a job, some seconds at most, and fetches. Then as after `fetching`.
  * - `looking`: waits until the lease ends. Then `fetching` or, if it was paused meanwhile, wakes another worker.
  * - `closing`, after `close`: fetches no more.
@@ -37,15 +37,15 @@ interface Found extends Omit<Awaited<ReturnType<ReturnType<typeof createFetchJob
 const UNKNOWN: Found = { isDrained: false, misfit: 0, nextAt: undefined, lookAfterMs: undefined }
 
 /** Consumes a lane until `close` is called. */
-export function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find' | 'setTries'>) {
+export function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find' | 'setAttempts'>) {
   const { keys, redis, most, pauses, ready, onError } = options
   const worker = openWorker(keys, lane, redis, LOCK_MS).on('error', onError)
   const blocking = createBlockingWait(redis, keys.markers[lane], onError)
   const fetchJobs = createFetchJobs(redis, keys, worker.id, LOCK_MS)
   const fetchWhenWoken = createFetchJobs(blocking.redis, keys, worker.id, LOCK_MS)
   const locks = createLocks(redis, keys, lane, LOCK_MS)
-  const { setTries } = locks
-  const deps = { ...options, setTries, find: (id: string) => Job.fromId<IngestJob>(worker, id) }
+  const { setAttempts } = locks
+  const deps = { ...options, setAttempts, find: (id: string) => Job.fromId<IngestJob>(worker, id) }
   // The connection may now lead to another server, whose clock may be behind: see `shorten`.
   redis.on('ready', () => locks.shorten().catch(onError))
   /** The locked jobs, with the times when they were locked, on the monotonic clock. */
@@ -159,28 +159,28 @@ export function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find' | 'setTri
 }
 
 /**
- * Runs a locked job once, then completes it, fails it or puts it back.
+ * Runs a locked job once, then completes it, fails it or returns it.
  *
- * @throws while Redis is away. Then the lock expires, and the job is fetched again.
+ * @throws while Redis is unavailable. Then the lock expires, and the job is fetched again.
  */
 async function runJob(job: LockedJob, deps: LaneDeps): Promise<void> {
-  if (deps.pauses.isExclusive) return putBack(job, deps)
+  if (deps.pauses.isRunningAlone) return returnJob(job, deps)
   if (job.progress.retriedAt !== undefined)
     job.receiptsBefore = await readReceiptsBefore(deps.redis, deps.keys.jobs[job.lane] + job.id)
-  const onFailed = (error: unknown) => endFailedTry(job, error, deps)
-  const tried = await (job.suspect ? trySuspect(job, deps) : deps.work(job).catch(onFailed))
-  if ('away' in tried) return putBack(job, deps)
-  if ('failure' in tried) return failJob(job, tried, deps)
+  const onFailed = (error: unknown) => endFailedAttempt(job, error, deps)
+  const result = await (job.quarantined ? runQuarantined(job, deps) : deps.work(job).catch(onFailed))
+  if ('unavailable' in result) return returnJob(job, deps)
+  if ('failure' in result) return failJob(job, result, deps)
   try {
-    await deps.complete({ ...job, result: { receipts: tried.receipts } })
+    await deps.complete({ ...job, result: { receipts: result.receipts } })
   } catch (error) {
     const refusal = asError(error)
     if (isUnavailable(refusal)) {
       deps.onError(refusal)
-      return putBack(job, deps)
+      return returnJob(job, deps)
     }
-    const failed = await onFailed(new UncompletedError(tried.receipts, refusal))
-    return 'away' in failed ? putBack(job, deps) : failJob(job, failed, deps)
+    const failed = await onFailed(new UncompletedError(result.receipts, refusal))
+    return 'unavailable' in failed ? returnJob(job, deps) : failJob(job, failed, deps)
   }
-  countStored(deps.stored, job, tried.receipts)
+  countStored(deps.stored, job, result.receipts)
 }

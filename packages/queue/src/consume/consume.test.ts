@@ -5,8 +5,8 @@ import { connectRetrying } from '@sluice/process/redis'
 import { requiredUrl, testQueueName, UNBOUNDED } from '@sluice/test-support'
 import { it, type TestContext } from 'vitest'
 import { createEnqueuer, type JobInput } from '../enqueue/enqueue.ts'
-import { readTries } from '../failed/failed-set.ts'
-import { type FetchedJob, TRIES } from '../job/job.ts'
+import { readAttempts } from '../failed/failed-set.ts'
+import { type FetchedJob, MAX_ATTEMPTS } from '../job/job.ts'
 import { queueKeys } from '../job/lanes.ts'
 import { consume } from '../queue.test-support.ts'
 import { createResults } from '../replies/results.ts'
@@ -126,7 +126,7 @@ it('a thread has the same digest in a job of its own and in one of several; anot
   assert.deepEqual(jobs.get('single')?.digests, [digests[1]])
 })
 
-it('runs a job that was once stalled exclusively: it waits for running jobs, and other jobs go back and lose no try', async (t) => {
+it('runs a quarantined job alone: it waits for running jobs, and other jobs go back and lose no attempt', async (t) => {
   const { add, consume, called, calls, note } = await setUp(t)
   const { work, finish } = gates(note)
   await add('beside')
@@ -193,7 +193,7 @@ it('locks no more bytes than its bound, and a job that exceeds it as the only on
   assert.deepEqual(calls.slice(-3), ['end large 1', 'begin last', 'end last 1'])
 })
 
-it('runs other jobs again after an exclusive job has failed', async (t) => {
+it('runs other jobs again after a quarantined job has failed', async (t) => {
   const { add, consume, called, failures, note } = await setUp(t)
   await add('alone', { stc: 1 })
   await add('next')
@@ -212,7 +212,7 @@ it('runs other jobs again after an exclusive job has failed', async (t) => {
 const FAILING = { work: () => Promise.reject(new Error('no')) }
 const FOUR_FAILED = { atm: 4 }
 
-it('awaits the handler before the last failed try makes a job fail for good', async (t) => {
+it('awaits the handler before the last failed attempt makes a job fail for good', async (t) => {
   const { add, consume, called, calls, failures, note, results } = await setUp(t)
   await add('a', FOUR_FAILED)
   consume({
@@ -229,16 +229,16 @@ it('awaits the handler before the last failed try makes a job fail for good', as
   assert.deepEqual((await results.find(['a'])).get('a'), { receipts: [null], failure: 'no' })
 })
 
-it('puts a job back, which loses no try, if the store is away before the job fails for good', async (t) => {
+it('returns a job, which loses no attempt, if the store is unavailable before the job fails for good', async (t) => {
   const { add, consume, called, calls, failures, note, queue } = await setUp(t)
   await add('a', FOUR_FAILED)
-  let isAway = true
+  let isUnavailable = true
   consume({
     ...FAILING,
     async beforeFinalFailure({ attempt }) {
-      note(`before ${attempt}, ${isAway ? 'away' : 'there'}`)
-      const answer = isAway ? ({ away: true } as const) : undefined
-      isAway = false
+      note(`before ${attempt}, ${isUnavailable ? 'unavailable' : 'there'}`)
+      const answer = isUnavailable ? ({ unavailable: true } as const) : undefined
+      isUnavailable = false
       return answer
     },
   })
@@ -259,7 +259,7 @@ it('fails a job for good although the handler throws, and reports the error', as
 
 it('awaits the handler before a job fails for good that crashed its workers too often, and counts crashes in it', async (t) => {
   const { add, consume, called, calls, failures, note, queue } = await setUp(t)
-  await add('a', { stc: 1, atm: TRIES })
+  await add('a', { stc: 1, atm: MAX_ATTEMPTS })
   consume({
     async work({ id }) {
       note(`work ${id}`)
@@ -272,13 +272,13 @@ it('awaits the handler before a job fails for good that crashed its workers too 
   })
   await called('failed a')
   assert.deepEqual(calls, ['before a, 7', 'failed a'])
-  assert.match(failures[0]?.reason ?? '', /gave up after 5 tries/)
+  assert.match(failures[0]?.reason ?? '', /gave up after 5 attempts/)
   assert.deepEqual([failures[0]?.attempt, failures[0]?.final], [5, true])
 })
 
 it('fails a job without the handler after too many crashes in it', async (t) => {
   const { add, consume, called, calls, note } = await setUp(t)
-  await add('a', { stc: 1, atm: 2 * TRIES })
+  await add('a', { stc: 1, atm: 2 * MAX_ATTEMPTS })
   consume({
     ...FAILING,
     async beforeFinalFailure() {
@@ -312,7 +312,7 @@ it('fails a job that Redis refuses to complete, with its threads marked as store
   assert.match(reason, /^the threads are stored, but Redis refuses to complete the job: .*WRONGTYPE/)
   assert.deepEqual(failures, [{ id: 'a', attempt: 5, reason, final: true }])
   assert.deepEqual((await results.find(['a'])).get('a'), { receipts: [RECEIPT], failure: reason })
-  assert.equal((await readTries(redis, key)).failedThreadCount, 0)
+  assert.equal((await readAttempts(redis, key)).failedThreadCount, 0)
   assert.equal(await redis.hget(`${keys.base}load`, `failed:${keys.jobs.interactive}`), '0')
   assert.match(errors.join(), /^job a failed, not recorded: .*WRONGTYPE/)
   assert.equal(stored.length, 2)

@@ -1,7 +1,7 @@
 // Consumes the queue: both lanes, which pause and close together, within one process.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { SeenProcess } from '@sluice/contract'
-import { createRecordTry, type FailedSetOptions } from '../failed/failed-set.ts'
+import { createRecordAttempt, type FailedSetOptions } from '../failed/failed-set.ts'
 import { LANES, type Lane, type LockedJob } from '../job/job.ts'
 import type { ResultBounds } from '../replies/results.ts'
 import { consumeLane } from './consume-lane.ts'
@@ -26,10 +26,10 @@ const SHOWN_NAME = 200
 export function createConsumer(options: ConsumerOptions) {
   const { keys, redis, concurrency, bytesInHand } = options
   const complete = createComplete(redis, keys, options, options.name)
-  const recordTry = createRecordTry(redis, keys, options)
+  const recordAttempt = createRecordAttempt(redis, keys, options)
   const othersDone = (job: LockedJob) => Promise.all(lanes.map((lane) => lane.othersDone(job)))
   const pauses = createPauses()
-  const shared = { ...options, complete, recordTry, pauses, othersDone }
+  const shared = { ...options, complete, recordAttempt, pauses, othersDone }
   const lanes: ReturnType<typeof consumeLane>[] = LANES.map((lane) => {
     const most = { jobs: concurrency[lane], bytes: bytesInHand * BYTES_SHARE[lane] }
     return consumeLane(lane, { ...shared, most })

@@ -5,7 +5,7 @@ import { requiredUrl, testQueueName, UNBOUNDED } from '@sluice/test-support'
 import { it } from 'vitest'
 import { createEnqueuer } from '../enqueue/enqueue.ts'
 import { createImports } from '../imports/imports.ts'
-import { TRIES } from '../job/job.ts'
+import { MAX_ATTEMPTS } from '../job/job.ts'
 import { queueKeys } from '../job/lanes.ts'
 import { consume, createReadLoad } from '../queue.test-support.ts'
 import { createResults } from '../replies/results.ts'
@@ -26,7 +26,7 @@ it('fails a job for good in one step, after which a worker may be killed', async
   await imports.open('i', { tenant: 't', received: 2, jobs: 1, failed: 0, refused: [] })
   const ofImport = { import: { id: 'i', places: [0, 1] }, retained: false, threads: [thread, thread] }
   await createEnqueuer(keys, redis, UNBOUNDED).enqueue('a', 'bulk', { tenant: 't', requestId: 'r', ...ofImport })
-  await redis.hset(`${keys.jobs.bulk}a`, 'atm', TRIES - 1)
+  await redis.hset(`${keys.jobs.bulk}a`, 'atm', MAX_ATTEMPTS - 1)
 
   // From its first change on, the job has failed, and its worker sends no other command for it.
   const failed = Promise.withResolvers<void>()
@@ -37,10 +37,10 @@ it('fails a job for good in one step, after which a worker may be killed', async
     async work() {
       const send = worker.sendCommand.bind(worker)
       worker.sendCommand = (...args) => {
-        if (JSON.stringify(args[0].args).includes('the last try fails')) changes += 1
+        if (JSON.stringify(args[0].args).includes('the last attempt fails')) changes += 1
         return send(...args)
       }
-      throw new PartlyStoredError('the last try fails', [], [STORED, null], undefined)
+      throw new PartlyStoredError('the last attempt fails', [], [STORED, null], undefined)
     },
     onFailed: () => failed.resolve(),
   })
@@ -56,7 +56,7 @@ it('fails a job for good in one step, after which a worker may be killed', async
   const result = (await createResults(redis, keys).find(['a'])).get('a')
   assert.deepEqual(
     [result?.receipts[0]?.outcomes, result?.receipts[1], result?.failure],
-    ['=', null, 'the last try fails'],
+    ['=', null, 'the last attempt fails'],
   )
 })
 
@@ -64,30 +64,30 @@ it('a job begins once the process has stopped fetching and runs no other job', a
   const pauses = createPauses()
   const others = Promise.withResolvers<void>()
   let began = false
-  const run = pauses.runExclusively(
+  const run = pauses.runAlone(
     () => others.promise,
     async () => {
       began = true
-      assert.deepEqual([pauses.open, pauses.isExclusive], [1, true])
+      assert.deepEqual([pauses.open, pauses.isRunningAlone], [1, true])
       return 'done'
     },
   )
-  assert.deepEqual([pauses.open, pauses.isExclusive], [1, true])
+  assert.deepEqual([pauses.open, pauses.isRunningAlone], [1, true])
   await new Promise(setImmediate)
   assert.equal(began, false)
   others.resolve()
   assert.equal(await run, 'done')
-  assert.deepEqual([pauses.open, pauses.isExclusive], [0, false])
+  assert.deepEqual([pauses.open, pauses.isRunningAlone], [0, false])
   await pauses.over()
 })
 
-it('other jobs run again after a job has failed exclusively', async () => {
+it('other jobs run again after a job that ran alone has failed', async () => {
   const pauses = createPauses()
-  const failing = pauses.runExclusively(
+  const failing = pauses.runAlone(
     async () => {},
     () => Promise.reject(new Error('no')),
   )
   await assert.rejects(failing, /no/)
-  assert.deepEqual([pauses.open, pauses.isExclusive], [0, false])
+  assert.deepEqual([pauses.open, pauses.isRunningAlone], [0, false])
   await pauses.over()
 })

@@ -1,24 +1,24 @@
-// Handles tries that failed or may crash their worker: the job is tried again, put back, or fails for good. Has the
+// Handles attempts that failed or may crash their worker: the job runs again, is returned, or fails for good. Has the
 // pauses of fetching, and the types of the dependencies of a lane.
 import type { FailedThread } from '@sluice/contract'
 import type { Job } from 'bullmq'
 import type { Redis } from 'ioredis'
-import type { createRecordTry } from '../failed/failed-set.ts'
+import type { createRecordAttempt } from '../failed/failed-set.ts'
 import type { CompletedJob, FetchedJob, IngestJob, Lane, LockedJob, Receipt } from '../job/job.ts'
-import { TRIES, triesShown } from '../job/job.ts'
+import { MAX_ATTEMPTS, attemptsShown } from '../job/job.ts'
 import type { QueueKeys } from '../job/lanes.ts'
 import type { createLocks } from './bullmq-worker.ts'
 import { type Capacity, countStored, type StoredCounter } from './fetch-and-complete.ts'
 
-/** The store is away. Nothing is wrong with the job: it goes back to waiting and loses no try. */
-export interface Away {
-  away: true
+/** The store is unavailable. Nothing is wrong with the job: it goes back to waiting and loses no attempt. */
+export interface StoreUnavailable {
+  unavailable: true
 }
 
-/** The result of a try. If the work throws, the try has failed: the job gets another one or fails for good. */
-export type Worked = { receipts: Receipt[] } | Away
+/** The result of an attempt. If the work throws, the attempt has failed: the job gets another one or fails for good. */
+export type Worked = { receipts: Receipt[] } | StoreUnavailable
 
-export interface FailedTry {
+export interface FailedAttempt {
   failure: Error
   final: boolean
 }
@@ -31,8 +31,8 @@ export interface LaneOptions {
   /** Resolves when this worker can use jobs of the lane. Until then it fetches none; other workers may. */
   ready: (lane: Lane) => Promise<void>
   work: (job: FetchedJob) => Promise<Worked>
-  /** Called before a job fails for good. `Away` puts the job back. If it throws, the job fails all the same. */
-  beforeFinalFailure: (job: FetchedJob) => Promise<Away | undefined>
+  /** Called before a job fails for good. If it returns `StoreUnavailable`, the job waits again. If it throws, the job fails all the same. */
+  beforeFinalFailure: (job: FetchedJob) => Promise<StoreUnavailable | undefined>
   onFailed: (job: FetchedJob, failure: Error, final: boolean) => void
   stored: StoredCounter
   onError: (error: Error) => void
@@ -47,8 +47,8 @@ export interface LaneDeps extends LaneOptions {
   pauses: Pauses
   /** Resolves when the process runs no job but this one. */
   othersDone: (job: LockedJob) => Promise<unknown>
-  recordTry: ReturnType<typeof createRecordTry>
-  setTries: ReturnType<typeof createLocks>['setTries']
+  recordAttempt: ReturnType<typeof createRecordAttempt>
+  setAttempts: ReturnType<typeof createLocks>['setAttempts']
 }
 
 /** Some threads of a job were stored, and the others failed. The stack is that of the first failed thread's error. */
@@ -82,32 +82,32 @@ export class UncompletedError extends PartlyStoredError {
 /** After this number of crashes in `beforeFinalFailure`, a job fails without that handler. */
 const MAX_HANDLER_CRASHES = 5
 
-const LOST_TRY = `gave up after ${TRIES} tries; the last one crashed or froze its worker`
+const LOST_ATTEMPT = `gave up after ${MAX_ATTEMPTS} attempts; the last one crashed or froze its worker`
 
-/** Tries a suspect exclusively. The try counts as failed until it ends, so that a crash counts. */
-export function trySuspect(job: LockedJob, deps: LaneDeps): Promise<Worked | FailedTry> {
-  async function tryCounted(): Promise<Worked | FailedTry> {
-    await deps.setTries(job, job.attempt)
+/** Runs a quarantined job alone. The attempt counts as failed until it ends, so that a crash counts. */
+export function runQuarantined(job: LockedJob, deps: LaneDeps): Promise<Worked | FailedAttempt> {
+  async function runCounted(): Promise<Worked | FailedAttempt> {
+    await deps.setAttempts(job, job.attempt)
     try {
-      return await (job.attempt > TRIES ? endFailedTry(job, new Error(LOST_TRY), deps) : tryOnce(job, deps))
+      return await (job.attempt > MAX_ATTEMPTS ? endFailedAttempt(job, new Error(LOST_ATTEMPT), deps) : runOnce(job, deps))
     } finally {
-      await deps.setTries(job, job.attempt - 1)
+      await deps.setAttempts(job, job.attempt - 1)
     }
   }
-  return deps.pauses.runExclusively(() => deps.othersDone(job), tryCounted)
+  return deps.pauses.runAlone(() => deps.othersDone(job), runCounted)
 }
 
-function tryOnce(job: LockedJob, deps: LaneDeps): Promise<Worked | FailedTry> {
-  return deps.work(job).catch((error) => endFailedTry(job, error, deps))
+function runOnce(job: LockedJob, deps: LaneDeps): Promise<Worked | FailedAttempt> {
+  return deps.work(job).catch((error) => endFailedAttempt(job, error, deps))
 }
 
-/** Returns whether a failed try was the last one, or `Away` if the store is away. */
-export async function endFailedTry(job: LockedJob, thrown: unknown, deps: LaneDeps): Promise<FailedTry | Away> {
+/** Returns whether a failed attempt was the last one, or `StoreUnavailable` if the store is unavailable. */
+export async function endFailedAttempt(job: LockedJob, thrown: unknown, deps: LaneDeps): Promise<FailedAttempt | StoreUnavailable> {
   const failure = withReceipts(job, asError(thrown))
-  if (job.attempt < TRIES) return { failure, final: false }
+  if (job.attempt < MAX_ATTEMPTS) return { failure, final: false }
   try {
-    const away = job.attempt <= TRIES + MAX_HANDLER_CRASHES ? await deps.beforeFinalFailure(job) : undefined
-    if (away !== undefined) return away
+    const unavailable = job.attempt <= MAX_ATTEMPTS + MAX_HANDLER_CRASHES ? await deps.beforeFinalFailure(job) : undefined
+    if (unavailable !== undefined) return unavailable
   } catch (error) {
     deps.onError(asError(error))
   }
@@ -123,16 +123,16 @@ function withReceipts({ data, receiptsBefore }: LockedJob, error: Error): Error 
   return new PartlyStoredError(error.message, failedThreads, receiptsBefore, error)
 }
 
-/** Puts a job back without counting a try: the store is away, or another job runs exclusively. */
-export async function putBack({ id, token, progress }: LockedJob, { find }: Pick<LaneDeps, 'find'>): Promise<void> {
+/** Returns a job to the waiting ones without counting an attempt: the store is unavailable, or another job runs alone. */
+export async function returnJob({ id, token, progress }: LockedJob, { find }: Pick<LaneDeps, 'find'>): Promise<void> {
   const job = await find(id)
   // A full Redis refuses to record the time. The job goes back all the same.
   await job?.updateProgress({ ...progress, waitingSince: Date.now() }).catch(() => {})
   await job?.moveToWait(token)
 }
 
-/** Records a failed try. A final one fails the job for good; after another one, BullMQ delays the job. */
-export async function failJob(locked: LockedJob, { failure, final }: FailedTry, deps: LaneDeps): Promise<void> {
+/** Records a failed attempt. A final one fails the job for good; after another one, BullMQ delays the job. */
+export async function failJob(locked: LockedJob, { failure, final }: FailedAttempt, deps: LaneDeps): Promise<void> {
   const job = await deps.find(locked.id)
   if (job === undefined) return
   const { message, stack = message } = failure
@@ -140,13 +140,13 @@ export async function failJob(locked: LockedJob, { failure, final }: FailedTry, 
   const partly = failure instanceof PartlyStoredError ? failure : undefined
   const receipts = partly?.receipts ?? locked.data.threads.map(() => null)
   // Bounds the stacks that BullMQ keeps: a job may be retried by hand again and again.
-  const stacks = [...(job.stacktrace ?? []), stack].slice(-TRIES)
-  job.opts.stackTraceLimit = TRIES
+  const stacks = [...(job.stacktrace ?? []), stack].slice(-MAX_ATTEMPTS)
+  job.opts.stackTraceLimit = MAX_ATTEMPTS
   const result = { receipts, failure: message }
   const ifFinal = final ? { progress: locked.progress, result, stacks } : undefined
-  await deps.recordTry(locked, failure, partly?.failedThreads ?? [], ifFinal)
+  await deps.recordAttempt(locked, failure, partly?.failedThreads ?? [], ifFinal)
   if (!final) await job.moveToFailed(failure, locked.token)
-  deps.onFailed({ ...locked, attempt: triesShown(locked.attempt) }, failure, final)
+  deps.onFailed({ ...locked, attempt: attemptsShown(locked.attempt) }, failure, final)
   if (final) countStored(deps.stored, locked, receipts)
   else await job.updateProgress({ ...locked.progress, waitingSince: Date.now() })
 }
@@ -161,8 +161,8 @@ export function createPauses() {
     open: 0,
     /** Resolves when all pauses were resumed, or after `release`. */
     over: () => lasting.promise,
-    /** A job runs exclusively, or waits for the other jobs to end. No other job may begin. */
-    isExclusive: false,
+    /** A job runs alone, or waits for the other jobs to end. No other job may begin. */
+    isRunningAlone: false,
     async pause(): Promise<void> {
       pauses.open += 1
       if (pauses.open === 1) lasting = Promise.withResolvers()
@@ -175,16 +175,16 @@ export function createPauses() {
     release: () => lasting.resolve(),
     /**
      * Runs the work of a job that may crash its worker, once fetching is paused and `othersDone` has resolved: a crash
-     * counts against every job that the process has locked. Do not call while `isExclusive`.
+     * counts against every job that the process has locked. Do not call while `isRunningAlone`.
      */
-    async runExclusively<Result>(othersDone: () => Promise<unknown>, work: () => Promise<Result>): Promise<Result> {
-      pauses.isExclusive = true
+    async runAlone<Result>(othersDone: () => Promise<unknown>, work: () => Promise<Result>): Promise<Result> {
+      pauses.isRunningAlone = true
       try {
         await pauses.pause()
         await othersDone()
         return await work()
       } finally {
-        pauses.isExclusive = false
+        pauses.isRunningAlone = false
         await pauses.resume()
       }
     },

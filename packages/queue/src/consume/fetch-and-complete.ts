@@ -30,7 +30,7 @@ const FETCH_BYTES = { interactive: 1024 * 1024, bulk: 512 * 1024 }
 
 /**
  * If at least this number of jobs waits, any worker fetches: a larger batch costs hardly less per thread. A bulk job
- * has some 50 threads.
+ * has about 50 threads.
  */
 const PLENTY = { interactive: 50, bulk: 4 }
 
@@ -48,8 +48,8 @@ export function createFetchJobs(redis: Redis, { base, jobs: laneKeys }: QueueKey
     const [due, misfit, jobs, lookAfterMs, redisMs] = asList(reply)
     const redisAhead = clock.note(Number(redisMs))
     return {
-      jobs: asList(jobs).map((fields) => readJob(lane, token, asList(fields), redisAhead)),
-      /** The bytes of the next job if it exceeded the capacity, else 0. */
+      jobs: asList(jobs).map((fields) => readLocked(lane, token, asList(fields), redisAhead)),
+      /** The bytes of the next job if it exceeded the capacity, otherwise 0. */
       misfit: Number(misfit),
       /** When the next delayed job is due, in ms since 1970. */
       nextAt: Number(due) || undefined,
@@ -60,15 +60,15 @@ export function createFetchJobs(redis: Redis, { base, jobs: laneKeys }: QueueKey
 }
 
 /** @param redisAhead by how much Redis's clock is ahead of the monotonic clock of this process. */
-function readJob(lane: Lane, token: string, fields: readonly unknown[], redisAhead: number): LockedJob {
-  const [data, timestamp, started, tries, suspect, progress, name, id] = fields
+function readLocked(lane: Lane, token: string, fields: readonly unknown[], redisAhead: number): LockedJob {
+  const [data, timestamp, started, attempts, quarantined, progress, name, id] = fields
   const facts = { id: String(id), name: String(name), lane, token }
   const times = { enqueuedAt: Number(timestamp), waitsSince: Number(timestamp) - redisAhead }
   const delivery = { ...facts, ...times, redelivered: Number(started) > 1 }
   const text = String(data)
   const job: LockedJob['data'] = JSON.parse(text)
   const content = { data: job, digests: job.threads.map(digestOf), bytes: Buffer.byteLength(text) }
-  const history = { attempt: Number(tries) + 1, suspect: suspect === 1, progress: readProgress(progress) }
+  const history = { attempt: Number(attempts) + 1, quarantined: quarantined === 1, progress: readProgress(progress) }
   return { ...delivery, ...content, ...history }
 }
 
@@ -162,7 +162,7 @@ export function countStored(
 /** An idle worker blocks for at most `BLOCK_MS`. After `DEAD_MS` more, its connection counts as dead. */
 const BLOCK_MS = 5_000
 const DEAD_MS = 1_000
-/** A worker that stops waits no longer than this for a Redis that is away. */
+/** A worker that stops waits no longer than this for a Redis that is unavailable. */
 const STOP_MS = 500
 
 /** Opens a second connection to the server of `redis`, to block on BullMQ's marker, which is set while jobs wait. */

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- Fetches waiting jobs of a lane and locks them, also in a full Redis: only jobs that are done free memory. A stalled
--- job is fetched alone, because its worker runs it exclusively and would put all others back.
+-- job is fetched alone, because its worker runs it alone and would return all others.
 --
 -- KEYS  1   beginning of the lane's keys
 -- ARGV  1   a JSON object:
@@ -16,8 +16,8 @@
 --                     the clock of a Redis that was promoted may be behind theirs
 -- Returns
 --       1   when the next delayed job is due (ms; 0 for none)
---       2   bytes of the next job if it did not fit, else 0
---       3   for each job: data, time of enqueueing, starts, tries, 1 if it is a suspect, progress, name, id
+--       2   bytes of the next job if it did not fit, otherwise 0
+--       3   for each job: data, time of enqueueing, starts, attempts, 1 if it is quarantined, progress, name, id
 --       4   if jobs are left to the worker with the lease: ms after which this worker must look again (0 for never)
 --       5   Redis's time (ms)
 --include ../bullmq-layout/jobs.lua#fetch
@@ -33,18 +33,18 @@ local function whenToLook()
   local ms = math.max(redis.call('PTTL', lease), 1)
   return redis.call('SET', lease .. ':looker', worker, 'NX', 'PX', ms) and ms or 0
 end
--- Returns the tries of a job since it was last retried by hand, and whether it is a suspect. BullMQ counts failed tries
--- in `atm`, and a crash as a stall of every job that the worker had locked, although at most one of these jobs caused
--- it. So only a job's first stall is added to `atm`. From then on, the job is a suspect and runs exclusively. The tries
--- of a suspect count in `atm` before they begin: see fail-job.ts.
-local function triesOf(key, job)
-  local tries, stalls = tonumber(job[4] or 0), tonumber(job[5] or 0)
-  if stalls == 0 then return tries, false end
+-- Returns the attempts of a job since it was last retried by hand, and whether it is quarantined. BullMQ counts failed
+-- attempts in `atm`. It counts a crash as a stall of every job that the worker had locked, although at most one of these
+-- jobs caused it. So only a job's first stall is added to `atm`. From then on, the job is quarantined: it runs alone,
+-- and its attempts count in `atm` before they begin (see fail-job.ts). The field `suspect` marks it.
+local function attemptsOf(key, job)
+  local attempts, stalls = tonumber(job[4] or 0), tonumber(job[5] or 0)
+  if stalls == 0 then return attempts, false end
   if redis.call('HSETNX', key, 'suspect', 1) == 1 then
-    tries = tries + 1
-    setTries(key, tries)
+    attempts = attempts + 1
+    setAttempts(key, attempts)
   end
-  return tries, true
+  return attempts, true
 end
 local time = redis.call('TIME')
 local serverNow = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -70,13 +70,13 @@ local jobs, misfit, bytes, at = {}, 0, 0, 1
 while at <= #ids do
   local id = ids[at]
   local key = lane .. id
-  local job = readJob(key)
+  local job = readActivated(key)
   if job then
     local size, isFirst, wasStalled = #job[1], #jobs == 0, tonumber(job[5] or 0) > 0
     if bytes + size > capacity.bytes and not (isFirst and capacity.isEmpty) then misfit = size break end
     if wasStalled and not isFirst then break end
     job[3], job[8] = (job[3] or 0) + 1, id
-    job[4], job[5] = triesOf(key, job)
+    job[4], job[5] = attemptsOf(key, job)
     lockJob(key, input.token, input.lockMs, now, job[3])
     jobs[#jobs + 1] = job
     bytes = bytes + size
@@ -86,7 +86,7 @@ while at <= #ids do
   end
   at = at + 1
 end
-putBack(lane, #ids - at + 1)
+returnActivated(lane, #ids - at + 1)
 if #jobs > 1 then
   redis.call('SET', lease, worker, 'PX', LEASE_MS)
 elseif holder == worker then

@@ -82,7 +82,7 @@ it('leases the lane for 50 ms to the worker that fetched several jobs', async (t
   const { add, fetch, redis, lease } = await setUp(t)
   let holder: string | null = null
   // On a busy machine, the lease may end before it is read.
-  for (let tries = 0; holder === null && tries < 20; tries++) {
+  for (let attempts = 0; holder === null && attempts < 20; attempts++) {
     await add(2)
     const [, found, ms] = await Promise.all([fetch('a'), redis.get(lease), redis.pttl(lease)])
     holder = found

@@ -8,7 +8,7 @@ import { openQueue, type QueueKeys } from '../job/lanes.ts'
 import { createLoadCopy } from '../load/load-copy.ts'
 import type { Caller, QueueBounds, Quota } from '../load/queue-load.ts'
 import { AcceptanceUnknownError, QueueFullError, QueueUnavailableError, refusalByRedis } from '../load/refusals.ts'
-import { CLAIM_MS, type Claim, claimOf } from '../replies/claims.ts'
+import { CLAIM_MS, type Claim, makeClaim } from '../replies/claims.ts'
 
 /** A job's payload before it has its stamp. */
 export type JobInput = Omit<IngestJob, 'stamp'>
@@ -40,13 +40,13 @@ const ENQUEUE_MS = 1_800
  */
 const BUSY_MS = 1_000
 /**
- * A refused request refreshes the copy of the load, at most once in this time: while all requests are refused, nothing
- * else refreshes the copy.
+ * A refused request refreshes the copy of the load, at most once in this time: while all requests are refused, no other
+ * call refreshes the copy.
  */
 const REFRESH_MS = 100
 
 /** The outcome of an entry: see enqueue.lua. `claimedBy`: the id of the earlier job of the same request. */
-type Outcome = string | { claimedBy: string }
+type EntryOutcome = string | { claimedBy: string }
 
 /** Opens a queue for new jobs, on a connection that fails fast: see `connectFailFast`. */
 export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBounds) {
@@ -72,7 +72,7 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
   }, chooseEntries)
 
   /** Sends entries, copies the load that the reply contains, and returns the outcomes: see enqueue.lua. */
-  async function run(entries: readonly Entry[], aheadMs: number): Promise<Outcome[]> {
+  async function run(entries: readonly Entry[], aheadMs: number): Promise<EntryOutcome[]> {
     const sentAt = performance.now()
     const callers = [...new Map(entries.map(({ caller }) => [callerId(caller), caller])).values()]
     const ids = callers.map(callerId)
@@ -120,16 +120,19 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
   }
 
   /** Sends an entry. If this rejects after sending, the script may have run, unless the error is a refusal. */
-  function send(entry: Entry): Promise<Outcome> {
+  function send(entry: Entry): Promise<EntryOutcome> {
     waiting.add(entry)
     return commit(entry)
   }
 
-  /** Charges a key for a refused request. Never throws or waits. 0 quotes only refresh the copy of the load. */
+  /** Charges a key for a refused request. Never throws or waits. */
   function charge(caller: Caller, quotes: number): void {
     const entry = { caller, quotes, lane: 'bulk', id: '', name: '', threads: 0, rest: '', ...arrived() } as const
     if (isAnswering()) send(entry).catch(() => {})
   }
+
+  /** Refreshes the copy of the load, which comes with every reply: sends a charge of nothing. */
+  const refreshCopy = (caller: Caller) => charge(caller, 0)
 
   return {
     queues: { interactive: openQueue(keys, 'interactive', redis), bulk: openQueue(keys, 'bulk', redis) },
@@ -159,7 +162,7 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
       if (refusal !== undefined) {
         if (now - refreshedAt >= REFRESH_MS) {
           refreshedAt = now
-          charge(caller, 0)
+          refreshCopy(caller)
         }
         throw refusal
       }
@@ -183,7 +186,7 @@ function jobEntry(id: string, lane: Lane, job: JobInput, quota: Quota | undefine
   const rest = `,${JSON.stringify(job).slice(1)}`
   const quotes = threads.reduce((sum, thread) => sum + Math.max(1, thread.quotes.length), 0)
   const caller = quota === undefined ? { tenant: job.tenant } : { tenant: job.tenant, quota }
-  const claim = job.claim === undefined ? undefined : claimOf(job.claim, lane, threads)
+  const claim = job.claim === undefined ? undefined : makeClaim(job.claim, lane, threads)
   return { caller, quotes, lane, id, name: nameJob(threads), threads: threads.length, rest, claim, ...arrived() }
 }
 
@@ -192,8 +195,8 @@ function jobEntry(id: string, lane: Lane, job: JobInput, quota: Quota | undefine
  * The script refuses a sent entry that reaches it later. So `AcceptanceUnknownError` is thrown only at the deadline:
  * before that, the entry may still be accepted. After any other error, it never will be.
  */
-function confirmed(entry: Entry, send: (entry: Entry) => Promise<Outcome>): Promise<Outcome> {
-  const { promise, resolve, reject } = Promise.withResolvers<Outcome>()
+function confirmed(entry: Entry, send: (entry: Entry) => Promise<EntryOutcome>): Promise<EntryOutcome> {
+  const { promise, resolve, reject } = Promise.withResolvers<EntryOutcome>()
   let cause: unknown
   function onLate(): void {
     const isSent = entry.state === 'sent'

@@ -1,28 +1,28 @@
 -- Failed jobs, which BullMQ keeps. The bounded store `failures` bounds their bytes. A job's `progress` is a JobProgress
 -- of job.ts. These fields of a job are Sluice's own:
---   tries          its failed tries and its retries by hand, a line of JSON each, the newest first
---   failedThreads  the failed threads of its last failed try
+--   tries          its failed attempts and its retries by hand, a line of JSON each, the newest first
+--   failedThreads  the failed threads of its last failed attempt
 --   failure        its result, once it has failed for good
---   triedBefore    the number of its tries before its last retry by hand
+--   triedBefore    the number of its attempts before its last retry by hand
 --   resultBefore   its result before that retry, until it fails for good again: its stored threads are not stored again
 --   load           see load.lua
---   suspect        see fetch.lua
---part try
+--   suspect        the job is quarantined: see fetch.lua
+--part attempt
 #!lua flags=allow-oom
--- Records a failed try of a job whose lock the worker still has. A final try also fails the job for good, in one step,
--- so that no worker can die between: moves the job to BullMQ's failed ones, stores its result, notifies the replica that
+-- Records a failed attempt of a job whose lock the worker still has. A final one also fails the job for good, in one
+-- step, so that no worker can die between: moves the job to BullMQ's failed ones, stores its result, notifies the replica that
 -- waits, counts the job in its import, and removes it from the load. Then evicts what is beyond its bound.
 -- ARGV  1  a JSON object:
 --          keptMs   ms to keep failed jobs
 --          bytes    their bytes bound
 --          lanes    beginning of both lanes' keys
 --          imports  bounds of imports: see write-import.lua
---          job      absent if this call only evicts: id, beginning of its lane's keys, token, most bytes of its tries,
---                   the try and the failed threads
---          final    in `job`, if the try is final: tenant, reason, stacks, progress and result, and if it has them,
+--          job      absent if this call only evicts: id, beginning of its lane's keys, token, most bytes of its attempts,
+--                   the attempt and the failed threads
+--          final    in `job`, if the attempt is final: tenant, reason, stacks, progress and result, and if it has them,
 --                   reply stream, import and its outcome for the import, and the operation that retried it
--- Returns 0 if the worker has lost the lock; else 1, 1 if more must be evicted (then call it again without a job) or
--- else 0, the ids of the evicted jobs, and why the import or the reply could not be written.
+-- Returns 0 if the worker has lost the lock. Otherwise returns 1, then 1 if more must be evicted (call it again without a
+-- job) or 0, the ids of the evicted jobs, and why the import or the reply could not be written.
 --include ../bounded.lua
 --include ../load/load.lua#failed
 --include ../bullmq-layout/jobs.lua#remove
@@ -35,11 +35,11 @@ local EVICTED_AT_ONCE = 100
 local base, input = KEYS[1], cjson.decode(ARGV[1])
 local failures, job, time = base .. 'failures', input.job, redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
--- The field `tries` has a line for each try, the newest first.
-local function recordTry(key)
-  local tries = job.try .. '\n' .. (redis.call('HGET', key, 'tries') or '')
-  if #tries > job.most then tries = string.match(string.sub(tries, 1, job.most), '^.*\n') or '' end
-  redis.call('HSET', key, 'tries', tries, 'failedThreads', job.failedThreads)
+-- The field `tries` has a line for each attempt, the newest first.
+local function recordAttempt(key)
+  local attempts = job.attempt .. '\n' .. (redis.call('HGET', key, 'tries') or '')
+  if #attempts > job.most then attempts = string.match(string.sub(attempts, 1, job.most), '^.*\n') or '' end
+  redis.call('HSET', key, 'tries', attempts, 'failedThreads', job.failedThreads)
 end
 local refused = {}
 -- A broken import or reply stream must not keep a job from failing.
@@ -61,7 +61,7 @@ local function failForGood(id, lane, final)
 end
 if job then
   if redis.call('GET', lockKey(job.lane, job.id)) ~= job.token then return {0} end
-  recordTry(job.lane .. job.id)
+  recordAttempt(job.lane .. job.id)
   if job.final then failForGood(job.id, job.lane, job.final) end
 end
 local discarded = {}
@@ -82,7 +82,7 @@ return {1, math.max(more, evictImports(base, input.imports, now)), discarded, re
 -- ARGV  1    retry or discard
 --       2-3  beginning of both lanes' keys
 --       4    a retry as a line of `tries`
---       5    the most tries that count
+--       5    the most attempts that count
 --       6    id of the operation
 --       7 …  job ids
 -- Returns the number of jobs moved.
@@ -91,9 +91,9 @@ return {1, math.max(more, evictImports(base, input.imports, now)), discarded, re
 --include ../bullmq-layout/jobs.lua#add
 --include ../bullmq-layout/jobs.lua#failed
 -- Records a retry by hand. The job keeps the result of its failure as `resultBefore`. A job that ever stalled remains
--- a suspect.
+-- quarantined.
 local function retry(base, lane, id, now, operation)
-  local stalls, progress, tried = historyOf(lane, id)
+  local stalls, progress, attempts = historyOf(lane, id)
   -- BullMQ's `progress` is a number until Sluice writes it.
   progress = progress and string.sub(progress, 1, 1) == '{' and cjson.decode(progress) or {}
   progress.retriedAt, progress.operation = now, operation
@@ -101,7 +101,7 @@ local function retry(base, lane, id, now, operation)
   if failure then redis.call('HSET', lane .. id, 'resultBefore', failure) end
   redis.call('HDEL', lane .. id, 'failure')
   redis.call('HSET', lane .. id, 'tries', ARGV[4] .. '\n' .. (redis.call('HGET', lane .. id, 'tries') or ''))
-  redis.call('HINCRBY', lane .. id, 'triedBefore', math.min(tried, ARGV[5]))
+  redis.call('HINCRBY', lane .. id, 'triedBefore', math.min(attempts, ARGV[5]))
   if stalls > 0 then redis.call('HSET', lane .. id, 'suspect', 1) end
   countAgain(base, lane, id)
   retryTaken(lane, id, cjson.encode(progress))

@@ -1,15 +1,15 @@
-// Records failed tries, fails jobs for good, and retries or discards failed jobs.
+// Records failed attempts, fails jobs for good, and retries or discards failed jobs.
 import type { FailedThread, OperationKind, RecordedTry } from '@sluice/contract'
 import { asList, openScript } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
 import { importBounds, progressOf } from '../imports/imports.ts'
-import { type JobProgress, type JobResult, type LockedJob, TRIES } from '../job/job.ts'
+import { type JobProgress, type JobResult, type LockedJob, MAX_ATTEMPTS } from '../job/job.ts'
 import type { QueueKeys } from '../job/lanes.ts'
 
 export interface FailedSetOptions {
-  /** Names this process in the failed tries of a job, and in the list of completed jobs. */
+  /** Names this process in the failed attempts of a job, and in the list of completed jobs. */
   name: string
-  /** The most bytes of Redis for failed jobs, as BullMQ keeps them. Beyond it, the oldest are evicted first. */
+  /** The most bytes of Redis for failed jobs, as BullMQ keeps them. At this bound, the oldest are evicted first. */
   failedBytes: number
   /** Receives the id of each failed job that was evicted. */
   onEvicted: (jobId: string) => void
@@ -20,14 +20,14 @@ export interface FailedSetOptions {
 export interface FinalFailure {
   result: JobResult
   progress: JobProgress
-  /** The stacks of its failed tries, as BullMQ keeps them. */
+  /** The stacks of its failed attempts, as BullMQ keeps them. */
   stacks: readonly string[]
 }
 
 const FAILED_KEPT_MS = 30 * 24 * 60 * 60 * 1000
-/** The most characters of a reason in `tries` and `failedThreads`. BullMQ keeps the reason of the last try whole. */
+/** The most characters of a reason in `tries` and `failedThreads`. BullMQ keeps the reason of the last attempt whole. */
 const REASON_CHARACTERS = 300
-/** The bound of `tries`, and of `failedThreads`. Beyond it, the oldest tries and the last threads are left out. */
+/** The bound of `tries`, and of `failedThreads`. Above it, the oldest attempts and the last threads are left out. */
 const FIELD_BYTES = 4_096
 
 /** The failed threads of a job, and how many there were. */
@@ -37,15 +37,15 @@ interface FailedThreads {
 }
 
 /**
- * Makes a function that records a failed try of a locked job, and the threads that failed. With `final`, the same step
- * fails the job for good. Without `final`, the caller lets BullMQ count the try. Each call evicts the oldest failed
+ * Makes a function that records a failed attempt of a locked job, and the threads that failed. With `final`, the same step
+ * fails the job for good. Without `final`, the caller lets BullMQ count the attempt. Each call evicts the oldest failed
  * jobs beyond their bound.
  *
  * @throws if this worker has lost the lock. Then nothing changes.
  */
-export function createRecordTry(redis: Redis, keys: QueueKeys, { name: worker, ...options }: FailedSetOptions) {
+export function createRecordAttempt(redis: Redis, keys: QueueKeys, { name: worker, ...options }: FailedSetOptions) {
   const { base, jobs } = keys
-  const record = openScript(redis, new URL('./failed-set.lua#try', import.meta.url))
+  const record = openScript(redis, new URL('./failed-set.lua#attempt', import.meta.url))
   const lanes = [jobs.interactive, jobs.bulk]
   const bounds = { keptMs: FAILED_KEPT_MS, bytes: options.failedBytes, lanes, imports: importBounds() }
   return async (
@@ -54,10 +54,10 @@ export function createRecordTry(redis: Redis, keys: QueueKeys, { name: worker, .
     failed: readonly FailedThread[],
     final?: FinalFailure,
   ): Promise<void> => {
-    const failedTry: RecordedTry = { at: new Date().toISOString(), worker, reason: shortened(message) }
+    const attempt: RecordedTry = { at: new Date().toISOString(), worker, reason: shortened(message) }
     // An error of the whole job names no threads.
     const count = final?.result.receipts.filter((receipt) => receipt === null).length ?? failed.length
-    const texts = { try: JSON.stringify(failedTry), failedThreads: JSON.stringify(fitting(failed, count)) }
+    const texts = { attempt: JSON.stringify(attempt), failedThreads: JSON.stringify(fitting(failed, count)) }
     const job = { id, lane: jobs[lane], token, most: FIELD_BYTES, ...texts, final: final && finalOf(id, data, final) }
     let input: object = { ...bounds, job }
     for (let more: unknown = 1; more === 1; input = bounds) {
@@ -95,11 +95,11 @@ function shortened(reason: string): string {
 }
 
 /**
- * Reads the failed tries and the retries of a job, oldest first; the number of its tries before the last retry; its
- * failed threads; and its result once it has failed for good.
+ * Reads what Redis has of a job's failures: `tries` (its failed attempts and its retries, oldest first), the number of
+ * attempts before the last retry, the failed threads, and the result once the job has failed for good.
  */
-export async function readTries(redis: Redis, jobKey: string) {
-  const [tries, threads, failure, before] = await redis.hmget(
+export async function readAttempts(redis: Redis, jobKey: string) {
+  const [attempts, threads, failure, before] = await redis.hmget(
     jobKey,
     'tries',
     'failedThreads',
@@ -108,7 +108,7 @@ export async function readTries(redis: Redis, jobKey: string) {
   )
   const failed: FailedThreads = JSON.parse(threads ?? '{"count":0,"threads":[]}')
   const result: JobResult | undefined = failure ? JSON.parse(failure) : undefined
-  const each = (tries ?? '').split('\n').filter((text) => text !== '')
+  const each = (attempts ?? '').split('\n').filter((text) => text !== '')
   return {
     tries: each.map((text): RecordedTry => JSON.parse(text)).reverse(),
     triedBefore: Number(before ?? 0),
@@ -135,7 +135,7 @@ export function createMoveFailed(redis: Redis, { base, jobs }: QueueKeys) {
   return async (kind: OperationKind, ids: readonly string[], by: string, operation = ''): Promise<number> => {
     if (ids.length === 0) return 0
     const retry: RecordedTry = { at: new Date().toISOString(), worker: '', reason: '', retriedBy: by }
-    const about = [JSON.stringify(retry), TRIES, operation]
+    const about = [JSON.stringify(retry), MAX_ATTEMPTS, operation]
     return Number(await move(base, kind, jobs.interactive, jobs.bulk, ...about, ...ids))
   }
 }

@@ -1,4 +1,4 @@
-// Records the progress of imports: of the jobs of one that nobody waits for, else of its requests.
+// Records the progress of imports: of its requests or, if nobody waits for the import, of its jobs.
 import { type Outcome, PROBLEMS_KEPT, type Problem, type ProblemCode } from '@sluice/contract'
 import { asList, openScript, scriptJson } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
@@ -37,7 +37,7 @@ type Counts = Record<Outcome | 'failed', number> & Partial<Record<'received' | '
 export type ImportEnd = (typeof ENDS)[number]
 
 /** A request of an import whose caller waits. `by` is the id of its key. */
-export interface ImportRequest {
+export interface RecordedRequest {
   importId: string
   tenant: string
   by: string
@@ -50,7 +50,7 @@ export interface ImportRequest {
 export type FoundImport = NonNullable<Awaited<ReturnType<ReturnType<typeof createImports>['find']>>>
 
 /** An import in a list. Nothing is known of its tenant and items until all jobs of one that nobody waits for are in Redis. */
-export type ListedImport = ReturnType<typeof describe> & { id: string }
+export type ListedImport = ReturnType<typeof describeImport> & { id: string }
 
 const UNFINISHED_KEPT_MS = 31 * 24 * 60 * 60 * 1000
 const FINISHED_KEPT_MS = 24 * 60 * 60 * 1000
@@ -109,7 +109,7 @@ export function createImports(redis: Redis, { base }: QueueKeys, bytes?: number)
     },
     /** Records the outcomes of the items of a request so far. Replaces the earlier record of this request. */
     async recordRequest(
-      { importId, tenant, by, requestId, ended }: ImportRequest,
+      { importId, tenant, by, requestId, ended }: RecordedRequest,
       outcome: ImportProgress,
     ): Promise<void> {
       await write(tenant, importId, { tenant, by, ended }, { [requestId]: scriptJson(outcome) })
@@ -130,7 +130,7 @@ export function createImports(redis: Redis, { base }: QueueKeys, bytes?: number)
             redis.hlen(`${keyOf(id)}progress`),
           ])
           const fields = Object.fromEntries(LISTED_FIELDS.map((name, at) => [name, about[at] ?? undefined]))
-          return { id, ...describe(fields, JSON.parse(fields.totals ?? '{}'), jobsDone) }
+          return { id, ...describeImport(fields, JSON.parse(fields.totals ?? '{}'), jobsDone) }
         }),
       )
     },
@@ -140,7 +140,7 @@ export function createImports(redis: Redis, { base }: QueueKeys, bytes?: number)
       const about: About = count === undefined ? {} : await redis.hgetall(`${keyOf(id)}about`)
       const { tenant, refused = '[]' } = about
       if (tenant === undefined) return undefined
-      const totals: Totals & Pick<ImportProgress, 'waitsFor'> = JSON.parse(about.totals ?? '{}')
+      const totals: ImportTotals & Pick<ImportProgress, 'waitsFor'> = JSON.parse(about.totals ?? '{}')
       const problems: ImportProblem[] = JSON.parse(refused)
       let { waitsFor } = totals
       for (const text of outcomes) {
@@ -149,7 +149,7 @@ export function createImports(redis: Redis, { base }: QueueKeys, bytes?: number)
         waitsFor ??= outcome.waitsFor
       }
       problems.sort((one, other) => one.index - other.index)
-      const described = describe(about, totals, Number(count))
+      const described = describeImport(about, totals, Number(count))
       const received = described.received ?? 0
       const ofFirst = problems.slice(0, PROBLEMS_KEPT)
       return { ...described, tenant, received, problems: ofFirst, ...(!described.done && waitsFor && { waitsFor }) }
@@ -159,11 +159,11 @@ export function createImports(redis: Redis, { base }: QueueKeys, bytes?: number)
 
 const ENDS = ['whole', 'part', 'cut'] as const
 const LISTED_FIELDS = ['tenant', 'by', 'received', 'jobs', 'failed', 'totals', 'ended'] as const
-type Totals = Partial<Counts & Record<'begunAt' | 'changedAt', number>>
+type ImportTotals = Partial<Counts & Record<'begunAt' | 'changedAt', number>>
 type About = Readonly<Partial<Record<string, string>>>
 
 /** @param jobsDone of an import that nobody waits for: only that one has jobs. */
-function describe({ tenant, by, received, jobs, failed: refused, ended }: About, totals: Totals, jobsDone: number) {
+function describeImport({ tenant, by, received, jobs, failed: refused, ended }: About, totals: ImportTotals, jobsDone: number) {
   const { created = 0, updated = 0, unchanged = 0, failed = 0, again = 0, open = 0, begunAt, changedAt } = totals
   const isWaitedFor = tenant !== undefined && jobs === undefined
   const isOver = open === 0 || Date.now() - (changedAt ?? 0) > GONE_MS

@@ -12,7 +12,7 @@ local function keysOf(base, import)
   return key .. 'about', key .. 'progress', key .. 'problems'
 end
 -- Adds an outcome (JSON) to the totals, in place of the one that its job or request had before. Returns the outcome,
--- without its problems if the import has enough of them, else with the first of them.
+-- without its problems if the import has enough of them, otherwise with the first of them.
 local function addUp(about, before, outcome, now, most)
   local totals = cjson.decode(redis.call('HGET', about, 'totals') or '{}')
   local old, decoded = before and cjson.decode(before).counts or {}, cjson.decode(outcome)
@@ -56,7 +56,7 @@ local function evictImports(base, bounds, now)
   return evictOfTenants(base .. 'imports', bounds.bytes, now, IMPORTS_AT_ONCE, remove)
 end
 --part find
--- Returns, unless it is another tenant's import, the number of its outcomes, and outcomes: all if they are few, else
+-- Returns, unless it is another tenant's import, the number of its outcomes, and outcomes: all if they are few, otherwise
 -- only those with problems, until they have enough bytes.
 -- ARGV  id, tenant ('' for any), the most outcomes, their bytes
 --include write-import.lua

@@ -3,7 +3,7 @@ import { hash, randomUUIDv7 } from 'node:crypto'
 import type { Outcome, QuoteAnswer, SourceAnswer, Thread, ThreadAnswer, Votes } from '@sluice/contract'
 import { effectiveScore, MESSAGE, STORED_STATUS } from '@sluice/contract'
 
-/** A job's payload: the one thread of a post, or some fifty threads of an import. */
+/** A job's payload: the one thread of a post, or about fifty threads of an import. */
 export interface IngestJob {
   tenant: string
   /** The first thread's place in the order of acceptance, in µs since 1970. The other threads have the next places. */
@@ -60,10 +60,10 @@ export type Lane = 'interactive' | 'bulk'
 
 export const LANES: readonly Lane[] = ['interactive', 'bulk']
 
-/** Tries that a job gets before it fails for good, crashes of its worker included. */
-export const TRIES = 5
+/** Attempts that a job gets before it fails for good, crashes of its worker included. */
+export const MAX_ATTEMPTS = 5
 
-/** BullMQ's options, without a bound of tries: the consumer bounds them. */
+/** BullMQ's options, without a bound of attempts: the consumer bounds them. */
 export const JOB_OPTIONS = JSON.stringify({ attempts: Number.MAX_SAFE_INTEGER, backoff: { type: 'tries' } })
 
 /** A job as the worker gets it. */
@@ -75,12 +75,12 @@ export interface FetchedJob {
   data: IngestJob
   /** A digest of each thread's content: equal threads have equal digests, in any job. */
   digests: readonly string[]
-  /** Which try this is, from 1. Crashes of its workers count. */
+  /** Which attempt this is, from 1. Crashes of its workers count. */
   attempt: number
   /** A worker may have worked on the job before without finishing. */
   redelivered: boolean
-  /** A worker that had locked the job crashed or froze, so the job may be the cause. */
-  suspect: boolean
+  /** A worker that had locked the job crashed or froze. The job may be the cause, so it runs alone in its process. */
+  quarantined: boolean
   /**
    * When it was enqueued, on the monotonic clock of this process: a wait is measured by Redis's clock, because the clocks
    * of processes may be wrong.
@@ -102,7 +102,7 @@ export interface LockedJob extends FetchedJob {
 }
 
 /**
- * What Sluice stores in the field `progress` of BullMQ's jobs. It has no tries: BullMQ counts them in `atm` (see
+ * What Sluice stores in the field `progress` of BullMQ's jobs. It has no attempts: BullMQ counts them in `atm` (see
  * fetch.lua).
  */
 export interface JobProgress {
@@ -143,9 +143,9 @@ export function readProgress(progress: unknown): JobProgress {
   return typeof progress === 'object' && progress !== null ? progress : {}
 }
 
-/** Returns the tries that people see: at most `TRIES`, because crashes may exceed it. */
-export function triesShown(tries: unknown): number {
-  return Math.min(Number(tries ?? 0), TRIES)
+/** Returns the attempts that people see: at most `MAX_ATTEMPTS`, because crashes may exceed it. */
+export function attemptsShown(attempts: unknown): number {
+  return Math.min(Number(attempts ?? 0), MAX_ATTEMPTS)
 }
 
 const LETTERS = { created: 'c', updated: 'u', unchanged: '=' } as const

@@ -2,7 +2,7 @@
 import { type Job, Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { keysOf, readWithoutData } from '../bullmq-layout/layout.ts'
-import { type IngestJob, JOB_OPTIONS, type Lane, TRIES } from './job.ts'
+import { type IngestJob, JOB_OPTIONS, type Lane, MAX_ATTEMPTS } from './job.ts'
 
 export type QueueKeys = ReturnType<typeof queueKeys>
 
@@ -49,6 +49,6 @@ export function openQueue(keys: QueueKeys, lane: Lane, redis: Redis): Queue<Inge
 
 /** Returns a job as BullMQ does, but with a note in place of its payload: never write the job back. */
 export function readShownJob(queue: Queue, redis: Redis, id: string): Promise<Job | undefined> {
-  const opts = { ...JSON.parse(JOB_OPTIONS), attempts: TRIES }
+  const opts = { ...JSON.parse(JOB_OPTIONS), attempts: MAX_ATTEMPTS }
   return readWithoutData(queue, redis, id, 'The payload is not shown here.', opts)
 }

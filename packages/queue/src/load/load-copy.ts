@@ -1,15 +1,15 @@
 // A replica's copy of the queue's load and of the keys' buckets, to refuse requests before their bodies are read. Also
 // samples how fast the queue drains: that rate bounds how many callers wait, and says when refused ones try again.
 import type { Lane } from '../job/job.ts'
-import type { Caller, Load, QueueBounds, Quota, Totals } from './queue-load.ts'
+import type { Caller, Load, LoadTotals, QueueBounds, Quota } from './queue-load.ts'
 import { IdempotencyKeyReusedError, QueueFullError, QueueUnavailableError, RateLimitedError } from './refusals.ts'
 
 type Aged<Copied> = Copied & { at: number }
-type Sample = Aged<Totals>
+type Sample = Aged<LoadTotals>
 
 /** An older copy of the load refuses nothing: jobs may have been completed meanwhile. */
 const FRESH_MS = 250
-/** Beyond it, entries that are not fresh are removed. */
+/** Above this number, entries that are not fresh are removed. */
 const MAX_ENTRIES = 1_000
 const LEAST_INTERACTIVE = 500
 /** Rates are those of the last five seconds, by samples at least a quarter of a second apart. */
@@ -55,7 +55,7 @@ export function createLoadCopy(bounds: QueueBounds) {
     /** The bound of interactive threads in the load: what workers store in `waitingSeconds`, at least 500. */
     mostInteractive,
     /** @param at when Redis was asked, on the monotonic clock, in ms. */
-    noteTotals(copied: Totals, at: number): void {
+    noteTotals(copied: LoadTotals, at: number): void {
       totals = { ...copied, at }
       const last = samples.at(-1)
       if (last !== undefined && at - last.at < BETWEEN_MS) return
@@ -109,7 +109,7 @@ function keep<Entry extends { at: number }>(entries: Map<string, Entry>, key: st
  */
 function capacityAfter(capacity: number, last: Sample, next: Sample): number {
   const [passed, left] = [next.at - last.at, next.drainedInteractive - last.drainedInteractive]
-  // A store that is away drains nothing, which shows nothing about the capacity.
+  // A store that is unavailable drains nothing, which shows nothing about the capacity.
   if (passed >= WINDOW_MS || left <= 0) return capacity
   return capacity + WEIGHT * ((left / passed) * 1000 - capacity)
 }

@@ -19,7 +19,7 @@ export interface QueueBounds {
 /** The load of a queue, or of one tenant in it. `interactive`: threads of that lane. */
 export type Load = Record<'threads' | 'bytes' | 'interactive', number>
 /** The load of the whole queue. `drained`: threads that ever left it. */
-export type Totals = Load & Record<'drained' | 'drainedInteractive', number>
+export type LoadTotals = Load & Record<'drained' | 'drainedInteractive', number>
 
 export interface Quota {
   /** The public id of the key. */

@@ -4,7 +4,7 @@
 --include ../bounded.lua
 --include ../bullmq-layout/jobs.lua#states
 local CLAIM_BYTES = 1100 -- Redis's own cost of a claim without its result, on Redis 6.2. Later ones need less.
--- Evicts claims that have expired or are beyond the bound, at most `most`. Returns 1 if more must be evicted.
+-- Evicts claims that have expired or are above the bound, at most `most`. Returns 1 if more must be evicted.
 local function boundClaims(base, now, bounds, most)
   return evictOfTenants(base .. 'claims', bounds.bytes, now - bounds.ms, most, function(name, hasExpired)
     -- The hash of an expired claim has expired, too. A hash that still exists belongs to a newer claim on this name, so

@@ -10,7 +10,7 @@ import type { QueueKeys } from '../job/lanes.ts'
 export const CLAIM_MS = 24 * 60 * 60 * 1000
 
 /** A job's claim on the key of its request. */
-export type Claim = ReturnType<typeof claimOf>
+export type Claim = ReturnType<typeof makeClaim>
 
 /** Names a claim by a hash: a key may be its caller's secret. Equal keys of two tenants have different claims. */
 export function claimName(tenant: string, key: string): string {
@@ -18,7 +18,7 @@ export function claimName(tenant: string, key: string): string {
 }
 
 /** Makes a job's claim. Its fingerprint has the lane: callers that wait get another answer than those that do not. */
-export function claimOf(name: string, lane: Lane, threads: readonly Thread[]) {
+export function makeClaim(name: string, lane: Lane, threads: readonly Thread[]) {
   return { name, fingerprint: `${lane} ${hash('sha256', JSON.stringify(threads), 'base64url')}` }
 }
 

@@ -150,7 +150,7 @@ export function openReplyListener(replica: string, keys: QueueKeys, reader: Redi
     async close(): Promise<void> {
       closing.abort()
       for (const jobId of [...waiters.keys()]) settle(jobId, undefined)
-      // A blocked command is never settled while Redis is away, so the connection is cut without waiting for it.
+      // A blocked command is never settled while Redis is unavailable, so the connection is cut without waiting for it.
       reader.disconnect()
     },
   }

@@ -5,7 +5,7 @@
 -- in ms, bytes). Once that group has used up its part of the time or of the bytes, it becomes a member of the bounded
 -- store `transient`, and a new group begins.
 -- A retained result is a hash `retained:ID`, and a member of `retained`, a bounded store of tenants. It has the tenant,
--- the job's data, which may be large, its result, when it completed (ms), and at which try.
+-- the job's data, which may be large, its result, when it completed (ms), and at which attempt.
 local RESULT_BYTES = 450 -- Redis's own cost of a result.
 local GROUPS = 16 -- The time and the bytes of all transient results are divided into this number of parts, one a group.
 --part reply
@@ -85,8 +85,8 @@ end
 return found
 --part look
 -- Returns what is small of a job, so that neither a poll nor a look-up by another tenant costs what the job's data
--- costs: its tenant, the bytes of its data and result if they are retained (else 0), and then
---   of a job that is retained: when it completed (ms), tries
+-- costs: its tenant, the bytes of its data and result if they are retained (otherwise 0), and then
+--   of a job that is retained: when it completed (ms), attempts
 --   of a job in the queue: place of its lane in ARGV, and the list that `timesOf` returns
 -- Returns nothing if Redis does not know the job, or if it has several threads: only operators need its id.
 -- ARGV  1    job id
@@ -95,9 +95,9 @@ return found
 --include ../bullmq-layout/jobs.lua#inspect
 local base, id = KEYS[1], ARGV[1]
 local retained = base .. 'retained:' .. id
-local at, tries, tenant = unpack(redis.call('HMGET', retained, 'at', 'attempts', 'tenant'))
+local at, attempts, tenant = unpack(redis.call('HMGET', retained, 'at', 'attempts', 'tenant'))
 if at then
-  return {tenant, redis.call('HSTRLEN', retained, 'data') + redis.call('HSTRLEN', retained, 'result'), at, tries}
+  return {tenant, redis.call('HSTRLEN', retained, 'data') + redis.call('HSTRLEN', retained, 'result'), at, attempts}
 end
 for lane = 2, 3 do
   local job = timesOf(ARGV[lane], id, 'load')

@@ -43,25 +43,25 @@ it('finds a job without its payload, and for another tenant as little as for an 
 })
 
 const payload = { tenant: 'acme', threads: [] }
-const TRY_EVERY_MS = 500
+const RETAIN_AGAIN_MS = 500
 
 it('tries until Redis answers, and retains each job with its payload', async (t) => {
   vi.useFakeTimers()
   t.onTestFinished(() => void vi.useRealTimers())
-  let isAway = true
+  let isUnavailable = true
   const retained: unknown[] = []
   const retainLater = createRetainLater({
     async retainResult(...args) {
-      if (isAway) throw new Error('away')
+      if (isUnavailable) throw new Error('unavailable')
       retained.push(args)
       return undefined
     },
   })
   retainLater('a', payload)
   retainLater('b', payload)
-  await vi.advanceTimersByTimeAsync(3 * TRY_EVERY_MS)
-  isAway = false
-  await vi.advanceTimersByTimeAsync(2 * TRY_EVERY_MS)
+  await vi.advanceTimersByTimeAsync(3 * RETAIN_AGAIN_MS)
+  isUnavailable = false
+  await vi.advanceTimersByTimeAsync(2 * RETAIN_AGAIN_MS)
   assert.deepEqual(retained, [
     ['a', JSON.stringify(payload), 'acme'],
     ['b', JSON.stringify(payload), 'acme'],

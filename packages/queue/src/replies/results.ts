@@ -2,7 +2,7 @@
 import type { JobState } from '@sluice/contract'
 import { asList, openScript } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
-import { type IngestJob, isJobId, type JobResult, readProgress, triesShown } from '../job/job.ts'
+import { type IngestJob, isJobId, type JobResult, readProgress, attemptsShown } from '../job/job.ts'
 import type { QueueKeys, Queues } from '../job/lanes.ts'
 
 /** How long results stay, and how many bytes of Redis they may use. */
@@ -62,7 +62,7 @@ export function createResults(redis: Redis, { base, jobs }: QueueKeys, largeRead
       const [claimedBy, result] = await redis.hmget(`${base}claim:${claim}`, 'job', 'result')
       return claimedBy === jobId && typeof result === 'string' ? JSON.parse(result) : undefined
     },
-    /** Returns a retained result, the job's payload, when (ms since 1970) and at which try the job completed. */
+    /** Returns a retained result, the job's payload, when (ms since 1970) and at which attempt the job completed. */
     async findRetained(jobId: string) {
       const { result: text, data, at, attempts } = await redis.hgetall(`${base}retained:${jobId}`)
       if (text === undefined || data === undefined) return undefined
@@ -105,25 +105,25 @@ export async function findJob(
       return { state: 'completed', changedAt: new Date(Number(place)), attempts: Number(about), bytes: Number(bytes) }
     const state = await queues[place === 2 ? 'interactive' : 'bulk'].getJobState(id)
     // The job may have completed since the look.
-    if (state !== 'unknown') return describe(state, about)
+    if (state !== 'unknown') return describeFound(state, about)
   }
   return undefined
 }
 
 /** @param fields as `timesOf` returns them: see jobs.lua. */
-function describe(state: string, [enqueuedAt, fetchedAt, failedAt, tries, progress]: readonly unknown[]): FoundJob {
-  const attempts = triesShown(tries)
+function describeFound(state: string, [enqueuedAt, fetchedAt, failedAt, failedAttempts, progress]: readonly unknown[]): FoundJob {
+  const attempts = attemptsShown(failedAttempts)
   const since = (at: unknown) => ({ changedAt: new Date(Number(at ?? enqueuedAt)), bytes: 0 })
   if (state === 'failed') return { state, attempts, ...since(failedAt) }
   if (state === 'active') return { state, attempts: attempts + 1, ...since(fetchedAt) }
   return { state: 'waiting', attempts, ...since(readProgress(progress).waitingSince) }
 }
 
-/** While Redis is away, retaining is tried again after this pause, at most RETAIN_TRIES times: for five minutes. */
-const TRY_EVERY_MS = 500
-const RETAIN_TRIES = 600
+/** While Redis is unavailable, retaining is repeated after this pause, at most RETAIN_ATTEMPTS times: for five minutes. */
+const RETAIN_AGAIN_MS = 500
+const RETAIN_ATTEMPTS = 600
 /**
- * The most characters of all payloads that wait for Redis. A job beyond it is marked without its payload: if it
+ * The most characters of all payloads that wait for Redis. A job that exceeds it is marked without its payload: if it
  * completes before Redis answers, its result is not retained.
  */
 const MAX_CHARACTERS = 32 * 1024 * 1024
@@ -133,12 +133,12 @@ export function createRetainLater({ retainResult }: Pick<Results, 'retainResult'
   let characters = 0
   async function retain(jobId: string, data: string, tenant: string): Promise<void> {
     characters += data.length
-    const again = () => new Promise<false>((resolve) => setTimeout(resolve, TRY_EVERY_MS, false).unref())
-    for (let tries = 0, isDone = false; !isDone && tries < RETAIN_TRIES; tries++)
+    const again = () => new Promise<false>((resolve) => setTimeout(resolve, RETAIN_AGAIN_MS, false).unref())
+    for (let attempts = 0, isDone = false; !isDone && attempts < RETAIN_ATTEMPTS; attempts++)
       isDone = await retainResult(jobId, data, tenant).then(() => true, again)
     characters -= data.length
   }
-  // A function of its own: in `retain`, a payload beyond the bound would stay in memory while it waits.
+  // A function of its own: in `retain`, a payload that exceeds the bound would stay in memory while it waits.
   return (jobId: string, payload: Pick<IngestJob, 'tenant' | 'threads'>): Promise<void> => {
     const text = JSON.stringify(payload)
     return retain(jobId, characters + text.length > MAX_CHARACTERS ? '' : text, payload.tenant)

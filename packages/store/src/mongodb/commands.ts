@@ -40,7 +40,7 @@ export type QuoteTotals = Pick<SourceDocument, 'wordCount' | 'quoteCount'>
 /** The part of a source that can disagree with its quotes. */
 export type SourceTotals = QuoteTotals & Pick<SourceDocument, '_id' | 'meta'>
 
-/** The most ids of a query: on the stand-in SecantusDB, the cost of an id grows with their number. */
+/** The most ids of a query: on the emulator SecantusDB, the cost of an id grows with their number. */
 export const IDS_PER_QUERY = 100
 
 /** Guards need the versions of the primary, even if the URL prefers secondaries. */

@@ -22,7 +22,7 @@ export function connectStore(url: string, metrics?: CommandMetrics) {
     appName: 'sluice',
     writeConcern: { w: 'majority' },
     serverSelectionTimeoutMS: 2_000,
-    // A MongoDB that needs two seconds for each command is slow, not away.
+    // A MongoDB that needs two seconds for each command is slow, not unavailable.
     connectTimeoutMS: 5_000,
     socketTimeoutMS: 10_000,
     maxPoolSize: 20,
@@ -46,7 +46,7 @@ export function connectStore(url: string, metrics?: CommandMetrics) {
   }
 }
 
-/** The longest wait for a close, and the pause before the next try to connect. */
+/** The longest wait for a close, and the pause before the next attempt to connect. */
 const CLOSE_MS = 100
 const CONNECT_AGAIN_MS = 200
 
@@ -58,7 +58,7 @@ export function explained(error: unknown, client: MongoClient): unknown {
   return (error instanceof MongoTopologyClosedError && failures.get(client)) || error
 }
 
-/** Connects until it succeeds once: the driver gives up if its first connection fails, else it reconnects by itself. */
+/** Connects until it succeeds once: the driver gives up if its first connection fails, otherwise it reconnects by itself. */
 async function connectFirst(client: MongoClient, closing: AbortSignal): Promise<void> {
   while (!closing.aborted) {
     try {
@@ -72,7 +72,7 @@ async function connectFirst(client: MongoClient, closing: AbortSignal): Promise<
 
 /** The probe's document in `writers`. Workers need the rights for that collection anyway. */
 const PROBE = 'probe'
-/** A range, because a router sends it to every shard. So the probe fails while any shard is away. */
+/** A range, because a router sends it to every shard. So the probe fails while any shard is unavailable. */
 const ONLY_PROBE = { _id: { $gte: PROBE, $lt: `${PROBE}\0` } }
 /** A document must not exceed 16 MiB. */
 const MAX_BYTES = 8 * 1024 * 1024
@@ -81,7 +81,7 @@ export const PROBE_MS = 5_000
 
 /**
  * Resolves when MongoDB has committed a majority write of this size (at most 8 MiB). Begins with a small write: while
- * MongoDB is away, probes cost little. Throws if MongoDB refuses, is away, or exceeds the commands' time limit.
+ * MongoDB is unavailable, probes cost little. Throws if MongoDB refuses, is unavailable, or exceeds the commands' time limit.
  */
 export async function probeStore(commands: Pick<StoreCommands, 'update' | 'insert'>, bytes: number): Promise<void> {
   const fill = async (size: number) => {

@@ -17,7 +17,7 @@ import {
 } from './commands.ts'
 import { explained, probeStore } from './connect-store.ts'
 import { findInQueries, rareCommands } from './rare-commands.ts'
-import { errorCodeOf, isConflict, refusedIn, StoreAwayError } from './store-errors.ts'
+import { errorCodeOf, isConflict, refusedIn, CommandFailedError } from './store-errors.ts'
 
 export type Runtime = typeof processRuntime
 
@@ -40,15 +40,15 @@ const WRITES_PER_COMMAND = 250
 const MARKS = { 'meta.version': 1, 'meta.epoch': 1 } as const
 
 /**
- * Makes the commands. A command throws a `StoreAwayError` at its time limit, a `RefusedWriteError` if MongoDB refused a
- * document, else the driver's error. The driver's `bulkWrite` is not used: it is slower, and does not distinguish a
+ * Makes the commands. A command throws a `CommandFailedError` at its time limit, a `RefusedWriteError` if MongoDB refused a
+ * document, otherwise the driver's error. The driver's `bulkWrite` is not used: it is slower, and does not distinguish a
  * network error from a refused write.
  */
 export function mongoCommands(db: Db, options: CommandOptions = {}): StoreCommands {
   const { limitMs = COMMAND_MS, metrics } = options
   /** When the last write took effect, by the cluster's clock. A MongoDB without replicas has none. */
   let writtenAt: Timestamp | undefined
-  /** Sends a command with a signal: else the driver (7.9) waits for ever for `drain` on a destroyed socket. */
+  /** Sends a command with a signal: otherwise the driver (7.9) waits for ever for `drain` on a destroyed socket. */
   async function within<Reply>(command: string, send: (signal: AbortSignal) => Promise<Reply>): Promise<Reply> {
     const began = performance.now()
     const signal = AbortSignal.timeout(limitMs)
@@ -57,7 +57,7 @@ export function mongoCommands(db: Db, options: CommandOptions = {}): StoreComman
     } catch (error) {
       metrics?.errors.inc({ code: signal.aborted ? 'timeout' : errorCodeOf(error) })
       if (!signal.aborted) throw explained(error, db.client)
-      throw new StoreAwayError(new Error(`a command took longer than ${limitMs / 1000} s`, { cause: error }), false)
+      throw new CommandFailedError(new Error(`a command took longer than ${limitMs / 1000} s`, { cause: error }), false)
     } finally {
       metrics?.times.observe({ command }, (performance.now() - began) / 1000)
     }

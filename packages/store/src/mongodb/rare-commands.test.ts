@@ -38,7 +38,7 @@ test('a server that does not explain: an index of quotes', async () => {
   assert.deepEqual(await indexesFor(ask, {}), OF_QUOTES)
 })
 
-test('a server that is away: no decision', async () => {
+test('a server that is unavailable: no decision', async () => {
   const ask = async () => {
     throw new MongoNetworkError('refused')
   }

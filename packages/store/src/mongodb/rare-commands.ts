@@ -8,7 +8,7 @@ import { IDS_PER_QUERY, PRIMARY } from './commands.ts'
 import { createSteps, isTimeOut } from './store-errors.ts'
 
 /**
- * A page of sources has some 10 MB. It is not smaller, because the development stand-in walks through the collection
+ * A page of sources has about 10 MB. It is not smaller, because the emulator walks through the collection
  * for each page.
  */
 const PAGE = { projection: { wordCount: 1, quoteCount: 1, meta: 1 }, sort: { _id: 1 }, limit: 25_000 } as const

@@ -2,28 +2,28 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { MongoServerError } from 'mongodb'
 import { test } from 'vitest'
-import { asStoreAway, RefusedWriteError, StoreAwayError } from './store-errors.ts'
+import { asCommandFailed, RefusedWriteError, CommandFailedError } from './store-errors.ts'
 
 const manual = readFileSync(new URL('../../../../docs/operate/mongodb.md', import.meta.url), 'utf8')
 /** Beyond all codes of MongoDB. */
 const MOST = 20_000
 
-test('MongoDB is away for certain after the errors that docs/operate/mongodb.md lists, and after any other a probe decides', () => {
+test('MongoDB is unavailable for certain after the errors that docs/operate/mongodb.md lists, and after any other a probe decides', () => {
   const table = /^### Errors of MongoDB\n(.*)/ms.exec(manual)?.[1] ?? ''
   const [, row = ''] = /^\|[^|]+\|([^|]+)\| return the jobs until/m.exec(table) ?? []
   const documented = Array.from(row.matchAll(/\b\d+\b/g), ([code]) => Number(code))
-  const errors = Array.from({ length: MOST }, (_, code) => asStoreAway(new MongoServerError({ code })))
-  assert(errors.every((error) => error instanceof StoreAwayError))
+  const errors = Array.from({ length: MOST }, (_, code) => asCommandFailed(new MongoServerError({ code })))
+  assert(errors.every((error) => error instanceof CommandFailedError))
   const certain = errors.flatMap(({ isCertain }, code) => (isCertain ? [code] : []))
   assert.notEqual(certain.length, 0)
   assert.deepEqual(certain, documented)
 })
 
 test('a write that is refused by a code that no document causes is no word on the document', () => {
-  const refusal = (code: number) => asStoreAway(new RefusedWriteError({ code, errmsg: 'no' }, 'quotes', 'id-1'))
+  const refusal = (code: number) => asCommandFailed(new RefusedWriteError({ code, errmsg: 'no' }, 'quotes', 'id-1'))
   assert(refusal(121) instanceof RefusedWriteError)
   const unknown = refusal(50_463_173)
-  assert(unknown instanceof StoreAwayError && !unknown.isCertain)
+  assert(unknown instanceof CommandFailedError && !unknown.isCertain)
 })
 
 test('a refused write names its document and the rule once, with long texts cut and the rest whole', () => {

@@ -4,17 +4,17 @@ import type { StoreRequest } from '../documents.ts'
 import { sourceIdIn, sourceIdOf } from '../ids.ts'
 
 /**
- * A command as a whole failed. Its outcome is unknown. MongoDB may be away or unable to commit, or the command alone
+ * A command as a whole failed. Its outcome is unknown. MongoDB may be unavailable or unable to commit, or the command alone
  * may be too much for it: a probe decides. The `cause` may say which documents MongoDB refused: see `refusalOf`.
  */
-export class StoreAwayError extends Error {
-  /** MongoDB is certainly away. No probe decides then, because a probe may succeed although the commands fail. */
+export class CommandFailedError extends Error {
+  /** MongoDB is certainly unavailable. No probe decides then, because a probe may succeed although the commands fail. */
   readonly isCertain: boolean
 
   constructor(cause: unknown, isCertain: boolean) {
     const reason = cause instanceof Error ? cause.message : cause
-    super(`MongoDB is away: ${reason}`, { cause })
-    this.name = 'StoreAwayError'
+    super(`MongoDB is unavailable: ${reason}`, { cause })
+    this.name = 'CommandFailedError'
     this.isCertain = isCertain
   }
 }
@@ -102,24 +102,24 @@ export function isConflict(error: unknown): boolean {
 
 /** Returns why MongoDB refused a document of this request's thread, as far as the error says. */
 export function refusalOf(error: unknown, { tenant, thread }: StoreRequest): Error | undefined {
-  const refusal = error instanceof StoreAwayError ? error.cause : error
+  const refusal = error instanceof CommandFailedError ? error.cause : error
   return refusal instanceof RefusedWriteError ? refusal.sources.get(sourceIdOf(tenant, thread.source)) : undefined
 }
 
 /**
  * Returns the error itself if MongoDB refused a document with one of `CODE_NAMES`, or if it is no error of MongoDB or
- * its connection. Else returns a `StoreAwayError`.
+ * its connection. Otherwise returns a `CommandFailedError`.
  */
-export function asStoreAway(error: unknown): unknown {
+export function asCommandFailed(error: unknown): unknown {
   if (error instanceof RefusedWriteError && codeOf(error) in CODE_NAMES) return error
   // While a command waits for a full socket, the driver (7.9) throws the socket's own error.
   const isOfSocket = error instanceof Error && 'syscall' in error
-  return isOfSocket || error instanceof MongoError ? new StoreAwayError(error, isOfSocket || isCertain(error)) : error
+  return isOfSocket || error instanceof MongoError ? new CommandFailedError(error, isOfSocket || isCertain(error)) : error
 }
 
 /** Returns whether a command exceeded the connection's time limit or its own. */
 export function isTimeOut(error: unknown): boolean {
-  return error instanceof StoreAwayError || error instanceof MongoNetworkTimeoutError
+  return error instanceof CommandFailedError || error instanceof MongoNetworkTimeoutError
 }
 
 /**

@@ -45,7 +45,7 @@ function fill(table: Uint8Array, value: number, characters: string): void {
   for (const character of characters) table[character.charCodeAt(0)] = value
 }
 
-// The number of characters (some 20 µs of ASCII) between reads of the clock: a read costs as much as a short text.
+// The number of characters (about 20 µs of ASCII) between reads of the clock: a read costs as much as a short text.
 const CHECK_EVERY = 5_000
 
 /** Counts the words of each text. Never blocks the event loop for more than 50 ms, also if many counts run at once. */

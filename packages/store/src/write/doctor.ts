@@ -9,7 +9,7 @@ import { NO_QUOTES, recount, SOURCES_AT_ONCE } from './sum-sources.ts'
 import { createIsExcluded, createWatermarks, EXPIRED_MS, isExpired, isStale } from './tokens.ts'
 
 /** A source as it was compared with its quotes. */
-export interface Finding {
+export interface ComparedSource {
   id: string
   stored: QuoteTotals
   /** The sum of its stored quotes. */
@@ -18,12 +18,12 @@ export interface Finding {
   openUntil?: Date
 }
 
-interface Findings {
+interface RepairReport {
   checked: number
   /** Sources whose totals disagreed with their quotes, or that had an expired token: a repair ends both. */
-  wrong: Finding[]
+  wrong: ComparedSource[]
   /** Sources that agree with their quotes, and have the token of a dead writer until it expires. */
-  leftOpen: Finding[]
+  leftOpen: ComparedSource[]
   /** The number of sources that were being written at both checks. */
   beingWritten: number
 }
@@ -37,18 +37,18 @@ export async function repairSources(
   commands: StoreCommands,
   { repair, onProgress }: { repair: boolean; onProgress?: (checked: number, again: number, wrong: number) => void },
   runtime = processRuntime,
-): Promise<Findings> {
+): Promise<RepairReport> {
   const deps = { commands: { ...commands, sumQuotes: sumInSteps(commands) }, runtime, repair }
-  const findings: Findings = { checked: 0, wrong: [], leftOpen: [], beingWritten: 0 }
+  const report: RepairReport = { checked: 0, wrong: [], leftOpen: [], beingWritten: 0 }
   const busy: string[] = []
   for await (const page of commands.scanSources()) {
     for (const some of chunksOf(page, SOURCES_AT_ONCE)) {
-      findings.checked += some.length
-      busy.push(...(await checkSome(deps, some, (token) => !isStale(runtime, token), findings, 'areNeighbours')))
-      onProgress?.(findings.checked, busy.length, findings.wrong.length)
+      report.checked += some.length
+      busy.push(...(await checkSome(deps, some, (token) => !isStale(runtime, token), report, 'areNeighbours')))
+      onProgress?.(report.checked, busy.length, report.wrong.length)
     }
   }
-  if (busy.length === 0) return findings
+  if (busy.length === 0) return report
   const began = runtime.now()
   await runtime.delay(STALE_MS)
   // `began` is by this machine's clock, `since` by the writer's, which may be a minute ahead: then an old token seems
@@ -56,9 +56,9 @@ export async function repairSources(
   const isNew = (token: WriterToken) => !isStale(runtime, token) && token.since.getTime() > began
   for (const ids of chunksOf(busy, SOURCES_AT_ONCE)) {
     const some = await commands.find('sources', ids)
-    findings.beingWritten += (await checkSome(deps, some, isNew, findings)).length
+    report.beingWritten += (await checkSome(deps, some, isNew, report)).length
   }
-  return findings
+  return report
 }
 
 /** Sums the quotes of as many sources at a time as MongoDB can. */
@@ -75,12 +75,12 @@ function sumInSteps(commands: StoreCommands): StoreCommands['sumQuotes'] {
   }
 }
 
-/** Compares these sources, adds to the findings, and repairs. Returns the ids of those that are being written. */
+/** Compares these sources, adds to the report, and repairs. Returns the ids of those that are being written. */
 async function checkSome(
   { commands, runtime, repair }: WriteDeps & { repair: boolean },
   some: readonly SourceTotals[],
   isAlive: (token: WriterToken) => boolean,
-  findings: Findings,
+  report: RepairReport,
   areNeighbours?: 'areNeighbours',
 ): Promise<string[]> {
   const watermarks = createWatermarks(commands)
@@ -91,32 +91,32 @@ async function checkSome(
   const toSum = notInUse.map(({ _id }) => _id)
   const found = await commands.sumQuotes(toSum, areNeighbours)
   const sums = new Map(found.map(({ _id, ...sum }) => [_id, sum]))
-  const compared = notInUse.map((source) => findingOf(source, sums.get(source._id) ?? NO_QUOTES))
-  const suspects = compared.filter((finding) => !agrees(finding) || finding.openUntil !== undefined)
+  const compared = notInUse.map((source) => compare(source, sums.get(source._id) ?? NO_QUOTES))
+  const toConfirm = compared.filter((one) => !agrees(one) || one.openUntil !== undefined)
   // A source that was written after it was read may have agreed with its quotes all the time, so it is not reported.
-  const ids = suspects.map(({ id }) => id)
+  const ids = toConfirm.map(({ id }) => id)
   const read = new Map(some.map(({ _id, meta }) => [_id, meta.version]))
   const now = await commands.findVersions('sources', ids)
   const unmoved = new Set(now.flatMap(({ _id, meta }) => (meta.version.equals(read.get(_id)) ? [_id] : [])))
-  const hasExpired = ({ openUntil }: Finding) => openUntil !== undefined && openUntil.getTime() <= runtime.now()
-  const isWrong = (finding: Finding) => !agrees(finding) || hasExpired(finding)
-  const still = suspects.filter(({ id }) => unmoved.has(id))
+  const hasExpired = ({ openUntil }: ComparedSource) => openUntil !== undefined && openUntil.getTime() <= runtime.now()
+  const isWrong = (one: ComparedSource) => !agrees(one) || hasExpired(one)
+  const still = toConfirm.filter(({ id }) => unmoved.has(id))
   const wrong = still.filter(isWrong)
-  findings.wrong.push(...wrong)
-  findings.leftOpen.push(...still.filter((finding) => !isWrong(finding)))
+  report.wrong.push(...wrong)
+  report.leftOpen.push(...still.filter((one) => !isWrong(one)))
   const toRecount = repair ? wrong.map(({ id }) => id) : []
   const deps = { commands, runtime, watermarks, isExcluded: createIsExcluded(runtime) }
   await recount(deps, toRecount, (token) => isExpired(runtime, token))
   return [...open.filter(isInUse).map(({ _id }) => _id), ...ids.filter((id) => !unmoved.has(id))]
 }
 
-function findingOf({ _id, wordCount, quoteCount, meta }: SourceTotals, counted: QuoteTotals): Finding {
-  const finding = { id: _id, stored: { wordCount, quoteCount }, counted }
+function compare({ _id, wordCount, quoteCount, meta }: SourceTotals, counted: QuoteTotals): ComparedSource {
+  const compared = { id: _id, stored: { wordCount, quoteCount }, counted }
   const opened = (meta.tokens ?? []).map(({ since }) => since.getTime())
-  return opened.length === 0 ? finding : { ...finding, openUntil: new Date(Math.max(...opened) + EXPIRED_MS) }
+  return opened.length === 0 ? compared : { ...compared, openUntil: new Date(Math.max(...opened) + EXPIRED_MS) }
 }
 
-function agrees({ stored, counted }: Finding): boolean {
+function agrees({ stored, counted }: ComparedSource): boolean {
   return stored.wordCount === counted.wordCount && stored.quoteCount === counted.quoteCount
 }
 

@@ -36,12 +36,17 @@ export interface ReadDeps extends SumDeps {
  * Reads the sources first, then watermarks and quotes. A writer changes a source before its quotes, so a source's
  * version shows whether a writer has opened the source since it was read.
  */
-export async function readThreads(deps: ReadDeps, works: readonly ThreadWork[]): Promise<ReadThread[]> {
+export async function readStoredThreads(deps: ReadDeps, works: readonly ThreadWork[]): Promise<ReadThread[]> {
   const { commands, isExcluded } = deps
   const ids = works.map((work) => work.id)
   const concern = works.some(({ readsMajority }) => readsMajority) ? 'majority' : 'local'
   const found = await commands.find('sources', ids, concern)
-  const sources = new Map((await withoutSettledTokens(deps, found)).map((source) => [source._id, source]))
+  await refreshWatermarks(
+    deps,
+    found.flatMap(({ meta }) => meta.tokens ?? []),
+  )
+  const open = found.map(deps.watermarks.withoutSettledTokens)
+  const sources = new Map(open.map((source) => [source._id, source]))
   const threads = works.map((work) => {
     const source = sources.get(work.id)
     return { work, source, isExcluded: source !== undefined && isExcluded(source, (token) => isMine(work, token)) }
@@ -70,7 +75,7 @@ export async function readAgain(
   const { runtime } = deps
   if (round > 1) await runtime.delay(runtime.random() * Math.min(2 ** round, MAX_BACK_OFF_MS))
   const works = left.map(({ work }) => work)
-  const read = await readThreads(deps, works)
+  const read = await readStoredThreads(deps, works)
   await dropUnopened(deps, [...deps.unended])
   return read
 }
@@ -105,9 +110,11 @@ export function noteRefused({ work, stored, plan }: ThreadRound, open: readonly 
   work.mayHaveChanged ||= isOpened || !(toSum || plan.quoteWrites.length > 0)
 }
 
-/** Returns these sources without tokens of settled batches. Reads and raises watermarks. Waits for no recount. */
-async function withoutSettledTokens({ writer, watermarks }: ReadDeps, sources: readonly SourceDocument[]) {
-  const tokens = sources.flatMap(({ meta }) => meta.tokens ?? [])
+/**
+ * Makes the watermarks of these tokens' writers as new as possible: raises this process's own, which writes to MongoDB,
+ * and reads the others. Waits for no recount.
+ */
+async function refreshWatermarks({ writer, watermarks }: ReadDeps, tokens: readonly WriterToken[]): Promise<void> {
   for (const state of writer.states) {
     const isOwn = ({ writer: name, batch }: WriterToken) =>
       name === state.name && batch > state.watermark && batch <= state.contiguous
@@ -117,7 +124,6 @@ async function withoutSettledTokens({ writer, watermarks }: ReadDeps, sources: r
   }
   const own = new Set(Array.from(writer.states, ({ name }) => name))
   await watermarks.read(tokens.filter(({ writer: name }) => !own.has(name)))
-  return sources.map(watermarks.withoutSettledTokens)
 }
 
 /** The most texts of one query, and the most characters of stored texts in one batch. */
@@ -130,7 +136,7 @@ type InputText = { _id: string; text: string; stamp: number }
 /**
  * Reads the quotes that the requests name, with majority: a quote that the round does not write must not be rolled back
  * after the answer. Reads a stored text only if it is newer than the texts of the requests and differs from them, or if
- * the quote has no text digest. Else the quote has the text of a request, or `REPLACED`.
+ * the quote has no text digest. Otherwise the quote has the text of a request, or `REPLACED`.
  */
 async function readQuotes(
   commands: Pick<StoreCommands, 'find' | 'findWithoutTexts'>,

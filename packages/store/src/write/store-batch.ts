@@ -6,12 +6,12 @@ import { mergeRequests } from '../merge/merge.ts'
 import { planRepeat, shortenRepeats } from '../merge/repeats.ts'
 import type { StoreCommands } from '../mongodb/commands.ts'
 import { processRuntime, type Runtime } from '../mongodb/mongo-commands.ts'
-import { asStoreAway } from '../mongodb/store-errors.ts'
+import { asCommandFailed } from '../mongodb/store-errors.ts'
 import { countWords } from '../words/count-words.ts'
 import { createSlices, SLICE_MS, type Slices } from '../words/slices.ts'
 import { needsNoWrite } from './guarded-updates.ts'
 import { openSources, writeQuotes } from './guarded-writes.ts'
-import { noteRefused, type ReadDeps, type ReadThread, readAgain, readThreads } from './read-stored.ts'
+import { noteRefused, type ReadDeps, type ReadThread, readAgain, readStoredThreads } from './read-stored.ts'
 import { recount, writeAndCommit, writeAndSum } from './sum-sources.ts'
 import { createIsExcluded, createWatermarks, needsSum } from './tokens.ts'
 import { createWriter, type UnendedBatch } from './writer.ts'
@@ -31,7 +31,7 @@ export function createBatchStore(commands: StoreCommands, runtime: Runtime = pro
      * Stores a batch, and returns the answers by request id when all is written with majority. A request gets no answer
      * while another process sums its thread: store it again, which is safe at any time, in any process. Calls
      * `onLastWrite` in each round when its commits are sent or, if it commits nothing, when its first command of quotes
-     * is sent. Does not call it for threads that are summed. @throws {StoreAwayError} if the outcome of the writes is
+     * is sent. Does not call it for threads that are summed. @throws {CommandFailedError} if the outcome of the writes is
      * not known.
      */
     async store(requests: readonly StoreRequest[], onLastWrite = () => {}): Promise<Map<string, StoredAnswer>> {
@@ -42,19 +42,19 @@ export function createBatchStore(commands: StoreCommands, runtime: Runtime = pro
         const read =
           wereNew && !works.some(({ readsMajority }) => readsMajority)
             ? works.map((work): ReadThread => ({ work, stored: { quotes: new Map() }, isExcluded: false }))
-            : await readThreads(deps, works)
+            : await readStoredThreads(deps, works)
         const answers = new Map<string, StoredAnswer>()
         wereNew = await storeBatch({ ...deps, answers, unended: new Set(), onLastWrite }, read)
         return answers
       } catch (error) {
-        throw asStoreAway(error)
+        throw asCommandFailed(error)
       }
     },
-    /** Recounts the sources of requests that failed for good. @throws {StoreAwayError} as `store` does. */
+    /** Recounts the sources of requests that failed for good. @throws {CommandFailedError} as `store` does. */
     async recountRequests(requests: readonly StoreRequest[]): Promise<void> {
       const ids = new Set(requests.map(({ tenant, thread }) => sourceIdOf(tenant, thread.source)))
       // A late command of a failed request may still take effect, so only expired tokens are removed.
-      await recount(sumDeps, [...ids], () => false).catch((error) => Promise.reject(asStoreAway(error)))
+      await recount(sumDeps, [...ids], () => false).catch((error) => Promise.reject(asCommandFailed(error)))
     },
     settle: deps.writer.settle,
   }

@@ -1,23 +1,23 @@
-// Decides whether a failure means that the store is away, and pauses the consumer until the store commits writes again.
+// Decides whether a failure means that the store is unavailable, and pauses the consumer until the store commits writes again.
 import { setTimeout as delay } from 'node:timers/promises'
 import { FLICKER_MS } from '@sluice/operations'
 import type { Logger } from '@sluice/process'
-import { type Away, asError, type Consumer } from '@sluice/queue'
-import { StoreAwayError } from '@sluice/store'
+import { type StoreUnavailable, asError, type Consumer } from '@sluice/queue'
+import { CommandFailedError } from '@sluice/store'
 import type { WorkerMetrics } from './metrics.ts'
 
 /** Resolves if the store commits a write of `bytes` bytes, and rejects otherwise. */
 export type ProbeStore = (bytes: number) => Promise<void>
 
-/** The store is away. `since`: when the write that failed began, on the monotonic clock. */
-export type LostStore = Away & { reason: string; since: number }
+/** The store is unavailable. `since`: when the write that failed began, on the monotonic clock. */
+export type LostStore = StoreUnavailable & { reason: string; since: number }
 
 /** The requests of a failed write. Nearly all of their bytes are characters of text. */
 type Written = readonly { characters: number }[]
 
-/** Returns whether the store is away: the error is certain, or a probe as large as the failed write fails. */
-export async function isStoreAway(error: unknown, probeStore: ProbeStore, failed: Written): Promise<boolean> {
-  if (!(error instanceof StoreAwayError)) return false
+/** Returns whether the store is unavailable: the error is certain, or a probe as large as the failed write fails. */
+export async function isStoreUnavailable(error: unknown, probeStore: ProbeStore, failed: Written): Promise<boolean> {
+  if (!(error instanceof CommandFailedError)) return false
   return error.isCertain || (await probeFailure(probeStore, charactersOf(failed))) !== undefined
 }
 
@@ -29,19 +29,19 @@ function charactersOf(requests: Written): number {
 const PROBE_AGAIN_MS = { first: 100, most: 1_000 }
 /**
  * If the store is lost within SOON_MS after a successful probe, the probe does not test what fails. Then the consumer
- * rests before the next probe, so that jobs are not put back again and again. Each rest lasts twice as long as the one
+ * rests before the next probe, so that jobs are not returned again and again. Each rest lasts twice as long as the one
  * before, at most MAX_REST_MS.
  */
 const SOON_MS = 10_000
 const MAX_REST_MS = 10_000
 
-/** Makes `putBack`, which pauses the consumer until the store commits a probe of as many bytes as were put back. */
-export function createPutBack(
+/** Makes `noteLost`, which pauses the consumer until the store commits a probe of as many bytes as were returned. */
+export function createNoteLost(
   probeStore: ProbeStore,
-  metrics: Pick<WorkerMetrics, 'putBack' | 'storeFlickers'>,
+  metrics: Pick<WorkerMetrics, 'returned' | 'storeFlickers'>,
   log: Logger,
 ) {
-  /** The loss of the store, unless it is back. */
+  /** Set while the store is lost. */
   let lost: LostStore | undefined
   let failedBytes = 0
   let rest = 0
@@ -51,10 +51,10 @@ export function createPutBack(
     rest = performance.now() - recoveredAt > SOON_MS ? 0 : Math.min(rest * 2 || PROBE_AGAIN_MS.first, MAX_REST_MS)
     await consumer.pause()
     await delay(rest)
-    for (let wait = PROBE_AGAIN_MS.first, tries = 0; ; wait = Math.min(wait * 2, PROBE_AGAIN_MS.most), tries++) {
+    for (let wait = PROBE_AGAIN_MS.first, attempts = 0; ; wait = Math.min(wait * 2, PROBE_AGAIN_MS.most), attempts++) {
       const failure = await probeFailure(probeStore, failedBytes)
       if (failure === undefined) break
-      if (tries === 0) log.warn({ reason: failure.message }, 'store.probe_failed')
+      if (attempts === 0) log.warn({ reason: failure.message }, 'store.probe_failed')
       await delay(wait)
     }
     recoveredAt = performance.now()
@@ -66,17 +66,17 @@ export function createPutBack(
 
   return {
     /** Returns for how many ms the store has committed no write, and why. Undefined while the store is not lost. */
-    away: () => lost && { ms: performance.now() - lost.since, reason: lost.reason },
-    putBack(consumer: Consumer, failed: Written, found: LostStore, description: object): Away {
+    outage: () => lost && { ms: performance.now() - lost.since, reason: lost.reason },
+    noteLost(consumer: Consumer, failed: Written, found: LostStore, description: object): StoreUnavailable {
       failedBytes = charactersOf(failed) + (lost === undefined ? 0 : failedBytes)
       if (lost === undefined) {
         lost = found
         log.warn({ reason: found.reason }, 'store.lost')
         pauseUntilBack(consumer).catch((err) => log.error({ err }, 'consumer.resume_failed'))
       }
-      metrics.putBack.inc()
+      metrics.returned.inc()
       log.warn(description, 'job.put_back')
-      return { away: true }
+      return { unavailable: true }
     },
   }
 }
@@ -89,7 +89,7 @@ const HANGS_MS = 3_000
 const SHARED_MS = 500
 
 /**
- * Watches the store by probes, whether or not the worker has jobs. The store is away if it refuses a probe, or does not
+ * Watches the store by probes, whether or not the worker has jobs. The store is unavailable if it refuses a probe, or does not
  * commit one within `PROBE_MS`. A slow one is not.
  *
  * @param runningMs returns for how long the oldest batch has been running.
@@ -114,8 +114,8 @@ export function createWatchStore(probeStore: ProbeStore, runningMs: () => number
   return {
     /** Probes the store, unless it was just probed. Resolves with the result's arrival. */
     ask,
-    /** Returns for how many ms the store has been away, and why, by the last probe. Is called every second. */
-    away(): { ms: number; reason: string } | undefined {
+    /** Returns for how many ms the store has been unavailable, and why, by the last probe. Is called every second. */
+    outage(): { ms: number; reason: string } | undefined {
       void ask(failure || runningMs() >= HANGS_MS ? SHARED_MS : PROBE_EVERY_MS)
       return failure && { ms: performance.now() - failure.since, reason: failure.reason }
     },

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { beforeEach, test, vi } from 'vitest'
-import { createWatchStore } from './store-away.ts'
+import { createWatchStore } from './store-loss.ts'
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['performance', 'setTimeout'] })
@@ -19,30 +19,30 @@ function watched() {
   const watch = createWatchStore(probe, () => state.runningMs)
   async function pass(seconds: number) {
     for (let second = 0; second < seconds; second++) {
-      watch.away()
+      watch.outage()
       await vi.advanceTimersByTimeAsync(1_000)
     }
   }
   return { state, watch, pass }
 }
 
-test('a store is away while it refuses probes, also of a worker without jobs; a slow one is not', async () => {
+test('a store is unavailable while it refuses probes, also of a worker without jobs; a slow one is not', async () => {
   const { state, watch, pass } = watched()
   assert.equal(watch.tookMs(), undefined)
   await pass(10)
-  assert.deepEqual([watch.away(), watch.tookMs(), state.probes], [undefined, 0, 3], 'every five seconds')
+  assert.deepEqual([watch.outage(), watch.tookMs(), state.probes], [undefined, 0, 3], 'every five seconds')
   state.takesMs = 3_000
   await pass(10)
-  assert.deepEqual([watch.away(), watch.tookMs()], [undefined, 3_000])
+  assert.deepEqual([watch.outage(), watch.tookMs()], [undefined, 3_000])
   Object.assign(state, { takesMs: 0, error: 'refused' })
   await pass(6)
-  assert.equal(watch.away()?.reason, 'refused')
-  const { ms = 0 } = watch.away() ?? {}
+  assert.equal(watch.outage()?.reason, 'refused')
+  const { ms = 0 } = watch.outage() ?? {}
   await pass(4)
-  assert.equal(watch.away()?.ms, ms + 4_000, 'the same outage')
+  assert.equal(watch.outage()?.ms, ms + 4_000, 'the same outage')
   state.error = ''
   await pass(2)
-  assert.equal(watch.away(), undefined)
+  assert.equal(watch.outage(), undefined)
 })
 
 test('a batch that runs for long has the store probed at once, and a hang began with the batch', async () => {
@@ -50,7 +50,7 @@ test('a batch that runs for long has the store probed at once, and a hang began 
   await pass(1)
   Object.assign(state, { error: 'no answer', runningMs: 4_000 })
   await pass(1)
-  assert.deepEqual(watch.away(), { ms: 5_000, reason: 'no answer' })
+  assert.deepEqual(watch.outage(), { ms: 5_000, reason: 'no answer' })
 })
 
 test('those who ask at the same time share a probe', async () => {
