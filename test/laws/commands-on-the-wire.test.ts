@@ -1,6 +1,6 @@
 // The store's commands as a server gets them.
 import assert from 'node:assert/strict'
-import { type CommandOptions, mongoCommands, probeStore, repairSources } from '@sluice/store'
+import { type CommandOptions, mongoCommands, commitProbe, repairSources } from '@sluice/store'
 import { requiredUrl } from '@sluice/test-support'
 import { type Document, MongoClient, ObjectId, Timestamp } from 'mongodb'
 import { describe, type TestContext, test } from 'vitest'
@@ -127,8 +127,8 @@ test('a check of sources goes on in smaller steps where MongoDB is too slow for 
 test('a probe writes to every shard', async (t) => {
   const recorded = recordCommands()
   const { commands, db } = await openCommands(t, recorded.gate)
-  await probeStore(commands, 100)
-  await probeStore(commands, 0)
+  await commitProbe(commands, 100)
+  await commitProbe(commands, 0)
   assert.equal(await db.collection('writers').countDocuments(), 1)
   const updates = recorded.commands.flatMap(({ updates = [] }) => updates)
   assert(updates.length > 0)

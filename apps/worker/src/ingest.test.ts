@@ -4,8 +4,7 @@ import { openMetrics } from '@sluice/process'
 import { RefusedWriteError, CommandFailedError, type StoreRequest } from '@sluice/store'
 import { sourceIdOf } from '@sluice/store/ids'
 import { afterEach, beforeEach, describe, test, vi } from 'vitest'
-import type { IngestRequest } from './choose-batch.ts'
-import { createIngest } from './ingest.ts'
+import { createIngest, type IngestRequest } from './ingest.ts'
 import { workerMetrics } from './metrics.ts'
 
 const bounds = { documents: 100, characters: 10_000 }
@@ -142,8 +141,7 @@ describe('a batch that cannot be stored', () => {
 
   test('does not take with it those that arrive after it: requests of failed batches are kept apart', async () => {
     const { ingest, batches } = storeAllBut(['bad'], tooLarge)
-    const apart = Number.POSITIVE_INFINITY
-    await Promise.all([ingest(request('new')), ingest({ ...request('bad'), apart }), ingest(request('newer'))])
+    await Promise.all([ingest(request('new')), ingest({ ...request('bad'), apart: {} }), ingest(request('newer'))])
     assert.deepEqual(batches, [['new', 'newer'], ['bad']])
   })
 })

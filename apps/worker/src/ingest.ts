@@ -2,16 +2,41 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { createGroupCommit, inSpan } from '@sluice/process'
 import { asError, type Lane } from '@sluice/queue'
-import type { BatchStore, StoredAnswer } from '@sluice/store'
-import { type BatchSize, chooseBatch, type IngestRequest, outcomesOfFailed } from './choose-batch.ts'
+import { type BatchStore, CommandFailedError, refusalOf, type StoredAnswer, type StoreRequest } from '@sluice/store'
 import type { WorkerMetrics } from './metrics.ts'
 import { isStoreUnavailable, type LostStore, type ProbeStore } from './store-loss.ts'
+
+/** The size of a request, or the bounds of a batch. A batch always contains at least one request. */
+interface BatchSize {
+  /** The source and its quotes. */
+  documents: number
+  /** Characters of text: nearly all that is written. */
+  characters: number
+}
+
+/** A request as a part of a batch. */
+export interface IngestRequest extends StoreRequest, BatchSize {
+  /** Present if the request may have caused a failure or a crash: it then shares a batch only with other such requests. */
+  apart?: Apart
+  /** Lanes share no batch. */
+  lane: Lane
+  trace?: string
+}
+
+/** How a request is kept apart from others. */
+interface Apart {
+  /**
+   * The most requests of its batch; absent for any number. After a failure, half of the failed batch, so that few
+   * attempts find the cause.
+   */
+  most?: number
+}
 
 /** A request was stored or can't be stored, or the store is unavailable and the request's outcome is unknown. */
 export type Ingested = { answer: StoredAnswer } | { error: Error } | LostStore
 
-/** `excluded`: another process sums the request's thread. `apart`: the batch failed; try again: see `IngestRequest`. */
-type Stored = Ingested | { excluded: true } | { apart: number }
+/** `excluded`: another process sums the request's thread. `apart`: its batch failed. Both are stored again. */
+type Attempted = Ingested | { excluded: true } | { apart: Apart }
 
 interface IngestDeps {
   storeBatch: BatchStore['store']
@@ -20,7 +45,7 @@ interface IngestDeps {
   metrics: Pick<WorkerMetrics, 'batchSize' | 'batchTime'>
 }
 
-/** If another process sums the thread of a request, the request is tried again after one to two times this pause. */
+/** If another process sums the thread of a request, the request is stored again after one to two times this pause. */
 const EXCLUDED_MS = 20
 
 /**
@@ -44,7 +69,10 @@ export function createIngest({ storeBatch, bounds, probeStore, metrics }: Ingest
   const unwritten = { interactive: new Set<string>(), bulk: new Set<string>() }
   let laneWritten = Promise.withResolvers<void>()
   const pauseEnds = { interactive: 0, bulk: 0 }
-  /** Present if a batch found the store unavailable and no request has arrived since: other batches then fail at once. */
+  /**
+   * Set by a batch that found the store unavailable. The batches behind it then fail at once, until the next request
+   * arrives: its batch tries the store again.
+   */
   let lost: LostStore | undefined
 
   function noteWritten({ lane, id }: IngestRequest): void {
@@ -61,8 +89,8 @@ export function createIngest({ storeBatch, bounds, probeStore, metrics }: Ingest
   }
 
   /** Makes a function that stores a request in a batch. Its batches run one after the other. */
-  function createBatches(onLastWrite: (batch: IngestRequest[]) => void): (request: IngestRequest) => Promise<Stored> {
-    async function storeOnce(batch: IngestRequest[]): Promise<Stored[]> {
+  function createBatches(onLastWrite: (batch: IngestRequest[]) => void): (request: IngestRequest) => Promise<Attempted> {
+    async function storeOnce(batch: IngestRequest[]): Promise<Attempted[]> {
       const known = lost
       if (known !== undefined) return batch.map(() => known)
       const began = performance.now()
@@ -107,7 +135,7 @@ export function createIngest({ storeBatch, bounds, probeStore, metrics }: Ingest
   const [storeLarge, storeApart] = [createOthers(), createOthers()]
   const storeSmall = { interactive: createSmall('interactive'), bulk: createSmall('bulk') }
 
-  function store(request: IngestRequest): Promise<Stored> {
+  function store(request: IngestRequest): Promise<Attempted> {
     const { documents, characters, lane, id, apart } = request
     if (apart !== undefined) return storeApart[lane](request)
     const isLarge = documents > bounds.documents * LARGE_SHARE || characters > bounds.characters * LARGE_SHARE
@@ -121,11 +149,11 @@ export function createIngest({ storeBatch, bounds, probeStore, metrics }: Ingest
     async ingest(request: IngestRequest): Promise<Ingested> {
       lost = undefined
       for (let next = request; ; ) {
-        const stored = await store(next)
+        const attempted = await store(next)
         // A batch that failed may have written parts of each request.
-        if ('apart' in stored) next = { ...request, redelivered: true, ...stored }
-        else if ('excluded' in stored) await delay(EXCLUDED_MS * (1 + Math.random()))
-        else return stored
+        if ('apart' in attempted) next = { ...request, redelivered: true, apart: attempted.apart }
+        else if ('excluded' in attempted) await delay(EXCLUDED_MS * (1 + Math.random()))
+        else return attempted
       }
     },
     /** Resolves when jobs of this lane should be fetched. Until then, they wait where every worker can fetch them. */
@@ -142,4 +170,35 @@ export function createIngest({ storeBatch, bounds, probeStore, metrics }: Ingest
       return ms < STUCK_MS ? undefined : `a batch has been running for ${Math.round(ms / 1000)} s`
     },
   }
+}
+
+/** Returns the indexes of the first requests that fit into a batch, at least one. */
+function chooseBatch(gathered: readonly IngestRequest[], bounds: BatchSize): readonly number[] {
+  const chosen: number[] = []
+  let [documents, characters, most] = [0, 0, gathered.length]
+  for (const [index, request] of gathered.entries()) {
+    documents += request.documents
+    characters += request.characters
+    most = Math.min(most, request.apart?.most ?? most)
+    const fits = documents <= bounds.documents && characters <= bounds.characters && index < most
+    if (index > 0 && !fits) break
+    chosen.push(index)
+  }
+  return chosen
+}
+
+/** The most requests of a batch that is stored again: 380 partly written threads delayed other callers for 0.5 s. */
+const MOST_APART = 50
+
+/** Returns what becomes of each request of a failed batch: those that MongoDB refused fail, all others are stored again. */
+function outcomesOfFailed(batch: readonly IngestRequest[], error: unknown): ({ error: Error } | { apart: Apart })[] {
+  // If a whole command failed, the store may have been unavailable for a moment, so even a single request is stored again.
+  const isFirstFailure = error instanceof CommandFailedError && batch[0]?.apart === undefined
+  const reason = asError(error instanceof CommandFailedError ? error.cause : error)
+  if (batch.length === 1 && !isFirstFailure) return [{ error: reason }]
+  const refusals = batch.map((request) => refusalOf(error, request))
+  // If several requests are for a refused thread, only some of them may be at fault.
+  const isOnly = (refusal: Error) => refusals.indexOf(refusal) === refusals.lastIndexOf(refusal)
+  const again = { apart: { most: Math.min(Math.ceil(batch.length / 2), MOST_APART) } }
+  return refusals.map((refusal) => (refusal !== undefined && isOnly(refusal) ? { error: refusal } : again))
 }

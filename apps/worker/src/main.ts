@@ -4,13 +4,13 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { createDurations } from '@sluice/operations'
 import { checkOf, openMetrics, settingsOrExit } from '@sluice/process'
 import * as queue from '@sluice/queue'
-import { createBatchStore, mongoCommands, PROBE_MS, probeStore } from '@sluice/store'
+import { commitProbe, createBatchStore, mongoCommands, PROBE_MS } from '@sluice/store'
 import { runProcess } from '@sluice/wiring'
 import { createBeforeFinalFailure, createNoteFailure } from './failed-job.ts'
 import { createIngest } from './ingest.ts'
 import { createNoteTimes, readWorker, workerMetrics } from './metrics.ts'
 import { workerSettings } from './settings.ts'
-import { createNoteLost, createWatchStore, type LostStore } from './store-loss.ts'
+import { createStoreLoss, createWatchStore, type LostStore } from './store-loss.ts'
 import { createWork, describeJob, requestsOf } from './worker.ts'
 
 const settings = settingsOrExit(workerSettings)
@@ -44,24 +44,24 @@ await runProcess({
     const options = { listsSources: settings.listSources === 'on', metrics: commandMetrics }
     const batchStore = createBatchStore(mongoCommands(db, options))
     const probeCommands = mongoCommands(db, { limitMs: PROBE_MS, metrics: commandMetrics })
-    const probe = (bytes: number) => probeStore(probeCommands, bytes)
-    const ingest = createIngest({ storeBatch: batchStore.store, bounds: BATCH, probeStore: probe, metrics })
-    const loss = createNoteLost(probe, metrics, log)
+    const probeStore = (bytes: number) => commitProbe(probeCommands, bytes)
+    const ingest = createIngest({ storeBatch: batchStore.store, bounds: BATCH, probeStore, metrics })
+    const loss = createStoreLoss(probeStore, metrics, log)
     // The check writes: a front end, such as a mongos or a gateway, answers a ping while the store behind it is unavailable.
-    const watch = createWatchStore(probe, ingest.runningMs)
+    const watch = createWatchStore(probeStore, ingest.runningMs)
     const outage = () => loss.outage() ?? watch.outage()
     // A slow store leaves the worker ready: otherwise a rollout would stand still, of all times while MongoDB is slow.
-    const checkStore = async () => {
+    const checkMongoDB = async () => {
       await Promise.race([watch.ask(), delay(READY_MS, undefined, { ref: false })])
       return checkOf(watch.tookMs() !== undefined && outage() === undefined, 'it commits no writes')
     }
     opened.sample([metrics.storeAvailable, metrics.storeProbe], async () => {
-      metrics.storeAvailable.set(Number((await checkStore()).ok))
+      metrics.storeAvailable.set(Number((await checkMongoDB()).ok))
       metrics.storeProbe.set((watch.tookMs() ?? 0) / 1000)
     })
     // The admin server starts first, so that it answers while Redis is unavailable.
     const { adminPort } = await wired.serveAdmin(async () => {
-      const [ofRedis, mongodb] = await Promise.all([wired.pingRedis(), checkStore()])
+      const [ofRedis, mongodb] = await Promise.all([wired.pingRedis(), checkMongoDB()])
       return { redis: redis.status === 'ready' ? ofRedis : checkOf(false, 'not connected'), mongodb }
     }, ingest.findStuck)
     const { fed, unread } = await wired.watchQueue()
@@ -90,7 +90,7 @@ await runProcess({
       transientMs: settings.waitSeconds * 2000,
       ready: ingest.ready,
       work: createWork({ ingest, noteLost, noteTimes: createNoteTimes(metrics, durations), log }),
-      beforeFinalFailure: createBeforeFinalFailure({ ...batchStore, probeStore: probe, noteLost }),
+      beforeFinalFailure: createBeforeFinalFailure({ ...batchStore, probeStore, noteLost }),
       stored: metrics.stored,
       onFailed: createNoteFailure({ metrics, onUncompleted, dashboardUrl: settings.dashboardUrl, log }),
       onEvicted: (jobId) => log.warn({ jobId }, 'job.evicted'),

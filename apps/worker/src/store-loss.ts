@@ -18,7 +18,7 @@ type Written = readonly { characters: number }[]
 /** Returns whether the store is unavailable: the error is certain, or a probe as large as the failed write fails. */
 export async function isStoreUnavailable(error: unknown, probeStore: ProbeStore, failed: Written): Promise<boolean> {
   if (!(error instanceof CommandFailedError)) return false
-  return error.isCertain || (await probeFailure(probeStore, charactersOf(failed))) !== undefined
+  return error.isCertain || (await failureOf(probeStore, charactersOf(failed))) !== undefined
 }
 
 function charactersOf(requests: Written): number {
@@ -35,8 +35,8 @@ const PROBE_AGAIN_MS = { first: 100, most: 1_000 }
 const SOON_MS = 10_000
 const MAX_REST_MS = 10_000
 
-/** Makes `noteLost`, which pauses the consumer until the store commits a probe of as many bytes as were returned. */
-export function createNoteLost(
+/** Makes `noteLost`, which pauses the consumer until the store commits a probe as large as the jobs that were returned. */
+export function createStoreLoss(
   probeStore: ProbeStore,
   metrics: Pick<WorkerMetrics, 'returned' | 'storeFlickers'>,
   log: Logger,
@@ -51,11 +51,11 @@ export function createNoteLost(
     rest = performance.now() - recoveredAt > SOON_MS ? 0 : Math.min(rest * 2 || PROBE_AGAIN_MS.first, MAX_REST_MS)
     await consumer.pause()
     await delay(rest)
-    for (let wait = PROBE_AGAIN_MS.first, attempts = 0; ; wait = Math.min(wait * 2, PROBE_AGAIN_MS.most), attempts++) {
-      const failure = await probeFailure(probeStore, failedBytes)
-      if (failure === undefined) break
-      if (attempts === 0) log.warn({ reason: failure.message }, 'store.probe_failed')
+    let failure = await failureOf(probeStore, failedBytes)
+    if (failure !== undefined) log.warn({ reason: failure.message }, 'store.probe_failed')
+    for (let wait = PROBE_AGAIN_MS.first; failure !== undefined; wait = Math.min(wait * 2, PROBE_AGAIN_MS.most)) {
       await delay(wait)
+      failure = await failureOf(probeStore, failedBytes)
     }
     recoveredAt = performance.now()
     if (lost && recoveredAt - lost.since < FLICKER_MS) metrics.storeFlickers.inc()
@@ -101,7 +101,7 @@ export function createWatchStore(probeStore: ProbeStore, runningMs: () => number
   let probing: Promise<void> | undefined
   async function probe(): Promise<void> {
     began = performance.now()
-    const error = await probeFailure(probeStore, 0)
+    const error = await failureOf(probeStore, 0)
     tookMs = performance.now() - began
     const since = failure?.since ?? performance.now() - Math.max(tookMs, runningMs())
     failure = error && { since, reason: error.message }
@@ -124,6 +124,6 @@ export function createWatchStore(probeStore: ProbeStore, runningMs: () => number
   }
 }
 
-function probeFailure(probeStore: ProbeStore, bytes: number): Promise<Error | undefined> {
+function failureOf(probeStore: ProbeStore, bytes: number): Promise<Error | undefined> {
   return probeStore(bytes).then(() => undefined, asError)
 }

@@ -2,8 +2,7 @@
 import { textLength } from '@sluice/contract'
 import { inSpan, type Logger, SpanKind, traceIdOf } from '@sluice/process'
 import { type StoreUnavailable, type FetchedJob, makeReceipt, PartlyStoredError, type Receipt, type Worked } from '@sluice/queue'
-import type { IngestRequest } from './choose-batch.ts'
-import type { createIngest, Ingested } from './ingest.ts'
+import type { createIngest, Ingested, IngestRequest } from './ingest.ts'
 import type { createNoteTimes } from './metrics.ts'
 import type { LostStore } from './store-loss.ts'
 
@@ -51,8 +50,9 @@ export function createWork({ ingest, noteLost, noteTimes, log }: WorkDeps): (job
 
 /** The requests to store the threads of a job. */
 export function requestsOf(job: FetchedJob, trace?: string): IngestRequest[] {
-  const { id, lane, attempt, redelivered, suspect, digests } = job
+  const { id, lane, attempt, redelivered, quarantined, digests } = job
   const { tenant, stamp, threads } = job.data
+  const apart: Pick<IngestRequest, 'apart'> = quarantined ? { apart: { most: 1 } } : attempt > 1 ? { apart: {} } : {}
   return threads.map((thread, at) => {
     const { service, externalId } = thread.source
     const first = threads.findIndex(({ source }) => source.externalId === externalId && source.service === service)
@@ -63,7 +63,7 @@ export function requestsOf(job: FetchedJob, trace?: string): IngestRequest[] {
       // Threads of one source need an order. All others share a stamp, so that one update can set it on many sources.
       stamp: first === at ? stamp : stamp + at,
       redelivered,
-      ...((suspect || attempt > 1) && { apart: suspect ? 1 : Number.POSITIVE_INFINITY }),
+      ...apart,
       lane,
       thread,
       documents: 1 + thread.quotes.length,

@@ -21,7 +21,7 @@ export {
   type UpdateStatement,
   type WriteReply,
 } from './mongodb/commands.ts'
-export { connectStore, explained, PROBE_MS, probeStore, type StoreConnection } from './mongodb/connect-store.ts'
+export { connectStore, explained, PROBE_MS, commitProbe, type StoreConnection } from './mongodb/connect-store.ts'
 export { checkLayout, readStore, renewStore, StoreLayoutError } from './mongodb/layout.ts'
 export { mongoCommands, processRuntime, type Runtime } from './mongodb/mongo-commands.ts'
 export { indexesFor } from './mongodb/rare-commands.ts'

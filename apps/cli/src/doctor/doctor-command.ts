@@ -9,7 +9,7 @@ import {
   type ComparedSource,
   mongoCommands,
   PROBE_MS,
-  probeStore,
+  commitProbe,
   repairSources,
   type SourceDocument,
   StoreLayoutError,
@@ -105,7 +105,7 @@ async function examineServers({ env, withQueue, print }: DoctorDeps, db: Db): Pr
     // The driver's own error says "Timed out (undefinedms)".
     return asking.catch((error) => Promise.reject(signal.aborted ? signal.reason : error))
   }
-  const probe = () => probeStore(mongoCommands(db, { limitMs: PROBE_MS }), 0)
+  const probe = () => commitProbe(mongoCommands(db, { limitMs: PROBE_MS }), 0)
   const clocks: [string, number][] = [[hostname(), 0]]
   let faults = 0
   const printChecks = (title: string, checks: readonly Check[]) => {

@@ -83,7 +83,7 @@ export const PROBE_MS = 5_000
  * Resolves when MongoDB has committed a majority write of this size (at most 8 MiB). Begins with a small write: while
  * MongoDB is unavailable, probes cost little. Throws if MongoDB refuses, is unavailable, or exceeds the commands' time limit.
  */
-export async function probeStore(commands: Pick<StoreCommands, 'update' | 'insert'>, bytes: number): Promise<void> {
+export async function commitProbe(commands: Pick<StoreCommands, 'update' | 'insert'>, bytes: number): Promise<void> {
   const fill = async (size: number) => {
     // Random bytes can't be compressed.
     const values = { since: new Date(), filler: randomBytes(size) }

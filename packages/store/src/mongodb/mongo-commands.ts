@@ -15,7 +15,7 @@ import {
   type Version,
   type WriteReply,
 } from './commands.ts'
-import { explained, probeStore } from './connect-store.ts'
+import { explained, commitProbe } from './connect-store.ts'
 import { findInQueries, rareCommands } from './rare-commands.ts'
 import { errorCodeOf, isConflict, refusedIn, CommandFailedError } from './store-errors.ts'
 
@@ -73,7 +73,7 @@ export function mongoCommands(db: Db, options: CommandOptions = {}): StoreComman
     return writing.catch(async (error) => {
       if (!isConflict(error)) throw error
       // A command that failed has not waited for a majority. A probe waits for one, and so for all writes before it.
-      await probeStore(commands, 0)
+      await commitProbe(commands, 0)
       return allRefused(ids)
     })
   }
