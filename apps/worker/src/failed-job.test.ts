@@ -4,7 +4,7 @@ import { createLogger, openMetrics } from '@sluice/process'
 import { type FetchedJob, PartlyStoredError, UncompletedError } from '@sluice/queue'
 import { CommandFailedError } from '@sluice/store'
 import { test } from 'vitest'
-import { createBeforeFinalFailure, createNoteFailure } from './failed-job.ts'
+import { createBeforeFinalFailure, createNoteFailure } from './job.ts'
 import { workerMetrics } from './metrics.ts'
 
 const thread = { source: { service: 'slack' as const, externalId: 'a', title: 'a' }, quotes: [{ text: 'five!' }] }

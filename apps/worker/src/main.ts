@@ -6,12 +6,11 @@ import { checkOf, openMetrics, settingsOrExit } from '@sluice/process'
 import * as queue from '@sluice/queue'
 import { commitProbe, createBatchStore, mongoCommands, PROBE_MS } from '@sluice/store'
 import { runProcess } from '@sluice/wiring'
-import { createBeforeFinalFailure, createNoteFailure } from './failed-job.ts'
 import { createIngest } from './ingest.ts'
+import { createBeforeFinalFailure, createNoteFailure, createWork, describeJob, requestsOf } from './job.ts'
 import { createNoteTimes, readWorker, workerMetrics } from './metrics.ts'
 import { workerSettings } from './settings.ts'
 import { createStoreLoss, createWatchStore, type LostStore } from './store-loss.ts'
-import { createWork, describeJob, requestsOf } from './worker.ts'
 
 const settings = settingsOrExit(workerSettings)
 const opened = openMetrics('worker', workerMetrics)

@@ -3,9 +3,9 @@
 export { readJob } from './bullmq-layout/layout.ts'
 export { type Consumer, createConsumer } from './consume/consume.ts'
 export { type StoreUnavailable, asError, PartlyStoredError, UncompletedError, type Worked } from './consume/fail-job.ts'
-export { createFetchJobs, readRecent } from './consume/fetch-and-complete.ts'
-export { createEnqueuer, type Enqueuer } from './enqueue/enqueue.ts'
-export { openReplication, type Replication } from './enqueue/replication.ts'
+export { createFetchJobs } from './consume/fetch-jobs.ts'
+export { readRecent } from './consume/recent-jobs.ts'
+export { createEnqueuer, type Enqueuer, openReplication, type Replication } from './enqueue/enqueue.ts'
 export { createMoveFailed, readAttempts } from './failed/failed-set.ts'
 export {
   createImports,
@@ -32,23 +32,25 @@ export {
   attemptsShown,
 } from './job/job.ts'
 export { openQueue, type QueueKeys, queueKeys, readShownJob } from './job/lanes.ts'
-export { createLoadAudit, type LoadAudit, type Quota } from './load/queue-load.ts'
+export { createLoadAudit, type LoadAudit } from './load/load-copy.ts'
 export {
   AcceptanceUnknownError,
   IdempotencyKeyReusedError,
   orUnavailable,
   QueueFullError,
   QueueUnavailableError,
+  type Quota,
   RateLimitedError,
 } from './load/refusals.ts'
-export { claimName } from './replies/claims.ts'
+export { type FoundJob, findJob } from './replies/find-job.ts'
 export { openReplyListener, REPLY_SILENT_MS, type ReplyListener } from './replies/reply-listener.ts'
+export { claimName, createResults, createRetainLater, type Results } from './replies/results.ts'
 export {
-  createResults,
-  createRetainLater,
-  type FoundJob,
-  findJob,
+  checkFedStore,
+  feedStore,
   forgetAnswers,
-  type Results,
-} from './replies/results.ts'
-export { checkFedStore, feedStore, nameOf, noteOtherStore, OtherStoreError, readFedStore } from './store-of-queue.ts'
+  nameOf,
+  noteOtherStore,
+  OtherStoreError,
+  readFedStore,
+} from './store-of-queue.ts'

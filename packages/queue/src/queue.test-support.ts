@@ -13,7 +13,7 @@ import { UNBOUNDED } from '@sluice/test-support'
 import type { Redis } from 'ioredis'
 import { afterAll } from 'vitest'
 import { type ConsumerOptions, createConsumer } from './consume/consume.ts'
-import { createComplete } from './consume/fetch-and-complete.ts'
+import { createComplete } from './consume/complete-jobs.ts'
 import { createEnqueuer, type JobInput } from './enqueue/enqueue.ts'
 import { createRecordAttempt } from './failed/failed-set.ts'
 import { type CompletedJob, type IngestJob, type Lane, nameJob } from './job/job.ts'
@@ -138,8 +138,8 @@ export function createReadLoad(redis: Redis, { base }: QueueKeys) {
   }
 }
 
-export { openWorker } from './consume/bullmq-worker.ts'
 export { returnJob } from './consume/fail-job.ts'
 export { createRecordAttempt } from './failed/failed-set.ts'
 export { MAX_ATTEMPTS } from './job/job.ts'
+export { openWorker } from './job/lanes.ts'
 export type { JobInput }

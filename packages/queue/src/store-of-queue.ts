@@ -1,8 +1,9 @@
 // A queue feeds one store: it remembers which one, and processes of another store stop
-// (docs/adr/0023-identity-and-marks.md).
+// (docs/adr/0023-identity-and-marks.md). After a restore of the store, the queue forgets its answers about stored threads.
 import type { Overview } from '@sluice/contract'
 import { openScript } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
+import { isJobId } from './job/job.ts'
 import type { QueueKeys } from './job/lanes.ts'
 
 /** The store of a process, as `readStore` of the package `store` returns it. */
@@ -60,4 +61,30 @@ const NOTED_SECONDS = 360
 export async function noteOtherStore(redis: Redis, { base }: QueueKeys, by?: Overview['otherStore']): Promise<void> {
   const key = `${base}other-store`
   await (by === undefined ? redis.del(key) : redis.set(key, JSON.stringify(by), 'EX', NOTED_SECONDS))
+}
+
+const KEYS_AT_ONCE = 1_000
+/** The results of a failed job, and of one that was retried since. */
+const JOB_ANSWERS = ['failure', 'resultBefore'] as const
+
+/** Keys of claims, results and imports. The list of the jobs that completed last stays: it shows what to post again. */
+const ANSWERS = /^(claims?|results|newest-results|transient|retained|imports?)(:|$)/
+
+/**
+ * Removes the answers about stored threads, for a MongoDB that was restored to an earlier moment, and returns the
+ * number of keys removed. Jobs that failed stay, and those that wait: a retry then stores all of their threads. No
+ * process may answer or complete jobs meanwhile. If interrupted, call it again.
+ */
+export async function forgetAnswers(redis: Redis, { prefix, base, jobs }: QueueKeys): Promise<number> {
+  let removed = 0
+  for (let cursor: string | undefined; cursor !== '0'; ) {
+    const [next, keys] = await redis.scan(cursor ?? '0', 'MATCH', `${prefix}:*`, 'COUNT', KEYS_AT_ONCE)
+    const answers = keys.filter((key) => key.startsWith(base) && ANSWERS.test(key.slice(base.length)))
+    if (answers.length > 0) removed += await redis.unlink(answers)
+    const lanes = Object.values(jobs)
+    const jobKeys = keys.filter((key) => lanes.some((lane) => key.startsWith(lane) && isJobId(key.slice(lane.length))))
+    await Promise.all(jobKeys.map((key) => redis.hdel(key, ...JOB_ANSWERS)))
+    cursor = next
+  }
+  return removed
 }

@@ -2,7 +2,6 @@
 import type { ListedSource, PageQuery, QuoteCursor, SourceList, SourceListQuery, SourcePage } from '@sluice/contract'
 import { LIST_CURSOR, quoteCursorText, SourcePageSchema, textLength } from '@sluice/contract'
 import type { Collection, Db, Filter } from 'mongodb'
-import { chunksOf } from './chunks.ts'
 import {
   type QuoteDocument,
   type SourceDocument,
@@ -11,7 +10,7 @@ import {
   type WriterToken,
 } from './documents.ts'
 import { hashTuple, listCursorOf, listPrefixOf, quotesOf } from './ids.ts'
-import { IDS_PER_QUERY } from './mongodb/commands.ts'
+import { chunksOf, IDS_PER_QUERY } from './mongodb/commands.ts'
 import { asCommandFailed, CommandFailedError } from './mongodb/store-errors.ts'
 
 export type { QuoteDocument, SourceDocument }

@@ -13,7 +13,7 @@ const edit = (file: string, find: string, replace: string) => ({ file, find, rep
 
 /** An update of a stored document without `meta` takes effect whatever the version is. */
 const unguarded = edit(
-  'write/guarded-updates.ts',
+  'write/guarded-writes.ts',
   "'meta.version': stored?.meta.version",
   "...(stored.meta && { 'meta.version': stored.meta.version })",
 )

@@ -2,36 +2,36 @@
 import { known, type Mutant, one, rare, unguardedBy } from './mutant.ts'
 
 export const writeMutants: Mutant[] = [
-  unguardedBy('opening', 'write/guarded-updates.ts', 'planUpdate(before, after)', 'planUpdate({}, after)'),
+  unguardedBy('opening', 'write/guarded-writes.ts', 'planUpdate(before, after)', 'planUpdate({}, after)'),
   unguardedBy(
     'reserving',
-    'write/guarded-updates.ts',
+    'write/guarded-writes.ts',
     'return { stored, document',
     'return { stored: marks.tokens ? {} : stored, document',
   ),
   unguardedBy(
     'restamping',
-    'write/guarded-updates.ts',
+    'write/guarded-writes.ts',
     'return { stored, document',
     'return { stored: marks.stamp && !("sourceId" in stored) ? {} : stored, document',
   ),
   known(
     unguardedBy(
       'restamping quotes',
-      'write/guarded-updates.ts',
+      'write/guarded-writes.ts',
       'return { stored, document',
       'return { stored: marks.stamp && "sourceId" in stored ? {} : stored, document',
     ),
   ),
   one(
     'updates of different stamps are joined',
-    'write/guarded-updates.ts',
+    'write/guarded-writes.ts',
     'JSON.stringify([guard, u])',
     'JSON.stringify(guard)',
   ),
   one(
     'a repeat may change more than stamps',
-    'write/guarded-updates.ts',
+    'write/guarded-writes.ts',
     'isDeepStrictEqual(restamped.document, after)',
     '(!("sourceId" in after) && isDeepStrictEqual(1, 1))',
   ),
@@ -49,7 +49,7 @@ export const writeMutants: Mutant[] = [
   ),
   unguardedBy(
     'setting the epoch',
-    'write/guarded-updates.ts',
+    'write/guarded-writes.ts',
     'return { stored, document',
     'return { stored: marks.epoch ? {} : stored, document',
   ),
@@ -74,14 +74,14 @@ export const writeMutants: Mutant[] = [
   one('renewals lock sources in any order', 'write/sum-sources.ts', 'reserved().toSorted(compareIds)', 'reserved()'),
   one(
     'a refused update counts as done',
-    'write/guarded-updates.ts',
+    'write/guarded-writes.ts',
     'if (n === updates.length) return',
     'if (n >= 0) return',
   ),
   known(
     one(
       'a joined update of which a part was refused counts as done',
-      'write/guarded-updates.ts',
+      'write/guarded-writes.ts',
       'n += (await commands.update(name, some)).n',
       'const reply = await commands.update(name, some); n += some[0].multi ? some.reduce((sum, { q }) => sum + q._id.$in.length, 0) : reply.n',
     ),
@@ -124,7 +124,7 @@ export const writeMutants: Mutant[] = [
   ),
   one(
     'a new cover is opened beside changed quotes',
-    'write/guarded-updates.ts',
+    'write/guarded-writes.ts',
     '(toSum || isCoverBesideQuotes(round, before))',
     '(toSum)',
   ),

@@ -11,7 +11,7 @@ import { queueKeys } from '../job/lanes.ts'
 import { consume } from '../queue.test-support.ts'
 import { createResults } from '../replies/results.ts'
 import type { ConsumerOptions } from './consume.ts'
-import { createFetchJobs } from './fetch-and-complete.ts'
+import { createFetchJobs } from './fetch-jobs.ts'
 
 const RECEIPT = {
   source: { outcome: 'created', wordCount: 1, createdAt: '2024-05-01T00:00:00.000Z' },

@@ -1,12 +1,27 @@
-// Consumes the queue: both lanes, which pause and close together, within one process.
+// Consumes the queue: fetches the jobs of both lanes, runs each, and completes it. The lanes of a process pause and close
+// together.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { SeenProcess } from '@sluice/contract'
-import { createRecordAttempt, type FailedSetOptions } from '../failed/failed-set.ts'
-import { LANES, type Lane, type LockedJob } from '../job/job.ts'
+import { isUnavailable } from '@sluice/process/redis'
+import { Job } from 'bullmq'
+import { createRecordAttempt, type FailedSetOptions, readReceiptsBefore } from '../failed/failed-set.ts'
+import { type IngestJob, LANES, type Lane, type LockedJob } from '../job/job.ts'
+import { openWorker } from '../job/lanes.ts'
 import type { ResultBounds } from '../replies/results.ts'
-import { consumeLane } from './consume-lane.ts'
-import { createPauses, type LaneOptions } from './fail-job.ts'
-import { createComplete } from './fetch-and-complete.ts'
+import { countStored, createComplete } from './complete-jobs.ts'
+import {
+  asError,
+  endFailedAttempt,
+  failJob,
+  type LaneDeps,
+  type LaneOptions,
+  returnJob,
+  runQuarantined,
+  UncompletedError,
+} from './fail-job.ts'
+import { type Capacity, createFetchJobs, createLocks } from './fetch-jobs.ts'
+import { createPauses } from './pauses.ts'
+import { createBlockingWait } from './wait-for-job.ts'
 
 export interface ConsumerOptions extends LaneOptions, ResultBounds, FailedSetOptions {
   /** The most jobs of each lane that this process locks at a time. */
@@ -56,4 +71,181 @@ export function createConsumer(options: ConsumerOptions) {
       await Promise.race([closed, delay(graceMs, undefined, { ref: false })])
     },
   }
+}
+
+/** A lock that is not renewed ends after this time. */
+const LOCK_MS = 5_000
+/**
+ * At most this number of jobs is fetched as a blocking wait ends. Redis locks them even if the worker has just died:
+ * then they wait until their locks expire.
+ */
+const MAX_AFTER_BLOCKING = 4
+const FAILED_FETCH_MS = 500
+
+/**
+ * A lane is always in one of these modes. Locked jobs run meanwhile, in any mode.
+ *
+ * - `resting`, also after an error: waits until no pause is open, the worker is ready, and it has capacity. Then
+ *   `blocking` if the last fetch drained the queue (it got one job or none), otherwise `fetching`.
+ * - `fetching`: fetches at once. Then `looking` if it left jobs to the worker with the lane's lease, otherwise `resting`.
+ * - `blocking`: waits for a job, some seconds at most, and fetches. Then as after `fetching`.
+ * - `looking`: waits until the lease ends. Then `fetching` or, if it was paused meanwhile, wakes another worker.
+ * - `closing`, after `close`: fetches no more.
+ */
+type Mode = 'resting' | 'fetching' | 'blocking' | 'looking' | 'closing'
+
+/** What the next fetch needs to know of the last one. */
+interface Found extends Omit<Awaited<ReturnType<ReturnType<typeof createFetchJobs>>>, 'jobs'> {
+  isDrained: boolean
+}
+/** Before the first fetch, and after an error: the marker may have been used up, and jobs may wait, so do not block. */
+const UNKNOWN: Found = { isDrained: false, misfit: 0, nextAt: undefined, lookAfterMs: undefined }
+
+/** Consumes a lane until `close` is called. */
+function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find' | 'setAttempts'>) {
+  const { keys, redis, most, pauses, ready, onError } = options
+  const worker = openWorker(keys, lane, redis, LOCK_MS).on('error', onError)
+  const blocking = createBlockingWait(redis, keys.markers[lane], onError)
+  const fetchJobs = createFetchJobs(redis, keys, worker.id, LOCK_MS)
+  const fetchWhenWoken = createFetchJobs(blocking.redis, keys, worker.id, LOCK_MS)
+  const locks = createLocks(redis, keys, lane, LOCK_MS)
+  const { setAttempts } = locks
+  const deps = { ...options, setAttempts, find: (id: string) => Job.fromId<IngestJob>(worker, id) }
+  // The connection may now lead to another server, whose clock may be behind: see `shorten`.
+  redis.on('ready', () => locks.shorten().catch(onError))
+  /** The locked jobs, with the times when they were locked, on the monotonic clock. */
+  const locked = new Map<LockedJob, number>()
+  let freed = Promise.withResolvers<void>()
+  let fetches = 0
+  let mode: Mode = 'resting'
+  let last = UNKNOWN
+
+  const capacity = (jobs = most.jobs): Capacity => ({
+    jobs: Math.min(most.jobs - locked.size, jobs),
+    bytes: Math.max(most.bytes - [...locked.keys()].reduce((sum, { bytes }) => sum + bytes, 0), 0),
+    isEmpty: locked.size === 0,
+  })
+
+  function hasCapacity(): boolean {
+    const { jobs, bytes, isEmpty } = capacity()
+    return isEmpty || (jobs > 0 && bytes > 0 && bytes >= last.misfit)
+  }
+
+  async function runLocked(job: LockedJob): Promise<void> {
+    await runJob(job, deps).catch((error) => onError(asError(error)))
+    locked.delete(job)
+    freed.resolve()
+    freed = Promise.withResolvers()
+  }
+
+  const newToken = () => `${worker.id}:${fetches++}`
+  const fetchNow = (token = newToken()) => fetchJobs(lane, token, capacity(), Date.now())
+
+  function lock<Fetched extends { jobs: LockedJob[] }>(found: Fetched): Fetched {
+    for (const job of found.jobs) locked.set(job, performance.now())
+    return found
+  }
+
+  /** Runs the fetched jobs, and returns the next mode. */
+  function run(jobs: readonly LockedJob[], found: Omit<Found, 'isDrained'>): Mode {
+    for (const job of jobs) void runLocked(job)
+    last = { ...found, isDrained: jobs.length <= 1 }
+    return found.lookAfterMs === undefined ? 'resting' : 'looking'
+  }
+
+  const modes: Record<Exclude<Mode, 'closing'>, () => Promise<Mode>> = {
+    async resting() {
+      if (pauses.open > 0) await pauses.over()
+      await ready(lane)
+      while (!hasCapacity()) await freed.promise
+      if (pauses.open > 0) return 'resting'
+      return last.isDrained ? 'blocking' : 'fetching'
+    },
+    async fetching() {
+      const found = lock(await fetchNow())
+      return run(found.jobs, found)
+    },
+    async blocking() {
+      const token = newToken()
+      const fetchFirst = () => fetchWhenWoken(lane, token, capacity(MAX_AFTER_BLOCKING))
+      const found = lock(await blocking.wait(last.nextAt ?? Number.POSITIVE_INFINITY, fetchFirst))
+      if (found.jobs.length < MAX_AFTER_BLOCKING) return run(found.jobs, found)
+      // Jobs that were added together with these should be stored in the same batch.
+      const others = await fetchNow(token).then(lock, (error) => {
+        run(found.jobs, found)
+        throw error
+      })
+      return run([...found.jobs, ...others.jobs], others)
+    },
+    async looking() {
+      await delay(last.lookAfterMs)
+      if (mode === 'looking' && pauses.open === 0) return 'fetching'
+      await blocking.wakeAnother()
+      return 'resting'
+    },
+  }
+
+  function enter(next: Mode): void {
+    if (mode !== 'closing') mode = next
+  }
+
+  async function keepFetching(): Promise<void> {
+    await worker.startStalledCheckTimer()
+    while (mode !== 'closing') {
+      const next = modes[mode]().catch(async (error): Promise<Mode> => {
+        if (mode !== 'closing') onError(asError(error))
+        last = UNKNOWN
+        await delay(FAILED_FETCH_MS)
+        return 'resting'
+      })
+      enter(await next)
+    }
+  }
+
+  const renewal = setInterval(() => {
+    if (locked.size > 0) locks.renew(locked.keys()).catch(onError)
+  }, LOCK_MS / 2)
+  const fetching = keepFetching()
+  return {
+    locked,
+    /** Resolves when the lane runs no job but this one. */
+    async othersDone(job: LockedJob): Promise<void> {
+      while (locked.size > Number(locked.has(job))) await freed.promise
+    },
+    /** Stops fetching and waits for the locked jobs. Release all pauses, too: a paused lane does not notice the end. */
+    async close(): Promise<void> {
+      enter('closing')
+      await Promise.all([blocking.stop(), fetching])
+      while (locked.size > 0) await freed.promise
+      clearInterval(renewal)
+      await worker.close()
+    },
+  }
+}
+
+/**
+ * Runs a locked job once, then completes it, fails it or returns it.
+ *
+ * @throws while Redis is unavailable. Then the lock expires, and the job is fetched again.
+ */
+async function runJob(job: LockedJob, deps: LaneDeps): Promise<void> {
+  if (deps.pauses.isRunningAlone) return returnJob(job, deps)
+  if (job.progress.retriedAt !== undefined)
+    job.receiptsBefore = await readReceiptsBefore(deps.redis, deps.keys.jobs[job.lane] + job.id)
+  const onFailed = (error: unknown) => endFailedAttempt(job, error, deps)
+  const result = await (job.quarantined ? runQuarantined(job, deps) : deps.work(job).catch(onFailed))
+  if ('unavailable' in result) return returnJob(job, deps)
+  if ('failure' in result) return failJob(job, result, deps)
+  try {
+    await deps.complete({ ...job, result: { receipts: result.receipts } })
+  } catch (error) {
+    const refusal = asError(error)
+    if (isUnavailable(refusal)) {
+      deps.onError(refusal)
+      return returnJob(job, deps)
+    }
+    const failed = await onFailed(new UncompletedError(result.receipts, refusal))
+    return 'unavailable' in failed ? returnJob(job, deps) : failJob(job, failed, deps)
+  }
+  countStored(deps.stored, job, result.receipts)
 }

@@ -1,5 +1,5 @@
-// Handles attempts that failed or may crash their worker: the job runs again, is returned, or fails for good. Has the
-// pauses of fetching, and the types of the dependencies of a lane.
+// Handles attempts that failed or may crash their worker: the job runs again, is returned, or fails for good. Has
+// the dependencies of a lane, too.
 import type { FailedThread } from '@sluice/contract'
 import type { Job } from 'bullmq'
 import type { Redis } from 'ioredis'
@@ -7,8 +7,9 @@ import type { createRecordAttempt } from '../failed/failed-set.ts'
 import type { CompletedJob, FetchedJob, IngestJob, Lane, LockedJob, Receipt } from '../job/job.ts'
 import { MAX_ATTEMPTS, attemptsShown } from '../job/job.ts'
 import type { QueueKeys } from '../job/lanes.ts'
-import type { createLocks } from './bullmq-worker.ts'
-import { type Capacity, countStored, type StoredCounter } from './fetch-and-complete.ts'
+import { countStored, type StoredCounter } from './complete-jobs.ts'
+import type { Capacity, createLocks } from './fetch-jobs.ts'
+import type { Pauses } from './pauses.ts'
 
 /** The store is unavailable. Nothing is wrong with the job: it goes back to waiting and loses no attempt. */
 export interface StoreUnavailable {
@@ -149,47 +150,6 @@ export async function failJob(locked: LockedJob, { failure, final }: FailedAttem
   deps.onFailed({ ...locked, attempt: attemptsShown(locked.attempt) }, failure, final)
   if (final) countStored(deps.stored, locked, receipts)
   else await job.updateProgress({ ...locked.progress, waitingSince: Date.now() })
-}
-
-export type Pauses = ReturnType<typeof createPauses>
-
-/** Counts pauses of a process's fetching. Each lasts until `resume` is called for it. */
-export function createPauses() {
-  let lasting = Promise.withResolvers<void>()
-  lasting.resolve()
-  const pauses = {
-    open: 0,
-    /** Resolves when all pauses were resumed, or after `release`. */
-    over: () => lasting.promise,
-    /** A job runs alone, or waits for the other jobs to end. No other job may begin. */
-    isRunningAlone: false,
-    async pause(): Promise<void> {
-      pauses.open += 1
-      if (pauses.open === 1) lasting = Promise.withResolvers()
-    },
-    async resume(): Promise<void> {
-      pauses.open -= 1
-      if (pauses.open === 0) lasting.resolve()
-    },
-    /** Resolves `over`, because the process stops. */
-    release: () => lasting.resolve(),
-    /**
-     * Runs the work of a job that may crash its worker, once fetching is paused and `othersDone` has resolved: a crash
-     * counts against every job that the process has locked. Do not call while `isRunningAlone`.
-     */
-    async runAlone<Result>(othersDone: () => Promise<unknown>, work: () => Promise<Result>): Promise<Result> {
-      pauses.isRunningAlone = true
-      try {
-        await pauses.pause()
-        await othersDone()
-        return await work()
-      } finally {
-        pauses.isRunningAlone = false
-        await pauses.resume()
-      }
-    },
-  }
-  return pauses
 }
 
 /** Converts a thrown value to an error. */

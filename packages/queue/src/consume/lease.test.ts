@@ -8,8 +8,7 @@ import { createEnqueuer } from '../enqueue/enqueue.ts'
 import { type Lane, newJobId } from '../job/job.ts'
 import { queueKeys } from '../job/lanes.ts'
 import { consume } from '../queue.test-support.ts'
-import { createLocks } from './bullmq-worker.ts'
-import { createFetchJobs } from './fetch-and-complete.ts'
+import { createFetchJobs, createLocks } from './fetch-jobs.ts'
 
 const LEASE_MS = 50
 const LONG_MS = 3_600_000

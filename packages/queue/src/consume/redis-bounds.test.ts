@@ -5,7 +5,7 @@ import { it, type TestContext } from 'vitest'
 import { createImports } from '../imports/imports.ts'
 import type { CompletedJob } from '../job/job.ts'
 import { queueKeys } from '../job/lanes.ts'
-import { createLoadAudit } from '../load/queue-load.ts'
+import { createLoadAudit } from '../load/load-copy.ts'
 import { BOUNDS, completed, createCompleteJobs, createJobAdder } from '../queue.test-support.ts'
 import { createResults } from '../replies/results.ts'
 

@@ -1,14 +1,20 @@
 // Adds jobs with accepted threads to the queue, before a deadline and within bounds. Jobs that arrive during a round
-// trip share the next one.
+// trip share the next one. Callers can also wait until Redis's replicas have a job, so that a failover does not lose it.
 import { type ChooseGroup, createGroupCommit } from '@sluice/process'
 import { asList, createSilence, openRedisClock, openScript, serverOf } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
 import { type IngestJob, JOB_OPTIONS, type Lane, nameJob } from '../job/job.ts'
 import { openQueue, type QueueKeys } from '../job/lanes.ts'
-import { createLoadCopy } from '../load/load-copy.ts'
-import type { Caller, QueueBounds, Quota } from '../load/queue-load.ts'
-import { AcceptanceUnknownError, QueueFullError, QueueUnavailableError, refusalByRedis } from '../load/refusals.ts'
-import { CLAIM_MS, type Claim, makeClaim } from '../replies/claims.ts'
+import { createLoadCopy, type QueueBounds } from '../load/load-copy.ts'
+import {
+  AcceptanceUnknownError,
+  type Caller,
+  QueueFullError,
+  QueueUnavailableError,
+  type Quota,
+  refusalByRedis,
+} from '../load/refusals.ts'
+import { CLAIM_MS, type Claim, makeClaim } from '../replies/results.ts'
 
 /** A job's payload before it has its stamp. */
 export type JobInput = Omit<IngestJob, 'stamp'>
@@ -228,4 +234,32 @@ const chooseEntries: ChooseGroup<Entry> = (gathered) => {
     chosen.push(index)
   }
   return chosen
+}
+
+export type Replication = ReturnType<typeof openReplication>
+
+const WAIT_MS = 1_000
+
+/** Lets callers wait until this number of replicas has their jobs: on a connection of its own, because WAIT blocks. */
+export function openReplication(redis: Redis, { base }: QueueKeys, replicas: number, onError: (error: Error) => void) {
+  const own = replicas > 0 ? redis.duplicate().on('error', onError) : undefined
+  /** Returns for each time whether enough replicas have all writes, and Redis has been the same server since then. */
+  const areReached = createGroupCommit(async (times: number[]) => {
+    // WAIT waits only for the writes of its own connection. A replica that has this write has all writes before it.
+    await own?.set(`${base}replicated`, '')
+    const reached = (await own?.wait(replicas, WAIT_MS)) ?? 0
+    return times.map((since) => reached >= replicas && serverOf(redis).since < since)
+  })
+  return {
+    /**
+     * Resolves when enough replicas have the job.
+     *
+     * @param since a moment before the job was enqueued, on the monotonic clock, in ms.
+     * @throws {AcceptanceUnknownError} if they do not have it within a second, or Redis has become another server.
+     */
+    async confirm(jobId: string, since: number): Promise<void> {
+      if (own && !(await areReached(since).catch(() => false))) throw new AcceptanceUnknownError(jobId)
+    },
+    close: () => own?.disconnect(),
+  }
 }

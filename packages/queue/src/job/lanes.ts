@@ -1,5 +1,5 @@
 // The lanes of a queue: the names of their keys in Redis, and BullMQ's own view of them.
-import { type Job, Queue } from 'bullmq'
+import { type Job, Queue, Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { keysOf, readWithoutData } from '../bullmq-layout/layout.ts'
 import { type IngestJob, JOB_OPTIONS, type Lane, MAX_ATTEMPTS } from './job.ts'
@@ -45,6 +45,34 @@ export function openQueue(keys: QueueKeys, lane: Lane, redis: Redis): Queue<Inge
   })
   queue.on('error', () => {}) // the connection's own listener logs it
   return queue
+}
+
+/** How often a lane is searched for jobs whose lock has expired. In each interval, one worker does so. */
+const STALLED_CHECK_MS = 2_000
+
+/**
+ * Opens BullMQ's own worker of a lane, which handles the rare cases: failed attempts, jobs that are returned, and stalled
+ * jobs. If a worker is killed, other workers fetch its jobs within `lockMs +
+ * STALLED_CHECK_MS`.
+ */
+export function openWorker(keys: QueueKeys, lane: Lane, redis: Redis, lockMs: number): Worker<IngestJob> {
+  return new Worker<IngestJob>(keys.queues[lane], null, {
+    connection: redis,
+    prefix: keys.prefix,
+    autorun: false,
+    lockDuration: lockMs,
+    stalledInterval: STALLED_CHECK_MS,
+    // No bound of BullMQ's: it counts a crash against every job that the worker had locked. fetch.lua counts instead.
+    maxStalledCount: Number.MAX_SAFE_INTEGER,
+    settings: { backoffStrategy: delayBeforeNextAttempt },
+    removeOnComplete: { count: 0 },
+    skipVersionCheck: true,
+  })
+}
+
+/** Half a second, doubled for each further attempt. Random, so that jobs that failed together are not retried together. */
+function delayBeforeNextAttempt(attempts: number): number {
+  return 500 * 2 ** (attempts - 1) * (0.5 + Math.random())
 }
 
 /** Returns a job as BullMQ does, but with a note in place of its payload: never write the job back. */

@@ -1,5 +1,17 @@
-// Errors of enqueueing. After any of them but `AcceptanceUnknownError`, the job was not accepted and never will be.
-import type { Quota } from './queue-load.ts'
+// Callers of the queue, and the errors that refuse their jobs. After any of them but `AcceptanceUnknownError`, the job was not accepted and never will be.
+
+export interface Quota {
+  /** The public id of the key. */
+  keyId: string
+  quotesPerSecond: number
+  /** The most that may be posted at once after a pause, in quotes. */
+  burstQuotes: number
+}
+
+export interface Caller {
+  tenant: string
+  quota?: Quota
+}
 
 /** Redis can't be reached, or refused the command. */
 export class QueueUnavailableError extends Error {

@@ -8,8 +8,7 @@ import { newJobId } from '../job/job.ts'
 import { queueKeys } from '../job/lanes.ts'
 import { IdempotencyKeyReusedError, RateLimitedError } from '../load/refusals.ts'
 import { completed } from '../queue.test-support.ts'
-import { CLAIM_MS, claimName, createRecordClaims } from './claims.ts'
-import { createResults } from './results.ts'
+import { CLAIM_MS, claimName, createRecordClaims, createResults } from './results.ts'
 
 const RECEIPT = { source: { outcome: 'created', wordCount: 1, createdAt: '' }, outcomes: 'c' } as const
 const DONE = { receipts: [RECEIPT] }

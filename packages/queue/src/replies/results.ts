@@ -1,9 +1,11 @@
-// Looks up jobs and results, retains results for callers that have a job's id, and forgets answers after a restore.
-import type { JobState } from '@sluice/contract'
+// Results of jobs: looks them up, retains them for callers that have a job's id, and stores them in the claims of
+// idempotency keys.
+import { hash } from 'node:crypto'
+import type { Thread } from '@sluice/contract'
 import { asList, openScript } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
-import { type IngestJob, isJobId, type JobResult, readProgress, attemptsShown } from '../job/job.ts'
-import type { QueueKeys, Queues } from '../job/lanes.ts'
+import type { CompletedJob, IngestJob, JobResult, Lane } from '../job/job.ts'
+import type { QueueKeys } from '../job/lanes.ts'
 
 /** How long results stay, and how many bytes of Redis they may use. */
 export interface ResultBounds {
@@ -81,44 +83,6 @@ export function createResults(redis: Redis, { base, jobs }: QueueKeys, largeRead
   }
 }
 
-/** A job as its caller may see it. */
-export interface FoundJob {
-  state: JobState
-  changedAt: Date
-  attempts: number
-  /** Of a job that completed: the bytes that `readRetained` reads. */
-  bytes: number
-}
-
-/** Finds a job of one thread by its id, without its payload: its retained result, otherwise BullMQ's job. */
-export async function findJob(
-  queues: Queues,
-  { look }: Pick<Results, 'look'>,
-  tenant: string,
-  id: string,
-): Promise<FoundJob | undefined> {
-  for (let looks = 0; looks < 2; looks++) {
-    const [owner, bytes, place, about] = await look(id)
-    // Nothing more is read for another tenant, so it can't tell a job of this one from none.
-    if (owner !== tenant) return undefined
-    if (!Array.isArray(about))
-      return { state: 'completed', changedAt: new Date(Number(place)), attempts: Number(about), bytes: Number(bytes) }
-    const state = await queues[place === 2 ? 'interactive' : 'bulk'].getJobState(id)
-    // The job may have completed since the look.
-    if (state !== 'unknown') return describeFound(state, about)
-  }
-  return undefined
-}
-
-/** @param fields as `timesOf` returns them: see jobs.lua. */
-function describeFound(state: string, [enqueuedAt, fetchedAt, failedAt, failedAttempts, progress]: readonly unknown[]): FoundJob {
-  const attempts = attemptsShown(failedAttempts)
-  const since = (at: unknown) => ({ changedAt: new Date(Number(at ?? enqueuedAt)), bytes: 0 })
-  if (state === 'failed') return { state, attempts, ...since(failedAt) }
-  if (state === 'active') return { state, attempts: attempts + 1, ...since(fetchedAt) }
-  return { state: 'waiting', attempts, ...since(readProgress(progress).waitingSince) }
-}
-
 /** While Redis is unavailable, retaining is repeated after this pause, at most RETAIN_ATTEMPTS times: for five minutes. */
 const RETAIN_AGAIN_MS = 500
 const RETAIN_ATTEMPTS = 600
@@ -145,28 +109,29 @@ export function createRetainLater({ retainResult }: Pick<Results, 'retainResult'
   }
 }
 
-const KEYS_AT_ONCE = 1_000
-/** The results of a failed job, and of one that was retried since. */
-const JOB_ANSWERS = ['failure', 'resultBefore'] as const
+/** How long a claim (the job that an idempotency key of a tenant stands for, and its result) stays, unless it is evicted. */
+export const CLAIM_MS = 24 * 60 * 60 * 1000
 
-/** Keys of claims, results and imports. The list of the jobs that completed last stays: it shows what to post again. */
-const ANSWERS = /^(claims?|results|newest-results|transient|retained|imports?)(:|$)/
+/** A job's claim on the key of its request. */
+export type Claim = ReturnType<typeof makeClaim>
 
-/**
- * Removes the answers about stored threads, for a MongoDB that was restored to an earlier moment, and returns the
- * number of keys removed. Jobs that failed stay, and those that wait: a retry then stores all of their threads. No
- * process may answer or complete jobs meanwhile. If interrupted, call it again.
- */
-export async function forgetAnswers(redis: Redis, { prefix, base, jobs }: QueueKeys): Promise<number> {
-  let removed = 0
-  for (let cursor: string | undefined; cursor !== '0'; ) {
-    const [next, keys] = await redis.scan(cursor ?? '0', 'MATCH', `${prefix}:*`, 'COUNT', KEYS_AT_ONCE)
-    const answers = keys.filter((key) => key.startsWith(base) && ANSWERS.test(key.slice(base.length)))
-    if (answers.length > 0) removed += await redis.unlink(answers)
-    const lanes = Object.values(jobs)
-    const jobKeys = keys.filter((key) => lanes.some((lane) => key.startsWith(lane) && isJobId(key.slice(lane.length))))
-    await Promise.all(jobKeys.map((key) => redis.hdel(key, ...JOB_ANSWERS)))
-    cursor = next
+/** Names a claim by a hash: a key may be its caller's secret. Equal keys of two tenants have different claims. */
+export function claimName(tenant: string, key: string): string {
+  return hash('sha256', JSON.stringify([tenant, key]), 'base64url')
+}
+
+/** Makes a job's claim. Its fingerprint has the lane: callers that wait get another answer than those that do not. */
+export function makeClaim(name: string, lane: Lane, threads: readonly Thread[]) {
+  return { name, fingerprint: `${lane} ${hash('sha256', JSON.stringify(threads), 'base64url')}` }
+}
+
+/** Makes a function that stores the results of jobs in their claims, but not of a failed job: its key is free again. */
+export function createRecordClaims(redis: Redis, { base }: QueueKeys, claimBytes: number) {
+  const record = openScript(redis, new URL('./claims.lua#record', import.meta.url))
+  return async (jobs: readonly Pick<CompletedJob, 'id' | 'data' | 'result'>[]): Promise<void> => {
+    let args = jobs.flatMap(({ id, data: { claim }, result }) =>
+      claim === undefined || result.failure !== undefined ? [] : [claim, id, JSON.stringify(result)],
+    )
+    while ((await record(base, CLAIM_MS, claimBytes, ...args)) === 1) args = []
   }
-  return removed
 }

@@ -1,32 +1,16 @@
-// Groups requests by thread, makes the drafts of new documents, and makes the answers. Sends no command.
-import { hash } from 'node:crypto'
-import { effectiveScore, type Outcome, STORED_STATUS, type Votes } from '@sluice/contract'
+// Makes the drafts of new documents from requests. Sends no command.
+import { effectiveScore, STORED_STATUS, type Votes } from '@sluice/contract'
 import { ObjectId } from 'mongodb'
 import type {
   InputQuote,
   InputThread,
-  OpenThread,
-  QuoteDocument,
   QuoteDraft,
-  SourceDocument,
   SourceDraft,
   SourceValues,
-  StoredAnswer,
   StoreRequest,
   ThreadPlan,
-  ThreadWork,
 } from '../documents.ts'
 import { listKeyOf, quoteIdsOf, sourceIdOf } from '../ids.ts'
-
-/** Groups a batch's requests by thread, each group in the order of acceptance. */
-export function groupByThread(requests: readonly StoreRequest[]): ThreadWork[] {
-  const byThread = Map.groupBy(requests.map(inputThread), ({ names }) => names._id)
-  return Array.from(byThread, ([id, ofThread]) => {
-    const requestsInOrder = ofThread.sort((one, other) => one.stamp - other.stamp)
-    const readsMajority = ofThread.some(({ redelivered }) => redelivered)
-    return { id, requests: requestsInOrder, mayHaveChanged: false, readsMajority, refusals: 0, isStored: false }
-  })
-}
 
 /** Converts an accepted request into the store's own terms. */
 export function inputThread({ tenant, thread, ...request }: StoreRequest): InputThread {
@@ -115,35 +99,4 @@ export function withDerivedScore<Values extends Votes>(values: Values): WithDeri
   const score = effectiveScore(values)
   if (values.score !== undefined || score === undefined) return { values, derived: {} }
   return { values: { ...values, score }, derived: { derived: ['score'] } }
-}
-
-/** 96 bits: texts do not collide by chance. A tenant that makes texts collide harms its own quotes only. */
-const TEXT_HASH_LENGTH = 16
-
-/** Returns the digest of a text: its length in UTF-16 units, and a hash. */
-export function textDigestOf(text: string): string {
-  return `${text.length}.${hash('sha256', text, 'base64url').slice(0, TEXT_HASH_LENGTH)}`
-}
-
-/** Makes the answer to each request of a stored thread, by the request's id. */
-export function answersOf({ work, plan, source }: OpenThread): [string, StoredAnswer][] {
-  return work.requests.map((request, at) => {
-    const outcomes = plan.outcomes[at]
-    const quotes = request.quotes.map(({ names: { _id } }, index) => {
-      const draft = plan.quotes.get(_id)
-      if (draft === undefined) throw new Error(`quote ${_id} was not planned`)
-      return quoteAnswer(draft.document, outcomes?.quotes[index] ?? 'unchanged')
-    })
-    return [request.id, { source: sourceAnswer(source, outcomes?.source ?? 'unchanged'), quotes }]
-  })
-}
-
-function sourceAnswer(document: SourceDocument, outcome: Outcome): StoredAnswer['source'] {
-  const { _id, tenant, acceptedAt, quoteCount, meta, createdAt, description, ...fields } = document
-  return { id: _id, ...fields, description: description ?? null, createdAt: createdAt.toISOString(), outcome }
-}
-
-function quoteAnswer(document: QuoteDocument, outcome: Outcome): StoredAnswer['quotes'][number] {
-  const { _id, sourceId, position, wordCount, meta, createdAt, ...fields } = document
-  return { id: _id, ...fields, ...(createdAt && { createdAt: createdAt.toISOString() }), outcome }
 }

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'vitest'
-import { countWords } from './count-words.ts'
-import { createSlices } from './slices.ts'
+import { countWords, createSlices } from './count-words.ts'
 
 const JAPANESE = '今日は良い天気ですから公園まで散歩に行きましょうと彼女は言った'
 const LONGEST_QUOTE = JAPANESE.repeat(Math.ceil(100_000 / JAPANESE.length)).slice(0, 100_000)

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { describe, it } from 'vitest'
-import { countAsciiWords, countWords } from './count-words.ts'
-import { createSlices, SLICE_MS } from './slices.ts'
+import { countAsciiWords, countWords, createSlices, SLICE_MS } from './count-words.ts'
 
 const segmenter = new Intl.Segmenter('en', { granularity: 'word' })
 const reference = (text: string) => [...segmenter.segment(text)].filter(({ isWordLike }) => isWordLike).length

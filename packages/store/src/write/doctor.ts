@@ -1,7 +1,6 @@
 // Finds sources that disagree with their quotes, and repairs them. Removes digests after a restore.
-import { chunksOf } from '../chunks.ts'
 import { STALE_MS, type WriterToken } from '../documents.ts'
-import type { QuoteTotals, SourceTotals, StoreCommands } from '../mongodb/commands.ts'
+import { chunksOf, type QuoteTotals, type SourceTotals, type StoreCommands } from '../mongodb/commands.ts'
 import { processRuntime } from '../mongodb/mongo-commands.ts'
 import { createSteps } from '../mongodb/store-errors.ts'
 import type { WriteDeps } from './guarded-writes.ts'

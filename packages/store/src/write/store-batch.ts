@@ -1,17 +1,27 @@
 // Stores a batch of requests in one round (read, plan, open, write, commit), or more if other processes write, too.
-import type { InputThread, StoredAnswer, StoredThread, StoreRequest, ThreadPlan, ThreadRound } from '../documents.ts'
+import type { Outcome } from '@sluice/contract'
+import type {
+  InputThread,
+  OpenThread,
+  QuoteDocument,
+  SourceDocument,
+  StoredAnswer,
+  StoredThread,
+  StoreRequest,
+  ThreadPlan,
+  ThreadRound,
+  ThreadWork,
+} from '../documents.ts'
 import { sourceIdOf } from '../ids.ts'
-import { answersOf, groupByThread, planNew, textDigestOf, UNCOUNTED } from '../merge/drafts.ts'
+import { inputThread, planNew, UNCOUNTED } from '../merge/drafts.ts'
 import { mergeRequests } from '../merge/merge.ts'
 import { planRepeat, shortenRepeats } from '../merge/repeats.ts'
 import type { StoreCommands } from '../mongodb/commands.ts'
 import { processRuntime, type Runtime } from '../mongodb/mongo-commands.ts'
 import { asCommandFailed } from '../mongodb/store-errors.ts'
-import { countWords } from '../words/count-words.ts'
-import { createSlices, SLICE_MS, type Slices } from '../words/slices.ts'
-import { needsNoWrite } from './guarded-updates.ts'
-import { openSources, writeQuotes } from './guarded-writes.ts'
-import { noteRefused, type ReadDeps, type ReadThread, readAgain, readStoredThreads } from './read-stored.ts'
+import { countWords, createSlices, SLICE_MS, type Slices } from '../words/count-words.ts'
+import { needsNoWrite, openSources, writeQuotes } from './guarded-writes.ts'
+import { noteRefused, type ReadDeps, type ReadThread, readAgain, readStoredThreads, textDigestOf } from './read-stored.ts'
 import { recount, writeAndCommit, writeAndSum } from './sum-sources.ts'
 import { createIsExcluded, createWatermarks, needsSum } from './tokens.ts'
 import { createWriter, type UnendedBatch } from './writer.ts'
@@ -152,4 +162,37 @@ function endStored({ writer, unended }: Batch): void {
     unended.delete(one)
     writer.end(one)
   }
+}
+
+/** Groups a batch's requests by thread, each group in the order of acceptance. */
+function groupByThread(requests: readonly StoreRequest[]): ThreadWork[] {
+  const byThread = Map.groupBy(requests.map(inputThread), ({ names }) => names._id)
+  return Array.from(byThread, ([id, ofThread]) => {
+    const requestsInOrder = ofThread.sort((one, other) => one.stamp - other.stamp)
+    const readsMajority = ofThread.some(({ redelivered }) => redelivered)
+    return { id, requests: requestsInOrder, mayHaveChanged: false, readsMajority, refusals: 0, isStored: false }
+  })
+}
+
+/** Makes the answer to each request of a stored thread, by the request's id. */
+function answersOf({ work, plan, source }: OpenThread): [string, StoredAnswer][] {
+  return work.requests.map((request, at) => {
+    const outcomes = plan.outcomes[at]
+    const quotes = request.quotes.map(({ names: { _id } }, index) => {
+      const draft = plan.quotes.get(_id)
+      if (draft === undefined) throw new Error(`quote ${_id} was not planned`)
+      return quoteAnswer(draft.document, outcomes?.quotes[index] ?? 'unchanged')
+    })
+    return [request.id, { source: sourceAnswer(source, outcomes?.source ?? 'unchanged'), quotes }]
+  })
+}
+
+function sourceAnswer(document: SourceDocument, outcome: Outcome): StoredAnswer['source'] {
+  const { _id, tenant, acceptedAt, quoteCount, meta, createdAt, description, ...fields } = document
+  return { id: _id, ...fields, description: description ?? null, createdAt: createdAt.toISOString(), outcome }
+}
+
+function quoteAnswer(document: QuoteDocument, outcome: Outcome): StoredAnswer['quotes'][number] {
+  const { _id, sourceId, position, wordCount, meta, createdAt, ...fields } = document
+  return { id: _id, ...fields, ...(createdAt && { createdAt: createdAt.toISOString() }), outcome }
 }

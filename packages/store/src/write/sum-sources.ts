@@ -1,12 +1,10 @@
 // Sums the quotes of sources. For safety, a new epoch is set before the sum: a writer whose quotes the sum missed finds
 // the new epoch, and recounts. The reservation, its renewals and the wait for other writers serve progress alone.
 import type { ObjectId } from 'mongodb'
-import { chunksOf } from '../chunks.ts'
 import type { GuardedWrite, OpenThread, SourceDocument, WriterToken } from '../documents.ts'
 import { compareIds } from '../ids.ts'
-import type { QuoteTotals, StoreCommands } from '../mongodb/commands.ts'
-import { planMarks } from './guarded-updates.ts'
-import { totalsAfter, type WriteDeps, writeGuarded, writeQuotes } from './guarded-writes.ts'
+import { chunksOf, type QuoteTotals, type StoreCommands } from '../mongodb/commands.ts'
+import { planMarks, totalsAfter, type WriteDeps, writeGuarded, writeQuotes } from './guarded-writes.ts'
 import { ageOf, type createIsExcluded, type IsToken, isMine, tokensAfterSum, type Watermarks } from './tokens.ts'
 
 export interface SumDeps extends WriteDeps {

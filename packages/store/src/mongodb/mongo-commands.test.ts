@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type Document, MongoNetworkError, MongoServerError } from 'mongodb'
 import { test } from 'vitest'
-import { indexesFor } from './rare-commands.ts'
+import { indexesFor } from './mongo-commands.ts'
 
 const OF_QUOTES = { quotes: { sourceId_1: 'sourceId' } }
 const COLLSCAN = { stage: 'COLLSCAN' }

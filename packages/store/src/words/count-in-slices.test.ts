@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'vitest'
-import { createSlices } from './slices.ts'
+import { createSlices } from './count-words.ts'
 
 describe('slices', () => {
   it('give one turn of the event loop no more than their time, shared by all work', async () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { afterEach, test, vi } from 'vitest'
-import { sendInChunks } from './chunks.ts'
+import { sendInChunks } from './commands.ts'
 
 afterEach(() => void vi.useRealTimers())
 

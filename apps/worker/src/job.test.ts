@@ -6,7 +6,7 @@ import type { StoreRequest } from '@sluice/store'
 import { test } from 'vitest'
 import type { Ingested } from './ingest.ts'
 import { createNoteTimes, workerMetrics } from './metrics.ts'
-import { createWork, requestsOf } from './worker.ts'
+import { createWork, requestsOf } from './job.ts'
 
 const aThread = (externalId: string) => ({
   source: { service: 'slack' as const, externalId, title: externalId },

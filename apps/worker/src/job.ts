@@ -1,10 +1,22 @@
-// Stores the threads of fetched jobs, and returns their receipts.
+// What a worker does with a job: stores its threads and returns their receipts. Before the job fails for good, recounts its
+// sources. Counts and logs each failed attempt.
+import { setTimeout as delay } from 'node:timers/promises'
 import { textLength } from '@sluice/contract'
 import { inSpan, type Logger, SpanKind, traceIdOf } from '@sluice/process'
-import { type StoreUnavailable, type FetchedJob, makeReceipt, PartlyStoredError, type Receipt, type Worked } from '@sluice/queue'
+import {
+  asError,
+  type FetchedJob,
+  makeReceipt,
+  PartlyStoredError,
+  type Receipt,
+  type StoreUnavailable,
+  UncompletedError,
+  type Worked,
+} from '@sluice/queue'
+import type { BatchStore } from '@sluice/store'
 import type { createIngest, Ingested, IngestRequest } from './ingest.ts'
-import type { createNoteTimes } from './metrics.ts'
-import type { LostStore } from './store-loss.ts'
+import type { createNoteTimes, WorkerMetrics } from './metrics.ts'
+import { isStoreUnavailable, type LostStore, type ProbeStore } from './store-loss.ts'
 
 interface WorkDeps {
   ingest: Pick<ReturnType<typeof createIngest>, 'ingest'>
@@ -89,7 +101,7 @@ export function describeJob({ id, data, attempt }: FetchedJob) {
  *
  * @param ingested by place; undefined for a thread that was stored before.
  */
-export function partlyStored(
+function partlyStored(
   { data: { threads } }: FetchedJob,
   ingested: readonly (Ingested | undefined)[],
   receipts: readonly (Receipt | null)[],
@@ -103,4 +115,74 @@ export function partlyStored(
     threads.length > 1 ? `threads[${place}] ${JSON.stringify(`${service}/${externalId}`)}: ${reason}` : reason,
   )
   return new PartlyStoredError(message, failedThreads, receipts, errors.find(Boolean))
+}
+
+interface FinalFailureDeps {
+  recountRequests: BatchStore['recountRequests']
+  probeStore: ProbeStore
+  noteLost: (job: FetchedJob, lost: LostStore) => StoreUnavailable
+}
+
+/** The attempts of a recount while the store commits writes, and the pause between two. */
+const MAX_RECOUNTS = 3
+const AGAIN_MS = 500
+
+/**
+ * Makes a function that recounts the sources of a job or, if the store is unavailable, returns the job. It throws if the
+ * recount fails although the store commits writes: the job's tokens stay, and the next request or a repair sums.
+ */
+export function createBeforeFinalFailure({ recountRequests, probeStore, noteLost }: FinalFailureDeps) {
+  return async (job: FetchedJob): Promise<StoreUnavailable | undefined> => {
+    const requests = requestsOf(job)
+    for (let attempts = 1; ; attempts++) {
+      const since = performance.now()
+      try {
+        await recountRequests(requests)
+        return undefined
+      } catch (error) {
+        if (await isStoreUnavailable(error, probeStore, requests))
+          return noteLost(job, { unavailable: true, reason: asError(error).message, since })
+        if (attempts === MAX_RECOUNTS) throw error
+        await delay(AGAIN_MS)
+      }
+    }
+  }
+}
+
+/** A log line names at most this many failed threads of its job, and counts the others. */
+const LOGGED_THREADS = 20
+
+interface NoteFailureDeps {
+  metrics: Pick<WorkerMetrics, 'failed' | 'threadsFailed' | 'uncompleted'>
+  /** Receives why Redis refused to complete a job. */
+  onUncompleted: (reason: string) => void
+  /** The log line of a job that failed for good links to the job's page in this dashboard. */
+  dashboardUrl: string | null
+  log: Logger
+}
+
+/** Makes a function that counts a failed attempt, and logs its cause. */
+export function createNoteFailure({ metrics, onUncompleted, dashboardUrl, log }: NoteFailureDeps) {
+  return (job: FetchedJob, failure: Error, final: boolean): void => {
+    const { threads } = job.data
+    const failed = failure instanceof PartlyStoredError ? failure.failedThreads : undefined
+    const isUncompleted = failure instanceof UncompletedError
+    if (isUncompleted) {
+      metrics.uncompleted.inc()
+      onUncompleted(failure.message)
+    }
+    metrics.failed.inc({ final: String(final) })
+    if (final) metrics.threadsFailed.inc(failed?.length ?? threads.length)
+    const named = threads.length > 1 ? (failed ?? []) : []
+    const failedThreads = named.slice(0, LOGGED_THREADS).map(({ service, externalId }) => `${service}/${externalId}`)
+    const more = named.length - failedThreads.length
+    const fields = {
+      ...describeJob(job),
+      reason: failure.message,
+      ...(named.length > 0 && { failedThreads }),
+      ...(more > 0 && { more }),
+      ...(final && dashboardUrl && { page: `${dashboardUrl.replace(/\/$/, '')}/jobs/${job.id}` }),
+    }
+    log[final || isUncompleted ? 'error' : 'warn'](fields, final ? 'job.failed' : 'job.try_failed')
+  }
 }

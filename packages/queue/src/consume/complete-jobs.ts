@@ -1,0 +1,58 @@
+// Completes jobs that succeeded: stores their results, sends them to the replicas that wait, and removes the jobs from the
+// queue.
+import type { Outcome } from '@sluice/contract'
+import { createGroupCommit } from '@sluice/process'
+import { isUnavailable, openScript } from '@sluice/process/redis'
+import type { Redis } from 'ioredis'
+import { createImports } from '../imports/imports.ts'
+import type { CompletedJob, JobResult, LockedJob } from '../job/job.ts'
+import type { QueueKeys } from '../job/lanes.ts'
+import { createRecordClaims, type ResultBounds } from '../replies/results.ts'
+import { recentLine } from './recent-jobs.ts'
+
+/**
+ * Makes a function that completes jobs. Jobs that gather during a round trip are completed in one step or, if Redis
+ * refuses that, one by one: the cause may be one of them.
+ */
+export function createComplete(redis: Redis, keys: QueueKeys, bounds: ResultBounds, worker: string) {
+  const { retainedMs, transientMs, resultBytes, recentBytes, claimBytes } = bounds
+  const completeJobs = openScript(redis, new URL('./complete.lua', import.meta.url))
+  const { recordJob } = createImports(redis, keys)
+  const recordClaims = createRecordClaims(redis, keys, claimBytes)
+  async function completeAll(jobs: readonly CompletedJob[]): Promise<void> {
+    if (jobs.some(({ data }) => data.import !== undefined)) await Promise.all(jobs.map(recordJob))
+    if (jobs.some(({ data }) => data.claim !== undefined)) await recordClaims(jobs)
+    const completed = jobs.map(({ id, lane, token, attempt, data, progress: { operation } }) => {
+      const { tenant, retained, replyTo: stream, claim } = data
+      return { id, lane: keys.jobs[lane], token, attempt, tenant, retained, stream, operation, claim }
+    })
+    const texts = jobs.flatMap((job) => [JSON.stringify(job.result), JSON.stringify(recentLine(job, worker))])
+    const times = { retainedMs, transientMs, resultBytes, recentBytes }
+    let more = await completeJobs(keys.base, { ...times, jobs: completed }, ...texts)
+    while (more === 1) more = await completeJobs(keys.base, { ...times, jobs: [] })
+  }
+  const commit = createGroupCommit(async (jobs: CompletedJob[]) => {
+    const [all] = await Promise.allSettled([completeAll(jobs)])
+    if (all.status === 'fulfilled' || jobs.length === 1 || isUnavailable(all.reason)) return jobs.map(() => all)
+    return Promise.allSettled(jobs.map((job) => completeAll([job])))
+  })
+  return async (job: CompletedJob): Promise<void> => {
+    const ended = await commit(job)
+    if (ended.status === 'rejected') throw ended.reason
+  }
+}
+
+export interface StoredCounter {
+  inc(labels: { outcome: Outcome }): void
+}
+
+/** Counts the stored threads of a job, except those that were stored, and so counted, before an operator retried it. */
+export function countStored(
+  stored: StoredCounter,
+  { receiptsBefore }: Pick<LockedJob, 'receiptsBefore'>,
+  receipts: JobResult['receipts'],
+): void {
+  for (const [place, receipt] of receipts.entries()) {
+    if (receipt && !receiptsBefore?.[place]) stored.inc({ outcome: receipt.source.outcome })
+  }
+}
