@@ -53,7 +53,7 @@ noteOldest('active', active)
 noteOldest('delayed', delayed)
 if counts.failed > 0 then noteStart('failed', oldestFailure(lane)) end
 local load = readLoad(base, {})
-local inLoad = lane == ARGV[2] and load.i or load.threads - load.i
+local inLoad = lane == ARGV[2] and load.interactive or load.threads - load.interactive
 local failed = counts.failed > 0 and redis.call('HGET', base .. 'load', 'failed:' .. lane) or 0
 local threads = {active = threadsOf(counts.active, active), delayed = threadsOf(counts.delayed, delayed), failed = failed}
 threads.waiting = counts.waiting > 0 and math.max(inLoad - threads.active - threads.delayed, 0) or 0

@@ -10,12 +10,12 @@ local function addWaiting(lane, ids)
   redis.call('LPUSH', lane .. 'wait', unpack(ids))
   if redis.call('HEXISTS', lane .. 'meta', 'paused') == 0 then redis.call('ZADD', lane .. 'marker', 0, '0') end
 end
--- Adds a waiting job behind the first `place` ones, or behind all if fewer wait.
-local function insertWaiting(lane, id, place)
-  local last = redis.call('LINDEX', lane .. 'wait', -place)
-  if not last then return addWaiting(lane, {id}) end
-  -- The first ones stand at the end of the list.
-  redis.call('LINSERT', lane .. 'wait', 'BEFORE', last, id)
+-- Adds a waiting job behind the next `count` ones, or behind all if fewer wait. The list `wait` begins with the job that
+-- was added last and ends with the next one, so "behind" a job is BEFORE it in the list.
+local function insertWaiting(lane, id, count)
+  local inFront = redis.call('LINDEX', lane .. 'wait', -count)
+  if not inFront then return addWaiting(lane, {id}) end
+  redis.call('LINSERT', lane .. 'wait', 'BEFORE', inFront, id)
 end
 --part fetch
 --include jobs.lua#pause

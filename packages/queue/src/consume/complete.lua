@@ -48,8 +48,11 @@ local newestKey, groupsKey, retainedKey = base .. 'newest-results', base .. 'tra
 keys[#ids + 1], keys[#ids + 2], keys[#ids + 3] = newestKey, groupsKey, retainedKey
 local values, counted = redis.call('MGET', unpack(keys)), #ids > 0 and countedJobs(base, ids)
 
-local streams, removed, lanes, transient, retained, bytes, hasChanged = {}, {}, {}, {}, {}, 0, false
-local lines = {}
+-- `transient`: the new results, by id and as a list of ids and results in turn. `addedBytes`: their bytes.
+local transient, addedBytes = {}, 0
+-- `retained`: the ids of new results. `hasChanged`: they changed the values that were read above.
+local retained, hasChanged = {}, false
+local streams, removed, lanes, lines = {}, {}, {}, {}
 for at, job in ipairs(jobs) do
   local id, lane, stream, result, line = job.id, job.lane, job.stream, ARGV[2 * at], ARGV[2 * at + 1]
   local own = counted[id]
@@ -64,7 +67,7 @@ for at, job in ipairs(jobs) do
     transient[id] = true
     transient[#transient + 1] = id
     transient[#transient + 1] = result
-    bytes = bytes + #result + RESULT_BYTES
+    addedBytes = addedBytes + #result + RESULT_BYTES
   end
   if values[at] == job.token then
     local ofLane = lanes[lane] or {ids = {}, locks = {}}
@@ -92,34 +95,37 @@ release(base, removed)
 if #lines > 0 then appendRecent(base, lines, input.recentBytes) end
 
 if hasChanged then values = redis.call('MGET', unpack(keys)) end
-local packed, ofGroups, ofRetained = unpack(values, #ids + 1, #ids + 3)
-local group, since, inGroup, isNew = '', 0, 0, false
+local packed = values[#ids + 1]
+local groupBytes, retainedBytes = tonumber(values[#ids + 2] or 0), tonumber(values[#ids + 3] or 0)
+local newest, since, newestBytes = '', 0, 0 -- The newest group, which is no member of `transient` yet.
+if packed then newest, since, newestBytes = cmsgpack.unpack(packed) end
 local groupMs = math.floor(transientMs * (1 + 1 / GROUPS)) -- A group lives until its last result has expired.
-if packed then group, since, inGroup = cmsgpack.unpack(packed) end
+local beginsGroup = false
 if #transient > 0 then
-  isNew = not packed or now - since > transientMs / GROUPS or inGroup > bound / GROUPS
-  if isNew then
-    if packed then keep(groupsKey, group, since, inGroup) end
-    ofGroups = (ofGroups or 0) + inGroup
-    group, since, inGroup = string.format('%.0f', time[1] * 1000000 + time[2]), now, 0
+  beginsGroup = not packed or now - since > transientMs / GROUPS or newestBytes > bound / GROUPS
+  if beginsGroup then
+    if packed then keep(groupsKey, newest, since, newestBytes) end
+    groupBytes = groupBytes + newestBytes
+    newest, since, newestBytes = string.format('%.0f', time[1] * 1000000 + time[2]), now, 0
   end
-  redis.call('HSET', base .. 'results:' .. group, unpack(transient))
+  redis.call('HSET', base .. 'results:' .. newest, unpack(transient))
   -- The hash is new: its group is new, or all results of the group were forgotten.
-  if inGroup == 0 then redis.call('PEXPIRE', base .. 'results:' .. group, groupMs) end
-  inGroup = inGroup + bytes
-  redis.call('SET', newestKey, cmsgpack.pack(group, since, inGroup))
+  if newestBytes == 0 then redis.call('PEXPIRE', base .. 'results:' .. newest, groupMs) end
+  newestBytes = newestBytes + addedBytes
+  redis.call('SET', newestKey, cmsgpack.pack(newest, since, newestBytes))
 end
-ofGroups, ofRetained = tonumber(ofGroups or 0), tonumber(ofRetained or 0)
 -- Expired members stay in their bounded stores until the next group begins.
-if not isNew and ofGroups + inGroup + ofRetained <= bound then return 0 end
+if not beginsGroup and groupBytes + newestBytes + retainedBytes <= bound then return 0 end
 local evicted = {}
 local function evictor(prefix)
   return function(member) evicted[#evicted + 1] = base .. prefix .. member end
 end
-local room = math.max(bound / 2, bound - ofRetained) - inGroup
-local moreGroups = evict(groupsKey, room, now - groupMs, EVICTED_AT_ONCE, evictor('results:'))
-room = math.max(bound / 2, bound - bytesIn(groupsKey) - inGroup)
+-- Returns the bytes that one kind of results may have, if the other kind has `others`.
+local function roomBeside(others) return math.max(bound / 2, bound - others) end
+local forGroups = roomBeside(retainedBytes) - newestBytes
+local moreGroups = evict(groupsKey, forGroups, now - groupMs, EVICTED_AT_ONCE, evictor('results:'))
+local forRetained = roomBeside(bytesIn(groupsKey) + newestBytes)
 local expired, evictRetained = now - retainedMs, evictor('retained:')
-local moreRetained = evictOfTenants(retainedKey, room, expired, EVICTED_AT_ONCE, evictRetained, retained)
+local moreRetained = evictOfTenants(retainedKey, forRetained, expired, EVICTED_AT_ONCE, evictRetained, retained)
 if #evicted > 0 then redis.call('UNLINK', unpack(evicted)) end
 return math.max(moreGroups, moreRetained)

@@ -56,7 +56,7 @@ for _, caller in ipairs(callers) do caller.own = load.tenants[caller.tenant] end
 local function exceeds(used, job, part)
   local threads, bytes = used.threads + job.threads, used.bytes + job.bytes
   if threads > most.threads * part or bytes > most.bytes * part then return true end
-  return job.i > 0 and used.i + job.i > most.interactive * part
+  return job.interactive > 0 and used.interactive + job.interactive > most.interactive * part
 end
 local replayOf, claimFor
 if claims then
@@ -75,8 +75,8 @@ for at, entry in ipairs(input.entries) do
   local outcome = id == '' and 'charged' or claim and replayOf(base, claim)
   local refusal, job
   if not outcome then
-    job = {threads = entry.threads, bytes = #rest + #name + JOB_BYTES, i = 0, tenant = caller.tenant}
-    if lane == input.interactive then job.i = job.threads end
+    job = {threads = entry.threads, bytes = #rest + #name + JOB_BYTES, interactive = 0, tenant = caller.tenant}
+    if lane == input.interactive then job.interactive = job.threads end
     refusal = timeLeft < 0 and 'late' or bucket and bucket.level <= 0 and 'rate'
     refusal = refusal or exceeds(load, job, 1) and 'full' or exceeds(own, job, input.share) and 'share'
   end
@@ -90,16 +90,17 @@ for at, entry in ipairs(input.entries) do
     stamp = stamp + job.threads
     count(load, job, 1)
     -- Tenants take turns in the interactive lane: in front of a tenant's third job are its own first two, and three of
-    -- each other tenant. So a flood delays other tenants by these turns only.
-    local turn = own.i * load.tenantsI
-    if job.i > 0 and turn < load.i then
-      inserted[#inserted + 1] = {lane, id, turn - 1}
+    -- each other tenant. So a flood delays other tenants by these turns only. The job's place is the number of its
+    -- tenant's jobs times the number of tenants. (An interactive job has one thread.)
+    local place = own.interactive * load.interactiveTenants
+    if job.interactive > 0 and place < load.interactive then
+      inserted[#inserted + 1] = {lane, id, place - 1}
     else
       added[lane] = added[lane] or {}
       table.insert(added[lane], id)
     end
     counted[#counted + 1] = id
-    counted[#counted + 1] = cmsgpack.pack(job.threads, job.bytes, job.i, caller.tenant, timeLeft < LATE)
+    counted[#counted + 1] = cmsgpack.pack(job.threads, job.bytes, job.interactive, caller.tenant, timeLeft < LATE)
   end
   outcomes[#outcomes + 1] = outcome or refusal or 'accepted'
 end
@@ -123,6 +124,6 @@ end
 local loads = {}
 for at, caller in ipairs(callers) do
   local own, bucket = caller.own, caller.bucket
-  loads[at] = {own.threads, own.bytes, own.i, bucket and math.floor(bucket.level) or 0}
+  loads[at] = {own.threads, own.bytes, own.interactive, bucket and math.floor(bucket.level) or 0}
 end
-return {now, {load.threads, load.bytes, load.i, load.drained, load.drainedI}, loads, outcomes}
+return {now, {load.threads, load.bytes, load.interactive, load.drained, load.drainedInteractive}, loads, outcomes}

@@ -65,15 +65,17 @@ if job then
   if job.final then failForGood(job.id, job.lane, job.final) end
 end
 local discarded = {}
-local more = evict(failures, input.bytes, now - input.keptMs, EVICTED_AT_ONCE, function(oldest)
+-- The store of failures does not say in which lane a job failed, so this looks in both.
+local function discard(id)
   for _, lane in ipairs(input.lanes) do
-    if takeFailed(lane, oldest) then
-      uncountFailed(base, lane, oldest)
-      removeTaken(lane, oldest)
-      discarded[#discarded + 1] = oldest
+    if takeFailed(lane, id) then
+      uncountFailed(base, lane, id)
+      removeTaken(lane, id)
+      discarded[#discarded + 1] = id
     end
   end
-end)
+end
+local more = evict(failures, input.bytes, now - input.keptMs, EVICTED_AT_ONCE, discard)
 return {1, math.max(more, evictImports(base, input.imports, now)), discarded, refused}
 --part move
 #!lua flags=allow-oom

@@ -17,23 +17,28 @@ local function readLoad(base, tenants)
   local fields = {'all'}
   for at = 1, #tenants do fields[at + 1] = 'of:' .. tenants[at] end
   local values = redis.call('HMGET', base .. 'load', unpack(fields))
-  local load = {threads = 0, bytes = 0, i = 0, tenantsI = 0, drained = 0, drainedI = 0, stamp = 0, tenants = {}}
+  local load = {
+    threads = 0, bytes = 0, interactive = 0, interactiveTenants = 0,
+    drained = 0, drainedInteractive = 0, stamp = 0, tenants = {},
+  }
   if values[1] then
-    load.threads, load.bytes, load.i, load.tenantsI, load.drained, load.drainedI, load.stamp = cmsgpack.unpack(values[1])
+    load.threads, load.bytes, load.interactive, load.interactiveTenants,
+      load.drained, load.drainedInteractive, load.stamp = cmsgpack.unpack(values[1])
   end
   for at = 1, #tenants do
-    local own = {threads = 0, bytes = 0, i = 0, field = fields[at + 1]}
-    if values[at + 1] then own.threads, own.bytes, own.i = cmsgpack.unpack(values[at + 1]) end
+    local own = {threads = 0, bytes = 0, interactive = 0, field = fields[at + 1]}
+    if values[at + 1] then own.threads, own.bytes, own.interactive = cmsgpack.unpack(values[at + 1]) end
     load.tenants[tenants[at]] = own
   end
   return load
 end
 local function packLoad(load)
-  local drained, drainedI, stamp = load.drained, load.drainedI, load.stamp
-  local values = {'all', cmsgpack.pack(load.threads, load.bytes, load.i, load.tenantsI, drained, drainedI, stamp)}
+  local values = {'all', cmsgpack.pack(
+    load.threads, load.bytes, load.interactive, load.interactiveTenants,
+    load.drained, load.drainedInteractive, load.stamp)}
   for _, own in pairs(load.tenants) do
     local last = #values
-    values[last + 1], values[last + 2] = own.field, cmsgpack.pack(own.threads, own.bytes, own.i)
+    values[last + 1], values[last + 2] = own.field, cmsgpack.pack(own.threads, own.bytes, own.interactive)
   end
   return values
 end
@@ -44,16 +49,19 @@ local function count(load, job, sign)
   local own = load.tenants[job.tenant]
   load.threads, own.threads = load.threads + sign * job.threads, own.threads + sign * job.threads
   load.bytes, own.bytes = load.bytes + sign * job.bytes, own.bytes + sign * job.bytes
-  local had = own.i > 0
-  load.i, own.i = load.i + sign * job.i, own.i + sign * job.i
-  if had ~= (own.i > 0) then load.tenantsI = load.tenantsI + sign end
+  local hadInteractive = own.interactive > 0
+  load.interactive = load.interactive + sign * job.interactive
+  own.interactive = own.interactive + sign * job.interactive
+  if hadInteractive ~= (own.interactive > 0) then load.interactiveTenants = load.interactiveTenants + sign end
 end
 --part release
 -- Removes jobs from the load.
 --include load.lua
 local function read(packed)
-  local threads, bytes, i, tenant, isRetained, failed = cmsgpack.unpack(packed)
-  return {threads = threads, bytes = bytes, i = i, tenant = tenant, isRetained = isRetained, failed = failed}
+  local threads, bytes, interactive, tenant, isRetained, failed = cmsgpack.unpack(packed)
+  local job = {threads = threads, bytes = bytes, interactive = interactive, tenant = tenant, isRetained = isRetained}
+  job.failed = failed
+  return job
 end
 -- Returns how many threads of a failed job failed, by its field `failedThreads`, or `all` without this field.
 local function failedOf(failedThreads, all)
@@ -78,7 +86,8 @@ local function release(base, jobs)
   local load = readLoad(base, tenants)
   for _, job in pairs(jobs) do
     count(load, job, -1)
-    load.drained, load.drainedI = load.drained + job.threads, load.drainedI + job.i
+    load.drained = load.drained + job.threads
+    load.drainedInteractive = load.drainedInteractive + job.interactive
   end
   writeLoad(base, load)
 end
@@ -98,13 +107,13 @@ return {cursor, found}
 -- ARGV  tenant
 --include load.lua
 local own = readLoad(KEYS[1], {ARGV[1]}).tenants[ARGV[1]]
-return {own.threads, own.bytes, own.i}
+return {own.threads, own.bytes, own.interactive}
 --part failed
 -- Changes the load when jobs fail for good and when they are retried. The field `load` of a failed job has what the job
 -- added to the load. The field always says that the result must be retained: by then, the caller has the job's id.
 --include load.lua#release
 local function packRetained(job, failed)
-  return cmsgpack.pack(job.threads, job.bytes, job.i, job.tenant, true, failed)
+  return cmsgpack.pack(job.threads, job.bytes, job.interactive, job.tenant, true, failed)
 end
 local function countFailed(base, lane, threads)
   redis.call('HINCRBY', base .. 'load', 'failed:' .. lane, threads)
@@ -175,8 +184,8 @@ for field in pairs(names) do
 end
 local load = readLoad(base, tenants)
 local before = table.concat(packLoad(load))
-load.threads, load.bytes, load.i, load.tenantsI = 0, 0, 0, 0
-for _, own in pairs(load.tenants) do own.threads, own.bytes, own.i = 0, 0, 0 end
+load.threads, load.bytes, load.interactive, load.interactiveTenants = 0, 0, 0, 0
+for _, own in pairs(load.tenants) do own.threads, own.bytes, own.interactive = 0, 0, 0 end
 for _, job in ipairs(jobs) do count(load, job, 1) end
 if table.concat(packLoad(load)) == before then return {cursor, 'right'} end
 writeLoad(base, load)

@@ -1,13 +1,14 @@
 -- Results of jobs that succeeded, transient and retained. A job that failed for good has its result in its field
 -- `failure`.
--- Transient results are stored in groups. Each group is a hash `results:GROUP` that expires as a whole: a key for each
--- result would need three more commands. New results join the newest group, `newest-results` (packed: name, beginning
--- in ms, bytes). Once that group has used up its part of the time or of the bytes, it becomes a member of the bounded
--- store `transient`, and a new group begins.
+-- Transient results are stored in groups, because a key for each result would need three more commands. A group is a
+-- hash `results:GROUP` (job id, result), which expires as a whole. New results join the newest group, until it has a
+-- sixteenth of the time or of the bytes that all groups may have. Then it becomes a member of the bounded store
+-- `transient`, and a new group begins. `newest-results` has the newest group: its name, when it began (ms) and its bytes,
+-- packed.
 -- A retained result is a hash `retained:ID`, and a member of `retained`, a bounded store of tenants. It has the tenant,
 -- the job's data, which may be large, its result, when it completed (ms), and at which attempt.
 local RESULT_BYTES = 450 -- Redis's own cost of a result.
-local GROUPS = 16 -- The time and the bytes of all transient results are divided into this number of parts, one a group.
+local GROUPS = 16
 --part reply
 -- Bounds a stream to 16 MB: an entry has at most 12 KB. A replica looks up what it misses.
 local ENTRIES_KEPT = 1300
