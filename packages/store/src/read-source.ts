@@ -194,7 +194,7 @@ const ENTRY_FIELDS = { ...SOURCE_FIELDS, acceptedAt: 1, quoteCount: 1 }
  * slow.
  */
 const EXAMINED = 5_000
-/** The first span of time that `newestIn` tries. */
+/** The first and the longest span of time in which `newestIn` looks for sources. */
 const FIRST_SPAN_MS = 1_000
 const LONGEST_SPAN_MS = 365 * 24 * 3_600_000
 /** Precedes all ids. */
@@ -210,36 +210,41 @@ async function readList(
   signal: AbortSignal,
   most: number,
 ): Promise<SourceList | undefined> {
-  // Shows whether a cursor belongs to this list.
+  // A cursor has the place of the page's end in the list, and a tag that shows whether it belongs to this list.
   const tag = hashTuple('list', tenant, service, since).slice(0, 8)
   const [, cursor, tagOfCursor] = LIST_CURSOR.exec(after ?? '') ?? []
   if (after !== undefined && tagOfCursor !== tag) return undefined
+
   const prefix = listPrefixOf(tenant)
   const whole = { $gte: prefix + (since === undefined ? '' : listCursorOf(since)), $lt: prefix + (cursor ?? END) }
   const wanted = service === undefined ? limit + 1 : EXAMINED
   const before = cursor === undefined ? Date.now() : Number.parseInt(cursor, 10)
   const startOf = (ms: number) => prefix + listCursorOf(new Date(Math.max(0, before - ms)), FIRST_ID)
   const range = await newestIn(sources, whole, wanted, startOf, signal)
+
+  // A page of one service ends at the `EXAMINED`-th source of all services.
   const sort = { 'meta.listKey': -1 } as const
-  // With a service, this query finds the `EXAMINED`-th source of all services. The page does not go beyond that source.
-  const projection = { 'meta.listKey': 1 }
-  const skipping = { sort, projection, skip: EXAMINED - 1, maxTimeMS: READ_MS, signal }
-  const end = service === undefined ? null : await sources.findOne({ 'meta.listKey': range }, skipping)
+  const nth = { sort, projection: { 'meta.listKey': 1 }, skip: EXAMINED - 1, maxTimeMS: READ_MS, signal }
+  const end = service === undefined ? null : await sources.findOne({ 'meta.listKey': range }, nth)
   const examined = end === null ? range : { ...range, $gte: end.meta.listKey }
   const filter = { 'meta.listKey': examined, ...(service !== undefined && { service }) }
   const how = { projection: ENTRY_FIELDS, sort, ...optionsOf(limit, signal, most) }
   const { page, last } = await pageOf(sources.find<StoredEntry>(filter, how), limit, most)
-  const bound = end?.meta.listKey ?? (range === whole ? undefined : range.$gte)
-  const next = last === undefined ? bound?.slice(prefix.length) : listCursorOf(last.acceptedAt, last._id)
+
+  // The next page begins after the last source or, if this page has all that was examined, where that ended.
+  const isWhole = end === null && range === whole
+  const rest = isWhole ? undefined : examined.$gte.slice(prefix.length)
+  const next = last === undefined ? rest : listCursorOf(last.acceptedAt, last._id)
   return { sources: page.map(listed), ...(next !== undefined && { next: `${next}~${tag}` }) }
 }
 
 type ListRange = Record<'$gte' | '$lt', string>
 
 /**
- * Returns the newest part of a range that has at least `wanted` sources, or the whole range. DocumentDB and the
- * emulator sort the whole range for each page, so a short range is faster. `startOf(ms)` returns the key
- * that is `ms` before the end of the range.
+ * Returns the newest part of a range that has at least `wanted` sources, or the whole range. DocumentDB and the emulator
+ * sort the whole range for each page, so a short range is faster. Begins with a second before the end of the range, and
+ * makes the span eight times as long until enough sources are in it. `startOf(ms)` returns the key that is `ms` before
+ * the end.
  */
 async function newestIn(
   sources: Collection<SourceDocument>,

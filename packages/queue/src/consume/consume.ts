@@ -167,15 +167,16 @@ function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find' | 'setAttempts'>
     },
     async blocking() {
       const token = newToken()
-      const fetchFirst = () => fetchWhenWoken(lane, token, capacity(MAX_AFTER_BLOCKING))
-      const found = lock(await blocking.wait(last.nextAt ?? Number.POSITIVE_INFINITY, fetchFirst))
-      if (found.jobs.length < MAX_AFTER_BLOCKING) return run(found.jobs, found)
-      // Jobs that were added together with these should be stored in the same batch.
-      const others = await fetchNow(token).then(lock, (error) => {
-        run(found.jobs, found)
+      const fetchFew = () => fetchWhenWoken(lane, token, capacity(MAX_AFTER_BLOCKING))
+      const few = lock(await blocking.wait(last.nextAt ?? Number.POSITIVE_INFINITY, fetchFew))
+      if (few.jobs.length < MAX_AFTER_BLOCKING) return run(few.jobs, few)
+      // More jobs may wait. Those that were added together with these should be stored in the same batch.
+      const more = await fetchNow(token).catch((error) => {
+        // The first jobs are locked, so they run without the others.
+        run(few.jobs, few)
         throw error
       })
-      return run([...found.jobs, ...others.jobs], others)
+      return run([...few.jobs, ...lock(more).jobs], more)
     },
     async looking() {
       await delay(last.lookAfterMs)

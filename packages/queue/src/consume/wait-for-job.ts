@@ -13,18 +13,21 @@ const STOP_MS = 500
 export function createBlockingWait(redis: Redis, marker: string, onError: (error: Error) => void) {
   // After this time, a connection that died silently is replaced, and the new one sends the commands again.
   const blocking = connectLike(redis, onError, BLOCK_MS + DEAD_MS)
-  let blocked: Promise<unknown> = Promise.resolve()
-  let id: Promise<number | undefined> | undefined
-  let cut = (_error: Error) => {}
+  /** Redis's id of the connection, by which another connection can unblock it. */
+  let clientId: Promise<number | undefined> | undefined
   blocking.on('close', () => {
-    id = undefined
+    clientId = undefined
   })
+  /** Resolves when the commands of the current wait have their replies. */
+  let replied: Promise<unknown> = Promise.resolve()
+  /** Makes the current wait throw this error. */
+  let endWait = (_error: Error) => {}
 
   async function unblock(): Promise<void> {
-    const client = await id
+    const client = await clientId
     if (client === undefined) return
     await redis.client('UNBLOCK', client)
-    await blocked
+    await replied
   }
 
   return {
@@ -35,24 +38,25 @@ export function createBlockingWait(redis: Redis, marker: string, onError: (error
      */
     async wait<Result>(until: number, then: () => Promise<Result>): Promise<Result> {
       const ms = Math.min(Math.max(until - Date.now(), 10), BLOCK_MS)
-      id ??= blocking.client('ID').catch(() => undefined)
-      const woken = Promise.all([id, blocking.bzpopmin(marker, ms / 1000), then()])
-      blocked = woken.catch(() => {})
-      // If a connection is cut while it reconnects, ioredis never settles its commands.
-      const ended = Promise.withResolvers<never>()
-      cut = ended.reject
-      return (await Promise.race([woken, ended.promise]))[2]
+      clientId ??= blocking.client('ID').catch(() => undefined)
+      const replies = Promise.all([clientId, blocking.bzpopmin(marker, ms / 1000), then()])
+      replied = replies.catch(() => {})
+      // If the connection is closed while it reconnects, ioredis never settles its commands, so `stop` ends the wait.
+      const stopped = Promise.withResolvers<never>()
+      endWait = stopped.reject
+      const [, , result] = await Promise.race([replies, stopped.promise])
+      return result
     },
     /** Wakes another blocked worker, because this one was woken and fetches nothing. */
     wakeAnother: () => redis.zadd(marker, 0, '0'),
     /**
-     * Ends the current wait, and closes the connection. Unblocks it first, by its id: jobs that Redis fetched for a cut
-     * connection would wait until their locks expire.
+     * Ends the current wait, and closes the connection. Unblocks it first, by its id: jobs that Redis fetched for a
+     * closed connection would wait until their locks expire.
      */
     async stop(): Promise<void> {
       await Promise.race([unblock().catch(() => {}), delay(STOP_MS, undefined, { ref: false })])
       blocking.disconnect()
-      cut(new Error('the wait was stopped'))
+      endWait(new Error('the wait was stopped'))
     },
   }
 }

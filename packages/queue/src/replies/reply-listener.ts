@@ -18,8 +18,8 @@ const OVERDUE_MS = 1_000
 const LOOK_UP_EVERY_MS = 500
 
 interface Waiter {
-  /** On the monotonic clock, in ms. */
-  since: number
+  /** From then on (on the monotonic clock, in ms), the result is looked up. */
+  overdueAt: number
   settle: (result: JobResult | undefined) => void
   /** Called if Redis does not know the job: a job that was accepted is lost. */
   lose: () => void
@@ -48,7 +48,7 @@ export function openReplyListener(replica: string, keys: QueueKeys, reader: Redi
     lastReadAt = performance.now()
   }
 
-  function settle(jobId: string, result: JobResult | undefined): void {
+  function settleJob(jobId: string, result: JobResult | undefined): void {
     const ofJob = waiters.get(jobId)
     waiters.delete(jobId)
     for (const waiter of ofJob ?? []) waiter.settle(result)
@@ -78,7 +78,7 @@ export function openReplyListener(replica: string, keys: QueueKeys, reader: Redi
     for (let at = 0; at < fields.length; at += 2) {
       const [jobId = '', result = ''] = fields.slice(at, at + 2)
       if (result === '') large.push(jobId)
-      else settle(jobId, JSON.parse(result))
+      else settleJob(jobId, JSON.parse(result))
     }
     if (large.length > 0) await lookUp(large)
   }
@@ -87,13 +87,13 @@ export function openReplyListener(replica: string, keys: QueueKeys, reader: Redi
     const found = await results.find(jobIds)
     for (const jobId of jobIds) {
       const result = found.get(jobId)
-      if (result !== undefined) settle(jobId, result)
+      if (result !== undefined) settleJob(jobId, result)
       else if (!found.has(jobId)) for (const waiter of [...(waiters.get(jobId) ?? [])]) waiter.lose()
     }
   }
 
   async function lookUpOverdue(): Promise<void> {
-    const isOverdue = ({ since }: Waiter) => performance.now() - since > OVERDUE_MS
+    const isOverdue = ({ overdueAt }: Waiter) => performance.now() >= overdueAt
     while (!closing.signal.aborted) {
       const ids = [...waiters].flatMap(([jobId, ofJob]) => ([...ofJob].some(isOverdue) ? [jobId] : []))
       if (ids.length > 0) await lookUp(ids).catch(() => {})
@@ -120,36 +120,41 @@ export function openReplyListener(replica: string, keys: QueueKeys, reader: Redi
      * @param lookUpAtOnce the job was accepted before, and may reply to no one.
      */
     wait(jobId: string, ms: number, signal: AbortSignal, { lookUpAtOnce } = { lookUpAtOnce: false }) {
-      const { promise, resolve, reject } = Promise.withResolvers<JobResult | undefined>()
-      promise.catch(() => {}) // Avoids an unhandled rejection: after another error, the caller awaits no result.
+      const { promise: result, resolve, reject } = Promise.withResolvers<JobResult | undefined>()
+      result.catch(() => {}) // Avoids an unhandled rejection: after another error, the caller awaits no result.
       let isAccepted = lookUpAtOnce
-      const waiter: Waiter = { since: lookUpAtOnce ? -OVERDUE_MS : performance.now(), settle: done, lose }
-      const timer = setTimeout(done, ms)
+      const overdueAt = performance.now() + (lookUpAtOnce ? 0 : OVERDUE_MS)
+      const waiter: Waiter = { overdueAt, settle, lose }
+      const timer = setTimeout(cancel, ms)
       const ofJob = waiters.get(jobId) ?? new Set()
       waiters.set(jobId, ofJob.add(waiter))
-      const cancel = () => done()
-      function lose(): void {
-        if (!isAccepted) return
-        reject(new AcceptanceUnknownError(jobId))
-        done()
-      }
-      function done(result?: JobResult): void {
+      /** Ends the wait, with the job's result if it has one. */
+      function settle(found: JobResult | undefined): void {
         clearTimeout(timer)
         signal.removeEventListener('abort', cancel)
         ofJob.delete(waiter)
         if (ofJob.size === 0 && waiters.get(jobId) === ofJob) waiters.delete(jobId)
-        resolve(result)
+        resolve(found)
       }
-      if (signal.aborted) done()
-      else signal.addEventListener('abort', cancel)
-      const accepted = () => {
+      function cancel(): void {
+        settle(undefined)
+      }
+      function lose(): void {
+        // Redis does not know the job before it is enqueued.
+        if (!isAccepted) return
+        reject(new AcceptanceUnknownError(jobId))
+        cancel()
+      }
+      function accepted(): void {
         isAccepted = true
       }
-      return { result: promise, cancel, accepted }
+      if (signal.aborted) cancel()
+      else signal.addEventListener('abort', cancel)
+      return { result, cancel, accepted }
     },
     async close(): Promise<void> {
       closing.abort()
-      for (const jobId of [...waiters.keys()]) settle(jobId, undefined)
+      for (const jobId of [...waiters.keys()]) settleJob(jobId, undefined)
       // A blocked command is never settled while Redis is unavailable, so the connection is cut without waiting for it.
       reader.disconnect()
     },

@@ -176,7 +176,10 @@ function inputOfQuote(document: QuoteDocument): QuoteValues {
   return values
 }
 
-/** Returns the outcome of a request for one document: `updated` if an earlier delivery may have changed it. */
+/**
+ * Returns the outcome of a request for one document. An earlier delivery of the request may have stored it already. This
+ * one then changes nothing, and its outcome is what the earlier one did, or `updated` if that is not known.
+ */
 function outcomeOf(
   request: InputThread,
   stored: { insertedBy: string; changedBy?: string },

@@ -1,4 +1,7 @@
-// Shortens the work for repeats: one stamp for all quotes (the cover), and a digest instead of reads.
+// Shortens the work for repeats: requests that equal what is stored, and so change only stamps.
+// - The cover of a source is one stamp in place of a new stamp on each quote.
+// - A quote's own cover says which covers its stamps contain already: a source's cover counts only if it is higher.
+// - The digest of the last request shows that the next one is equal, so no quotes are read.
 import type { InputThread, QuoteDraft, SourceDocument, StoredThread, ThreadPlan } from '../documents.ts'
 import { newQuote } from './drafts.ts'
 import { mergeSource, unmerged } from './merge.ts'
@@ -42,7 +45,7 @@ export function shortenRepeats(stored: StoredThread, requests: readonly InputThr
   return { ...plan, source: { ...plan.source, document: { ...document, meta } } }
 }
 
-/** Replaces new stamps on many quotes by one stamp on the source, if both mean the same. */
+/** Replaces the new stamps of quotes by a cover of their source, if both mean the same. */
 function withCover(stored: StoredThread, plan: ThreadPlan): ThreadPlan {
   const drafts = [...plan.quotes.values()]
   const cover = stored.source && coverOf(stored, drafts)
@@ -70,7 +73,7 @@ function coverOf({ source }: StoredThread, drafts: readonly QuoteDraft[]): numbe
 }
 
 /**
- * Returns whether the merge set this stamp on each field of the quote, and a cover with this stamp would do the same.
+ * Returns whether the merge set this stamp on each field of the quote, as a cover with this stamp would.
  */
 function hasStamp({ document: { meta }, stored }: QuoteDraft, stamp: number): boolean {
   return meta.stamp === stamp && meta.stamps === undefined && (stored?.meta.cover ?? 0) < stamp

@@ -74,13 +74,13 @@ async function connectFirst(client: MongoClient, closing: AbortSignal): Promise<
 const PROBE = 'probe'
 /** A range, because a router sends it to every shard. So the probe fails while any shard is unavailable. */
 const ONLY_PROBE = { _id: { $gte: PROBE, $lt: `${PROBE}\0` } }
-/** A document must not exceed 16 MiB. */
+/** Half of what a document may have. */
 const MAX_BYTES = 8 * 1024 * 1024
 /** The time limit of a probe's commands: a slow store passes, one that hangs does not. */
 export const PROBE_MS = 5_000
 
 /**
- * Resolves when MongoDB has committed a majority write of this size (at most 8 MiB). Begins with a small write: while
+ * Resolves when MongoDB has committed a majority write of this size (at most `MAX_BYTES`). Begins with a small write: while
  * MongoDB is unavailable, probes cost little. Throws if MongoDB refuses, is unavailable, or exceeds the commands' time limit.
  */
 export async function commitProbe(commands: Pick<StoreCommands, 'update' | 'insert'>, bytes: number): Promise<void> {

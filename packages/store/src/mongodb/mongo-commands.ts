@@ -137,8 +137,8 @@ const LEAST_PAGE = 25
 const QUERIES_AT_ONCE = 8
 
 /**
- * If a smaller collection is walked, that proves nothing: a planner that weighs costs may use the index once it is
- * larger.
+ * Below this number of documents, a walk through the collection proves nothing: a planner that weighs costs may use the
+ * index later.
  */
 const SMALL = 1_000
 

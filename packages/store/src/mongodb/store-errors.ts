@@ -1,11 +1,11 @@
-// Distinguishes failures of the whole store from those of one request.
+// Distinguishes failures of the whole store from failures of one request.
 import { BSON, type Document, MongoError, MongoNetworkError, MongoNetworkTimeoutError, MongoServerError } from 'mongodb'
 import type { StoreRequest } from '../documents.ts'
 import { sourceIdIn, sourceIdOf } from '../ids.ts'
 
 /**
- * A command as a whole failed. Its outcome is unknown. MongoDB may be unavailable or unable to commit, or the command alone
- * may be too much for it: a probe decides. The `cause` may say which documents MongoDB refused: see `refusalOf`.
+ * A command as a whole failed, so its outcome is unknown. MongoDB may be unavailable or unable to commit, or the command
+ * alone may be too much for it: a probe decides. The `cause` may say which documents MongoDB refused: see `refusalOf`.
  */
 export class CommandFailedError extends Error {
   /** MongoDB is certainly unavailable. No probe decides then, because a probe may succeed although the commands fail. */
@@ -21,7 +21,7 @@ export class CommandFailedError extends Error {
 
 /**
  * Codes of errors that a probe does not meet, from MongoDB's `error_codes.yml`: Unauthorized (a user may write one
- * collection and not another), and those of an overload, which a single small write passes.
+ * collection and not another), and errors of an overload, which a single small write passes.
  */
 const CERTAIN_CODES = new Set([13, 402, 407, 433, 449, 450, 462])
 const CERTAIN_NAMES = /^Mongo(ServerSelection|NotConnected|ServerClosed|TopologyClosed)Error$/

@@ -204,8 +204,8 @@ const MAX_JOINED = 25
 
 /**
  * Sends updates, which must be sorted by their ids. Returns the ids of the documents that do not have the new version
- * afterwards. Alike updates are joined in a command of their own: their documents lie between those of the others, and a
- * command must lock its documents in the order of their ids. `checkTime` throws before a late command.
+ * afterwards. Updates that are alike are joined, and sent in a command of their own: their ids lie between the ids of the
+ * others, and a command must lock its documents in the order of their ids. `checkTime` throws before a late command.
  */
 async function sendUpdates(
   commands: StoreCommands,
@@ -237,7 +237,10 @@ async function sendUpdates(
   return ids.filter((id) => !written.has(id))
 }
 
-/** Joins updates that set the same values in documents of the same version: that costs less. */
+/**
+ * Joins updates that set the same values in documents of the same version, which costs less: in place of one statement
+ * for each id, there is one for each `IDS_PER_UPDATE` ids.
+ */
 function joinUpdates(alike: readonly UpdateStatement[]): UpdateStatement[] {
   return Array.from(chunksOf(alike, IDS_PER_UPDATE)).flatMap((some) => {
     const _id = { $in: some.map(({ q }) => q._id) }

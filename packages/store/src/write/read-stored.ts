@@ -95,18 +95,23 @@ async function dropUnopened({ commands }: ReadDeps, unended: readonly UnendedBat
   }
 }
 
-/** Prepares a refused thread for another round. */
+/**
+ * Prepares a refused thread for another round. A write that was refused may have taken effect, and been overwritten since:
+ *
+ * - an insert: `meta.insertedBy` then names the request, so the outcome is right.
+ * - an update with a token: the source then has the token, and `dropUnopened` finds it after the next read.
+ * - an update without a token: nothing shows it, so the thread counts as changed.
+ * - the writes after the source was opened: the thread has changed.
+ */
 export function noteRefused({ work, stored, plan }: ThreadRound, open: readonly OpenThread[], toSum: boolean): void {
   work.refusals += 1
   if (work.refusals === MAX_REFUSALS) throw new Error(`other processes won thread ${work.id} ${MAX_REFUSALS} times`)
   const isOpened = open.some((thread) => thread.work === work)
-  // If a refused insert took effect after all, `meta.insertedBy` names the request, and the outcome is right.
-  if (!isOpened && stored.source === undefined) return
-  // A refused update may have taken effect and been overwritten since, so the requests count as delivered again.
+  const isInsert = stored.source === undefined
+  if (!isOpened && isInsert) return
   work.requests = work.requests.map((request) => ({ ...request, redelivered: true }))
-  // If a refused opening left a token, `dropUnopened` finds it after the next read. An opening without a token leaves
-  // no trace, so the thread may have changed.
-  work.mayHaveChanged ||= isOpened || !(toSum || plan.quoteWrites.length > 0)
+  const hasToken = toSum || plan.quoteWrites.length > 0
+  work.mayHaveChanged ||= isOpened || !hasToken
 }
 
 /**

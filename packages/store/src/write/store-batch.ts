@@ -110,25 +110,26 @@ async function storeRound(batch: Batch, ready: readonly ReadThread[], toSum: boo
   const { runtime, writer, answers, unended, onLastWrite } = batch
   const planned = await planRounds(ready, batch.slices)
   // An answer without a write must not depend on a source that can be rolled back: such a thread is read again.
-  const unconfirmed = planned.filter(
+  const toConfirm = planned.filter(
     (round) => round.stored.source !== undefined && !toSum && !round.work.readsMajority && needsNoWrite(round),
   )
-  for (const { work } of unconfirmed) work.readsMajority = true
-  const rounds = planned.filter((round) => !unconfirmed.includes(round))
+  for (const { work } of toConfirm) work.readsMajority = true
+  const toStore = planned.filter((round) => !toConfirm.includes(round))
   const openedAt = runtime.monotonic()
-  const writesQuotes = toSum || rounds.some(({ plan }) => plan.quoteWrites.length > 0)
+  const writesQuotes = toSum || toStore.some(({ plan }) => plan.quoteWrites.length > 0)
   const begun = writesQuotes ? writer.begin(planned.map(({ work }) => work)) : undefined
   if (begun !== undefined) unended.add(begun)
-  const open = await openSources(batch, rounds, begun?.batch, toSum)
-  const write = toSum ? writeAndSum : open.every(({ isFinal }) => isFinal) ? writeQuotes : writeAndCommit
-  const stored = await write(batch, open, openedAt, onLastWrite)
+  const opened = await openSources(batch, toStore, begun?.batch, toSum)
+  const write = toSum ? writeAndSum : opened.every(({ isFinal }) => isFinal) ? writeQuotes : writeAndCommit
+  const stored = await write(batch, opened, openedAt, onLastWrite)
   for (const thread of stored) {
     thread.work.isStored = true
     for (const [id, answer] of answersOf(thread)) answers.set(id, answer)
   }
-  for (const round of rounds) if (!round.work.isStored) noteRefused(round, open, toSum)
-  const opened = stored.filter(({ isFinal, plan }) => isFinal && plan.quoteWrites.length > 0)
-  if (begun !== undefined) begun.opened = opened.map(({ source: { _id, meta } }) => ({ id: _id, epoch: meta.epoch }))
+  for (const round of toStore) if (!round.work.isStored) noteRefused(round, opened, toSum)
+  // Their totals were stored before their quotes. A sum in between may have missed the quotes.
+  const toCheck = stored.filter(({ isFinal, plan }) => isFinal && plan.quoteWrites.length > 0)
+  if (begun !== undefined) begun.opened = toCheck.map(({ source: { _id, meta } }) => ({ id: _id, epoch: meta.epoch }))
   endStored(batch)
 }
 

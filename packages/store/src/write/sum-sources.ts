@@ -14,7 +14,7 @@ export interface SumDeps extends WriteDeps {
 
 /** Bounds the time of one sum. */
 export const SOURCES_AT_ONCE = 100
-/** Upper bound of the random pause before a refused recount is tried again. */
+/** Upper bound of the random pause before a refused recount is repeated. */
 const BACK_OFF_MS = 50
 /** The pause between two renewals. Others ignore a reservation that was not renewed for a second. */
 const RENEW_MS = 250
@@ -110,13 +110,14 @@ function isOfOneOf(threads: readonly OpenThread[]): IsToken {
  * Waits for the writers of open tokens, sets a new epoch, writes quotes, sums, and commits the totals. Removes the
  * tokens that `isOwn` selects: all quotes of such a token are written before the sum begins.
  *
- * @param write writes quotes, and returns the commits of the sources, without the refused ones and without totals.
+ * @param writeQuotesOf writes the quotes of these sources. Returns what to commit of each source whose quotes were not
+ *   refused. The sum then replaces the totals.
  */
 async function sumSources(
   deps: SumDeps,
   reserved: readonly SourceDocument[],
   isOwn: IsToken,
-  write: (sources: readonly SourceDocument[]) => Promise<Commit[]>,
+  writeQuotesOf: (sources: readonly SourceDocument[]) => Promise<Commit[]>,
 ): Promise<SourceDocument[]> {
   let sources = reserved
   const done = new AbortController()
@@ -125,7 +126,7 @@ async function sumSources(
     const others = sources.flatMap(({ meta }) => (meta.tokens ?? []).filter((token) => !isOwn(token)))
     await awaitWriters(deps, others)
     sources = await setEpoch(deps, sources)
-    const written = await write(sources)
+    const written = await writeQuotesOf(sources)
     const found = await deps.commands.sumQuotes(written.map(({ stored }) => stored._id))
     const sums = new Map(found.map((sum) => [sum._id, sum]))
     const commits = written.map(({ stored, document }) => {

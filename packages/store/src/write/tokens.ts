@@ -1,6 +1,10 @@
-// A token marks a source: its writer may still write quotes. For safety: a token is open until a watermark covers it,
-// and a source with a stale or expired token, or one of the same request, is summed. For progress alone: `excludes`
-// keeps other processes out of a source that is summed.
+// A token marks a source: its writer may still write quotes. A token is
+// - open, until a watermark covers its batch
+// - stale, after STALE_MS: its writer is slow or dead. Whoever meets the source sums its quotes, at most once in STALE_MS
+//   (`summed` has the time)
+// - expired, after EXPIRED_MS: no command of its writer takes effect any more. The next sum removes the token
+// - a reservation, if it has `excludes`: its writer sums the quotes, and other processes leave the source alone, as long
+//   as the reservation is renewed. This serves progress only, and not safety
 import type { ObjectId } from 'mongodb'
 import { type SourceDocument, STALE_MS, type ThreadWork, type WriterBatch, type WriterToken } from '../documents.ts'
 import type { StoreCommands } from '../mongodb/commands.ts'
@@ -16,7 +20,7 @@ export const EXPIRED_MS = 120_000
 /** A reservation that was not renewed for this time blocks nobody: its process hangs or died. */
 const UNRENEWED_MS = 1_000
 /**
- * The most renewals in memory, and the most watermarks. Beyond it, all are forgotten. A forgotten renewal blocks for a
+ * The most renewals in memory, and the most watermarks. At this number, all are forgotten. A forgotten renewal blocks for a
  * second more; a forgotten watermark is read again.
  */
 const MAX_KNOWN = 10_000

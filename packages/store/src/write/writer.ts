@@ -1,5 +1,8 @@
 // The commit log of this process: its documents in `writers`, one for each name of the writer, show which batches are
-// committed.
+// committed. Three functions move a watermark:
+// - `settleState` calls `advance` until the watermark covers all batches that have ended
+// - `advance` checks the sources of these batches, and raises the watermark up to the first source that was summed too early
+// - `recountMissed` recounts such sources in the background. `settleState` waits for it before it calls `advance` again
 import type { SourceDocument, ThreadWork, WriterBatch } from '../documents.ts'
 import { recount, type SumDeps } from './sum-sources.ts'
 
@@ -145,7 +148,7 @@ export function createWriter(deps: SumDeps) {
      */
     abandon({ state }: UnendedBatch): void {
       if (current === state) current = undefined
-      // Earlier batches are still settled. If that fails, other processes sum their sources.
+      // The watermark still rises over the batches before this one. If it can't, other processes sum their sources.
       void settleState(state)
         .catch(() => {})
         .finally(() => states.delete(state))
