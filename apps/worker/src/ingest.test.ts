@@ -165,7 +165,10 @@ test('a large request of a waiting caller is stored while one of an import is', 
 })
 
 describe('the pause after a batch', () => {
-  /** Stores batches that take some ms. Returns whether the worker is ready at once, and how many ms after the last write. */
+  /**
+   * Stores batches that take some ms. Returns whether the worker is ready at once, and how many ms after the last
+   * write.
+   */
   async function readyAfter(ids: string[], tookMs: number) {
     let since = 0
     const ingest = createIngest({

@@ -16,7 +16,10 @@ interface BatchSize {
 
 /** A request as a part of a batch. */
 export interface IngestRequest extends StoreRequest, BatchSize {
-  /** Present if the request may have caused a failure or a crash: it then shares a batch only with other such requests. */
+  /**
+   * Present if the request may have caused a failure or a crash: it then shares a batch only with other such
+   * requests.
+   */
   apart?: Apart
   /** Lanes share no batch. */
   lane: Lane
@@ -49,13 +52,15 @@ interface IngestDeps {
 const EXCLUDED_MS = 20
 
 /**
- * After the last write of a batch of several requests, fetching pauses for this share of the time that the batch took,
- * at most `MAX_PAUSE_MS`. So the pause follows the load and the speed of the store.
+ * After the last write of a batch of several requests, fetching pauses for this share of the time that the batch
+ * took, at most `MAX_PAUSE_MS`. So the pause follows the load and the speed of the store.
  */
 const PAUSE_SHARE = 0.75
 const MAX_PAUSE_MS = 12
 
-/** A request that is larger than this share of a batch goes into other batches: small requests must not wait for it. */
+/**
+ * A request that is larger than this share of a batch goes into other batches: small requests must not wait for it.
+ */
 const LARGE_SHARE = 1 / 8
 
 /** A batch that runs for this time is stuck: all of its commands have time limits. Its tokens have expired. */
@@ -115,7 +120,8 @@ export function createIngest({ storeBatch, bounds, probeStore, metrics }: Ingest
         lost = found
         return batch.map(() => found)
       } finally {
-        // Not before the probe of a failed batch has ended: heartbeats report that MongoDB hangs only while a batch runs.
+        // Not before the probe of a failed batch has ended: heartbeats report that MongoDB hangs only while a batch
+        // runs.
         running.delete(batch)
       }
     }
@@ -190,9 +196,13 @@ function chooseBatch(gathered: readonly IngestRequest[], bounds: BatchSize): rea
 /** The most requests of a batch that is stored again: 380 partly written threads delayed other callers for 0.5 s. */
 const MOST_APART = 50
 
-/** Returns what becomes of each request of a failed batch: those that MongoDB refused fail, all others are stored again. */
+/**
+ * Returns what becomes of each request of a failed batch: those that MongoDB refused fail, all others are stored
+ * again.
+ */
 function outcomesOfFailed(batch: readonly IngestRequest[], error: unknown): ({ error: Error } | { apart: Apart })[] {
-  // If a whole command failed, the store may have been unavailable for a moment, so even a single request is stored again.
+  // If a whole command failed, the store may have been unavailable for a moment, so even a single request is stored
+  // again.
   const isFirstFailure = error instanceof CommandFailedError && batch[0]?.apart === undefined
   const reason = asError(error instanceof CommandFailedError ? error.cause : error)
   if (batch.length === 1 && !isFirstFailure) return [{ error: reason }]

@@ -63,7 +63,10 @@ function aJob(threads: StoreRequest['thread'][]) {
   return { id: 'j', name: 'slack/a', lane: 'bulk' as const, data, digests: [], attempt: 1, quarantined: false }
 }
 
-/** Works on a job of this age, which the store stores unless it is unavailable. Returns counts and sums of all three times. */
+/**
+ * Works on a job of this age, which the store stores unless it is unavailable. Returns counts and sums of all three
+ * times.
+ */
 async function workOn(ageMs: number, { redelivered = false, isUnavailable = false } = {}) {
   const { metrics } = openMetrics('test', workerMetrics)
   const durations = createDurations()

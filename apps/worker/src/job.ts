@@ -1,5 +1,5 @@
-// What a worker does with a job: stores its threads and returns their receipts. Before the job fails for good, recounts its
-// sources. Counts and logs each failed attempt.
+// What a worker does with a job: stores its threads and returns their receipts. Before the job fails for good,
+// recounts its sources. Counts and logs each failed attempt.
 import { setTimeout as delay } from 'node:timers/promises'
 import { textLength } from '@sluice/contract'
 import { inSpan, type Logger, SpanKind, traceIdOf } from '@sluice/process'
@@ -36,7 +36,7 @@ export function createWork({ ingest, noteLost, noteTimes, log }: WorkDeps): (job
 
   async function work(job: FetchedJob, trace?: string): Promise<Worked> {
     const began = performance.now()
-    // The clock of a promoted Redis may be behind that of the Redis that accepted the job.
+    // The clock of a promoted Redis may be behind the clock of the Redis that accepted the job.
     const queuedMs = Math.max(Math.round(began - job.waitsSince), 0)
     const requests = requestsOf(job, trace)
     const before = job.receiptsBefore ?? []
@@ -128,8 +128,8 @@ const MAX_RECOUNTS = 3
 const AGAIN_MS = 500
 
 /**
- * Makes a function that recounts the sources of a job or, if the store is unavailable, returns the job. It throws if the
- * recount fails although the store commits writes: the job's tokens stay, and the next request or a repair sums.
+ * Makes a function that recounts the sources of a job or, if the store is unavailable, returns the job. It throws if
+ * the recount fails although the store commits writes: the job's tokens stay, and the next request or a repair sums.
  */
 export function createBeforeFinalFailure({ recountRequests, probeStore, noteLost }: FinalFailureDeps) {
   return async (job: FetchedJob): Promise<StoreUnavailable | undefined> => {

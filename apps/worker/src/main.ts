@@ -30,7 +30,9 @@ const SLOW_SHOWN = 10
 /** The overview shows why Redis refused to complete a job for this time. */
 const UNCOMPLETED_MS = 10_000
 
-/** The most sources and quotes, and characters of text (about 8 MB), in one batch. A larger request is written alone. */
+/**
+ * The most sources and quotes, and characters of text (about 8 MB), in one batch. A larger request is written alone.
+ */
 const BATCH = { documents: 4_000, characters: 8_000_000 }
 
 await runProcess({
@@ -46,10 +48,12 @@ await runProcess({
     const probeStore = (bytes: number) => commitProbe(probeCommands, bytes)
     const ingest = createIngest({ storeBatch: batchStore.store, bounds: BATCH, probeStore, metrics })
     const loss = createStoreLoss(probeStore, metrics, log)
-    // The check writes: a front end, such as a mongos or a gateway, answers a ping while the store behind it is unavailable.
+    // The check writes: a front end, such as a mongos or a gateway, answers a ping while the store behind it is
+    // unavailable.
     const watch = createWatchStore(probeStore, ingest.runningMs)
     const outage = () => loss.outage() ?? watch.outage()
-    // A slow store leaves the worker ready: otherwise a rollout would stand still, of all times while MongoDB is slow.
+    // A slow store leaves the worker ready: otherwise a rollout would stand still, of all times while MongoDB is
+    // slow.
     const checkMongoDB = async () => {
       await Promise.race([watch.ask(), delay(READY_MS, undefined, { ref: false })])
       return checkOf(watch.tookMs() !== undefined && outage() === undefined, 'it commits no writes')

@@ -1,4 +1,5 @@
-// Decides whether a failure means that the store is unavailable, and pauses the consumer until the store commits writes again.
+// Decides whether a failure means that the store is unavailable, and pauses the consumer until the store commits
+// writes again.
 import { setTimeout as delay } from 'node:timers/promises'
 import { FLICKER_MS } from '@sluice/operations'
 import type { Logger } from '@sluice/process'
@@ -29,13 +30,16 @@ function charactersOf(requests: Written): number {
 const PROBE_AGAIN_MS = { first: 100, most: 1_000 }
 /**
  * If the store is lost within SOON_MS after a successful probe, the probe does not test what fails. Then the consumer
- * rests before the next probe, so that jobs are not returned again and again. Each rest lasts twice as long as the one
- * before, at most MAX_REST_MS.
+ * rests before the next probe, so that jobs are not returned again and again. Each rest lasts twice as long as the
+ * one before, at most MAX_REST_MS.
  */
 const SOON_MS = 10_000
 const MAX_REST_MS = 10_000
 
-/** Makes `noteLost`, which pauses the consumer until the store commits a probe as large as the jobs that were returned. */
+/**
+ * Makes `noteLost`, which pauses the consumer until the store commits a probe as large as the jobs that were
+ * returned.
+ */
 export function createStoreLoss(
   probeStore: ProbeStore,
   metrics: Pick<WorkerMetrics, 'returned' | 'storeFlickers'>,
@@ -89,8 +93,8 @@ const HANGS_MS = 3_000
 const SHARED_MS = 500
 
 /**
- * Watches the store by probes, whether or not the worker has jobs. The store is unavailable if it refuses a probe, or does not
- * commit one within `PROBE_MS`. A slow one is not.
+ * Watches the store by probes, whether or not the worker has jobs. The store is unavailable if it refuses a probe, or
+ * does not commit one within `PROBE_MS`. A slow one is not.
  *
  * @param runningMs returns for how long the oldest batch has been running.
  */

@@ -39,8 +39,8 @@ local function evict(store, bound, expired, most, onEvicted)
     onEvicted(member)
   end
 end
--- Names the store of a tenant's own members, as `ownStore` in lanes.ts does. It escapes `%` and `:`, because otherwise
--- the store of a tenant `X:age` would have the name of a key of the tenant X.
+-- Names the store of a tenant's own members, as `ownStore` in lanes.ts does. It escapes `%` and `:`, because
+-- otherwise the store of a tenant `X:age` would have the name of a key of the tenant X.
 local function ownStore(store, tenant)
   return store .. ':of:' .. string.gsub(tenant, '[%%:]', {['%'] = '%25', [':'] = '%3A'})
 end

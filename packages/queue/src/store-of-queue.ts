@@ -1,5 +1,6 @@
 // A queue feeds one store: it remembers which one, and processes of another store stop
-// (docs/adr/0023-identity-and-marks.md). After a restore of the store, the queue forgets its answers about stored threads.
+// (docs/adr/0023-identity-and-marks.md). After a restore of the store, the queue forgets its answers about stored
+// threads.
 import type { Overview } from '@sluice/contract'
 import { openScript } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
@@ -54,7 +55,10 @@ export async function checkFedStore(redis: Redis, keys: QueueKeys, own: Store, c
   return fed !== undefined
 }
 
-/** For this time, the verdict names a process that stopped because of its store: longer than the pause of a crash loop. */
+/**
+ * For this time, the verdict names a process that stopped because of its store: longer than the pause of a crash
+ * loop.
+ */
 const NOTED_SECONDS = 360
 
 /** Notes for the verdict that a process stops because of its store. Without a process, removes the note. */
@@ -67,7 +71,9 @@ const KEYS_AT_ONCE = 1_000
 /** The results of a failed job, and of one that was retried since. */
 const JOB_ANSWERS = ['failure', 'resultBefore'] as const
 
-/** Keys of claims, results and imports. The list of the jobs that completed last stays: it shows what to post again. */
+/**
+ * Keys of claims, results and imports. The list of the jobs that completed last stays: it shows what to post again.
+ */
 const ANSWERS = /^(claims?|results|newest-results|transient|retained|imports?)(:|$)/
 
 /**

@@ -17,8 +17,8 @@ export interface Stamps {
 
 interface Meta extends Stamps {
   /**
-   * New with each write, except the renewal of a reservation. A guarded update takes effect only if the stored version
-   * is still the version that was read.
+   * New with each write, except the renewal of a reservation. A guarded update takes effect only if the stored
+   * version is still the version that was read.
    */
   version: ObjectId
   /** The names of fields that no request contained: a score from votes, a date from the acceptance. */
@@ -47,7 +47,9 @@ export const STALE_MS = 10_000
 export interface WriterToken extends WriterBatch {
   request: string
   since: Date
-  /** Present if the writer reserved the source for a sum: others then do not open the source. New with each renewal. */
+  /**
+   * Present if the writer reserved the source for a sum: others then do not open the source. New with each renewal.
+   */
   excludes?: ObjectId
   /** When the quotes were last summed, since the token became stale. */
   summed?: Date
@@ -78,7 +80,9 @@ export interface SourceDocument extends SourceValues {
   meta: Meta & {
     /** The tenant's hash, `acceptedAt` and `_id` in one text: sorts a tenant's sources by date. */
     listKey: string
-    /** A stamp of all quotes. It counts for fields with an older stamp, except in quotes whose own cover is as high. */
+    /**
+     * A stamp of all quotes. It counts for fields with an older stamp, except in quotes whose own cover is as high.
+     */
     cover?: number
     tokens?: WriterToken[]
     /** Set before each sum. A writer that opened the source before the sum finds another epoch, and recounts. */
@@ -96,8 +100,8 @@ export interface QuoteDocument extends QuoteValues {
   wordCount: number
   meta: Meta & {
     /**
-     * The highest cover of the source that is already part of the quote's own stamps. Only a higher cover of the source
-     * raises these stamps.
+     * The highest cover of the source that is already part of the quote's own stamps. Only a higher cover of the
+     * source raises these stamps.
      */
     cover?: number
     /**
@@ -137,7 +141,8 @@ export interface InputThread extends Pick<StoreRequest, 'id' | 'stamp' | 'redeli
 }
 
 /**
- * A write of a document: an insert, or an update that takes effect only if the stored version is the one that was read.
+ * A write of a document: an insert, or an update that takes effect only if the stored version is the one that was
+ * read.
  */
 export interface GuardedWrite<Stored = SourceDocument | QuoteDocument> {
   /** The document as it was read; absent if none was stored. `document`: as it is to be stored. */
@@ -162,7 +167,7 @@ export type QuoteDraft = Draft<QuoteDocument>
 
 /**
  * A thread as it was read. All threads of a round may share one map `quotes`. It has the stored quotes that the
- * requests name, except those of repeats.
+ * requests name, without the quotes of repeats.
  */
 export interface StoredThread {
   source?: SourceDocument | undefined
@@ -205,6 +210,8 @@ export interface ThreadRound {
 /** A thread whose source is open, so that its quotes may be written. */
 export interface OpenThread extends ThreadRound {
   source: SourceDocument
-  /** The source has its final totals and fields. Otherwise it is reserved, and they are committed after the quotes. */
+  /**
+   * The source has its final totals and fields. Otherwise it is reserved, and they are committed after the quotes.
+   */
   isFinal: boolean
 }

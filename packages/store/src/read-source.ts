@@ -58,8 +58,8 @@ export function createSourceReads(db: Db) {
         return { source: shownSource(source), ...(await readQuotes(quotes, id, query, signal, most)) }
       }),
     /**
-     * Reads a tenant's sources by their ids, in the order of the ids. Omits ids of which the tenant has no source. Once
-     * the texts exceed `most` characters, returns the ids that were not looked up as `rest`.
+     * Reads a tenant's sources by their ids, in the order of the ids. Omits ids of which the tenant has no source.
+     * Once the texts exceed `most` characters, returns the ids that were not looked up as `rest`.
      */
     readSources: (tenant: string, ids: readonly string[], gone: AbortSignal, most = PAGE_CHARACTERS) =>
       withinTime(gone, async (signal) => {
@@ -128,8 +128,8 @@ async function pageOf<Found extends object>(
 }
 
 /**
- * Asks for one document more than the page has, to see whether more follow. The batch of a short page is larger still,
- * so that the first reply is the last.
+ * Asks for one document more than the page has, to see whether more follow. The batch of a short page is larger
+ * still, so that the first reply is the last.
  */
 function optionsOf(limit: number, signal: AbortSignal, most: number) {
   return { limit: limit + 1, batchSize: Math.min(limit + 2, documentsAtOnce(most)), maxTimeMS: READ_MS, signal }
@@ -138,8 +138,8 @@ function optionsOf(limit: number, signal: AbortSignal, most: number) {
 type QuotePage = Omit<SourcePage, 'source'>
 
 /**
- * Reads a page of quotes. The first page decides the order: by date if all quotes have a date, otherwise by position. Later
- * pages keep the order of `after`.
+ * Reads a page of quotes. The first page decides the order: by date if all quotes have a date, otherwise by position.
+ * Later pages keep the order of `after`.
  */
 async function readQuotes(
   quotes: Collection<QuoteDocument>,
@@ -149,8 +149,8 @@ async function readQuotes(
   most: number,
 ): Promise<QuotePage> {
   /**
-   * Reads a page in one order. While the server sorts, it keeps only the quotes of the page, and uses its disk beyond
-   * 100 MB.
+   * Reads a page in one order. While the server sorts, it keeps only the quotes of the page, and above
+   * 100 MB uses its disk.
    */
   async function read(byDate: boolean, filter: Filter<QuoteDocument> = {}): Promise<QuotePage> {
     const how = { projection: QUOTE_FIELDS, sort: byDate ? BY_DATE : BY_POSITION, allowDiskUse: true }
@@ -190,8 +190,8 @@ type StoredEntry = StoredSource & Pick<SourceDocument, 'acceptedAt' | 'quoteCoun
 
 const ENTRY_FIELDS = { ...SOURCE_FIELDS, acceptedAt: 1, quoteCount: 1 }
 /**
- * The most sources that are read for a page of one service, so that many sources of other services do not make the page
- * slow.
+ * The most sources that are read for a page of one service, so that many sources of other services do not make the
+ * page slow.
  */
 const EXAMINED = 5_000
 /** The first and the longest span of time in which `newestIn` looks for sources. */
@@ -241,10 +241,10 @@ async function readList(
 type ListRange = Record<'$gte' | '$lt', string>
 
 /**
- * Returns the newest part of a range that has at least `wanted` sources, or the whole range. DocumentDB and the emulator
- * sort the whole range for each page, so a short range is faster. Begins with a second before the end of the range, and
- * makes the span eight times as long until enough sources are in it. `startOf(ms)` returns the key that is `ms` before
- * the end.
+ * Returns the newest part of a range that has at least `wanted` sources, or the whole range. DocumentDB and the
+ * emulator sort the whole range for each page, so a short range is faster. Begins with a second before the end of the
+ * range, and makes the span eight times as long until enough sources are in it. `startOf(ms)` returns the key that is
+ * `ms` before the end.
  */
 async function newestIn(
   sources: Collection<SourceDocument>,

@@ -1,5 +1,5 @@
-// Compares what our scripts leave in Redis with what BullMQ leaves. Another version of BullMQ: `BULLMQ=latest pnpm test
-// as-bullmq-does`.
+// Compares what our scripts leave in Redis with what BullMQ leaves. Another version of BullMQ: `BULLMQ=latest pnpm
+// test as-bullmq-does`.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import type { Thread } from '@sluice/contract'

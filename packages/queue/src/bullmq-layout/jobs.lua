@@ -1,6 +1,6 @@
--- Jobs as BullMQ keeps them. Each part does for many jobs what BullMQ's own script does for one. Of BullMQ's events,
--- only that of a failure is written. `lane` is the beginning of the keys of one of BullMQ's queues, and `lane .. id` a
--- job's key.
+-- Jobs as BullMQ keeps them. Each part does for many jobs what BullMQ's own script does for one. Only failures get
+-- one of BullMQ's events. `lane` is the beginning of the keys of one of BullMQ's queues, and `lane .. id` a job's
+-- key.
 --part add
 local function writeJob(key, name, data, options, now)
   redis.call('HSET', key, 'name', name, 'data', data, 'opts', options, 'timestamp', now, 'delay', '0', 'priority', '0')
@@ -10,8 +10,8 @@ local function addWaiting(lane, ids)
   redis.call('LPUSH', lane .. 'wait', unpack(ids))
   if redis.call('HEXISTS', lane .. 'meta', 'paused') == 0 then redis.call('ZADD', lane .. 'marker', 0, '0') end
 end
--- Adds a waiting job behind the next `count` ones, or behind all if fewer wait. The list `wait` begins with the job that
--- was added last and ends with the next one, so "behind" a job is BEFORE it in the list.
+-- Adds a waiting job behind the next `count` ones, or behind all if fewer wait. The list `wait` begins with the job
+-- that was added last and ends with the next one, so "behind" a job is BEFORE it in the list.
 local function insertWaiting(lane, id, count)
   local inFront = redis.call('LINDEX', lane .. 'wait', -count)
   if not inFront then return addWaiting(lane, {id}) end
@@ -46,8 +46,8 @@ end
 local function countWaiting(lane)
   return redis.call('LLEN', lane .. 'wait')
 end
--- Moves at most `most` waiting jobs to the active ones. Call it before you read them: if the script then fails, BullMQ
--- finds the jobs stalled, so none is lost.
+-- Moves at most `most` waiting jobs to the active ones. Call it before you read them: if the script then fails,
+-- BullMQ finds the jobs stalled, so none is lost.
 local function activateWaiting(lane, most)
   local ids = redis.call('RPOP', lane .. 'wait', most) or {}
   if #ids > 0 then redis.call('LPUSH', lane .. 'active', unpack(ids)) end
@@ -119,7 +119,7 @@ local function failActive(lane, id, reason, stacks, progress, now)
   local event = {'event', 'failed', 'jobId', id, 'failedReason', reason, 'prev', 'active'}
   redis.call('XADD', lane .. 'events', 'MAXLEN', '~', events, '*', unpack(event))
 end
--- Returns the bytes of a job's large fields: those of BullMQ, and those named in `own`, which BullMQ does not know.
+-- Returns the bytes of a job's large fields: BullMQ's fields, and the fields `own`, which BullMQ does not know.
 local function sizeOf(lane, id, own)
   local size = 0
   for _, fields in ipairs({{'data', 'stacktrace', 'failedReason'}, own}) do
@@ -181,9 +181,9 @@ end
 local function originOf(lane, id)
   return unpack(redis.call('HMGET', lane .. id, 'timestamp', 'progress'))
 end
--- Returns four lists of at most `most` ids: the next jobs to be fetched, those with a priority, the oldest active ones,
--- and delayed ones. The delayed ones are from both ends of their set: jobs with many attempts have the longest delay,
--- and stand at its end.
+-- Returns four lists of at most `most` ids: the next jobs to be fetched, those with a priority, the oldest active
+-- ones, and delayed ones. The delayed ones are from both ends of their set: jobs with many attempts have the longest
+-- delay, and stand at its end.
 local function listJobs(lane, most)
   local delayed = redis.call('ZRANGE', lane .. 'delayed', 0, most / 2 - 1)
   local from = math.max(#delayed, redis.call('ZCARD', lane .. 'delayed') - most / 2)

@@ -15,7 +15,9 @@ export function keysOf(prefix: string, queue: string) {
   }
 }
 
-/** Reads a job and its state. Undefined if the queue does not have it. @param jobs the beginning of the queue's keys. */
+/**
+ * Reads a job and its state. Undefined if the queue does not have it. @param jobs the beginning of the queue's keys.
+ */
 export async function readJob(redis: Redis, jobs: string, id: string) {
   const [fields, lock, failedAt, dueAt] = await Promise.all([
     redis.hmget(jobs + id, 'data', 'name', 'timestamp', 'failedReason', 'stacktrace', 'atm', 'processedOn', 'progress'),
@@ -47,7 +49,9 @@ export async function readJob(redis: Redis, jobs: string, id: string) {
 const TEXTS = ['name', 'failedReason', 'stacktrace']
 const NUMBERS = ['delay', 'timestamp', 'ats', 'atm', 'finishedOn', 'processedOn']
 
-/** Returns a job as BullMQ does, but with this payload and these options, and shows at most `opts.attempts` attempts. */
+/**
+ * Returns a job as BullMQ does, but with this payload and these options, and shows at most `opts.attempts` attempts.
+ */
 export async function readWithoutData(
   queue: Queue,
   redis: Redis,

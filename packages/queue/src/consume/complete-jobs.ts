@@ -1,5 +1,5 @@
-// Completes jobs that succeeded: stores their results, sends them to the replicas that wait, and removes the jobs from the
-// queue.
+// Completes jobs that succeeded: stores their results, sends them to the replicas that wait, and removes the jobs
+// from the queue.
 import type { Outcome } from '@sluice/contract'
 import { createGroupCommit } from '@sluice/process'
 import { isUnavailable, openScript } from '@sluice/process/redis'
@@ -46,7 +46,9 @@ export interface StoredCounter {
   inc(labels: { outcome: Outcome }): void
 }
 
-/** Counts the stored threads of a job, except those that were stored, and so counted, before an operator retried it. */
+/**
+ * Counts the stored threads of a job, except those that were stored, and so counted, before an operator retried it.
+ */
 export function countStored(
   stored: StoredCounter,
   { receiptsBefore }: Pick<LockedJob, 'receiptsBefore'>,

@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
 -- Completes jobs that succeeded, in one step, also in a full Redis: stores their results, sends them to replicas that
--- wait, and removes the jobs from the queue. A job whose lock the worker has lost stays in the queue.
--- Retained results and transient ones share a bound in bytes. Each kind may have half of it, and more while the other
--- needs less. Above the bound, the oldest transient results are evicted, and the oldest retained results of the tenant with
+-- wait, and removes the jobs from the queue. A job whose lock the worker has lost stays in the queue. Retained
+-- results and transient ones share a bound in bytes. Each kind may have half of it, and more while the other needs
+-- less. Above the bound, the oldest transient results are evicted, and the oldest retained results of the tenant with
 -- the most bytes, but none that this call has stored.
 -- ARGV  1    a JSON object:
 --            retainedMs   ms to keep a retained result
@@ -19,8 +19,8 @@
 --include ../replies/results.lua#reply
 --include ../failed/failed-set.lua#outcome
 --include ../replies/claims.lua#finish
--- The jobs that completed last. The stream `recent` has an entry for each call that completed jobs: their number, and a
--- line about each. `recent:bytes` counts its bytes, because a stream can only be trimmed by its number of entries.
+-- The jobs that completed last. The stream `recent` has an entry for each call that completed jobs: their number, and
+-- a line about each. `recent:bytes` counts its bytes, because a stream can only be trimmed by its number of entries.
 local RECENT_BYTES = 50 -- Redis's own cost of an entry.
 local function appendRecent(base, lines, bound)
   local key, counter = base .. 'recent', base .. 'recent:bytes'

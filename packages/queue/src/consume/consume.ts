@@ -1,5 +1,5 @@
-// Consumes the queue: fetches the jobs of both lanes, runs each, and completes it. The lanes of a process pause and close
-// together.
+// Consumes the queue: fetches the jobs of both lanes, runs each, and completes it. The lanes of a process pause and
+// close together.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { SeenProcess } from '@sluice/contract'
 import { isUnavailable } from '@sluice/process/redis'
@@ -98,7 +98,9 @@ type Mode = 'resting' | 'fetching' | 'blocking' | 'looking' | 'closing'
 interface Found extends Omit<Awaited<ReturnType<ReturnType<typeof createFetchJobs>>>, 'jobs'> {
   isDrained: boolean
 }
-/** Before the first fetch, and after an error: the marker may have been used up, and jobs may wait, so do not block. */
+/**
+ * Before the first fetch, and after an error: the marker may have been used up, and jobs may wait, so do not block.
+ */
 const UNKNOWN: Found = { isDrained: false, misfit: 0, nextAt: undefined, lookAfterMs: undefined }
 
 /** Consumes a lane until `close` is called. */
@@ -213,7 +215,9 @@ function consumeLane(lane: Lane, options: Omit<LaneDeps, 'find' | 'setAttempts'>
     async othersDone(job: LockedJob): Promise<void> {
       while (locked.size > Number(locked.has(job))) await freed.promise
     },
-    /** Stops fetching and waits for the locked jobs. Release all pauses, too: a paused lane does not notice the end. */
+    /**
+     * Stops fetching and waits for the locked jobs. Release all pauses, too: a paused lane does not notice the end.
+     */
     async close(): Promise<void> {
       enter('closing')
       await Promise.all([blocking.stop(), fetching])

@@ -16,7 +16,9 @@ export interface StoreUnavailable {
   unavailable: true
 }
 
-/** The result of an attempt. If the work throws, the attempt has failed: the job gets another one or fails for good. */
+/**
+ * The result of an attempt. If the work throws, the attempt has failed: the job gets another one or fails for good.
+ */
 export type Worked = { receipts: Receipt[] } | StoreUnavailable
 
 export interface FailedAttempt {
@@ -32,7 +34,10 @@ export interface LaneOptions {
   /** Resolves when this worker can use jobs of the lane. Until then it fetches none; other workers may. */
   ready: (lane: Lane) => Promise<void>
   work: (job: FetchedJob) => Promise<Worked>
-  /** Called before a job fails for good. If it returns `StoreUnavailable`, the job waits again. If it throws, the job fails all the same. */
+  /**
+   * Called before a job fails for good. If it returns `StoreUnavailable`, the job waits again. If it throws, the job
+   * fails all the same.
+   */
   beforeFinalFailure: (job: FetchedJob) => Promise<StoreUnavailable | undefined>
   onFailed: (job: FetchedJob, failure: Error, final: boolean) => void
   stored: StoredCounter
@@ -52,7 +57,7 @@ export interface LaneDeps extends LaneOptions {
   setAttempts: ReturnType<typeof createLocks>['setAttempts']
 }
 
-/** Some threads of a job were stored, and the others failed. The stack is that of the first failed thread's error. */
+/** Some threads of a job were stored, and the others failed. The stack is the first failed thread's. */
 export class PartlyStoredError extends Error {
   override name = 'PartlyStoredError'
   readonly failedThreads: readonly FailedThread[]
@@ -124,7 +129,9 @@ function withReceipts({ data, receiptsBefore }: LockedJob, error: Error): Error 
   return new PartlyStoredError(error.message, failedThreads, receiptsBefore, error)
 }
 
-/** Returns a job to the waiting ones without counting an attempt: the store is unavailable, or another job runs alone. */
+/**
+ * Returns a job to the waiting ones without counting an attempt: the store is unavailable, or another job runs alone.
+ */
 export async function returnJob({ id, token, progress }: LockedJob, { find }: Pick<LaneDeps, 'find'>): Promise<void> {
   const job = await find(id)
   // A full Redis refuses to record the time. The job goes back all the same.

@@ -10,15 +10,15 @@ import type { QueueKeys } from '../job/lanes.ts'
 /** A worker's free capacity for jobs of one lane. */
 export interface Capacity {
   jobs: number
-  /** Of the jobs' data. */
+  /** The bytes of the jobs' data. */
   bytes: number
   /** The worker has no job of the lane, so it may fetch one that exceeds the bytes. */
   isEmpty: boolean
 }
 
 /**
- * A fetch ends at this number of bytes. A worker fetches jobs of the lane again only once all of the fetch are written,
- * so a larger fetch would delay the next jobs, even if their tenant has the turn.
+ * A fetch ends at this number of bytes. A worker fetches jobs of the lane again only once all of the fetch are
+ * written, so a larger fetch would delay the next jobs, even if their tenant has the turn.
  */
 const FETCH_BYTES = { interactive: 1024 * 1024, bulk: 512 * 1024 }
 
@@ -29,8 +29,8 @@ const FETCH_BYTES = { interactive: 1024 * 1024, bulk: 512 * 1024 }
 const PLENTY = { interactive: 50, bulk: 4 }
 
 /**
- * Makes a function that fetches jobs of a lane and locks them for `lockMs`: see fetch.lua. `now` is in ms since 1970. Omit
- * it if Redis may run the command later.
+ * Makes a function that fetches jobs of a lane and locks them for `lockMs`: see fetch.lua. `now` is in ms since 1970.
+ * Omit it if Redis may run the command later.
  */
 export function createFetchJobs(redis: Redis, { base, jobs: laneKeys }: QueueKeys, worker: string, lockMs: number) {
   const fetchJobs = openScript(redis, new URL('./fetch.lua', import.meta.url))
@@ -83,8 +83,8 @@ export function createLocks(redis: Redis, { base, jobs }: QueueKeys, lane: Lane,
     setAttempts: ({ id, token }: LockedJob, attempts: number): Promise<unknown> =>
       setAttempts(jobs[lane], id, token, attempts),
     /**
-     * Shortens locks and leases that last longer than `lockMs`. They come from a Redis whose clock was ahead, before a
-     * failover, and would outlive their worker.
+     * Shortens locks and leases that last longer than `lockMs`. They come from a Redis whose clock was ahead, before
+     * a failover, and would outlive their worker.
      */
     shorten: (): Promise<unknown> => shorten(jobs[lane], lockMs, ...leases),
   }

@@ -33,10 +33,10 @@ local function whenToLook()
   local ms = math.max(redis.call('PTTL', lease), 1)
   return redis.call('SET', lease .. ':looker', worker, 'NX', 'PX', ms) and ms or 0
 end
--- Returns the attempts of a job since it was last retried by hand, and whether it is quarantined. BullMQ counts failed
--- attempts in `atm`. It counts a crash as a stall of every job that the worker had locked, although at most one of these
--- jobs caused it. So only a job's first stall is added to `atm`. From then on, the job is quarantined: it runs alone,
--- and its attempts count in `atm` before they begin (see fail-job.ts). The field `suspect` marks it.
+-- Returns the attempts of a job since it was last retried by hand, and whether it is quarantined. BullMQ counts
+-- failed attempts in `atm`. It counts a crash as a stall of every job that the worker had locked, although at most
+-- one of these jobs caused it. So only a job's first stall is added to `atm`. From then on, the job is quarantined:
+-- it runs alone, and its attempts count in `atm` before they begin (see fail-job.ts). The field `suspect` marks it.
 local function attemptsOf(key, job)
   local attempts, stalls = tonumber(job[4] or 0), tonumber(job[5] or 0)
   if stalls == 0 then return attempts, false end

@@ -1,10 +1,11 @@
--- Accepts jobs or refuses them, charges the buckets of their keys, assigns stamps to threads (their places in the order
--- of acceptance), and adds the accepted jobs, in one step. A job whose deadline has passed is refused: its caller has
--- got another answer by now.
+-- Accepts jobs or refuses them, charges the buckets of their keys, assigns stamps to threads (their places in the
+-- order of acceptance), and adds the accepted jobs, in one step. A job whose deadline has passed is refused: its
+-- caller has got another answer by now.
 --
--- A stamp is the last stamp plus one, or Redis's own time in µs if that is later. Stamps stay below `ceiling`. A server
--- that did not write the ceiling (a promoted replica, or the same server after a restart) may have lost the last
--- stamps, and its clock may be behind. It continues from the ceiling, so stamps keep rising if it lost less than SPARE.
+-- A stamp is the last stamp plus one, or Redis's own time in µs if that is later. Stamps stay below `ceiling`. A
+-- server that did not write the ceiling (a promoted replica, or the same server after a restart) may have lost the
+-- last stamps, and its clock may be behind. It continues from the ceiling, so stamps keep rising if it lost less than
+-- SPARE.
 --
 -- ARGV  1     a JSON object:
 --             most         most threads, bytes and interactive threads in the load
@@ -89,8 +90,8 @@ for at, entry in ipairs(input.entries) do
     writeJob(lane .. id, name, '{"stamp":' .. string.format('%.0f', stamp) .. rest, ARGV[2], enqueuedAt)
     stamp = stamp + job.threads
     count(load, job, 1)
-    -- Tenants take turns in the interactive lane: in front of a tenant's third job are its own first two, and three of
-    -- each other tenant. So a flood delays other tenants by these turns only. The job's place is the number of its
+    -- Tenants take turns in the interactive lane: in front of a tenant's third job are its own first two, and three
+    -- of each other tenant. So a flood delays other tenants by these turns only. The job's place is the number of its
     -- tenant's jobs times the number of tenants. (An interactive job has one thread.)
     local place = own.interactive * load.interactiveTenants
     if job.interactive > 0 and place < load.interactive then

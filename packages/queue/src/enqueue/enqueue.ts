@@ -1,5 +1,6 @@
 // Adds jobs with accepted threads to the queue, before a deadline and within bounds. Jobs that arrive during a round
-// trip share the next one. Callers can also wait until Redis's replicas have a job, so that a failover does not lose it.
+// trip share the next one. Callers can also wait until Redis's replicas have a job, so that a failover does not lose
+// it.
 import { type ChooseGroup, createGroupCommit } from '@sluice/process'
 import { asList, createSilence, openRedisClock, openScript, serverOf } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
@@ -41,13 +42,13 @@ interface Entry {
 /** The deadline of an entry: callers learn within two seconds that Redis hangs. */
 const ENQUEUE_MS = 1_800
 /**
- * If the oldest entry has waited longer, new requests are refused. A process that just started needs less time to work
- * off a burst.
+ * If the oldest entry has waited longer, new requests are refused. A process that just started needs less time to
+ * work off a burst.
  */
 const BUSY_MS = 1_000
 /**
- * A refused request refreshes the copy of the load, at most once in this time: while all requests are refused, no other
- * call refreshes the copy.
+ * A refused request refreshes the copy of the load, at most once in this time: while all requests are refused, no
+ * other call refreshes the copy.
  */
 const REFRESH_MS = 100
 
@@ -146,8 +147,8 @@ export function createEnqueuer(keys: QueueKeys, redis: Redis, bounds: QueueBound
     /** Returns whether jobs can be added: Redis is connected, and has left no command unconfirmed. */
     isAnswering,
     /**
-     * Adds a job, whose threads get their stamps. Returns its id or, if an earlier job of the same request has claimed
-     * the Idempotency-Key, the id of that job: then no job is added.
+     * Adds a job, whose threads get their stamps. Returns its id or, if an earlier job of the same request has
+     * claimed the Idempotency-Key, the id of that job: then no job is added.
      *
      * @param id from `newJobId`: a caller can wait for the job before it is added.
      * @param quota is charged one for each quote, and at least one for each thread.
@@ -197,9 +198,9 @@ function jobEntry(id: string, lane: Lane, job: JobInput, quota: Quota | undefine
 }
 
 /**
- * Waits until Redis has confirmed an entry, at most until its deadline. An entry that was not sent by then is dropped.
- * The script refuses a sent entry that reaches it later. So `AcceptanceUnknownError` is thrown only at the deadline:
- * before that, the entry may still be accepted. After any other error, it never will be.
+ * Waits until Redis has confirmed an entry, at most until its deadline. An entry that was not sent by then is
+ * dropped. The script refuses a sent entry that reaches it later. So `AcceptanceUnknownError` is thrown only at the
+ * deadline: before that, the entry may still be accepted. After any other error, it never will be.
  */
 function confirmed(entry: Entry, send: (entry: Entry) => Promise<EntryOutcome>): Promise<EntryOutcome> {
   const { promise, resolve, reject } = Promise.withResolvers<EntryOutcome>()
@@ -240,7 +241,9 @@ export type Replication = ReturnType<typeof openReplication>
 
 const WAIT_MS = 1_000
 
-/** Lets callers wait until this number of replicas has their jobs: on a connection of its own, because WAIT blocks. */
+/**
+ * Lets callers wait until this number of replicas has their jobs: on a connection of its own, because WAIT blocks.
+ */
 export function openReplication(redis: Redis, { base }: QueueKeys, replicas: number, onError: (error: Error) => void) {
   const own = replicas > 0 ? redis.duplicate().on('error', onError) : undefined
   /** Returns for each time whether enough replicas have all writes, and Redis has been the same server since then. */

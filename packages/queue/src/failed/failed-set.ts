@@ -25,7 +25,9 @@ export interface FinalFailure {
 }
 
 const FAILED_KEPT_MS = 30 * 24 * 60 * 60 * 1000
-/** The most characters of a reason in `tries` and `failedThreads`. BullMQ keeps the reason of the last attempt whole. */
+/**
+ * The most characters of a reason in `tries` and `failedThreads`. BullMQ keeps the reason of the last attempt whole.
+ */
 const REASON_CHARACTERS = 300
 /** The bound of `tries`, and of `failedThreads`. Above it, the oldest attempts and the last threads are left out. */
 const FIELD_BYTES = 4_096
@@ -37,9 +39,9 @@ interface FailedThreads {
 }
 
 /**
- * Makes a function that records a failed attempt of a locked job, and the threads that failed. With `final`, the same step
- * fails the job for good. Without `final`, the caller lets BullMQ count the attempt. Each call evicts the oldest failed
- * jobs beyond their bound.
+ * Makes a function that records a failed attempt of a locked job, and the threads that failed. With `final`, the same
+ * step fails the job for good. Without `final`, the caller lets BullMQ count the attempt. Each call evicts the oldest
+ * failed jobs above their bound.
  *
  * @throws if this worker has lost the lock. Then nothing changes.
  */
@@ -95,8 +97,8 @@ function shortened(reason: string): string {
 }
 
 /**
- * Reads what Redis has of a job's failures: `tries` (its failed attempts and its retries, oldest first), the number of
- * attempts before the last retry, the failed threads, and the result once the job has failed for good.
+ * Reads what Redis has of a job's failures: `tries` (its failed attempts and its retries, oldest first), the number
+ * of attempts before the last retry, the failed threads, and the result once the job has failed for good.
  */
 export async function readAttempts(redis: Redis, jobKey: string) {
   const [attempts, threads, failure, before] = await redis.hmget(

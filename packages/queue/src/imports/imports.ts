@@ -16,11 +16,13 @@ export interface ImportProblem {
   jobId?: string
 }
 
-/** The outcome of a job or of a request. An outcome without problems is one too many of an import. */
+/**
+ * The outcome of a job or of a request. An import that has enough problems stores its further outcomes without them.
+ */
 interface ImportProgress {
   counts: Counts
   problems?: ImportProblem[]
-  /** Of a request: the problem for which it waits at the moment. */
+  /** A request's problem that it waits for at the moment. */
   waitsFor?: ProblemCode | undefined
 }
 
@@ -49,7 +51,10 @@ export interface RecordedRequest {
 /** An import with its progress so far: at most `PROBLEMS_KEPT` problems, in the order of the input. */
 export type FoundImport = NonNullable<Awaited<ReturnType<ReturnType<typeof createImports>['find']>>>
 
-/** An import in a list. Nothing is known of its tenant and items until all jobs of one that nobody waits for are in Redis. */
+/**
+ * An import in a list. Nothing is known of its tenant and items until all jobs of one that nobody waits for are in
+ * Redis.
+ */
 export type ListedImport = ReturnType<typeof describeImport> & { id: string }
 
 const UNFINISHED_KEPT_MS = 31 * 24 * 60 * 60 * 1000
@@ -68,7 +73,9 @@ export function importBounds(bytes = IMPORT_BYTES) {
   return { bytes, unfinishedMs: UNFINISHED_KEPT_MS, finishedMs: FINISHED_KEPT_MS, problems: PROBLEMS_KEPT }
 }
 
-/** Keeps imports in Redis, with a hash field for each job or request, so that a job that completes twice counts once. */
+/**
+ * Keeps imports in Redis, with a hash field for each job or request, so that a job that completes twice counts once.
+ */
 export function createImports(redis: Redis, { base }: QueueKeys, bytes?: number) {
   const run = openScript(redis, new URL('./write-import.lua#write', import.meta.url))
   const findOutcomes = openScript(redis, new URL('./write-import.lua#find', import.meta.url))
@@ -84,7 +91,9 @@ export function createImports(redis: Redis, { base }: QueueKeys, bytes?: number)
   }
 
   return {
-    /** Call once all jobs of an import are in Redis, with the numbers of its items and jobs, and the refused items. */
+    /**
+     * Call once all jobs of an import are in Redis, with the numbers of its items and jobs, and the refused items.
+     */
     async open(
       id: string,
       {
@@ -176,7 +185,7 @@ function describeImport({ tenant, by, received, jobs, failed: refused, ended }: 
     counts: { created, updated, unchanged, failed: failed + Number(refused ?? 0) },
     /** The items that were not taken in, and that the caller may have posted again since. */
     again,
-    /** Of an import that is done. */
+    /** How an import that is done ended. */
     ended: ENDS.find((one) => one === ended) ?? 'whole',
     done: isWaitedFor ? isOver : jobsDone >= Number(jobs),
     /** In ms since 1970: the first and the last record of its outcomes. */

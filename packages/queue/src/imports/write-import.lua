@@ -1,9 +1,8 @@
 -- Imports in Redis. The hash `import:ID:about` has the numbers of an import: those of one that nobody waits for once
--- all of its jobs are in the queue. `import:ID:progress` has the outcomes of its jobs, which may come earlier, or of its
--- requests, if callers wait. The sorted set `import:ID:problems` names those with problems, by the index of their first
--- one. The field `totals` of `about` has the sums of these outcomes, for lists. `imports` is a
--- bounded store of tenants, with the expiry as time: finished imports are evicted before unfinished ones. Needs
--- `bounded.lua`.
+-- all of its jobs are in the queue. `import:ID:progress` has the outcomes of its jobs, which may come earlier, or of
+-- its requests, if callers wait. The sorted set `import:ID:problems` names those with problems, by the index of their
+-- first one. The field `totals` of `about` has the sums of these outcomes, for lists. `imports` is a bounded store of
+-- tenants, with the expiry as time: finished imports are evicted before unfinished ones. Needs `bounded.lua`.
 local IMPORT_BYTES = 800 -- Redis's own cost of an import, and its totals.
 local FIELD_BYTES = 40 -- Redis's own cost of a field.
 local IMPORTS_AT_ONCE = 100
@@ -56,8 +55,8 @@ local function evictImports(base, bounds, now)
   return evictOfTenants(base .. 'imports', bounds.bytes, now, IMPORTS_AT_ONCE, remove)
 end
 --part find
--- Returns, unless it is another tenant's import, the number of its outcomes, and outcomes: all if they are few, otherwise
--- only those with problems, until they have enough bytes.
+-- Returns, unless it is another tenant's import, the number of its outcomes, and outcomes: all if they are few,
+-- otherwise only those with problems, until they have enough bytes.
 -- ARGV  id, tenant ('' for any), the most outcomes, their bytes
 --include write-import.lua
 local about, progress, problems = keysOf(KEYS[1], ARGV[1])

@@ -6,7 +6,9 @@ import { effectiveScore, MESSAGE, STORED_STATUS } from '@sluice/contract'
 /** A job's payload: the one thread of a post, or about fifty threads of an import. */
 export interface IngestJob {
   tenant: string
-  /** The first thread's place in the order of acceptance, in µs since 1970. The other threads have the next places. */
+  /**
+   * The first thread's place in the order of acceptance, in µs since 1970. The other threads have the next places.
+   */
   stamp: number
   requestId: string
   /** The id of the key that posted it. */
@@ -28,7 +30,9 @@ export interface IngestJob {
 const NAME_DIGITS = 8
 const nameDigits = (externalId: string) => hash('sha256', externalId).slice(0, NAME_DIGITS)
 
-/** Makes an id, which sorts by time (UUIDv7, RFC 9562) and can't be guessed. @param externalId of a job's first thread */
+/**
+ * Makes an id, which sorts by time (UUIDv7, RFC 9562) and can't be guessed. @param externalId of a job's first thread
+ */
 export function newJobId(externalId?: string): string {
   const id = randomUUIDv7()
   return externalId === undefined ? id : id.slice(0, -NAME_DIGITS) + nameDigits(externalId)
@@ -82,17 +86,17 @@ export interface FetchedJob {
   /** A worker that had locked the job crashed or froze. The job may be the cause, so it runs alone in its process. */
   quarantined: boolean
   /**
-   * When it was enqueued, on the monotonic clock of this process: a wait is measured by Redis's clock, because the clocks
-   * of processes may be wrong.
+   * When it was enqueued, on the monotonic clock of this process: a wait is measured by Redis's clock, because the
+   * clocks of processes may be wrong.
    */
   waitsSince: number
-  /** Of a job that an operator retried: the receipts of the threads that are stored, and are not stored again. */
+  /** The receipts of the threads that were stored before an operator retried the job. They are not stored again. */
   receiptsBefore?: JobResult['receipts'] | undefined
 }
 
 /** A job that this process has locked. */
 export interface LockedJob extends FetchedJob {
-  /** Of the job's data, in Redis. */
+  /** The bytes of the job's data in Redis. */
   bytes: number
   /** The lock's value: BullMQ identifies the owner by it. */
   token: string

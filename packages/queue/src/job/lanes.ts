@@ -51,9 +51,8 @@ export function openQueue(keys: QueueKeys, lane: Lane, redis: Redis): Queue<Inge
 const STALLED_CHECK_MS = 2_000
 
 /**
- * Opens BullMQ's own worker of a lane, which handles the rare cases: failed attempts, jobs that are returned, and stalled
- * jobs. If a worker is killed, other workers fetch its jobs within `lockMs +
- * STALLED_CHECK_MS`.
+ * Opens BullMQ's own worker of a lane, which handles the rare cases: failed attempts, jobs that are returned, and
+ * stalled jobs. If a worker is killed, other workers fetch its jobs within `lockMs + STALLED_CHECK_MS`.
  */
 export function openWorker(keys: QueueKeys, lane: Lane, redis: Redis, lockMs: number): Worker<IngestJob> {
   return new Worker<IngestJob>(keys.queues[lane], null, {
@@ -70,7 +69,10 @@ export function openWorker(keys: QueueKeys, lane: Lane, redis: Redis, lockMs: nu
   })
 }
 
-/** Half a second, doubled for each further attempt. Random, so that jobs that failed together are not retried together. */
+/**
+ * Half a second, doubled for each further attempt. Random, so that jobs that failed together are not retried
+ * together.
+ */
 function delayBeforeNextAttempt(attempts: number): number {
   return 500 * 2 ** (attempts - 1) * (0.5 + Math.random())
 }

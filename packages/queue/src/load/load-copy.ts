@@ -1,5 +1,6 @@
-// The load of the queue, which load.lua counts: its bounds, an audit, and a replica's copy of it and of the keys' buckets, to refuse requests before their bodies are read. Also
-// samples how fast the queue drains: that rate bounds how many callers wait, and says when refused ones try again.
+// The load of the queue, which load.lua counts: its bounds, an audit, and a replica's copy of it and of the keys'
+// buckets, to refuse requests before their bodies are read. Also samples how fast the queue drains: that rate bounds
+// how many callers wait, and says when refused ones try again.
 import { asList, openScript } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
 import type { Lane } from '../job/job.ts'
@@ -13,10 +14,10 @@ import {
   RateLimitedError,
 } from './refusals.ts'
 
-/** The bounds of the load: the jobs that are accepted, and neither completed nor failed for good, over both lanes. */
+/** The bounds of the load: the jobs of both lanes that are accepted, and have not completed or failed for good. */
 export interface QueueBounds {
   queueThreads: number
-  /** Of the jobs as Redis stores them. */
+  /** The bytes of the jobs as Redis stores them. */
   queueBytes: number
   /** The part of each bound that one tenant may use, from 0 to 1. */
   tenantShare: number
@@ -45,8 +46,8 @@ const BETWEEN_MS = 250
 /** Workers count as busy in an interval if the load has this number of interactive threads at both ends of it. */
 const BACKLOG = 100
 /**
- * The capacity is a number of threads a second. It is FIRST_CAPACITY until a backlog was measured, then a running mean:
- * the last measurement counts by WEIGHT.
+ * The capacity is a number of threads a second. It is FIRST_CAPACITY until a backlog was measured, then a running
+ * mean: the last measurement counts by WEIGHT.
  */
 const FIRST_CAPACITY = 500
 const WEIGHT = 0.2
@@ -107,7 +108,9 @@ export function createLoadCopy(bounds: QueueBounds) {
       if (outcome === 'reused') return new IdempotencyKeyReusedError('the key stands for another request')
       return new QueueUnavailableError() // late
     },
-    /** Returns the error with which the script would most likely refuse a job. An old copy of the load refuses none. */
+    /**
+     * Returns the error with which the script would most likely refuse a job. An old copy of the load refuses none.
+     */
     refusalOf({ tenant, quota }: Caller, lane: Lane, now: number): QueueFullError | RateLimitedError | undefined {
       // The copy of a bucket may be of any age: apart from the steady refill, the level can only have fallen.
       const bucket = quota && buckets.get(quota.keyId)
@@ -141,7 +144,9 @@ function capacityAfter(capacity: number, last: Sample, next: Sample): number {
   return capacity + WEIGHT * ((left / passed) * 1000 - capacity)
 }
 
-/** Refused callers come again when the load is down to this part of its bound. At the bound, only one would get in. */
+/**
+ * Refused callers come again when the load is down to this part of its bound. At the bound, only one would get in.
+ */
 const ROOM = 0.9
 const MOST_SECONDS = 60
 /** A shorter span of samples shows no rate. */

@@ -1,4 +1,4 @@
--- Counts the load of a queue: jobs that are accepted, and neither completed nor failed for good, over both lanes.
+-- Counts the load of a queue: the jobs of both lanes that are accepted, and have not completed or failed for good.
 -- The hash `load` has the fields
 --   all           threads, bytes, interactive threads, tenants with interactive threads, threads and interactive
 --                 threads that ever left the load, and the last stamp
@@ -109,8 +109,9 @@ return {cursor, found}
 local own = readLoad(KEYS[1], {ARGV[1]}).tenants[ARGV[1]]
 return {own.threads, own.bytes, own.interactive}
 --part failed
--- Changes the load when jobs fail for good and when they are retried. The field `load` of a failed job has what the job
--- added to the load. The field always says that the result must be retained: by then, the caller has the job's id.
+-- Changes the load when jobs fail for good and when they are retried. The field `load` of a failed job has what the
+-- job added to the load. The field always says that the result must be retained: by then, the caller has the job's
+-- id.
 --include load.lua#release
 local function packRetained(job, failed)
   return cmsgpack.pack(job.threads, job.bytes, job.interactive, job.tenant, true, failed)
@@ -126,7 +127,8 @@ local function releaseFailed(base, lane, id)
   countFailed(base, lane, failed)
   release(base, counted)
 end
--- Stops counting a failed job, because it is retried or removed. Returns (packed) what it adds to the load if retried.
+-- Stops counting a failed job, because it is retried or removed. Returns (packed) what it adds to the load if
+-- retried.
 local function uncountFailed(base, lane, id)
   local packed = redis.call('HGET', lane .. id, 'load')
   if not packed then return end

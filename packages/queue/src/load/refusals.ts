@@ -1,4 +1,5 @@
-// Callers of the queue, and the errors that refuse their jobs. After any of them but `AcceptanceUnknownError`, the job was not accepted and never will be.
+// Callers of the queue, and the errors that refuse their jobs. After any of them but `AcceptanceUnknownError`, the
+// job was not accepted and never will be.
 
 export interface Quota {
   /** The public id of the key. */
@@ -81,8 +82,8 @@ const OUT_OF_MEMORY_S = 10
 /** An error of a command within a script names the script. */
 const WITHIN_SCRIPT = /user_script/
 /**
- * With one of these codes, Redis refuses only the first write of a script, so the script wrote nothing. Redis 6.2 puts
- * other words before the code.
+ * With one of these codes, Redis refuses only the first write of a script, so the script wrote nothing. Redis 6.2
+ * puts other words before the code.
  */
 const NOTHING_WRITTEN = /\b(OOM|READONLY|MISCONF|NOREPLICAS) /
 const OUT_OF_MEMORY = /\bOOM /

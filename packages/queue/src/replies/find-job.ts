@@ -9,7 +9,7 @@ export interface FoundJob {
   state: JobState
   changedAt: Date
   attempts: number
-  /** Of a job that completed: the bytes that `readRetained` reads. */
+  /** How many bytes `readRetained` reads, if the job has completed. */
   bytes: number
 }
 

@@ -38,7 +38,8 @@ export function openReplyListener(replica: string, keys: QueueKeys, reader: Redi
   let server = ''
   reader.once('ready', noteRead)
   reader.on('ready', () => {
-    // The stream of another server may lack the last entries, and give new ones lower ids: read it from its beginning.
+    // The stream of another server may lack the last entries, and give new ones lower ids: read it from its
+    // beginning.
     const { id } = serverOf(reader)
     if (id !== server) last = '0'
     server = id
@@ -113,9 +114,9 @@ export function openReplyListener(replica: string, keys: QueueKeys, reader: Redi
      */
     isListening: () => performance.now() - lastReadAt < REPLY_SILENT_MS + BLOCK_MS,
     /**
-     * Waits for a job. Call this before the job is enqueued, `accepted` once it is accepted, and `cancel` if no result
-     * will come. `result` resolves with undefined after `ms`, after `cancel` or `close`, or when `signal` aborts. It
-     * rejects with `AcceptanceUnknownError` if Redis does not know a job that was accepted.
+     * Waits for a job. Call this before the job is enqueued, `accepted` once it is accepted, and `cancel` if no
+     * result will come. `result` resolves with undefined after `ms`, after `cancel` or `close`, or when `signal`
+     * aborts. It rejects with `AcceptanceUnknownError` if Redis does not know a job that was accepted.
      *
      * @param lookUpAtOnce the job was accepted before, and may reply to no one.
      */
@@ -155,7 +156,8 @@ export function openReplyListener(replica: string, keys: QueueKeys, reader: Redi
     async close(): Promise<void> {
       closing.abort()
       for (const jobId of [...waiters.keys()]) settleJob(jobId, undefined)
-      // A blocked command is never settled while Redis is unavailable, so the connection is cut without waiting for it.
+      // A blocked command is never settled while Redis is unavailable, so the connection is cut without waiting for
+      // it.
       reader.disconnect()
     },
   }

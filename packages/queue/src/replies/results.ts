@@ -13,11 +13,11 @@ export interface ResultBounds {
   retainedMs: number
   /** For all other results. */
   transientMs: number
-  /** Of all results together: see complete.lua. */
+  /** For all results together: see complete.lua. */
   resultBytes: number
-  /** Of the list of jobs that completed last. */
+  /** For the list of jobs that completed last. */
   recentBytes: number
-  /** Of idempotency keys. */
+  /** For idempotency keys. */
   claimBytes: number
 }
 
@@ -83,7 +83,10 @@ export function createResults(redis: Redis, { base, jobs }: QueueKeys, largeRead
   }
 }
 
-/** While Redis is unavailable, retaining is repeated after this pause, at most RETAIN_ATTEMPTS times: for five minutes. */
+/**
+ * While Redis is unavailable, retaining is repeated after this pause, at most RETAIN_ATTEMPTS times: for five
+ * minutes.
+ */
 const RETAIN_AGAIN_MS = 500
 const RETAIN_ATTEMPTS = 600
 /**
@@ -109,7 +112,10 @@ export function createRetainLater({ retainResult }: Pick<Results, 'retainResult'
   }
 }
 
-/** How long a claim (the job that an idempotency key of a tenant stands for, and its result) stays, unless it is evicted. */
+/**
+ * How long a claim (the job that an idempotency key of a tenant stands for, and its result) stays, unless it is
+ * evicted.
+ */
 export const CLAIM_MS = 24 * 60 * 60 * 1000
 
 /** A job's claim on the key of its request. */
@@ -125,7 +131,9 @@ export function makeClaim(name: string, lane: Lane, threads: readonly Thread[]) 
   return { name, fingerprint: `${lane} ${hash('sha256', JSON.stringify(threads), 'base64url')}` }
 }
 
-/** Makes a function that stores the results of jobs in their claims, but not of a failed job: its key is free again. */
+/**
+ * Makes a function that stores the results of jobs in their claims, but not of a failed job: its key is free again.
+ */
 export function createRecordClaims(redis: Redis, { base }: QueueKeys, claimBytes: number) {
   const record = openScript(redis, new URL('./claims.lua#record', import.meta.url))
   return async (jobs: readonly Pick<CompletedJob, 'id' | 'data' | 'result'>[]): Promise<void> => {

@@ -1,4 +1,5 @@
-// Merges requests into a stored thread, or into a new one. The functions are pure: law 1 (docs/glossary.md) needs that.
+// Merges requests into a stored thread, or into a new one. The functions are pure: law 1 (docs/glossary.md) needs
+// that.
 import type { Outcome } from '@sluice/contract'
 import type {
   Draft,
@@ -63,8 +64,8 @@ function markChanged(draft: SourceDraft, request: string): SourceDraft {
 }
 
 /**
- * Merges field by field: the request that was accepted last wins, and a field that it leaves out is kept. So merging is
- * commutative, associative and idempotent. No two requests for one source have the same stamp.
+ * Merges field by field: the request that was accepted last wins, and a field that it leaves out is kept. So merging
+ * is commutative, associative and idempotent. No two requests for one source have the same stamp.
  */
 function mergeValues<Some extends object>(stored: Some, stampOf: (name: string) => number, input: Some, stamp: number) {
   const values = { ...stored }
@@ -177,8 +178,8 @@ function inputOfQuote(document: QuoteDocument): QuoteValues {
 }
 
 /**
- * Returns the outcome of a request for one document. An earlier delivery of the request may have stored it already. This
- * one then changes nothing, and its outcome is what the earlier one did, or `updated` if that is not known.
+ * Returns the outcome of a request for one document. An earlier delivery of the request may have stored it already.
+ * This one then changes nothing, and its outcome is what the earlier one did, or `updated` if that is not known.
  */
 function outcomeOf(
   request: InputThread,

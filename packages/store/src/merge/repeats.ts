@@ -7,8 +7,8 @@ import { newQuote } from './drafts.ts'
 import { mergeSource, unmerged } from './merge.ts'
 
 /**
- * Returns whether this is one request that equals the last request of the source, and that request had all quotes. Then
- * no quotes are read.
+ * Returns whether this is one request that equals the last request of the source, and that request had all quotes.
+ * Then no quotes are read.
  */
 export function isRepeat(source: SourceDocument, requests: readonly InputThread[]): boolean {
   const [request] = requests

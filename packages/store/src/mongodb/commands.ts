@@ -1,4 +1,5 @@
-// The commands of MongoDB that the store needs, and how much fits into one. Tests run the store on commands in memory, too.
+// The commands of MongoDB that the store needs, and how much fits into one. Tests run the store on commands in
+// memory, too.
 import type { Document } from 'mongodb'
 import type { QuoteDocument, QuoteWithoutText, SourceDocument, WriterDocument } from '../documents.ts'
 
@@ -26,7 +27,9 @@ export interface UpdateStatement {
 export interface WriteReply {
   /** Documents that were inserted, or that a statement matched or upserted. */
   n: number
-  /** Positions of refused writes: inserts of an `_id` that exists, writes that met a lock, or all: see `allRefused`. */
+  /**
+   * Positions of refused writes: inserts of an `_id` that exists, writes that met a lock, or all: see `allRefused`.
+   */
   refused: number[]
 }
 
@@ -46,7 +49,9 @@ export const IDS_PER_QUERY = 100
 /** Guards need the versions of the primary, even if the URL prefers secondaries. */
 export const PRIMARY = { readPreference: 'primary' } as const
 
-/** `local` (the default): what the primary has and may roll back. `majority`: what a majority has; it may be older. */
+/**
+ * `local` (the default): what the primary has and may roll back. `majority`: what a majority has; it may be older.
+ */
 export type ReadConcern = 'local' | 'majority'
 
 export interface StoreCommands {
@@ -97,8 +102,8 @@ const FAST_TIMES = 4
 
 /**
  * Sends items in as many commands as they need. The first one has at most `maxItems`, and its time decides about the
- * others: they are larger if MongoDB is fast, and several are sent at once if it is slow. After a failure, it sends no
- * further command.
+ * others: they are larger if MongoDB is fast, and several are sent at once if it is slow. After a failure, it sends
+ * no further command.
  */
 export async function sendInChunks<Item>(
   items: readonly Item[],

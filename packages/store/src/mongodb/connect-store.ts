@@ -14,8 +14,8 @@ const DATABASE_IN_URL = /^mongodb(?:\+srv)?:\/\/[^/]+\/([^/?]+)/
 
 /**
  * Connects to the database of the URL (or `sluice`) in the background, so that a process starts while MongoDB is
- * away. Notices an unreachable server within 2 s, and one that hangs within 10 s. `metrics` observe each command, which
- * costs CPU: the driver reads each reply twice for it.
+ * away. Notices an unreachable server within 2 s, and one that hangs within 10 s. `metrics` observe each command,
+ * which costs CPU: the driver reads each reply twice for it.
  */
 export function connectStore(url: string, metrics?: CommandMetrics) {
   const client = new MongoClient(url, {
@@ -53,12 +53,18 @@ const CONNECT_AGAIN_MS = 200
 /** Why the first connection of a client failed last. */
 const failures = new WeakMap<MongoClient, unknown>()
 
-/** Returns the error itself, or why the client is not connected: a command that waits for that learns only that it is not. */
+/**
+ * Returns the error itself, or why the client is not connected: a command that waits for that learns only that it is
+ * not.
+ */
 export function explained(error: unknown, client: MongoClient): unknown {
   return (error instanceof MongoTopologyClosedError && failures.get(client)) || error
 }
 
-/** Connects until it succeeds once: the driver gives up if its first connection fails, otherwise it reconnects by itself. */
+/**
+ * Connects until it succeeds once: the driver gives up if its first connection fails, otherwise it reconnects by
+ * itself.
+ */
 async function connectFirst(client: MongoClient, closing: AbortSignal): Promise<void> {
   while (!closing.aborted) {
     try {
@@ -80,8 +86,9 @@ const MAX_BYTES = 8 * 1024 * 1024
 export const PROBE_MS = 5_000
 
 /**
- * Resolves when MongoDB has committed a majority write of this size (at most `MAX_BYTES`). Begins with a small write: while
- * MongoDB is unavailable, probes cost little. Throws if MongoDB refuses, is unavailable, or exceeds the commands' time limit.
+ * Resolves when MongoDB has committed a majority write of this size (at most `MAX_BYTES`). Begins with a small write:
+ * while MongoDB is unavailable, probes cost little. Throws if MongoDB refuses, is unavailable, or exceeds the
+ * commands' time limit.
  */
 export async function commitProbe(commands: Pick<StoreCommands, 'update' | 'insert'>, bytes: number): Promise<void> {
   const fill = async (size: number) => {

@@ -51,14 +51,18 @@ export function hostsOf({ client }: Db): string {
   return client.options.srvHost ?? client.options.hosts.join(',')
 }
 
-/** Reads which store a database is, as a majority knows it: an id that is rolled back must not be told to the queue. */
+/**
+ * Reads which store a database is, as a majority knows it: an id that is rolled back must not be told to the queue.
+ */
 export async function readStore(db: Db, signal = AbortSignal.timeout(ANSWER_MS)): Promise<Store> {
   const options = { ...PRIMARY, readConcern: { level: 'majority' }, signal } as const
   const found = await db.collection<IdentityDocument>('layout').findOne({ _id: STORE }, options)
   return { ...(found && { id: found.id }), database: db.databaseName, hosts: hostsOf(db) }
 }
 
-/** Checks the layout as `checkLayout` does, writes what the database lacks of number and id, and reads its identity. */
+/**
+ * Checks the layout as `checkLayout` does, writes what the database lacks of number and id, and reads its identity.
+ */
 export async function noteStore(db: Db): Promise<Store> {
   const signal = AbortSignal.timeout(ANSWER_MS)
   const missing = [
@@ -78,7 +82,7 @@ export async function noteStore(db: Db): Promise<Store> {
 export async function renewStore(db: Db): Promise<Store> {
   const update = { $set: { id: randomUUID() } }
   await db.collection<IdentityDocument>('layout').updateOne({ _id: STORE }, update, { upsert: true })
-  // The marks of queues may be those of another Redis, or of another moment.
+  // The marks of queues may come from another Redis, or from another moment.
   await db.collection('layout').updateMany({ mark: { $exists: true } }, { $set: { mark: 0 } })
   return readStore(db)
 }

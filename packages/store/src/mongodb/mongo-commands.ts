@@ -43,9 +43,9 @@ const WRITES_PER_COMMAND = 250
 const MARKS = { 'meta.version': 1, 'meta.epoch': 1 } as const
 
 /**
- * Makes the commands. A command throws a `CommandFailedError` at its time limit, a `RefusedWriteError` if MongoDB refused a
- * document, otherwise the driver's error. The driver's `bulkWrite` is not used: it is slower, and does not distinguish a
- * network error from a refused write.
+ * Makes the commands. A command throws a `CommandFailedError` at its time limit, a `RefusedWriteError` if MongoDB
+ * refused a document, otherwise the driver's error. The driver's `bulkWrite` is not used: it is slower, and does not
+ * distinguish a network error from a refused write.
  */
 export function mongoCommands(db: Db, options: CommandOptions = {}): StoreCommands {
   const { limitMs = COMMAND_MS, metrics } = options
@@ -108,7 +108,8 @@ export function mongoCommands(db: Db, options: CommandOptions = {}): StoreComman
       return write('insert', name, { documents }, ids)
     },
     update(name, statements) {
-      // MongoDB's error for a statement on many documents does not name the refused one. Quotes have a source in common.
+      // MongoDB's error for a statement on many documents does not name the refused one. Quotes have a source in
+      // common.
       const ids = statements.map(({ q, multi }) => (multi ? (q.sourceId ?? '') : q._id))
       return write('update', name, { updates: statements }, ids)
     },
@@ -118,8 +119,8 @@ export function mongoCommands(db: Db, options: CommandOptions = {}): StoreComman
 }
 
 /**
- * Quotes are sharded by their sources: without this, a query asks all shards. Where nothing is sharded, it costs little:
- * on the emulators, 0.96 to 1.16 times the time for `IDS_PER_QUERY` ids.
+ * Quotes are sharded by their sources: without this, a query asks all shards. Where nothing is sharded, it costs
+ * little: on the emulators, 0.96 to 1.16 times the time for `IDS_PER_QUERY` ids.
  */
 function shardsOf(quoteIds: readonly string[]): Document {
   return { sourceId: { $in: [...new Set(quoteIds.map(sourceIdIn))] } }
@@ -137,8 +138,8 @@ const LEAST_PAGE = 25
 const QUERIES_AT_ONCE = 8
 
 /**
- * Below this number of documents, a walk through the collection proves nothing: a planner that weighs costs may use the
- * index later.
+ * Below this number of documents, a walk through the collection proves nothing: a planner that weighs costs may use
+ * the index later.
  */
 const SMALL = 1_000
 
@@ -196,8 +197,8 @@ function rareCommands(
   return {
     sumQuotes(sourceIds, areNeighbours) {
       const sum = { _id: '$sourceId', wordCount: { $sum: '$wordCount' }, quoteCount: { $sum: 1 } }
-      // With majority: totals must not include a quote that is rolled back. After `writtenAt`: a new primary may learn
-      // late of quotes that the former one confirmed before the sum's epoch.
+      // With majority: totals must not include a quote that is rolled back. After `writtenAt`: a new primary may
+      // learn late of quotes that the former one confirmed before the sum's epoch.
       const afterClusterTime = writtenAt()
       const readConcern = { level: 'majority', ...(afterClusterTime && { afterClusterTime }) }
       const query = (some: readonly string[]) => {

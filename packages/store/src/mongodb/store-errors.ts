@@ -4,11 +4,14 @@ import type { StoreRequest } from '../documents.ts'
 import { sourceIdIn, sourceIdOf } from '../ids.ts'
 
 /**
- * A command as a whole failed, so its outcome is unknown. MongoDB may be unavailable or unable to commit, or the command
- * alone may be too much for it: a probe decides. The `cause` may say which documents MongoDB refused: see `refusalOf`.
+ * A command as a whole failed, so its outcome is unknown. MongoDB may be unavailable or unable to commit, or the
+ * command alone may be too much for it: a probe decides. The `cause` may say which documents MongoDB refused: see
+ * `refusalOf`.
  */
 export class CommandFailedError extends Error {
-  /** MongoDB is certainly unavailable. No probe decides then, because a probe may succeed although the commands fail. */
+  /**
+   * MongoDB is certainly unavailable. No probe decides then, because a probe may succeed although the commands fail.
+   */
   readonly isCertain: boolean
 
   constructor(cause: unknown, isCertain: boolean) {
@@ -29,7 +32,8 @@ const CERTAIN_LABELS = ['RetryableWriteError', 'SystemOverloadedError']
 
 const DUPLICATE_KEY = 11_000
 /**
- * Another command has locked a document that this one writes. Engines that lock documents end a deadlock by this error.
+ * Another command has locked a document that this one writes. Engines that lock documents end a deadlock by this
+ * error.
  */
 const WRITE_CONFLICT = 112
 
@@ -58,7 +62,9 @@ const MAX_ERR_INFO = 1_024
  * different places form several groups of failed jobs.
  */
 const MAX_ERR_TEXT = 100
-/** A replacer for JSON. Leaves the `_id` out, which the message has already. A pattern is a rule, so it stays whole. */
+/**
+ * A replacer for JSON. Leaves the `_id` out, which the message has already. A pattern is a rule, so it stays whole.
+ */
 function cutText(name: string, value: unknown): unknown {
   if (name === 'failingDocumentId') return undefined
   const isLong = typeof value === 'string' && name !== 'pattern' && value.length > MAX_ERR_TEXT
@@ -90,7 +96,7 @@ export function refusedIn(errors: readonly WriteError[], collection: string, ids
   const refusals = others.map((error) => new RefusedWriteError(error, collection, idsOf[error.index] ?? ''))
   const worst = refusals.find(({ code }) => !(Number(code) in CODE_NAMES)) ?? refusals[0]
   if (worst === undefined) return errors.map(({ index }) => index)
-  // Of several errors of one source, the map keeps the first.
+  // If a source has several errors, the map keeps the first.
   worst.sources = new Map(refusals.toReversed().flatMap(({ sources }) => [...sources]))
   throw worst
 }
@@ -123,8 +129,8 @@ export function isTimeOut(error: unknown): boolean {
 }
 
 /**
- * Makes a function that calls `ask` with a number of items. If that takes MongoDB too long, it asks for a tenth, down to
- * `least`, and later calls ask for that number at once: a slow MongoDB answers each of them.
+ * Makes a function that calls `ask` with a number of items. If that takes MongoDB too long, it asks for a tenth, down
+ * to `least`, and later calls ask for that number at once: a slow MongoDB answers each of them.
  */
 export function createSteps(most: number, least: number) {
   let step = most

@@ -1,6 +1,6 @@
-// Counts words: the word-like segments of a segmenter, in slices of time. The event loop runs between two slices. A fast
-// path for ASCII counts the same.
-// One bit for each kind of character that words are made of (UAX #29). Every other character has none.
+// Counts words: the word-like segments of a segmenter, in slices of time. The event loop runs between two slices. A
+// fast path for ASCII counts the same. One bit for each kind of character that words are made of (UAX #29). Every
+// other character has none.
 const LETTER = 1
 const DIGIT = 2
 const UNDERSCORE = 4
@@ -47,7 +47,9 @@ function fill(table: Uint8Array, value: number, characters: string): void {
 // The number of characters (about 20 µs of ASCII) between reads of the clock: a read costs as much as a short text.
 const CHECK_EVERY = 5_000
 
-/** Counts the words of each text. Never blocks the event loop for more than 50 ms, also if many counts run at once. */
+/**
+ * Counts the words of each text. Never blocks the event loop for more than 50 ms, also if many counts run at once.
+ */
 export async function countWords(texts: readonly string[], slices: Slices): Promise<number[]> {
   const counts: number[] = []
   let unchecked = 0

@@ -120,8 +120,8 @@ function agrees({ stored, counted }: ComparedSource): boolean {
 }
 
 /**
- * Removes the digest of each source, because a backup may lack quotes that the digest's request contained. Returns the
- * number of digests. A new version refuses the write of a worker that read the digest before.
+ * Removes the digest of each source, because a backup may lack quotes that the digest's request contained. Returns
+ * the number of digests. A new version refuses the write of a worker that read the digest before.
  */
 export async function forgetDigests(commands: StoreCommands, runtime = processRuntime): Promise<number> {
   let removed = 0

@@ -1,5 +1,5 @@
-// Opens the sources of a round, and writes the quotes, under guard: a write takes effect only if no other process wrote
-// the document since it was read.
+// Opens the sources of a round, and writes the quotes, under guard: a write takes effect only if no other process
+// wrote the document since it was read.
 import { isDeepStrictEqual } from 'node:util'
 import { textLength } from '@sluice/contract'
 import type { ObjectId } from 'mongodb'
@@ -30,7 +30,10 @@ export interface WriteDeps {
   runtime: Runtime
 }
 
-/** A batch took more than `WRITE_WITHIN_MS`, as MongoDB is slow or this process was paused: other processes no longer expect its quotes. */
+/**
+ * A batch took more than `WRITE_WITHIN_MS`, as MongoDB is slow or this process was paused: other processes no longer
+ * expect its quotes.
+ */
 export class PausedTooLongError extends Error {}
 
 /**
@@ -69,8 +72,8 @@ export async function openSources(
 type NewToken = Omit<WriterToken, 'request'> | undefined
 
 /**
- * Returns the tokens to store: those of other requests and, if the round writes or sums quotes of the thread, a new one
- * for each of our requests.
+ * Returns the tokens to store: the tokens of other requests and, if the round writes or sums quotes of the thread, a
+ * new one for each of our requests.
  */
 function tokensOf({ work, stored, plan }: ThreadRound, toSum: boolean, token: NewToken): WriterToken[] {
   const before = stored.source?.meta.tokens ?? []
@@ -88,8 +91,8 @@ export function totalsAfter({ wordCount, quoteCount }: QuoteTotals, writes: read
 }
 
 /**
- * Writes the quotes of all opened threads together, and returns the threads whose quotes are all written. `openedAt` is
- * a moment before their opening, by the monotonic clock. @throws {PausedTooLongError}
+ * Writes the quotes of all opened threads together, and returns the threads whose quotes are all written. `openedAt`
+ * is a moment before their opening, by the monotonic clock. @throws {PausedTooLongError}
  */
 export async function writeQuotes(
   { commands, runtime }: WriteDeps,
@@ -178,7 +181,9 @@ function planUpdate<Stored extends SourceDocument | QuoteDocument>(
   return isDeepStrictEqual(restamped.document, after) ? restamped : { stored, document: after }
 }
 
-/** Returns whether a new cover must wait for the quotes: stored first, it would give their old values a later stamp. */
+/**
+ * Returns whether a new cover must wait for the quotes: stored first, it would give their old values a later stamp.
+ */
 function isCoverBesideQuotes({ plan }: ThreadRound, stored: SourceDocument): boolean {
   return plan.source.document.meta.cover !== stored.meta.cover && plan.quoteWrites.length > 0
 }
@@ -197,15 +202,21 @@ export function planMarks<Stored extends SourceDocument | QuoteDocument>(
   return { stored, document: { ...stored, meta: { ...stored.meta, ...marks } }, u: { $set } }
 }
 
-/** Measured on the emulator SecantusDB: 25 joined updates cost 0.55 times as much as 25 single ones, 250 cost 1.2 times. */
+/**
+ * Measured on the emulator SecantusDB: 25 joined updates cost 0.55 times as much as 25 single ones, 250 cost 1.2
+ * times.
+ */
 const IDS_PER_UPDATE = 25
-/** Limits the commands in place of one, because each waits for a majority: smaller groups of updates are not joined. */
+/**
+ * Limits the commands in place of one, because each waits for a majority: smaller groups of updates are not joined.
+ */
 const MAX_JOINED = 25
 
 /**
  * Sends updates, which must be sorted by their ids. Returns the ids of the documents that do not have the new version
- * afterwards. Updates that are alike are joined, and sent in a command of their own: their ids lie between the ids of the
- * others, and a command must lock its documents in the order of their ids. `checkTime` throws before a late command.
+ * afterwards. Updates that are alike are joined, and sent in a command of their own: their ids lie between the ids of
+ * the others, and a command must lock its documents in the order of their ids. `checkTime` throws before a late
+ * command.
  */
 async function sendUpdates(
   commands: StoreCommands,
@@ -216,8 +227,8 @@ async function sendUpdates(
 ): Promise<string[]> {
   const updates = writes.map(({ stored, document, u = document }): UpdateStatement => {
     const { _id } = document
-    // Quotes are sharded by their sources. With `sourceId`, only one shard gets and counts an update, joined or not: a
-    // second one might count copies that a migration left behind.
+    // Quotes are sharded by their sources. With `sourceId`, only one shard gets and counts an update, joined or not:
+    // a second one might count copies that a migration left behind.
     const shard = 'sourceId' in document && { sourceId: document.sourceId }
     return { q: { _id, ...shard, 'meta.version': stored?.meta.version }, u }
   })
@@ -238,8 +249,8 @@ async function sendUpdates(
 }
 
 /**
- * Joins updates that set the same values in documents of the same version, which costs less: in place of one statement
- * for each id, there is one for each `IDS_PER_UPDATE` ids.
+ * Joins updates that set the same values in documents of the same version, which costs less: in place of one
+ * statement for each id, there is one for each `IDS_PER_UPDATE` ids.
  */
 function joinUpdates(alike: readonly UpdateStatement[]): UpdateStatement[] {
   return Array.from(chunksOf(alike, IDS_PER_UPDATE)).flatMap((some) => {

@@ -1,6 +1,6 @@
-// Reads the threads of a batch. Reads few stored texts, so that the memory of a worker does not depend on their length.
-// A further round reads again the threads that another process wrote meanwhile, and the opened threads that another
-// process sums. With majority, it also reads the threads that need no write.
+// Reads the threads of a batch. Reads few stored texts, so that the memory of a worker does not depend on their
+// length. A further round reads again the threads that another process wrote meanwhile, and the opened threads that
+// another process sums. With majority, it also reads the threads that need no write.
 import { hash } from 'node:crypto'
 import type {
   InputThread,
@@ -96,7 +96,8 @@ async function dropUnopened({ commands }: ReadDeps, unended: readonly UnendedBat
 }
 
 /**
- * Prepares a refused thread for another round. A write that was refused may have taken effect, and been overwritten since:
+ * Prepares a refused thread for another round. A write that was refused may have taken effect, and been overwritten
+ * since:
  *
  * - an insert: `meta.insertedBy` then names the request, so the outcome is right.
  * - an update with a token: the source then has the token, and `dropUnopened` finds it after the next read.
@@ -115,8 +116,8 @@ export function noteRefused({ work, stored, plan }: ThreadRound, open: readonly 
 }
 
 /**
- * Makes the watermarks of these tokens' writers as new as possible: raises this process's own, which writes to MongoDB,
- * and reads the others. Waits for no recount.
+ * Makes the watermarks of these tokens' writers as new as possible: raises this process's own, which writes to
+ * MongoDB, and reads the others. Waits for no recount.
  */
 async function refreshWatermarks({ writer, watermarks }: ReadDeps, tokens: readonly WriterToken[]): Promise<void> {
   for (const state of writer.states) {
@@ -138,9 +139,9 @@ const MAX_CHARACTERS = 32_000_000
 type InputText = { _id: string; text: string; stamp: number }
 
 /**
- * Reads the quotes that the requests name, with majority: a quote that the round does not write must not be rolled back
- * after the answer. Reads a stored text only if it is newer than the texts of the requests and differs from them, or if
- * the quote has no text digest. Otherwise the quote has the text of a request, or `REPLACED`.
+ * Reads the quotes that the requests name, with majority: a quote that the round does not write must not be rolled
+ * back after the answer. Reads a stored text only if it is newer than the texts of the requests and differs from
+ * them, or if the quote has no text digest. Otherwise the quote has the text of a request, or `REPLACED`.
  */
 async function readQuotes(
   commands: Pick<StoreCommands, 'find' | 'findWithoutTexts'>,

@@ -33,16 +33,16 @@ export function createBatchStore(commands: StoreCommands, runtime: Runtime = pro
   const sumDeps = { commands, runtime, watermarks: createWatermarks(commands), isExcluded: createIsExcluded(runtime) }
   const deps = { ...sumDeps, writer: createWriter(sumDeps), slices: createSlices(SLICE_MS, runtime.monotonic) }
   let isPrepared = false
-  // Imports tend to be all new or all known, so a batch after an all-new one is not read first: the insert of a thread
-  // that is stored after all is refused, and the next round reads it.
+  // Imports tend to be all new or all known, so a batch after an all-new one is not read first: the insert of a
+  // thread that is stored after all is refused, and the next round reads it.
   let wereNew = false
   return {
     /**
-     * Stores a batch, and returns the answers by request id when all is written with majority. A request gets no answer
-     * while another process sums its thread: store it again, which is safe at any time, in any process. Calls
-     * `onLastWrite` in each round when its commits are sent or, if it commits nothing, when its first command of quotes
-     * is sent. Does not call it for threads that are summed. @throws {CommandFailedError} if the outcome of the writes is
-     * not known.
+     * Stores a batch, and returns the answers by request id when all is written with majority. A request gets no
+     * answer while another process sums its thread: store it again, which is safe at any time, in any process. Calls
+     * `onLastWrite` in each round when its commits are sent or, if it commits nothing, when its first command of
+     * quotes is sent. Does not call it for threads that are summed. @throws {CommandFailedError} if the outcome of
+     * the writes is not known.
      */
     async store(requests: readonly StoreRequest[], onLastWrite = () => {}): Promise<Map<string, StoredAnswer>> {
       try {
@@ -87,7 +87,8 @@ async function storeBatch(batch: Batch, first: readonly ReadThread[]): Promise<b
       areNew &&= ready.length === read.length && ready.every(({ stored }) => stored.source === undefined)
       const toSum = ready.filter(({ work, stored: { source } }) => source && needsSum(batch.runtime, work, source))
       const others = ready.filter((thread) => !toSum.includes(thread))
-      // Threads to sum go last, under their own batch number: a sum waits for writers, so no writer may wait for a sum.
+      // Threads to sum go last, under their own batch number: a sum waits for writers, so no writer may wait for a
+      // sum.
       await storeRound(batch, others, false)
       await storeRound(batch, toSum, true)
       const left = read.filter(({ isExcluded, work }) => !work.isStored && (!isExcluded || work.mayHaveChanged))

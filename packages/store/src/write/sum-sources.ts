@@ -1,5 +1,6 @@
-// Sums the quotes of sources. For safety, a new epoch is set before the sum: a writer whose quotes the sum missed finds
-// the new epoch, and recounts. The reservation, its renewals and the wait for other writers serve progress alone.
+// Sums the quotes of sources. For safety, a new epoch is set before the sum: a writer whose quotes the sum missed
+// finds the new epoch, and recounts. The reservation, its renewals and the wait for other writers serve progress
+// alone.
 import type { ObjectId } from 'mongodb'
 import type { GuardedWrite, OpenThread, SourceDocument, WriterToken } from '../documents.ts'
 import { compareIds } from '../ids.ts'
@@ -19,8 +20,8 @@ const BACK_OFF_MS = 50
 /** The pause between two renewals. Others ignore a reservation that was not renewed for a second. */
 const RENEW_MS = 250
 /**
- * A sum waits for writers for at most this time, and only for tokens younger than this: the writers of older tokens may
- * be dead.
+ * A sum waits for writers for at most this time, and only for tokens younger than this: the writers of older tokens
+ * may be dead.
  */
 const USUAL_BATCH_MS = 1_000
 const POLL_MS = 10

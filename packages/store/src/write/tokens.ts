@@ -20,8 +20,8 @@ export const EXPIRED_MS = 120_000
 /** A reservation that was not renewed for this time blocks nobody: its process hangs or died. */
 const UNRENEWED_MS = 1_000
 /**
- * The most renewals in memory, and the most watermarks. At this number, all are forgotten. A forgotten renewal blocks for a
- * second more; a forgotten watermark is read again.
+ * The most renewals in memory, and the most watermarks. At this number, all are forgotten. A forgotten renewal blocks
+ * for a second more; a forgotten watermark is read again.
  */
 const MAX_KNOWN = 10_000
 
@@ -56,7 +56,7 @@ export function needsSum(runtime: Runtime, work: ThreadWork, { meta: { tokens = 
 }
 
 /**
- * Returns the tokens that stay after a sum: those that have neither expired nor are removable. Notes the time of the
+ * Returns the tokens that stay after a sum, without expired and removable ones. Notes the time of the
  * sum in the stale ones.
  */
 export function tokensAfterSum(runtime: Runtime, tokens: readonly WriterToken[], isRemovable: IsToken): WriterToken[] {

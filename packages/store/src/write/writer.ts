@@ -16,7 +16,7 @@ type UncheckedSource = OpenedSource & { batch: number }
 class WriterState {
   readonly name: string
   begun = 0
-  /** The batches that have ended beyond `contiguous`. */
+  /** The batches above `contiguous` that have ended. */
   readonly ended = new Set<number>()
   /** All batches up to this one have ended. */
   contiguous = 0
@@ -143,8 +143,8 @@ export function createWriter(deps: SumDeps) {
       void settleLater(state, SETTLE_AFTER_MS)
     },
     /**
-     * Call if some quotes of the batch are perhaps not written. The watermark then never covers the batch, and the next
-     * batch begins under a new name.
+     * Call if some quotes of the batch are perhaps not written. The watermark then never covers the batch, and the
+     * next batch begins under a new name.
      */
     abandon({ state }: UnendedBatch): void {
       if (current === state) current = undefined
@@ -153,7 +153,9 @@ export function createWriter(deps: SumDeps) {
         .catch(() => {})
         .finally(() => states.delete(state))
     },
-    /** Resolves when the watermark covers all batches before the first that has not ended. Throws if MongoDB fails. */
+    /**
+     * Resolves when the watermark covers all batches before the first that has not ended. Throws if MongoDB fails.
+     */
     async settle(): Promise<void> {
       for (const state of states) await settleState(state)
     },
