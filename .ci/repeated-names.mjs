@@ -4,10 +4,11 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 
 /** Names that may be declared twice, with the reason. */
-const ALLOWED = new Map([['StoredItem', 'the client has the type of its own answers, because it imports no other package']])
+const ALLOWED = new Map([
+  ['StoredItem', 'the client has the type of its own answers, because it imports no other package'],
+])
 
-const DECLARED =
-  /^export (?:declare )?(?:abstract )?(?:async )?(?:const|let|function\*?|class|interface|type) (\w+)/gm
+const DECLARED = /^export (?:declare )?(?:abstract )?(?:async )?(?:const|let|function\*?|class|interface|type) (\w+)/gm
 const NO_PRODUCT = /\.(test|test-support|program|generated)\.ts$/
 
 const files = execFileSync('git', ['ls-files', 'apps/*.ts', 'packages/*.ts'], { encoding: 'utf8' }).trim().split('\n')

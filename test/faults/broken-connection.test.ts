@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import type { Socket } from 'node:net'
-import { createBatchStore, mongoCommands, CommandFailedError, type StoreRequest } from '@sluice/store'
+import { CommandFailedError, createBatchStore, mongoCommands, type StoreRequest } from '@sluice/store'
 import { connectStore } from '@sluice/store/connect'
 import { requiredUrl, testDatabase } from '@sluice/test-support'
 import { type TestContext, test } from 'vitest'

@@ -1,6 +1,6 @@
 // The store's commands as a server gets them.
 import assert from 'node:assert/strict'
-import { type CommandOptions, mongoCommands, commitProbe, repairSources } from '@sluice/store'
+import { type CommandOptions, commitProbe, mongoCommands, repairSources } from '@sluice/store'
 import { requiredUrl } from '@sluice/test-support'
 import { type Document, MongoClient, ObjectId, Timestamp } from 'mongodb'
 import { describe, type TestContext, test } from 'vitest'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
 import { queueKeys } from '@sluice/queue'
-import { RefusedWriteError, CommandFailedError, StoreLayoutError } from '@sluice/store'
+import { CommandFailedError, RefusedWriteError, StoreLayoutError } from '@sluice/store'
 import { RedisAwayError } from '@sluice/terminal'
 import { runMade } from '@sluice/terminal/test-support'
 import type { Command } from 'commander'

@@ -38,7 +38,10 @@ const unknown = () => new CommandFailedError(new Error('InternalError'), false)
 
 test('a job whose sources cannot be recounted is returned if the store is unavailable, whatever the error is', async () => {
   const reason = 'MongoDB is unavailable: InternalError'
-  assert.deepEqual(await fail([unknown()], false), { result: { unavailable: true }, done: ['recount', 'probe', reason] })
+  assert.deepEqual(await fail([unknown()], false), {
+    result: { unavailable: true },
+    done: ['recount', 'probe', reason],
+  })
 })
 
 test('a recount that fails while the store commits writes is tried again before the job fails for good', async () => {

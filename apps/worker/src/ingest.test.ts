@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { setTimeout as delay } from 'node:timers/promises'
 import { openMetrics } from '@sluice/process'
-import { RefusedWriteError, CommandFailedError, type StoreRequest } from '@sluice/store'
+import { CommandFailedError, RefusedWriteError, type StoreRequest } from '@sluice/store'
 import { sourceIdOf } from '@sluice/store/ids'
 import { afterEach, beforeEach, describe, test, vi } from 'vitest'
 import { createIngest, type IngestRequest } from './ingest.ts'
@@ -42,7 +42,11 @@ function failing(errors: Error[], isBack: boolean) {
   }
 }
 
-const unavailableFor = (reason: string) => ({ unavailable: true, reason: `MongoDB is unavailable: ${reason}`, since: true })
+const unavailableFor = (reason: string) => ({
+  unavailable: true,
+  reason: `MongoDB is unavailable: ${reason}`,
+  since: true,
+})
 const slow = () => new CommandFailedError(new Error('slow'), false)
 const tooLarge = () => new Error('too large')
 const lost = () => new CommandFailedError(new Error('connection lost'), true)

@@ -94,7 +94,9 @@ export function createIngest({ storeBatch, bounds, probeStore, metrics }: Ingest
   }
 
   /** Makes a function that stores a request in a batch. Its batches run one after the other. */
-  function createBatches(onLastWrite: (batch: IngestRequest[]) => void): (request: IngestRequest) => Promise<Attempted> {
+  function createBatches(
+    onLastWrite: (batch: IngestRequest[]) => void,
+  ): (request: IngestRequest) => Promise<Attempted> {
     async function storeOnce(batch: IngestRequest[]): Promise<Attempted[]> {
       const known = lost
       if (known !== undefined) return batch.map(() => known)

@@ -5,8 +5,8 @@ import { PartlyStoredError } from '@sluice/queue'
 import type { StoreRequest } from '@sluice/store'
 import { test } from 'vitest'
 import type { Ingested } from './ingest.ts'
-import { createNoteTimes, workerMetrics } from './metrics.ts'
 import { createWork, requestsOf } from './job.ts'
+import { createNoteTimes, workerMetrics } from './metrics.ts'
 
 const aThread = (externalId: string) => ({
   source: { service: 'slack' as const, externalId, title: externalId },
@@ -73,7 +73,9 @@ async function workOn(ageMs: number, { redelivered = false, isUnavailable = fals
   const facts = { id: 'a', outcome: 'created', wordCount: 1, createdAt: 'now', status: 'TRANSCRIBED' } as const
   const answer = { source: { ...aThread('a').source, description: null, ...facts }, quotes: [] }
   const work = createWork({
-    ingest: { ingest: async () => (isUnavailable ? { unavailable: true as const, reason: 'no', since: 0 } : { answer }) },
+    ingest: {
+      ingest: async () => (isUnavailable ? { unavailable: true as const, reason: 'no', since: 0 } : { answer }),
+    },
     noteLost: () => ({ unavailable: true }),
     noteTimes: createNoteTimes(metrics, durations),
     log: createLogger('test', 'silent'),

@@ -3,7 +3,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { FLICKER_MS } from '@sluice/operations'
 import type { Logger } from '@sluice/process'
-import { type StoreUnavailable, asError, type Consumer } from '@sluice/queue'
+import { asError, type Consumer, type StoreUnavailable } from '@sluice/queue'
 import { CommandFailedError } from '@sluice/store'
 import type { WorkerMetrics } from './metrics.ts'
 

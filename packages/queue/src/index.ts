@@ -2,7 +2,7 @@
 
 export { readJob } from './bullmq-layout/layout.ts'
 export { type Consumer, createConsumer } from './consume/consume.ts'
-export { type StoreUnavailable, asError, PartlyStoredError, UncompletedError, type Worked } from './consume/fail-job.ts'
+export { asError, PartlyStoredError, type StoreUnavailable, UncompletedError, type Worked } from './consume/fail-job.ts'
 export { createFetchJobs } from './consume/fetch-jobs.ts'
 export { readRecent } from './consume/recent-jobs.ts'
 export { createEnqueuer, type Enqueuer, openReplication, type Replication } from './enqueue/enqueue.ts'
@@ -15,6 +15,7 @@ export {
   type ListedImport,
 } from './imports/imports.ts'
 export {
+  attemptsShown,
   type FetchedJob,
   type IngestJob,
   idsOfThread,
@@ -29,7 +30,6 @@ export {
   type Receipt,
   readProgress,
   readReceipt,
-  attemptsShown,
 } from './job/job.ts'
 export { openQueue, type QueueKeys, queueKeys, readShownJob } from './job/lanes.ts'
 export { createLoadAudit, type LoadAudit } from './load/load-copy.ts'

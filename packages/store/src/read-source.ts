@@ -14,7 +14,7 @@ import { chunksOf, IDS_PER_QUERY } from './mongodb/commands.ts'
 import { asCommandFailed, CommandFailedError } from './mongodb/store-errors.ts'
 
 export type { QuoteDocument, SourceDocument }
-export { chunksOf, IDS_PER_QUERY, CommandFailedError }
+export { CommandFailedError, chunksOf, IDS_PER_QUERY }
 
 /** Returns the oldest write of a source that should have ended, by its tokens: the writer is slow or dead. */
 export async function findUnfinished(db: Db, tokens: readonly WriterToken[], signal: AbortSignal) {

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import {
   type BatchStore,
+  CommandFailedError,
   createBatchStore,
   PausedTooLongError,
   type Runtime,
   repairSources,
-  CommandFailedError,
   type StoredAnswer,
   type StoreRequest,
 } from '@sluice/store'

@@ -4,12 +4,12 @@ import { agreedSettings, type Environment, processSettings, readSettings, redisR
 import type { Redis } from '@sluice/process/redis'
 import type { QueueKeys } from '@sluice/queue'
 import {
-  checkLayout,
-  explained,
   type ComparedSource,
+  checkLayout,
+  commitProbe,
+  explained,
   mongoCommands,
   PROBE_MS,
-  commitProbe,
   repairSources,
   type SourceDocument,
   StoreLayoutError,

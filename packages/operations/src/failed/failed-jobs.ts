@@ -12,7 +12,7 @@ import {
 } from '@sluice/contract'
 import { asList, openScript } from '@sluice/process/redis'
 import type { IngestJob, Lane, QueueKeys } from '@sluice/queue'
-import { createMoveFailed, LANES, attemptsShown } from '@sluice/queue'
+import { attemptsShown, createMoveFailed, LANES } from '@sluice/queue'
 import type { Redis } from 'ioredis'
 import { groupIdOf, reasonGroupOf, SHOWN_REASON } from './reasons.ts'
 

@@ -4,13 +4,13 @@ import { HITS_SHOWN, SERVICES } from '@sluice/contract'
 import { keyCollection } from '@sluice/credentials/keys'
 import { quotesOf, sourceIdIn, sourceIdOf } from '@sluice/store/ids'
 import {
+  CommandFailedError,
   chunksOf,
   createSourceReads,
   findUnfinished,
   IDS_PER_QUERY,
   type QuoteDocument,
   type SourceDocument,
-  CommandFailedError,
   withinTime,
 } from '@sluice/store/read'
 import type { Db } from 'mongodb'

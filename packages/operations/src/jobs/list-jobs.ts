@@ -10,7 +10,7 @@ import {
   readPlace,
 } from '@sluice/contract'
 import { asList, openScript } from '@sluice/process/redis'
-import { LANES, type Lane, type QueueKeys, attemptsShown } from '@sluice/queue'
+import { attemptsShown, LANES, type Lane, type QueueKeys } from '@sluice/queue'
 import type { Redis } from 'ioredis'
 import type { FailedJobs } from '../failed/failed-jobs.ts'
 import { SHOWN_REASON } from '../failed/reasons.ts'

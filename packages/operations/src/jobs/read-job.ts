@@ -2,7 +2,16 @@
 import type { FailedJob, Hit, Outcome } from '@sluice/contract'
 import { traceIdOf } from '@sluice/process'
 import type { IngestJob, JobProgress, JobResult, Lane, QueueKeys } from '@sluice/queue'
-import { createResults, isJobId, LANES, nameJob, readJob, readProgress, readAttempts, attemptsShown } from '@sluice/queue'
+import {
+  attemptsShown,
+  createResults,
+  isJobId,
+  LANES,
+  nameJob,
+  readAttempts,
+  readJob,
+  readProgress,
+} from '@sluice/queue'
 import type { Redis } from 'ioredis'
 import { type Hidden, type Mask, masked, reasonGroupOf } from '../failed/reasons.ts'
 import { createScanRecent, NEWEST } from './recent-jobs.ts'

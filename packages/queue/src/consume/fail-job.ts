@@ -5,7 +5,7 @@ import type { Job } from 'bullmq'
 import type { Redis } from 'ioredis'
 import type { createRecordAttempt } from '../failed/failed-set.ts'
 import type { CompletedJob, FetchedJob, IngestJob, Lane, LockedJob, Receipt } from '../job/job.ts'
-import { MAX_ATTEMPTS, attemptsShown } from '../job/job.ts'
+import { attemptsShown, MAX_ATTEMPTS } from '../job/job.ts'
 import type { QueueKeys } from '../job/lanes.ts'
 import { countStored, type StoredCounter } from './complete-jobs.ts'
 import type { Capacity, createLocks } from './fetch-jobs.ts'
@@ -95,7 +95,9 @@ export function runQuarantined(job: LockedJob, deps: LaneDeps): Promise<Worked |
   async function runCounted(): Promise<Worked | FailedAttempt> {
     await deps.setAttempts(job, job.attempt)
     try {
-      return await (job.attempt > MAX_ATTEMPTS ? endFailedAttempt(job, new Error(LOST_ATTEMPT), deps) : runOnce(job, deps))
+      return await (job.attempt > MAX_ATTEMPTS
+        ? endFailedAttempt(job, new Error(LOST_ATTEMPT), deps)
+        : runOnce(job, deps))
     } finally {
       await deps.setAttempts(job, job.attempt - 1)
     }
@@ -108,11 +110,16 @@ function runOnce(job: LockedJob, deps: LaneDeps): Promise<Worked | FailedAttempt
 }
 
 /** Returns whether a failed attempt was the last one, or `StoreUnavailable` if the store is unavailable. */
-export async function endFailedAttempt(job: LockedJob, thrown: unknown, deps: LaneDeps): Promise<FailedAttempt | StoreUnavailable> {
+export async function endFailedAttempt(
+  job: LockedJob,
+  thrown: unknown,
+  deps: LaneDeps,
+): Promise<FailedAttempt | StoreUnavailable> {
   const failure = withReceipts(job, asError(thrown))
   if (job.attempt < MAX_ATTEMPTS) return { failure, final: false }
   try {
-    const unavailable = job.attempt <= MAX_ATTEMPTS + MAX_HANDLER_CRASHES ? await deps.beforeFinalFailure(job) : undefined
+    const unavailable =
+      job.attempt <= MAX_ATTEMPTS + MAX_HANDLER_CRASHES ? await deps.beforeFinalFailure(job) : undefined
     if (unavailable !== undefined) return unavailable
   } catch (error) {
     deps.onError(asError(error))

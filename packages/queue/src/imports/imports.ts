@@ -172,7 +172,11 @@ type ImportTotals = Partial<Counts & Record<'begunAt' | 'changedAt', number>>
 type About = Readonly<Partial<Record<string, string>>>
 
 /** @param jobsDone of an import that nobody waits for: only that one has jobs. */
-function describeImport({ tenant, by, received, jobs, failed: refused, ended }: About, totals: ImportTotals, jobsDone: number) {
+function describeImport(
+  { tenant, by, received, jobs, failed: refused, ended }: About,
+  totals: ImportTotals,
+  jobsDone: number,
+) {
   const { created = 0, updated = 0, unchanged = 0, failed = 0, again = 0, open = 0, begunAt, changedAt } = totals
   const isWaitedFor = tenant !== undefined && jobs === undefined
   const isOver = open === 0 || Date.now() - (changedAt ?? 0) > GONE_MS

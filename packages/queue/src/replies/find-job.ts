@@ -34,7 +34,10 @@ export async function findJob(
 }
 
 /** @param fields as `timesOf` returns them: see jobs.lua. */
-function describeFound(state: string, [enqueuedAt, fetchedAt, failedAt, failedAttempts, progress]: readonly unknown[]): FoundJob {
+function describeFound(
+  state: string,
+  [enqueuedAt, fetchedAt, failedAt, failedAttempts, progress]: readonly unknown[],
+): FoundJob {
   const attempts = attemptsShown(failedAttempts)
   const since = (at: unknown) => ({ changedAt: new Date(Number(at ?? enqueuedAt)), bytes: 0 })
   if (state === 'failed') return { state, attempts, ...since(failedAt) }

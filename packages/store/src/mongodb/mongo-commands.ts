@@ -19,7 +19,7 @@ import {
   type Version,
   type WriteReply,
 } from './commands.ts'
-import { explained, commitProbe } from './connect-store.ts'
+import { commitProbe, explained } from './connect-store.ts'
 import { CommandFailedError, createSteps, errorCodeOf, isConflict, isTimeOut, refusedIn } from './store-errors.ts'
 
 export type Runtime = typeof processRuntime

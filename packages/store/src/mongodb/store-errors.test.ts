@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { MongoServerError } from 'mongodb'
 import { test } from 'vitest'
-import { asCommandFailed, RefusedWriteError, CommandFailedError } from './store-errors.ts'
+import { asCommandFailed, CommandFailedError, RefusedWriteError } from './store-errors.ts'
 
 const manual = readFileSync(new URL('../../../../docs/operate/mongodb.md', import.meta.url), 'utf8')
 /** Beyond all codes of MongoDB. */

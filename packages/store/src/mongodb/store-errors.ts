@@ -120,7 +120,9 @@ export function asCommandFailed(error: unknown): unknown {
   if (error instanceof RefusedWriteError && codeOf(error) in CODE_NAMES) return error
   // While a command waits for a full socket, the driver (7.9) throws the socket's own error.
   const isOfSocket = error instanceof Error && 'syscall' in error
-  return isOfSocket || error instanceof MongoError ? new CommandFailedError(error, isOfSocket || isCertain(error)) : error
+  return isOfSocket || error instanceof MongoError
+    ? new CommandFailedError(error, isOfSocket || isCertain(error))
+    : error
 }
 
 /** Returns whether a command exceeded the connection's time limit or its own. */

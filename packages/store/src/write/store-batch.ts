@@ -21,7 +21,14 @@ import { processRuntime, type Runtime } from '../mongodb/mongo-commands.ts'
 import { asCommandFailed } from '../mongodb/store-errors.ts'
 import { countWords, createSlices, SLICE_MS, type Slices } from '../words/count-words.ts'
 import { needsNoWrite, openSources, writeQuotes } from './guarded-writes.ts'
-import { noteRefused, type ReadDeps, type ReadThread, readAgain, readStoredThreads, textDigestOf } from './read-stored.ts'
+import {
+  noteRefused,
+  type ReadDeps,
+  type ReadThread,
+  readAgain,
+  readStoredThreads,
+  textDigestOf,
+} from './read-stored.ts'
 import { recount, writeAndCommit, writeAndSum } from './sum-sources.ts'
 import { createIsExcluded, createWatermarks, needsSum } from './tokens.ts'
 import { createWriter, type UnendedBatch } from './writer.ts'
