@@ -104,7 +104,7 @@ async function valueAt(redis: Redis, key: string): Promise<unknown> {
   if (type === 'zset')
     return (await redis.zrange(key, '0', '-1', 'WITHSCORES')).map((text) => (Number(text) > 1e9 ? 'time' : text))
   if (type === 'set') return redis.smembers(key)
-  if (type === 'string') return [await redis.get(key), (await redis.pttl(key)) > LOCK_MS - 1_000]
+  if (type === 'string') return [await redis.get(key), (await redis.pttl(key)) > LOCK_MS / 2]
   const { timestamp, processedOn, opts = '{}', ...fields } = await redis.hgetall(key)
   // Theirs loses the last digits, and repeats the id.
   const { attempts, jobId: _, ...others } = JSON.parse(opts)

@@ -243,7 +243,7 @@ it('returns a job, which loses no attempt, if the store is unavailable before th
     },
   })
   await called('failed a')
-  assert.deepEqual(calls, ['before 5, away', 'before 5, there', 'failed a'])
+  assert.deepEqual(calls, ['before 5, unavailable', 'before 5, there', 'failed a'])
   assert.deepEqual(failures, [{ id: 'a', attempt: 5, reason: 'no', final: true }])
   assert.equal((await queue.getJob('a'))?.attemptsMade, 5)
 })
