@@ -36,7 +36,7 @@ const SYSTEM_ERRORS: Readonly<Record<string, string>> = {
 }
 
 /** The names of errors of MongoDB, its driver and our store; and of Redis, its client, and commands that take too long. */
-export const OF_MONGODB = /^(?:Mongo|BSON|Store)\w*Error$/
+export const OF_MONGODB = /^(?:CommandFailed|Mongo|BSON|Store)\w*Error$/
 const OF_REDIS =
   /^(?:Abort|ClusterAllFailed|Interrupt|MaxRetriesPerRequest|Parser|QueueUnavailable|Redis|Reply|Timeout)Error$/
 const OF_NETWORK = /^E(?:CONN|PIPE|TIMEDOUT|HOST|NET|NOTFOUND|AI_AGAIN)/
