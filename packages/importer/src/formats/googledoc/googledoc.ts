@@ -16,7 +16,7 @@ const PLACES = ['', '[].', 'comments[].', 'items[].', '[].comments[].', '[].item
  */
 export const googledocFormat: Format = {
   name: 'googledoc',
-  title: 'comments on Google documents',
+  title: 'Google Docs comments',
   description: 'comments on a Google document: comments.list of the Drive API (JSON)',
   sourceIs: 'a comment with its replies',
   recognises: byShape(({ members }) =>

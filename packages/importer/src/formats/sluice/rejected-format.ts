@@ -11,7 +11,7 @@ import { jsonFormat } from './sluice-formats.ts'
 export function createRejectedFormat(formats: readonly Format[]): Format {
   return {
     name: 'rejected',
-    title: 'corrected records of an earlier import',
+    title: 'corrected records',
     description: 'NAME.rejected.ndjson of an earlier import, corrected',
     sourceIs: 'what it is in the format of the record',
     options: [...new Set(formats.flatMap(({ options = [] }) => options))],
