@@ -1,7 +1,6 @@
 import {
   AcceptedAnswerSchema,
   DEFAULT_LIMITS,
-  FaultSchema,
   ImportAnswerSchema,
   ImportProgressSchema,
   JobAnswerSchema,
@@ -14,6 +13,7 @@ import {
   SourcePageSchema,
   ThreadAnswerSchema,
   ThreadRequestSchema,
+  ValidationErrorSchema,
 } from '@sluice/contract'
 
 // Writes the types of the contract's schemas for the client, which must need no other package.
@@ -41,7 +41,7 @@ function plain(schema: object): Schema {
 const request = plain(ThreadRequestSchema(DEFAULT_LIMITS))
 const source = plain(SourceAnswerSchema)
 const problem = plain(ProblemSchema)
-const fault = plain(FaultSchema)
+const validationError = plain(ValidationErrorSchema)
 const page = plain(SourcePageSchema)
 const list = plain(SourceListSchema)
 const itemResults = partOf(plain(ImportAnswerSchema), 'results').items?.anyOf ?? []
@@ -54,8 +54,8 @@ const named: ReadonlyMap<string, Schema> = new Map([
   ['JobState', partOf(job, 'state')],
   ['ProblemCode', partOf(problem, 'code')],
   ['LimitName', { enum: Object.keys(LIMIT_DETAILS), description: 'The limits of one request.' }],
-  ['FaultCode', partOf(fault, 'code')],
-  ['Fault', { description: 'A fault of a request.', ...fault }],
+  ['ValidationErrorCode', partOf(validationError, 'code')],
+  ['ValidationError', { description: 'What is wrong with a value of a request.', ...validationError }],
   ['Problem', problem],
   ['QuoteRequest', partOf(request, 'quotes').items ?? {}],
   ['ThreadRequest', request],

@@ -3,13 +3,13 @@ import { apiMetrics } from '@sluice/api/metrics'
 import { apiSettings, IMPORT_ITEMS } from '@sluice/api/settings'
 import {
   DEFAULT_LIMITS,
-  FAULT_CODES,
   fieldNames,
   LIMIT_DETAILS,
   type LimitName,
   PROBLEMS,
   SERVICES,
   ThreadRequestSchema,
+  VALIDATION_ERROR_CODES,
 } from '@sluice/contract'
 import { dashboardSettings } from '@sluice/dashboard/settings'
 import { FORMAT_OPTIONS, formats, OPTION_NAMES, readersOf } from '@sluice/importer'
@@ -48,7 +48,7 @@ export const tables: Readonly<Record<string, () => string>> = {
   'metrics-worker': () => metrics(ownOf(workerMetrics, mongoMetrics)),
   limits,
   problems,
-  'fault-codes': () => listOf(FAULT_CODES),
+  'fault-codes': () => listOf(VALIDATION_ERROR_CODES),
   services: () => listOf(SERVICES),
   'source-fields': () => fields(thread),
   'quote-fields': () => fields(thread.properties.quotes.items),

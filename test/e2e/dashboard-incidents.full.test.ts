@@ -123,12 +123,12 @@ describe('the seven incidents', lacks, () => {
   test('MongoDB is killed, and hangs', async (t) => {
     await whilePosting(t, async () => {
       await mongodb.kill()
-      await onCall.named(/MongoDB has been away for \d+ s, for 2 of 2 workers.*; \d+ jobs wait/)
+      await onCall.named(/MongoDB has been unavailable for \d+ s, for 2 of 2 workers.*; \d+ jobs wait/)
       await onCall.inspectAll('2 MongoDB killed')
       await mongodb.startAgain()
       await onCall.well()
       await whileStopped(mongodb, async () => {
-        await onCall.named(/MongoDB has been away for \d+ s, for [12] of 2 workers.*; \d+ jobs? waits?/)
+        await onCall.named(/MongoDB has been unavailable for \d+ s, for [12] of 2 workers.*; \d+ jobs? waits?/)
         await onCall.inspectAll('2 MongoDB hangs')
       })
       await onCall.well()
@@ -137,12 +137,12 @@ describe('the seven incidents', lacks, () => {
     await compareTimes({ onCall, ledger })
   })
 
-  const redisAway = /Redis (has been away since|cannot be reached|is away)/
+  const redisUnavailable = /Redis (has been unavailable since|cannot be reached|is unavailable)/
 
   test('Redis hangs', async (t) => {
     await whilePosting(t, async () => {
       await whileStopped(redis, async () => {
-        await onCall.named(redisAway)
+        await onCall.named(redisUnavailable)
         await onCall.inspectAll('3 Redis hangs')
       })
       await onCall.well()
@@ -184,7 +184,7 @@ describe('the seven incidents', lacks, () => {
     await whilePosting(t, async () => {
       unsure += LAST_SECOND
       await redis.kill()
-      await onCall.named(redisAway)
+      await onCall.named(redisUnavailable)
       await onCall.inspectAll('3 Redis killed')
       await redis.startAgain()
       await onCall.well()

@@ -44,11 +44,14 @@ test(
     for (const externalId of ['C1-1', 'C1-2', 'C1-3'])
       acceptedIn(await caller.post(someThread({ externalId }), { prefer: 'respond-async' }))
     // The page refreshes itself.
-    await page.getByText(/MongoDB has been away for \d+ s .*; 3 jobs wait/).waitFor()
+    await page.getByText(/MongoDB has been unavailable for \d+ s .*; 3 jobs wait/).waitFor()
     await inspect(visitor, 'overview while MongoDB is away')
     await page.goto(`${url}/thread?tenant=acme&service=slack&externalId=C1-1`)
-    await page.getByText('MongoDB is away or too slow: what is stored can’t be shown.').waitFor()
-    await page.getByText('1 hit. MongoDB is away or too slow: what is stored was not looked up.').last().waitFor()
+    await page.getByText('MongoDB is unavailable or too slow: what is stored can’t be shown.').waitFor()
+    await page
+      .getByText('1 hit. MongoDB is unavailable or too slow: what is stored was not looked up.')
+      .last()
+      .waitFor()
     await inspect(visitor, 'a thread while MongoDB is away')
     assert.deepEqual(faults, [])
 

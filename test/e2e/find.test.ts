@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { runCommand } from '@sluice/cli/test-support'
-import type { FindQuery, Found, Hit } from '@sluice/contract'
+import type { FindAnswer, FindQuery, Hit } from '@sluice/contract'
 import { createKey } from '@sluice/credentials/keys'
 import { quoteIdsOf, sourceIdOf } from '@sluice/store/ids'
 import { beforeSuite } from '@sluice/test-support'
@@ -41,7 +41,7 @@ describe.skipIf(isFull)('an operator finds a thread', () => {
   })
 
   const pathOf = (query: Record<string, string>) => `/admin/find?${new URLSearchParams(query)}`
-  async function find(query: FindQuery): Promise<Found> {
+  async function find(query: FindQuery): Promise<FindAnswer> {
     const { status, text } = await operator.get(pathOf(query))
     assert.equal(status, 200)
     return JSON.parse(text)
@@ -139,7 +139,7 @@ test('one thread is found among all that wait', async () => {
   const operator = createCaller({ url: sluice.url, key })
   const name = `waiting-${WAITING >> 1}`
   const since = performance.now()
-  const { hits }: Found = JSON.parse((await operator.get(`/admin/find?q=${name}`)).text)
+  const { hits }: FindAnswer = JSON.parse((await operator.get(`/admin/find?q=${name}`)).text)
   assert(performance.now() - since < FOUND_MS, `${performance.now() - since} ms`)
   assert.deepEqual(
     hits.map((hit) => [hit.state, hit.name]),

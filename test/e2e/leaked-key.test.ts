@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { tmpdir } from 'node:os'
 import { isDeepStrictEqual } from 'node:util'
 import { runCommand } from '@sluice/cli/test-support'
-import type { Found, Hit, Status } from '@sluice/contract'
+import type { FindAnswer, Hit, Status } from '@sluice/contract'
 import { createKey, revokeKey, rotateKey } from '@sluice/credentials/keys'
 import { beforeSuite } from '@sluice/test-support'
 import { beforeAll, describe, test } from 'vitest'
@@ -40,7 +40,7 @@ describe('a leaked key can be followed', () => {
     storedIn(await sendAs(caller, 'followed'))
     assert.deepEqual(lineOf(await answered('followed')), [200, 'leaky', keyId, undefined])
     assert.equal(JSON.parse((await caller.get('/limits')).text).tenant, 'leaky')
-    const found = async (q: string) => (await read<Found>(`/admin/find?q=${q}`)).hits
+    const found = async (q: string) => (await read<FindAnswer>(`/admin/find?q=${q}`)).hits
     const jobPath = jobPathIn(await caller.post(someThread(), { prefer: 'respond-async' }))
     const jobId = jobPath.replace('/jobs/', '')
     const importId = crypto.randomUUID()

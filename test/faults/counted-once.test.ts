@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { setTimeout as delay } from 'node:timers/promises'
-import { createReadHistory, startHeartbeats } from '@sluice/operations'
+import { startHeartbeats } from '@sluice/boot/heartbeats'
+import { createReadHistory } from '@sluice/operations'
 import { connectFailFast } from '@sluice/process/redis'
 import { queueKeys } from '@sluice/queue'
 import { requiredUrl, testQueueName } from '@sluice/test-support'

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
+import { startHeartbeats } from '@sluice/boot/heartbeats'
 import { createSessions } from '@sluice/credentials/sessions'
-import { createReadOverview, startHeartbeats } from '@sluice/operations'
+import { createReadOverview } from '@sluice/operations'
 import { connectRetrying } from '@sluice/process/redis'
 import { queueKeys } from '@sluice/queue'
 import { requiredUrl } from '@sluice/test-support'

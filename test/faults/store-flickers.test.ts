@@ -14,7 +14,7 @@ test('an idle worker that cannot reach MongoDB is named with the reason; one tha
   await proxy.shut()
   await sluice.startWorker({ MONGODB_URL: proxy.url })
   const refused = `connect ECONNREFUSED ${new URL(proxy.url).host}`
-  const away = new RegExp(`^MongoDB has been away for \\d+ s \\(${refused}\\); 0 jobs wait$`)
+  const away = new RegExp(`^MongoDB has been unavailable for \\d+ s \\(${refused}\\); 0 jobs wait$`)
   await until(String(away), async () => away.test(await verdict()))
   await proxy.reopen()
   await until('all is well', async () => (await verdict()) === '')
@@ -28,6 +28,6 @@ test('an idle worker that cannot reach MongoDB is named with the reason; one tha
     seen.push(await verdict())
     return seen.at(-1)?.includes('The connection to MongoDB is unstable: a worker lost it')
   })
-  assert(!seen.some((text) => /MongoDB has been away for [01] s/.test(text)), seen.join('\n'))
+  assert(!seen.some((text) => /MongoDB has been unavailable for [01] s/.test(text)), seen.join('\n'))
   await load.stop()
 })

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { mkdir, rm } from 'node:fs/promises'
-import { openViews, startHeartbeats } from '@sluice/operations'
+import { startHeartbeats } from '@sluice/boot/heartbeats'
+import { openAdmin } from '@sluice/operations'
 import { connectRetrying, type Redis } from '@sluice/process/redis'
 import { queueKeys } from '@sluice/queue'
 import { type LogLine, requiredUrl, startProcess, testDatabase, testQueueName } from '@sluice/test-support'
@@ -28,7 +29,7 @@ const FIT = { 'maxmemory-policy': 'noeviction', appendonly: 'yes', maxmemory: '0
 async function open(t: TestContext) {
   const QUEUE = testQueueName()
   const keys = queueKeys(QUEUE)
-  const view = openViews(client, keys, await testDatabase(t)).viewFor({ role: 'operator', by: 'on call' })
+  const view = openAdmin(client, keys, await testDatabase(t)).viewFor({ role: 'operator', by: 'on call' })
   const verdict = async () => ((await view.readStatus()).verdict ?? []).map(({ text }) => text)
   return { QUEUE, keys, verdict }
 }

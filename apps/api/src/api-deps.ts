@@ -4,16 +4,18 @@ import type { ViewFor } from '@sluice/operations'
 import type { Logger, Readiness } from '@sluice/process'
 import type * as queue from '@sluice/queue'
 import type { SourceReads } from '@sluice/store/read'
-import type { BodyParser, Budget } from './body/read-body.ts'
+import type { BodyParser } from './body/body-parser.ts'
 import type { ApiMetrics } from './metrics.ts'
-import type { ReadTurns } from './request/read-turns.ts'
-import type { ApiLimits } from './settings.ts'
+import type { Budget } from './request/budget.ts'
+import type { ReadTurns } from './request/large-answers.ts'
+import type { RequestContext } from './request/request-context.ts'
+import type { ApiSettings } from './settings.ts'
 
 export interface ApiDeps extends SourceReads {
   log: Logger
   metrics: ApiMetrics
   /** Counts a request that was answered with this problem. */
-  noteProblem: (code: string, tenant: string) => void
+  noteProblem: (code: string, context: RequestContext) => void
   /** Counts a request that was refused because of its key, if it sent one. */
   noteRefusedKey: (key: KnownKey | RefusedKey | undefined) => void
   keyring: Pick<Keyring, 'find'>
@@ -34,18 +36,18 @@ export interface ApiDeps extends SourceReads {
   imports: ReturnType<typeof queue.createImports>
   viewFor: ViewFor
   /** Limits concurrent reads of sources (a Budget used as a semaphore: each read takes 1). */
-  readSpace: Budget
+  readBudget: Budget
   readTurns: ReadTurns
   parser: Pick<BodyParser, 'thread' | 'array' | 'jobAnswer'>
   /** The memory of all bodies in flight, inflaters included, and of answers that are not read yet. */
-  bodyMemory: Pick<Budget, 'reserve'>
+  bodyBudget: Pick<Budget, 'reserve'>
   /** The bytes of large answers to callers without a key, each until a second after its connection has closed. */
-  openSpace: Pick<Budget, 'reserve'>
+  publicBudget: Pick<Budget, 'reserve'>
   /** The disk space of all unread answers of imports. */
-  spillSpace: Budget
+  spillBudget: Budget
   /** The delay of the event loop in the last second. */
   loopDelay: { p99Ms: number }
-  limits: ApiLimits
+  settings: ApiSettings
   readiness: () => Promise<Readiness>
   /** Aborts when the process must stop. From then on, each answer closes its connection. */
   stopping: AbortSignal
@@ -58,5 +60,5 @@ export type MiddlewareDeps = Pick<
   'metrics' | 'noteProblem' | 'noteRefusedKey' | 'log' | 'stopping' | 'graceOver' | 'loopDelay' | 'keyring' | 'quota'
 > & {
   enqueuer: Pick<ApiDeps['enqueuer'], 'admit' | 'charge' | 'quotaLeft'>
-  limits: Pick<ApiDeps['limits'], 'maxLoopDelayMs' | 'otlpEndpoint'>
+  settings: Pick<ApiDeps['settings'], 'maxLoopDelayMs' | 'otlpEndpoint'>
 }

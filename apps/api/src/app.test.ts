@@ -25,7 +25,7 @@ const routes: ServedRoute[] = [
   { method: 'get', path: '/broken', access: 'importer', handler: () => Promise.reject(new Error('at 10.0.0.7:6379')) },
 ]
 
-/** An app with an importer's key, `good`, and the key `operator`. The store of keys is away for the key `away`. */
+/** An app with an importer's key, `good`, and the key `operator`. The store of keys is unavailable for the key `away`. */
 async function open(t: TestContext, admit: ApiDeps['enqueuer']['admit'] = () => {}) {
   const lines: string[] = []
   const keyring = {
@@ -50,7 +50,7 @@ async function open(t: TestContext, admit: ApiDeps['enqueuer']['admit'] = () => 
       stopping: new AbortController().signal,
       graceOver: new AbortController().signal,
       loopDelay: { p99Ms: 0 },
-      limits: { maxLoopDelayMs: 250, otlpEndpoint: null },
+      settings: { maxLoopDelayMs: 250, otlpEndpoint: null },
     },
     routes,
   )

@@ -1,7 +1,7 @@
 // Builds the API as an Express app: its middleware in order, and the routes of a table.
 import express, { type ErrorRequestHandler, type Express, type RequestHandler } from 'express'
 import type { MiddlewareDeps } from './api-deps.ts'
-import { answer, authenticate, enterRoute, finish, type Locals, openContext } from './request/middleware.ts'
+import { authenticate, finish, handleRequest, type Locals, openContext, openRoute } from './request/middleware.ts'
 import {
   asProblem,
   CallerGoneError,
@@ -24,10 +24,10 @@ export function buildApp(deps: MiddlewareDeps, routes: readonly ServedRoute[]): 
     const added = routes.filter((route) => route.access === access)
     for (const path of new Set(added.map((route) => route.path))) {
       const ofPath = added.filter((route) => route.path === path)
-      const at = app.route(expressPaths(path)).all(enterRoute(deps, path, access))
+      const at = app.route(expressPaths(path)).all(openRoute(deps, path, access))
       for (const route of ofPath) {
         if (!route.parameters?.includes(IDEMPOTENCY_KEY)) at[route.method](refuseIdempotencyKey)
-        at[route.method](answer(deps, route.handler, enqueues(route)))
+        at[route.method](handleRequest(deps, route.handler, enqueues(route)))
       }
       at.all(refuseMethod(ofPath))
     }

@@ -1,17 +1,18 @@
 // The API process: enqueues, waits for replies, builds the app, and listens.
 import { randomUUID } from 'node:crypto'
-import { createReadState, openViews, watchRedisLoss } from '@sluice/operations'
+import { runProcess } from '@sluice/boot'
+import { createReadState, openAdmin, watchRedisLoss } from '@sluice/operations'
 import { checkOf, listen, openMetrics, settingsOrExit, shareFor } from '@sluice/process'
 import { connectLike } from '@sluice/process/redis'
 import * as queue from '@sluice/queue'
 import { createSourceReads } from '@sluice/store/read'
-import { runProcess } from '@sluice/wiring'
 import type { ApiDeps } from './api-deps.ts'
 import { buildApp } from './app.ts'
-import { createBodyParser, createBudget } from './body/read-body.ts'
-import { apiMetrics, countProblems, readApi, sampleApi, watchLoopDelay } from './metrics.ts'
-import { countRefusedKeys } from './refused-keys.ts'
-import { createReadTurns } from './request/read-turns.ts'
+import { createBodyParser } from './body/body-parser.ts'
+import { apiMetrics, sampleApi, watchLoopDelay } from './metrics.ts'
+import { countProblems, countRefusedKeys, readApi } from './report.ts'
+import { createBudget } from './request/budget.ts'
+import { createReadTurns } from './request/large-answers.ts'
 import { apiRoutes } from './routes/route-table.ts'
 import { apiSettings } from './settings.ts'
 
@@ -26,9 +27,9 @@ const AFTER_ANSWERS_MS = 500
 const AUDIT_EVERY_MS = 5_000
 /** Heartbeats, one each second, share a reading of the queue's state for this time: a reading may cost Redis 2 ms. */
 const PEAKS_EVERY_MS = 5_000
-/** The bound of `openSpace`: documents and pages that callers without a key read within a second. */
+/** The bound of `publicBudget`: documents and pages that callers without a key read within a second. */
 const OPEN_BYTES = 16 * 1024 * 1024
-/** The bound of `readSpace`. Less than the connections to MongoDB (20), because checks of keys need some. */
+/** The bound of `readBudget`. Less than the connections to MongoDB (20), because checks of keys need some. */
 const READS_AT_ONCE = 8
 /** A stopping process still serves new requests for the smaller of this time and this share of the grace time. */
 const LINGER_MS = 1_500
@@ -59,14 +60,14 @@ await runProcess({
     const { tenantShare } = settings
     const parser = createBodyParser(settings)
     release('body parser', parser.close)
-    const bodyMemory = createBudget({ maxBytes: settings.bodiesBytes, tenantShare })
-    const { viewFor, runOperations } = openViews(redis, keys, db)
+    const bodyBudget = createBudget({ maxBytes: settings.bodiesBytes, tenantShare })
+    const { viewFor, runOperations } = openAdmin(redis, keys, db)
     const stopOperations = runOperations({
       jobsPerSecond: settings.operationJobsPerSecond,
       onStep({ operation: { id, kind } }, { isLast }) {
         if (isLast) log.info({ operationId: id, kind }, 'operation.completed')
       },
-      // While Redis is away, its connection's own listener logs that.
+      // While Redis is unavailable, its connection's own listener logs that.
       onError: (err) => redis.status === 'ready' && log.warn({ err: err.message }, 'operation.interrupted'),
     })
     release('operations', stopOperations)
@@ -103,16 +104,16 @@ await runProcess({
       findJob: (tenant, id) => queue.orUnavailable(queue.findJob(enqueuer.queues, results, tenant, id)),
       readRetained: (id) => queue.orUnavailable(results.readRetained(id)),
       ...createSourceReads(db),
-      readSpace: createBudget({ maxBytes: READS_AT_ONCE, tenantShare }),
+      readBudget: createBudget({ maxBytes: READS_AT_ONCE, tenantShare }),
       readTurns: createReadTurns(),
       imports: queue.createImports(redis, keys),
       viewFor,
       parser,
-      bodyMemory,
-      openSpace: createBudget({ maxBytes: OPEN_BYTES, tenantShare: 1, restMs: 1_000 }),
-      spillSpace: createBudget({ maxBytes: settings.spillBytes, tenantShare }),
+      bodyBudget,
+      publicBudget: createBudget({ maxBytes: OPEN_BYTES, tenantShare: 1, restMs: 1_000 }),
+      spillBudget: createBudget({ maxBytes: settings.spillBytes, tenantShare }),
       loopDelay: watchLoopDelay(),
-      limits: settings,
+      settings,
       readiness,
       stopping,
       graceOver: graceOver.signal,
@@ -128,7 +129,7 @@ await runProcess({
     sampleApi(opened, {
       awaitedJobs: replyListener.awaitedJobs,
       connections: http.connections,
-      bodyBytes: bodyMemory.taken,
+      bodyBytes: bodyBudget.taken,
       redisLostAt: redisLoss.lostAt,
       queueState,
     })

@@ -1,8 +1,7 @@
 // Declares the metrics of the API, and samples those that are read when Prometheus asks.
 import { monitorEventLoopDelay } from 'node:perf_hooks'
-import { PROBLEMS } from '@sluice/contract'
-import { peaksOf, type QueueState, type Reading } from '@sluice/operations'
-import { type MetricsOf, metric, mongoMetrics, type openMetrics, SECONDS, totalsOf } from '@sluice/process'
+import type { QueueState } from '@sluice/operations'
+import { type MetricsOf, metric, mongoMetrics, type openMetrics, SECONDS } from '@sluice/process'
 import { LANES } from '@sluice/queue'
 
 export const apiMetrics = {
@@ -20,7 +19,7 @@ export const apiMetrics = {
   problems: metric.counter({
     name: 'sluice_problems_total',
     help: 'Requests that were answered with a problem.',
-    labels: ['code'],
+    labels: ['code', 'route', 'method'],
   }),
   keysRefused: metric.counter({
     name: 'sluice_keys_refused_total',
@@ -85,75 +84,6 @@ export function sampleApi({ metrics, sample }: ReturnType<typeof openMetrics<typ
     }
     for (const lane of LANES) metrics.paused.set({ lane }, lane in paused ? 1 : 0)
   })
-}
-
-/** Problems that mean that the queue, a tenant or the process has used up its bound, or that a server is away. */
-export const CAPACITY: ReadonlySet<string> = new Set([
-  ...['queue_full', 'tenant_share', 'overloaded'],
-  ...['queue_unavailable', 'keys_unavailable', 'store_unavailable'],
-])
-const REFUSALS = new Set([...CAPACITY, 'rate_limited'])
-const codesOf = (of: number) =>
-  new Set(Object.entries(PROBLEMS).flatMap(([code, { status }]) => (status === of ? code : [])))
-const COUNTED = { refused: REFUSALS, timedOut: codesOf(504), forbidden: codesOf(403) } as const
-
-function countNameOf(code: string): keyof typeof COUNTED | undefined {
-  return (['refused', 'timedOut', 'forbidden'] as const).find((name) => COUNTED[name].has(code))
-}
-
-const MOST_TENANTS = 1_000
-/** Heartbeats carry at most this many characters of a tenant's name. */
-const SHOWN_TENANT = 64
-
-type Refusals = Map<`refused:${string}`, number>
-
-function count(refusals: Refusals, name: `refused:${string}`): void {
-  const counted = refusals.get(name)
-  if (counted !== undefined || refusals.size < MOST_TENANTS) refusals.set(name, (counted ?? 0) + 1)
-}
-
-/** Counts problems in a metric, and refusals by tenant in maps: tenants are unbounded, and labels must not be. */
-export function countProblems({ problems }: Pick<ApiMetrics, 'problems'>) {
-  const refusals: Record<'byTenant' | 'byReason', Refusals> = { byTenant: new Map(), byReason: new Map() }
-  return {
-    refusals,
-    note(code: string, tenant: string): void {
-      problems.inc({ code })
-      const name = tenant.slice(0, SHOWN_TENANT)
-      // Operators, and callers whose key was not checked yet, have no tenant.
-      if (REFUSALS.has(code) && tenant !== '') count(refusals.byTenant, `refused:${name}`)
-      if (CAPACITY.has(code)) count(refusals.byReason, `refused:${code}:${name}`)
-    },
-  }
-}
-
-/** What became of the callers that waited for a result. */
-const WAITED: Readonly<Record<string, string>> = {
-  ...{ 'POST /sources 200': 'answered', 'POST /sources 500': 'answered' },
-  ...{ 'POST /sources 504': 'timedOut', 'POST /sources late': 'timedOut' },
-}
-
-/** Reads the content of an API replica's heartbeat. */
-export async function readApi(
-  { accepted, problems, requests }: Pick<ApiMetrics, 'accepted' | 'problems' | 'requests'>,
-  { byTenant, byReason }: ReturnType<typeof countProblems>['refusals'],
-  queueState: () => Promise<QueueState>,
-  bounds: Pick<Reading, 'queueBounds' | 'tenantShare' | 'redisReplicas'>,
-): Promise<Reading> {
-  const { queued } = await queueState()
-  const refused = await totalsOf(problems, ({ code }) => countNameOf(String(code)))
-  return {
-    totals: { ...(await totalsOf(accepted, () => 'accepted')), ...refused },
-    manyTotals: Object.fromEntries(byTenant),
-    recentTotals: {
-      ...(await totalsOf(requests, () => 'requests')),
-      ...(await totalsOf(requests, ({ method, route, status }) => WAITED[`${method} ${route} ${status}`])),
-      ...(await totalsOf(problems, ({ code }) => (CAPACITY.has(String(code)) ? 'refused' : undefined))),
-      ...Object.fromEntries(byReason),
-    },
-    peaks: peaksOf(queued),
-    ...bounds,
-  }
 }
 
 /** The event loop's delay is measured this often. */

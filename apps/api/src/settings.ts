@@ -127,15 +127,15 @@ export const apiSettings = {
   string: limit('MAX_STRING', 'string'),
 }
 
-/** The values of the settings, most of which are bounds. */
-export type ApiLimits = Settings<typeof apiSettings>
+/** The values of the settings. */
+export type ApiSettings = Settings<typeof apiSettings>
 
 const FREE_ANSWERS = 'Size up to which an answer charges no quota. Each started kilobyte beyond it counts as one quote.'
 
 /** The answer of `GET /limits`: the bounds of requests, quota, queue and wait, each with its unit. */
-export function describeLimits(limits: ApiLimits): LimitsAnswer {
-  const bound = (name: keyof ApiLimits, unit: string, description = apiSettings[name].description) => {
-    return { value: Number(limits[name]), unit, description }
+export function limitsAnswer(settings: ApiSettings): LimitsAnswer {
+  const bound = (name: keyof ApiSettings, unit: string, description = apiSettings[name].description) => {
+    return { value: Number(settings[name]), unit, description }
   }
   const ofRequest = Object.entries(LIMIT_DETAILS).map(([name, detail]) => {
     return [name, bound(name as LimitName, detail.unit, detail.description)]

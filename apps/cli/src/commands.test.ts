@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
 import { queueKeys } from '@sluice/queue'
 import { CommandFailedError, RefusedWriteError, StoreLayoutError } from '@sluice/store'
-import { RedisAwayError } from '@sluice/terminal'
+import { RedisUnavailableError } from '@sluice/terminal'
 import { runMade } from '@sluice/terminal/test-support'
 import type { Command } from 'commander'
 import * as mongodb from 'mongodb'
@@ -53,7 +53,7 @@ const PLACES = ['connecting', 'commands', 'MongoDB'] as const
 function depsFailing(error: Error, at: (typeof PLACES)[number], print: (line: string) => void) {
   const fail = () => Promise.reject(error)
   const openDb = at === 'connecting' ? fail : async () => ({ db: failing(error), close: async () => {} })
-  const away = () => Promise.reject(new RedisAwayError('Redis cannot be reached'))
+  const away = () => Promise.reject(new RedisUnavailableError('Redis cannot be reached'))
   const sendToRedis = (work: (...args: unknown[]) => unknown) => work(failing(error), queueKeys('some'))
   const withQueue = { connecting: fail, commands: sendToRedis, MongoDB: away }[at]
   // As while no API answers.

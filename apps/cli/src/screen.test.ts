@@ -4,7 +4,7 @@ import { WriteStream } from 'node:tty'
 import { afterEach, test, vi } from 'vitest'
 import { createScreen, type Line } from './screen.ts'
 
-const LINES: readonly Line[] = [['MongoDB is away', 'red'], 'a long line \u001b[2J', 'third', 'fourth']
+const LINES: readonly Line[] = [['MongoDB is unavailable', 'red'], 'a long line \u001b[2J', 'third', 'fourth']
 
 /** Draws twice on a terminal of a person with `env`, and returns what was written. */
 function drawn(size: { isTTY: boolean; rows: number; columns: number }, env: NodeJS.ProcessEnv = {}) {
@@ -38,7 +38,7 @@ test('lines are redrawn in place, cut to the terminal, and cannot steer it', () 
 
 test('NO_COLOR, and what is no terminal, get no colours', () => {
   vi.stubEnv('FORCE_COLOR', undefined)
-  const plain = 'MongoDB is away\na long line \ufffd[2J\n'
+  const plain = 'MongoDB is unavailable\na long line \ufffd[2J\n'
   assert.equal(drawn({ isTTY: false, rows: 9, columns: 99 }).printed, plain)
   assert.equal(drawn({ isTTY: true, rows: 9, columns: 99 }, { NO_COLOR: '1' }).printed, plain)
 })

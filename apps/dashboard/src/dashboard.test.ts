@@ -310,7 +310,7 @@ async function peakOf(pid: number): Promise<number> {
   return Number(/^VmHWM:\s+(\d+) kB$/m.exec(await readFile(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024
 }
 
-test('says at once that Redis is away, and nothing else', async (t) => {
+test('says at once that Redis is unavailable, and nothing else', async (t) => {
   const dashboard = startProcess(t, 'apps/dashboard/src/main.ts', {
     REDIS_URL: 'redis://127.0.0.1:1',
     PORT: '0',
@@ -326,7 +326,7 @@ test('says at once that Redis is away, and nothing else', async (t) => {
   assert.equal((await fetch(`${url}/livez`)).status, 200)
 })
 
-test('while MongoDB is away, a link logs in, and a key is told why it does not', async (t) => {
+test('while MongoDB is unavailable, a link logs in, and a key is told why it does not', async (t) => {
   const { url, name, redis } = await open(t, { MONGODB_URL: 'mongodb://127.0.0.1:1/away' })
   const send = (form: Record<string, string>) => {
     const body = new URLSearchParams(form)
@@ -335,7 +335,7 @@ test('while MongoDB is away, a link logs in, and a key is told why it does not',
   const { key } = await createKey(await testDatabase(t), { role: 'operator', name: 'on call' })
   const refused = await send({ key })
   assert.equal(refused.status, 503)
-  assert.match(await refused.text(), /MongoDB is away, so no key can be checked\. .*sluice login/)
+  assert.match(await refused.text(), /MongoDB is unavailable, so no key can be checked\. .*sluice login/)
   const link = await createSessions(redis, queueKeys(name)).createLink({ role: 'viewer', by: 'ada@here' })
   const cookie = /^[^;]*/.exec((await send({ link })).headers.get('set-cookie') ?? '')?.[0] ?? ''
   for (const path of ['/', '/failures', '/imports', '/operations'])

@@ -6,8 +6,7 @@ import express, { type ErrorRequestHandler, type Express, type RequestHandler, t
 import { html } from 'hono/html'
 import { type BoardDeps, buildBoard } from './board.ts'
 import { findSession, type LoginDeps, loginRoutes, logOut } from './login/login.ts'
-import { moment, renderPage } from './pages/layout.ts'
-import { isOperator, type Page, type Session, type Show, type Visit } from './pages/page.ts'
+import { isOperator, type Page, type PageHandler, renderPage, type Session, timeTag, type Visit } from './pages/page.ts'
 import { acts, pages } from './pages/pages.ts'
 import { verdictOf } from './pages/verdict.ts'
 import { contentSecurityPolicy, refuseOtherHosts, refuseOtherSites, StrangeRequestError } from './policy.ts'
@@ -19,8 +18,8 @@ export interface DashboardDeps extends LoginDeps, BoardDeps, Pick<Visit, 'traceU
   /** The address at which browsers reach the dashboard, if the settings name it. */
   url: string | null
   isReady: () => boolean
-  /** Since when Redis has been away. Undefined if it is not. */
-  redisAwaySince: () => Date | undefined
+  /** Since when Redis has been unavailable. Undefined if it is not. */
+  redisUnavailableSince: () => Date | undefined
 }
 
 type Locals = { session: Session }
@@ -67,8 +66,8 @@ const FORGED: Page = {
   body: html`<p class="problem">The form belongs to another session. Load its page again.</p>`,
   status: 403,
 }
-function redisAway(since: Date | undefined): Page {
-  const body = html`<p class="problem" id="redis-away" data-refresh>${since && html`Redis has been away since ${moment(since.toISOString())}. `}Redis has the queue and the sessions. This page works again as soon as Redis does.</p>`
+function redisUnavailable(since: Date | undefined): Page {
+  const body = html`<p class="problem" id="redis-unavailable" data-refresh>${since && html`Redis has been unavailable since ${timeTag(since.toISOString())}. `}Redis has the queue and the sessions. This page works again as soon as Redis does.</p>`
   return { title: 'Redis cannot be reached', body, status: 503 }
 }
 function strange({ message }: StrangeRequestError): Page {
@@ -86,7 +85,7 @@ const TOO_MANY: Page = {
 }
 
 /** Sends what `show` returns: a page, a redirect to another page, or NOT_FOUND. */
-function showPage(show: Show, deps: Pick<DashboardDeps, 'viewFor' | 'traceUrl' | 'log'>): Middleware {
+function showPage(show: PageHandler, deps: Pick<DashboardDeps, 'viewFor' | 'traceUrl' | 'log'>): Middleware {
   const { viewFor, traceUrl, log } = deps
   return async (request, response) => {
     const { params, body, originalUrl } = request
@@ -138,10 +137,14 @@ const refuseViewers: Middleware = (_request, response, next) => {
 }
 
 /** Express recognises an error handler by its four parameters. The error may quote a payload, so it is not sent. */
-function answerError({ log, redisAwaySince }: Pick<DashboardDeps, 'log' | 'redisAwaySince'>): ErrorRequestHandler {
+function answerError({
+  log,
+  redisUnavailableSince,
+}: Pick<DashboardDeps, 'log' | 'redisUnavailableSince'>): ErrorRequestHandler {
   return async (error, request, response, _next) => {
     if (response.headersSent || response.closed) return void response.destroy()
-    if (error instanceof QueueUnavailableError) return sendPage(request, response, redisAway(redisAwaySince()))
+    if (error instanceof QueueUnavailableError)
+      return sendPage(request, response, redisUnavailable(redisUnavailableSince()))
     if (error instanceof StrangeRequestError) return sendPage(request, response, strange(error))
     if (error instanceof OperatorOnlyError) return sendPage(request, response, OPERATOR_ONLY)
     if (error instanceof OperationsFullError) return sendPage(request, response, TOO_MANY)

@@ -1,9 +1,9 @@
 // The dashboard process: builds the pages, and listens.
+import { runProcess } from '@sluice/boot'
 import { createSessions } from '@sluice/credentials/sessions'
-import { openViews } from '@sluice/operations'
+import { openAdmin } from '@sluice/operations'
 import { checkOf, listen, mongoMetrics, openMetrics, settingsOrExit } from '@sluice/process'
 import { LANES, openQueue } from '@sluice/queue'
-import { runProcess } from '@sluice/wiring'
 import { buildDashboard } from './dashboard.ts'
 import { openOidc } from './login/oidc.ts'
 import { allowedHosts } from './policy.ts'
@@ -36,13 +36,13 @@ await runProcess({
         hosts: allowedHosts(settings),
         url: settings.url,
         isReady: () => !stopping.aborted && isConnected(),
-        redisAwaySince: () => lostRedisAt,
+        redisUnavailableSince: () => lostRedisAt,
         isSecure: settings.url?.startsWith('https:') ?? false,
         log,
         sessions: createSessions(redis, keys),
         keyring,
         oidc: await openOidc(settings),
-        viewFor: openViews(redis, keys, db).viewFor,
+        viewFor: openAdmin(redis, keys, db).viewFor,
         traceUrl: settings.traceUrl,
       }),
       { port: settings.port, host: settings.host },

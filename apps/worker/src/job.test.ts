@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { createDurations } from '@sluice/operations'
+import { createDurations } from '@sluice/boot/durations'
 import { createLogger, openMetrics } from '@sluice/process'
 import { PartlyStoredError } from '@sluice/queue'
 import type { StoreRequest } from '@sluice/store'

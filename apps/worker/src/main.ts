@@ -1,11 +1,11 @@
 // The worker process: stores the threads of jobs, and consumes the queue.
 import { hostname } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
-import { createDurations } from '@sluice/operations'
+import { runProcess } from '@sluice/boot'
+import { createDurations } from '@sluice/boot/durations'
 import { checkOf, openMetrics, settingsOrExit } from '@sluice/process'
 import * as queue from '@sluice/queue'
 import { commitProbe, createBatchStore, mongoCommands, PROBE_MS } from '@sluice/store'
-import { runProcess } from '@sluice/wiring'
 import { createIngest } from './ingest.ts'
 import { createBeforeFinalFailure, createNoteFailure, createWork, describeJob, requestsOf } from './job.ts'
 import { createNoteTimes, readWorker, workerMetrics } from './metrics.ts'
@@ -105,7 +105,7 @@ await runProcess({
     wired.sendHeartbeats(() => {
       const slowJobs = consumer.lockedFor(SLOW_MS).slice(0, SLOW_SHOWN)
       return readWorker(metrics, durations, {
-        away: outage() ?? unread(),
+        unavailable: outage() ?? unread(),
         storeMs: watch.tookMs(),
         slowJobs,
         activeJobs: consumer.lockedFor(0).length,

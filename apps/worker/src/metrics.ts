@@ -1,5 +1,6 @@
 // Declares the metrics of a worker process.
-import type { Durations, Reading } from '@sluice/operations'
+import type { Durations } from '@sluice/boot/durations'
+import type { ProcessReport } from '@sluice/boot/heartbeats'
 import { type MetricsOf, metric, mongoMetrics, SECONDS, totalsOf } from '@sluice/process'
 import type { Lane } from '@sluice/queue'
 
@@ -93,8 +94,8 @@ export function createNoteTimes(
 export async function readWorker(
   { stored, threadsFailed, uncompleted, storeFlickers, batchTime }: WorkerMetrics,
   durations: Durations,
-  state: Pick<Reading, 'away' | 'storeMs' | 'slowJobs' | 'activeJobs' | 'uncompleted'>,
-): Promise<Reading> {
+  state: Pick<ProcessReport, 'unavailable' | 'storeMs' | 'slowJobs' | 'activeJobs' | 'uncompleted'>,
+): Promise<ProcessReport> {
   const [outcomes, failed, refused, flickers] = await Promise.all([
     totalsOf(stored, ({ outcome }) => `stored:${outcome}` as const),
     totalsOf(threadsFailed, () => 'failed'),
@@ -105,7 +106,7 @@ export async function readWorker(
   const batchOf = (end: string) => batches.find(({ metricName }) => metricName?.endsWith(end))?.value ?? 0
   const recentTotals = { batches: batchOf('_count'), batchMs: Math.round(batchOf('_sum') * 1000) }
   const { longest, ...taken } = durations.take()
-  const peaks = { ...longest, ...(state.away && { away: state.away.ms / 1000 }) }
+  const peaks = { ...longest, ...(state.unavailable && { away: state.unavailable.ms / 1000 }) }
   const totals = { ...outcomes, ...failed, ...refused, ...flickers }
   return { totals, recentTotals, peaks, ...taken, ...state }
 }

@@ -1,7 +1,7 @@
 // Decides whether a failure means that the store is unavailable, and pauses the consumer until the store commits
 // writes again.
 import { setTimeout as delay } from 'node:timers/promises'
-import { FLICKER_MS } from '@sluice/operations'
+import { FLICKER_MS } from '@sluice/boot/heartbeats'
 import type { Logger } from '@sluice/process'
 import { asError, type Consumer, type StoreUnavailable } from '@sluice/queue'
 import { CommandFailedError } from '@sluice/store'

@@ -24,7 +24,7 @@ export type Service =
 /** The effect of this request on the document. */
 export type Outcome = 'created' | 'updated' | 'unchanged'
 
-/** waiting includes a job between two tries. */
+/** waiting includes a job between two attempts. */
 export type JobState = 'waiting' | 'active' | 'completed' | 'failed'
 
 /** The kind of problem, for programs. */
@@ -80,7 +80,7 @@ export type LimitName =
   | 'importBytes'
 
 /** What is wrong, for programs. */
-export type FaultCode =
+export type ValidationErrorCode =
   | 'required'
   | 'type'
   | 'too_long'
@@ -98,12 +98,12 @@ export type FaultCode =
   | 'not_decodable'
   | 'not_json'
 
-/** A fault of a request. */
-export interface Fault {
+/** What is wrong with a value of a request. */
+export interface ValidationError {
   /** JSON Pointer (RFC 6901) into the request body; "" is all of it. Of a query: / and the parameter. */
   pointer: string
   /** What is wrong, for programs. */
-  code: FaultCode
+  code: ValidationErrorCode
   /** What is wrong, for people. */
   message: string
 }
@@ -124,9 +124,9 @@ export interface Problem {
   code: ProblemCode
   /** The X-Request-Id of the answer. */
   requestId: string
-  /** At most 50 of the faults. Every 400 has them. */
-  errors?: Fault[]
-  /** How many faults the request has. */
+  /** At most 50 of the validation errors. Every 400 has them. */
+  errors?: ValidationError[]
+  /** How many validation errors the request has. */
   total?: number
   /** Unknown fields that look like known ones, each name once, at most 20. They were ignored. */
   warnings?: Warning[]
@@ -443,11 +443,11 @@ export interface ImportProgress {
 /** The state of a job. */
 export interface JobAnswer {
   id: string
-  /** waiting includes a job between two tries. */
+  /** waiting includes a job between two attempts. */
   state: JobState
   /** When the job entered this state. */
   changedAt: string
-  /** Tries made so far. */
+  /** Attempts made so far. */
   attempts: number
   result?: ThreadAnswer
   /** A problem (RFC 9457). */

@@ -160,7 +160,7 @@ test('gives up at once if the pause would exceed the time for retries', async (t
   assert.equal(api.received.length, 1)
 })
 
-test('a problem that no other try would change is thrown at once', async (t) => {
+test('a problem that no other attempt would change is thrown at once', async (t) => {
   const api = await scriptApi(t, refuse(403, 'api_key_invalid'))
   await assert.rejects(
     api.client().postBatch(threads),

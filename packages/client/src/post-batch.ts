@@ -1,5 +1,5 @@
 // Posts threads by POST /sources:batch, those of one source in separate requests. Posts a thread again if it got no
-// result, or a result that another try may change.
+// result, or a result that another attempt may change.
 import type * as contract from './contract.generated.ts'
 import { SluiceProblem, SluiceUnreachable } from './request-errors.ts'
 import { isPassing, isRetryable, type Retries, type RetryBounds, type RetryOptions, startRetries } from './retries.ts'
@@ -24,7 +24,7 @@ export interface BatchItem {
   line: string
 }
 
-/** After a broken connection, the outcome may be `unchanged` although the first try created the thread. */
+/** After a broken connection, the outcome may be `unchanged` although the first attempt created the thread. */
 export interface StoredItem extends contract.StoredItem {
   problem?: undefined
 }
@@ -85,7 +85,7 @@ function runsOfDistinctSources(items: readonly BatchItem[]): BatchItem[][] {
   return runs
 }
 
-/** Posts threads of distinct sources until each has a result that another try would not change. */
+/** Posts threads of distinct sources until each has a result that another attempt would not change. */
 async function postRun(
   send: Send,
   items: readonly BatchItem[],

@@ -1,8 +1,8 @@
 // The two ways in which a request fails: the service answers with a problem, or no usable answer comes.
-import type { Fault, Problem, ProblemCode } from './contract.generated.ts'
+import type { Problem, ProblemCode, ValidationError } from './contract.generated.ts'
 
-/** A message names at most this number of faults; `errors` has all of them. */
-const NAMED_FAULTS = 3
+/** A message names at most this number of validation errors; `errors` has all of them. */
+const NAMED_ERRORS = 3
 
 /** The service, or a proxy before it, refused a request. The message is for people. */
 export class SluiceProblem extends Error {
@@ -10,13 +10,13 @@ export class SluiceProblem extends Error {
   readonly status: number
   /** The kind of problem. Undefined if something other than Sluice answered. A newer service may answer other codes. */
   readonly code: ProblemCode | undefined
-  /** The faults of the request, each with a JSON Pointer. Empty unless the request was at fault. */
-  readonly errors: readonly Fault[]
+  /** What is wrong with the request, each with a JSON Pointer. Empty unless the request was invalid. */
+  readonly errors: readonly ValidationError[]
   /** The X-Request-Id of the answer, for the operators of the service. */
   readonly requestId: string | undefined
   /** The job of the request, for `waitForJob`. */
   readonly jobId: string | undefined
-  /** How long the service asks to wait before the next try, in seconds. */
+  /** How long the service asks to wait before the next attempt, in seconds. */
   readonly retryAfter: number | undefined
   /** The whole body of the answer (RFC 9457). */
   readonly problem: Problem | undefined
@@ -44,8 +44,8 @@ export class SluiceUnreachable extends Error {
 
 function describe(status: number, problem: Problem | undefined): string {
   if (problem === undefined) return `The answer has the status ${status}, and is not Sluice's.`
-  const faults = problem.errors?.slice(0, NAMED_FAULTS).map(({ message }) => message) ?? []
-  return [`${problem.detail} (${status} ${problem.code})`, ...faults].join(' ')
+  const messages = problem.errors?.slice(0, NAMED_ERRORS).map(({ message }) => message) ?? []
+  return [`${problem.detail} (${status} ${problem.code})`, ...messages].join(' ')
 }
 
 /** Reads the error of an answer whose status is not 200 to 299. */
@@ -57,8 +57,8 @@ export async function problemOf(response: Response): Promise<SluiceProblem> {
 
 function isProblem(body: unknown): body is Problem {
   const { code, detail, errors = [] } = Object(body)
-  const areFaults = Array.isArray(errors) && errors.every((fault) => typeof Object(fault).message === 'string')
-  return typeof code === 'string' && typeof detail === 'string' && areFaults
+  const areErrors = Array.isArray(errors) && errors.every((error) => typeof Object(error).message === 'string')
+  return typeof code === 'string' && typeof detail === 'string' && areErrors
 }
 
 /** Returns the seconds of Retry-After. Undefined if it is a date, as a proxy may send: Sluice sends seconds. */

@@ -19,30 +19,30 @@ export type Retries = ReturnType<typeof startRetries>
 const FIRST_PAUSE_MS = 200
 const LONGEST_PAUSE_MS = 30_000
 
-/** Counts the tries of one request, and the time since the first one. */
+/** Counts the attempts of one request, and the time since the first one. */
 export function startRetries({ maxRetries, maxRetryMs }: RetryBounds, { signal, onRetry }: RetryOptions) {
-  let tries = 0
+  let attempts = 0
   let since = performance.now()
   return {
-    /** Waits before the next try. Returns false at once if the bounds are used up. */
+    /** Waits before the next attempt. Returns false at once if the bounds are used up. */
     async waitAfter(cause: Retry['cause']) {
-      if (tries >= maxRetries) return false
-      const delayMs = pauseMs(tries, cause)
+      if (attempts >= maxRetries) return false
+      const delayMs = pauseMs(attempts, cause)
       if (performance.now() - since + delayMs > maxRetryMs) return false
-      tries += 1
+      attempts += 1
       onRetry?.({ cause, delayMs })
       await pause(delayMs, signal)
       return true
     },
-    /** Counts tries and time anew, because a try made progress. */
+    /** Counts attempts and time again, because an attempt made progress. */
     reset() {
-      tries = 0
+      attempts = 0
       since = performance.now()
     },
   }
 }
 
-/** Sends a request until it succeeds. Throws the last error if no other try would help, or the bounds are used up. */
+/** Sends a request until it succeeds. Throws the last error if no other attempt would help, or the bounds are used up. */
 export async function withRetries<T>(bounds: RetryBounds, options: CallOptions, send: () => Promise<T>): Promise<T> {
   const retries = startRetries(bounds, options)
   for (;;) {
@@ -59,15 +59,15 @@ export function isRetryable(cause: unknown): cause is SluiceProblem | SluiceUnre
   return cause instanceof SluiceUnreachable || (cause instanceof SluiceProblem && isPassing(cause))
 }
 
-/** Whether another try may succeed. After `job_pending`, none is needed: the request is accepted. */
+/** Whether another attempt may succeed. After `job_pending`, none is needed: the request is accepted. */
 export function isPassing({ status, code }: { status: number; code: string | undefined }): boolean {
   if (status === 504) return code === undefined || code === 'acceptance_unknown'
   return status === 429 || status === 502 || status === 503
 }
 
 /** Exponential back-off with full jitter, and at least what the service asks for. */
-function pauseMs(tries: number, cause: SluiceProblem | SluiceUnreachable): number {
-  const backOff = Math.random() * Math.min(FIRST_PAUSE_MS * 2 ** tries, LONGEST_PAUSE_MS)
+function pauseMs(attempts: number, cause: SluiceProblem | SluiceUnreachable): number {
+  const backOff = Math.random() * Math.min(FIRST_PAUSE_MS * 2 ** attempts, LONGEST_PAUSE_MS)
   const asked = cause instanceof SluiceProblem ? cause.retryAfter : undefined
   return asked === undefined ? backOff : asked * 1000 + Math.min(backOff, FIRST_PAUSE_MS)
 }

@@ -78,9 +78,9 @@ export const AcceptedAnswerSchema = named('AcceptedThread', {
 
 export const JobAnswerSchema = named('Job', {
   id: Type.String({ format: 'uuid' }),
-  state: oneOf(['waiting', 'active', 'completed', 'failed'], 'waiting includes a job between two tries.'),
+  state: oneOf(['waiting', 'active', 'completed', 'failed'], 'waiting includes a job between two attempts.'),
   changedAt: moment('When the job entered this state.'),
-  attempts: count('Tries made so far.'),
+  attempts: count('Attempts made so far.'),
   result: optional(ThreadAnswerSchema),
   problem: optional(ProblemSchema),
 })

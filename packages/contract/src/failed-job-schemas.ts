@@ -1,12 +1,12 @@
 // Failed jobs and operations, for operators: schemas of requests and answers, their types, and parsers of requests.
 import type { Static } from 'typebox'
-import { type Parsed, refuseText } from './faults.ts'
 import { parseIsoDate } from './field-values.ts'
 import { closed, count, moment, named, next, oneOf, optional, pageParameters, Type, text } from './json-schema.ts'
 import { PauseSchema } from './overview-schemas.ts'
 import { parseBody } from './parse-thread.ts'
 import type { JsonBounds } from './refused-text.ts'
 import { ISO_DATE, SERVICES } from './thread-request.ts'
+import { type Parsed, refuseText } from './validation-errors.ts'
 import { createParser, createQueryParser, type Params } from './validator.ts'
 
 export const JOBS_PER_PAGE = 100
@@ -33,7 +33,7 @@ const filterFields = {
   until: date('The job failed at this time or earlier.'),
 }
 
-/** Selects the failed jobs that meet all fields. Unknown fields are faults: a mistyped one would match too much. */
+/** Selects the failed jobs that meet all fields. Unknown fields are errors: a mistyped one would match too much. */
 export const FailedJobFilterSchema = closed('FailedJobFilter', filterFields)
 
 const PLACE = /^(\d{1,15})\.([\w-]{1,80})$/
@@ -60,8 +60,8 @@ const summary = {
   lane: text('interactive or bulk.'),
   enqueuedAt: moment('When the job was accepted.'),
   failedAt: moment('When the job failed for good.'),
-  attempts: count('All tries that the job had, also before an operator retried it.'),
-  reason: text('The error of the last try.'),
+  attempts: count('All attempts of the job, also before an operator retried it.'),
+  reason: text('The error of the last attempt.'),
   reasonGroup: text('The same, with … for each quoted text, number and id.'),
 }
 
@@ -95,9 +95,9 @@ export const FailedJobGroupsSchema = named('FailedJobGroups', {
   isComplete: Type.Boolean({ description: 'All failed jobs were examined, and all groups are listed.' }),
 })
 
-const RecordedTrySchema = Type.Object({
-  retriedBy: Type.Optional(text('As `by` of an operation: this row is its retry, not a try.')),
-  at: moment('When the try ended, or when the job was retried.'),
+const RecordedAttemptSchema = Type.Object({
+  retriedBy: Type.Optional(text('As `by` of an operation: this row is its retry, not an attempt.')),
+  at: moment('When the attempt ended, or when the job was retried.'),
   worker: text('`hostname` and `pid` of the worker, as its log has them.'),
   reason: text('The beginning of its reason.'),
 })
@@ -106,16 +106,16 @@ const FailedThreadSchema = Type.Object({
   place: count('Its place among the threads of the payload, from 0.'),
   service: Type.String(),
   externalId: Type.String(),
-  reason: text('The beginning of its reason in the last try.'),
+  reason: text('The beginning of its reason in the last attempt.'),
 })
 
 export const FailedJobSchema = named('FailedJob', {
   ...summary,
   keyId: optional(text('The id of the key that posted it.')),
-  tries: Type.Array(RecordedTrySchema, { description: 'The last failed tries and retries, oldest first.' }),
+  tries: Type.Array(RecordedAttemptSchema, { description: 'The last failed attempts and retries, oldest first.' }),
   failedThreads: Type.Array(FailedThreadSchema, { description: 'Threads that could not be stored, as many as fit.' }),
   failedThreadCount: FAILED_THREADS,
-  stack: Type.Array(Type.String(), { description: 'The stack of each failed try, oldest first.' }),
+  stack: Type.Array(Type.String(), { description: 'The stack of each failed attempt, oldest first.' }),
   payload: Type.Unknown({ description: 'The job as it was enqueued, with its threads.' }),
 })
 
@@ -157,7 +157,7 @@ export type FailedJobFilter = Static<typeof FailedJobFilterSchema>
 export type FailedJobPage = Static<typeof FailedJobPageSchema>
 export type FailedJobGroups = Static<typeof FailedJobGroupsSchema>
 export type FailedJob = Static<typeof FailedJobSchema>
-export type RecordedTry = Static<typeof RecordedTrySchema>
+export type RecordedAttempt = Static<typeof RecordedAttemptSchema>
 export type FailedThread = Static<typeof FailedThreadSchema>
 export type Operation = Static<typeof OperationSchema>
 export type LaneOperationKind = 'pause' | 'resume'
@@ -213,7 +213,7 @@ export function placeText({ at, id }: FailedJobPlace): string {
   return `${at}.${id}`
 }
 
-/** Returns the number of a job's tries that `tries` lacks: their worker died, or they are too old to be kept. */
-export function unlistedTries({ attempts, tries }: Pick<FailedJob, 'attempts' | 'tries'>): number {
+/** Returns the number of a job's attempts that `tries` lacks: their worker died, or they are too old to be kept. */
+export function unlistedAttempts({ attempts, tries }: Pick<FailedJob, 'attempts' | 'tries'>): number {
   return Math.max(attempts - tries.filter(({ retriedBy }) => retriedBy === undefined).length, 0)
 }

@@ -30,7 +30,7 @@ const HitSchema = named('Hit', {
   state: optional(
     oneOf(
       ['waiting', 'delayed', 'active', 'failed', 'completed', 'stored'],
-      'Its state; `delayed`: between two tries. An import has none.',
+      'Its state; `delayed`: between two attempts. An import has none.',
     ),
   ),
   name: optional(text('service/externalId of the source; of a job with several threads, the first and the last.')),
@@ -44,15 +44,15 @@ const HitSchema = named('Hit', {
   importId: optional(text('The import of the job.')),
   acceptedAt: optional(moment('When the job, or the first request for the source, was accepted.')),
   endedAt: optional(moment('When the job was stored, or failed for good.')),
-  attempts: optional(count('Tries of the job so far.')),
-  reason: optional(text('The error of the last try, cut.')),
+  attempts: optional(count('Attempts of the job so far.')),
+  reason: optional(text('The error of the last attempt, cut.')),
   outcomes: optional(Type.Object(outcomeCounts)),
   worker: optional(text('The worker that stored the job.')),
   insertedBy: optional(text('The job that inserted the document.')),
   changedBy: optional(text('The job that changed it last.')),
 })
 
-export const FoundSchema = named('Found', {
+export const FindAnswerSchema = named('FindAnswer', {
   hits: Type.Array(HitSchema, { description: 'In the order in which a job moves, and at last what is stored.' }),
   more: Type.Boolean({ description: `There are more than ${HITS_SHOWN} hits.` }),
   notes: Type.Array(Type.String(), { description: 'What was not looked up, and why.' }),
@@ -100,7 +100,7 @@ export type RecentJobs = Static<typeof RecentJobsSchema>
 export type RecentJobsQuery = Static<typeof RecentJobsQuerySchema>
 export type FindQuery = Static<typeof FindQuerySchema>
 export type Hit = Static<typeof HitSchema>
-export type Found = Static<typeof FoundSchema>
+export type FindAnswer = Static<typeof FindAnswerSchema>
 
 /** Checks the query of `GET /admin/find`. */
 export const parseFindQuery = createQueryParser(FindQuerySchema)

@@ -1,8 +1,8 @@
 // The exports of the contract: the schemas, types, parsers and texts of the API's requests and answers.
 export type { Static } from 'typebox'
 export * from './answers.ts'
+export { COUNT_NAMES, COUNTS, type CountName, countOf, perSecondOf, spanCounts } from './counts.ts'
 export * from './failed-job-schemas.ts'
-export { FAULT_CODES, type Fault, type FaultCode, FaultSchema, type Parsed, refuseField } from './faults.ts'
 export {
   contentOf,
   DURATION_FORM,
@@ -24,4 +24,12 @@ export * from './problems.ts'
 export { EMPTY_IMPORT, NEWLINES } from './refused-text.ts'
 export * from './source-reads.ts'
 export * from './thread-request.ts'
+export {
+  type Parsed,
+  refuseField,
+  VALIDATION_ERROR_CODES,
+  type ValidationError,
+  type ValidationErrorCode,
+  ValidationErrorSchema,
+} from './validation-errors.ts'
 export { createParser, type Params } from './validator.ts'

@@ -38,7 +38,7 @@ export const Type = builders as unknown as Pick<typeof TypeBox, keyof typeof bui
 /** An object with its name in the description of the API. */
 export const named = <P extends TProperties>(title: string, properties: P, options?: Options) =>
   Type.Object(properties, { title, ...options })
-/** An object whose unknown fields are faults: a mistyped filter would match too much. */
+/** An object whose unknown fields are errors: a mistyped filter would match too much. */
 export const closed = <P extends TProperties>(title: string, properties: P) =>
   named(title, properties, { additionalProperties: false })
 /** One of these texts. */

@@ -1,10 +1,10 @@
 // What the parser forgives: unknown fields, quotes that share an externalId, a reply without its quote. Strict handling
-// makes them faults. Otherwise an unknown field that looks like a known one is ignored with a warning.
+// makes them errors. Otherwise an unknown field that looks like a known one is ignored with a warning.
 import type { Static } from 'typebox'
-import { addFault, type FaultList, LONGEST_NAMED_FIELD, pointerTo } from './faults.ts'
 import { named, Type, text } from './json-schema.ts'
 import { namesOf, nearestName } from './near-names.ts'
 import type { FieldNames, QuoteRequest, ThreadRequest } from './thread-request.ts'
+import { addError, LONGEST_NAMED_FIELD, pointerTo, type ValidationErrors } from './validation-errors.ts'
 
 const WarningSchema = named('Warning', {
   pointer: text('JSON Pointer (RFC 6901) to the first such field in the request body.'),
@@ -79,25 +79,25 @@ function isSent(sent: object, field: string): boolean {
 }
 
 /**
- * Adds the faults of strict handling.
+ * Adds the errors of strict handling.
  *
  * @param request the body without its unknown and absent fields.
  * @param unknown the places of unknown fields, as for `warningsOf`.
  */
-export function addStrictFaults(
-  faults: FaultList,
+export function addStrictErrors(
+  list: ValidationErrors,
   { body, request }: { body: Fields; request: Fields },
   unknown: readonly number[],
   names: FieldNames,
 ): void {
-  for (const place of unknown) addUnknownFields(faults, fieldsAt(body, place), names)
-  if (Array.isArray(request.quotes)) addQuoteFaults(faults, request.quotes)
+  for (const place of unknown) addUnknownFields(list, fieldsAt(body, place), names)
+  if (Array.isArray(request.quotes)) addQuoteErrors(list, request.quotes)
 }
 
-function addUnknownFields(faults: FaultList, { sent, parent, of }: SentFields, names: FieldNames): void {
+function addUnknownFields(list: ValidationErrors, { sent, parent, of }: SentFields, names: FieldNames): void {
   for (const name of Object.keys(sent)) {
     if (names[of].includes(name)) continue
-    addFault(faults, () => {
+    addError(list, () => {
       const isLong = name.length > LONGEST_NAMED_FIELD
       const shown = isLong ? `A name of ${name.length} characters` : name
       const pointer = isLong ? parent : pointerTo(parent, name)
@@ -106,7 +106,7 @@ function addUnknownFields(faults: FaultList, { sent, parent, of }: SentFields, n
   }
 }
 
-function addQuoteFaults(faults: FaultList, quotes: readonly unknown[]): void {
+function addQuoteErrors(list: ValidationErrors, quotes: readonly unknown[]): void {
   const firstIndexes = new Map<unknown, number>()
   for (const [index, quote] of quotes.entries()) {
     const { externalId } = Object(quote)
@@ -115,14 +115,14 @@ function addQuoteFaults(faults: FaultList, quotes: readonly unknown[]): void {
     if (first === undefined) firstIndexes.set(externalId, index)
     else {
       const message = `externalId is the same as that of quotes[${first}].`
-      addFault(faults, () => ({ pointer: `/quotes/${index}/externalId`, code: 'duplicate', message }))
+      addError(list, () => ({ pointer: `/quotes/${index}/externalId`, code: 'duplicate', message }))
     }
   }
   const message = 'replyingTo must be the externalId of a quote of this request.'
   for (const [index, quote] of quotes.entries()) {
     const { replyingTo } = Object(quote)
     if (typeof replyingTo === 'string' && !firstIndexes.has(replyingTo))
-      addFault(faults, () => ({ pointer: `/quotes/${index}/replyingTo`, code: 'unmatched_reply', message }))
+      addError(list, () => ({ pointer: `/quotes/${index}/replyingTo`, code: 'unmatched_reply', message }))
   }
 }
 

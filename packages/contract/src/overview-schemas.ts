@@ -1,9 +1,9 @@
 // The answer of `GET /admin/overview`: the current state of the service, and what happened lately.
 import type { Static } from 'typebox'
-import { outcomeCounts } from './answers.ts'
+import { COUNTS_TEXT, countProperties } from './counts.ts'
 import { count, moment, named, oneOf, optional, Type, text } from './json-schema.ts'
 
-/** The states of a job that was accepted and has not succeeded. `delayed`: between two tries. */
+/** The states of a job that was accepted and has not succeeded. `delayed`: between two attempts. */
 export const QUEUED_STATES = ['waiting', 'delayed', 'active', 'failed'] as const
 
 const number = (description: string) => Type.Number({ minimum: 0, description })
@@ -26,7 +26,7 @@ export const PauseSchema = Type.Object(
 
 const QueuedJobsSchema = Type.Object({
   lane,
-  state: oneOf(QUEUED_STATES, '`delayed`: between two tries.'),
+  state: oneOf(QUEUED_STATES, '`delayed`: between two attempts.'),
   jobs: count('Jobs of this lane and state.'),
   threads: count('Threads of these jobs; of failed jobs, those that could not be stored.'),
   oldestMs: number('Age of the oldest since it was accepted, last retried by an operator, or failed. 0 without a job.'),
@@ -46,10 +46,7 @@ const RefusedKeyCountSchema = Type.Object({
   lastMsAgo: number('For how long none was refused since.'),
 })
 
-const processCounts = (description: string) =>
-  Type.Record(Type.String(), count('`accepted`, `stored` and `failed` threads, `refused` and `timedOut` requests.'), {
-    description,
-  })
+const processCounts = (description: string) => Type.Record(Type.String(), count(COUNTS_TEXT), { description })
 
 const ServersSchema = Type.Object(
   {
@@ -73,7 +70,7 @@ const ProcessSchema = Type.Object({
   clockAheadMs: optional(Type.Number({ description: 'By how much its clock is ahead of Redis’s. Negative: behind.' })),
   cpu: number('Cores that it kept busy in the last second.'),
   memoryBytes: count('Its resident memory.'),
-  storeAwayMs: optional(number('For how long MongoDB has been away, by this worker.')),
+  storeAwayMs: optional(number('For how long MongoDB has been unavailable, by this worker.')),
   storeMs: optional(number('Of a worker: how long its last small write by which it probes MongoDB took.')),
   counts: optional(processCounts('What it has counted since its start.')),
   lastMinute: optional(processCounts('What it counted in the last minute.')),
@@ -132,12 +129,7 @@ const HistoryPointSchema = Type.Object({
   at: moment('When it began.'),
   minutes: count('How long it is.'),
   coveredSeconds: number('The part of it in which a process lived, and which the counts cover.'),
-  accepted: count('Threads that were accepted.'),
-  stored: Type.Object(outcomeCounts, { description: 'Threads that were stored, by their outcome.' }),
-  failed: count('Threads that failed for good.'),
-  refused: count('Requests that were refused because of the load or a quota, or because Redis or MongoDB was away.'),
-  timedOut: optional(count('Requests that were answered 504: not stored, or not surely accepted, in time.')),
-  forbidden: optional(count('Requests that were answered 403, because of their key.')),
+  ...countProperties,
   refusedByTenant: Type.Record(Type.String(), count('Requests of this tenant.'), {
     description: 'The ten tenants with most refusals, by the beginning of their names.',
   }),
@@ -149,7 +141,7 @@ const HistoryPointSchema = Type.Object({
   ),
   queueTime: quantiles('Seconds in the queue, a part of this: until the last fetch. Absent if no job was stored.'),
   storeTime: quantiles('Seconds in the store, the other part. Absent if no job was stored.'),
-  storeAwaySeconds: optional(number('For how long MongoDB was away, at most.')),
+  storeAwaySeconds: optional(number('For how long MongoDB was unavailable, at most.')),
   waiting: byLane(number('The most threads that waited.')),
   oldestSeconds: byLane(number('The highest age of the oldest waiting job.')),
 })
@@ -218,11 +210,11 @@ export const StatusSchema = named('Status', {
     ),
     clockBehindMs: optional(number('By how much its clock is behind the last place in the order of acceptance.')),
   }),
-  storeAwayMs: optional(number('For how long MongoDB has been away, for any worker. Absent if it is not.')),
+  storeAwayMs: optional(number('For how long MongoDB has been unavailable, for any worker. Absent if it is not.')),
   storeAway: optional(
     Type.Object(
       { since: moment('When a worker first lost MongoDB.'), reason: text('The error that it met.') },
-      { description: 'Absent if MongoDB is not away.' },
+      { description: 'Absent while MongoDB answers.' },
     ),
   ),
   otherStore: optional(OtherStoreSchema),
@@ -247,7 +239,6 @@ export const StatusSchema = named('Status', {
 })
 
 export type Status = Static<typeof StatusSchema>
-export type Overview = Omit<Status, 'lastMinutes' | 'lastHour'>
 export type HistoryPoint = Static<typeof HistoryPointSchema>
 export type QueuedJobs = Static<typeof QueuedJobsSchema>
 export type Finding = Static<typeof FindingSchema>
@@ -275,16 +266,6 @@ export function summarize({ processes, tenants, lastHour }: Status) {
       return { tenant, threads: inQueue.get(tenant) ?? 0, refused: lastHour.refusedByTenant[tenant] ?? 0 }
     }),
   }
-}
-
-/** Counts the threads that were stored in a span. */
-export function storedOf({ stored: { created, updated, unchanged } }: HistoryPoint): number {
-  return created + updated + unchanged
-}
-
-/** Returns a count per second of the time that a span covers. */
-export function perSecondOf({ coveredSeconds }: HistoryPoint, count: number): number {
-  return count / Math.max(coveredSeconds, 1)
 }
 
 /** Lists the times from acceptance to stored of a span: those of each lane, then their parts in queue and in store. */

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { describe, it } from 'vitest'
-import { FAULT_CODES, type Fault } from './faults.ts'
 import { createThreadParser } from './parse-thread.ts'
 import { DEFAULT_LIMITS, SERVICES } from './thread-request.ts'
+import { VALIDATION_ERROR_CODES, type ValidationError } from './validation-errors.ts'
 
 const parse = createThreadParser(DEFAULT_LIMITS)
-const codes: readonly string[] = FAULT_CODES
+const codes: readonly string[] = VALIDATION_ERROR_CODES
 
 const hostile = fc.oneof(
   fc.constantFrom(
@@ -127,7 +127,7 @@ function faultsAreSound(body: unknown, strict: boolean): void {
   for (const fault of parsed.errors) assertPointsIntoBody(body, fault)
 }
 
-function assertPointsIntoBody(body: unknown, { pointer, code, message }: Fault): void {
+function assertPointsIntoBody(body: unknown, { pointer, code, message }: ValidationError): void {
   assert.ok(codes.includes(code), code)
   assert.ok(message.length > 0)
   const path = pointer

@@ -2,20 +2,20 @@
 // threads into normal form, in which they are queued, stored and returned.
 import { isUtf8 } from 'node:buffer'
 import type { ValidateFunction } from 'ajv'
-import { addFault, faultsOf, type Parsed, refuseText } from './faults.ts'
 import { isRecord, parseIsoDate, type Votes } from './field-values.ts'
-import { addStrictFaults, SOURCE, type Warning, warningsOf } from './leniency.ts'
-import type { JsonBounds, RefusedText } from './refused-text.ts'
+import { addStrictErrors, SOURCE, type Warning, warningsOf } from './leniency.ts'
+import type { InvalidText, JsonBounds } from './refused-text.ts'
 import { EMPTY_IMPORT, refuseBeyondBounds, refuseSyntax, withExternalId } from './refused-text.ts'
 import type { FieldNames, Limits, PrunedQuote, PrunedRequest, QuoteFields, Thread } from './thread-request.ts'
 import { fieldNames, ThreadRequestSchema } from './thread-request.ts'
+import { addError, errorsOf, type Parsed, refuseText } from './validation-errors.ts'
 import { compileSchema } from './validator.ts'
 
-/** A parsed thread, or its faults: `errors` lists at most 50, `total` counts all. */
-export type ParsedText = { ok: true; thread: Thread; warnings?: Warning[] } | RefusedText
+/** A parsed thread, or its validation errors: `errors` lists at most 50, `total` counts all. */
+export type ParsedText = { ok: true; thread: Thread; warnings?: Warning[] } | InvalidText
 
-/** The elements of an array, each with its own faults. */
-export type ParsedArray = { ok: true; elements: ParsedText[] } | RefusedText
+/** The elements of an array, each with its own errors. */
+export type ParsedArray = { ok: true; elements: ParsedText[] } | InvalidText
 
 type ParseOptions = { strict: boolean }
 type Fields = Record<string, unknown>
@@ -25,7 +25,7 @@ const NOT_AN_OBJECT = refuseText('type', 'The body must be a JSON object.')
 /**
  * Makes the parser of threads for its limits. The parser accepts any parsed JSON value and never throws. It looks at
  * known fields only, so its time is bounded by the size of the body. With `strict`, what is otherwise ignored or merged
- * is a fault.
+ * is an error.
  */
 export function createThreadParser(limits: Limits) {
   const schema = ThreadRequestSchema(limits)
@@ -39,17 +39,17 @@ export function createThreadParser(limits: Limits) {
     // Compiling takes some 20 ms, and many processes parse no thread.
     isValid ??= compileSchema(schema)
     const hasForm = isValid(request)
-    const faults = hasForm ? { errors: [], total: 0 } : faultsOf(isValid.errors)
+    const list = hasForm ? { errors: [], total: 0 } : errorsOf(isValid.errors)
     const { quotes } = body
     if (Array.isArray(quotes) && quotes.length > maxQuotes) {
       const message = `quotes must have at most ${maxQuotes} elements, and has ${quotes.length}.`
-      addFault(faults, () => ({ pointer: '/quotes', code: 'too_many', message }))
+      addError(list, () => ({ pointer: '/quotes', code: 'too_many', message }))
     }
-    if (strict) addStrictFaults(faults, { body, request }, unknown, names)
+    if (strict) addStrictErrors(list, { body, request }, unknown, names)
     const parsed: ParsedText =
-      hasForm && faults.total === 0
+      hasForm && list.total === 0
         ? { ok: true, thread: normaliseThread(request) }
-        : withExternalId({ ok: false, ...faults }, body)
+        : withExternalId({ ok: false, ...list }, body)
     const warnings = strict || unknown.length === 0 ? [] : warningsOf(body, unknown, names)
     return warnings.length === 0 ? parsed : { ...parsed, warnings }
   }
@@ -80,7 +80,7 @@ export function createTextParser(limits: Limits) {
 
 const BYTE_ORDER_MARK = '\ufeff'
 
-function parseJson(text: Buffer, limits: JsonBounds): { ok: true; value: unknown } | RefusedText {
+function parseJson(text: Buffer, limits: JsonBounds): { ok: true; value: unknown } | InvalidText {
   if (!isUtf8(text)) return refuseText('not_decodable', 'The body is not valid UTF-8.')
   const isSmall = text.length <= limits.nesting && text.length <= limits.jsonValues
   const refused = isSmall ? undefined : refuseBeyondBounds(text, limits)

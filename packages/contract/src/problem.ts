@@ -1,9 +1,9 @@
 // The body that reports a problem (RFC 9457).
 import type { Static } from 'typebox'
-import { FaultSchema } from './faults.ts'
 import { named, optional, Type, text } from './json-schema.ts'
 import { WarningsSchema } from './leniency.ts'
 import { PROBLEMS, type ProblemCode, problemType } from './problems.ts'
+import { ValidationErrorSchema } from './validation-errors.ts'
 
 export const PROBLEM_MEDIA_TYPE = 'application/problem+json'
 
@@ -24,8 +24,10 @@ export const ProblemSchema = named(
       description: 'The kind of problem, for programs.',
     }),
     requestId: text('The X-Request-Id of the answer.'),
-    errors: optional(Type.Array(FaultSchema, { description: 'At most 50 of the faults. Every 400 has them.' })),
-    total: optional(Type.Integer({ description: 'How many faults the request has.' })),
+    errors: optional(
+      Type.Array(ValidationErrorSchema, { description: 'At most 50 of the validation errors. Every 400 has them.' }),
+    ),
+    total: optional(Type.Integer({ description: 'How many validation errors the request has.' })),
     warnings: optional(WarningsSchema),
     'violated-policies': optional(
       Type.Array(Type.String(), { description: 'Exceeded quotas, as in RateLimit-Policy.' }),

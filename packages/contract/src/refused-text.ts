@@ -1,10 +1,11 @@
 // Refuses text that is not the JSON that the contract requires, and says why.
-import { type Refused, refuseText } from './faults.ts'
+
 import type { Warning } from './leniency.ts'
 import type { Limits } from './thread-request.ts'
+import { type Invalid, refuseText } from './validation-errors.ts'
 
 /** Text that can't be accepted, with its `externalId` if that could be read. */
-export type RefusedText = Refused & { warnings?: Warning[]; externalId?: string }
+export type InvalidText = Invalid & { warnings?: Warning[]; externalId?: string }
 
 export const EMPTY_IMPORT = refuseText('required', 'The import is empty: send at least one source.')
 
@@ -12,7 +13,7 @@ export const NEWLINES =
   'An import has one source a line; with curl, send it by --data-binary, because -d removes the newlines.'
 
 /** Refuses text that `JSON.parse` refused. Repeats only the place from V8's message: the rest quotes the body. */
-export function refuseSyntax(error: unknown, json: string): RefusedText {
+export function refuseSyntax(error: unknown, json: string): InvalidText {
   if (json.trim() === '') return refuseText('not_json', 'The body is empty.')
   const { message = '' } = error instanceof Error ? error : {}
   const [place, position] = /at position (\d+)(?: \(line \d+ column \d+\))?/.exec(message) ?? []
@@ -25,7 +26,7 @@ export function refuseSyntax(error: unknown, json: string): RefusedText {
 const EXTERNAL_ID_LENGTH = 512
 
 /** Adds the `externalId` of a refused thread, if it has one. */
-export function withExternalId(refused: RefusedText, { externalId }: Record<string, unknown>): RefusedText {
+export function withExternalId(refused: InvalidText, { externalId }: Record<string, unknown>): InvalidText {
   const isShort = typeof externalId === 'string' && externalId.length <= EXTERNAL_ID_LENGTH
   return isShort ? { ...refused, externalId } : refused
 }
@@ -46,7 +47,7 @@ export type JsonBounds = Pick<Limits, 'nesting' | 'jsonValues'>
  * Refuses a JSON text that exceeds a bound. The scan costs little. `JSON.parse` would need a second for 10 MiB of `[`,
  * and 850 MB for three million empty objects.
  */
-export function refuseBeyondBounds(text: Buffer, { nesting, jsonValues }: JsonBounds): RefusedText | undefined {
+export function refuseBeyondBounds(text: Buffer, { nesting, jsonValues }: JsonBounds): InvalidText | undefined {
   let depth = 0
   let values = 1
   let inString = false

@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'vitest'
-import type { FaultCode } from './faults.ts'
 import { createThreadParser } from './parse-thread.ts'
 import { DEFAULT_LIMITS } from './thread-request.ts'
+import type { ValidationErrorCode } from './validation-errors.ts'
 
 const parse = createThreadParser(DEFAULT_LIMITS)
 const source = { service: 'slack', externalId: 'C1', title: 'A thread', quotes: [] }
 const quote = { text: 'a' }
 const withQuotes = (...quotes: unknown[]) => ({ ...source, quotes })
 
-type Row = [rule: string, body: unknown, ...faults: [pointer: string, code: FaultCode][]]
+type Row = [rule: string, body: unknown, ...errors: [pointer: string, code: ValidationErrorCode][]]
 
 const always: Row[] = [
   ['a body that is null', null, ['', 'type']],
@@ -138,23 +138,23 @@ const strictToo: [rule: string, body: unknown][] = [
   ],
 ]
 
-function faultsOf(body: unknown, strict: boolean): [string, string][] {
+function errorsOf(body: unknown, strict: boolean): [string, string][] {
   const parsed = parse(body, { strict })
   return parsed.ok ? [] : parsed.errors.map(({ pointer, code }) => [pointer, code])
 }
 
 describe('a thread is refused for', () => {
-  for (const [rule, body, ...faults] of always) it(rule, () => assert.deepEqual(faultsOf(body, false), faults))
+  for (const [rule, body, ...errors] of always) it(rule, () => assert.deepEqual(errorsOf(body, false), errors))
 })
 
 describe('with strict handling, a thread is refused for', () => {
-  for (const [rule, body, ...faults] of strictOnly) {
+  for (const [rule, body, ...errors] of strictOnly) {
     it(rule, () => {
-      assert.deepEqual(faultsOf(body, true), faults)
-      assert.deepEqual(faultsOf(body, false), [])
+      assert.deepEqual(errorsOf(body, true), errors)
+      assert.deepEqual(errorsOf(body, false), [])
     })
   }
-  for (const [rule, body] of strictToo) it(`not for ${rule}`, () => assert.deepEqual(faultsOf(body, true), []))
+  for (const [rule, body] of strictToo) it(`not for ${rule}`, () => assert.deepEqual(errorsOf(body, true), []))
 })
 
 describe('a refusal', () => {
@@ -166,7 +166,7 @@ describe('a refusal', () => {
     )
   })
 
-  it('lists 50 faults and counts all, also those of strict handling', () => {
+  it('lists 50 errors and counts all, also those of strict handling', () => {
     const parsed = parse(withQuotes(...Array(60).fill({ likes: 1 })), { strict: true })
     assert.deepEqual(parsed.ok || [parsed.errors.length, parsed.total], [50, 120])
   })

@@ -1,11 +1,11 @@
 // Stored sources as callers read them: one, lists and look-ups. Schemas, types, and parsers of requests.
 import type { Static } from 'typebox'
 import { QuoteAnswerSchema, SourceAnswerSchema } from './answers.ts'
-import { type Parsed, refuseField } from './faults.ts'
 import { parseIsoDate } from './field-values.ts'
 import { closed, count, moment, named, next, oneOf, optional, pageParameters, Type, text } from './json-schema.ts'
 import { parseBody } from './parse-thread.ts'
 import { ISO_DATE, type Limits, required, SERVICES, type Service, WELL_FORMED } from './thread-request.ts'
+import { type Parsed, refuseField } from './validation-errors.ts'
 import { createParser, createQueryParser, type Params } from './validator.ts'
 
 /** A page has at most MOST_OF_PAGE quotes or sources, and DEFAULT_OF_PAGE without `limit`. */
@@ -130,7 +130,7 @@ function listOf({ since, limit = DEFAULT_OF_PAGE, ...query }: SourcesFields): So
 
 const SOURCES_PER_LOOKUP = 1_000
 
-/** The body of `POST /sources:lookup`. An unknown field is a fault: the caller may mean it as a filter. */
+/** The body of `POST /sources:lookup`. An unknown field is an error: the caller may mean it as a filter. */
 export function LookupRequestSchema({ externalId }: Pick<Limits, 'externalId'>) {
   return closed('LookupRequest', {
     service: oneOf(SERVICES, 'The service of the sources.'),

@@ -27,7 +27,7 @@ export const DEFAULT_LIMITS = Object.fromEntries(
   Object.entries(LIMIT_DETAILS).map(([name, detail]) => [name, detail.default]),
 ) as Limits
 
-/** The kinds of source that `service` can name. The list is closed: any other value is an `enum` fault. */
+/** The kinds of source that `service` can name. The list is closed: any other value is an `enum` error. */
 export const SERVICES = [
   'x',
   'zendesk',
@@ -53,7 +53,10 @@ export type Service = (typeof SERVICES)[number]
 
 /** The name of the string format that refuses lone surrogates, which UTF-8 can't represent. */
 export const WELL_FORMED = 'well-formed'
-/** The pattern of a text that is not blank. `faults.ts` explains a mismatch of any other pattern as a wrong cursor. */
+/**
+ * The pattern of a text that is not blank. `validation-errors.ts` explains a mismatch of any other pattern as a wrong
+ * cursor.
+ */
 export const NOT_BLANK = '\\S'
 /**
  * The string format that `parseIsoDate` reads: `date-time` without leap seconds and lower-case letters, and also dates

@@ -1,8 +1,8 @@
 // Compiles the schemas of this package.
 import { Ajv, type ValidateFunction } from 'ajv'
 import type { Static, TObject, TSchema } from 'typebox'
-import { addFault, type FaultList, faultsOf, LONGEST_NAMED_FIELD, type Parsed } from './faults.ts'
 import { FORMATS, hasAtMost } from './field-values.ts'
+import { addError, errorsOf, LONGEST_NAMED_FIELD, type Parsed, type ValidationErrors } from './validation-errors.ts'
 
 /**
  * Makes a parser of values by a schema of this package. The schema is compiled when it is first needed: most processes
@@ -12,7 +12,7 @@ export function createParser<Schema extends TSchema>(schema: Schema): (value: un
   let isValid: ValidateFunction<Static<Schema>> | undefined
   return (value) => {
     isValid ??= compileSchema<Static<Schema>>(schema)
-    return isValid(value) ? { ok: true, value } : { ok: false, ...faultsOf(isValid.errors) }
+    return isValid(value) ? { ok: true, value } : { ok: false, ...errorsOf(isValid.errors) }
   }
 }
 
@@ -29,18 +29,18 @@ export function createQueryParser<Schema extends TObject>(schema: Schema): (para
     Object(schema.properties[name]).type === 'integer' && /^-?\d{1,15}$/.test(value) ? Number(value) : value
   return (params) => {
     const values = new Map<string, string | number>()
-    const faults: FaultList = { errors: [], total: 0 }
+    const list: ValidationErrors = { errors: [], total: 0 }
     for (const [name, value] of params) {
       const shown = name.slice(0, LONGEST_NAMED_FIELD)
       const message = `${shown} may be given only once.`
-      if (values.has(name)) addFault(faults, () => ({ pointer: `/${shown}`, code: 'duplicate', message }))
+      if (values.has(name)) addError(list, () => ({ pointer: `/${shown}`, code: 'duplicate', message }))
       values.set(name, read(name, value))
     }
-    return faults.total === 0 ? parse(Object.fromEntries(values)) : { ok: false, ...faults }
+    return list.total === 0 ? parse(Object.fromEntries(values)) : { ok: false, ...list }
   }
 }
 
-/** Compiles a check by a schema. The check finds every fault of a value, with the details that `explainFault` needs. */
+/** Compiles a check by a schema. The check finds every error of a value, with the details that `explainError` needs. */
 export function compileSchema<Value>(schema: TSchema): ValidateFunction<Value> {
   const validator = new Ajv({
     // The schemas are our own, and the tests of the API's description check them.

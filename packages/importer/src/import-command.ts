@@ -19,7 +19,7 @@ import { FORMAT_OPTIONS, OPTION_NAMES, readersOf } from './formats/format-option
 import { formats } from './formats/formats.ts'
 import { removeTemporaryFolders } from './formats/read/temporary-folder.ts'
 import { shellWord } from './formats/values/thread-fields.ts'
-import type { ImportRequest } from './import-request.ts'
+import type { ImportOptions } from './import-request.ts'
 import { Interrupted } from './import-request.ts'
 import { runImport } from './run-import.ts'
 import { type ProgressStyle, showProgress } from './show/progress.ts'
@@ -38,7 +38,7 @@ interface Output {
   quiet?: true | undefined
 }
 
-type Options = ApiOptions & Output & Omit<ImportRequest, 'names'>
+type Options = ApiOptions & Output & Omit<ImportOptions, 'names'>
 
 /** The defaults that the help does not show. */
 const DEFAULTS = { map: new Map<string, string>(), set: new Map<string, string>(), idPrefix: '' }
@@ -82,7 +82,7 @@ export function importCommand(deps: ImportCommandDeps): Command {
     )
 }
 
-async function start(asked: Options & ImportRequest, deps: ImportCommandDeps): Promise<void> {
+async function start(asked: Options & ImportOptions, deps: ImportCommandDeps): Promise<void> {
   const work = () => run(asked, deps)
   if (deps.apart === undefined) return await work()
   const print = createPrinter((text) => deps.process.stderr.write(text))
@@ -126,7 +126,7 @@ function parseEncoding(text: string): string {
   }
 }
 
-async function run(asked: Options & ImportRequest, deps: ImportCommandDeps): Promise<void> {
+async function run(asked: Options & ImportOptions, deps: ImportCommandDeps): Promise<void> {
   const { url, keyFile, json, quiet, ...request } = asked
   const stops = stopRequests({ outlivesTerminal: true })
   const interrupted = new AbortController()

@@ -7,7 +7,7 @@ import { emptyTally } from './account/ledger.ts'
 import { type FORMAT_OPTIONS, OPTION_NAMES } from './formats/format-options.ts'
 import { formats } from './formats/formats.ts'
 import { importCommand } from './import-command.ts'
-import { createStops, failureOf, type ImportRequest } from './import-request.ts'
+import { createStops, failureOf, type ImportOptions } from './import-request.ts'
 
 test('a state folder that does not exist is named, with the option that chooses another', async () => {
   const file = join(tmpdir(), `absent-${process.pid}`, 'a.sluice-checkpoint')
@@ -21,7 +21,7 @@ test('a state folder that does not exist is named, with the option that chooses 
 })
 
 /** Every key of a request. TypeScript refuses a list that lacks one, or has another. */
-const KEYS: Record<keyof Required<Omit<ImportRequest, keyof typeof FORMAT_OPTIONS | 'names'>>, true> = {
+const KEYS: Record<keyof Required<Omit<ImportOptions, keyof typeof FORMAT_OPTIONS | 'names'>>, true> = {
   format: true,
   encoding: true,
   idPrefix: true,

@@ -2,7 +2,7 @@
 import type { Readable } from 'node:stream'
 import { SluiceProblem, SluiceUnreachable } from '@sluice/client'
 import type { Target } from '@sluice/terminal'
-import { count, UserError, untrusted } from '@sluice/terminal'
+import { formatNumber, UserError, untrusted } from '@sluice/terminal'
 import type { Checkpoint } from './account/checkpoint.ts'
 import type { RejectedRecord, Tally } from './account/ledger.ts'
 import { FormatError, type FormatOptions } from './formats/format.ts'
@@ -12,7 +12,7 @@ import type { ProgressDisplay, ProgressState } from './show/progress.ts'
 import type { State } from './show/summary.ts'
 
 /** What the user asks for: the files, and the options that decide what becomes of them. */
-export interface ImportRequest extends FormatOptions {
+export interface ImportOptions extends FormatOptions {
   names: readonly string[]
   format?: string
   /** The encoding of files that are not Unicode, as TextDecoder names it. */
@@ -92,7 +92,7 @@ function tooManyErrors({ reasons }: Tally, most: number): TooManyErrors {
   const [reason, ...others] = Object.keys(reasons)
   const shared = reason !== undefined && others.length === 0 ? `, all for one reason: ${reason}` : ''
   return new TooManyErrors(
-    `More records than ${count(most)} were rejected${shared.replace(/\.?$/, '.')} Allow more with --max-errors.`,
+    `More records than ${formatNumber(most)} were rejected${shared.replace(/\.?$/, '.')} Allow more with --max-errors.`,
   )
 }
 

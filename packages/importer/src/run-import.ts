@@ -15,8 +15,8 @@ import { formats } from './formats/formats.ts'
 import { digestOf } from './formats/values/digest.ts'
 import { createConversationCounts } from './gather/conversation-counts.ts'
 import { createExternalSort } from './gather/external-sort.ts'
-import { type Events, readThreads } from './gather/gather-threads.ts'
-import type { ImportDeps, ImportRequest, RunState, Stops } from './import-request.ts'
+import { type Events, readGathered } from './gather/gather-threads.ts'
+import type { ImportDeps, ImportOptions, RunState, Stops } from './import-request.ts'
 import { createStops, failureOf } from './import-request.ts'
 import { type Detected, detectFormats } from './input/detect-format.ts'
 import { type Input, openInput, STDIN } from './input/input.ts'
@@ -27,7 +27,7 @@ import { sayWhyItWaits } from './show/say-why.ts'
 import type { State, Summary } from './show/summary.ts'
 
 /** Runs an import. Never throws: the summary says how the import ended. */
-export async function runImport(request: ImportRequest, deps: ImportDeps): Promise<Summary> {
+export async function runImport(request: ImportOptions, deps: ImportDeps): Promise<Summary> {
   const began = performance.now()
   const state: RunState = { tally: emptyTally(), bytes: { total: 0, done: 0 }, sorted: { total: 0, done: 0 } }
   const run = { request, deps, state, stops: createStops(deps) }
@@ -62,7 +62,7 @@ function completedState({ tally, counts }: RunState): State {
 
 /** What the steps of one import share. */
 interface Run {
-  request: ImportRequest
+  request: ImportOptions
   deps: ImportDeps
   state: RunState
   stops: Stops
@@ -87,7 +87,7 @@ async function importAll(run: Run): Promise<void> {
 }
 
 /** Throws UserError if an option is of no use: what it should do would be left out in silence. */
-function refuseUseless(request: ImportRequest, { read, lacking }: Detected): void {
+function refuseUseless(request: ImportOptions, { read, lacking }: Detected): void {
   const found = [...read.map(({ format }) => format), ...lacking]
   const useless = uselessOption(found, request)
   if (useless === undefined) return
@@ -115,7 +115,7 @@ async function* readAll(
     const { format, files } = group
     const ofRecord = { format: format.name, ...(idPrefix && { idPrefix }) }
     const counted = counts.of(group)
-    const reading = readThreads({ ...format, read: counted.read }, files, optionsOf(format, request), {
+    const reading = readGathered({ ...format, read: counted.read }, files, optionsOf(format, request), {
       openSort,
       sorted: state.sorted,
     })
@@ -166,9 +166,9 @@ function createCheck(ledger: Ledger): Sink {
 async function sendImport(events: Events, input: Input, { request, deps, state, stops }: Run): Promise<void> {
   const { stopping, hurry, fail, afterErrors, refuseAfterErrors } = stops
   const target = await deps.findTarget()
-  // A wrong URL must not look like a service that is away for a while.
+  // A wrong URL must not look like a service that is unavailable for a while.
   const limits = await createClient({ ...target, maxRetries: FIRST_RETRIES }).limits({ signal: hurry })
-  // Only time bounds the tries, because batches compete for room in a full queue, and one may lose many times.
+  // Only time bounds the attempts, because batches compete for room in a full queue, and one may lose many times.
   const client = createClient({ ...target, maxRetries: Number.POSITIVE_INFINITY })
   // This request fails if the key is not known: now, and not after an hour of sorting.
   await client.getSource({ service: 'custom', externalId: 'none' }, { limit: 1, signal: hurry })
@@ -217,7 +217,7 @@ async function sendImport(events: Events, input: Input, { request, deps, state, 
 }
 
 function checkpointOf(
-  request: ImportRequest,
+  request: ImportOptions,
   target: readonly string[],
   { fingerprint }: Input,
 ): Checkpoint | undefined {
@@ -229,12 +229,12 @@ function checkpointOf(
 }
 
 /** The checkpoint and the file of rejected records are named after the first input that is not standard input. */
-function besideInput({ names, stateDir }: ImportRequest): string {
+function besideInput({ names, stateDir }: ImportOptions): string {
   const first = names.find((name) => name !== STDIN) ?? 'stdin'
   return stateDir === undefined ? resolve(first) : resolve(stateDir, basename(first))
 }
 
-function rejectedPath(request: ImportRequest): string {
+function rejectedPath(request: ImportOptions): string {
   const inputs = new Set(request.names.filter((name) => name !== STDIN).map((name) => resolve(name)))
   if (request.rejected === undefined) return rejectedPathOf(besideInput(request), inputs)
   if (!touchesInput(resolve(request.rejected), inputs)) return request.rejected

@@ -6,7 +6,7 @@ import { createEnqueuer, createImports, newJobId, queueKeys } from '@sluice/queu
 import { sourceIdOf } from '@sluice/store/ids'
 import { requiredUrl, testDatabase, testQueueName, UNBOUNDED } from '@sluice/test-support'
 import { type TestContext, test } from 'vitest'
-import { OperatorOnlyError, openViews, type View } from './view.ts'
+import { OperatorOnlyError, openAdmin, type View } from './view.ts'
 
 const VALUE = 'Ada said it'
 const REASON = `title "${VALUE}" is refused`
@@ -24,7 +24,7 @@ async function open(t: TestContext) {
   await once(redis, 'ready')
   const db = await testDatabase(t)
   const keys = queueKeys(testQueueName())
-  const { viewFor } = openViews(redis, keys, db)
+  const { viewFor } = openAdmin(redis, keys, db)
   const [operator, viewer] = (['operator', 'viewer'] as const).map((role) => viewFor({ role, by: 'a' }))
   assert(operator?.acts !== undefined && viewer !== undefined)
 
@@ -59,7 +59,7 @@ async function open(t: TestContext) {
     _id: `${sourceId}${'0'.repeat(24)}`,
     ...{ ...THREAD.quotes[0], sourceId, position: '0000000000000001.000000', meta },
   })
-  await redis.hset(`${keys.base}store-away`, { since: Date.now(), reason: REASON })
+  await redis.hset(`${keys.base}store-unavailable`, { since: Date.now(), reason: REASON })
   const { id: operationId } = await operator.acts.operate('retry', { filter: { reason: VALUE } })
   return { operator, acts: operator.acts, viewer, jobId, importId, operationId, sourceId }
 }

@@ -7,13 +7,14 @@ import { createImports, isJobId, LANES, orUnavailable, type QueueKeys } from '@s
 import type { Redis } from 'ioredis'
 import type { Db } from 'mongodb'
 import { createFailedJobs } from './failed/failed-jobs.ts'
-import { createOperations, type RunOptions, runOperations } from './failed/operations.ts'
-import * as masks from './failed/reasons.ts'
+import * as masks from './failed/masks.ts'
+import { createOperations } from './failed/operations.ts'
+import { type RunOptions, runOperations } from './failed/run-operations.ts'
 import { createFind } from './find/find.ts'
-import { createFindStored, createReadThread, type StoredThread } from './find/find-stored.ts'
-import { createListJobs } from './jobs/list-jobs.ts'
+import { createFindStored } from './find/find-stored.ts'
+import { createReadThread, type ThreadPage } from './find/thread-page.ts'
+import { createListJobs, createListRecent } from './jobs/list-jobs.ts'
 import { createReadJob, maskDetail } from './jobs/read-job.ts'
-import { createListRecent } from './jobs/recent-jobs.ts'
 import { createReadHistory } from './overview/history.ts'
 import { createReadOverview, createReadTenant } from './overview/overview.ts'
 import { judge } from './overview/verdict.ts'
@@ -25,18 +26,18 @@ export class OperatorOnlyError extends Error {
 
 /** Everybody but an operator sees what viewers see. `by` names the operator in the operations that it opens. */
 type Person = { role: KeyRole | undefined; by: string }
-type Queue = ReturnType<typeof openQueue>
-export type ViewFor = ReturnType<typeof openViews>['viewFor']
+type Reads = ReturnType<typeof openReads>
+export type ViewFor = ReturnType<typeof openAdmin>['viewFor']
 export type View = ReturnType<typeof viewOf>
 export type Acts = ReturnType<typeof openActs>
 export type ThreadOutline = ReturnType<typeof withoutTexts>
 
 /** Opens a queue, and what is stored, for people: `viewFor` shows it, `runOperations` does what operators asked for. */
-export function openViews(redis: Redis, keys: QueueKeys, db: Db) {
-  const queue = openQueue(redis, keys, db)
+export function openAdmin(redis: Redis, keys: QueueKeys, db: Db) {
+  const reads = openReads(redis, keys, db)
   return {
-    viewFor: (person: Person) => viewOf(queue, person),
-    runOperations: (options: Omit<RunOptions, keyof Queue>) => runOperations({ ...queue, ...options }),
+    viewFor: (person: Person) => viewOf(reads, person),
+    runOperations: (options: Omit<RunOptions, keyof Reads>) => runOperations({ ...reads, ...options }),
   }
 }
 
@@ -49,8 +50,8 @@ const EXPIRING_SHARED_MS = 10_000
 /** The verdict of a page may be this old. */
 const LATELY_MS = 1_000
 
-/** Opens all that views read, unmasked. */
-function openQueue(redis: Redis, keys: QueueKeys, db: Db) {
+/** Opens all reads of a queue, and of what is stored, unmasked. */
+function openReads(redis: Redis, keys: QueueKeys, db: Db) {
   const failedJobs = createFailedJobs(redis, keys)
   const operations = createOperations(redis, keys)
   const imports = createImports(redis, keys)
@@ -58,7 +59,7 @@ function openQueue(redis: Redis, keys: QueueKeys, db: Db) {
   const readHistory = createReadHistory(redis, keys)
   const readThread = createReadThread(db)
   const { readAny: readJob } = createReadJob(redis, keys)
-  // While MongoDB is away, the verdict says that, and names no keys.
+  // While MongoDB is unavailable, the verdict says that, and names no keys.
   const readExpiring = shareFor(EXPIRING_SHARED_MS, () => listExpiring(db).catch(() => []))
   return {
     failedJobs,
@@ -98,12 +99,12 @@ function openQueue(redis: Redis, keys: QueueKeys, db: Db) {
   }
 }
 
-/** Makes the view of a person. Every read of the queue throws a `QueueUnavailableError` while Redis is away. */
-function viewOf(queue: Queue, { role, by }: Person) {
-  const { failedJobs, operations } = queue
+/** Makes the view of a person. Every read of the queue throws a `QueueUnavailableError` while Redis is unavailable. */
+function viewOf(reads: Reads, { role, by }: Person) {
+  const { failedJobs, operations } = reads
   const isOperator = role === 'operator'
-  function read<Args extends unknown[], Found>(find: (...args: Args) => Promise<Found>, toViewers: masks.Mask<Found>) {
-    return async (...args: Args): Promise<Found> => {
+  function read<Args extends unknown[], Value>(find: (...args: Args) => Promise<Value>, toViewers: masks.Mask<Value>) {
+    return async (...args: Args): Promise<Value> => {
       const found = await orUnavailable(find(...args))
       return isOperator ? found : toViewers(found)
     }
@@ -124,34 +125,34 @@ function viewOf(queue: Queue, { role, by }: Person) {
     listFailed: read(list, (page) => ({ ...page, jobs: page.jobs.map(masks.masked) })),
     groupFailed: read(group, masks.maskGroups),
     /** Groups all failed jobs, as they were at most `GROUPS_SHARED_MS` ago. */
-    readGroups: read(queue.readGroups, masks.maskGroups),
+    readGroups: read(reads.readGroups, masks.maskGroups),
     listOperations: read(operations.list, (found) => found.map(masks.maskOperation)),
-    findOperation: read(queue.findOperation, (found) => found && masks.maskOperation(found)),
-    listImports: read(queue.listImports, (found) => found),
-    findImport: read(queue.findImport, (found) => found && masks.maskImport(found)),
+    findOperation: read(reads.findOperation, (found) => found && masks.maskOperation(found)),
+    listImports: read(reads.listImports, (found) => found),
+    findImport: read(reads.findImport, (found) => found && masks.maskImport(found)),
     /** Lists the jobs of a state. */
-    listJobs: read(queue.listJobs, ({ jobs, ...page }) => ({ ...page, jobs: jobs.map(masks.masked) })),
-    readTenant: read(queue.readTenant, (load) => load),
+    listJobs: read(reads.listJobs, ({ jobs, ...page }) => ({ ...page, jobs: jobs.map(masks.masked) })),
+    readTenant: read(reads.readTenant, (load) => load),
     /** Reads a job in any state, without its stacks and its payload. */
-    readJob: read(queue.outlineJob, (found) => found && maskDetail(found)),
-    listRecent: read(queue.listRecent, ({ jobs, next }) => ({ jobs: jobs.map(masks.masked), next })),
-    readStatus: () => judged(queue.readStatus),
+    readJob: read(reads.outlineJob, (found) => found && maskDetail(found)),
+    listRecent: read(reads.listRecent, ({ jobs, next }) => ({ jobs: jobs.map(masks.masked), next })),
+    readStatus: () => judged(reads.readStatus),
     /** Reads the status as it was at most `LATELY_MS` ago. */
-    readLately: () => judged(queue.readLately),
-    readHistory: read(queue.readHistory, (points) => points),
+    readLately: () => judged(reads.readLately),
+    readHistory: read(reads.readHistory, (points) => points),
     /** Looks up: see `createFind`. @throws {OperatorOnlyError} */
-    async find(query: contract.FindQuery, signal: AbortSignal): Promise<contract.Found> {
-      const found = await queue.find(permitted(query), signal)
+    async find(query: contract.FindQuery, signal: AbortSignal): Promise<contract.FindAnswer> {
+      const found = await reads.find(permitted(query), signal)
       return isOperator ? found : masks.maskFound(found)
     },
     /** Reads a page of a stored thread, without its texts. @throws {CommandFailedError} */
-    readThread: queue.readOutline,
+    readThread: reads.readOutline,
     /** Undefined for everybody but operators. */
-    acts: isOperator ? openActs(queue, by) : undefined,
+    acts: isOperator ? openActs(reads, by) : undefined,
   }
 }
 
-function withoutTexts({ source, quotes, ...page }: StoredThread) {
+function withoutTexts({ source, quotes, ...page }: ThreadPage) {
   const { id, service, externalId, status, wordCount, createdAt } = source
   const names = quotes.map((quote) => {
     return { id: quote.id, externalId: quote.externalId, createdAt: quote.createdAt, position: quote.position }
@@ -165,7 +166,7 @@ export function requireActs({ acts }: View): Acts {
   return acts
 }
 
-function openActs({ failedJobs, operations, readThread, readJob }: Queue, by: string) {
+function openActs({ failedJobs, operations, readThread, readJob }: Reads, by: string) {
   return {
     /** Opens an operation on failed jobs, which one API replica carries out. @throws {OperationsFullError} */
     async operate(kind: contract.OperationKind, request: contract.OperationRequest): Promise<contract.Operation> {

@@ -105,7 +105,7 @@ export function openMetrics<D extends MetricDeclarations>(process: string, decla
     contentType: registry.contentType,
     metrics: { ...shared, ...openAll(registry, declarations) },
     /**
-     * Calls `read`, which sets these gauges, before each scrape. If `read` fails, as while a server is away, the gauges
+     * Calls `read`, which sets these gauges, before each scrape. If `read` fails, as while a server is unavailable, the gauges
      * have no sample.
      */
     sample(gauges: readonly Gauge<string>[], read: () => void | Promise<void>): void {

@@ -62,7 +62,7 @@ export async function inSpan<Result>(
   }
 }
 
-/** A collector that is away must not hold up the end of a process. */
+/** A collector that is unavailable must not hold up the end of a process. */
 const LAST_SPANS_MS = 1_000
 
 /** Sends the spans of this process to the endpoint, if there is one. Returns a function that sends the last spans. */

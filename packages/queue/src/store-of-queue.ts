@@ -1,7 +1,7 @@
 // A queue feeds one store: it remembers which one, and processes of another store stop
 // (docs/adr/0023-identity-and-marks.md). After a restore of the store, the queue forgets its answers about stored
 // threads.
-import type { Overview } from '@sluice/contract'
+import type { Status } from '@sluice/contract'
 import { openScript } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
 import { isJobId } from './job/job.ts'
@@ -62,7 +62,7 @@ export async function checkFedStore(redis: Redis, keys: QueueKeys, own: Store, c
 const NOTED_SECONDS = 360
 
 /** Notes for the verdict that a process stops because of its store. Without a process, removes the note. */
-export async function noteOtherStore(redis: Redis, { base }: QueueKeys, by?: Overview['otherStore']): Promise<void> {
+export async function noteOtherStore(redis: Redis, { base }: QueueKeys, by?: Status['otherStore']): Promise<void> {
   const key = `${base}other-store`
   await (by === undefined ? redis.del(key) : redis.set(key, JSON.stringify(by), 'EX', NOTED_SECONDS))
 }

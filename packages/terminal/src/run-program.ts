@@ -11,7 +11,7 @@ export class UserError extends Error {
 }
 
 /** Redis can't be reached. */
-export class RedisAwayError extends UserError {}
+export class RedisUnavailableError extends UserError {}
 
 /** Errors that need no stack. By their names, because few commands load the modules that define them. */
 const FOR_PEOPLE = new Set([

@@ -58,17 +58,17 @@ export function tableLines(rows: readonly (readonly string[])[]): string[] {
 }
 
 /** A number with its thousands apart: `1,200`. */
-export function count(number: number): string {
+export function formatNumber(number: number): string {
   return number.toLocaleString('en')
 }
 
 /** A number before what it counts: `2 threads`. */
 export function counted(number: number, noun: string): string {
-  return `${count(number)} ${noun}${number === 1 ? '' : 's'}`
+  return `${formatNumber(number)} ${noun}${number === 1 ? '' : 's'}`
 }
 
 /** A moment in a cell, accurate to a minute, in UTC. */
-export function moment(at: Date | undefined): string {
+export function formatMoment(at: Date | undefined): string {
   return at === undefined ? '-' : at.toISOString().slice(0, 16).concat('Z')
 }
 

@@ -1,7 +1,7 @@
 // Uses the Redis of a queue for as long as a piece of work lasts.
 import { once } from 'node:events'
 import type { QueueAddress, Redis } from '@sluice/process/redis'
-import { OF_MONGODB, RedisAwayError, UserError } from './run-program.ts'
+import { OF_MONGODB, RedisUnavailableError, UserError } from './run-program.ts'
 
 export type { QueueAddress }
 
@@ -10,7 +10,7 @@ export type { QueueAddress }
  */
 const READY_MS = 5_000
 
-/** Connects to the Redis of a queue until `work` is done. @throws {RedisAwayError} */
+/** Connects to the Redis of a queue until `work` is done. @throws {RedisUnavailableError} */
 export async function withRedis<Result>(
   address: QueueAddress,
   work: (redis: Redis) => Promise<Result>,
@@ -29,7 +29,7 @@ export async function withRedis<Result>(
     const { name, message } = error instanceof Error ? error : new Error(String(error))
     // Redis's own error names the command that the user may not send.
     const why = name === 'ReplyError' ? 'refuses a command' : 'cannot be reached'
-    throw new RedisAwayError(`Redis at ${servers.join(', ')} ${why}: ${message}`)
+    throw new RedisUnavailableError(`Redis at ${servers.join(', ')} ${why}: ${message}`)
   } finally {
     redis.disconnect()
   }

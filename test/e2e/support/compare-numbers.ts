@@ -1,6 +1,6 @@
 // Compares what the overview, the pages, `sluice status` and the metrics say with what callers, MongoDB and Redis know.
 import assert from 'node:assert/strict'
-import { storedOf } from '@sluice/contract'
+import { countOf } from '@sluice/contract'
 import type { StartedProcess } from '@sluice/test-support'
 import type { Db } from 'mongodb'
 import { fateOf } from '../../support/ledger.ts'
@@ -31,6 +31,7 @@ export async function compareNumbers({ db, queue, onCall, ledger, failures, unsu
   const known = {
     refused: number(({ status, body }) => status === 503 && body.code !== 'stopping'),
     timedOut: number(({ status }) => status === 504),
+    invalid: number(({ status }) => status === 400),
     sources: await db.collection('sources').countDocuments(),
   }
   assert.equal((await queue.queue.getFailedCount()) + (await queue.bulk.getFailedCount()), failed)
@@ -41,13 +42,14 @@ export async function compareNumbers({ db, queue, onCall, ledger, failures, unsu
     'the numbers of the overview',
     async () => {
       const status = await onCall.status()
-      const { stored, refusedByTenant, timedOut = 0, ...point } = status.lastHour
+      const { stored, refusedByTenant, timedOut = 0, invalid = 0, ...point } = status.lastHour
       const refused = (refusedByTenant.acme ?? 0) + (refusedByTenant.other ?? 0)
-      const kept = storedOf(status.lastHour) + failed
+      const kept = countOf(status.lastHour, 'stored') + failed
       shown = { refused, timedOut, created: stored.created, accepted: point.accepted, kept, failed: point.failed }
       const isSo =
         near(refused, known.refused) &&
         near(timedOut, known.timedOut) &&
+        near(invalid, known.invalid) &&
         near(stored.created, known.sources) &&
         near(point.failed, failures.all) &&
         point.accepted >= accepted - unsure &&
@@ -70,7 +72,7 @@ export async function compareNumbers({ db, queue, onCall, ledger, failures, unsu
   const sums = await Promise.all(processes.workers.map((worker) => readMetric(worker, 'sluice_threads_stored_total')))
   assert.equal(
     sums.reduce((sum, one) => sum + one, 0),
-    storedOf(lastHour),
+    countOf(lastHour, 'stored'),
   )
   assert.equal(await readMetric(processes.api, 'sluice_threads_accepted_total'), lastHour.accepted)
   assert.equal(await readMetric(processes.api, 'sluice_threads', { state: 'failed' }), failed)

@@ -59,7 +59,7 @@ function watching({ page, faults }: Visitor, sluice: TestSluice, key: string) {
   async function untilAll(what: string, ways: readonly Way[], isSo: (text: string) => boolean): Promise<void> {
     const begin = performance.now()
     const readers: Record<Way, () => Promise<string>> = {
-      page: async () => (await page.locator('#verdict, #redis-away').allTextContents()).join('\n'),
+      page: async () => (await page.locator('#verdict, #redis-unavailable').allTextContents()).join('\n'),
       api: async () => textOf(await status()),
       cli: async () => {
         const { stdout, stderr } = await run('status')

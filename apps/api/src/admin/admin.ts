@@ -1,10 +1,9 @@
-// The handlers of the routes under `/admin`, which cover all tenants. The caller's role decides what its view shows and
-// allows.
+// Handlers of the routes under `/admin`, which cover all tenants. The caller's role decides what its view shows and allows.
 import * as contract from '@sluice/contract'
 import { failedJobOf, requireActs, type View } from '@sluice/operations'
 import type { ApiDeps } from '../api-deps.ts'
 import { type BodyDeps, readBody } from '../body/read-body.ts'
-import { jsonAnswer } from '../request/json-answer.ts'
+import { jsonAnswer } from '../request/large-answers.ts'
 import { ProblemError, requestInvalid } from '../request/problem-error.ts'
 import type { Handler, PathParams, RequestContext } from '../request/request-context.ts'
 import { parseQuery } from '../request/request-context.ts'
@@ -14,26 +13,16 @@ type AdminDeps = Pick<ApiDeps, 'viewFor'>
 const viewOf = ({ viewFor }: AdminDeps, { key }: RequestContext) => viewFor({ role: key?.role, by: key?.keyId ?? '' })
 
 /** Makes a handler that answers what `look` returns. */
-function show(look: (view: View, context: RequestContext, params: PathParams) => Promise<unknown>) {
+export function show(look: (view: View, context: RequestContext, params: PathParams) => Promise<unknown>) {
   return (deps: AdminDeps): Handler =>
     async (context, params) => ({ status: 200, body: await look(viewOf(deps, context), context, params) })
 }
-
-/** GET /admin/jobs: a page of failed jobs, newest first. */
-export const listFailedJobs = show((view, context) =>
-  view.listFailed(parseQuery(context, contract.parseFailedJobQuery)),
-)
-
-/** GET /admin/job-groups: groups of failed jobs, one for each reason. */
-export const groupFailedJobs = show((view, context) =>
-  view.groupFailed(parseQuery(context, contract.parseFailedJobFilter)),
-)
 
 /**
  * GET /admin/jobs/{id}: a failed job. Only operators get its stacks and its payload. A large one blocks the event loop,
  * so operators take turns.
  */
-export function getFailedJob(deps: AdminDeps & Pick<ApiDeps, 'readTurns' | 'bodyMemory'>): Handler {
+export function getFailedJob(deps: AdminDeps & Pick<ApiDeps, 'readTurns' | 'bodyBudget'>): Handler {
   return (context, params) =>
     deps.readTurns.take(context, async () => {
       const id = String(params.id)
@@ -46,9 +35,6 @@ export function getFailedJob(deps: AdminDeps & Pick<ApiDeps, 'readTurns' | 'body
     })
 }
 
-/** GET /admin/operations: the newest operations, and who opened them. */
-export const listOperations = show(async (view) => ({ operations: await view.listOperations() }))
-
 /** GET /admin/operations/{id}: the progress of an operation. */
 export const getOperation = show(async (view, _context, params) => {
   const operation = await view.findOperation(String(params.id))
@@ -56,24 +42,11 @@ export const getOperation = show(async (view, _context, params) => {
   return operation
 })
 
-/** GET /admin/find: jobs, imports and stored documents by an id or an externalId. */
-export const findEverything = show((view, context) =>
-  view.find(parseQuery(context, contract.parseFindQuery), context.signal),
-)
-
-/** GET /admin/recent: the jobs that completed last. */
-export const listRecentJobs = show((view, context) =>
-  view.listRecent(parseQuery(context, contract.parseRecentJobsQuery)),
-)
-
-/** GET /admin/overview: the current state, and what happened lately. */
-export const getOverview = show((view) => view.readStatus())
-
 /** POST /admin/jobs:retry and :discard: opens an operation. Any API replica may carry it out. */
 export function openOperation(kind: contract.OperationKind) {
-  return (deps: AdminDeps & BodyDeps & Pick<ApiDeps, 'limits'>): Handler =>
+  return (deps: AdminDeps & BodyDeps & Pick<ApiDeps, 'settings'>): Handler =>
     async (context) => {
-      const parsed = contract.parseOperationRequest(await readBody(context, deps), deps.limits)
+      const parsed = contract.parseOperationRequest(await readBody(context, deps), deps.settings)
       if (!parsed.ok) throw requestInvalid(parsed)
       const operation = await requireActs(viewOf(deps, context)).operate(kind, parsed.value)
       context.log.operationId = operation.id

@@ -36,8 +36,8 @@ export function checkContentType(
     .split(';')
     .map((part) => part.trim().toLowerCase())
   if (!accepted.includes(mediaType)) {
-    const fault = mediaType === '' ? 'The header Content-Type is missing.' : 'This Content-Type is not supported.'
-    throw new ProblemError('media_type_unsupported', { detail: `${fault} Send ${accepted.join(' or ')}.` })
+    const reason = mediaType === '' ? 'The header Content-Type is missing.' : 'This Content-Type is not supported.'
+    throw new ProblemError('media_type_unsupported', { detail: `${reason} Send ${accepted.join(' or ')}.` })
   }
   const charset = parameters
     .find((parameter) => parameter.startsWith('charset='))

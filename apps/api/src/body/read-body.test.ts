@@ -5,9 +5,10 @@ import { connect, type Socket } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
 import { listen } from '@sluice/process'
 import { type TestContext, test } from 'vitest'
+import { createBudget } from '../request/budget.ts'
 import { ProblemError } from '../request/problem-error.ts'
 import { bodyChunks } from './body-chunks.ts'
-import { createBudget, readBody } from './read-body.ts'
+import { readBody } from './read-body.ts'
 
 const IDLE_MS = 200
 const POST = 'POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n'
@@ -43,8 +44,8 @@ test('a body of an import that stops coming is cut', async (t) => {
 })
 
 test('a body is read to its end, whether it came with its head or later', async (t) => {
-  const bodyMemory = createBudget({ maxBytes: 100_000, tenantShare: 1 })
-  const deps = { bodyMemory, limits: { bodyBytes: 5 } }
+  const bodyBudget = createBudget({ maxBytes: 100_000, tenantShare: 1 })
+  const deps = { bodyBudget, settings: { bodyBytes: 5 } }
   const { signal } = new AbortController()
   for (const [first, later] of [
     ['hello', ''],
@@ -59,7 +60,7 @@ test('a body is read to its end, whether it came with its head or later', async 
         await setImmediate()
         asked.resolve()
         const body = await readBody({ request, response, tenant: 'acme', signal, chargedBytes: 0 }, deps, 'identity')
-        response.end(`${body} ${request.readableEnded} ${bodyMemory.taken()}.`)
+        response.end(`${body} ${request.readableEnded} ${bodyBudget.taken()}.`)
       },
       `POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\n${first}`,
       60_000,
@@ -77,10 +78,10 @@ test('a body that trickles in is refused after its time', async (t) => {
   const { socket } = await open(
     t,
     (request, response) => {
-      const bodyMemory = createBudget({ maxBytes: 100_000, tenantShare: 1 })
+      const bodyBudget = createBudget({ maxBytes: 100_000, tenantShare: 1 })
       const { signal } = new AbortController()
       const context = { request, response, tenant: 'acme', signal, chargedBytes: 0 }
-      const deps = { bodyMemory, limits: { bodyBytes: 100 } }
+      const deps = { bodyBudget, settings: { bodyBytes: 100 } }
       const read = readBody(context, deps, 'identity', IDLE_MS)
       read.catch((error) => response.end(error instanceof ProblemError ? `${error.code}: ${error.members.detail}` : ''))
     },
@@ -94,13 +95,13 @@ test('a body that trickles in is refused after its time', async (t) => {
 
 test('a body that arrived while the process was not scheduled is read, though its time is over', async (t) => {
   const asked = Promise.withResolvers<void>()
-  const bodyMemory = createBudget({ maxBytes: 100_000, tenantShare: 1 })
+  const bodyBudget = createBudget({ maxBytes: 100_000, tenantShare: 1 })
   const { signal } = new AbortController()
   const { socket } = await open(
     t,
     (request, response) => {
       const context = { request, response, tenant: 'acme', signal, chargedBytes: 0 }
-      const read = readBody(context, { bodyMemory, limits: { bodyBytes: 100 } }, 'identity', IDLE_MS)
+      const read = readBody(context, { bodyBudget, settings: { bodyBytes: 100 } }, 'identity', IDLE_MS)
       read.then(
         (body) => response.end(`${body}.`),
         (error) => response.end(`${error.code}.`),

@@ -1,12 +1,13 @@
-// Reads a request's body as a whole: reserves memory, reads the body, and parses it.
+// Reads a request's body as a whole, within bounds of size, time and memory.
 import type { IncomingMessage } from 'node:http'
-import { setImmediate } from 'node:timers/promises'
-import { createTextParser, type Limits } from '@sluice/contract'
-import { bodyTooLarge, CallerGoneError, overloaded, type SizeLimit } from '../request/problem-error.ts'
-import { type BodyContext, readArriving } from './arriving-body.ts'
-import { type Coding, checkContentType } from './body-chunks.ts'
-import { type CompletedJob, completedAnswer } from './job-answer.ts'
-import { createParsingThread } from './parsing-thread.ts'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { Budget } from '../request/budget.ts'
+import { bodyTooLarge, CallerGoneError, ProblemError, type SizeLimit } from '../request/problem-error.ts'
+import type { RequestContext } from '../request/request-context.ts'
+import { bodyChunks, type Coding, checkContentType, INFLATER_MEMORY } from './body-chunks.ts'
+import { allowBody } from './drain-body.ts'
+
+export type BodyContext = Pick<RequestContext, 'request' | 'response' | 'tenant' | 'signal' | 'chargedBytes'>
 
 /** Returns the length that a body announces, infinity if it announces none. @throws {ProblemError} 413. */
 export function checkContentLength({ headers }: IncomingMessage, bytes: number, limit: SizeLimit): number {
@@ -16,8 +17,8 @@ export function checkContentLength({ headers }: IncomingMessage, bytes: number, 
 }
 
 export interface BodyDeps {
-  bodyMemory: Pick<Budget, 'reserve'>
-  limits: { bodyBytes: number }
+  bodyBudget: Pick<Budget, 'reserve'>
+  settings: { bodyBytes: number }
 }
 
 /** The most that Node reads from a socket at once. */
@@ -31,7 +32,7 @@ const ONE_READ_BYTES = 64 * 1024
  */
 export async function readBody(
   context: BodyContext,
-  { bodyMemory, limits: { bodyBytes } }: BodyDeps,
+  { bodyBudget, settings: { bodyBytes } }: BodyDeps,
   coding = codingOfJson(context.request),
   withinMs?: number,
 ): Promise<Buffer> {
@@ -39,10 +40,10 @@ export async function readBody(
   const announced = checkContentLength(request, bodyBytes, 'bodyBytes')
   const mayBeThere = coding === 'identity' && announced <= ONE_READ_BYTES && request.headers.expect === undefined
   // Node emits the request before it parses the rest of the same read, so a small body may be there one turn later.
-  if (mayBeThere && !request.complete) await setImmediate()
+  if (mayBeThere && !request.complete) await nextTurn()
   if (!mayBeThere || !request.complete || request.destroyed || context.signal.aborted)
-    return readArriving(context, { coding, announced, bytes: bodyBytes }, bodyMemory, withinMs)
-  bodyMemory.reserve(context, announced)
+    return readArriving(context, { coding, announced, bytes: bodyBytes }, bodyBudget, withinMs)
+  bodyBudget.reserve(context, announced)
   return takeWhole(request)
 }
 
@@ -67,80 +68,113 @@ function takeWhole(request: IncomingMessage): Promise<Buffer> {
   })
 }
 
-/** The tenant of reserved bytes, and the response (or its connection) whose end frees them. */
-interface Holder {
-  tenant: string
-  response: { closed: boolean; once(event: 'close', listener: () => void): unknown }
-}
-
-interface BudgetOptions {
-  maxBytes: number
-  tenantShare: number
-  restMs?: number
-}
-
-/** Bytes that all requests share. */
-export type Budget = ReturnType<typeof createBudget>
+/** Reserved at first for a body that is compressed or announces no length. */
+const EXPECTED_BYTES = 64 * 1024
 
 /**
- * Creates a budget. A tenant gets at most `tenantShare` of it, so that its slow senders do not keep out others. What
- * `reserve` took counts for `restMs` longer, which bounds the bytes of that time.
+ * Reads a whole body as it arrives, inflated. Throws what `readBody` throws.
+ *
+ * @param announced the announced length, or infinity. `bytes`: the most bytes of the body, as sent and as inflated.
  */
-export function createBudget({ maxBytes, tenantShare, restMs = 0 }: BudgetOptions) {
-  let inAll = 0
-  const ofTenants = new Map<string, number>()
-  const fits = (taken: number, bytes: number, bound: number) => taken === 0 || taken + bytes <= bound
-  const budget = {
-    taken: () => inAll,
-    /** Returns false beyond a bound. While nothing of it is taken, any number fits: a large body must be accepted. */
-    take(tenant: string, bytes: number): boolean {
-      const own = ofTenants.get(tenant) ?? 0
-      if (!fits(inAll, bytes, maxBytes) || !fits(own, bytes, maxBytes * tenantShare)) return false
-      inAll += bytes
-      ofTenants.set(tenant, own + bytes)
-      return true
-    },
-    release(tenant: string, bytes: number): void {
-      inAll -= bytes
-      const own = (ofTenants.get(tenant) ?? 0) - bytes
-      if (own > 0) ofTenants.set(tenant, own)
-      else ofTenants.delete(tenant)
-    },
-    /** Takes bytes until the response closes. `raise` takes more. @throws {ProblemError} 503, as `raise` does. */
-    reserve({ tenant, response }: Holder, bytes: number) {
-      let reserved = 0
-      const raise = (to: number) => {
-        if (to <= reserved || response.closed) return
-        if (!budget.take(tenant, to - reserved)) throw overloaded()
-        reserved = to
-      }
-      raise(bytes)
-      const release = () => budget.release(tenant, reserved)
-      response.once('close', () => (restMs > 0 ? setTimeout(release, restMs).unref() : release()))
-      return { raise }
-    },
+async function readArriving(
+  context: BodyContext,
+  { coding, announced, bytes }: { coding: Coding; announced: number; bytes: number },
+  memory: { reserve(context: BodyContext, bytes: number): { raise(to: number): void } },
+  withinMs?: number,
+): Promise<Buffer> {
+  const { fixed, share } = INFLATER_MEMORY[coding]
+  const expected = coding === 'identity' && Number.isFinite(announced) ? announced : EXPECTED_BYTES
+  const reservation = memory.reserve(context, fixed + expected * (1 + share))
+  const body = createGrowingBuffer({ expected, most: bytes }, (capacity) =>
+    reservation.raise(fixed + capacity * (1 + share)),
+  )
+  allowBody(context)
+  const { signal: stop, unwatch } = watchPace(context, withinMs)
+  try {
+    for await (const chunk of bodyChunks(context.request, coding, { bytes, limit: 'bodyBytes', stop })) body.add(chunk)
+  } catch (error) {
+    if (error instanceof ProblemError) context.chargedBytes += body.length
+    throw error
+  } finally {
+    unwatch()
   }
-  return budget
+  return body.take()
 }
 
-/** Smaller texts are parsed within some 3 ms, which is less than moving them to another thread and back. */
-const LARGE_BYTES = 256 * 1024
+/** A body that is kept in memory must arrive within this time: a trickle would occupy the memory for ever. */
+const READ_WITHIN_MS = 60_000
 
-export type BodyParser = ReturnType<typeof createBodyParser>
+/** Until a body is complete, at least `SPAN_BYTES` of it must arrive in each span of `SPAN_MS`. */
+const SPAN_MS = 10_000
+const SPAN_BYTES = 10_000
+
+/** Returns a signal that aborts when the body is too slow, or when nobody waits for it any more. */
+function watchPace({ request, signal }: BodyContext, withinMs = READ_WITHIN_MS) {
+  const slow = new AbortController()
+  const spanMs = Math.min(withinMs, SPAN_MS)
+  let spans = Math.ceil(withinMs / spanMs)
+  let received = request.socket.bytesRead
+  const giveUp = (detail: string) => slow.abort(new ProblemError('request_timeout', { detail }))
+  const check = () => {
+    // If received bytes still wait for us to read them, the sender is not too slow.
+    if (request.complete || request.readableLength > 0 || request.socket.isPaused()) return
+    const before = received
+    received = request.socket.bytesRead
+    spans -= 1
+    if (spans === 0) giveUp(`The body did not arrive completely within ${withinMs / 1000} seconds.`)
+    else if (received - before < SPAN_BYTES)
+      giveUp(`The body arrived too slowly: less than ${SPAN_BYTES} bytes in ${spanMs / 1000} seconds.`)
+  }
+  // If the event loop was blocked, it must read what has arrived meanwhile before the pace is judged.
+  const timer = setInterval(() => setImmediate(check), spanMs)
+  return { signal: AbortSignal.any([signal, slow.signal]), unwatch: () => clearInterval(timer) }
+}
+
+const EMPTY: Buffer = Buffer.alloc(0)
+
+/** The least capacity of a buffer with two or more chunks. A single chunk is kept as it is, without a copy. */
+const LEAST_BYTES = 16 * 1024
 
 /**
- * Parses large texts, and builds large answers of jobs, in a thread of its own: 10 MiB of hostile JSON would block the
- * event loop for seconds.
+ * Creates a buffer that joins the chunks of a body: each separate chunk costs some 400 bytes more than its length.
+ *
+ * @param expected the probable number of bytes, or 0. `most`: the largest number that is ever added.
+ * @param ensure receives each new capacity before it is allocated, and may throw to refuse it.
  */
-export function createBodyParser(limits: Limits) {
-  const here = createTextParser(limits)
-  const there = createParsingThread(limits)
-  const parserOf = (text: Buffer) => (text.length > LARGE_BYTES ? there : here)
+export function createGrowingBuffer(
+  { expected, most }: { expected: number; most: number },
+  ensure: (capacity: number) => void,
+) {
+  let buffer: Buffer = EMPTY
+  let length = 0
+
+  function makeRoom(needed: number): void {
+    if (needed <= buffer.length) return
+    const capacity = Math.max(needed, Math.min(most, Math.max(expected, 2 * buffer.length, LEAST_BYTES)))
+    ensure(capacity)
+    // Not from Node's pool, so that the memory can be moved to another thread.
+    const larger = Buffer.allocUnsafeSlow(capacity)
+    buffer.copy(larger, 0, 0, length)
+    buffer = larger
+  }
+
   return {
-    thread: (text: Buffer, options: { strict: boolean }) => parserOf(text).thread(text, options),
-    array: (text: Buffer, options: { strict: boolean; maxItems: number }) => parserOf(text).array(text, options),
-    jobAnswer: async (job: CompletedJob, texts: { data: Buffer; result: Buffer }) =>
-      texts.data.length + texts.result.length > LARGE_BYTES ? there.jobAnswer(job, texts) : completedAnswer(job, texts),
-    close: there.close,
+    get length() {
+      return length
+    },
+    add(chunk: Buffer): void {
+      if (length === 0) buffer = chunk
+      else {
+        makeRoom(length + chunk.length)
+        chunk.copy(buffer, length)
+      }
+      length += chunk.length
+    },
+    take(): Buffer {
+      const bytes = buffer.subarray(0, length)
+      buffer = EMPTY
+      length = 0
+      return bytes
+    },
   }
 }

@@ -7,7 +7,7 @@ import type { ApiDeps } from '../api-deps.ts'
 import { ProblemError } from '../request/problem-error.ts'
 import type { Answer, Handler } from '../request/request-context.ts'
 
-type PageDeps = Pick<ApiDeps, 'openSpace'>
+type PageDeps = Pick<ApiDeps, 'publicBudget'>
 
 /**
  * A page, or a file of a page. Only `load` resolves its URL: describing the routes must not need the packages that
@@ -85,9 +85,9 @@ export function getAsset(deps: PageDeps): Handler {
 }
 
 /** GET /openapi.json. */
-export function getDescription(describe: (limits: ApiDeps['limits']) => unknown) {
-  return ({ limits, ...deps }: PageDeps & Pick<ApiDeps, 'limits'>): Handler =>
-    serve(deps, async () => Buffer.from(JSON.stringify(describe(limits))), { 'content-type': 'application/json' })
+export function getDescription(describe: (limits: ApiDeps['settings']) => unknown) {
+  return ({ settings, ...deps }: PageDeps & Pick<ApiDeps, 'settings'>): Handler =>
+    serve(deps, async () => Buffer.from(JSON.stringify(describe(settings))), { 'content-type': 'application/json' })
 }
 
 /** Redirects to a page: people try `/` and `/docs/` first. @param target relative, as paths in the pages are. */
@@ -96,11 +96,11 @@ export function leadTo(target: string): Handler {
   return async () => ({ status: 302, content: `See ${target}\n`, headers })
 }
 
-/** A larger answer to a caller without a key closes its connection, and counts in `openSpace` until then. */
+/** A larger answer to a caller without a key closes its connection, and counts in `publicBudget` until then. */
 const LARGE_BYTES = 64 * 1024
 
 /** Serves bytes that are loaded and compressed for their first reader. */
-function serve({ openSpace }: PageDeps, load: () => Promise<Buffer>, headers: Answer['headers']): Handler {
+function serve({ publicBudget }: PageDeps, load: () => Promise<Buffer>, headers: Answer['headers']): Handler {
   let loaded: Promise<{ bytes: Buffer; gzipped: Buffer }> | undefined
   const compress = async (bytes: Buffer) => ({ bytes, gzipped: await promisify(gzip)(bytes) })
   return async ({ request }) => {
@@ -112,7 +112,7 @@ function serve({ openSpace }: PageDeps, load: () => Promise<Buffer>, headers: An
     const content = isGzipped ? gzipped : bytes
     const isLarge = content.length > LARGE_BYTES
     // Reserved until the socket closes: after the response has ended, unread bytes may stay in the system's buffers.
-    if (isLarge) openSpace.reserve({ tenant: '', response: request.socket }, content.length)
+    if (isLarge) publicBudget.reserve({ tenant: '', response: request.socket }, content.length)
     const coding = { vary: 'accept-encoding', ...(isGzipped && { 'content-encoding': 'gzip' }) }
     return { status: 200, content, headers: { ...headers, ...coding, ...(isLarge && { connection: 'close' }) } }
   }

@@ -1,8 +1,8 @@
 // Reads the items of an import, and groups them in the order of the input: the threads of a group become one job.
 import { setImmediate } from 'node:timers/promises'
 import { EMPTY_IMPORT, type ParsedText, type Thread, type Warning } from '@sluice/contract'
-import { createGrowingBuffer } from '../body/arriving-body.ts'
-import type { BodyParser } from '../body/read-body.ts'
+import type { BodyParser } from '../body/body-parser.ts'
+import { createGrowingBuffer } from '../body/read-body.ts'
 import { lineTooLong, type ProblemError, problemBody, requestInvalid } from '../request/problem-error.ts'
 import type { RequestContext } from '../request/request-context.ts'
 
@@ -17,8 +17,12 @@ export interface ThreadItem extends ItemNumber {
   warnings?: Warning[] | undefined
 }
 
-/** The result of a refused item is JSON, because its bytes are counted. */
-export type RefusedItem = { result: string }
+export interface RefusedItem {
+  /** JSON, because its bytes are counted. */
+  result: string
+  /** The item was not taken in, or not surely: its caller may post it again. */
+  mayComeAgain: boolean
+}
 
 export interface ImportGroup {
   items: (ThreadItem | RefusedItem)[]
@@ -168,6 +172,9 @@ function itemOf(requestId: string, number: ItemNumber, parsed: ParsedText): Thre
   return refuseItem(number, requestInvalid(parsed), requestId, parsed.externalId)
 }
 
+/** The statuses of problems after which the same item may be accepted. */
+const COMES_AGAIN: ReadonlySet<number> = new Set([408, 429, 503, 504])
+
 /** Turns an item into a refused one. By default, its problem names the path `/sources`, as `POST /sources` would. */
 export function refuseItem(
   { index, line }: ItemNumber,
@@ -177,5 +184,7 @@ export function refuseItem(
   instance = '/sources',
 ): RefusedItem {
   const body = problemBody(problem, instance, requestId)
-  return { result: JSON.stringify({ index, line, externalId, status: body.status, problem: body }) }
+  const { status, code } = body
+  const result = JSON.stringify({ index, line, externalId, status, problem: body })
+  return { result, mayComeAgain: COMES_AGAIN.has(status) || code === 'body_unreadable' }
 }

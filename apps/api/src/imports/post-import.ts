@@ -1,21 +1,22 @@
 // POST /sources:batch: accepts many threads, each on its own, and answers with the result of each.
 import { NDJSON } from '@sluice/contract'
+import { type ImportEnd, newJobId, orUnavailable } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
-import { allowBody, drainBody, endAfter } from '../body/arriving-body.ts'
 import { bodyChunks, type Coding, checkContentType, INFLATER_MEMORY } from '../body/body-chunks.ts'
+import { allowBody, drainBody, endAfter } from '../body/drain-body.ts'
 import { checkContentLength, readBody } from '../body/read-body.ts'
 import { writeHead } from '../request/middleware.ts'
-import { asProblem, requestInvalid } from '../request/problem-error.ts'
+import { asProblem, ProblemError, requestInvalid } from '../request/problem-error.ts'
 import { type Answer, type Handler, type RequestContext, STREAMED } from '../request/request-context.ts'
 import { IMPORT_ITEMS } from '../settings.ts'
-import { enqueueImport } from './async-import.ts'
+import { importProgress } from './get-import.ts'
 import { groupElements, groupLines, type ImportGroup, type ImportGroups, refuseItem } from './group-items.ts'
 import { createSpillingAnswer } from './spilling-answer.ts'
-import { type ImportRun, newRun, storeRecorded } from './store-groups.ts'
+import { enqueuePatiently, type ImportRun, newRun, storeRecorded } from './store-groups.ts'
 
 interface PostedImport extends ImportRun {
   deps: ImportRun['deps'] &
-    Pick<ApiDeps, 'parser' | 'limits' | 'imports' | 'log' | 'stopping' | 'bodyMemory' | 'spillSpace'>
+    Pick<ApiDeps, 'parser' | 'settings' | 'imports' | 'log' | 'stopping' | 'bodyBudget' | 'spillBudget'>
   context: RequestContext
 }
 
@@ -41,12 +42,12 @@ const CHUNK_MEMORY = 128 * 1024
 /** Groups the lines of a body as they arrive. @throws {ProblemError} 413; 503 without memory. */
 function readLines(run: PostedImport, coding: Coding): ImportGroups {
   const { deps, context } = run
-  const { importBytes, bodyBytes: lineBytes } = deps.limits
+  const { importBytes, bodyBytes: lineBytes } = deps.settings
   const { request, signal: stop } = context
   const announced = checkContentLength(request, importBytes, 'importBytes')
   const inMemory = coding === 'identity' ? Math.min(announced, IMPORT_MEMORY) : IMPORT_MEMORY
   const base = CHUNK_MEMORY + inMemory + INFLATER_MEMORY[coding].fixed
-  const reservation = deps.bodyMemory.reserve(context, base)
+  const reservation = deps.bodyBudget.reserve(context, base)
   allowBody(context)
   const chunks = bodyChunks(request, coding, { bytes: importBytes, limit: 'importBytes', stop })
   return groupLines(chunks, {
@@ -69,6 +70,50 @@ async function readArray({ deps, context }: PostedImport, coding: Coding): Promi
   return groupElements(parsed.elements, context.requestId)
 }
 
+/**
+ * Answers as soon as all groups are in Redis. If the import ends early, its problem has a Location, where the
+ * caller can look up the enqueued groups.
+ */
+async function enqueueImport(groups: ImportGroups, run: PostedImport): Promise<Answer> {
+  const { imports, confirmReplicated } = run.deps
+  const { tenant, requestId, log } = run.context
+  const id = newJobId()
+  log.importId = id
+  const location = `/batches/${id}`
+  const enqueued = { received: 0, jobs: 0, failed: 0, refused: run.problems.kept }
+  const by = run.context.key?.keyId ?? ''
+  const open = (end: { ended?: ImportEnd } = {}) => orUnavailable(imports.open(id, { tenant, by, ...enqueued, ...end }))
+  try {
+    for await (const { items, threads } of groups) {
+      if (threads.length > 0) {
+        const places = items.flatMap((item) => ('thread' in item ? [item.index] : []))
+        const job = { threads, retained: false, import: { id, places } }
+        await enqueuePatiently(job, newJobId(threads[0]?.source.externalId), run)
+        enqueued.jobs += 1
+      }
+      enqueued.received += items.length
+      enqueued.failed += items.length - threads.length
+      for (const item of items) if ('result' in item) run.problems.keep(item)
+    }
+  } catch (error) {
+    if (enqueued.received === 0) throw error
+    // The caller needs the problem that ended its import, even if Redis is unavailable and nothing can be looked up.
+    await open({ ended: 'cut' }).catch(() => {})
+    const problem = asProblem(error)
+    if (problem === undefined) throw error
+    throw new ProblemError(problem.code, problem.members, { ...problem.headers, location })
+  }
+  await open()
+  await confirmReplicated(id, run.context.startedAt).catch(() => {
+    throw new ProblemError('acceptance_unknown', {}, { location })
+  })
+  const found = await orUnavailable(imports.find(id))
+  if (found === undefined) throw new ProblemError('queue_unavailable')
+  const headers = { location, 'preference-applied': 'respond-async' }
+  return { status: 202, body: importProgress(id, found, requestId), headers }
+}
+
+/** Answers an array by one object, once all of its items are done. */
 async function collectResults(groups: ImportGroups, run: PostedImport): Promise<Answer> {
   const results: string[] = []
   for await (const ofGroup of storeRecorded(groups, run)) results.push(...ofGroup)
@@ -86,9 +131,13 @@ const LAST_READ_MS = 30_000
 async function streamResults(groups: ImportGroups, run: PostedImport): Promise<typeof STREAMED> {
   const { deps, context, summary } = run
   const { request, response, signal } = context
-  const answer = createSpillingAnswer(context, deps.spillSpace)
+  const answer = createSpillingAnswer(context, deps.spillBudget)
   let draining: Promise<boolean> | undefined
-  const drain = () => (draining ??= drainBody(request, signal.aborted ? LAST_DRAIN_MS : undefined))
+  /** Drains the rest of the body, once. If the grace time is over by then, only for a moment. */
+  function drain(): Promise<boolean> {
+    draining ??= drainBody(request, signal.aborted ? LAST_DRAIN_MS : undefined)
+    return draining
+  }
   let lastRead: NodeJS.Timeout | undefined
   try {
     for await (const results of storeRecorded(endWithProblem(groups, context, drain), run)) {
@@ -109,8 +158,10 @@ async function streamResults(groups: ImportGroups, run: PostedImport): Promise<t
   return STREAMED
 }
 
-// One last item stands for the rest of a body that can't be read to its end. The rest is drained at once, because some
-// callers read nothing until they have sent everything.
+/**
+ * Adds one last item, which stands for the rest of a body that can't be read to its end. The rest is drained at once,
+ * because some callers read nothing until they have sent everything.
+ */
 async function* endWithProblem(
   groups: ImportGroups,
   { path, requestId }: RequestContext,

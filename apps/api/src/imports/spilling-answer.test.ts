@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
 import { connect } from 'node:net'
 import { type TestContext, test } from 'vitest'
-import { createBudget } from '../body/read-body.ts'
+import { createBudget } from '../request/budget.ts'
 import { CallerGoneError } from '../request/problem-error.ts'
 import { createSpillingAnswer } from './spilling-answer.ts'
 

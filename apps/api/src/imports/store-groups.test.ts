@@ -12,7 +12,12 @@ const thread = {
   quotes: [],
 }
 const refused = (bytes: number): ImportGroup => ({
-  items: [{ result: JSON.stringify({ index: 0, problem: { code: 'request_invalid', detail: 'x'.repeat(bytes) } }) }],
+  items: [
+    {
+      result: JSON.stringify({ index: 0, problem: { code: 'request_invalid', detail: 'x'.repeat(bytes) } }),
+      mayComeAgain: false,
+    },
+  ],
   threads: [],
   bytes: 0,
   resultBytes: bytes,
@@ -34,7 +39,7 @@ function open(groups: ImportGroup[], signal = new AbortController().signal) {
     replyListener: { replica: 'r', wait: () => ({ result: job.promise, cancel() {}, accepted() {} }) },
     confirmReplicated: async () => {},
     metrics: openMetrics('test', apiMetrics).metrics,
-    limits: { waitSeconds: 0 },
+    settings: { waitSeconds: 0 },
   }
   const read: ImportGroup[] = []
   async function* source() {

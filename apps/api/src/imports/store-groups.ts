@@ -35,7 +35,7 @@ export type ImportRun = ReturnType<typeof newRun> & {
   /** Why the newest job is not accepted yet. */
   waitsFor?: ProblemError | undefined
   deps: Pick<ApiDeps, 'enqueuer' | 'metrics' | 'replyListener' | 'confirmReplicated'> & {
-    limits: Pick<ApiDeps['limits'], 'waitSeconds'>
+    settings: Pick<ApiDeps['settings'], 'waitSeconds'>
   }
   context: Pick<RequestContext, 'tenant' | 'requestId' | 'quota' | 'signal' | 'span'>
 }
@@ -48,37 +48,38 @@ type RecordedRun = ImportRun & { deps: Pick<ApiDeps, 'imports' | 'log'>; context
 
 /**
  * Stores groups as `storeGroups` does. Records the outcomes every second and at the end, by one command of Redis each:
- * under the caller's Import-Id, so that many requests are one import, else under an id of its own.
+ * under the caller's Import-Id, so that many requests are one import, otherwise under an id of its own.
  */
 export async function* storeRecorded(groups: ImportGroups, run: RecordedRun): AsyncGenerator<string[]> {
   const { context, summary, problems, deps } = run
   const { 'import-id': sent } = context.request.headers
   const isPart = typeof sent === 'string' && isJobId(sent)
   const importId = isPart ? sent : newJobId()
-  let ended: ImportEnd = 'cut'
   const request = { importId, tenant: context.tenant, by: context.key?.keyId ?? '', requestId: newJobId() }
   context.log.importId = importId
-  let writing = false
-  async function record(open: 0 | 1): Promise<void> {
-    const { turnedAway: again, kept } = problems
-    const counts = { ...summary, failed: summary.failed - again, again, open }
-    writing = true
-    const outcome = open
-      ? { counts, problems: kept.slice(0, PROBLEMS_AT_ONCE), waitsFor: run.waitsFor?.code }
-      : { counts, problems: kept }
-    await deps.imports.recordRequest({ ...request, ended }, outcome).catch((err) => {
-      // The import goes on without its record. The next second makes another one.
-      if (!open) deps.log.error({ importId, err }, 'import.not_recorded')
-    })
-    writing = false
+  let ended: ImportEnd = 'cut'
+  let isRecording = false
+
+  async function record(isLast: boolean): Promise<void> {
+    const { toComeAgain: again, kept } = problems
+    const counts = { ...summary, failed: summary.failed - again, again, open: isLast ? (0 as const) : (1 as const) }
+    const lately = { problems: kept.slice(0, PROBLEMS_AT_ONCE), waitsFor: run.waitsFor?.code }
+    isRecording = true
+    // The import goes on if this fails: the next second makes another record.
+    await deps.imports
+      .recordRequest({ ...request, ended }, { counts, ...(isLast ? { problems: kept } : lately) })
+      .catch((err) => isLast && deps.log.error({ importId, err }, 'import.not_recorded'))
+    isRecording = false
   }
-  const timer = setInterval(() => !writing && void record(1), EVERY_MS)
+
+  const timer = setInterval(() => !isRecording && void record(false), EVERY_MS)
   try {
     yield* storeGroups(groups, run)
     if (context.request.complete && !context.signal.aborted) ended = isPart ? 'part' : 'whole'
   } finally {
     clearInterval(timer)
-    if (summary.received > 0 || writing) void record(0)
+    // A record of a moment ago may still be on its way, and would be the last one otherwise.
+    if (summary.received > 0 || isRecording) void record(true)
   }
 }
 
@@ -91,35 +92,39 @@ const MAX_GROUPS = 1_000
 /** Stores groups, and yields the results of each group in the order of the input, each as JSON. */
 export async function* storeGroups(groups: ImportGroups, run: ImportRun): AsyncGenerator<string[]> {
   const { signal } = run.context
-  let room = Promise.withResolvers<void>()
-  function release(bytes: number): void {
-    run.bytes -= bytes
-    room.resolve()
-    room = Promise.withResolvers()
-  }
-  signal.addEventListener('abort', () => room.resolve())
   const isFull = () => run.jobs >= MAX_JOBS || run.bytes >= MAX_BYTES
+  // Resolves when a job is done, when results were yielded, or when nobody waits any more. Then there is another one.
+  let change = Promise.withResolvers<void>()
+  function noteChange(): void {
+    change.resolve()
+    change = Promise.withResolvers()
+  }
+  signal.addEventListener('abort', noteChange)
 
+  /** Starts to store each group while there is room, and yields what will be its results. */
   async function* startGroups() {
     for await (const group of groups) {
       run.jobs += 1
       run.bytes += group.bytes + group.resultBytes
       const results = storeGroup(group, run).finally(() => {
         run.jobs -= 1
-        release(group.bytes)
+        run.bytes -= group.bytes
+        noteChange()
       })
       results.catch(() => {}) // The loop below reports the error, unless the import has ended.
       yield { results, bytes: group.resultBytes }
       // If a job overtook a refused job, items of one externalId would be accepted out of order.
       await run.enqueued
-      while (isFull() && !signal.aborted) await room.promise
+      while (isFull() && !signal.aborted) await change.promise
     }
   }
 
-  // A Readable reads ahead, so groups start while earlier groups are in progress.
-  for await (const { results, bytes } of Readable.from(startGroups(), { highWaterMark: MAX_GROUPS })) {
+  // A Readable reads ahead, which a generator alone does not: groups start while the results of earlier ones are awaited.
+  const started = Readable.from(startGroups(), { highWaterMark: MAX_GROUPS })
+  for await (const { results, bytes } of started) {
     yield await results
-    release(bytes)
+    run.bytes -= bytes
+    noteChange()
   }
 }
 
@@ -159,7 +164,7 @@ async function storeThreads(threads: Thread[], run: ImportRun): Promise<(Receipt
   const jobId = newJobId(threads[0]?.source.externalId)
   const { replica: replyTo, wait: waitFor } = run.deps.replyListener
   const { signal } = run.context
-  const waitMs = run.deps.limits.waitSeconds * 1000
+  const waitMs = run.deps.settings.waitSeconds * 1000
   const wait = waitFor(jobId, waitMs, signal)
   const began = performance.now()
   const enqueuing = enqueuePatiently({ threads, retained: false, replyTo }, jobId, run)
@@ -209,7 +214,7 @@ export async function enqueuePatiently(
       return
     } catch (error) {
       const isRefusal = error instanceof QueueFullError || error instanceof RateLimitedError
-      const isOver = context.signal.aborted || Date.now() - run.movedAt >= deps.limits.waitSeconds * 1000
+      const isOver = context.signal.aborted || Date.now() - run.movedAt >= deps.settings.waitSeconds * 1000
       if (!isRefusal || isOver) throw error
       run.waitsFor = asProblem(error)
       await delay(pauseMs * (0.5 + Math.random()), undefined, { signal: context.signal }).catch(() => {})
@@ -217,23 +222,20 @@ export async function enqueuePatiently(
   }
 }
 
-/** The bounds of what Redis keeps of an import's problems: their bytes in total, and the faults of one item. */
+/** The bounds of what Redis keeps of an import's problems: their bytes in total, and the validation errors of one item. */
 const PROBLEM_BYTES_KEPT = 1024 * 1024
-const FAULTS_KEPT = 5
+const ERRORS_KEPT = 5
 
-/** An item with such a problem was not taken in, or not surely. Its caller may post it again. */
-const TURNED_AWAY = /"status":(?:408|429|503|504)|"code":"body_unreadable"/
-
-/** Keeps the first problems of an import, and counts the items that were turned away. */
+/** Keeps the first problems of an import, and counts the items that may come again. */
 function createProblems() {
   const kept: ImportProblem[] = []
   let bytes = 0
   const problems = {
     kept,
-    turnedAway: 0,
-    keep({ result }: RefusedItem): void {
-      if (TURNED_AWAY.test(result)) {
-        problems.turnedAway += 1
+    toComeAgain: 0,
+    keep({ result, mayComeAgain }: RefusedItem): void {
+      if (mayComeAgain) {
+        problems.toComeAgain += 1
         return
       }
       if (bytes > PROBLEM_BYTES_KEPT || kept.length === PROBLEMS_KEPT) return
@@ -249,7 +251,7 @@ function createProblems() {
   return problems
 }
 
-/** Returns the problem with its first few faults. Its `total` counts all faults. */
+/** Returns the problem with its first few errors. Its `total` counts all of them. */
 function shorten(problem: Problem): Problem {
-  return problem.errors === undefined ? problem : { ...problem, errors: problem.errors.slice(0, FAULTS_KEPT) }
+  return problem.errors === undefined ? problem : { ...problem, errors: problem.errors.slice(0, ERRORS_KEPT) }
 }

@@ -13,7 +13,7 @@ import { STREAMED, safeRequestId } from './request-context.ts'
 export type Locals = { context: RequestContext }
 type Middleware = RequestHandler<PathParams, unknown, unknown, unknown, Locals>
 
-const GONE = new CallerGoneError('the caller hung up')
+const CALLER_GONE = new CallerGoneError('the caller hung up')
 
 /** Makes the signals of requests: they abort when the response closes, or when the grace time is over. */
 export function createRequestSignals(graceOver: AbortSignal): (response: ServerResponse) => AbortSignal {
@@ -25,11 +25,11 @@ export function createRequestSignals(graceOver: AbortSignal): (response: ServerR
   return (response) => {
     const controller = new AbortController()
     if (graceOver.aborted) controller.abort(new ProblemError('stopping'))
-    if (response.destroyed) controller.abort(GONE)
+    if (response.destroyed) controller.abort(CALLER_GONE)
     open.add(controller)
     response.once('close', () => {
       open.delete(controller)
-      controller.abort(GONE)
+      controller.abort(CALLER_GONE)
     })
     return controller.signal
   }
@@ -107,13 +107,13 @@ export function authenticate({ keyring, quota }: MiddlewareDeps): Middleware {
 /** Who may call a route: everybody, or a key of this role. */
 export type Access = 'open' | Exclude<KeyRole, 'viewer'>
 
-/** Notes the route, begins the span if the request is traced, and refuses a key of another role. */
-export function enterRoute({ limits }: MiddlewareDeps, path: string, access: Access): Middleware {
+/** Opens a route to a request: notes it, begins the span if it is traced, and refuses a key of another role. */
+export function openRoute({ settings }: MiddlewareDeps, path: string, access: Access): Middleware {
   return ({ method, headers }, { locals: { context } }, next) => {
     context.route = path
     if (access === 'open') return next()
     const traceparent = typeof headers.traceparent === 'string' ? headers.traceparent : undefined
-    if (limits.otlpEndpoint !== null || traceparent !== undefined) {
+    if (settings.otlpEndpoint !== null || traceparent !== undefined) {
       const attributes = { 'http.request.method': method, 'http.route': path, 'sluice.request_id': context.requestId }
       context.span = startSpan(`${method} ${path}`, traceparent, { kind: SpanKind.SERVER, attributes })
     }
@@ -128,8 +128,8 @@ export function opens(role: KeyRole | undefined, access: Access, method: string)
   return role === access
 }
 
-/** Answers a request by its handler. */
-export function answer(deps: MiddlewareDeps, handler: Handler, enqueues: boolean): Middleware {
+/** Admits a request, handles it, and sends its answer. */
+export function handleRequest(deps: MiddlewareDeps, handler: Handler, enqueues: boolean): Middleware {
   return async (request, { locals: { context } }) => {
     if (enqueues) admit(deps, context)
     finish(deps, context, await handler(context, request.params))
@@ -144,8 +144,8 @@ const LAGS =
  * Refuses a POST before its body is read: if, by a copy that is at most 250 ms old, the key's quota or a bound of the
  * queue is used up; if Redis does not answer; or while the event loop lags, because each request delays all others.
  */
-function admit({ enqueuer, loopDelay, limits }: MiddlewareDeps, context: RequestContext): void {
-  if (loopDelay.p99Ms > limits.maxLoopDelayMs) throw overloaded(LAGS)
+function admit({ enqueuer, loopDelay, settings }: MiddlewareDeps, context: RequestContext): void {
+  if (loopDelay.p99Ms > settings.maxLoopDelayMs) throw overloaded(LAGS)
   const { tenant, quota, path, prefer } = context
   const lane = path === '/sources' && prefer.waits ? 'interactive' : 'bulk'
   enqueuer.admit({ tenant, ...(quota !== undefined && { quota }) }, lane)
@@ -171,7 +171,7 @@ export function finish(deps: MiddlewareDeps, context: RequestContext, result: En
   metrics.requests.inc({ route, method, status: isLate ? 'late' : String(status) })
   metrics.requestTime.observe({ route }, durationMs / 1000)
   if (status === 403) deps.noteRefusedKey(key ?? refusedKey)
-  if (typeof context.log.code === 'string') deps.noteProblem(context.log.code, tenant)
+  if (typeof context.log.code === 'string') deps.noteProblem(context.log.code, context)
   const trace = traceparentOf(span)
   const ids = { requestId, traceId: trace && traceIdOf(trace) }
   // Who a refused key belonged to is for operators alone: the caller is told the same as for an unknown one.

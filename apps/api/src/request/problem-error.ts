@@ -1,7 +1,14 @@
 // Every problem that the API reports: the error classes, their texts, and the mapping from errors of the packages.
 import { randomInt } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
-import type { Fault, FaultCode, Problem, ProblemCode, ProblemMembers, Warning } from '@sluice/contract'
+import type {
+  Problem,
+  ProblemCode,
+  ProblemMembers,
+  ValidationError,
+  ValidationErrorCode,
+  Warning,
+} from '@sluice/contract'
 import { createProblem, NEWLINES } from '@sluice/contract'
 import { OperationsFullError, OperatorOnlyError } from '@sluice/operations'
 import * as queue from '@sluice/queue'
@@ -84,8 +91,8 @@ export function keyRefused(
   if (outcome === 'unavailable') return new ProblemError('keys_unavailable')
   const { 'x-api-key': key } = headers
   if (key !== undefined) {
-    const fault = key === '' ? 'The header x-api-key is empty.' : 'The key in x-api-key is not valid.'
-    return new ProblemError('api_key_invalid', { detail: fault })
+    const reason = key === '' ? 'The header x-api-key is empty.' : 'The key in x-api-key is not valid.'
+    return new ProblemError('api_key_invalid', { detail: reason })
   }
   // Many APIs expect a bearer token, so callers may send the key there. The answer never repeats the key.
   const where = /\bslc_/.test(authorization) ? ' Send the key in x-api-key, not in Authorization.' : ''
@@ -108,28 +115,31 @@ export function lineTooLong(bytes: number): ProblemError {
 }
 
 /** The message or its whole body can't be read. */
-export function bodyUnreadable(code: FaultCode, message: string): ProblemError {
+export function bodyUnreadable(code: ValidationErrorCode, message: string): ProblemError {
   return new ProblemError('body_unreadable', ofWholeBody(code, message))
 }
 
-function ofWholeBody(code: FaultCode, message: string): ProblemError['members'] {
+function ofWholeBody(code: ValidationErrorCode, message: string): ProblemError['members'] {
   return { detail: message, errors: [{ pointer: '', code, message }], total: 1 }
 }
 
 /** The problems of a text that could not be read as JSON. */
-const UNREADABLE: Partial<Record<FaultCode, ProblemCode>> = {
+const UNREADABLE: Partial<Record<ValidationErrorCode, ProblemCode>> = {
   not_decodable: 'body_unreadable',
   not_json: 'json_invalid',
 }
 
-type Refused = { errors: Fault[]; total: number; warnings?: Warning[] }
+type InvalidRequest = { errors: ValidationError[]; total: number; warnings?: Warning[] }
 
 /** A body, an item, a line or a query breaks a rule. */
-export function requestInvalid({ errors, total, warnings }: Refused): ProblemError {
+export function requestInvalid({ errors, total, warnings }: InvalidRequest): ProblemError {
   const [first] = errors
   if (total === 1 && first?.pointer === '')
     return new ProblemError(UNREADABLE[first.code] ?? 'request_invalid', ofWholeBody(first.code, first.message))
-  const detail = total === 1 ? 'The request has a fault; see errors.' : `The request has ${total} faults; see errors.`
+  const detail =
+    total === 1
+      ? 'The request has a validation error: see errors.'
+      : `The request has ${total} validation errors: see errors.`
   return new ProblemError('request_invalid', { detail, errors, total, ...(warnings !== undefined && { warnings }) })
 }
 

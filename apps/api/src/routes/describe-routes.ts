@@ -65,8 +65,9 @@ export function describeRoutes(routes: readonly Route[]) {
   const paths: Record<string, Record<string, DescribedRoute>> = {}
   const schemas: Record<string, object> = {}
   const headers: Readonly<Record<string, object>> = ANSWER_HEADERS
+  const move = moveNamed(schemas)
   for (const route of routes) {
-    const described = withNamedSchemas(describeRoute(route), schemas) as DescribedRoute
+    const described = changeEach(describeRoute(route), (part) => move(withDouble(part))) as DescribedRoute
     paths[route.path] = { ...paths[route.path], [route.method]: described }
   }
   return {
@@ -145,22 +146,35 @@ function headerRefs(names: readonly HeaderName[]): Record<string, object> {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
 }
 
-/**
- * Copies a part of the document, and gives numbers the format `double`. Moves each schema with a title into `schemas`,
- * where its title becomes its name. Schemas with the same title must be equal, because the last one replaces the rest.
- */
-function withNamedSchemas(value: unknown, schemas: Record<string, object>): unknown {
-  if (Array.isArray(value)) return value.map((element) => withNamedSchemas(element, schemas))
+type Part = Readonly<Record<string, unknown>>
+
+/** Copies a part of the document, and changes each object in it, the innermost first. Examples are data, and stay. */
+function changeEach(value: unknown, change: (part: Part) => Part): unknown {
+  if (Array.isArray(value)) return value.map((element) => changeEach(element, change))
   if (typeof value !== 'object' || value === null) return value
-  const copy: Record<string, unknown> = {}
-  for (const [name, part] of Object.entries(value))
-    copy[name] = EXAMPLES.has(name) ? part : withNamedSchemas(part, schemas)
-  // Without a format, generated clients in Go would read numbers as floats of 32 bits.
-  if (copy.type === 'number' || (Array.isArray(copy.type) && copy.type.includes('number'))) copy.format = 'double'
-  if (typeof copy.title !== 'string' || typeof copy.type !== 'string') return copy
-  schemas[copy.title] = copy
-  return { $ref: `#/components/schemas/${copy.title}` }
+  const parts = Object.entries(value).map(([name, part]) => [
+    name,
+    EXAMPLES.has(name) ? part : changeEach(part, change),
+  ])
+  return change(Object.fromEntries(parts))
 }
 
 /** The values of these names are data, no schemas: an example of a source has a title too. */
 const EXAMPLES = new Set(['example', 'examples', 'const', 'enum'])
+
+/** Without a format, generated clients in Go would read numbers as floats of 32 bits. */
+function withDouble(part: Part): Part {
+  return [part.type].flat().includes('number') ? { ...part, format: 'double' } : part
+}
+
+/**
+ * Makes a function that moves each schema with a title into `schemas`, where its title becomes its name. Schemas with the
+ * same title must be equal, because the last one replaces the others.
+ */
+function moveNamed(schemas: Record<string, object>): (part: Part) => Part {
+  return (part) => {
+    if (typeof part.title !== 'string' || typeof part.type !== 'string') return part
+    schemas[part.title] = part
+    return { $ref: `#/components/schemas/${part.title}` }
+  }
+}

@@ -1,12 +1,14 @@
 // The route table of the API. The router, the allowed methods and the OpenAPI document derive from it.
 import * as contract from '@sluice/contract'
 import { LANES } from '@sluice/queue'
-import * as admin from '../admin/admin.ts'
+import { getFailedJob, getOperation, openOperation, operateLane, show } from '../admin/admin.ts'
 import { ASSETS, getAsset, getDescription, getDocs, getProblemsPage, leadTo } from '../docs/pages.ts'
-import { getImport } from '../imports/async-import.ts'
+import { getImport } from '../imports/get-import.ts'
 import { postImport } from '../imports/post-import.ts'
-import { describeLimits, IMPORT_ITEMS } from '../settings.ts'
-import { getJob, getSource, getSources, lookUpSources } from '../sources/look-ups.ts'
+import { getJob } from '../jobs/get-job.ts'
+import { parseQuery } from '../request/request-context.ts'
+import { IMPORT_ITEMS, limitsAnswer } from '../settings.ts'
+import { getSource, getSources, lookUpSources } from '../sources/get-sources.ts'
 import { postSource } from '../sources/post-source.ts'
 import { describeRoutes } from './describe-routes.ts'
 import type { Content, Route } from './route.ts'
@@ -126,54 +128,89 @@ const OPERATE_LANE = {
 } as const satisfies Partial<Route>
 
 const OPERATOR_ROUTES: readonly Route[] = [
-  get('find', '/admin/find', 'operator', 'entries', admin.findEverything, {
-    summary: 'Looks up jobs, and what is stored, of all tenants',
-    description: `At most ${contract.HITS_SHOWN} hits. One look-up of a replica at a time examines the queue; others wait.`,
-    parameters: queryParameters(contract.FindQuerySchema, content.FIND_EXAMPLES),
-    answers: { 200: ['The hits.', json(contract.FoundSchema)] },
-    problems: ['stopping'],
-  }),
-  get('getOverview', '/admin/overview', 'operator', 'entries', admin.getOverview, {
-    summary: 'Returns the state of the queue, the processes and Redis, and what happened lately',
-    description: 'From heartbeats, which each process writes every second: it needs no Prometheus.',
-    answers: { 200: ['The state.', json(contract.StatusSchema)] },
-  }),
-  get('listRecentJobs', '/admin/recent', 'operator', 'entries', admin.listRecentJobs, {
-    summary: 'Lists the jobs that completed last',
-    description: 'Without `after` the newest ones, with it those that completed since; oldest first.',
-    parameters: queryParameters(contract.RecentJobsQuerySchema, { after: '1714555831000-0' }),
-    answers: { 200: ['The jobs.', json(contract.RecentJobsSchema)] },
-  }),
-  get('listFailedJobs', '/admin/jobs', 'operator', 'entries', admin.listFailedJobs, {
-    summary: 'Lists failed jobs, newest first',
-    description: 'Those that meet all parameters. Only a page without `next` is the last, however few jobs it has.',
-    parameters: queryParameters(contract.FailedJobQuerySchema, content.FAILED_JOB_EXAMPLES),
-    answers: { 200: ['A page of failed jobs.', json(contract.FailedJobPageSchema)] },
-  }),
-  get('groupFailedJobs', '/admin/job-groups', 'operator', 'entries', admin.groupFailedJobs, {
-    summary: 'Groups failed jobs by their reason',
-    description: `Those that meet all given parameters, the group with the most threads first; at most ${contract.GROUPS_LISTED} groups. \`id\` of a group selects its jobs for a retry.`,
-    parameters: queryParameters(contract.FailedJobFilterSchema, content.FAILED_JOB_EXAMPLES),
-    answers: { 200: ['The groups.', json(contract.FailedJobGroupsSchema)] },
-  }),
-  get('getFailedJob', '/admin/jobs/{id}', 'operator', 'payload', admin.getFailedJob, {
+  get(
+    'find',
+    '/admin/find',
+    'operator',
+    'entries',
+    show((view, context) => view.find(parseQuery(context, contract.parseFindQuery), context.signal)),
+    {
+      summary: 'Looks up jobs, and what is stored, of all tenants',
+      description: `At most ${contract.HITS_SHOWN} hits. One look-up of a replica at a time examines the queue; others wait.`,
+      parameters: queryParameters(contract.FindQuerySchema, content.FIND_EXAMPLES),
+      answers: { 200: ['The hits.', json(contract.FindAnswerSchema)] },
+      problems: ['stopping'],
+    },
+  ),
+  get(
+    'getOverview',
+    '/admin/overview',
+    'operator',
+    'entries',
+    show((view) => view.readStatus()),
+    {
+      summary: 'Returns the state of the queue, the processes and Redis, and what happened lately',
+      description: 'From heartbeats, which each process writes every second: it needs no Prometheus.',
+      answers: { 200: ['The state.', json(contract.StatusSchema)] },
+    },
+  ),
+  get(
+    'listRecentJobs',
+    '/admin/recent',
+    'operator',
+    'entries',
+    show((view, context) => view.listRecent(parseQuery(context, contract.parseRecentJobsQuery))),
+    {
+      summary: 'Lists the jobs that completed last',
+      description: 'Without `after` the newest ones, with it those that completed since; oldest first.',
+      parameters: queryParameters(contract.RecentJobsQuerySchema, { after: '1714555831000-0' }),
+      answers: { 200: ['The jobs.', json(contract.RecentJobsSchema)] },
+    },
+  ),
+  get(
+    'listFailedJobs',
+    '/admin/jobs',
+    'operator',
+    'entries',
+    show((view, context) => view.listFailed(parseQuery(context, contract.parseFailedJobQuery))),
+    {
+      summary: 'Lists failed jobs, newest first',
+      description: 'Those that meet all parameters. Only a page without `next` is the last, however few jobs it has.',
+      parameters: queryParameters(contract.FailedJobQuerySchema, content.FAILED_JOB_EXAMPLES),
+      answers: { 200: ['A page of failed jobs.', json(contract.FailedJobPageSchema)] },
+    },
+  ),
+  get(
+    'groupFailedJobs',
+    '/admin/job-groups',
+    'operator',
+    'entries',
+    show((view, context) => view.groupFailed(parseQuery(context, contract.parseFailedJobFilter))),
+    {
+      summary: 'Groups failed jobs by their reason',
+      description: `Those that meet all given parameters, the group with the most threads first; at most ${contract.GROUPS_LISTED} groups. \`id\` of a group selects its jobs for a retry.`,
+      parameters: queryParameters(contract.FailedJobFilterSchema, content.FAILED_JOB_EXAMPLES),
+      answers: { 200: ['The groups.', json(contract.FailedJobGroupsSchema)] },
+    },
+  ),
+  get('getFailedJob', '/admin/jobs/{id}', 'operator', 'payload', getFailedJob, {
     summary: 'Shows a failed job',
-    description: 'With the stack of each of the last five failed tries, and the job as it was enqueued.',
+    description: 'With the stack of each of the last five failed attempts, and the job as it was enqueued.',
     parameters: [idOf('the job')],
     answers: { 200: ['The failed job.', json(contract.FailedJobSchema)] },
     problems: ['job_unknown'],
   }),
-  post('retryFailedJobs', '/admin/jobs:retry', 'operator', 'entries', admin.openOperation('retry'), {
+  post('retryFailedJobs', '/admin/jobs:retry', 'operator', 'entries', openOperation('retry'), {
     ...OPEN_OPERATION,
     summary: 'Runs failed jobs again',
-    description: `Each with a full set of tries, in the background. ${IDS_OR_FILTER}`,
+    description: `Each with a full set of attempts, in the background. ${IDS_OR_FILTER}`,
   }),
-  post('discardFailedJobs', '/admin/jobs:discard', 'operator', 'entries', admin.openOperation('discard'), {
+  post('discardFailedJobs', '/admin/jobs:discard', 'operator', 'entries', openOperation('discard'), {
     ...OPEN_OPERATION,
     summary: 'Removes failed jobs for good',
     description: `Their requests are lost. The work is done in the background. ${IDS_OR_FILTER}`,
   }),
-  post('pauseLane', '/admin/lanes/{lane}:pause', 'operator', 'entries', admin.operateLane('pause'), {
+  post('pauseLane', '/admin/lanes/{lane}:pause', 'operator', 'entries', operateLane('pause'), {
     ...OPERATE_LANE,
     parameters: [
       LANE,
@@ -183,18 +220,25 @@ const OPERATOR_ROUTES: readonly Route[] = [
     description:
       'Workers finish the jobs that they have, and fetch no more of this lane. It still accepts jobs. If the lane is paused, `pause` of the answer says who paused it first, and has the reason of this request, too; the lane then runs again when all of its pauses have ended.',
   }),
-  post('resumeLane', '/admin/lanes/{lane}:resume', 'operator', 'entries', admin.operateLane('resume'), {
+  post('resumeLane', '/admin/lanes/{lane}:resume', 'operator', 'entries', operateLane('resume'), {
     ...OPERATE_LANE,
     parameters: [LANE, ...queryParameters(contract.ResumeQuerySchema, { why: 'MongoDB was upgraded' })],
     summary: 'Resumes a lane',
     description: 'Workers fetch its jobs again.',
   }),
-  get('listOperations', '/admin/operations', 'operator', 'entries', admin.listOperations, {
-    summary: 'Lists operations, newest first',
-    description: `Who retried or discarded which failed jobs, or paused or resumed a lane: the newest ${contract.OPERATIONS_LISTED}, and all that are open.`,
-    answers: { 200: ['The operations.', json(contract.OperationListSchema)] },
-  }),
-  get('getOperation', '/admin/operations/{id}', 'operator', 'entries', admin.getOperation, {
+  get(
+    'listOperations',
+    '/admin/operations',
+    'operator',
+    'entries',
+    show(async (view) => ({ operations: await view.listOperations() })),
+    {
+      summary: 'Lists operations, newest first',
+      description: `Who retried or discarded which failed jobs, or paused or resumed a lane: the newest ${contract.OPERATIONS_LISTED}, and all that are open.`,
+      answers: { 200: ['The operations.', json(contract.OperationListSchema)] },
+    },
+  ),
+  get('getOperation', '/admin/operations/{id}', 'operator', 'entries', getOperation, {
     summary: 'The progress of an operation',
     description: 'A completed operation can be read for a week.',
     parameters: [idOf('the operation')],
@@ -203,8 +247,8 @@ const OPERATOR_ROUTES: readonly Route[] = [
   }),
 ]
 
-const getLimits: Route['handler'] = ({ limits, keyring }) => {
-  const bounds = describeLimits(limits)
+const getLimits: Route['handler'] = ({ settings, keyring }) => {
+  const bounds = limitsAnswer(settings)
   return async ({ request }) => {
     const { 'x-api-key': key } = request.headers
     const check = typeof key === 'string' ? await keyring.find(key) : undefined

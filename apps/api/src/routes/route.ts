@@ -5,7 +5,7 @@ import type { ApiDeps } from '../api-deps.ts'
 import type { Access } from '../request/middleware.ts'
 import type { Handler } from '../request/request-context.ts'
 import { FREE_ANSWER_BYTES } from '../settings.ts'
-import { KEY_FORM } from '../sources/later-answers.ts'
+import { KEY_FORM } from '../sources/post-source.ts'
 
 /** One route of the API, without the problems and parameters that follow from its access, its method and its body. */
 export interface Route {

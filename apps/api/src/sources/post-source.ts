@@ -1,23 +1,23 @@
 // POST /sources: accepts a thread and, unless the caller prefers otherwise, waits until it is stored.
+import { acceptedAnswer, type ParsedText } from '@sluice/contract'
 import { inSpan, SpanKind, traceparentOf } from '@sluice/process'
-import { AcceptanceUnknownError, type IngestJob, type JobResult, type Lane, newJobId } from '@sluice/queue'
+import { AcceptanceUnknownError, claimName, type IngestJob, type JobResult, type Lane, newJobId } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
-import { threadAnswer } from '../body/job-answer.ts'
+import { threadAnswer } from '../body/body-parser.ts'
 import { readBody } from '../body/read-body.ts'
-import { chargeAnswer } from '../request/json-answer.ts'
-import { jobFailed, requestInvalid } from '../request/problem-error.ts'
+import { chargeAnswer } from '../request/large-answers.ts'
+import { idempotencyKeyInvalid, jobFailed, jobUndecided, requestInvalid } from '../request/problem-error.ts'
 import type { Answer, Handler, RequestContext } from '../request/request-context.ts'
-import { claimOf, joinJob, type Posted, STRICT, unfinishedAnswer } from './later-answers.ts'
 
 type EnqueueDeps = Pick<ApiDeps, 'enqueuer' | 'metrics'>
 type AnswerDeps = Pick<ApiDeps, 'replyListener' | 'findClaimed' | 'retainResult' | 'retainLater' | 'confirmReplicated'>
-type PostSourceDeps = EnqueueDeps & AnswerDeps & Pick<ApiDeps, 'parser' | 'limits' | 'bodyMemory'>
+type PostSourceDeps = EnqueueDeps & AnswerDeps & Pick<ApiDeps, 'parser' | 'settings' | 'bodyBudget'>
 
 export function postSource(deps: PostSourceDeps): Handler {
   return async (context) => {
     const { prefer, log, tenant, request } = context
     const { 'idempotency-key': key } = request.headers
-    const claimed = key === undefined ? {} : claimOf(tenant, key)
+    const claimed = key === undefined ? {} : parseIdempotencyKey(tenant, key)
     const posted = await readThread(deps, context)
     const newId = newJobId(posted.thread.source.externalId)
     log.jobId = newId
@@ -46,7 +46,7 @@ async function readThread(deps: PostSourceDeps, context: RequestContext): Promis
   }
   const { source, quotes } = parsed.thread
   // Many short quotes occupy much more memory than their text, until they are answered.
-  if (quotes.length * QUOTE_BYTES > textBytes) deps.bodyMemory.reserve(context, quotes.length * QUOTE_BYTES - textBytes)
+  if (quotes.length * QUOTE_BYTES > textBytes) deps.bodyBudget.reserve(context, quotes.length * QUOTE_BYTES - textBytes)
   Object.assign(context.log, { service: source.service, externalId: source.externalId, quotes: quotes.length })
   return parsed
 }
@@ -61,30 +61,33 @@ async function enqueueAndWait(
   newId: string,
   job: Pick<IngestJob, 'threads' | 'retained' | 'claim'>,
 ): Promise<{ jobId: string; result: JobResult | undefined }> {
-  const { waitSeconds } = deps.limits
-  const ms = Math.min(context.prefer.wait ?? waitSeconds, waitSeconds) * 1000
-  const { replica: replyTo, wait } = deps.replyListener
-  const { result: reply, cancel, accepted } = wait(newId, ms, context.signal)
-  const enqueuing = enqueueJob(deps, context, newId, 'interactive', { ...job, replyTo })
+  const { replyListener, retainResult, retainLater } = deps
+  const { tenant, prefer, signal, response } = context
+  const { waitSeconds } = deps.settings
+  const waitMs = Math.min(prefer.wait ?? waitSeconds, waitSeconds) * 1000
+  // Before the job is enqueued: otherwise the reply may be missed.
+  const reply = replyListener.wait(newId, waitMs, signal)
+  const enqueuing = enqueueJob(deps, context, newId, 'interactive', { ...job, replyTo: replyListener.replica })
   try {
-    // A result proves that the job was accepted, even if Redis did not confirm it.
-    const first = await Promise.race([reply, enqueuing])
-    if (typeof first === 'object') return { jobId: newId, result: first }
-    const jobId = first ?? (await enqueuing)
-    if (jobId === newId) accepted()
-    else cancel()
-    const result = await (jobId === newId ? reply : joinJob(deps, context, jobId, job.claim, ms))
-    return { jobId, result: result ?? (context.response.closed ? undefined : await deps.retainResult(jobId)) }
+    // A reply proves that the job was accepted, even if Redis has not confirmed that yet.
+    const early = await Promise.race([reply.result, enqueuing.then(() => undefined)])
+    if (early !== undefined) return { jobId: newId, result: early }
+    const jobId = await enqueuing
+    if (jobId === newId) reply.accepted()
+    else reply.cancel()
+    const result = await (jobId === newId ? reply.result : joinJob(deps, context, jobId, job.claim, waitMs))
+    if (result !== undefined || response.closed) return { jobId, result }
+    // The caller gets the job's id instead, and may ask for the result later.
+    return { jobId, result: await retainResult(jobId) }
   } catch (error) {
-    const { tenant } = context
-    if (error instanceof AcceptanceUnknownError) deps.retainLater(newId, { tenant, threads: job.threads })
+    if (error instanceof AcceptanceUnknownError) retainLater(newId, { tenant, threads: job.threads })
     throw error
   }
 }
 
 /**
  * Enqueues threads as one job, and counts them. Returns the job's id, or that of the earlier job that has claimed the
- * request's Idempotency-Key. To wait for the job, listen for `jobId` before this call: else the reply may be missed.
+ * request's Idempotency-Key.
  */
 export async function enqueueJob(
   { enqueuer, metrics }: EnqueueDeps,
@@ -119,4 +122,60 @@ function storedAnswer(
   // The answer has all stored fields of the quotes, also those that the request left out.
   chargeAnswer(context, Buffer.byteLength(content), thread.quotes.length * 1024)
   return { status: 200, content, ...(prefer.strict && { headers: { 'preference-applied': STRICT } }) }
+}
+
+/** A thread as its caller posted it. */
+type Posted = Extract<ParsedText, { ok: true }>
+
+/** 202 with the job's id. @throws {ProblemError} 504 if the caller waits and its request names no `wait`. */
+function unfinishedAnswer({ prefer }: RequestContext, { thread, warnings }: Posted, jobId: string): Answer {
+  if (prefer.waits && prefer.wait === undefined) throw jobUndecided('job_pending', jobId)
+  const applied = [
+    ...(prefer.respondAsync ? ['respond-async'] : []),
+    ...(prefer.wait === undefined ? [] : [`wait=${prefer.wait}`]),
+    ...(prefer.strict ? [STRICT] : []),
+  ]
+  const headers = { location: `/jobs/${jobId}`, 'preference-applied': applied.join(', ') }
+  return { status: 202, body: { ...acceptedAnswer(thread), warnings }, headers }
+}
+
+/** The preference for strict checks, as an answer confirms it. */
+const STRICT = 'handling=strict'
+
+/**
+ * An Idempotency-Key (draft-ietf-httpapi-idempotency-key-header-07): a string of RFC 8941, section 3.3.3, or its
+ * content alone, because most clients send a bare UUID. A header that was sent twice has a comma, and does not match.
+ */
+export const KEY_FORM = /^(?:"((?:[ !#-[\]-~]|\\["\\]){1,255})"|([!#-+\--:<-[\]-~]{1,255}))$/
+
+/** The claim of a request with an Idempotency-Key, the same for `"abc"` and `abc`. @throws {ProblemError} 400. */
+function parseIdempotencyKey(tenant: string, header: string | string[]): { claim: string } {
+  const [, quoted, bare] = KEY_FORM.exec(String(header)) ?? []
+  const key = quoted?.replaceAll(/\\(.)/g, '$1') ?? bare
+  if (key !== undefined) return { claim: claimName(tenant, key) }
+  throw idempotencyKeyInvalid(
+    `Idempotency-Key must have 1 to 255 visible ASCII characters and be given once: a string in quotation marks (RFC 8941), or without them if it has no space, comma, semicolon, backslash or quotation mark.`,
+  )
+}
+
+/**
+ * Waits for the job of an earlier request with the same key. A claim keeps the result longer than Redis knows the job.
+ * Resolves with undefined if the job is not done in time, or if `signal` aborts.
+ */
+async function joinJob(
+  { findClaimed, replyListener }: Pick<ApiDeps, 'findClaimed' | 'replyListener'>,
+  { signal }: Pick<RequestContext, 'signal'>,
+  jobId: string,
+  claim: string | undefined,
+  ms: number,
+): Promise<JobResult | undefined> {
+  const find = async () => (claim === undefined ? undefined : findClaimed(claim, jobId).catch(() => undefined))
+  const wait = () => replyListener.wait(jobId, ms, signal, { lookUpAtOnce: true }).result
+  try {
+    return (await find()) ?? (await wait()) ?? (await find())
+  } catch (error) {
+    const late = await find()
+    if (late === undefined) throw error
+    return late
+  }
 }

@@ -1,22 +1,22 @@
 // The results of checks of servers, and their lines: faults first, each with the command that fixes it. Checks clocks.
 
 /** `FAULT`: must be repaired. `note`: could not be asked, or may be what the operator wants. */
-export interface Check {
+export interface ServerCheck {
   state: 'FAULT' | 'note' | 'ok'
   text: string
   /** One line to paste into a shell. */
   fix?: string | undefined
 }
 
-export const note = (text: string, fix?: string): Check => ({ state: 'note', text, fix })
+export const note = (text: string, fix?: string): ServerCheck => ({ state: 'note', text, fix })
 /** @param fix is shown if the check fails. */
-export const check = (isRight: boolean, text: string, fix: string): Check =>
+export const check = (isRight: boolean, text: string, fix: string): ServerCheck =>
   isRight ? { state: 'ok', text } : { state: 'FAULT', text, fix }
 
 /** Describes checks in lines: faults, then notes, then the rest. */
-export function checkLines(title: string, checks: readonly Check[]): string[] {
+export function checkLines(title: string, checks: readonly ServerCheck[]): string[] {
   const ordered = (['FAULT', 'note', 'ok'] as const).flatMap((state) => checks.filter((one) => one.state === state))
-  const linesOf = ({ state, text, fix }: Check) => [
+  const linesOf = ({ state, text, fix }: ServerCheck) => [
     `  ${state.padEnd(5)}  ${text}`,
     ...(fix ? [`    fix: ${fix}`] : []),
   ]
@@ -37,7 +37,7 @@ export async function readClock(read: () => Promise<number>): Promise<number> {
 const MOST_APART_MS = 1_000
 
 /** Compares each clock with the middle one. If only two are known, compares them with the one that is behind. */
-export function checkClocks(all: readonly [host: string, aheadMs: number][]): Check[] {
+export function checkClocks(all: readonly [host: string, aheadMs: number][]): ServerCheck[] {
   const clocks = all.filter(([, aheadMs]) => Number.isFinite(aheadMs))
   const unread = all.filter((one) => !clocks.includes(one)).map(([host]) => note(`${host}: its clock can’t be read`))
   const middle = clocks.map(([, aheadMs]) => aheadMs).sort((one, other) => one - other)[clocks.length > 2 ? 1 : 0] ?? 0

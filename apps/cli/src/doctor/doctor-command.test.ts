@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { connectRetrying } from '@sluice/process/redis'
 import { queueKeys } from '@sluice/queue'
 import { createBatchStore, mongoCommands, type SourceDocument } from '@sluice/store'
-import { createPrinter, RedisAwayError } from '@sluice/terminal'
+import { createPrinter, RedisUnavailableError } from '@sluice/terminal'
 import { requiredUrl, testDatabase, testQueueName } from '@sluice/test-support'
 import { ObjectId } from 'mongodb'
 import { type TestContext, test } from 'vitest'
@@ -69,7 +69,7 @@ test('corrects the totals of the load, and says why it did not compare them', as
   t.onTestFinished(async () => void (await redis.del(`${keys.base}load`)))
   assert.match((await doctor()).text, /^ {2}note {3}load of the queue: was wrong, and is corrected$/m)
   assert.match((await doctor()).text, /load of the queue: agrees/)
-  const refuse = () => Promise.reject(new RedisAwayError('Redis cannot be reached: refused'))
+  const refuse = () => Promise.reject(new RedisUnavailableError('Redis cannot be reached: refused'))
   const away = await examined(t, refuse, { REDIS_URL: 'redis+sentinel://u:secret@one,[::1]:7001/main' })
   const { text } = await away.doctor()
   assert.match(text, /^ {2}FAULT {2}Redis cannot be reached: refused\. The load of the queue is not compared\.$/m)

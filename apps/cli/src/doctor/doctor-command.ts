@@ -14,17 +14,17 @@ import {
   type SourceDocument,
   StoreLayoutError,
 } from '@sluice/store'
-import { count, counted, messageForPeople, RedisAwayError, UserError } from '@sluice/terminal'
+import { counted, formatNumber, messageForPeople, RedisUnavailableError, UserError } from '@sluice/terminal'
 import { Command } from 'commander'
 import { type Db, type Document, MongoServerError } from 'mongodb'
-import { type Check, check, checkClocks, checkLines, note } from './check.ts'
+import { check, checkClocks, checkLines, note, type ServerCheck } from './check.ts'
 import { checkMongodb } from './mongodb-checks.ts'
 
 /** The command closes the database that it opens. */
 export interface DoctorDeps {
   env: Environment
   openDb: () => Promise<{ db: Db; close: () => Promise<void> }>
-  /** Connects to the Redis of the queue until `work` is done. @throws {RedisAwayError | SettingsError} */
+  /** Connects to the Redis of the queue until `work` is done. @throws {RedisUnavailableError | SettingsError} */
   withQueue: <Result>(work: (redis: Redis, keys: QueueKeys) => Promise<Result>) => Promise<Result>
   print: (line: string) => void
   /** Prints progress, on another stream than `print`. */
@@ -108,7 +108,7 @@ async function examineServers({ env, withQueue, print }: DoctorDeps, db: Db): Pr
   const probe = () => commitProbe(mongoCommands(db, { limitMs: PROBE_MS }), 0)
   const clocks: [string, number][] = [[hostname(), 0]]
   let faults = 0
-  const printChecks = (title: string, checks: readonly Check[]) => {
+  const printChecks = (title: string, checks: readonly ServerCheck[]) => {
     faults += checks.filter(({ state }) => state === 'FAULT').length
     for (const line of checkLines(title, checks)) print(line)
   }
@@ -117,7 +117,7 @@ async function examineServers({ env, withQueue, print }: DoctorDeps, db: Db): Pr
     clocks.push([examined.host, examined.aheadMs])
     printChecks(examined.host, examined.checks)
   } catch (error) {
-    if (!(error instanceof RedisAwayError)) throw error
+    if (!(error instanceof RedisUnavailableError)) throw error
     const text = `${error.message}. The load of the queue is not compared.`
     printChecks('Redis', [check(false, text, pingCommands(redisUrl))])
   }
@@ -129,7 +129,7 @@ async function examineServers({ env, withQueue, print }: DoctorDeps, db: Db): Pr
   return faults
 }
 
-async function checkOfLayout(db: Db): Promise<Check> {
+async function checkOfLayout(db: Db): Promise<ServerCheck> {
   try {
     await checkLayout(db)
     return { state: 'ok', text: 'layout of the documents: that of this release' }
@@ -144,11 +144,11 @@ async function examineSources(deps: DoctorDeps, db: Db, repair: boolean): Promis
   const { print, show, fail } = deps
   const about = await db.collection('sources').estimatedDocumentCount()
   const what = 'Compares the word count and the number of quotes of each source with its stored quotes'
-  show(`${what}${repair ? ', and repairs what differs' : ''}: about ${count(about)} sources.`)
+  show(`${what}${repair ? ', and repairs what differs' : ''}: about ${formatNumber(about)} sources.`)
   const showFar = showProgress(about, deps)
   let far: string | undefined
   const onProgress = (checked: number, again: number, wrong: number) => {
-    far = `${count(checked)} of about ${count(about)} sources are checked, ${count(wrong)} of them wrong`
+    far = `${formatNumber(checked)} of about ${formatNumber(about)} sources are checked, ${formatNumber(wrong)} of them wrong`
     showFar(checked, again)
   }
   const comparing = repairSources(mongoCommands(db), { repair, onProgress })
@@ -176,9 +176,9 @@ function showProgress(
     const isLast = checked >= about
     if (performance.now() - lastAt < progressMs && !(isLast && again > 0)) return
     lastAt = performance.now()
-    show(`Checked ${count(checked)} of about ${count(about)} sources.`)
+    show(`Checked ${formatNumber(checked)} of about ${formatNumber(about)} sources.`)
     if (isLast && again > 0)
-      show(`Workers are writing ${count(again)} of them: these are checked again in ten seconds.`)
+      show(`Workers are writing ${formatNumber(again)} of them: these are checked again in ten seconds.`)
   }
 }
 

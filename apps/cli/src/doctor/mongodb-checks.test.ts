@@ -4,7 +4,7 @@ import { test } from 'vitest'
 import { checkClocks } from './check.ts'
 import { checkMongodb } from './mongodb-checks.ts'
 
-// What the stand-in of the tests can't be: another version or engine, a replica set, sharded.
+// What the tests' emulator can't be: another version or engine, a replica set, sharded.
 // test/faults/doctor-checks.full.test.ts has the rest.
 
 const HEALTHY: Record<string, Document> = {

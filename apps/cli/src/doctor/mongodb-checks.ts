@@ -1,7 +1,7 @@
 // Checks MongoDB: its version, that a majority commits, its members, its indexes and shard keys.
 import { indexesFor } from '@sluice/store'
 import { type Document, MongoServerError } from 'mongodb'
-import { type Check, check, note, readClock } from './check.ts'
+import { check, note, readClock, type ServerCheck } from './check.ts'
 
 export interface MongodbDeps {
   /** The name of Sluice's database. */
@@ -18,13 +18,13 @@ const MEMBERS = 3
 const COLLECTION_ABSENT = 26
 const SHARD_KEYS = { sources: { _id: 1 }, quotes: { sourceId: 1 }, writers: { _id: 'hashed' } }
 
-type ChecksOf = (reply: Document) => Check[]
+type ChecksOf = (reply: Document) => ServerCheck[]
 
 const shell = (script: string) => `mongosh "$MONGODB_URL" --eval '${script}'`
 
 /** Checks MongoDB and reads its clock (ms ahead of this machine). @throws the driver's error if it can't be reached. */
 export async function checkMongodb({ database, probe, ...deps }: MongodbDeps) {
-  const checks: Check[] = []
+  const checks: ServerCheck[] = []
   /** Adds the checks of the reply, a note if the server refuses the command, or nothing if the collection is absent. */
   async function ask(what: string, of: string, command: Document, checksOf: ChecksOf): Promise<void> {
     try {

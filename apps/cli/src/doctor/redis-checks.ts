@@ -1,9 +1,11 @@
 // Checks Redis: whether it keeps what it accepts, its replicas, its layout, the processes that use it, and the load of
 // the queue. `--after-restore` deletes digests, results, idempotency keys and imports, which may refer to threads that
 // the restored MongoDB no longer has.
+
+import { readMarks } from '@sluice/boot/marks'
 import type { SeenProcess } from '@sluice/contract'
 import { ALIVE_MS, codeOf } from '@sluice/contract'
-import { createReadOverview, lossWords, readMarks } from '@sluice/operations'
+import { createReadOverview, lossWords } from '@sluice/operations'
 import {
   infoField,
   LAYOUT,
@@ -18,7 +20,7 @@ import { checkFedStore, createLoadAudit, feedStore, forgetAnswers, nameOf, Other
 import { explained, forgetDigests, mongoCommands, readStore, renewStore } from '@sluice/store'
 import { counted, UserError } from '@sluice/terminal'
 import type { Db } from 'mongodb'
-import { type Check, check, note, readClock } from './check.ts'
+import { check, note, readClock, type ServerCheck } from './check.ts'
 
 /** Beyond this part of its memory, a burst may fill Redis. */
 const FULL = 0.8
@@ -62,8 +64,8 @@ export async function checkRedis(redis: Redis, keys: QueueKeys, db: Db, minMemor
   const isGuarded = Number(minReplicas) >= guard && Number(minReplicas) <= online
   const guarded = `min-replicas-to-write: ${minReplicas}, ${online} online`
   const follow = `redis-cli -h REPLICA replicaof ${remoteAddress} ${remotePort}`
-  const checks: Check[] = [
-    ...faults.map((text): Check => ({ state: 'FAULT', text })),
+  const checks: ServerCheck[] = [
+    ...faults.map((text): ServerCheck => ({ state: 'FAULT', text })),
     ...(fsync && minReplicas ? [] : [note('CONFIG is refused: appendfsync and min-replicas-to-write can’t be asked')]),
     ...(fsync ? [check(fsync !== 'no', `appendfsync: ${fsync}`, set('appendfsync everysec'))] : []),
     infoField(info, 'rdb_last_bgsave_status')
@@ -86,7 +88,7 @@ export async function checkRedis(redis: Redis, keys: QueueKeys, db: Db, minMemor
   return { host: `Redis at ${remoteAddress}:${remotePort}`, checks, aheadMs }
 }
 
-async function checkStore(redis: Redis, keys: QueueKeys, db: Db): Promise<Check> {
+async function checkStore(redis: Redis, keys: QueueKeys, db: Db): Promise<ServerCheck> {
   const own = await readStore(db)
   const { interactive: queue } = keys.queues
   if (await checkFedStore(redis, keys, own, false))
@@ -94,13 +96,13 @@ async function checkStore(redis: Redis, keys: QueueKeys, db: Db): Promise<Check>
   return note(`no worker has ever worked on the queue ${queue}`)
 }
 
-async function checkLoss(redis: Redis, keys: QueueKeys, db: Db): Promise<Check> {
+async function checkLoss(redis: Redis, keys: QueueKeys, db: Db): Promise<ServerCheck> {
   const { loss } = await readMarks(redis, keys, db)
   return loss ? { state: 'FAULT', text: lossWords(loss) } : { state: 'ok', text: 'Redis has kept its data' }
 }
 
 /** The result of a check that also asks MongoDB, which may be unavailable. */
-function askedOf(db: Db, what: string, checking: Promise<Check>): Promise<Check> {
+function askedOf(db: Db, what: string, checking: Promise<ServerCheck>): Promise<ServerCheck> {
   return checking.catch((error) => {
     if (error instanceof OtherStoreError) return { state: 'FAULT', text: error.message }
     return note(`whether ${what} can’t be asked: ${explained(error, db.client)}`)
@@ -108,7 +110,7 @@ function askedOf(db: Db, what: string, checking: Promise<Check>): Promise<Check>
 }
 
 /** During an upgrade, two releases run. Afterwards, this finds a process of the old release that was forgotten. */
-function checkVersions(alive: readonly SeenProcess[]): Check {
+function checkVersions(alive: readonly SeenProcess[]): ServerCheck {
   if (alive.length === 0) return note('processes: none is alive')
   const newest = alive.toSorted((one, other) => one.startedAt.localeCompare(other.startedAt)).at(-1)
   const others = alive.filter(({ version, revision }) => {
@@ -119,13 +121,13 @@ function checkVersions(alive: readonly SeenProcess[]): Check {
   return check(named === '', text, others.map(({ host, pid }) => `ssh ${host} kill ${pid}`).join('; '))
 }
 
-const LOAD: Readonly<Record<LoadAudit, Check>> = {
+const LOAD: Readonly<Record<LoadAudit, ServerCheck>> = {
   right: { state: 'ok', text: 'load of the queue: agrees with its jobs' },
   corrected: note('load of the queue: was wrong, and is corrected'),
   many: note('load of the queue: not compared, because it has more than 1,000 jobs or tenants'),
 }
 
-async function checkLoad(redis: Redis, keys: QueueKeys): Promise<Check> {
+async function checkLoad(redis: Redis, keys: QueueKeys): Promise<ServerCheck> {
   const audit = createLoadAudit(redis, keys)
   try {
     for (;;) {

@@ -12,7 +12,7 @@ export interface Reads {
   groups(filter: contract.FailedJobFilter): Promise<contract.FailedJobGroups>
   show(id: string): Promise<contract.FailedJob>
   operations(): Promise<{ operations: contract.Operation[] }>
-  find(query: contract.FindQuery): Promise<contract.Found>
+  find(query: contract.FindQuery): Promise<contract.FindAnswer>
   /** Returns the jobs that completed last or, with `after`, since that answer. */
   recent(after?: string): Promise<{ jobs: contract.Hit[]; next: string }>
   status(): Promise<contract.Status>
@@ -43,10 +43,10 @@ export async function watch(look: () => Promise<void>, everyMs: number, show: (l
   await look()
   for (let shown = ''; ; ) {
     await delay(everyMs)
-    const fault = await look().catch((error) => error)
-    if (fault && !(fault instanceof UserError)) throw fault
-    if (fault && fault.message !== shown) show(fault.message)
-    shown = fault ? fault.message : ''
+    const failure = await look().catch((error) => error)
+    if (failure && !(failure instanceof UserError)) throw failure
+    if (failure && failure.message !== shown) show(failure.message)
+    shown = failure ? failure.message : ''
   }
 }
 
@@ -56,7 +56,7 @@ const checks = {
   show: createAnswerCheck(contract.FailedJobSchema),
   operation: createAnswerCheck(contract.OperationSchema),
   operations: createAnswerCheck(contract.OperationListSchema),
-  found: createAnswerCheck(contract.FoundSchema),
+  found: createAnswerCheck(contract.FindAnswerSchema),
   recent: createAnswerCheck(contract.RecentJobsSchema),
   status: createAnswerCheck(contract.StatusSchema),
 }
@@ -156,6 +156,6 @@ export async function openAdminClient(deps: FindApiDeps, options: ApiOptions, fa
 
 function describeProblem(status: number, answer: unknown): string {
   const { code, detail, errors } = Object(answer)
-  const faults = Array.isArray(errors) ? errors.map((fault) => `\n  ${Object(fault).message}`).join('') : ''
-  return typeof detail === 'string' ? `${detail} (${status} ${code})${faults}` : `The API answered ${status}.`
+  const messages = Array.isArray(errors) ? errors.map((error) => `\n  ${Object(error).message}`).join('') : ''
+  return typeof detail === 'string' ? `${detail} (${status} ${code})${messages}` : `The API answered ${status}.`
 }

@@ -1,6 +1,6 @@
 // Reads what the API would answer to an operator from Redis and MongoDB, while the API does not answer.
 import { parseFailedJobQuery } from '@sluice/contract'
-import { failedJobOf, openViews, requireActs } from '@sluice/operations'
+import { failedJobOf, openAdmin, requireActs } from '@sluice/operations'
 import type { Redis } from '@sluice/process/redis'
 import { checkFedStore, type QueueKeys } from '@sluice/queue'
 import { readStore } from '@sluice/store'
@@ -18,7 +18,7 @@ export function createReadDirectly({
     const { db, close } = await openDb()
     try {
       return await withQueue((redis, keys) => {
-        const reads = readsOf(openViews(redis, keys, db).viewFor(OPERATOR))
+        const reads = readsOf(openAdmin(redis, keys, db).viewFor(OPERATOR))
         return ask({ ...reads, find: (query) => checkStore(redis, keys, db).then(() => reads.find(query)) })
       })
     } finally {
@@ -36,7 +36,7 @@ async function checkStore(redis: Redis, keys: QueueKeys, db: Db): Promise<void> 
   if (own !== undefined) await checkFedStore(redis, keys, own, false)
 }
 
-function readsOf(view: ReturnType<ReturnType<typeof openViews>['viewFor']>): Reads {
+function readsOf(view: ReturnType<ReturnType<typeof openAdmin>['viewFor']>): Reads {
   return {
     async list(filter, { limit, after }) {
       const page = { limit: String(limit), ...(after !== undefined && { after }) }

@@ -7,7 +7,7 @@ import { tailCommand } from './hits-commands.ts'
 
 test('a tail goes on after an answer that failed, says once why, and misses no job', async () => {
   const job = (id: string): Hit => ({ kind: 'job', id, tenant: 'acme', endedAt: '2024-05-01T00:00:00.000Z' })
-  const away = new UserError('Redis is away')
+  const away = new UserError('Redis is unavailable')
   const lists = [undefined, away, away, undefined, new Error('the end')]
   const asked: (string | undefined)[] = []
   const client = {
@@ -31,7 +31,7 @@ test('a tail goes on after an answer that failed, says once why, and misses no j
   await assert.rejects(command.parseAsync(['--json'], { from: 'user' }), /the end/)
   assert.deepEqual(asked, [undefined, '1', '1', '1', '4'])
   assert.deepEqual(printed, ['since undefined', 'since 1'])
-  assert.deepEqual(shown, ['Redis is away'])
+  assert.deepEqual(shown, ['Redis is unavailable'])
 })
 
 test('a tail whose first answer fails ends with its message', async () => {

@@ -3,7 +3,7 @@
 import type { FailedJobPage, FindQuery, Hit } from '@sluice/contract'
 import { FindQuerySchema, failedHit } from '@sluice/contract'
 import { reasonWords } from '@sluice/operations'
-import { type ApiOptions, apiOptions, counted, jsonText, moment, pickFields, shortened } from '@sluice/terminal'
+import { type ApiOptions, apiOptions, counted, formatMoment, jsonText, pickFields, shortened } from '@sluice/terminal'
 import { Command } from 'commander'
 import { type AdminDeps, watch } from './admin-client.ts'
 
@@ -46,7 +46,7 @@ export function hitLines({ kind, id, tenant, state, name, quote, reason, ...hit 
   const facts = [
     (state ?? kind).padEnd(9),
     kind.padEnd(6),
-    at === undefined ? '-'.padEnd(17) : moment(new Date(at)),
+    at === undefined ? '-'.padEnd(17) : formatMoment(new Date(at)),
     tenant,
     `${name ?? `${hit.threads} threads`}${found}`,
   ]

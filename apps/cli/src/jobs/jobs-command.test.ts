@@ -111,7 +111,7 @@ test('a list is a table whose texts cannot steer the terminal', async () => {
     printed[1] ?? '',
     /^01900000-0000-7000-8000-000000000001 {2}2024-05-01T00:01Z {2}acme {4}slack\/thread-1 /,
   )
-  assert.match(printed[2] ?? '', /x{53}… {2}5 {6}no\ufffd\[2J\ufffd\ufffdsuch$/)
+  assert.match(printed[2] ?? '', /x{53}… {2}5 {9}no\ufffd\[2J\ufffd\ufffdsuch$/)
 })
 
 test('groups are a table with whole reason groups, and say what is missing', async () => {
@@ -138,7 +138,7 @@ test('a job is shown with its failed threads and its last stack, and with its pa
   assert.ok(printed.includes('reason      refused'))
   assert.match(
     printed.join('\n'),
-    /\ntries:\n.+Z +retried by ada\n {2}2024-05-01T00:01:00.000Z +here:1 +refused\ufffd\n {2}and 4 more\n/,
+    /\nattempts:\n.+Z +retried by ada\n {2}2024-05-01T00:01:00.000Z +here:1 +refused\ufffd\n {2}and 4 more\n/,
   )
   assert.match(printed.join('\n'), /\nfailed threads:\n {2}threads\[3\] +slack\/C01 +too large\n {2}and 6 more\n/)
 })

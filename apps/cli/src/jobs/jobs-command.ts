@@ -10,13 +10,13 @@ import {
   type Operation,
   type OperationKind,
   type OperationRequest,
-  unlistedTries,
+  unlistedAttempts,
 } from '@sluice/contract'
 import {
   type ApiOptions,
   apiOptions,
-  count,
-  moment,
+  formatMoment,
+  formatNumber,
   parseCount,
   parsePast,
   pickFields,
@@ -55,7 +55,7 @@ export function jobsCommand(deps: JobsDeps): Command {
     const found = await (await deps.openClient(options)).groups(filterOf(options))
     printAnswer(deps, options, found, groupTable)
   })
-  add('show', 'Shows a failed job: its reason, its tries and its failed threads')
+  add('show', 'Shows a failed job: its reason, its attempts and its failed threads')
     .argument('<id>', 'the id of the job')
     .option('--payload', 'also the payload and all stacks')
     .action((id: string, options: ShowOptions) => show(deps, id, options))
@@ -91,7 +91,7 @@ async function show(deps: JobsDeps, id: string, options: ShowOptions): Promise<v
 }
 
 const MOVES: readonly [OperationKind, description: string][] = [
-  ['retry', 'Runs failed jobs again, with a full set of tries'],
+  ['retry', 'Runs failed jobs again, with a full set of attempts'],
   ['discard', 'Removes failed jobs for good: their requests are lost'],
 ]
 
@@ -171,7 +171,7 @@ function filterOf(options: FilterOptions): FailedJobFilter {
 
 const parsePastIso = (text: string) => parsePast(text).toISOString()
 
-const COLUMNS = ['ID', 'FAILED', 'TENANT', 'JOB', 'TRIES', 'REASON']
+const COLUMNS = ['ID', 'FAILED', 'TENANT', 'JOB', 'ATTEMPTS', 'REASON']
 
 // A name may have two externalIds of 512 characters each.
 const SHOWN_NAME = 60
@@ -179,7 +179,7 @@ const SHOWN_NAME = 60
 function jobTable(jobs: FailedJobPage['jobs']): string[] {
   const rows = jobs.map(({ id, failedAt, tenant, name, attempts, reason }) => [
     id,
-    moment(new Date(failedAt)),
+    formatMoment(new Date(failedAt)),
     tenant,
     shortened(name, SHOWN_NAME),
     String(attempts),
@@ -190,8 +190,14 @@ function jobTable(jobs: FailedJobPage['jobs']): string[] {
 
 function groupTable({ groups, isComplete }: FailedJobGroups): string[] {
   const rows = groups.map(({ id, jobs, threads, hours, oldestAt, newestAt, reasonGroup }) => {
-    const numbers = [count(jobs), count(threads), count(hours.at(-1) ?? 0)]
-    return [id, ...numbers, moment(new Date(oldestAt)), moment(new Date(newestAt)), briefReason(reasonGroup)]
+    const numbers = [formatNumber(jobs), formatNumber(threads), formatNumber(hours.at(-1) ?? 0)]
+    return [
+      id,
+      ...numbers,
+      formatMoment(new Date(oldestAt)),
+      formatMoment(new Date(newestAt)),
+      briefReason(reasonGroup),
+    ]
   })
   const lines = tableLines([['GROUP', 'JOBS', 'THREADS', 'LAST HOUR', 'FAILED FROM', 'TO', 'REASON GROUP'], ...rows])
   return isComplete ? lines : [...lines, 'More failed jobs were not examined: add --since.']
@@ -199,13 +205,13 @@ function groupTable({ groups, isComplete }: FailedJobGroups): string[] {
 
 function operationTable(operations: Operation[]): string[] {
   const rows = operations.map(({ createdAt, by, kind, filter, lane, total, state, done, stored, failedAgain }) => [
-    moment(new Date(createdAt)),
+    formatMoment(new Date(createdAt)),
     by,
     kind,
     lane ?? shortened(filter === undefined ? `${total} named` : JSON.stringify(filter), SHOWN_NAME),
     state,
-    count(done),
-    ...[stored, failedAgain].map((jobs = 0) => (kind === 'retry' ? count(jobs) : '-')),
+    formatNumber(done),
+    ...[stored, failedAgain].map((jobs = 0) => (kind === 'retry' ? formatNumber(jobs) : '-')),
   ])
   return tableLines([['OPENED', 'BY', 'KIND', 'OF', 'STATE', 'DONE', 'STORED', 'FAILED AGAIN'], ...rows])
 }
@@ -214,10 +220,10 @@ function describeJob(job: FailedJob, isWhole: boolean): string[] {
   const { payload, stack, reason, tries, failedThreads, ...facts } = job
   const names = Object.entries(facts).map(([name, value]) => `${name.padEnd(11)}  ${String(value)}`)
   const json = JSON.stringify(payload, null, 2).split('\n')
-  const triesMade = tries.map(({ at, worker, reason, retriedBy }) => {
+  const attemptsMade = tries.map(({ at, worker, reason, retriedBy }) => {
     return [at, worker, retriedBy === undefined ? briefReason(reason) : `retried by ${retriedBy}`]
   })
-  const unlisted = unlistedTries(job)
+  const unlisted = unlistedAttempts(job)
   const threads = failedThreads.map(({ place, service, externalId, reason }) => [
     `threads[${place}]`,
     `${service}/${externalId}`,
@@ -226,14 +232,14 @@ function describeJob(job: FailedJob, isWhole: boolean): string[] {
   const more = threads.length > 0 ? job.failedThreadCount - threads.length : 0
   const stacks = stack.map((trace, at) =>
     section(
-      `try ${at + 1}`,
+      `attempt ${at + 1}`,
       trace.split('\n').map((line) => [line]),
     ),
   )
   return [
     ...names,
     `reason      ${reason}`,
-    ...section('tries', triesMade),
+    ...section('attempts', attemptsMade),
     ...(unlisted > 0 ? [`  and ${unlisted} more`] : []),
     ...section('failed threads', threads),
     ...(more > 0 ? [`  and ${more} more`] : []),

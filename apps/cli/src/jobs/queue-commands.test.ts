@@ -17,6 +17,7 @@ const POINT: Status['lastHour'] = {
   coveredSeconds: 240,
   timedOut: 2,
   forbidden: 7,
+  invalid: 5,
   totalTime: { bulk: { p50: 0.03, p95: 1.2, p99: 1.4 } },
   queueTime: { p50: 0.02, p99: 1.3 },
   waiting: { interactive: 0, bulk: 7 },
@@ -40,7 +41,12 @@ const STATUS: Status = {
   ],
   redis: { usedBytes: 12_000_000, maxBytes: 2_147_483_648 },
   verdict: [
-    { code: 'store_away', level: 'problem', text: 'MongoDB has been away for 40 s; 1,203 jobs wait', page: '/jobs' },
+    {
+      code: 'store_away',
+      level: 'problem',
+      text: 'MongoDB has been unavailable for 40 s; 1,203 jobs wait',
+      page: '/jobs',
+    },
     { code: 'failed_threads', level: 'note', text: '2 threads could not be stored', page: '/failures' },
   ],
   lastMinutes: POINT,
@@ -59,7 +65,7 @@ async function terminal(args: string[] = [], status = STATUS): Promise<string> {
 
 test('the status says in words what stands still, and shows queue, rates, processes and tenants', async () => {
   const expected = [
-    'MongoDB has been away for 40 s; 1,203 jobs wait.',
+    'MongoDB has been unavailable for 40 s; 1,203 jobs wait.',
     '2 threads could not be stored.',
     '2024-05-01T09:30:00.000Z',
     '',
@@ -73,9 +79,9 @@ test('the status says in words what stands still, and shows queue, rates, proces
     '1h    bulk                30 ms  1,200 ms  1,400 ms',
     '1h    in queue            20 ms  -         1,300 ms',
     '',
-    'LAST  ACCEPTED       STORED         FAILED  REFUSED  TIMED OUT  FORBIDDEN',
-    '5m    1,200 (5.0/s)  1,180 (4.9/s)  1       3        2          7',
-    '1h    1,200 (0.3/s)  1,180 (0.3/s)  1       3        2          7',
+    'LAST  ACCEPTED       STORED         FAILED  REFUSED  TIMED OUT  FORBIDDEN  INVALID',
+    '5m    1,200 (5.0/s)  1,180 (4.9/s)  1       3        2          7          5',
+    '1h    1,200 (0.3/s)  1,180 (0.3/s)  1       3        2          7          5',
     '',
     'PROCESS  HOST       VERSION  STARTED                   SEEN      CPU  MEMORY',
     'worker   host-1:42  0.1.0    2024-05-01T00:00:00.000Z  1.3s ago  42%  150 MB',

@@ -2,19 +2,29 @@
 // or every five seconds. `sluice pause` and `sluice resume` stop and restart the fetching of a lane's jobs.
 import {
   ALIVE_MS,
+  COUNT_NAMES,
+  COUNTS,
   codeOf,
+  countOf,
   type HistoryPoint,
   type LaneOperationKind,
   type Operation,
   perSecondOf,
   type Status,
-  storedOf,
   summarize,
   timesOf,
 } from '@sluice/contract'
 import { livingApi, loadOf, pauseWords } from '@sluice/operations'
 import type { ApiOptions } from '@sluice/terminal'
-import { apiOptions, count, describeSeconds, jsonText, parseDuration, shortened, tableLines } from '@sluice/terminal'
+import {
+  apiOptions,
+  describeSeconds,
+  formatNumber,
+  jsonText,
+  parseDuration,
+  shortened,
+  tableLines,
+} from '@sluice/terminal'
 import { Argument, Command } from 'commander'
 import type { Line, Screen } from '../screen.ts'
 import { type AdminClient, type AdminDeps, watch } from './admin-client.ts'
@@ -65,7 +75,7 @@ function statusLines(status: Status): Line[] {
   const queued = status.queued.filter(({ jobs }) => jobs > 0)
   const points = [pointCells('5m', lastMinutes), pointCells('1h', lastHour)]
   const tenants = summary.tenants.map(({ tenant, threads, refused }) => {
-    return [shortened(tenant, SHOWN_NAME), count(threads), count(refused)]
+    return [shortened(tenant, SHOWN_NAME), formatNumber(threads), formatNumber(refused)]
   })
   return [
     ...verdictLines(status),
@@ -74,7 +84,7 @@ function statusLines(status: Status): Line[] {
     ...tableOf(
       ['LANE', 'STATE', 'JOBS', 'THREADS', 'OLDEST'],
       queued.map(({ lane, state, jobs, threads, oldestMs }) => {
-        return [lane, state, count(jobs), count(threads), describeMs(oldestMs)]
+        return [lane, state, formatNumber(jobs), formatNumber(threads), describeMs(oldestMs)]
       }),
     ),
     `Redis uses ${megabytes(redis.usedBytes)}${redis.maxBytes > 0 ? ` of ${megabytes(redis.maxBytes)}` : ''}.`,
@@ -84,7 +94,7 @@ function statusLines(status: Status): Line[] {
       [...timeRows('5m', lastMinutes), ...timeRows('1h', lastHour)],
     ),
     ...tableOf(
-      ['LAST', 'ACCEPTED', 'STORED', 'FAILED', 'REFUSED', 'TIMED OUT', 'FORBIDDEN'],
+      ['LAST', ...COUNT_NAMES.map((name) => COUNTS[name].title.toUpperCase())],
       points.filter(([, ...numbers]) => numbers.some((text) => !text.startsWith('0'))),
     ),
     ...processLines(processes),
@@ -111,8 +121,8 @@ function verdictLines({ verdict = [] }: Status): Line[] {
 function boundLines({ processes, queued, load }: Status): string[] {
   const { queueBounds: most, tenantShare = 1 } = livingApi(processes) ?? {}
   if (most === undefined || load === undefined) return []
-  const threads = `${count(load.threads)} of ${count(most.threads)} threads`
-  const interactive = `${count(loadOf(queued, 'interactive'))} of ${count(most.interactive ?? most.threads)} interactive`
+  const threads = `${formatNumber(load.threads)} of ${formatNumber(most.threads)} threads`
+  const interactive = `${formatNumber(loadOf(queued, 'interactive'))} of ${formatNumber(most.interactive ?? most.threads)} interactive`
   const bytes = `${megabytes(load.bytes)} of ${megabytes(most.bytes)}`
   return [`The queue has ${threads}, ${interactive}, ${bytes}; a tenant may use ${tenantShare * 100}% of each.`]
 }
@@ -131,10 +141,16 @@ function timeRows(name: string, point: HistoryPoint): string[][] {
   return timesOf(point).map(({ of, p50, p95, p99 }) => [name, of, ...[p50, p95, p99].map(milliseconds)])
 }
 
-function pointCells(name: string, point: HistoryPoint): string[] {
-  const { accepted, failed, refused, timedOut = 0, forbidden = 0 } = point
-  const rate = (threads: number) => `${count(threads)} (${perSecondOf(point, threads).toFixed(1)}/s)`
-  return [name, rate(accepted), rate(storedOf(point)), count(failed), count(refused), count(timedOut), count(forbidden)]
+/** Accepted and stored threads with their rates: the other counts should be zero. */
+const RATED: ReadonlySet<string> = new Set(['accepted', 'stored'])
+
+function pointCells(span: string, point: HistoryPoint): string[] {
+  const cells = COUNT_NAMES.map((name) => {
+    const number = countOf(point, name)
+    const rate = RATED.has(name) ? ` (${perSecondOf(point, number).toFixed(1)}/s)` : ''
+    return formatNumber(number) + rate
+  })
+  return [span, ...cells]
 }
 
 function processCells({ kind, host, pid, ...process }: Status['processes'][number]): string[] {
@@ -144,8 +160,9 @@ function processCells({ kind, host, pid, ...process }: Status['processes'][numbe
 }
 
 const describeMs = (ms: number) => describeSeconds(ms / 1000)
-const milliseconds = (seconds?: number) => (seconds === undefined ? '-' : `${count(Math.round(seconds * 1000))} ms`)
-const megabytes = (bytes: number) => `${count(Math.round(bytes / 1e6))} MB`
+const milliseconds = (seconds?: number) =>
+  seconds === undefined ? '-' : `${formatNumber(Math.round(seconds * 1000))} ms`
+const megabytes = (bytes: number) => `${formatNumber(Math.round(bytes / 1e6))} MB`
 
 const TEXTS = {
   pause: {

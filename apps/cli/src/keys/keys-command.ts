@@ -13,7 +13,7 @@ import {
 } from '@sluice/credentials/keys'
 import {
   describeSeconds,
-  moment,
+  formatMoment,
   parseCount,
   parseDuration,
   parseEnd,
@@ -157,7 +157,7 @@ const COLUMNS = ['ID', 'ROLE', 'TENANT', 'NAME', 'STATE', 'QUOTES/S', 'BURST', '
 function cells(record: KeyRecord & { state: string }): string[] {
   const { id, role, tenant, name, state, limits, createdAt, lastUsedAt, expiresAt } = record
   const counts = [limits?.quotesPerSecond, limits?.burstQuotes].map((count) => count?.toString() ?? '-')
-  const moments = [createdAt, lastUsedAt, expiresAt].map(moment)
+  const moments = [createdAt, lastUsedAt, expiresAt].map(formatMoment)
   const shownState = expiresSoon(record, Date.now()) ? 'expires soon' : state
   return [shortKeyId(id), role, tenant || '-', name, shownState, ...counts, ...moments]
 }

@@ -9,13 +9,13 @@ import { promisify } from 'node:util'
 import { createSessions } from '@sluice/credentials/sessions'
 import { connectFailFast } from '@sluice/process/redis'
 import { queueKeys } from '@sluice/queue'
-import { RedisAwayError } from '@sluice/terminal'
+import { RedisUnavailableError } from '@sluice/terminal'
 import { requiredUrl, runtimeEnv, testQueueName } from '@sluice/test-support'
 import { test } from 'vitest'
 import { loginCommand } from './login-command.ts'
 
 test('if nothing runs in the folder and no Redis is named, it says what to do, as other commands do', async () => {
-  const away = new RedisAwayError('Redis at 127.0.0.1:6379 cannot be reached')
+  const away = new RedisUnavailableError('Redis at 127.0.0.1:6379 cannot be reached')
   const [createLink, print] = [() => Promise.reject(away), () => {}]
   const login = (env: { REDIS_URL?: string }) =>
     loginCommand({ folder: '/absent', env, createLink, print }).parseAsync([], { from: 'user' })
@@ -27,7 +27,7 @@ test('if nothing runs in the folder and no Redis is named, it says what to do, a
 
 const main = fileURLToPath(new URL('../main.ts', import.meta.url))
 
-test('prints a link that logs in once, with Redis alone, and says if Redis is away', async (t) => {
+test('prints a link that logs in once, with Redis alone, and says if Redis is unavailable', async (t) => {
   const cwd = await mkdtemp(join(tmpdir(), 'sluice-login-'))
   t.onTestFinished(() => rm(cwd, { recursive: true }))
   const QUEUE = testQueueName()

@@ -1,15 +1,15 @@
 // The command `sluice login`: prints a link that logs in to the dashboard once. It needs Redis only, because people
-// look at the queue when MongoDB is away.
+// look at the queue when MongoDB is unavailable.
 
 import { loginLink } from '@sluice/credentials/sessions'
 import { dashboardUrlSetting, type Environment, processSettings, readSettings } from '@sluice/process'
 import type { QueueAddress } from '@sluice/process/redis'
-import { instancePaths, noSluiceIn, RedisAwayError, type RunningInstance, readRunning } from '@sluice/terminal'
+import { instancePaths, noSluiceIn, RedisUnavailableError, type RunningInstance, readRunning } from '@sluice/terminal'
 import { Command, Option } from 'commander'
 
 export type LoginRole = 'operator' | 'viewer'
 
-/** Stores a link in the Redis of a queue, and returns its token. @throws {RedisAwayError} */
+/** Stores a link in the Redis of a queue, and returns its token. @throws {RedisUnavailableError} */
 export type CreateLink = (server: QueueAddress, role: LoginRole) => Promise<string>
 
 interface LoginDeps {
@@ -31,7 +31,9 @@ export function loginCommand({ folder, env, createLink, print }: LoginDeps): Com
       const { url } = readSettings({ url: dashboardUrlSetting }, dashboard)
       const token = await createLink(findQueue(env, running), role).catch((error) => {
         const isNamed = Boolean(env.REDIS_URL || running)
-        throw isNamed || !(error instanceof RedisAwayError) ? error : noSluiceIn(folder, 'its Redis with REDIS_URL')
+        throw isNamed || !(error instanceof RedisUnavailableError)
+          ? error
+          : noSluiceIn(folder, 'its Redis with REDIS_URL')
       })
       print(loginLink(url ?? 'http://127.0.0.1:3001', token))
     })

@@ -17,7 +17,7 @@ import {
   counted,
   type FindApiDeps,
   findApi,
-  moment,
+  formatMoment,
   parseCount,
   parsePast,
   printAnswer,
@@ -70,7 +70,7 @@ function listLines(sources: readonly ListedSource[]): string[] {
   if (sources.length === 0) return ['No such thread is stored.']
   const rows = sources.map(({ acceptedAt, service, quoteCount, wordCount, externalId, title }) => {
     const counts = [String(quoteCount), String(wordCount)]
-    return [moment(new Date(acceptedAt)), service, ...counts, externalId, shortened(title, SHOWN_TITLE)]
+    return [formatMoment(new Date(acceptedAt)), service, ...counts, externalId, shortened(title, SHOWN_TITLE)]
   })
   return tableLines([COLUMNS, ...rows])
 }
@@ -103,12 +103,12 @@ function threadLines({ source, quotes }: { source: StoredSource; quotes: readonl
   const speakers = new Map(quotes.map((quote) => [quote.externalId, quote.speaker ?? quote.externalId]))
   return [
     title,
-    `${service} ${externalId}: ${moment(new Date(createdAt))}, ${counts.join(', ')}`,
+    `${service} ${externalId}: ${formatMoment(new Date(createdAt))}, ${counts.join(', ')}`,
     `Id: ${id}`,
     ...(url === undefined ? [] : [url]),
     ...(description === null ? [] : textLines(description)),
     ...quotes.flatMap(({ speaker, createdAt: at, replyingTo, text }) => {
-      const date = at === undefined ? '' : `, ${moment(new Date(at))}`
+      const date = at === undefined ? '' : `, ${formatMoment(new Date(at))}`
       const parent = replyingTo === undefined ? '' : `, to ${speakers.get(replyingTo) ?? replyingTo}`
       return ['', `${speaker ?? 'Unknown'}${date}${parent}`, ...textLines(text).map((line) => `  ${line}`)]
     }),
@@ -119,7 +119,7 @@ function textLines(text: string): string[] {
   return text.replaceAll('\t', '  ').split(/\r\n|[\r\n]/)
 }
 
-/** People wait for the answer: a service that is away is reported after the second try. */
+/** People wait for the answer: a service that is unavailable is reported after the second attempt. */
 async function openClient(deps: SourcesDeps, options: ApiOptions) {
   const target = await findApi(deps, options, 'importer')
   const client = createClient({ ...target, maxRetries: 1, fetch: createBoundedFetch() })

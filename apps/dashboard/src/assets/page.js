@@ -46,7 +46,7 @@ async function refresh() {
   const response = await fetch(address, { redirect: 'manual', signal }).catch(() => undefined)
   // 401: the session has ended. 404: the import or the group of failures is gone. The page says so once it is reloaded.
   if (response?.status === 401 || response?.status === 404) return location.replace(address)
-  // The page that says that Redis is away has the status 503: it is shown, too.
+  // The page that says that Redis is unavailable has the status 503: it is shown, too.
   const text = response?.ok || response?.status === 503 ? await response.text().catch(() => undefined) : undefined
   tookMs = performance.now() - began
   document.getElementById('stale').hidden = text !== undefined
@@ -54,7 +54,7 @@ async function refresh() {
     const page = new DOMParser().parseFromString(text, 'text/html')
     for (const part of parts) {
       const fresh = page.getElementById(part.id)
-      // The part is missing if Redis went away or came back meanwhile: the answer is then another page.
+      // The part is missing if Redis became unavailable or came back meanwhile: the answer is then another page.
       if (fresh === null) return location.replace(address)
       if (!isInUse(part) && sources.get(part) !== fresh.innerHTML) replace(part, fresh)
     }

@@ -4,7 +4,7 @@ import { createServer } from 'node:http'
 import type { KeyCheck } from '@sluice/credentials/keys'
 import express from 'express'
 import { test, vi } from 'vitest'
-import { createAttempts, findSession, type LoginDeps } from './login.ts'
+import { createAttemptLimit, findSession, type LoginDeps } from './login.ts'
 
 test('a session outlasts an outage of MongoDB, and ends once it is back and its key is revoked', async (t) => {
   const visitor = { role: 'operator', by: 'ada', keyId: 'id' } as const
@@ -40,7 +40,7 @@ test('a session outlasts an outage of MongoDB, and ends once it is back and its 
 test('an address that tried ten logins waits for the next minute, and holds up no other one', (t) => {
   vi.useFakeTimers()
   t.onTestFinished(() => void vi.useRealTimers())
-  const mayTry = createAttempts()
+  const mayTry = createAttemptLimit()
   const tries = (address: string, times: number) => Array.from({ length: times }, () => mayTry(address))
   assert.deepEqual(tries('10.0.0.1', 11), [...Array(10).fill(true), false])
   assert.equal(mayTry('10.0.0.2'), true)

@@ -6,9 +6,8 @@ import type { Logger } from '@sluice/process'
 import { type Request, type Response, Router } from 'express'
 import { html } from 'hono/html'
 import { parse } from 'hono/utils/cookie'
-import { renderPage } from '../pages/layout.ts'
-import type { Html, Session } from '../pages/page.ts'
-import { type Oidc, PENDING_MS, type Refused, refused } from './oidc.ts'
+import { type Html, renderPage, type Session } from '../pages/page.ts'
+import { type LoginRefusal, type Oidc, PENDING_MS, refused } from './oidc.ts'
 
 export interface LoginDeps {
   sessions: Sessions
@@ -23,27 +22,27 @@ export interface LoginDeps {
 type Sent = Pick<Request, 'headers'>
 
 /**
- * An address has at most TRIES tries in WINDOW_MS. Keys and links can't be guessed: the bound spares Redis, MongoDB and
+ * An address has at most MOST_ATTEMPTS attempts in WINDOW_MS. Keys and links can't be guessed: the bound spares Redis, MongoDB and
  * the identity provider. A malformed key or link reaches none of them, so it does not count: others behind the same
  * address can still log in.
  */
-const TRIES = 10
+const MOST_ATTEMPTS = 10
 const WINDOW_MS = 60_000
 /** Beyond this number of addresses, a new one waits for the next window. */
 const MAX_ADDRESSES = 10_000
 
-/** Makes a function that counts a try, and returns whether the address may try. */
-export function createAttempts(): (address: string) => boolean {
-  const tries = new Map<string, number>()
+/** Makes a function that counts an attempt, and returns whether the address may try. */
+export function createAttemptLimit(): (address: string) => boolean {
+  const attempts = new Map<string, number>()
   let since = performance.now()
   return (address) => {
     if (performance.now() - since >= WINDOW_MS) {
-      tries.clear()
+      attempts.clear()
       since = performance.now()
     }
-    const made = tries.get(address) ?? 0
-    if (made >= TRIES || (made === 0 && tries.size >= MAX_ADDRESSES)) return false
-    tries.set(address, made + 1)
+    const made = attempts.get(address) ?? 0
+    if (made >= MOST_ATTEMPTS || (made === 0 && attempts.size >= MAX_ADDRESSES)) return false
+    attempts.set(address, made + 1)
     return true
   }
 }
@@ -51,14 +50,14 @@ export function createAttempts(): (address: string) => boolean {
 /** The routes of the login: its page, its form, and the login by an identity provider. */
 export function loginRoutes(deps: LoginDeps): Router {
   const { oidc } = deps
-  const mayTry = createAttempts()
+  const mayTry = createAttemptLimit()
   const router = Router()
 
-  async function attempt<Found>(
+  async function attempt<Result>(
     { socket }: Request,
-    find: () => Promise<Found>,
+    find: () => Promise<Result>,
     counts = true,
-  ): Promise<Found | Refused> {
+  ): Promise<Result | LoginRefusal> {
     if (!counts || mayTry(socket.remoteAddress ?? '')) return find()
     return refused(429, 'Too many logins were tried from this address. Wait a minute.')
   }
@@ -78,7 +77,7 @@ export function loginRoutes(deps: LoginDeps): Router {
 
   const { name, attributes } = cookieOf(deps, 'sluice-oidc')
   router.get('/login/oidc', async (request, response) => {
-    // It is no try, nor is a callback that the browser's own login did not lead to: any site may have links to both.
+    // Neither this nor a callback that the browser's own login did not lead to is an attempt: any site may link to both.
     const begun = await oidc.begin(ownPath(request.query.to))
     if ('refusal' in begun) return refuse(response, begun, deps, request.query.to)
     response.cookie(name, begun.cookie, { ...attributes, maxAge: PENDING_MS }).redirect(303, begun.url)
@@ -94,21 +93,27 @@ export function loginRoutes(deps: LoginDeps): Router {
   return router
 }
 
-async function refuse(response: Response, refused: Refused, deps: LoginDeps, to?: unknown): Promise<void> {
+async function refuse(response: Response, refused: LoginRefusal, deps: LoginDeps, to?: unknown): Promise<void> {
   const { status, refusal, reason } = refused
   deps.log.info({ status, reason }, 'login.refused')
   const body = html`<p class="problem" role="alert">${refusal}</p>${keyForm(deps, to)}`
   response.status(status).send(await renderPage({ title: 'Log in', body }))
 }
 
-interface Found {
+interface KnownPerson {
   visitor: Visitor
   /** The id of the person at the identity provider, which never changes. */
   subject?: string
 }
 
 /** Opens a session, and redirects to the page `to`. */
-async function logIn(request: Request, response: Response, found: Found, deps: LoginDeps, to: unknown): Promise<void> {
+async function logIn(
+  request: Request,
+  response: Response,
+  found: KnownPerson,
+  deps: LoginDeps,
+  to: unknown,
+): Promise<void> {
   const { visitor, subject } = found
   // Ends an earlier session of the browser: a login must never continue a session whose token somebody else may know.
   const before = tokenIn(request, deps)
@@ -131,7 +136,7 @@ export async function logOut(request: Request, response: Response, deps: LoginDe
 
 /**
  * Finds the session of a request. A session ends within five seconds after its key was revoked or has expired. While
- * MongoDB is away, the session goes on.
+ * MongoDB is unavailable, the session goes on.
  */
 export async function findSession(request: Sent, deps: LoginDeps): Promise<Session | undefined> {
   const token = tokenIn(request, deps)
@@ -157,7 +162,7 @@ function keyIn(sent: unknown): string {
 async function findVisitor(
   { sessions, keyring }: LoginDeps,
   sent: { key?: unknown; link?: unknown },
-): Promise<Found | Refused> {
+): Promise<KnownPerson | LoginRefusal> {
   if (typeof sent.link === 'string') {
     const visitor = await sessions.useLink(sent.link)
     if (visitor !== undefined) return { visitor }
@@ -168,7 +173,7 @@ async function findVisitor(
   if (check.outcome === 'unavailable')
     return refused(
       503,
-      'MongoDB is away, so no key can be checked. `sluice login` prints a link that needs Redis only.',
+      'MongoDB is unavailable, so no key can be checked. `sluice login` prints a link that needs Redis only.',
     )
   if (check.outcome === 'unknown')
     return refused(403, 'This key is unknown, revoked or expired.', check.keyId && `${check.why} key ${check.keyId}`)

@@ -228,7 +228,7 @@ test('an ID token of another issuer, client, login, key or time is refused', asy
   assert.deepEqual(await sessions(), [])
 })
 
-test('while the identity provider is away, or another one answers, the login says so and offers a key', async (t) => {
+test('while the identity provider is unavailable, or another one answers, the login says so and offers a key', async (t) => {
   const { url, other, idp, log, begin } = await open(t)
   idp.person = { sub: 'u-1', groups: 'support' }
   const browser = createBrowser()

@@ -7,7 +7,7 @@ import type { oidcSettings } from '../settings.ts'
 
 /** Why nobody is logged in. @param reason for the log alone */
 export const refused = (status: number, refusal: string, reason?: string) => ({ status, refusal, reason })
-export type Refused = ReturnType<typeof refused>
+export type LoginRefusal = ReturnType<typeof refused>
 
 export type Oidc = NonNullable<Awaited<ReturnType<typeof openOidc>>>
 
@@ -20,7 +20,7 @@ const MAX_PATH = 2_000
 
 /**
  * Opens the login by the identity provider, if the settings name one. Sends the provider nothing before somebody logs
- * in, so that the dashboard starts while the provider is away.
+ * in, so that the dashboard starts while the provider is unavailable.
  *
  * A login in progress is stored in a cookie of the browser, and nowhere else: any replica can finish the login, and
  * visitors without an account fill no memory. State, nonce and verifier are hashes of that cookie. So they are of no
@@ -53,15 +53,15 @@ export async function openOidc(settings: Settings<typeof oidcSettings>) {
     return config
   }
 
-  const AWAY = `${issuer.host} can’t be reached, or is not what OIDC_ISSUER says. Log in by a key or a link.`
-  const away = (error: unknown) => refused(503, AWAY, reasonOf(error))
+  const UNREACHABLE = `${issuer.host} can’t be reached, or is not what OIDC_ISSUER says. Log in by a key or a link.`
+  const unreachable = (error: unknown) => refused(503, UNREACHABLE, reasonOf(error))
 
   return {
     /** The identity provider, as people know it. */
     name: issuer.host,
 
     /** Begins a login that leads to a path. Returns the page of the identity provider, and the cookie of the login. */
-    async begin(to: string): Promise<{ url: string; cookie: string } | Refused> {
+    async begin(to: string): Promise<{ url: string; cookie: string } | LoginRefusal> {
       try {
         const path = Buffer.from(to.length > MAX_PATH ? '/' : to).toString('base64url')
         const cookie = `${randomBytes(32).toString('base64url')}.${Date.now()}.${path}`
@@ -76,18 +76,21 @@ export async function openOidc(settings: Settings<typeof oidcSettings>) {
         })
         return { url: asked.href, cookie }
       } catch (error) {
-        return away(error)
+        return unreachable(error)
       }
     },
 
     isPending,
 
     /** Finishes a login that is pending. @param search see `isPending` */
-    async finish(search: string, cookie = ''): Promise<{ visitor: Visitor; subject: string; to: string } | Refused> {
+    async finish(
+      search: string,
+      cookie = '',
+    ): Promise<{ visitor: Visitor; subject: string; to: string } | LoginRefusal> {
       const [, , path = ''] = cookie.split('.')
       if (!isPending(search, cookie))
         return refused(403, 'This login began in another browser, or more than ten minutes ago. Begin again.')
-      const config = await discover().catch(away)
+      const config = await discover().catch(unreachable)
       if ('refusal' in config) return config
       try {
         const { state, nonce, verifier } = secretsOf(cookie)

@@ -41,7 +41,7 @@ export function sinceData(points: readonly CountedSpan[]): readonly CountedSpan[
 
 /**
  * Draws a chart of at most three lines, told apart by their dashes as well. A time in which no process lived is a gap. A
- * time in which MongoDB was away has a background of its own.
+ * time in which MongoDB was unavailable has a background of its own.
  *
  * @param points oldest first
  */
@@ -73,11 +73,12 @@ export function chart(
       ({ name, values }) => `${name} ${values[index] === undefined ? 'nothing' : shown(values[index])}`,
     )
     const happened = inSpan.filter(({ place }) => Math.floor(place) === index).map(({ text }) => text)
-    const all = point === null ? ['no process lived'] : [...found, ...(point.storeAwaySeconds ? ['MongoDB away'] : [])]
+    const all =
+      point === null ? ['no process lived'] : [...found, ...(point.storeAwaySeconds ? ['MongoDB unavailable'] : [])]
     const [since, until] = [0, pointMs].map((ms) => minuteOf(Date.parse(at) + ms))
     const query = new URLSearchParams({ since: since ?? at, until: until ?? at })
     const column = columnOf(index * step, step)
-    return html`<a href="${jobs}&${query}" tabindex="-1"><title>${since} ${[...all, ...happened].join(', ')}</title><rect ${column}${point?.storeAwaySeconds ? html` class="away"` : ''}/></a>`
+    return html`<a href="${jobs}&${query}" tabindex="-1"><title>${since} ${[...all, ...happened].join(', ')}</title><rect ${column}${point?.storeAwaySeconds ? html` class="unavailable"` : ''}/></a>`
   })
   const heights = grid.map((value) => `M0 ${placeOf(value, top)}H${WIDTH}`).join('')
   const ticks = ticksOf(points)

@@ -10,26 +10,34 @@ import {
   age,
   type Cell,
   copyable,
-  count,
   discardForm,
   facts,
-  moment,
+  type Html,
+  inputOf,
+  invalidPage,
+  isOperator,
+  type Page,
+  type PageHandler,
+  plural,
   progress,
+  rawReason,
+  reasonLine,
   shown,
   table,
-} from './layout.ts'
-import { faultPage, type Html, inputOf, isOperator, type Page, type Show, type Visit } from './page.ts'
-import { rawReason, reasonLine, withCode } from './reason.ts'
+  timeTag,
+  type Visit,
+  withCode,
+} from './page.ts'
 
 type Group = FailedJobGroups['groups'][number]
 
 /** Shows the groups, those with the most threads first: of all failed jobs, or of those that meet a filter. */
-export const groupsPage: Show = async (visit) => {
+export const groupsPage: PageHandler = async (visit) => {
   const { view, query } = visit
   const input = inputOf(query)
   const filter = parseFailedJobFilter(Object.entries(input))
   const form = filterForm(input, await tenantsOf(visit))
-  if (!filter.ok) return faultPage('Failures', filter.errors, form)
+  if (!filter.ok) return invalidPage('Failures', filter.errors, form)
   const isFiltered = Object.keys(filter.value).length > 0
   const { groups, isComplete } = await (isFiltered ? view.groupFailed(filter.value) : view.readGroups())
   const body = html`${form}<div id="groups" data-refresh>
@@ -48,10 +56,10 @@ ${choice('service', 'Service', SERVICES, service)}
 }
 
 /** Shows the group that the path names, with its newest jobs. */
-export const groupPage: Show = async (visit) => {
+export const groupPage: PageHandler = async (visit) => {
   const { groups } = await visit.view.readGroups()
   const group = groups.find(({ id }) => id === visit.params.group)
-  if (group === undefined) return GONE
+  if (group === undefined) return NO_SUCH_GROUP
   const { id, jobs, threads, hours, newestAt, oldestAt, reason } = group
   const { jobs: newest, next } = await visit.view.listJobs({ state: 'failed', group: id })
   const about = {
@@ -59,8 +67,8 @@ export const groupPage: Show = async (visit) => {
     Jobs: jobs,
     'Failed threads': threads,
     'Last 24 h': trend(hours),
-    Newest: moment(newestAt),
-    Oldest: moment(oldestAt),
+    Newest: timeTag(newestAt),
+    Oldest: timeTag(oldestAt),
   }
   const body = html`<div id="about" data-refresh>${rawReason(reason)}${facts(about)}</div>
 ${isOperator(visit) && actsOf(visit, group)}
@@ -74,7 +82,7 @@ ${isOperator(visit) && actsOf(visit, group)}
 const TITLE_CHARACTERS = 300
 const FAILURES = [html`<a href="/failures">Failures</a>`]
 
-const GONE: Page = {
+const NO_SUCH_GROUP: Page = {
   title: 'No failed job has this reason',
   body: html`<p>They were retried or discarded: see <a href="/operations">operations</a>, or <a href="/failures">the other failures</a>.</p>`,
   status: 404,
@@ -99,14 +107,14 @@ function trend(hours: readonly number[]): Html {
     return html`<rect x="${at * 5}" y="${(20 - height).toFixed(1)}" width="4" height="${height.toFixed(1)}"/>`
   })
   const [before = 0, last = 0] = hours.slice(-2)
-  const text = `${count(last, 'job')} in the last hour, ${shown(before)} in the hour before`
+  const text = `${plural(last, 'job')} in the last hour, ${shown(before)} in the hour before`
   return html`<svg class="trend" viewBox="0 0 120 20" role="img" aria-label="${text}">${bars}</svg><div class="note">${text}</div>`
 }
 
 function actsOf(visit: Visit, group: Group): Html {
   // The fields select the jobs that the page counts, and none that fail later.
   const fields = html`<input type="hidden" name="group" value="${group.id}"><input type="hidden" name="until" value="${group.newestAt}">`
-  const retry = html`${fields}<button>Retry ${count(group.jobs, 'job')}</button>`
+  const retry = html`${fields}<button>Retry ${plural(group.jobs, 'job')}</button>`
   return html`<div class="acts">${actForm(visit, '/failures/retry', retry)}
 ${discardForm(visit, '/failures/discard', group, fields)}</div>`
 }
@@ -130,7 +138,7 @@ export async function nothingLeft(
   const { id, by, state, createdAt, reasonGroup = '' } = same
   const past = PAST[kind]
   const what = state === 'completed' ? `was ${past} by ${by}, asked for at ` : `is being ${past} by ${by} since `
-  const body = html`<p class="problem">${withCode(reasonWords(reasonGroup))}: ${what}${moment(createdAt)}.</p>
+  const body = html`<p class="problem">${withCode(reasonWords(reasonGroup))}: ${what}${timeTag(createdAt)}.</p>
 <p><a href="/operations#${id}">Show this operation</a>, or <a href="/failures">what still fails</a>.</p>`
   return { title: 'Nothing left to do', body, status: 409 }
 }
@@ -140,7 +148,7 @@ const PAST = { retry: 'retried', discard: 'discarded' } as const
 const HEADS = ['Asked for', 'What', 'By', 'What of', 'Progress']
 
 /** Shows the newest operations. */
-export const operationsPage: Show = async ({ view }) => {
+export const operationsPage: PageHandler = async ({ view }) => {
   const rows = (await view.listOperations()).map(operationCells)
   const list = table('Operations', HEADS, rows, 'Nothing was retried, discarded, paused or resumed.')
   return { title: 'Operations', body: html`<div id="operations" data-refresh>${list}</div>` }
@@ -148,13 +156,13 @@ export const operationsPage: Show = async ({ view }) => {
 
 function operationCells({ id, kind, state, by, filter, lane, why, createdAt, ...of }: Operation): Cell[] {
   const { total, examined, done } = of
-  const asked = [html`<span id="${id}">${moment(createdAt)}</span>`, kind, by]
+  const asked = [html`<span id="${id}">${timeTag(createdAt)}</span>`, kind, by]
   if (lane !== undefined || kind === 'pause' || kind === 'resume')
     return [...asked, html`the ${lane} lane ${why && html`<span class="reason">${why}</span>`}`, state]
   // A group says its reason. Its `until` only leaves out what failed since.
   const { group, until, ...others } = filter ?? {}
   const reason = group && html`<a href="/failures/${group}">${reasonLine(of.reasonGroup ?? `group ${group}`)}</a>`
-  const jobs = html`${filter === undefined && count(total, 'selected job')}${reason}
+  const jobs = html`${filter === undefined && plural(total, 'selected job')}${reason}
 ${Object.entries(group ? others : (filter ?? {})).map(([name, value]) => html`<div><span class="note">${name}</span> <span class="reason">${value}</span></div>`)}`
   const bar = progress(`Progress of the ${kind}`, state === 'completed' ? Math.max(total, 1) : examined, total)
   const past = PAST[kind]

@@ -1,17 +1,34 @@
 // The form for look-ups, and the page of their hits.
-import type { Found, Hit } from '@sluice/contract'
+import type { FindAnswer, Hit } from '@sluice/contract'
 import { parseFindQuery, SERVICES, summarize } from '@sluice/contract'
 import { duration } from '@sluice/operations'
 import { html } from 'hono/html'
-import { age, type Cell, count, moment, shown, table, threadLink, traceLink } from './layout.ts'
-import { faultPage, type Html, inputOf, isOperator, type Show, type Visit } from './page.ts'
-import { reasonLine } from './reason.ts'
+import {
+  age,
+  type Cell,
+  type Html,
+  inputOf,
+  invalidPage,
+  isOperator,
+  type PageHandler,
+  plural,
+  reasonLine,
+  shown,
+  table,
+  threadLink,
+  timeTag,
+  traceLink,
+  type Visit,
+} from './page.ts'
 
 /** Shows the form for look-ups. */
-export const findBox: Show = async (visit) => ({ title: 'Find', body: findForm(visit, {}, await tenantsOf(visit)) })
+export const findBox: PageHandler = async (visit) => ({
+  title: 'Find',
+  body: findForm(visit, {}, await tenantsOf(visit)),
+})
 
 /** Shows the form with the hits of its query. */
-export const findPage: Show = async (visit) => {
+export const findPage: PageHandler = async (visit) => {
   const input = inputOf(visit.query)
   const parsed = parseFindQuery(Object.entries(input))
   const form = findForm(visit, input, await tenantsOf(visit))
@@ -19,16 +36,16 @@ export const findPage: Show = async (visit) => {
     const found = await visit.view.find(parsed.value, visit.gone)
     return { title: 'Find', body: html`${form}${hitsTable(found, visit.traceUrl)}` }
   }
-  const faults = parsed.ok ? [{ message: 'A viewer looks up no reasons.' }] : parsed.errors
-  return faultPage('Find', faults, form)
+  const errors = parsed.ok ? [{ message: 'A viewer looks up no reasons.' }] : parsed.errors
+  return invalidPage('Find', errors, form)
 }
 
 /** A table of hits, with their number and what was not looked up. */
-export function hitsTable({ hits, more, notes }: Found, traceUrl: string | null): Html {
+export function hitsTable({ hits, more, notes }: FindAnswer, traceUrl: string | null): Html {
   const all = [...(more ? [`These are the first ${hits.length}: add filters.`] : []), ...notes]
   const rows = hits.map((hit) => hitCells(hit, traceUrl))
   return html`${table('Hits', HIT_HEADS, rows)}
-<p class="note">${count(hits.length, 'hit')}. ${all.join(' ')}</p>`
+<p class="note">${plural(hits.length, 'hit')}. ${all.join(' ')}</p>`
 }
 
 const HIT_HEADS = ['What', 'State', 'Tenant', 'When', 'Reason or outcome']
@@ -86,7 +103,7 @@ export function hitCells(hit: Hit, traceUrl: string | null): Cell[] {
   const when = endedAt ?? acceptedAt
   const took = endedAt && acceptedAt && lengthOf(Date.parse(endedAt) - Date.parse(acceptedAt))
   const notes = [
-    hit.attempts !== undefined && count(hit.attempts, 'try', 'tries'),
+    hit.attempts !== undefined && plural(hit.attempts, 'attempt'),
     state === 'completed' && took,
     hit.worker,
     hit.keyId && `key ${hit.keyId}`,
@@ -97,7 +114,7 @@ export function hitCells(hit: Hit, traceUrl: string | null): Cell[] {
     html`${isThread ? threadLink(tenant, name, text) : text}<div class="note">${ownId}</div>`,
     state && html`${dot(state)} ${state}`,
     tenant,
-    html`${when && moment(when)}<div class="note">${notes.filter(Boolean).join(', ')}</div>`,
+    html`${when && timeTag(when)}<div class="note">${notes.filter(Boolean).join(', ')}</div>`,
     html`${what} ${traceLink(traceUrl, hit.traceId)}`,
   ]
 }

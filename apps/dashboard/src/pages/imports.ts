@@ -3,14 +3,25 @@ import { PROBLEMS } from '@sluice/contract'
 import { duration } from '@sluice/operations'
 import type { FoundImport, ImportProblem, ListedImport } from '@sluice/queue'
 import { html } from 'hono/html'
-import { beginOf, type Cell, copyable, facts, moment, progress, shown, table } from './layout.ts'
-import type { Html, Show, Visit } from './page.ts'
-import { reasonLine } from './reason.ts'
+import {
+  beginOf,
+  type Cell,
+  copyable,
+  facts,
+  type Html,
+  type PageHandler,
+  progress,
+  reasonLine,
+  shown,
+  table,
+  timeTag,
+  type Visit,
+} from './page.ts'
 
 const HEADS = ['Import', 'Begun', 'Owner', 'State', '#Items', '#Stored', '#Failed', '#Items/s']
 
 /** Lists the imports: first the unfinished ones without a waiting caller, then the others by their last outcome. */
-export const importsPage: Show = async ({ view }) => {
+export const importsPage: PageHandler = async ({ view }) => {
   const rows = (await view.listImports()).map((one): Cell[] => {
     const link = html`<a class="id" href="/imports/${one.id}">${one.id}</a>`
     const failed = one.counts.failed > 0 && html`<strong class="badge">${shown(one.counts.failed)}</strong>`
@@ -26,7 +37,7 @@ type Numbers = Omit<ListedImport, 'id'>
 
 /** A caller that waits may choose the id of its import. Such an id contains no time. */
 function beginning(id: string, { isWaitedFor, begunAt }: Numbers): Html {
-  return moment(!isWaitedFor || begunAt === undefined ? beginOf(id) : begunAt)
+  return timeTag(!isWaitedFor || begunAt === undefined ? beginOf(id) : begunAt)
 }
 
 function ownerOf({ tenant, by }: Numbers): Html {
@@ -44,7 +55,7 @@ function rateOf(one: Numbers): number | undefined {
 /** Shows the progress. The number of items still to come is known only for an import without a waiting caller. */
 export function stateOf(one: Numbers): Html {
   const { isWaitedFor, done, ended, again, received, changedAt } = one
-  const at = changedAt && html` ${moment(changedAt)}`
+  const at = changedAt && html` ${timeTag(changedAt)}`
   const items = `${shown((received ?? 0) - again)} items`
   if (done && ended === 'cut') return html`<strong class="badge">stopped</strong> after ${items}${at}`
   // Whether its caller has sent all of it is not known.
@@ -57,7 +68,7 @@ export function stateOf(one: Numbers): Html {
 }
 
 /** Shows an import with its failed items. */
-export const importPage: Show = async ({ view, params }) => {
+export const importPage: PageHandler = async ({ view, params }) => {
   const id = String(params.id)
   const found = await view.findImport(id)
   if (found === undefined) return undefined
@@ -74,7 +85,7 @@ export const importPage: Show = async ({ view, params }) => {
     Unchanged: counts.unchanged,
     Failed: counts.failed > 0 ? html`<strong class="badge">${shown(counts.failed)}</strong>` : 0,
     'Waits for': found.waitsFor && PROBLEMS[found.waitsFor].title,
-    'Turned away': again > 0 ? html`${shown(again)} <span class="note">to be posted again</span>` : undefined,
+    'To post again': again > 0 ? shown(again) : undefined,
     'Items/s': rate && shown(rate),
   }
   const reasons = await reasonsOf(view, found)

@@ -1,16 +1,48 @@
-// The list of jobs in each state, with filters. Operators retry and discard the failed jobs that they select.
-import { type JobListQuery, LISTED_STATES, parseJobListQuery, SERVICES } from '@sluice/contract'
+// The list of jobs in each state, from which operators retry and discard failed ones, and the page of a job: what happened to
+// it, its threads with their outcomes, and, when asked, its payload.
+import { inspect } from 'node:util'
+import {
+  type JobListQuery,
+  LISTED_STATES,
+  PROBLEMS,
+  parseJobListQuery,
+  SERVICES,
+  unlistedAttempts,
+} from '@sluice/contract'
+import { type Acts, duration, groupIdOf, type JobDetail, reasonWords } from '@sluice/operations'
 import { LANES } from '@sluice/queue'
 import { html } from 'hono/html'
 import { choice, filters, jobTable, tenantField, tenantsOf } from './find.ts'
-import { actForm, count, moment, shown } from './layout.ts'
-import { faultPage, type Html, inputOf, isOperator, type Page, type Show, type Visit } from './page.ts'
+import {
+  actForm,
+  type Cell,
+  copyable,
+  discardForm,
+  facts,
+  type Html,
+  inputOf,
+  invalidPage,
+  isOperator,
+  type Page,
+  type PageHandler,
+  plural,
+  reasonBlock,
+  reasonLine,
+  shown,
+  table,
+  tenantLink,
+  threadLink,
+  timeTag,
+  traceLink,
+  type Visit,
+  withCode,
+} from './page.ts'
 
 /** Shows a page of the jobs of a state. */
-export const jobsPage: Show = async (visit) => {
+export const jobsPage: PageHandler = async (visit) => {
   const input = inputOf(visit.query)
   const parsed = parseJobListQuery(Object.entries(input))
-  if (!parsed.ok) return faultPage('Jobs', parsed.errors, html``)
+  if (!parsed.ok) return invalidPage('Jobs', parsed.errors, html``)
   const query = { state: 'completed', ...parsed.value } as const satisfies JobListQuery
   const { after: _, ...filter } = query
   const [{ jobs, next }, status] = await Promise.all([visit.view.listJobs(query), visit.view.readLately()])
@@ -29,7 +61,7 @@ export const jobsPage: Show = async (visit) => {
   const { since, until, ...anyTime } = filter
   const time =
     (since ?? until) &&
-    html`<p>${since && html`From ${moment(since)} `}${until && html`until ${moment(until)} `}<a href="${addressOf(anyTime)}">At any time</a></p>`
+    html`<p>${since && html`From ${timeTag(since)} `}${until && html`until ${timeTag(until)} `}<a href="${addressOf(anyTime)}">At any time</a></p>`
   const body = html`<nav aria-label="States">${states}</nav>${time}
 ${filterForm(query, await tenantsOf(visit))}
 ${maySelect ? actForm(visit, '/jobs/retry', html`${list}${SELECTED_ACTS}`) : list}${more}`
@@ -71,18 +103,168 @@ export const NOTHING_SELECTED: Page = {
 }
 
 /** The field of a form that has asked whether jobs may be discarded. */
-export const CONFIRMED = html`<input type="hidden" name="confirmed" value="yes">`
+const CONFIRMED = html`<input type="hidden" name="confirmed" value="yes">`
 
 /** Asks whether the selected jobs may be discarded, and says what is lost. */
-export const discardQuestion: Show = async (visit) => {
+export const discardQuestion: PageHandler = async (visit) => {
   const found = await Promise.all(selectedIds(visit).map((id) => visit.view.readJob(id)))
   const jobs = found.filter((job) => job?.hit.state === 'failed')
   if (jobs.length === 0) return NOTHING_SELECTED
   const lost = jobs.reduce((sum, job) => sum + (job?.failedThreadCount || (job?.hit.threads ?? 0)), 0)
   const ids = jobs.map((job) => html`<input type="hidden" name="id" value="${job?.hit.id}">`)
-  const discard = html`${ids}${CONFIRMED}<button class="danger">Discard ${count(jobs.length, 'job')}</button>`
-  const body = html`<p class="problem">This removes ${count(jobs.length, 'job')} for good. ${count(lost, 'thread')} could not be stored, and would be lost.</p>
+  const discard = html`${ids}${CONFIRMED}<button class="danger">Discard ${plural(jobs.length, 'job')}</button>`
+  const body = html`<p class="problem">This removes ${plural(jobs.length, 'job')} for good. ${plural(lost, 'thread')} could not be stored, and would be lost.</p>
 <ul>${jobs.map((job) => html`<li>${job?.hit.name}</li>`)}</ul>
 <div class="acts">${actForm(visit, '/jobs/discard', discard)}<a href="/jobs?state=failed">Keep them</a></div>`
   return { title: 'Discard jobs?', body }
+}
+
+/** Characters of the reason in the breadcrumbs. */
+const SHOWN_GROUP = 100
+
+/** Threads that the page lists. */
+const THREADS = 100
+
+/** Shows a job, and its payload if `acts` is present. Redirects to the look-up if no job has this id. */
+export async function jobPage(visit: Visit, acts?: Acts): ReturnType<PageHandler> {
+  const id = String(visit.params.id)
+  const job = await (acts?.revealJob ?? visit.view.readJob)(id)
+  if (job === undefined) return `/find?q=${encodeURIComponent(id)}`
+  const { hit } = job
+  const { operation } = job.progress
+  const { name = id, tenant, threads = 0, state, importId } = hit
+  const isRevealed = acts !== undefined
+  const about = {
+    State: state,
+    Thread: threads === 1 ? threadLink(tenant, name) : name,
+    Job: copyable(id),
+    Request: hit.requestId && copyable(hit.requestId),
+    Import: importId && copyable(importId, html`<a href="/imports/${importId}">${importId}</a>`),
+    Tenant: tenantLink(tenant),
+    Key: hit.keyId && copyable(hit.keyId),
+    Threads: threads,
+    'Failed threads': state === 'failed' ? job.failedThreadCount : undefined,
+    Lane: hit.lane,
+    Attempts: hit.attempts,
+    'Last retry': operation && html`<a href="/operations#${operation}">${operation}</a>`,
+    Trace: traceLink(visit.traceUrl, hit.traceId),
+  }
+  const body = html`<div id="job" data-refresh>${facts(about)}
+${hit.reason && reasonBlock(hit.reason)}</div>
+${isOperator(visit) && actsOf(visit, job, isRevealed)}
+<div id="history" data-refresh>${historyOf(job, hit.reason)}</div>
+${isRevealed && payloadOf(job)}`
+  const group = job.reasonGroup
+  const above =
+    group === undefined
+      ? [html`<a href="/jobs">Jobs</a>`, html`<a href="/jobs?state=${state}">${state}</a>`]
+      : [
+          html`<a href="/failures">Failures</a>`,
+          html`<a href="/failures/${groupIdOf(group)}">${withCode(reasonWords(group).slice(0, SHOWN_GROUP) || '(no reason)')}</a>`,
+        ]
+  return { title: `${name} · ${state} job`, trail: above, body }
+}
+
+/** What happened to a job, its failed threads, and the problem that its caller got. @param said as of `reasonLine` */
+export function historyOf(job: JobDetail, said = ''): Html {
+  const isFailed = job.hit.state === 'failed'
+  const unlisted = isFailed ? unlistedAttempts({ attempts: job.hit.attempts ?? 0, tries: job.tries }) : 0
+  return html`<h2>What happened</h2>${timelineOf(job, said)}
+${unlisted > 0 && html`<p class="note">${plural(unlisted, 'attempt is', 'attempts are')} not listed: a worker died in it, or later ones took its place.</p>`}
+${threadTable(job, said)}
+${
+  isFailed &&
+  html`<h2>What its caller got</h2>
+<p><code>${PROBLEMS.job_failed.status} job_failed</code>: ${PROBLEMS.job_failed.title}. ${PROBLEMS.job_failed.meaning}</p>`
+}`
+}
+
+type Event = { at: string | number | undefined; what: string; by?: string | undefined; reason?: string; tone?: string }
+
+/** The events of a job in their order, each with the time since the one before as a bar. */
+function timelineOf({ hit, tries, fetchedAt, progress }: JobDetail, said: string): Html {
+  const { acceptedAt, endedAt, state, worker, outcomes } = hit
+  const stored = Object.entries(outcomes ?? {}).flatMap(([outcome, threads]) =>
+    threads > 0 ? `${threads} ${outcome}` : [],
+  )
+  const end =
+    state === 'failed'
+      ? { what: 'failed for good', tone: 'failed' }
+      : { what: ['stored', ...stored].join(', '), tone: 'stored' }
+  const events: Event[] = [
+    { at: acceptedAt, what: 'accepted' },
+    ...foldedAttempts(tries),
+    { at: progress.waitingSince, what: 'went back to waiting' },
+    { at: state === 'active' ? fetchedAt : undefined, what: 'fetched' },
+    { at: endedAt, by: worker, ...end },
+  ]
+  const known = events.flatMap(({ at, ...event }) => (at === undefined ? [] : { ...event, ms: new Date(at).getTime() }))
+  const ordered = known.sort((one, other) => one.ms - other.ms)
+  // The time until an operator acts would make all other bars too short to see.
+  const lasted = ordered.map(({ ms, tone }, at) => (tone === 'idle' ? 0 : ms - (ordered[at - 1]?.ms ?? ms)))
+  const all = Math.max(
+    lasted.reduce((sum, ms) => sum + ms, 0),
+    1,
+  )
+  let begin = 0
+  const items = ordered.map(({ ms, what, by, reason, tone = '' }, index) => {
+    const [before, length = 0] = [ordered[index - 1], lasted[index]]
+    const bar = html`<svg class="span" viewBox="0 0 1000 8" preserveAspectRatio="none" aria-hidden="true"><rect x="${Math.min((begin / all) * 1000, 995).toFixed(0)}" width="${Math.max((length / all) * 1000, 5).toFixed(0)}" height="8"/></svg>`
+    begin += length
+    return html`<li class="${tone}"><div><strong>${what}</strong>${by && html` <span class="note">by ${by}</span>`}${reason && html` <div class="note">${reasonLine(reason, said)}</div>`}</div>
+<div class="note">${before && html`after ${lengthOf(ms - before.ms)}`}${before && tone !== 'idle' && bar}</div><div>${timeTag(ms)}</div></li>`
+  })
+  return html`<ol class="timeline" aria-label="Timeline">${items}</ol>`
+}
+
+const lengthOf = (ms: number) => (ms < 10_000 ? `${shown(ms)} ms` : duration(ms))
+
+/** Equal attempts that follow each other are one event. */
+function foldedAttempts(tries: JobDetail['tries']): Event[] {
+  const rows: (Event & { times: number })[] = []
+  for (const { at, worker, reason, retriedBy } of tries) {
+    const last = rows.at(-1)
+    if (retriedBy !== undefined)
+      rows.push({ at, what: 'retried by an operator', by: retriedBy, times: 0, tone: 'idle' })
+    else if (last?.reason === reason && last.by === worker) Object.assign(last, { at, times: last.times + 1 })
+    else rows.push({ at, what: '', by: worker, reason, times: 1, tone: 'failed' })
+  }
+  return rows.map(({ times, ...row }) => ({
+    ...row,
+    what: row.what || (times === 1 ? 'attempt failed' : `${times} attempts failed alike`),
+  }))
+}
+
+function actsOf(visit: Visit, job: JobDetail, isRevealed: boolean): Html {
+  const { id, state, threads = 0 } = job.hit
+  const isFailed = state === 'failed'
+  const field = html`<input type="hidden" name="id" value="${id}">`
+  return html`<div class="acts">${isFailed && actForm(visit, '/jobs/retry', html`${field}<button>Retry</button>`)}
+${!isRevealed && job.threads && actForm(visit, `/jobs/${id}/reveal`, html`<button class="quiet">Reveal the payload</button>`)}
+${isFailed && discardForm(visit, '/jobs/discard', { jobs: 1, threads: job.failedThreadCount || threads }, html`${field}${CONFIRMED}`)}</div>`
+}
+
+/** The threads of a job of several, those that could not be stored first. The facts have the only thread of a job. */
+function threadTable({ hit, threads = [], failedThreads, failedThreadCount }: JobDetail, said: string): Html | false {
+  const reasons = new Map(failedThreads.map(({ place, reason }) => [place, reason]))
+  const all = threads.map((thread, place) => ({ ...thread, place }))
+  const ordered = [...all.filter(({ place }) => reasons.has(place)), ...all.filter(({ place }) => !reasons.has(place))]
+  const rows = ordered.slice(0, THREADS).map(({ service, externalId, outcome, place }): Cell[] => {
+    const reason = reasons.get(place)
+    const why = reason && reasonLine(reason, said)
+    return [place + 1, threadLink(hit.tenant, `${service}/${externalId}`), outcome ?? 'not yet', why]
+  })
+  if (rows.length < 2) return false
+  const failed =
+    failedThreadCount > 0 && html`<p class="note">${plural(failedThreadCount, 'thread')} could not be stored.</p>`
+  const heads = ['Place', 'Thread', 'Outcome', ...(failedThreads.length > 0 ? ['Reason'] : [])]
+  return html`<h2>Threads</h2>${failed}${table('Threads', heads, failedThreads.length > 0 ? rows : rows.map((row) => row.slice(0, 3)))}
+${threads.length > THREADS && html`<p class="note">${plural(threads.length - THREADS, 'more thread')} are not listed.</p>`}`
+}
+
+/** How much of a payload is shown: enough to recognise its threads. No payload of ours has deeper levels. */
+const SHOWN = { depth: 6, maxArrayLength: 10, maxStringLength: 300, compact: false }
+
+function payloadOf({ payload }: JobDetail): Html {
+  return html`<h2 id="payload">Payload</h2><pre tabindex="0" aria-labelledby="payload" role="region">${inspect(payload, SHOWN)}</pre>`
 }

@@ -3,10 +3,12 @@ import type { HistoryPoint } from '@sluice/contract'
 import type { CountedSpan } from '@sluice/operations'
 import { test } from 'vitest'
 import { sinceData } from './chart.ts'
-import { charts, processTables } from './overview.ts'
+import { charts } from './overview.ts'
+import { processTables } from './processes.ts'
 
 const POINT: HistoryPoint = {
-  ...{ at: '2024-05-01T09:25:00.000Z', minutes: 1, coveredSeconds: 60, accepted: 60, failed: 0, refused: 0 },
+  ...{ at: '2024-05-01T09:25:00.000Z', minutes: 1, coveredSeconds: 60 },
+  ...{ accepted: 60, failed: 0, refused: 0, timedOut: 0, forbidden: 0, invalid: 0 },
   stored: { created: 0, updated: 0, unchanged: 0 },
   refusedByTenant: {},
   waiting: { interactive: 0, bulk: 0 },
@@ -42,7 +44,7 @@ test('time-outs are a line of their own, and more than one in a hundred is red',
   const failuresOf = (lastMinutes: HistoryPoint) =>
     String(charts({ queued: [], lastMinutes }, spansOf([lastMinutes, lastMinutes]), [])).split('</figure>')[3] ?? ''
   const few = failuresOf({ ...POINT, accepted: 1_000, timedOut: 9 })
-  assert.match(few, /9 timed out, 0 forbidden/)
+  assert.match(few, /9 timed out, 0 forbidden, 0 invalid/)
   assert.doesNotMatch(few, /bad/)
   const many = failuresOf({ ...POINT, accepted: 1_000, timedOut: 11, refused: 3 })
   assert.match(many, /3 requests refused, <strong class="bad">11 timed out<\/strong>/)

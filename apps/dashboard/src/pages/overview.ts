@@ -1,27 +1,41 @@
 // The overview: how fast threads are stored, what waits, which lanes run, and whether all processes live.
 import {
-  ALIVE_MS,
+  COUNT_NAMES,
+  COUNTS,
   codeOf,
+  countOf,
   type HistoryPoint,
   type Operation,
   perSecondOf,
   type SeenProcess,
   type Status,
-  storedOf,
   summarize,
 } from '@sluice/contract'
 import { type CountedSpan, duration, livingApi, loadOf, pauseWords, SPANS, type Span } from '@sluice/operations'
 import { LANES, type Lane } from '@sluice/queue'
 import { html } from 'hono/html'
 import { type Chart, chart, type Mark, sinceData } from './chart.ts'
-import { actForm, type Cell, count, megabytes, moment, progress, shown, table, tenantLink } from './layout.ts'
-import { type Html, isOperator, type Show, type Visit } from './page.ts'
+import {
+  actForm,
+  type Cell,
+  type Html,
+  isOperator,
+  megabytes,
+  type PageHandler,
+  plural,
+  progress,
+  shown,
+  table,
+  type Visit,
+} from './page.ts'
+import { processTables, slowJobTable } from './processes.ts'
+import { tenantTable } from './tenants.ts'
 
 const DEFAULT_SPAN: Span = '1 h'
 const isSpan = (text: string | null): text is Span => text !== null && text in SPANS
 
 /** Shows the overview. It reads heartbeats, so it needs no MongoDB and no Prometheus. */
-export const overviewPage: Show = async (visit) => {
+export const overviewPage: PageHandler = async (visit) => {
   const { readStatus, readHistory, listOperations } = visit.view
   const asked = visit.query.get('span')
   const span = isSpan(asked) ? asked : DEFAULT_SPAN
@@ -41,6 +55,7 @@ ${LEGEND}</div>
   )}</div>
 <div id="rest" data-refresh><h2>From accepted to stored</h2>
 <div class="charts">${LANES.map((lane) => timeCard(lane, status))}</div>
+<h2>Counts</h2>${countTable(status)}
 <h2 id="processes">Processes</h2>${processTables(status)}
 <p class="note">${redisWords(status)}</p>
 ${slowJobs.length > 0 && slowJobTable(slowJobs)}
@@ -49,7 +64,7 @@ ${slowJobs.length > 0 && slowJobTable(slowJobs)}
 }
 
 const LEGEND = html`<p class="note legend"><span><svg viewBox="0 0 16 16" aria-hidden="true"><path class="mark" d="M8 0V16"/></svg> a pause, a retry, a discard, or a new version</span>
-<span><svg viewBox="0 0 16 16" aria-hidden="true"><rect class="away" width="16" height="16"/></svg> MongoDB was away</span>
+<span><svg viewBox="0 0 16 16" aria-hidden="true"><rect class="unavailable" width="16" height="16"/></svg> MongoDB was unavailable</span>
 <span>a gap: no process lived</span> <span>times in <span class="zone">UTC</span></span> <span>a point leads to the jobs of its time</span></p>`
 
 /** A larger part of what came in is shown in red. */
@@ -67,17 +82,17 @@ export function charts(
   const waiting = queued.filter(({ state }) => state === 'waiting')
   const threads = waiting.reduce((sum, of) => sum + of.threads, 0)
   const oldest = Math.max(0, ...waiting.map(({ oldestMs }) => oldestMs))
-  const { totalTime = {}, accepted, failed, refused, timedOut = 0, forbidden = 0 } = lastMinutes
+  const { totalTime = {}, accepted, failed, refused, timedOut = 0, forbidden = 0, invalid = 0 } = lastMinutes
   const times = Object.entries(totalTime).map(([lane, time]) => `${lane} ${seconds(time.p99)}`)
   const rate = (threads: number) => perSecond(perSecondOf(lastMinutes, threads))
   const rates: Chart = {
     title: 'Threads a second',
-    now: `${rate(accepted)} accepted, ${rate(storedOf(lastMinutes))} stored`,
+    now: `${rate(accepted)} accepted, ${rate(countOf(lastMinutes, 'stored'))} stored`,
     shown: perSecond,
     leastStep: 0.1,
     valuesOf: (point) => ({
       accepted: perSecondOf(point, point.accepted),
-      stored: perSecondOf(point, storedOf(point)),
+      stored: perSecondOf(point, countOf(point, 'stored')),
     }),
     jobs: COMPLETED,
   }
@@ -101,11 +116,12 @@ export function charts(
   const most = (accepted + refused) * BAD_SHARE
   const bad = Object.entries(parts).flatMap(([name, number]) => (number > most ? [name] : []))
   const words = [
-    ...[count(failed, 'thread'), count(refused, 'request'), shown(timedOut)].map((number, at) => {
+    ...[plural(failed, 'thread'), plural(refused, 'request'), shown(timedOut)].map((number, at) => {
       const name = Object.keys(parts)[at] ?? ''
       return bad.includes(name) ? html`<strong class="bad">${number} ${name}</strong>` : html`${number} ${name}`
     }),
     html`${shown(forbidden)} forbidden`,
+    html`${shown(invalid)} invalid`,
   ]
   const failures: Chart = {
     title: 'Failures and refusals',
@@ -136,7 +152,7 @@ function marksOf({ processes }: Status, operations: readonly Operation[]): Mark[
   return [...acts, ...begun]
 }
 
-const LANE_HEADS = ['Lane', '#Waiting', '#Active', '#Between tries', '#Failed', 'Oldest', 'Nearest bound', 'State']
+const LANE_HEADS = ['Lane', '#Waiting', '#Active', '#Between attempts', '#Failed', 'Oldest', 'Nearest bound', 'State']
 
 function laneCells(status: Status, lane: Lane, visit: Visit): Cell[] {
   const { queued, paused, at } = status
@@ -198,6 +214,16 @@ function timeCard(lane: Lane, { lastMinutes, lastHour }: Pick<Status, 'lastMinut
   return html`<section class="card"><h3>${lane} <span class="note">${span}</span></h3><dl>${values}</dl>${partsOf(time)}</section>`
 }
 
+/** All counts of the last five minutes and of the last hour. */
+function countTable({ lastMinutes, lastHour }: Pick<Status, 'lastMinutes' | 'lastHour'>): Html {
+  const rows = COUNT_NAMES.map((name): Cell[] => {
+    const { title, text } = COUNTS[name]
+    const about = html`${title} <span class="note">${text}</span>`
+    return [about, countOf(lastMinutes, name), countOf(lastHour, name)]
+  })
+  return table('Counts', ['What', '#Last 5 minutes', '#Last hour'], rows)
+}
+
 /** A smaller change is within the error of the bins. */
 const LEAST_CHANGE = 0.2
 
@@ -217,53 +243,9 @@ function partsOf({ inQueue, inStore }: NonNullable<NonNullable<HistoryPoint['tot
 <p class="note legend"><span class="line-0">queue ${seconds(inQueue)}</span> <span class="line-1">store ${seconds(inStore)}</span> medians</p>`
 }
 
-const PROCESS_HEADS = ['Process', 'Version', 'Started', 'Seen', '#CPU', '#Memory', 'Has']
-
-/** Those that live, then those that are gone. */
-export function processTables({ processes }: Pick<Status, 'processes'>): Html {
-  const [living = [], gone = []] = [false, true].map((isGone) =>
-    processes.filter(({ seenMsAgo }) => seenMsAgo >= ALIVE_MS === isGone).map(processCells),
-  )
-  const goneTable = html`<details><summary>gone (${gone.length})</summary>${table('Gone processes', PROCESS_HEADS, gone)}</details>`
-  return html`${table('Processes', PROCESS_HEADS, living, 'No process lives.')}${gone.length > 0 && goneTable}`
-}
-
-function processCells(process: SeenProcess): Cell[] {
-  const { id, kind, host, pid, startedAt, seenMsAgo, cpu, memoryBytes, storeAwayMs, slowJobs = [] } = process
-  const isGone = seenMsAgo >= ALIVE_MS
-  const name = html`<a href="/processes/${id}">${kind}</a> <span class="note">${host}:${pid}</span>`
-  const has = [storeAwayMs !== undefined && 'no MongoDB', slowJobs.length > 0 && count(slowJobs.length, 'slow job')]
-  const load = isGone ? [undefined, undefined] : [`${Math.round(cpu * 100)} %`, megabytes(memoryBytes)]
-  return [name, codeOf(process), moment(startedAt), seenWords(process), ...load, has.filter(Boolean).join(', ')]
-}
-
-/** When a process was seen. */
-export function seenWords({ seenMsAgo }: SeenProcess): Html | string {
-  const time = duration(seenMsAgo)
-  return seenMsAgo >= ALIVE_MS ? html`<strong>gone for ${time}</strong>` : `${time} ago`
-}
-
 function redisWords({ redis: { usedBytes, maxBytes, replicas } }: Status): string {
   const share = maxBytes > 0 ? ` of ${megabytes(maxBytes)} (${Math.round((usedBytes / maxBytes) * 100)} %)` : ''
-  return `Redis uses ${megabytes(usedBytes)}${share}${replicas ? `, and has ${count(replicas, 'replica')}` : ''}.`
-}
-
-type Summary = ReturnType<typeof summarize>
-
-function tenantTable(tenants: Summary['tenants']): Html {
-  const rows = tenants.map(({ tenant, threads, refused }): Cell[] => {
-    return [tenantLink(tenant), threads, refused]
-  })
-  const ifEmpty = 'No thread is in the queue, and no request was refused in the last hour.'
-  return table('Tenants', ['Tenant', '#Threads in the queue', '#Refused in the last hour'], rows, ifEmpty)
-}
-
-/** The jobs that workers have had for long. */
-export function slowJobTable(jobs: Summary['slowJobs']): Html {
-  const rows = jobs.map(({ id, name, activeMs, worker }): Cell[] => {
-    return [html`<a href="/jobs/${id}">${name}</a>`, duration(activeMs), worker]
-  })
-  return html`<h2>Active for more than 10 s</h2>${table('Slow jobs', ['Job', 'For', 'Worker'], rows)}`
+  return `Redis uses ${megabytes(usedBytes)}${share}${replicas ? `, and has ${plural(replicas, 'replica')}` : ''}.`
 }
 
 const perSecond = (value: number) => `${value < 10 ? Number(value.toPrecision(2)) : shown(value)}/s`

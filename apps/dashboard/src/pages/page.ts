@@ -1,9 +1,12 @@
-// The input of pages and acts, and what they return. An act is a POST that changes or reveals something.
-import type { Fault, Status } from '@sluice/contract'
+// What pages are made of: the input and result of their handlers, the frame, and the parts that they share, such as times,
+// numbers, links, tables and reasons of failures.
+import type { Status, ValidationError } from '@sluice/contract'
 import type { Visitor } from '@sluice/credentials/sessions'
-import type { View } from '@sluice/operations'
+import { duration, reasonWords, SHOWN_REASON, shown, type View } from '@sluice/operations'
 import type { Logger } from '@sluice/process'
 import { html } from 'hono/html'
+
+export { megabytes, shown } from '@sluice/operations'
 
 /** A person who is logged in. */
 export interface Session {
@@ -42,19 +45,205 @@ export interface Page {
 }
 
 /** Returns a page, the path to redirect to, or undefined if the address has no page. */
-export type Show = (visit: Visit) => Promise<Page | string | undefined>
+export type PageHandler = (visit: Visit) => Promise<Page | string | undefined>
 
 /** Returns the parameters of a query that are not blank: a form sends each of its fields. */
 export function inputOf(query: URLSearchParams): Record<string, string> {
   return Object.fromEntries([...query].filter(([, value]) => value.trim() !== ''))
 }
 
-/** The page of a query with faults, below its form. */
-export function faultPage(title: string, errors: readonly Pick<Fault, 'message'>[], form: Html): Page {
+/** The page of a query that breaks a rule: what is wrong, below the form. */
+export function invalidPage(title: string, errors: readonly Pick<ValidationError, 'message'>[], form: Html): Page {
   const why = errors.map(({ message }) => message).join(' ')
   return { title, body: html`${form}<p class="problem" role="alert">${why}</p>`, status: 400 }
 }
 
 export function isOperator({ visitor }: Session): boolean {
   return visitor.role === 'operator'
+}
+
+const NAVIGATION = Object.entries({
+  Find: '/',
+  Overview: '/overview',
+  Jobs: '/jobs',
+  Failures: '/failures',
+  Imports: '/imports',
+  Operations: '/operations',
+})
+
+/** Builds a whole page. Without a session, it has no navigation. @param path marks its place in the navigation. */
+export async function renderPage(
+  { title, trail, body, shows, verdict }: Page,
+  session?: Session,
+  path = '',
+): Promise<string> {
+  const page = html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${title} · Sluice</title>
+<link rel="icon" href="/assets/icon.svg" type="image/svg+xml">
+<link rel="stylesheet" href="/assets/page.css">
+<script src="/assets/page.js" defer></script>
+</head>
+<body>
+<a class="skip" href="#main">Skip to the content</a>
+<header>
+<a class="brand" href="/">Sluice</a>
+${session && navigation(session, path, shows)}
+</header>
+${verdict}
+<main id="main" tabindex="-1">
+<p id="stale" class="problem" role="alert" hidden>This page could not be refreshed. It tries again every few seconds.</p>
+${trail && html`<nav class="trail" aria-label="Breadcrumbs"><ol>${trail.map((one) => html`<li>${one}</li>`)}</ol></nav>`}
+<h1>${title}</h1>
+${body}
+</main>
+${session && html`<footer>Updated <span id="updated">now</span></footer>`}
+</body>
+</html>
+`
+  return String(await page)
+}
+
+function navigation(session: Session, path: string, status?: Status): Html {
+  const failed = (status?.queued ?? []).reduce((sum, { state, threads }) => sum + (state === 'failed' ? threads : 0), 0)
+  // The page Find has a larger field of its own.
+  const isFind = path === '/' || path === '/find'
+  const links = NAVIGATION.map(([name, to]) => {
+    const isHere = to === '/' ? isFind : path.startsWith(to)
+    const badge = to === '/failures' && failed > 0 && html` <span class="badge">${shown(failed)}</span>`
+    return html`<a href="${to}"${isHere && html` aria-current="page"`}>${name}${badge}</a>`
+  })
+  const search = html`<form action="/find" role="search"><input id="q" name="q" type="search" required maxlength="600" placeholder="Find a job or a thread" aria-label="Find a job or a thread"><kbd aria-hidden="true">/</kbd></form>`
+  const { by, role } = session.visitor
+  return html`<nav aria-label="Pages">${links}${isOperator(session) && html`<a href="/board">Bull Board</a>`}</nav>
+${!isFind && search}${actForm(session, '/logout', html`<span class="who">${role} ${by}</span> <button class="quiet">Log out</button>`)}`
+}
+
+/** A form that changes something. It carries the token against forged requests. */
+export function actForm({ csrf }: Session, action: string, content: Html): Html {
+  return html`<form method="post" action="${action}"><input type="hidden" name="csrf" value="${csrf}">${content}</form>`
+}
+
+/** A form that discards failed jobs. It first opens a question that names their number. */
+export function discardForm(
+  session: Session,
+  action: string,
+  { jobs, threads }: Record<'jobs' | 'threads', number>,
+  fields: Html | '' = '',
+): Html {
+  const discard = html`${fields}<button class="danger">Discard ${plural(jobs, 'job')}</button>`
+  return html`<details><summary class="button danger">Discard …</summary>
+<p class="problem">This removes ${plural(jobs, 'job')} for good. ${plural(threads, 'thread')} that could not be stored ${threads === 1 ? 'is' : 'are'} lost.</p>
+${actForm(session, action, discard)}</details>`
+}
+
+/** A moment in UTC, and how long ago it is. In a browser, page.js shows the time of the browser's zone. */
+export function timeTag(time: string | number): Html {
+  const at = new Date(time)
+  const text = at.toISOString().replace('T', ' ').slice(0, 19)
+  return html`<time datetime="${at.toISOString()}">${text} UTC</time> <span class="ago">(${duration(Date.now() - at.getTime())} ago)</span>`
+}
+
+/** How long ago a moment is. The moment itself is under the pointer. */
+export function age(time: string): Html {
+  const text = time.replace('T', ' ').slice(0, 19)
+  return html`<time class="age" datetime="${time}" title="${text} UTC">${duration(Date.now() - Date.parse(time))}</time>`
+}
+
+/** An id in one line, with a button that copies it. A page without its script has no button. */
+export function copyable(id: string, shown: Html | string = id): Html {
+  return html`<span class="id">${shown}<button type="button" class="copy" data-copy="${id}" hidden>Copy</button></span>`
+}
+
+/** When a job was accepted or an import began: the id begins with the time (UUIDv7, RFC 9562). */
+export function beginOf(id: string): string {
+  return new Date(Number.parseInt(id.replace('-', '').slice(0, 12), 16)).toISOString()
+}
+
+/** Links to the page of a thread. @param name service/externalId */
+export function threadLink(tenant: string, name: string, text = name): Html {
+  const service = name.split('/', 1).join()
+  const query = new URLSearchParams({ tenant, service, externalId: name.slice(service.length + 1) })
+  return html`<a href="/thread?${query}">${text}</a>`
+}
+
+/** Links to the page of a tenant. */
+export function tenantLink(tenant: string): Html {
+  return html`<a href="/tenants/${encodeURIComponent(tenant)}">${tenant}</a>`
+}
+
+/** Links to a trace. @param traceUrl the address of a trace, with `{traceId}`; null if traces have none. */
+export function traceLink(traceUrl: string | null, traceId: string | undefined): Html | '' {
+  return traceUrl && traceId ? html`<a href="${traceUrl.replace('{traceId}', traceId)}">Trace</a>` : ''
+}
+
+export function plural(number: number, noun: string, plural = `${noun}s`): string {
+  return `${shown(number)} ${number === 1 ? noun : plural}`
+}
+
+export function progress(label: string, done: number, total = 1): Html {
+  return html`<progress max="${Math.max(total, 1)}" value="${done}" aria-label="${label}"></progress>`
+}
+
+/** A cell of a table. Numbers get separators; `false` and an absent value leave the cell empty. */
+export type Cell = Html | readonly Html[] | string | number | false | undefined
+
+/**
+ * A table that scrolls sideways on its own, also by the keyboard. A head that begins with # marks a column of numbers.
+ *
+ * @param ifEmpty stands in place of a table without rows.
+ */
+export function table(
+  label: string,
+  heads: readonly string[],
+  rows: readonly (readonly Cell[])[],
+  ifEmpty?: string,
+): Html {
+  if (rows.length === 0 && ifEmpty !== undefined) return html`<p>${ifEmpty}</p>`
+  const text = (cell: Cell) => (typeof cell === 'number' ? shown(cell) : cell)
+  // On a phone, each row is a list, in which the names of the columns stand before the values.
+  const name = (head = '') => head.replace('#', '')
+  const cellOf = (cell: Cell, at: number) =>
+    html`<td data-head="${name(heads[at])}"${numberClass(heads[at])}>${text(cell)}</td>`
+  return html`<div class="table" role="region" aria-label="${label}" tabindex="0"><table>
+<thead><tr>${heads.map((head) => html`<th scope="col"${numberClass(head)}>${name(head)}</th>`)}</tr></thead>
+<tbody>${rows.map((cells) => html`<tr>${cells.map(cellOf)}</tr>`)}</tbody></table></div>`
+}
+
+const numberClass = (head = '') => head.startsWith('#') && html` class="number"`
+
+/** Names with their values. Absent values are left out. */
+export function facts(entries: Readonly<Record<string, Html | string | number | undefined>>): Html {
+  const shown = Object.entries(entries).filter(([, value]) => value !== undefined && value !== '')
+  return html`<dl>${shown.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`
+}
+
+/** Recorded attempts and threads have only the beginning of their reason, which tells it from others. */
+const BEGINNING = 200
+
+/** A reason in a list: two lines at most, and all of it under the pointer. @param said what the page says already */
+export function reasonLine(reason: string, said = ''): Html {
+  const words = reasonWords(reason)
+  if (said !== '' && reasonWords(said).startsWith(words.slice(0, BEGINNING))) return html`as above`
+  return html`<span class="reason" title="${words.slice(0, SHOWN_REASON)}">${withCode(words)}</span>`
+}
+
+/** The reason of a page, with its text as it was recorded. */
+export function reasonBlock(reason: string): Html {
+  const words = reasonWords(reason)
+  return html`<div class="problem">${withCode(words)}${words !== reason && rawReason(reason)}</div>`
+}
+
+/** A reason as it was recorded. */
+export function rawReason(reason: string): Html {
+  return html`<details><summary class="note">As it was recorded</summary><p class="raw">${reason.slice(0, SHOWN_REASON)}</p></details>`
+}
+
+/** Shows what stands between backticks as code. */
+export function withCode(words: string): Html {
+  const parts = words.slice(0, SHOWN_REASON).split('`')
+  return html`${parts.map((part, at) => (at % 2 === 1 ? html`<code>${part}</code>` : part))}`
 }

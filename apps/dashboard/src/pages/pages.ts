@@ -6,16 +6,15 @@ import { html } from 'hono/html'
 import { groupPage, groupsPage, nothingLeft, operationsPage } from './failures.ts'
 import { findBox, findPage } from './find.ts'
 import { importPage, importsPage } from './imports.ts'
-import { jobPage } from './job.ts'
-import { discardQuestion, jobsPage, NOTHING_SELECTED, selectedIds } from './jobs.ts'
+import { discardQuestion, jobPage, jobsPage, NOTHING_SELECTED, selectedIds } from './jobs.ts'
 import { overviewPage } from './overview.ts'
-import { faultPage, type Show, type Visit } from './page.ts'
-import { processPage } from './process.ts'
-import { tenantPage } from './tenant.ts'
+import { invalidPage, type PageHandler, type Visit } from './page.ts'
+import { processPage } from './processes.ts'
+import { tenantPage } from './tenants.ts'
 import { threadPage } from './thread.ts'
 
 /** What GET shows. */
-export const pages: Record<string, Show> = {
+export const pages: Record<string, PageHandler> = {
   '/': findBox,
   '/find': findPage,
   '/thread': threadPage,
@@ -32,7 +31,7 @@ export const pages: Record<string, Show> = {
 }
 
 /** Opens an operation on failed jobs, which an API carries out. */
-function operate(kind: OperationKind, requestOf: (visit: Visit) => OperationRequest | undefined): Show {
+function operate(kind: OperationKind, requestOf: (visit: Visit) => OperationRequest | undefined): PageHandler {
   return async (visit) => {
     const acts = requireActs(visit.view)
     const request = requestOf(visit)
@@ -46,11 +45,11 @@ function operate(kind: OperationKind, requestOf: (visit: Visit) => OperationRequ
   }
 }
 
-function operateLane(kind: LaneOperationKind): Show {
+function operateLane(kind: LaneOperationKind): PageHandler {
   return async ({ params, body, visitor, view, log }) => {
     const acts = requireActs(view)
     const query = kind === 'pause' ? pauseOf(params.lane, body) : ({ ok: true, value: {} } as const)
-    if (!query.ok) return faultPage(`The ${params.lane} lane was not paused`, query.errors, BACK)
+    if (!query.ok) return invalidPage(`The ${params.lane} lane was not paused`, query.errors, BACK)
     const operation = await acts.operateLane(kind, params.lane, query.value)
     if (operation === undefined) return undefined
     const { id: operationId, lane } = operation
@@ -86,7 +85,7 @@ function grouped({ body }: Visit): OperationRequest | undefined {
 }
 
 /** What POST does, for operators only. */
-export const acts: Record<string, Show> = {
+export const acts: Record<string, PageHandler> = {
   '/failures/retry': operate('retry', grouped),
   '/failures/discard': operate('discard', grouped),
   '/jobs/retry': operate('retry', selected),

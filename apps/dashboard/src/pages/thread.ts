@@ -1,19 +1,33 @@
-// The page of a thread: what is stored of it, the jobs that wrote it, and its jobs in the queue with their tries.
+// The page of a thread: what is stored of it, the jobs that wrote it, and its jobs in the queue with their attempts.
 import { type FindQuery, parseFindQuery, parsePageQuery } from '@sluice/contract'
-import type { Acts, StoredThread, ThreadOutline, Writing } from '@sluice/operations'
+import type { Acts, ThreadOutline, ThreadPage, Writing } from '@sluice/operations'
 import { sourceIdOf } from '@sluice/store/ids'
 import { CommandFailedError } from '@sluice/store/read'
 import { html } from 'hono/html'
 import { hitsTable } from './find.ts'
-import { historyOf } from './job.ts'
-import { actForm, beginOf, type Cell, copyable, count, facts, moment, shown, table, tenantLink } from './layout.ts'
-import { type Html, isOperator, type Show, type Visit } from './page.ts'
+import { historyOf } from './jobs.ts'
+import {
+  actForm,
+  beginOf,
+  type Cell,
+  copyable,
+  facts,
+  type Html,
+  isOperator,
+  type PageHandler,
+  plural,
+  shown,
+  table,
+  tenantLink,
+  timeTag,
+  type Visit,
+} from './page.ts'
 
-/** The most failed jobs whose tries the page shows. The page only links to the others. */
+/** The most failed jobs whose attempts the page shows. The page only links to the others. */
 const HISTORIES = 5
 
 /** Shows the thread that the query names. @param acts if present, shows its texts. */
-export async function threadPage(visit: Visit, acts?: Acts): ReturnType<Show> {
+export async function threadPage(visit: Visit, acts?: Acts): ReturnType<PageHandler> {
   const { view, gone } = visit
   const { tenant = '', service = '', externalId = '', ...more } = Object.fromEntries(visit.query)
   const jobs = parseFindQuery(Object.entries({ q: externalId, tenant, service }))
@@ -29,13 +43,13 @@ export async function threadPage(visit: Visit, acts?: Acts): ReturnType<Show> {
     if (found !== undefined && 'title' in found.source) title = String(found.source.title)
   } catch (error) {
     if (!(error instanceof CommandFailedError)) throw error
-    stored = html`<p class="problem">MongoDB is away or too slow: what is stored can’t be shown.</p>`
+    stored = html`<p class="problem">MongoDB is unavailable or too slow: what is stored can’t be shown.</p>`
   }
   const trail = [html`<a href="/">Find</a>`, tenantLink(tenant), html`${service}`]
   return { title, trail, body: html`${about}${stored}${await jobsOf(jobs.value, visit)}` }
 }
 
-/** The jobs of a thread, and the tries of those that failed. */
+/** The jobs of a thread, and the attempts of those that failed. */
 async function jobsOf(query: FindQuery, { view, gone, traceUrl }: Visit): Promise<Html> {
   const { hits, ...found } = await view.find(query, gone)
   const jobs = hits.filter(({ kind }) => kind === 'job')
@@ -53,7 +67,7 @@ ${hitsTable({ ...found, hits: jobs }, traceUrl)}${await Promise.all(histories)}`
 }
 
 /** @param isRevealed the thread has its texts. */
-function storedThread(thread: ThreadOutline | StoredThread, visit: Visit, isRevealed: boolean): Html {
+function storedThread(thread: ThreadOutline | ThreadPage, visit: Visit, isRevealed: boolean): Html {
   const { source, quotes, next, writings, unfinished } = thread
   const { status, wordCount, createdAt, id: _, service: __, externalId: ___, ...texts } = source
   const query = new URLSearchParams(visit.query)
@@ -61,7 +75,7 @@ function storedThread(thread: ThreadOutline | StoredThread, visit: Visit, isReve
   query.set('after', next ?? '')
   const hasDates = quotes.some(({ createdAt: at }) => at !== undefined)
   const rows = quotes.map(({ id, externalId, createdAt: at, position: __, ...fields }): Cell[] => {
-    return [externalId ?? id, ...(hasDates ? [at && moment(at)] : []), ...(isRevealed ? [fieldsOf(fields)] : [])]
+    return [externalId ?? id, ...(hasDates ? [at && timeTag(at)] : []), ...(isRevealed ? [fieldsOf(fields)] : [])]
   })
   const [newest] = writings
   const about = {
@@ -69,8 +83,8 @@ function storedThread(thread: ThreadOutline | StoredThread, visit: Visit, isReve
     Stored: unfinished && 'in part',
     Quotes: shown(writings.reduce((sum, { inserted }) => sum + inserted, 0)),
     Words: shown(wordCount),
-    Created: moment(createdAt),
-    'Last changed': newest && moment(beginOf(newest.request)),
+    Created: timeTag(createdAt),
+    'Last changed': newest && timeTag(beginOf(newest.request)),
   }
   return html`${facts(about)}
 ${unfinished && partialWords(unfinished)}
@@ -85,9 +99,9 @@ ${writings.length > WRITINGS && html`<p class="note">The newest ${WRITINGS}.</p>
 
 const WRITINGS = 50
 
-function partialWords({ request, since }: NonNullable<StoredThread['unfinished']>): Html {
+function partialWords({ request, since }: NonNullable<ThreadPage['unfinished']>): Html {
   const [job = ''] = request.split('.')
-  return html`<p class="problem">This thread is stored in part: a worker began to write it ${moment(since)} and has not finished.
+  return html`<p class="problem">This thread is stored in part: a worker began to write it ${timeTag(since)} and has not finished.
 <a href="/jobs/${job}">Its job</a> finishes it when it is delivered again. If the job is gone, post the thread again, or run <code>sluice doctor --repair</code>.</p>`
 }
 
@@ -101,8 +115,8 @@ function writingCells({ request, source, inserted, changed }: Writing): Cell[] {
   const [job = ''] = request.split('.')
   const did = [
     source && `${source} the source`,
-    inserted > 0 && `inserted ${count(inserted, 'quote')}`,
-    changed > 0 && `last changed ${count(changed, 'quote')}`,
+    inserted > 0 && `inserted ${plural(inserted, 'quote')}`,
+    changed > 0 && `last changed ${plural(changed, 'quote')}`,
   ]
-  return [moment(beginOf(job)), html`<a class="id" href="/jobs/${job}">${request}</a>`, did.filter(Boolean).join(', ')]
+  return [timeTag(beginOf(job)), html`<a class="id" href="/jobs/${job}">${request}</a>`, did.filter(Boolean).join(', ')]
 }

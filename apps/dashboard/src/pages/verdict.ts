@@ -1,8 +1,7 @@
 // The verdict on every page: a line for each finding, with its cause, the next step, and the link or button for it.
 import type { Finding, Status } from '@sluice/contract'
 import { html } from 'hono/html'
-import { actForm, count } from './layout.ts'
-import { type Html, isOperator, type Session } from './page.ts'
+import { actForm, type Html, isOperator, plural, type Session } from './page.ts'
 
 /** What to do next, unless the finding itself says it. */
 const NEXT: Readonly<Partial<Record<Finding['code'], string>>> = {
@@ -59,7 +58,7 @@ export function verdictOf(status: Status, session: Session, path: string): Html 
 function line({ code, text, page }: Finding, { queued }: Status, session: Session, path: string): Html {
   const failed = queued.reduce((sum, { state, threads, jobs }) => sum + (state === 'failed' ? threads || jobs : 0), 0)
   const [, label] = LABELS.find(([begin]) => page.startsWith(begin)) ?? []
-  const name = label ?? `Show ${count(failed, 'failure')}`
+  const name = label ?? `Show ${plural(failed, 'failure')}`
   const link = page !== path && html` <a class="button quiet" href="${page}">${name}</a>`
   const lane = code === 'lane_paused' && isOperator(session) && new URLSearchParams(page.split('?')[1]).get('lane')
   const resume = lane && actForm(session, `/lanes/${lane}/resume`, html`<button>Resume ${lane}</button>`)

@@ -3,20 +3,20 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'vitest'
 import { dockerRun, findDocker, removeContainer } from './docker.ts'
-import { machineOf, standInProgram, temporaryFolder } from './servers.test-support.ts'
+import { fakeProgram, machineOf, temporaryFolder } from './servers.test-support.ts'
 
 const machine = (folder: string) => machineOf({ path: folder, cacheDir: folder })
 
 test('without the program, or without an engine that answers, Docker is missing', async (t) => {
   const folder = await temporaryFolder(t)
   await assert.rejects(findDocker('redis:8.2', machine(folder)), { message: 'no `docker` on the PATH' })
-  await standInProgram(folder, 'docker', 'exit 1')
+  await fakeProgram(folder, 'docker', 'exit 1')
   await assert.rejects(findDocker('redis:8.2', machine(folder)), { message: 'no Docker engine answers' })
 })
 
 test('an absent image is pulled, with a message', async (t) => {
   const folder = await temporaryFolder(t)
-  const docker = await standInProgram(folder, 'docker', `echo "$*" >> ${folder}/calls; [ "$1" != image ]`)
+  const docker = await fakeProgram(folder, 'docker', `echo "$*" >> ${folder}/calls; [ "$1" != image ]`)
   const here = machine(folder)
   assert.equal(await findDocker('redis:8.2', here), docker)
   assert.match(await readFile(join(folder, 'calls'), 'utf8'), /^pull --quiet redis:8\.2$/m)
@@ -25,7 +25,7 @@ test('an absent image is pulled, with a message', async (t) => {
 
 test('an image that cannot be pulled is an error', async (t) => {
   const folder = await temporaryFolder(t)
-  await standInProgram(folder, 'docker', '[ "$1" = version ]')
+  await fakeProgram(folder, 'docker', '[ "$1" = version ]')
   await assert.rejects(findDocker('redis:8.2', machine(folder)))
 })
 
@@ -39,7 +39,7 @@ test('a container is open to this machine only, and keeps its data in our folder
 
 test('a container that a killed docker process left running on this folder is removed by its name', async (t) => {
   const folder = await temporaryFolder(t)
-  const docker = await standInProgram(folder, 'docker', `echo "$*" > ${folder}/call`)
+  const docker = await fakeProgram(folder, 'docker', `echo "$*" > ${folder}/call`)
   const location = { folder, port: 23456, durable: true }
   await removeContainer(docker, location)
   const [, name] =

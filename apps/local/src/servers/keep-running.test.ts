@@ -63,7 +63,7 @@ test('a restart that fails is tried again, after longer and longer pauses', asyn
   await restarted
   assert.equal(kept.current().number, 4)
   const failed = 'redis could not be started again: port taken'
-  const [second, third] = ['Try 2 follows in 1 s.', 'Try 3 follows in 1 s. Look at it.']
+  const [second, third] = ['Attempt 2 follows in 1 s.', 'Attempt 3 follows in 1 s. Look at it.']
   assert.deepEqual(said, [DIED, failed, second, failed, third, 'redis runs again'])
   assert.ok(performance.now() - began > 1_300, 'pauses of 200, 400 and 800 ms')
   await kept.stop()

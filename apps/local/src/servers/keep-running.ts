@@ -62,7 +62,7 @@ export async function keepRunning<R extends Running>(options: KeepRunning<R>): P
         if (stopping.signal.aborted) return
         failures += 1
         say(`${name} could not be started again: ${error instanceof Error ? error.message : error}`)
-        say(`Try ${failures + 1} follows in ${Math.ceil(pauseMs / 1_000)} s. ${adviceAfter(failures)}`.trimEnd())
+        say(`Attempt ${failures + 1} follows in ${Math.ceil(pauseMs / 1_000)} s. ${adviceAfter(failures)}`.trimEnd())
       }
     }
   }

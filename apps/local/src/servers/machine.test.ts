@@ -3,13 +3,13 @@ import { writeFile } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import { test } from 'vitest'
 import { findProgram, freePort, installedEngine, versionOf } from './machine.ts'
-import { standInProgram, temporaryFolder } from './servers.test-support.ts'
+import { fakeProgram, temporaryFolder } from './servers.test-support.ts'
 
 test('the first name has priority over the first folder, and a file that is not executable is skipped', async (t) => {
   const folder = await temporaryFolder(t)
-  const valkey = await standInProgram(join(folder, 'a'), 'valkey-server', '')
+  const valkey = await fakeProgram(join(folder, 'a'), 'valkey-server', '')
   await writeFile(join(folder, 'a', 'redis-server'), 'not a program')
-  const redis = await standInProgram(join(folder, 'b'), 'redis-server', '')
+  const redis = await fakeProgram(join(folder, 'b'), 'redis-server', '')
   const path = [join(folder, 'a'), '', join(folder, 'b')].join(delimiter)
   assert.equal(await findProgram(['redis-server', 'valkey-server'], path), redis)
   assert.equal(await findProgram(['valkey-server', 'redis-server'], path), valkey)
@@ -23,7 +23,7 @@ for (const [printed, version] of [
   ['who knows', undefined],
 ] as const) {
   test(`the version in “${printed.slice(0, 24)}” is ${version}`, async (t) => {
-    const program = await standInProgram(await temporaryFolder(t), 'server', `echo '${printed}'`)
+    const program = await fakeProgram(await temporaryFolder(t), 'server', `echo '${printed}'`)
     assert.equal(await versionOf(program), version)
   })
 }
@@ -32,7 +32,7 @@ test('versions are compared by number, not by letter', async (t) => {
   const path = await temporaryFolder(t)
   const engine = { title: '', folder: '', command: () => ({ command: '', args: [] }), isReady: async () => true }
   const find = async (version: string) => {
-    await standInProgram(path, 'redis-server', `echo 'Redis server v=${version}'`)
+    await fakeProgram(path, 'redis-server', `echo 'Redis server v=${version}'`)
     return installedEngine(['redis-server'], '6.2', path, (title) => ({ ...engine, title }))
   }
   for (const version of ['10.0.1', '6.2.0', '6.10'])

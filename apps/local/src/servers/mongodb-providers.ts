@@ -49,7 +49,7 @@ async function fromWheels(wheels: Wheels) {
   return {
     title: `SecantusDB ${secantusVersion}`,
     folder: 'secantusdb',
-    note: "SecantusDB is a stand-in that speaks MongoDB's protocol: good for trying Sluice out; use MongoDB itself in production",
+    note: "SecantusDB is an emulator that speaks MongoDB's protocol: good for trying Sluice out; use MongoDB itself in production",
     command: (location: Location) => ({ command: join(folder, 'bin/python3'), args: secantusArgs(location) }),
     maxBytes: SECANTUS_BYTES,
     isReady: (location: Location) => succeeds(askMongodb(mongodbUrl(location), (admin) => admin.command({ ping: 1 }))),

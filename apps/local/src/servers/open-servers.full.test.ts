@@ -11,7 +11,7 @@ import { MongoClient } from 'mongodb'
 import { type TestContext, test } from 'vitest'
 import { type OpenServers, openServers } from './open-servers.ts'
 import { NoServer, UnusableData } from './provider.ts'
-import { standInProgram, temporaryFolder, untilGone } from './servers.test-support.ts'
+import { fakeProgram, temporaryFolder, untilGone } from './servers.test-support.ts'
 
 const { REDIS_URL, MONGODB_URL, PATH, XDG_CACHE_HOME } = process.env
 
@@ -99,7 +99,7 @@ test('a MongoDB that is killed runs again on its port with its data', async (t) 
 const MEMORY_TEST = { retry: 1 }
 
 test(
-  'a stand-in for MongoDB that uses too much memory is restarted in order, with its data',
+  'an emulator of MongoDB that uses too much memory is restarted in order, with its data',
   MEMORY_TEST,
   async (t) => {
     const restarted = Promise.withResolvers<void>()
@@ -109,8 +109,8 @@ test(
       said.push(line)
       if (line.startsWith('MongoDB runs again')) restarted.resolve()
     }
-    const { mongodbUrl } = await open(t, 'mongodb', { say, maxStandInBytes: 100 * 1024 * 1024 })
-    if (!said.some((line) => line.includes('stand-in'))) return t.skip('this machine has MongoDB itself')
+    const { mongodbUrl } = await open(t, 'mongodb', { say, maxEmulatorBytes: 100 * 1024 * 1024 })
+    if (!said.some((line) => line.includes('emulator'))) return t.skip('this machine has MongoDB itself')
     const stored = await withMongodb(mongodbUrl, (client) =>
       fill(client, () => said.some((line) => /^MongoDB ended/.test(line))),
     )
@@ -153,7 +153,7 @@ test('a server that cannot be started again is tried less and less often, with a
   process.kill(await redisPid(redisUrl), 'SIGKILL')
   const other = await holdPort(Number(port))
   const advice = await advised.promise
-  assert.match(advice, /^Try 4 follows in \d+ s\. .* failed 3 times/)
+  assert.match(advice, /^Attempt 4 follows in \d+ s\. .* failed 3 times/)
   assert.match(advice, /server\.log\n.* has space, and that no other program listens on port \d+\n.*REDIS_URL$/)
   assert.equal(said.filter((line) => line.startsWith('Redis could not be started again: ')).length, 3)
   other.close()
@@ -224,7 +224,7 @@ test('data on which its server does not start is an error, and is not replaced',
   const [engine = ''] = await readdir(join(dataDir, 'redis'))
   const log = join(dataDir, 'redis', engine, 'appendonlydir')
   const manifest = (await readdir(log)).find((name) => name.endsWith('.manifest')) ?? ''
-  await standInProgram(log, manifest, 'torn')
+  await fakeProgram(log, manifest, 'torn')
   await assert.rejects(open(t, 'redis', { dataDir }), UnusableData)
 })
 
@@ -264,7 +264,7 @@ test('a program on the PATH is preferred to a download', async (t) => {
 
 test('a program that is too old is skipped; the message names every provider', async (t) => {
   const bin = await temporaryFolder(t)
-  await standInProgram(bin, 'redis-server', 'echo "Redis server v=5.0.7 sha=0"')
+  await fakeProgram(bin, 'redis-server', 'echo "Redis server v=5.0.7 sha=0"')
   const env = { PATH: bin, XDG_CACHE_HOME: bin, MONGODB_URL }
   await assert.rejects(open(t, 'redis', { env }), (error) => {
     assert.ok(error instanceof NoServer)

@@ -27,8 +27,8 @@ export interface OpenServers {
   readonly checkRedis?: (url: string) => Promise<void>
   /** Receives a line about each choice and each event. */
   readonly say: (line: string) => void
-  /** Bounds the memory of a stand-in, in bytes, instead of its own bound. For tests. */
-  readonly maxStandInBytes?: number
+  /** Bounds the memory of an emulator, in bytes, instead of its own bound. For tests. */
+  readonly maxEmulatorBytes?: number
   /** Abandons the opening. */
   readonly signal?: AbortSignal
 }
@@ -103,8 +103,8 @@ async function started(
   const folder = resolve(options.dataDir, name.toLowerCase())
   await mkdir(folder, { recursive: true, mode: 0o700 })
   const use = async (found: Engine) => {
-    const { maxBytes, maxStandInBytes } = { ...found, ...options }
-    const engine = maxBytes === undefined ? found : { ...found, maxBytes: maxStandInBytes ?? maxBytes }
+    const { maxBytes, maxEmulatorBytes } = { ...found, ...options }
+    const engine = maxBytes === undefined ? found : { ...found, maxBytes: maxEmulatorBytes ?? maxBytes }
     const { durable, testCommands = false } = options
     const dataFolder = join(folder, engine.folder)
     const location = { folder: dataFolder, port: await portOf(dataFolder), durable, testCommands }

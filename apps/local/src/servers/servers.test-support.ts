@@ -16,7 +16,7 @@ export async function temporaryFolder(t: TestContext): Promise<string> {
 }
 
 /** Puts a shell script of this name into a folder, as a program that a machine may have. */
-export async function standInProgram(folder: string, name: string, script: string): Promise<string> {
+export async function fakeProgram(folder: string, name: string, script: string): Promise<string> {
   await mkdir(folder, { recursive: true })
   const file = join(folder, name)
   await writeFile(file, `#!/bin/sh\n${script}\n`, { mode: 0o755 })

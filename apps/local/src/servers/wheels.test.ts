@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'vitest'
-import { machineOf, standInProgram, temporaryFolder } from './servers.test-support.ts'
+import { fakeProgram, machineOf, temporaryFolder } from './servers.test-support.ts'
 import { wheelsOf } from './wheels.ts'
 
 /**
@@ -17,7 +17,7 @@ printf '#!/bin/sh\\necho pip >> ${calls}\\n${pip}\\n' > "$3/bin/python3"
 chmod +x "$3/bin/python3"`
 
 async function machineWith(folder: string, pip: string) {
-  await standInProgram(join(folder, 'bin'), 'python3', python(join(folder, 'calls'), pip))
+  await fakeProgram(join(folder, 'bin'), 'python3', python(join(folder, 'calls'), pip))
   // Not with /usr/bin, which may have a Python of another name.
   return machineOf({ path: join(folder, 'bin'), cacheDir: join(folder, 'cache') })
 }
@@ -53,8 +53,8 @@ test('a Python for which the wheels exist is found by its name beside others', a
   const folder = await temporaryFolder(t)
   const bin = join(folder, 'bin')
   const machine = await machineWith(folder, 'exit 0')
-  await standInProgram(bin, 'python3', python(join(folder, 'others'), 'exit 0', '3.14'))
-  await standInProgram(bin, 'python3.12', python(join(folder, 'calls'), 'exit 0', '3.12'))
+  await fakeProgram(bin, 'python3', python(join(folder, 'others'), 'exit 0', '3.14'))
+  await fakeProgram(bin, 'python3.12', python(join(folder, 'calls'), 'exit 0', '3.12'))
   await wheelsOf(machine)()
   assert.equal(await readFile(join(folder, 'calls'), 'utf8'), 'venv\npip\n')
   await assert.rejects(readFile(join(folder, 'others')))
@@ -63,8 +63,8 @@ test('a Python for which the wheels exist is found by its name beside others', a
 test('a Python for which no wheels exist, or without venv, is named', async (t) => {
   const folder = await temporaryFolder(t)
   const [tooOld, bare] = await Promise.all([
-    standInProgram(folder, 'python3', 'echo 3.10'),
-    standInProgram(folder, 'python3.13', 'echo 3.13; exit 1'),
+    fakeProgram(folder, 'python3', 'echo 3.10'),
+    fakeProgram(folder, 'python3.13', 'echo 3.13; exit 1'),
   ])
   const find = wheelsOf(machineOf({ path: folder, cacheDir: join(folder, 'cache') }))
   const advice = '(on Debian and Ubuntu: apt-get install python3.13-venv)'

@@ -1,4 +1,4 @@
-// Installs Redis and MongoDB stand-ins as Python wheels, once for each user.
+// Installs Redis and MongoDB emulators as Python wheels, once for each user.
 import { execFile } from 'node:child_process'
 import { createHash, randomUUID } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'

@@ -224,7 +224,7 @@ test('an app that cannot be restarted is tried less and less often, with advice'
   for (let attempt = 2; attempt < 5; attempt++) {
     await line(/^api could not be started again: api ended before it was ready \(exit code 3\)/)
     await line(/^no space left$/)
-    const [, number, seconds] = /^Try (\d+) follows in (\d+) s\. /.exec(await line(/^Try /)) ?? []
+    const [, number, seconds] = /^Attempt (\d+) follows in (\d+) s\. /.exec(await line(/^Attempt /)) ?? []
     assert.equal(number, String(attempt))
     pauses.push(Number(seconds))
   }

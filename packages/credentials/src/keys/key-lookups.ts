@@ -11,7 +11,7 @@ interface LookupOptions extends Pick<KeyAccess, 'findKeys'> {
 
 type FoundKey = KeyRecord | undefined
 
-// The cost of an id grows with the length of the list: measured on the development stand-in, not on MongoDB.
+// The cost of an id grows with the length of the list: measured on the development emulator, not on MongoDB.
 const KEYS_PER_QUERY = 200
 
 /**
@@ -43,15 +43,15 @@ export function createKeyLookups({ findKeys, onError, monotonic, retryMs }: Look
     isQuerying = false
   }
 
-  /** Returns a key's record, if one exists. Rejects if MongoDB is away or `maxWaiting` lookups are waiting. */
+  /** Returns a key's record, if one exists. Rejects if MongoDB is unavailable or `maxWaiting` lookups are waiting. */
   return function lookUp(id: string, maxWaiting = Number.POSITIVE_INFINITY): Promise<FoundKey> {
     const lookup = { id, ...Promise.withResolvers<FoundKey>() }
     const failedFor = monotonic() - failedAt
     // During an outage, lookups renew `failedAt` within this time. After an older failure, MongoDB may be back.
-    const isAway = failedFor < 2 * retryMs + FIND_MS
-    if (isAway || waiting.length >= maxWaiting) lookup.reject(new Error('the key was not looked up'))
+    const isUnavailable = failedFor < 2 * retryMs + FIND_MS
+    if (isUnavailable || waiting.length >= maxWaiting) lookup.reject(new Error('the key was not looked up'))
     else waiting.push(lookup)
-    if (!isQuerying && (!isAway || failedFor >= retryMs)) void queryAll()
+    if (!isQuerying && (!isUnavailable || failedFor >= retryMs)) void queryAll()
     return lookup.promise
   }
 }

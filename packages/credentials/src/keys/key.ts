@@ -48,10 +48,10 @@ export interface RefusedKey extends Partial<Pick<KnownKey, 'keyId' | 'tenant'>> 
   readonly why?: 'revoked' | 'expired' | 'gone'
 }
 
-/** The rights of a key, none, or undecided because MongoDB is away. */
+/** The rights of a key, none, or undecided because MongoDB is unavailable. */
 export type KeyCheck = KnownKey | RefusedKey | { readonly outcome: 'unavailable' }
 
-/** The queries of a keyring. Both reject soon if MongoDB is away. */
+/** The queries of a keyring. Both reject soon if MongoDB is unavailable. */
 export interface KeyAccess {
   /** Returns the records that exist for these ids, in any order. */
   findKeys(ids: readonly string[]): Promise<KeyRecord[]>

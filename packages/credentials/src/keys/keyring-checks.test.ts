@@ -99,7 +99,7 @@ test('too many guesses at once are unavailable, while a key that was seen is che
   assert.equal((await guesses[0])?.outcome, 'unknown')
 })
 
-test('a guess that was remembered is unavailable once the store is away', async (t) => {
+test('a guess that was remembered is undecided once the store is unavailable', async (t) => {
   const { other: guess, queries, clock, keyring } = await seenKey(t)
   const guessed = keyring.find(guess)
   queries[1]?.answer([])
@@ -158,7 +158,7 @@ test('a key whose check fails works on, and no caller asks again while the store
   assert.equal(queries.length, 2)
 })
 
-test('a key that was found revoked stays unknown while the store is away', async (t) => {
+test('a key that was found revoked stays unknown while the store is unavailable', async (t) => {
   const { key, queries, clock, keyring } = await seenKey(t)
   clock.ms = 2_000
   assert.equal((await keyring.find(key)).outcome, 'known')

@@ -149,7 +149,7 @@ test('both keys of a rotation work until the overlap is over', async (t) => {
   assert.equal(await outcome(keyring.find(rotated.key)), 'known')
 })
 
-test('while the store is away, good keys work for fifteen minutes and all others are unavailable', async (t) => {
+test('while the store is unavailable, good keys work for fifteen minutes and all others are unavailable', async (t) => {
   const { keyring, key, state, wait } = await oneKey(t)
   await keyring.find(key)
   state.away = true
@@ -160,7 +160,7 @@ test('while the store is away, good keys work for fifteen minutes and all others
   assert.equal(await outcome(keyring.find(key)), 'unavailable')
 })
 
-test('a key expires on time also while the store is away', async (t) => {
+test('a key expires on time also while the store is unavailable', async (t) => {
   const { keyring, key, state, wait } = await oneKey(t, { expiresAt: new Date(Date.now() + MINUTE_MS) })
   await keyring.find(key)
   state.away = true

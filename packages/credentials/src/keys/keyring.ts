@@ -15,7 +15,7 @@ interface KeyringOptions extends KeyAccess {
 // key stops everywhere within 4 s while MongoDB answers. An unknown key is checked again only after TRUSTED_MS.
 const FRESH_MS = 2_000
 const TRUSTED_MS = 4_000
-// While MongoDB is away, a key works until its last check is this old: the replica can't learn of a revocation.
+// While MongoDB is unavailable, a key works until its last check is this old: the replica can't learn of a revocation.
 const OUTAGE_MS = 15 * 60_000
 
 export type Keyring = ReturnType<typeof createKeyring>
@@ -29,7 +29,7 @@ export function createKeyring({ findKeys, touchKeys, ...options }: KeyringOption
   /** The unwritten last uses: key ids, with the time of use in ms since 1970. */
   const uses = new Map<string, number>()
 
-  /** Returns the last check of a key, or makes one. Undefined if MongoDB is away. */
+  /** Returns the last check of a key, or makes one. Undefined if MongoDB is unavailable. */
   async function check(id: string): Promise<CheckedKey | undefined> {
     const [cache, freshMs] = known.has(id) ? [known, FRESH_MS] : [others, TRUSTED_MS]
     const age = ageOf(cache.get(id))

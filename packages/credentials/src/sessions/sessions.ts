@@ -36,7 +36,7 @@ export function isWellFormedLink(text: string): boolean {
   return TOKEN.test(text)
 }
 
-/** Opens the sessions of a queue's dashboard. Its functions throw a `QueueUnavailableError` while Redis is away. */
+/** Opens the sessions of a queue's dashboard. Its functions throw a `QueueUnavailableError` while Redis is unavailable. */
 export function createSessions(redis: Redis, { base }: QueueKeys) {
   const run = openScript(redis, new URL('./sessions.lua', import.meta.url))
 

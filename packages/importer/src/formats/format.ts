@@ -37,7 +37,7 @@ export type QuoteInput = Omit<QuoteRequest, 'text'> & {
 }
 
 /** The fields of a source that a piece has. */
-export type SourceFields = Partial<Omit<ThreadRequest, 'service' | 'externalId' | 'quotes'>> & {
+export type SourceInput = Partial<Omit<ThreadRequest, 'service' | 'externalId' | 'quotes'>> & {
   /** Used only if no piece has a title and no title is stored. */
   placeholderTitle?: string
 }
@@ -54,7 +54,7 @@ export interface Piece {
   references?: readonly string[]
   /** Sorts the pieces of one source. A field of a later piece replaces that of an earlier one. */
   order: string
-  fields: SourceFields
+  fields: SourceInput
   quotes: readonly QuoteInput[]
   place: Place
 }

@@ -4,7 +4,7 @@ import { test } from 'vitest'
 import type { Format, Found, InputFile, Piece, QuoteInput } from '../formats/format.ts'
 import { inputFile } from '../formats/read-all.test-support.ts'
 import { createExternalSort } from './external-sort.ts'
-import { type ImportEvent, readThreads } from './gather-threads.ts'
+import { type ImportEvent, readGathered } from './gather-threads.ts'
 
 const options = { map: new Map(), set: new Map() }
 const place = { path: 'file' }
@@ -29,7 +29,7 @@ async function readAll(found: readonly Found[], hasWholeThreads = false, files: 
   const sorted = { total: 0, done: 0 }
   const openSort = () => createExternalSort({ folder: tmpdir(), signal: new AbortController().signal })
   const events: ImportEvent[] = []
-  for await (const list of readThreads(format, files, options, { openSort, sorted })) {
+  for await (const list of readGathered(format, files, options, { openSort, sorted })) {
     const large = list.filter((event) => event.kind === 'piece' && event.isContinued)
     assert.ok(large.length <= 1, 'memory has one thread of a large source at a time')
     events.push(...list)

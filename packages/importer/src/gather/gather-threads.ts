@@ -38,7 +38,7 @@ const SOURCE_UNITS = 4 * 1024 * 1024
  * Yields lists of events. If pieces have to be sorted, rejected records and notes come before all threads. `sorted`
  * counts the pieces that have to be sorted, and those that are put together.
  */
-export async function* readThreads(
+export async function* readGathered(
   format: Format,
   files: readonly InputFile[],
   options: FormatOptions,

@@ -105,9 +105,9 @@ function recordResult({ request, place, entry }: CompleteRequest, result: ItemRe
 }
 
 function reasonOf({ problem }: ItemResult): string {
-  const faults = problem?.errors?.map(({ pointer, message }) => `${pointer}: ${message}`) ?? []
+  const errors = problem?.errors?.map(({ pointer, message }) => `${pointer}: ${message}`) ?? []
   const job = problem?.jobId === undefined ? [] : [`Its job is ${problem.jobId}.`]
-  return [...(faults.length > 0 ? faults : [problem?.detail]), ...job].join(' ')
+  return [...(errors.length > 0 ? errors : [problem?.detail]), ...job].join(' ')
 }
 
 function unitsOf({ quotes }: UntitledRequest): number {

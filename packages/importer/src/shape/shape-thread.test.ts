@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { createThreadParser, DEFAULT_LIMITS, type Limits } from '@sluice/contract'
 import { test } from 'vitest'
-import type { QuoteInput, SourceFields } from '../formats/format.ts'
+import type { QuoteInput, SourceInput } from '../formats/format.ts'
 import type { ThreadInput } from '../gather/gather-threads.ts'
 import { createShaper } from './shape-thread.ts'
 
 interface Given {
   externalId?: string
-  fields?: SourceFields
+  fields?: SourceInput
   quotes?: QuoteInput[]
   isContinued?: boolean
 }

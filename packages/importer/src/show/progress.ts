@@ -1,5 +1,5 @@
 // Shows how far an import is: a bar on a terminal, else a line every few seconds, or JSON lines.
-import { count, describeSeconds, printable } from '@sluice/terminal'
+import { describeSeconds, formatNumber, printable } from '@sluice/terminal'
 import { type Tally, threadsIn } from '../account/ledger.ts'
 import type { Done } from '../input/read-counted.ts'
 
@@ -96,9 +96,9 @@ const COUNTED = ['rejected', 'created', 'updated', 'unchanged'] as const
 
 function plainLine({ phase, share, bytes, totalBytes, threads, threadsPerSecond, secondsLeft }: View): string {
   const read = totalBytes === 0 ? mebibytes(bytes) : `${Math.floor(share * 100)} %, ${mebibytes(totalBytes)}`
-  const counts = COUNTED.filter((name) => threads[name] > 0).map((name) => `, ${count(threads[name])} ${name}`)
+  const counts = COUNTED.filter((name) => threads[name] > 0).map((name) => `, ${formatNumber(threads[name])} ${name}`)
   const left = secondsLeft === undefined ? '' : `, ${describeSeconds(secondsLeft)} left`
-  return `${phase} ${read}${left}, ${count(Math.round(threadsPerSecond))} threads/s${counts.join('')}`
+  return `${phase} ${read}${left}, ${formatNumber(Math.round(threadsPerSecond))} threads/s${counts.join('')}`
 }
 
 function mebibytes(bytes: number): string {

@@ -1,6 +1,6 @@
 // The end of an import: its exit code, and the summary for people and for programs.
 import { PROBLEMS } from '@sluice/contract'
-import { count, counted, describeSeconds } from '@sluice/terminal'
+import { counted, describeSeconds, formatNumber } from '@sluice/terminal'
 import type { InputCount, Tally, UnreadFile } from '../account/ledger.ts'
 import type { ConversationCounts } from '../gather/conversation-counts.ts'
 
@@ -68,7 +68,7 @@ export function summaryLines(summary: Summary): string[] {
     ...conversationLines(summary),
     // The counts include those of earlier runs, and the time does not.
     threadsBefore !== undefined &&
-      `Went on from a checkpoint: earlier runs stored or rejected ${count(threadsBefore)} of these threads.`,
+      `Went on from a checkpoint: earlier runs stored or rejected ${formatNumber(threadsBefore)} of these threads.`,
     rejectedFile !== undefined && `Rejected records: ${rejectedFile}${remedyOf(tally)}`,
     ...warningLines(tally.notes.warning),
     ...noteLines('rejected', reasonsOf(tally, false)),
@@ -128,11 +128,11 @@ function countLines(summary: Summary): string[] {
 
 function countsOf({ isDryRun, tally: { threads, quotes, checked } }: Summary): string {
   if (isDryRun) {
-    return `${counted(checked.threads, 'valid thread')} with ${counted(checked.quotes, 'quote')}, ${count(threads.rejected)} rejected`
+    return `${counted(checked.threads, 'valid thread')} with ${counted(checked.quotes, 'quote')}, ${formatNumber(threads.rejected)} rejected`
   }
   const { created, updated, unchanged, rejected } = threads
-  const ofThreads = `${counted(created, 'thread')} created, ${count(updated)} updated, ${count(unchanged)} unchanged, ${count(rejected)} rejected`
-  const ofQuotes = `${counted(quotes.created, 'quote')} created, ${count(quotes.updated)} updated, ${count(quotes.unchanged)} unchanged`
+  const ofThreads = `${counted(created, 'thread')} created, ${formatNumber(updated)} updated, ${formatNumber(unchanged)} unchanged, ${formatNumber(rejected)} rejected`
+  const ofQuotes = `${counted(quotes.created, 'quote')} created, ${formatNumber(quotes.updated)} updated, ${formatNumber(quotes.unchanged)} unchanged`
   return `${ofThreads}; ${ofQuotes},`
 }
 
@@ -152,7 +152,7 @@ function inputLines({ inputs, unread, problem }: Summary): string[] {
       : `${name}: not read, because no format recognises it. ${advice}`,
   )
   return [problem === undefined ? read : [], notRead].flatMap((lines) => {
-    const more = lines.length > NAMED_INPUTS ? [`and ${count(lines.length - NAMED_INPUTS)} more`] : []
+    const more = lines.length > NAMED_INPUTS ? [`and ${formatNumber(lines.length - NAMED_INPUTS)} more`] : []
     return [...lines.slice(0, NAMED_INPUTS), ...more].map((line) => `  ${line}`)
   })
 }
@@ -165,7 +165,7 @@ function conversationLines({ conversations: counts, problem }: Summary): string[
   if (counts === undefined || problem !== undefined) return []
   const lines = counts.conversations.map(({ name, messages, speakers, first, last }) => {
     const dates = [...new Set([first, last].map((date) => date?.slice(0, 'YYYY-MM-DD'.length)))].join(' to ')
-    const more = speakers.size > NAMED_SPEAKERS ? [`${count(speakers.size - NAMED_SPEAKERS)} more`] : []
+    const more = speakers.size > NAMED_SPEAKERS ? [`${formatNumber(speakers.size - NAMED_SPEAKERS)} more`] : []
     const names = [...[...speakers].slice(0, NAMED_SPEAKERS), ...more].join(', ')
     return `  ${name}: ${counted(messages, 'message')}, ${dates || 'without dates'}, ${counted(speakers.size, 'speaker')}${names && `: ${names}`}`
   })
@@ -176,11 +176,11 @@ function conversationLines({ conversations: counts, problem }: Summary): string[
 /** A warning counts once for each file. */
 function warningLines(reasons: Record<string, number>): string[] {
   return Object.entries(reasons).map(
-    ([reason, files]) => `  warning: ${reason}${files === 1 ? '' : ` (in ${count(files)} files)`}`,
+    ([reason, files]) => `  warning: ${reason}${files === 1 ? '' : ` (in ${formatNumber(files)} files)`}`,
   )
 }
 
 function noteLines(kind: string, reasons: Record<string, number>): string[] {
   const byNumber = Object.entries(reasons).sort(([, a], [, b]) => b - a)
-  return byNumber.map(([reason, number]) => `  ${kind} (${count(number)}): ${reason}`)
+  return byNumber.map(([reason, number]) => `  ${kind} (${formatNumber(number)}): ${reason}`)
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { setImmediate } from 'node:timers/promises'
-import { type FailedJobFilter, type Service, unlistedTries } from '@sluice/contract'
+import { type FailedJobFilter, type Service, unlistedAttempts } from '@sluice/contract'
 import { connectRetrying } from '@sluice/process/redis'
 import {
   createFetchJobs,
@@ -384,13 +384,13 @@ test("an operator's retry is a row between the tries, and all tries of the job a
     job.tries.map(({ retriedBy, worker }) => retriedBy ?? worker),
     ['here:1', 'ada', 'here:2', 'here:1'],
   )
-  assert.deepEqual([job.attempts, unlistedTries(job)], [3, 0])
+  assert.deepEqual([job.attempts, unlistedAttempts(job)], [3, 0])
   const { jobs } = await failedJobs.list({ filter: {}, limit: 1 })
   // No thread is known to have been stored, so both failed.
   assert.deepEqual([jobs[0]?.attempts, jobs[0]?.failedThreadCount], [3, 2])
   // A worker died in the last try.
   await redis.hset(key, 'atm', 3)
-  assert.equal(unlistedTries((await find(id)) ?? assert.fail()), 1)
+  assert.equal(unlistedAttempts((await find(id)) ?? assert.fail()), 1)
 })
 
 test('a thread that was stored keeps its receipt and does not count again, whichever threads fail after a retry', async (t) => {

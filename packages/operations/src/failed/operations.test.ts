@@ -8,13 +8,8 @@ import { queueKeys } from '@sluice/queue'
 import { requiredUrl, testQueueName } from '@sluice/test-support'
 import { type TestContext, test, vi } from 'vitest'
 import type { FailedJobs } from './failed-jobs.ts'
-import {
-  createOperations,
-  type OpenOperation,
-  OperationsFullError,
-  runOperations,
-  type StepDone,
-} from './operations.ts'
+import { createOperations, type OpenOperation, OperationsFullError, type StepDone } from './operations.ts'
+import { runOperations } from './run-operations.ts'
 
 function open(t: TestContext) {
   const redis = connectRetrying({ redisUrl: requiredUrl('REDIS_URL'), queue: '' }, () => {})

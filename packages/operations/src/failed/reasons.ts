@@ -1,41 +1,34 @@
-// Removes quoted values from the reason of a failure: to group failures, and for viewers.
+// Reads the reason of a failure: what is the same for all failures of one cause, and what it says in words.
 import { hash } from 'node:crypto'
-import type { FailedJobGroups, Found, Operation, Status } from '@sluice/contract'
-import type { FoundImport } from '@sluice/queue'
 
 /** A reason without values. Only this file makes one. */
-type MaskedReason = string & { readonly isMasked: true }
-
-/** What viewers see of each field that can quote values, wherever a result has the field. */
-export interface Hidden {
-  reason: MaskedReason
-  payload: null
-  stack: never[]
-  detail: ''
-  errors: never[]
-  warnings: never[]
-}
-
-/** A result without values. If a mask leaves one of the fields of `Hidden` as it is, the mask does not compile. */
-type Masked<Found> = { [Name in keyof Found]: Name extends keyof Hidden ? Hidden[Name] : Masked<Found[Name]> }
+export type MaskedReason = string & { readonly isMasked: true }
 
 /** The most characters of a reason that is shown: a reason may quote a whole document. */
 export const SHOWN_REASON = 2_000
 
-const VARIES = '…' as MaskedReason
-/** Matches a text in JSON. */
-export const TEXT = /"(?:[^"\\]|\\[\s\S])*"/.source
+/** Stands for a value. */
+export const VARIES = '…' as MaskedReason
+
+// Patterns of the parts of a reason. Each is the source of a regular expression.
+/** A text in JSON. */
+const TEXT = /"(?:[^"\\]|\\[\s\S])*"/.source
 /**
- * Matches a validation rule in an error of MongoDB: JSON of at most three levels of objects. A rule with more levels is
- * masked like any other text.
+ * A validation rule in an error of MongoDB: JSON of at most three levels of objects. A rule with more levels is masked like
+ * any other text.
  */
-export const RULE = [1, 2, 3].reduce((inner) => `\\{(?:[^{}"]|${TEXT}${inner && `|${inner}`})*\\}`, '')
+const RULE = [1, 2, 3].reduce((inner) => `\\{(?:[^{}"]|${TEXT}${inner && `|${inner}`})*\\}`, '')
+/** The name of a field, as the key of an object or as the value of `operatorName` or `propertyName`. */
 const NAME = /(?<=[{,])"[$\w.]+"(?=:)|(?<="(?:operator|property)Name":)"[$\w.]+"/.source
+/** A text in quotation marks of any kind. It may be cut, and then ends with the reason. */
 const QUOTED = /"(?:[^"\\]|\\[\s\S])*(?:"|\\?$)|(?<!\w)'[^']*(?:'|$)|`[^`]*(?:`|$)/.source
-/** Matches names in JSON and MongoDB's whole rules (captured), quoted texts (also cut ones), and words, numbers and ids. */
-const QUOTED_OR_WORD = new RegExp(String.raw`(${NAME}|(?<="specifiedAs":)${RULE})|${QUOTED}|[\w.:/-]+`, 'g')
+/** A word, a number or an id. */
+const WORD = /[\w.:/-]+/.source
+
+/** Matches, in this order, what is kept (captured: names, and MongoDB's whole rules), quoted texts, and words. */
+const PARTS = new RegExp(`(${NAME}|(?<="specifiedAs":)${RULE})|${QUOTED}|${WORD}`, 'g')
 /** The reason of a job of several threads begins with the name of the failed thread, which is no part of the cause. */
-export const THREAD = /^threads\[\d+\] "(?:[^"\\]|\\[\s\S])*": /
+const THREAD = /^threads\[\d+\] "(?:[^"\\]|\\[\s\S])*": /
 /** Codes of errors, such as `E11000`. */
 const ERROR_CODE = /^[A-Z]{1,3}\d{1,6}$/
 
@@ -44,7 +37,7 @@ export function reasonGroupOf(reason: string): MaskedReason {
   const group = reason
     .replace(THREAD, '')
     .slice(0, SHOWN_REASON)
-    .replace(QUOTED_OR_WORD, (found, name?: string) => {
+    .replace(PARTS, (found, name?: string) => {
       const isSame = /^[\w.:/-]/.test(found) && (!/\d/.test(found) || ERROR_CODE.test(found))
       return name || isSame ? found : VARIES
     })
@@ -56,40 +49,74 @@ export function groupIdOf(reasonGroup: string): string {
   return hash('sha256', reasonGroup).slice(0, 8)
 }
 
-/** Reduces what operators see to what viewers see. */
-export type Mask<Found> = (found: Found) => Found & Masked<Found>
+/** What `RefusedWriteError` adds to the message of MongoDB. Viewers get `…` for values. */
+const REFUSED = new RegExp(
+  String.raw` \(code (?:\d+|…)(?: \w+)?, collection (\w+), _id (?:${TEXT}|…)(?:, errInfo ([\s\S]*))?\)?$`,
+)
+/** Matches the name of a field in a JSON Schema, or a rule that the document breaks, with its operator. */
+const FIELD_OR_RULE = new RegExp(`"propertyName":"([^"]+)"|"operatorName":"([^"]+)","specifiedAs":(${RULE})`, 'g')
+const NEGATED = /"operatorName":"(?:\$nor|\$not|not)"/
+const ALTERNATIVES = /"operatorName":"(?:\$or|anyOf|oneOf)"/
 
-/** Masks the reason of a job, a group, a try, a thread or a hit. */
-export function masked<Found extends { reason?: string }>(found: Found) {
-  return { ...found, ...(found.reason !== undefined && { reason: reasonGroupOf(found.reason) }) }
-}
-
-export const maskGroups: Mask<FailedJobGroups> = (found) => ({ ...found, groups: found.groups.map(masked) })
-
-export const maskFound: Mask<Found> = (found) => ({ ...found, hits: found.hits.map(masked) })
-
-export const maskStatus: Mask<Status> = ({ storeAway, ...status }) => ({
-  ...status,
-  ...(storeAway && { storeAway: masked(storeAway) }),
+/** What a document must do, and the operators of queries and the keywords of JSON Schema that demand it. */
+const DEMANDS = Object.entries({
+  be: ['$eq'],
+  'not be': ['$ne'],
+  'be one of': ['$in', 'enum'],
+  'be none of': ['$nin'],
+  'be more than': ['$gt'],
+  'be at least': ['$gte', 'minimum'],
+  'be less than': ['$lt'],
+  'be at most': ['$lte', 'maximum'],
+  'have a length of at least': ['minLength'],
+  'have a length of at most': ['maxLength'],
+  'be of type': ['$type', 'bsonType'],
+  match: ['$regex', 'pattern'],
+  have: ['required'],
 })
 
-const NO_PAYLOAD: Pick<Hidden, 'stack' | 'payload'> = { stack: [], payload: null }
-
-/** Shows neither the stacks nor the payload of a job. */
-export const withoutPayload = <Job extends object>(job: Job) => ({ ...job, ...NO_PAYLOAD })
-
-/** A person wrote the reason of a filter, so all of it is masked. */
-export const maskOperation: Mask<Operation> = ({ filter, ...operation }) => {
-  if (filter === undefined) return operation
-  const { reason, ...fields } = filter
-  return { ...operation, filter: { ...fields, ...(reason !== undefined && { reason: VARIES }) } }
+/**
+ * Returns a reason without what does not distinguish it from others. Of a refused document, names the rule and the
+ * field: "Document failed validation: `sources.title` must not be "bad"".
+ */
+export function reasonWords(reason: string): string {
+  const text = reason.replace(THREAD, '')
+  const [refusal, collection = '', info = ''] = REFUSED.exec(text) ?? []
+  if (refusal === undefined) return text || '(no reason)'
+  const said = text.slice(0, -refusal.length)
+  let field = ''
+  const rules = [...info.matchAll(FIELD_OR_RULE)].flatMap(([, name, operator = '', rule = '{}']) => {
+    field = name ?? field
+    if (name !== undefined) return []
+    const words = NEGATED.test(info) ? undefined : ruleWords(operator, rule, { collection, field })
+    return words ?? `${collection} must ${NEGATED.test(info) ? 'not ' : ''}meet ${rule}`
+  })
+  if (rules.length === 0) return `${said} (${collection})`
+  return `${said}: ${[...new Set(rules)].join(ALTERNATIVES.test(info) ? ', or ' : ', ')}`
 }
 
-const NO_DETAILS: Pick<Hidden, 'detail' | 'errors' | 'warnings'> = { detail: '', errors: [], warnings: [] }
+/** @param of.field the field of a JSON Schema. A rule of a query names its own. */
+function ruleWords(operator: string, rule: string, of: { collection: string; field: string }): string | undefined {
+  const [must] = DEMANDS.find(([, operators]) => operators.includes(operator)) ?? []
+  if (must === undefined) return undefined
+  const [[key = '', value] = []] = Object.entries<unknown>(parseRule(rule))
+  const isOfSchema = key === operator
+  const bound = isOfSchema ? value : (Object(value)[operator] ?? value)
+  const path = [of.collection, isOfSchema ? of.field : key].filter(Boolean).join('.')
+  return `\`${path}\` must ${must} ${[bound].flat().map(valueText).join(', ')}`
+}
 
-export const maskImport: Mask<FoundImport> = ({ problems, ...found }) => ({
-  ...found,
-  problems: problems.map(({ refused, ...item }) =>
-    refused ? { ...item, refused: { ...refused, ...NO_DETAILS } } : item,
-  ),
-})
+/** A text that only looks like a rule breaks no page. */
+function parseRule(rule: string): Record<string, unknown> {
+  try {
+    return JSON.parse(rule)
+  } catch {
+    return {}
+  }
+}
+
+/** @param value as Extended JSON */
+function valueText(value: unknown): string {
+  const { pattern, options } = Object(Object(value).$regularExpression)
+  return pattern === undefined ? JSON.stringify(value) : `/${pattern}/${options}`
+}

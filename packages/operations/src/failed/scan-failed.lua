@@ -13,7 +13,7 @@
 -- Returns
 --       1-2  the last job that was examined: time of failure (ms) and id ('' for both if none is left)
 --       3 …  for each job found: id, time of failure (ms), tenant, threads, data ('' if it was not read), name, reason, time
---            of enqueueing (ms), tries, tries before its last retry, failed threads (0 for all)
+--            of enqueueing (ms), attempts, attempts before its last retry, failed threads (0 for all)
 --include @sluice/queue/load/load.lua#release
 --include @sluice/queue/bullmq-layout/jobs.lua#states
 --include @sluice/queue/bullmq-layout/jobs.lua#failed

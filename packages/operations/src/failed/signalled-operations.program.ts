@@ -4,7 +4,8 @@ import assert from 'node:assert/strict'
 import { setTimeout as delay } from 'node:timers/promises'
 import { connectRetrying } from '@sluice/process/redis'
 import { queueKeys } from '@sluice/queue'
-import { createOperations, runOperations } from './operations.ts'
+import { createOperations } from './operations.ts'
+import { runOperations } from './run-operations.ts'
 
 const [queue = '', redisUrl = '', jobsPerSecond, last, signal] = process.argv.slice(2)
 const redis = connectRetrying({ redisUrl, queue: '' }, () => {})

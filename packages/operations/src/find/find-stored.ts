@@ -1,13 +1,11 @@
 // Looks up stored sources and quotes for people, over all tenants. Never writes.
-import type { FindQuery, Found, Hit, PageQuery, SourcePage } from '@sluice/contract'
+import type { FindAnswer, FindQuery, Hit } from '@sluice/contract'
 import { HITS_SHOWN, SERVICES } from '@sluice/contract'
 import { keyCollection } from '@sluice/credentials/keys'
-import { quotesOf, sourceIdIn, sourceIdOf } from '@sluice/store/ids'
+import { sourceIdIn, sourceIdOf } from '@sluice/store/ids'
 import {
   CommandFailedError,
   chunksOf,
-  createSourceReads,
-  findUnfinished,
   IDS_PER_QUERY,
   type QuoteDocument,
   type SourceDocument,
@@ -69,13 +67,13 @@ export function createFindStored(db: Db) {
     return source === undefined ? hits : [...hits, quoteHit(foundQuote, source)]
   }
 
-  /** Does not throw while MongoDB is away: a note says so, and the rest of the look-up goes on. */
-  return async (query: FindQuery, gone: AbortSignal): Promise<Pick<Found, 'hits' | 'notes'>> => {
+  /** Does not throw while MongoDB is unavailable: a note says so, and the rest of the look-up goes on. */
+  return async (query: FindQuery, gone: AbortSignal): Promise<Pick<FindAnswer, 'hits' | 'notes'>> => {
     try {
       return { hits: await withinTime(gone, (signal) => find(query, signal)), notes: [] }
     } catch (error) {
       if (gone.aborted || !(error instanceof CommandFailedError)) throw error
-      return { hits: [], notes: ['MongoDB is away or too slow: what is stored was not looked up.'] }
+      return { hits: [], notes: ['MongoDB is unavailable or too slow: what is stored was not looked up.'] }
     }
   }
 }
@@ -97,68 +95,4 @@ function hitOf({ _id, meta }: FoundSource | FoundQuote, { tenant, service, exter
   const { insertedBy, changedBy } = meta
   const name = `${service}/${externalId}`
   return { id: _id, tenant, state: 'stored' as const, name, insertedBy, ...(changedBy !== undefined && { changedBy }) }
-}
-
-/** The effect of one request on the quotes of a source: those that it inserted, and those that it changed last. */
-export interface Writing {
-  /** The job, or `ID.PLACE` of a job with several threads. */
-  request: string
-  inserted: number
-  changed: number
-  /** Whether the request created the source, or was the last one that changed it. */
-  source?: 'created' | 'changed'
-}
-
-/** A page of a stored thread, and the requests that wrote the thread, the newest first. */
-export interface StoredThread extends SourcePage {
-  writings: Writing[]
-  /** A write that should have ended: the thread is stored in part. */
-  unfinished?: { request: string; since: string }
-}
-
-/** The most pairs of inserting and changing request that are read: those with the newest inserting requests. */
-const PAIRS = 1_000
-
-/** Makes a function that reads a page of a stored thread, with the requests that wrote it, the newest first. */
-export function createReadThread(db: Db) {
-  const { readSource } = createSourceReads(db)
-
-  async function readWritings(id: string, signal: AbortSignal): Promise<Pick<StoredThread, 'writings' | 'unfinished'>> {
-    const writings = new Map<string, Writing>()
-    const of = (request: string) => {
-      const writing = writings.get(request) ?? { request, inserted: 0, changed: 0 }
-      writings.set(request, writing)
-      return writing
-    }
-    const pairs = db
-      .collection('quotes')
-      .aggregate<{ _id: { by: string; changedBy?: string }; quotes: number }>(
-        [
-          { $match: quotesOf(id) },
-          { $group: { _id: { by: '$meta.insertedBy', changedBy: '$meta.changedBy' }, quotes: { $sum: 1 } } },
-          { $sort: { _id: -1 } },
-          { $limit: PAIRS },
-        ],
-        { signal, allowDiskUse: true },
-      )
-    for await (const { _id, quotes } of pairs) {
-      of(_id.by).inserted += quotes
-      if (_id.changedBy != null) of(_id.changedBy).changed += quotes
-    }
-    const projection = { ...META, 'meta.tokens': 1 }
-    const source = await db.collection<SourceDocument>('sources').findOne({ _id: id }, { projection, signal })
-    if (source?.meta.changedBy !== undefined) of(source.meta.changedBy).source = 'changed'
-    if (source !== null) of(source.meta.insertedBy).source = 'created'
-    const open = await findUnfinished(db, source?.meta.tokens ?? [], signal)
-    return {
-      writings: [...writings.values()].sort((one, other) => (one.request < other.request ? 1 : -1)),
-      ...(open && { unfinished: { request: open.request, since: open.since.toISOString() } }),
-    }
-  }
-
-  /** Undefined if the thread is not stored. @throws {CommandFailedError} */
-  return async (tenant: string, id: string, query: PageQuery, gone: AbortSignal): Promise<StoredThread | undefined> => {
-    const page = await readSource(tenant, id, query, gone)
-    return page && { ...page, ...(await withinTime(gone, (signal) => readWritings(id, signal))) }
-  }
 }

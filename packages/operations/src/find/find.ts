@@ -1,17 +1,17 @@
 // Looks up a thread or an id for people, over all tenants: jobs in the queue, jobs that completed last, imports, and
 // what is stored. The queue has no index for look-ups: only a look-up itself costs anything.
-import type { FindQuery, Found, Hit } from '@sluice/contract'
+import type { FindAnswer, FindQuery, Hit } from '@sluice/contract'
 import { HITS_SHOWN } from '@sluice/contract'
 import type { QueueKeys } from '@sluice/queue'
 import { createImports, idsOfThread, isJobId, orUnavailable } from '@sluice/queue'
 import type { Redis } from 'ioredis'
 import type { FailedJobs } from '../failed/failed-jobs.ts'
 import { SHOWN_REASON } from '../failed/reasons.ts'
+import { createScanRecent, NEWEST } from '../jobs/list-jobs.ts'
 import { createReadJob } from '../jobs/read-job.ts'
-import { createScanRecent, NEWEST } from '../jobs/recent-jobs.ts'
 
 /** Looks up what is stored. `notes` say what was left out. */
-export type FindStored = (query: FindQuery, signal: AbortSignal) => Promise<Pick<Found, 'hits' | 'notes'>>
+export type FindStored = (query: FindQuery, signal: AbortSignal) => Promise<Pick<FindAnswer, 'hits' | 'notes'>>
 
 const FAILED_SHOWN = 100
 /** Matching this many ids blocks Redis for some 0.7 ms. A smaller number makes a look-up slow over a network. */
@@ -36,7 +36,7 @@ export function createFind(
    *
    * @throws {QueueUnavailableError}
    */
-  return async function find(query: FindQuery, signal: AbortSignal): Promise<Found> {
+  return async function find(query: FindQuery, signal: AbortSignal): Promise<FindAnswer> {
     const scan = previous.then(() => orUnavailable(findInQueue(query, signal)))
     previous = scan.catch(() => {})
     const isWhole = query.reason === undefined
@@ -49,12 +49,12 @@ export function createFind(
   }
 
   /** Looks in the order in which a job moves, so that a job that moves meanwhile is found. */
-  async function findInQueue(query: FindQuery, signal: AbortSignal): Promise<Pick<Found, 'hits' | 'notes'>> {
+  async function findInQueue(query: FindQuery, signal: AbortSignal): Promise<Pick<FindAnswer, 'hits' | 'notes'>> {
     const { q, ...filter } = query
     const isWhole = query.reason === undefined
     const hits = isWhole ? [...(await findById(query)), ...(await findInLoad(query, signal))] : []
     const failed = await failedJobs.list({ filter: { ...filter, externalId: q }, limit: FAILED_SHOWN })
-    for (const { id } of failed.jobs) hits.push(...(await describe(id)))
+    for (const { id } of failed.jobs) hits.push(...(await hitsOf(id)))
     if (isWhole) hits.push(...(await findRecent(query, signal)))
     return { hits, notes: failed.next === undefined ? [] : [MORE_FAILED] }
   }
@@ -62,7 +62,7 @@ export function createFind(
   async function findById(query: FindQuery): Promise<Hit[]> {
     const { q: id } = query
     if (!isJobId(id)) return []
-    const hits = await describe(id)
+    const hits = await hitsOf(id)
     const retained = await readRetained(id)
     if (retained !== undefined) hits.push(retained.hit)
     const found = await imports.find(id)
@@ -82,7 +82,7 @@ export function createFind(
       const [next, found] = await redis.hscan(`${keys.base}load:jobs`, cursor, 'MATCH', pattern, 'COUNT', IDS_AT_ONCE)
       cursor = next
       // Each id is followed by what the job adds to the load.
-      for (const id of found.filter(isJobId)) hits.push(...(await describe(id)).filter((hit) => isOf(hit, query)))
+      for (const id of found.filter(isJobId)) hits.push(...(await hitsOf(id)).filter((hit) => isOf(hit, query)))
     } while (cursor !== '0' && hits.length <= HITS_SHOWN && !signal.aborted)
     return hits
   }
@@ -97,8 +97,8 @@ export function createFind(
     return hits
   }
 
-  /** Describes a job as it is now. */
-  async function describe(id: string): Promise<Hit[]> {
+  /** Returns a job as it is now, in each lane that has it. */
+  async function hitsOf(id: string): Promise<Hit[]> {
     return (await readInQueue(id)).map(({ hit }) => ({
       ...hit,
       ...(hit.reason && { reason: hit.reason.slice(0, SHOWN_REASON) }),

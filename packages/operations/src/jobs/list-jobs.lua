@@ -3,7 +3,7 @@
 -- ARGV  1  a JSON object: beginning of the lane's keys, state, from (the place to begin at), most (jobs to return), tenant,
 --          service and text (a part of the name); '' for any
 -- Returns the place to continue at (-1 if no job is left), and for each job found: id, tenant, threads, name, time of
--- enqueueing (ms), tries, reason of the last failed try.
+-- enqueueing (ms), attempts, reason of the last failed one.
 --include @sluice/queue/load/load.lua#release
 --include @sluice/queue/bullmq-layout/jobs.lua#inspect
 local EXAMINED = 500

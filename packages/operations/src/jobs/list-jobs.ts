@@ -1,5 +1,5 @@
-// Lists the jobs of one state, with filters, page by page. It reads the queue's own lists, so that a queue of a million
-// jobs needs no index for it.
+// Lists of jobs: those of one state, with filters, page by page, and those that completed last. They are the queue's own
+// lists, so that a queue of a million jobs needs no index for it.
 import {
   failedHit,
   type Hit,
@@ -7,14 +7,15 @@ import {
   type ListedState,
   parseIsoDate,
   placeText,
+  type RecentJobs,
+  type RecentJobsQuery,
   readPlace,
 } from '@sluice/contract'
 import { asList, openScript } from '@sluice/process/redis'
-import { attemptsShown, LANES, type Lane, type QueueKeys } from '@sluice/queue'
+import { attemptsShown, LANES, type Lane, type QueueKeys, readRecent } from '@sluice/queue'
 import type { Redis } from 'ioredis'
 import type { FailedJobs } from '../failed/failed-jobs.ts'
 import { SHOWN_REASON } from '../failed/reasons.ts'
-import { createScanRecent, NEWEST } from './recent-jobs.ts'
 
 /** Jobs of a page. A page of completed jobs may have some hundred more: those that completed together stay together. */
 export const JOBS_SHOWN = 50
@@ -40,21 +41,25 @@ export function createListJobs(redis: Redis, keys: QueueKeys, failedJobs: Pick<F
   const examine = openScript(redis, new URL('./list-jobs.lua', import.meta.url))
   const scanRecent = createScanRecent(redis, keys)
 
+  /** Cursors are `LANE.PLACE`: a page goes on in the lane, and after its last job in the next lane. */
   function queued(state: 'waiting' | 'delayed' | 'active'): ReadSome {
     return async ({ lane: only, tenant = '', service, text = '' }, after, most) => {
       const lanes = LANES.filter((lane) => only === undefined || lane === only)
-      const [, named = lanes[0], place = '0'] = /^(\w+)\.(\d{1,9})$/.exec(after) ?? []
-      const lane = lanes.find((one) => one === named)
+      const [, name = lanes[0], place = '0'] = /^(\w+)\.(\d{1,9})$/.exec(after) ?? []
+      const lane = lanes.find((one) => one === name)
       if (lane === undefined) return { jobs: [] }
-      const prefix = service === undefined ? '' : `${service}/`
-      // Lua knows only the capitals of ASCII. `isOf` compares every text again.
-      const ascii = /[^ -~]/.test(text) ? '' : text
-      const input = { lane: keys.jobs[lane], state, from: Number(place), most, tenant, service: prefix, text: ascii }
-      const [next, ...found] = asList(await examine(base, input))
+      const [reached, ...found] = asList(
+        await examine(base, {
+          ...{ lane: keys.jobs[lane], state, from: Number(place), most, tenant },
+          service: service === undefined ? '' : `${service}/`,
+          // Lua knows only the capitals of ASCII. `isOf` compares every text again.
+          text: /[^ -~]/.test(text) ? '' : text,
+        }),
+      )
       const jobs = found.map((fields) => queuedHit(lane, state, asList(fields)))
-      const other = lanes[lanes.indexOf(lane) + 1]
-      const following = Number(next) >= 0 ? `${lane}.${next}` : other && `${other}.0`
-      return { jobs, ...(following && { next: following }) }
+      if (Number(reached) >= 0) return { jobs, next: `${lane}.${reached}` }
+      const nextLane = lanes[lanes.indexOf(lane) + 1]
+      return nextLane === undefined ? { jobs } : { jobs, next: `${nextLane}.0` }
     }
   }
 
@@ -129,4 +134,39 @@ function isOf({ id, name = '', tenant, lane, worker, ...hit }: Hit, filter: Filt
   if (filter.lane !== undefined && lane !== undefined && filter.lane !== lane) return false
   if (service !== undefined && !name.split(' … ').some((one) => one.startsWith(`${service}/`))) return false
   return id === text || name.toLowerCase().includes(text.toLowerCase())
+}
+
+/** The most entries of a list. An entry has the jobs of one call of complete.lua, some hundred at most. */
+const ENTRIES_LISTED = 50
+
+/** Makes a function that returns the jobs that completed last or, with `after`, the next ones after that entry. */
+export function createListRecent(redis: Redis, { base }: QueueKeys): (query: RecentJobsQuery) => Promise<RecentJobs> {
+  const key = `${base}recent`
+  return async ({ after }) => {
+    const entries =
+      after === undefined
+        ? (await redis.xrevrange(key, '+', '-', 'COUNT', ENTRIES_LISTED)).reverse()
+        : await redis.xrange(key, `(${after}`, '+', 'COUNT', ENTRIES_LISTED)
+    const jobs = entries.flatMap(([entry, [, , , lines = '']]) =>
+      lines.split('\n').map((line) => readRecent(entry, line)),
+    )
+    return { jobs, next: entries.at(-1)?.[0] ?? after ?? '0-0' }
+  }
+}
+
+/** The place before the newest job. */
+export const NEWEST = '+'
+
+/**
+ * Makes a function that examines the next completed jobs, the newest first, in a millisecond of Redis's time. It returns
+ * those whose lines have a text, `most` and some that completed together with them, and where to continue ('' at the end).
+ */
+export function createScanRecent(redis: Redis, { base }: QueueKeys) {
+  const scan = openScript(redis, new URL('./scan-recent.lua', import.meta.url))
+  return async (after: string, text: string, most: number): Promise<{ hits: Hit[]; next: string }> => {
+    // As the text stands in the JSON of a line.
+    const [next, found] = asList(await scan(base, after, JSON.stringify(text).slice(1, -1), most))
+    const lines = asList(found).map(asList)
+    return { hits: lines.map(([entry, line]) => readRecent(String(entry), String(line))), next: String(next) }
+  }
 }

@@ -1,4 +1,4 @@
-// Reads a job in any state: waiting, between two tries, active, failed, or completed.
+// Reads a job in any state: waiting, between two attempts, active, failed, or completed.
 import type { FailedJob, Hit, Outcome } from '@sluice/contract'
 import { traceIdOf } from '@sluice/process'
 import type { IngestJob, JobProgress, JobResult, Lane, QueueKeys } from '@sluice/queue'
@@ -13,8 +13,9 @@ import {
   readProgress,
 } from '@sluice/queue'
 import type { Redis } from 'ioredis'
-import { type Hidden, type Mask, masked, reasonGroupOf } from '../failed/reasons.ts'
-import { createScanRecent, NEWEST } from './recent-jobs.ts'
+import { type Hidden, type Mask, masked } from '../failed/masks.ts'
+import { reasonGroupOf } from '../failed/reasons.ts'
+import { createScanRecent, NEWEST } from './list-jobs.ts'
 
 /** A job with its threads and what happened to it. The reason of `hit` is whole. */
 export interface JobDetail

@@ -1,10 +1,9 @@
 // What all processes counted, minute by minute, for the last 25 hours.
-import type { HistoryPoint, QueuedJobs } from '@sluice/contract'
+import { type Bins, quantilesOf, type Timed } from '@sluice/boot/durations'
+import { type HistoryPoint, type QueuedJobs, spanCounts } from '@sluice/contract'
 import { readRedisTime } from '@sluice/process/redis'
 import { LANES, type QueueKeys } from '@sluice/queue'
 import type { Redis } from 'ioredis'
-import { type Bins, quantilesOf, type Timed } from './durations.ts'
-import type { CountName } from './heartbeats.ts'
 
 type Counts = Readonly<Record<string, number>>
 type Minute = { counts: Counts; durations: Bins }
@@ -65,7 +64,6 @@ export function createReadHistory(redis: Redis, { base }: QueueKeys) {
 const TENANTS = 10
 
 function pointOf(at: string, minutes: readonly Minute[]): HistoryPoint {
-  const sum = (name: CountName) => sumOf(name)
   const sumOf = (name: string) => minutes.reduce((total, { counts }) => total + (counts[name] ?? 0), 0)
   const most = (name: string) => Math.max(...minutes.map(({ counts }) => counts[name] ?? 0))
   const byLane = (name: string) => ({ interactive: most(`${name}:interactive`), bulk: most(`${name}:bulk`) })
@@ -89,12 +87,7 @@ function pointOf(at: string, minutes: readonly Minute[]): HistoryPoint {
     at,
     minutes: minutes.length,
     coveredSeconds: sumOf('covered') / 1000,
-    accepted: sum('accepted'),
-    stored: { created: sum('stored:created'), updated: sum('stored:updated'), unchanged: sum('stored:unchanged') },
-    failed: sum('failed'),
-    refused: sum('refused'),
-    timedOut: sum('timedOut'),
-    forbidden: sum('forbidden'),
+    ...spanCounts(sumOf),
     refusedByTenant: Object.fromEntries(refusals.slice(0, TENANTS)),
     totalTime: Object.fromEntries(totals),
     ...(queueTime && { queueTime: { p50: queueTime(0.5), p99: queueTime(0.99) } }),

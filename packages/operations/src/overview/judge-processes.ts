@@ -1,9 +1,10 @@
 // The part of the verdict about processes: which are missing, gone or stuck, crash again and again, or have a wrong clock.
 // All times are Redis's.
 import { ALIVE_MS, type Finding, type SeenProcess } from '@sluice/contract'
-import { alive, duration, type Facts, type Findings, finding, waits } from './finding.ts'
+import { duration } from '../format.ts'
+import { alive, type Facts, type Findings, finding, waits } from './finding.ts'
 
-/** A worker that has worked on one job for this time is stuck, unless MongoDB is away. */
+/** A worker that has worked on one job for this time is stuck, unless MongoDB is unavailable. */
 const STUCK_MS = 60_000
 /** Half of the 60 s by which clocks may differ: docs/operate/mongodb.md#configure-it. */
 const CLOCK_MS = 30_000

@@ -2,14 +2,14 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { hostname } from 'node:os'
 import { setImmediate } from 'node:timers/promises'
+import { createDurations, type Durations } from '@sluice/boot/durations'
+import { type ProcessReport, startHeartbeats } from '@sluice/boot/heartbeats'
 import { perSecondOf } from '@sluice/contract'
 import { connectRetrying } from '@sluice/process/redis'
 import { LANES, newJobId, queueKeys } from '@sluice/queue'
 import { createJobAdder } from '@sluice/queue/test-support'
 import { requiredUrl, testQueueName } from '@sluice/test-support'
 import { beforeEach, type TestContext, test, vi } from 'vitest'
-import { createDurations, type Durations } from './durations.ts'
-import { type Reading, startHeartbeats } from './heartbeats.ts'
 import { createReadHistory, peaksOf } from './history.ts'
 import { createReadOverview, createReadTenant } from './overview.ts'
 
@@ -39,7 +39,7 @@ async function open(t: TestContext) {
       return spans.flatMap(({ point }) => (point && (point.accepted > 0 || point.failed > 0) ? point : []))
     },
     /** Starts a process, whose first heartbeat has been confirmed. */
-    async start(kind: 'api' | 'worker', read: () => Reading) {
+    async start(kind: 'api' | 'worker', read: () => ProcessReport) {
       const stop = startHeartbeats(redis, keys, { kind, version: '1.2.3' }, async () => read())
       t.onTestFinished(stop)
       await confirmed()
@@ -74,7 +74,7 @@ test('each heartbeat adds what was counted since the last one, over all processe
 
 test('a heartbeat arrives although a name of a tenant, or a reason, was cut in the middle of a character', async (t) => {
   const { start, overview } = await open(t)
-  await start('api', () => ({ manyTotals: { 'refused:x\ud83d': 1 }, away: { ms: 1, reason: '\ude00' } }))
+  await start('api', () => ({ manyTotals: { 'refused:x\ud83d': 1 }, unavailable: { ms: 1, reason: '\ude00' } }))
   assert.equal((await overview()).processes.length, 1)
 })
 
@@ -150,7 +150,7 @@ test('a process that stops sends what it counted last and is listed no more, and
 
 test('a process that stops while a heartbeat is under way is listed no more', async (t) => {
   const { redis, keys, overview } = await open(t)
-  const underWay = Promise.withResolvers<Reading>()
+  const underWay = Promise.withResolvers<ProcessReport>()
   const readings = [underWay.promise]
   const read = async () => (await readings.shift()) ?? {}
   const stopped = startHeartbeats(redis, keys, { kind: 'api', version: '1.2.3' }, read)()
@@ -160,7 +160,7 @@ test('a process that stops while a heartbeat is under way is listed no more', as
 })
 
 /** A worker's reading of what was observed since the last one. */
-function readingOf(observed: Durations): Reading {
+function readingOf(observed: Durations): ProcessReport {
   const { longest, durations } = observed.take()
   return { totals: { accepted: 1 }, peaks: longest, durations }
 }
@@ -287,7 +287,7 @@ test('of the refusals by tenant, those of the ten with the most are sent', async
   assert.deepEqual(Object.entries(point?.refusedByTenant ?? {}), expected)
 })
 
-test('the overview has the queue, the largest tenants, the processes and how long MongoDB has been away', async (t) => {
+test('the overview has the queue, the largest tenants, the processes and how long MongoDB has been unavailable', async (t) => {
   const { start, redis, keys, overview } = await open(t)
   const add = createJobAdder(redis, keys)
   const source = { service: 'slack', externalId: 'a', title: 'T' } as const
@@ -298,7 +298,7 @@ test('the overview has the queue, the largest tenants, the processes and how lon
     const all = Array.from({ length: threads }, () => ({ source, quotes: [] }))
     await add({ id: newJobId(), lane: 'bulk', job: { tenant, requestId: 'r', retained: false, threads: all } })
   }
-  await start('worker', () => ({ away: { ms: 40_000, reason: 'no' } }))
+  await start('worker', () => ({ unavailable: { ms: 40_000, reason: 'no' } }))
   await start('api', () => ({}))
   const { tenants, processes, redis: memory, storeAwayMs = 0, queued } = await overview()
   assert.deepEqual(tenants, [
@@ -321,39 +321,39 @@ test('the overview has the queue, the largest tenants, the processes and how lon
   )
 })
 
-test('MongoDB is away since its first loss by any worker, with its reason, until no worker finds it away', async (t) => {
+test('MongoDB is unavailable since its first loss by any worker, with its reason, until no worker finds it so', async (t) => {
   const { start, nextHeartbeats, redis, keys, overview } = await open(t)
-  const away = async () => {
+  const outage = async () => {
     const { storeAway: { since = '', reason = '' } = {}, storeAwayMs } = await overview()
     assert(storeAwayMs === undefined || since === '' || Math.abs(Date.now() - Date.parse(since) - storeAwayMs) < 5_000)
     return since === '' ? storeAwayMs : [Math.round((Date.now() - Date.parse(since)) / 10_000) * 10, reason]
   }
-  const stopFirst = await start('worker', () => ({ away: { ms: 92_000, reason: 'refused' } }))
-  const stopSecond = await start('worker', () => ({ away: { ms: 10_000, reason: 'timed out' } }))
-  assert.deepEqual(await away(), [90, 'refused'])
+  const stopFirst = await start('worker', () => ({ unavailable: { ms: 92_000, reason: 'refused' } }))
+  const stopSecond = await start('worker', () => ({ unavailable: { ms: 10_000, reason: 'timed out' } }))
+  assert.deepEqual(await outage(), [90, 'refused'])
   await stopFirst()
-  assert.deepEqual(await away(), [90, 'refused'])
+  assert.deepEqual(await outage(), [90, 'refused'])
   // No worker lives that could know more.
   await stopSecond()
-  assert.deepEqual(await away(), [90, 'refused'])
+  assert.deepEqual(await outage(), [90, 'refused'])
   // A worker that has just started does not know it, and later has its own time.
-  const third: Reading = {}
+  const third: ProcessReport = {}
   await start('worker', () => third)
-  assert.equal(await away(), undefined)
-  third.away = { ms: 1_000, reason: 'timed out' }
+  assert.equal(await outage(), undefined)
+  third.unavailable = { ms: 1_000, reason: 'timed out' }
   await nextHeartbeats()
-  assert.deepEqual(await away(), [90, 'refused'])
+  assert.deepEqual(await outage(), [90, 'refused'])
   // It reaches MongoDB again. A loss soon after that is the same outage, and a later one is not.
-  delete third.away
+  delete third.unavailable
   third.storeMs = 5
   await nextHeartbeats()
-  assert.equal(await away(), undefined)
-  const left = await redis.pttl(`${keys.base}store-away`)
+  assert.equal(await outage(), undefined)
+  const left = await redis.pttl(`${keys.base}store-unavailable`)
   assert(left > 0 && left <= 10_000, `${left}`)
-  await redis.pexpire(`${keys.base}store-away`, 0)
-  third.away = { ms: 1_000, reason: 'timed out' }
+  await redis.pexpire(`${keys.base}store-unavailable`, 0)
+  third.unavailable = { ms: 1_000, reason: 'timed out' }
   await nextHeartbeats()
-  assert.deepEqual(await away(), [0, 'timed out'])
+  assert.deepEqual(await outage(), [0, 'timed out'])
 })
 
 test('a process without a sign of life for ten minutes is forgotten, and the hash of a minute stays small', async (t) => {

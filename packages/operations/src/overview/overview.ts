@@ -1,5 +1,5 @@
 // The state of a queue at a moment, for people: its jobs, the tenants with the most threads, the processes, and Redis.
-import { ALIVE_MS, type Overview, QUEUED_STATES, type SeenProcess } from '@sluice/contract'
+import { ALIVE_MS, QUEUED_STATES, type SeenProcess, type Status } from '@sluice/contract'
 import { asList, infoField, openScript, readRedisTime, redisFaults, unwrittenOf } from '@sluice/process/redis'
 import type { QueueKeys } from '@sluice/queue'
 import { LANES } from '@sluice/queue'
@@ -21,7 +21,7 @@ export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise
   const readRefusal = openScript(redis, new URL('./refusal.lua', import.meta.url))
   const scanTenants = openScript(redis, new URL('#tenants', import.meta.resolve('@sluice/queue/load/load.lua')))
 
-  async function readTenants(): Promise<Overview['tenants']> {
+  async function readTenants(): Promise<Status['tenants']> {
     const found = new Map<string, number>()
     let cursor = '0'
     for (let step = 0; step < STEPS && (step === 0 || cursor !== '0'); step++) {
@@ -50,23 +50,23 @@ export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise
     )
   }
 
-  /** Reads since when MongoDB has been away, as reported by the living workers or, if none lives, by the last ones. */
-  async function readAway(
+  /** Reads since when MongoDB has been unavailable, as reported by the living workers or, if none lives, by the last ones. */
+  async function readUnavailable(
     processes: readonly SeenProcess[],
     now: number,
-  ): Promise<Pick<Overview, 'storeAwayMs' | 'storeAway'>> {
-    const [since, reason] = await redis.hmget(`${base}store-away`, 'since', 'reason')
+  ): Promise<Pick<Status, 'storeAwayMs' | 'storeAway'>> {
+    const [since, reason] = await redis.hmget(`${base}store-unavailable`, 'since', 'reason')
     const alive = processes.filter(({ kind, seenMsAgo }) => kind === 'worker' && seenMsAgo < ALIVE_MS)
-    const away = alive.flatMap(({ storeAwayMs, seenMsAgo }) =>
+    const reported = alive.flatMap(({ storeAwayMs, seenMsAgo }) =>
       storeAwayMs === undefined ? [] : storeAwayMs + seenMsAgo,
     )
-    if (!since || (away.length === 0 && alive.length > 0)) return {}
+    if (!since || (reported.length === 0 && alive.length > 0)) return {}
     const storeAway = { since: new Date(Number(since)).toISOString(), reason: reason ?? '' }
-    return { storeAwayMs: Math.max(now - Number(since), 0, ...away), storeAway }
+    return { storeAwayMs: Math.max(now - Number(since), 0, ...reported), storeAway }
   }
 
   /** Reads what processes noted for the verdict. */
-  async function readNotes(): Promise<Pick<Overview, 'otherStore' | 'redisLoss'>> {
+  async function readNotes(): Promise<Pick<Status, 'otherStore' | 'redisLoss'>> {
     const [otherStore, redisLoss] = await redis.mget(`${base}other-store`, `${base}lost`)
     return {
       ...(otherStore && { otherStore: JSON.parse(otherStore) }),
@@ -107,7 +107,7 @@ export function createReadOverview(redis: Redis, keys: QueueKeys): () => Promise
       },
       load,
       ...(lastFailureMs !== undefined && { lastFailureMs }),
-      ...(await readAway(processes, at)),
+      ...(await readUnavailable(processes, at)),
       ...(await readNotes()),
     }
   }
@@ -133,13 +133,13 @@ export function createReadTenant(redis: Redis, { base }: QueueKeys) {
 }
 
 /** The state of a queue, of its load, and of the clock that stamps its jobs. */
-export type QueueState = Required<Pick<Overview, 'queued' | 'paused' | 'load'>> &
-  Pick<Overview, 'lastFailureMs'> & { clockBehindMs: number }
+export type QueueState = Required<Pick<Status, 'queued' | 'paused' | 'load'>> &
+  Pick<Status, 'lastFailureMs'> & { clockBehindMs: number }
 
 /**
  * Makes a function that reads the state of a queue, in about 0.1 ms of Redis's time for each lane (2 ms at most). If a
  * lane has more than 300 active or delayed jobs, their threads are estimated by 300 of them, and the oldest may be
- * missed. The age of a job that waits for another try counts only once fewer than 300 jobs of its lane are before it.
+ * missed. The age of a job that waits for another attempt counts only once fewer than 300 jobs of its lane are before it.
  */
 export function createReadState(redis: Redis, { base, jobs }: QueueKeys): () => Promise<QueueState> {
   const read = openScript(redis, new URL('./queue-state.lua', import.meta.url))

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import type { SeenProcess } from '@sluice/contract'
 import { describe, test } from 'vitest'
-import { duration, type Facts, THRESHOLDS } from './finding.ts'
+import { duration } from '../format.ts'
+import { type Facts, THRESHOLDS } from './finding.ts'
 import { judge } from './verdict.ts'
 
 const AT = '2024-05-01T09:30:00.000Z'
@@ -84,18 +85,18 @@ describe('the verdict', () => {
     assert.deepEqual(judge(WELL), [])
   })
 
-  test('says since when MongoDB is away, for whom and why', () => {
+  test('says since when MongoDB is unavailable, for whom and why', () => {
     const lost = processOf('worker', 3, { storeAwayMs: 94_000 })
-    const away = {
+    const outage = {
       storeAwayMs: 94_000,
       storeAway: { since: AT, reason: 'MongoDB is unavailable: no primary' },
       queued: SOME_WAIT,
     }
-    const text = 'MongoDB has been away for 94 s, for 1 of 2 workers (no primary); 3 jobs wait'
-    assert.deepEqual(textsOf({ ...away, processes: [API, WORKER, lost] }), [text])
+    const text = 'MongoDB has been unavailable for 94 s, for 1 of 2 workers (no primary); 3 jobs wait'
+    assert.deepEqual(textsOf({ ...outage, processes: [API, WORKER, lost] }), [text])
   })
 
-  test('says how slow MongoDB is, and how fast it was, unless it is away', () => {
+  test('says how slow MongoDB is, and how fast it was, unless it is unavailable', () => {
     const slow = { ...WORKER, storeMs: 3_100, recent: { batches: 2, batchMs: 28_000 } }
     const point = { ...EMPTY_HOUR, storeTime: { p50: 0.2, p99: 4 } }
     assert.deepEqual(textsOf({ processes: [API, slow], lastHour: point }), [
@@ -106,7 +107,7 @@ describe('the verdict', () => {
     assert.deepEqual(textsOf({ processes: [API, { ...slow, storeMs: 1_000 }] }), [])
     assert.match(
       textsOf({ processes: [API, slow], storeAwayMs: 9_000 }).join(),
-      /^MongoDB has been away for 9 s; [^;]*$/,
+      /^MongoDB has been unavailable for 9 s; [^;]*$/,
     )
   })
 
@@ -124,7 +125,7 @@ describe('the verdict', () => {
     assert.deepEqual([flickering(3), flickering(3, { storeAwayMs: 300 })], [[unstable], [unstable]])
     assert.match(
       flickering(3, { storeAwayMs: 2_000 }).join(),
-      /^MongoDB has been away for 40 s, for 1 of 2 workers; 0 jobs wait$/,
+      /^MongoDB has been unavailable for 40 s, for 1 of 2 workers; 0 jobs wait$/,
     )
   })
 
@@ -144,7 +145,7 @@ describe('the verdict', () => {
     assert.equal(textsOf({ processes: [API, deadWorker, other, replacement] }).length, 1, 'one replaces one')
   })
 
-  test('names a worker that does not get on with a job, unless MongoDB is away', () => {
+  test('names a worker that does not get on with a job, unless MongoDB is unavailable', () => {
     const stuck = processOf('worker', 2, { slowJobs: [{ id: 'j', name: 'slack/a', activeMs: 90_000 }] })
     assert.deepEqual(textsOf({ processes: [API, stuck] }), ['The worker here:2 has worked on slack/a for 90 s'])
     assert.equal(judge({ ...WELL, processes: [API, stuck] })[0]?.page, `/processes/${stuck.id}`)

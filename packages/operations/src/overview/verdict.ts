@@ -1,25 +1,19 @@
 // The verdict: what is wrong with a Sluice, the worst first. Dashboard, `sluice status` and `GET /admin/overview` show it.
-import { ALIVE_MS, codeOf, type Finding, type SeenProcess } from '@sluice/contract'
+import { FLICKER_MS, RECENT_SECONDS } from '@sluice/boot/heartbeats'
+import { ALIVE_MS, codeOf, type Finding, type RefusedKeyCount, type SeenProcess } from '@sluice/contract'
+import { duration, megabytes, shown } from '../format.ts'
 import {
   alive,
-  duration,
   type Facts,
   type Findings,
-  FLICKER_MS,
   finding,
   livingApi,
   loadOf,
-  lossWords,
-  megabytes,
   NEARLY_FULL,
-  shown,
   THRESHOLDS,
   waits,
 } from './finding.ts'
-import { judgeCallers } from './judge-callers.ts'
-import { judgeKeys } from './judge-keys.ts'
 import { judgeClocks, judgeProcesses } from './judge-processes.ts'
-import { judgeRedis, judgeRedisFaults } from './judge-redis.ts'
 
 /** MongoDB is unstable if it flickers so often in a minute. */
 const UNSTABLE = 3
@@ -63,7 +57,7 @@ function* judgeStore({ storeAwayMs, storeAway, processes, queued, lastHour }: Fa
   const lost = workers.filter((worker) => worker.storeAwayMs !== undefined).length
   const who = workers.length > 1 ? `, for ${lost} of ${workers.length} workers` : ''
   const why = storeAway === undefined ? '' : ` (${storeAway.reason.replace(/^MongoDB is unavailable: /, '')})`
-  const text = `MongoDB has been away for ${duration(storeAwayMs)}${who}${why}; ${waits(queued)}`
+  const text = `MongoDB has been unavailable for ${duration(storeAwayMs)}${who}${why}; ${waits(queued)}`
   yield finding('store_away', text, '/jobs?state=waiting')
 }
 
@@ -128,9 +122,115 @@ function* judgeFailures({ queued, lastFailureMs, processes }: Facts): Findings {
   }
 }
 
+/**
+ * If the clock of Redis is this far behind the stamps, the stamps (places in the order of acceptance) are no longer
+ * times.
+ */
+const CLOCK_BEHIND_MS = 5_000
+
+/** Finds why Redis refuses writes or may lose them. Because of it, processes stop or can't show that they live. */
+function judgeRedisFaults({ redis: { faults = [] } }: Facts): Finding[] {
+  return faults.map((fault) => finding('redis_unfit', fault.replace(/\.$/, '')))
+}
+
+/** Finds what else is wrong with Redis. */
+function* judgeRedis({ redis, processes }: Facts): Findings {
+  const { usedBytes, maxBytes, replicas, clockBehindMs = 0 } = redis
+  const share = maxBytes > 0 ? usedBytes / maxBytes : 0
+  const used = `${megabytes(usedBytes)} of ${megabytes(maxBytes)}`
+  if (share >= 1) yield finding('redis_full', `Redis is full (${used}) and refuses writes`)
+  else if (share >= NEARLY_FULL) yield finding('redis_full', `Redis is nearly full: ${used}`)
+  const wanted = Math.max(0, ...alive(processes, 'api').map(({ redisReplicas = 0 }) => redisReplicas))
+  if (replicas !== undefined && replicas < wanted)
+    yield finding('redis_replicas', `Redis has ${replicas} of ${wanted} replicas: requests are not confirmed`)
+  if (clockBehindMs >= CLOCK_BEHIND_MS)
+    yield finding('redis_clock', `The clock of Redis is ${duration(clockBehindMs)} behind`)
+}
+
+const SHOWN_REASONS = 3
+
+/** Finds requests that were refused for lack of capacity, and callers that waited in vain, lately. */
+function* judgeCallers({ processes }: Facts): Findings {
+  const recent = alive(processes, 'api').flatMap(({ recent = {} }) => Object.entries(recent))
+  const sums = new Map<string, number>()
+  for (const [name, count] of recent) sums.set(name, (sums.get(name) ?? 0) + count)
+  const sumOf = (name: string) => sums.get(name) ?? 0
+  const late = sumOf('timedOut')
+  const waited = late + sumOf('answered')
+  const inVain = `${share(late, waited)} of the callers that waited got no result in time, in the last ${RECENT_SECONDS} s`
+  if (late > waited * THRESHOLDS.timedOutShare) yield finding('callers_time_out', inVain, '/jobs?state=waiting')
+  const [refused, requests] = [sumOf('refused'), sumOf('requests')]
+  if (refused <= requests * THRESHOLDS.refusedShare) return
+  const reasons = [...sums]
+    .filter(([name]) => name.startsWith('refused:'))
+    .sort(([, one], [, other]) => other - one)
+    .slice(0, SHOWN_REASONS)
+    .map(([name]) =>
+      name.replace(/^refused:([^:]*):(.*)$/s, (_, code, tenant) => (tenant ? `${code} (${tenant})` : code)),
+    )
+  const text = `${share(refused, requests)} of the requests of the last ${RECENT_SECONDS} s were refused: ${reasons.join(', ')}`
+  yield finding('requests_refused', text, '/overview#tenants')
+}
+
+/** Makes for example `67 % (2 of 3)`: people see whether that is many. */
+const share = (part: number, all: number) =>
+  `${Math.ceil((part / all) * 100)} % (${shown(part)} of ${shown(Math.max(all, part))})`
+
+/** Sums up what all APIs refused. */
+function refusedKeysOf(processes: readonly SeenProcess[]): RefusedKeyCount[] {
+  const sums = new Map<string, RefusedKeyCount>()
+  for (const one of alive(processes, 'api').flatMap(({ refusedKeys = [] }) => refusedKeys)) {
+    const name = `${one.why} ${one.keyId}`
+    const { requests = 0, lastMsAgo = Infinity } = sums.get(name) ?? {}
+    const sum = { requests: requests + one.requests, lastMsAgo: Math.min(lastMsAgo, one.lastMsAgo) }
+    sums.set(name, { ...one, ...sum })
+  }
+  return [...sums.values()]
+}
+
+/** The verdict names this number of keys that expire soon. */
+const NAMED_KEYS = 3
+
+/** Judges the keys of callers: those that expire soon, and those that work no more, and are still used. */
+function* judgeKeys({ processes, expiringKeys = [], at }: Facts): Findings {
+  const named = expiringKeys.slice(0, NAMED_KEYS).map(({ keyId, tenant, name, expiresAt }) => {
+    const left = duration(Date.parse(expiresAt) - Date.parse(at))
+    return `${name}${tenant && ` of ${tenant}`} (${keyId}) in ${left}`
+  })
+  const others = expiringKeys.length - named.length
+  const list = [...named, ...(others > 0 ? [`${shown(others)} more`] : [])].join(', ')
+  const subject = expiringKeys.length === 1 ? '1 key expires' : `${shown(expiringKeys.length)} keys expire`
+  if (named.length > 0) yield finding('keys_expire', `${subject} within a week: ${list}; rotate them`)
+  const refusedKeys = refusedKeysOf(processes)
+  const gone = refusedKeys.filter(({ why }) => why === 'gone').map(({ keyId, tenant }) => `${keyId} of ${tenant}`)
+  const some = gone.slice(0, NAMED_KEYS).join(', ') + (gone.length > NAMED_KEYS ? ' …' : '')
+  const lost = `Keys that worked are no longer in MongoDB: ${some}; restore the collection \`keys\``
+  if (gone.length > 0) yield finding('keys_gone', lost)
+  for (const { keyId, tenant, why, requests, lastMsAgo } of refusedKeys) {
+    // A caller with the key of another role sees its mistake at once.
+    if (why === 'role') continue
+    const key = `The key ${keyId}${tenant && ` of ${tenant}`}`
+    const times = requests === 1 ? '1 request' : `${shown(requests)} requests`
+    const refused = `${times} refused, the last one ${duration(lastMsAgo)} ago`
+    const page = tenant === '' ? undefined : `/tenants/${encodeURIComponent(tenant)}`
+    const expired = `${key} has expired, and is still used: ${refused}; create another one for its caller, or revoke it`
+    if (why === 'expired') yield finding('key_expired', expired, page)
+    if (why === 'revoked') yield finding('key_revoked', `${key} is revoked, and is still used: ${refused}`, page)
+  }
+}
+
 /** Says for how long a lane has been paused at a moment, by whom, and why. */
 export function pauseWords({ since, by, why, until }: NonNullable<Facts['paused']['bulk']>, at: string): string {
   const time = since === undefined ? '' : ` for ${duration(Date.parse(at) - Date.parse(since))}`
   const end = until === undefined ? '' : `; it ends in ${duration(Date.parse(until) - Date.parse(at))}`
   return `${time}${by === undefined ? '' : ` by ${by}`}${why === undefined ? '' : ` (${why})`}${end}`
+}
+
+/** Says what Redis lost, and what to do. */
+export function lossWords({ at, since, threads, failed, backTo }: NonNullable<Facts['redisLoss']>): string {
+  const minute = (moment: string) => moment.slice(0, 16).replace('T', ' ').concat(' UTC')
+  const happened = backTo ? `went back to its state of ${minute(backTo)}` : 'lost its data'
+  const waited = `${shown(threads)} accepted ${threads === 1 ? 'thread' : 'threads'} waited`
+  const gone = failed > 0 ? `, and ${shown(failed)} had failed` : ''
+  return `Redis ${happened} at ${minute(at)}: ${waited}${gone}; post again what got a 202 since ${minute(since)}`
 }

@@ -40,7 +40,7 @@ function createReconnectOnError(moved: 1 | 2) {
  */
 const SILENT_MS = { callersWait: 2_000, elsewhere: 10_000 }
 
-/** Connects for callers that can't wait: commands fail at once while Redis is away, and within 1.5 s while it hangs. */
+/** Connects for callers that can't wait: commands fail at once while Redis is unavailable, and within 1.5 s while it hangs. */
 export function connectFailFast(address: QueueAddress, onError: OnError): Redis {
   const times = { commandTimeout: 1_500, connectTimeout: 1_500, socketTimeout: SILENT_MS.callersWait }
   // No command is sent again: it could add a job whose caller has got a refusal.

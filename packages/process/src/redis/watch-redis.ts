@@ -20,7 +20,7 @@ const CHECK_EVERY_MS = 60_000
 
 /**
  * Checks that Redis keeps accepted jobs: now, each time that the connection is ready again, and each minute. Does not
- * wait for a Redis that is away.
+ * wait for a Redis that is unavailable.
  *
  * @param warn receives each fault that is not refused: when it is found first, and when it is back.
  * @throws an error that names each fault with the command that fixes it. Later the error is an unhandled rejection,
@@ -32,7 +32,7 @@ export async function watchRedis(redis: Redis, checks: RedisChecks, warn: (fault
   /** Finds the faults by INFO, which managed Redis allows even if it refuses CONFIG. */
   async function check(): Promise<void> {
     if (redis.status !== 'ready') return
-    // If Redis goes away during the check, the next one comes when it is back.
+    // If Redis becomes unavailable during the check, the next one comes when it is back.
     const info = await redis.info().catch(() => undefined)
     if (info === undefined) return
     const { eviction, others } = redisFaults(info, checks.minRedisMemory)
@@ -102,7 +102,7 @@ const LAYOUT_EVERY_MS = 5_000
 
 /**
  * Records the layout that this process writes, and checks that it can read what others wrote: now, each time that the
- * connection is ready again, and every five seconds. Does not wait for a Redis that is away.
+ * connection is ready again, and every five seconds. Does not wait for a Redis that is unavailable.
  *
  * @param base the beginning of the queue's own keys.
  * @param onNewer is called when a later check fails: the process must stop.
@@ -118,7 +118,7 @@ export async function watchLayout(
 
   async function check(): Promise<void> {
     if (redis.status !== 'ready') return
-    // If Redis goes away during the check, the next one comes when it is back.
+    // If Redis becomes unavailable during the check, the next one comes when it is back.
     const found = Number(await note(base, writes).catch(() => 0))
     if (found <= reads) return
     throw new Error(

@@ -1,5 +1,5 @@
 // Records failed attempts, fails jobs for good, and retries or discards failed jobs.
-import type { FailedThread, OperationKind, RecordedTry } from '@sluice/contract'
+import type { FailedThread, OperationKind, RecordedAttempt } from '@sluice/contract'
 import { asList, openScript } from '@sluice/process/redis'
 import type { Redis } from 'ioredis'
 import { importBounds, progressOf } from '../imports/imports.ts'
@@ -56,7 +56,7 @@ export function createRecordAttempt(redis: Redis, keys: QueueKeys, { name: worke
     failed: readonly FailedThread[],
     final?: FinalFailure,
   ): Promise<void> => {
-    const attempt: RecordedTry = { at: new Date().toISOString(), worker, reason: shortened(message) }
+    const attempt: RecordedAttempt = { at: new Date().toISOString(), worker, reason: shortened(message) }
     // An error of the whole job names no threads.
     const count = final?.result.receipts.filter((receipt) => receipt === null).length ?? failed.length
     const texts = { attempt: JSON.stringify(attempt), failedThreads: JSON.stringify(fitting(failed, count)) }
@@ -112,7 +112,7 @@ export async function readAttempts(redis: Redis, jobKey: string) {
   const result: JobResult | undefined = failure ? JSON.parse(failure) : undefined
   const each = (attempts ?? '').split('\n').filter((text) => text !== '')
   return {
-    tries: each.map((text): RecordedTry => JSON.parse(text)).reverse(),
+    tries: each.map((text): RecordedAttempt => JSON.parse(text)).reverse(),
     triedBefore: Number(before ?? 0),
     failedThreads: failed.threads,
     failedThreadCount: failed.count,
@@ -136,7 +136,7 @@ export function createMoveFailed(redis: Redis, { base, jobs }: QueueKeys) {
   const move = openScript(redis, new URL('./failed-set.lua#move', import.meta.url))
   return async (kind: OperationKind, ids: readonly string[], by: string, operation = ''): Promise<number> => {
     if (ids.length === 0) return 0
-    const retry: RecordedTry = { at: new Date().toISOString(), worker: '', reason: '', retriedBy: by }
+    const retry: RecordedAttempt = { at: new Date().toISOString(), worker: '', reason: '', retriedBy: by }
     const about = [JSON.stringify(retry), MAX_ATTEMPTS, operation]
     return Number(await move(base, kind, jobs.interactive, jobs.bulk, ...about, ...ids))
   }

@@ -3,7 +3,7 @@ import { basename, dirname, join } from 'node:path/posix'
 import { type InputFile, type Noted, ownsFolder, type Rejected } from '../format.ts'
 import { csvColumns, readCsvRows } from '../read/csv-rows.ts'
 import { jsonShape } from '../read/json-beginning.ts'
-import { type JsonRecord, readJson } from '../read/json-records.ts'
+import { type JsonRecord, readJsonFile } from '../read/json-records.ts'
 import { asId, asObject, asText, type JsonObject } from '../values/record-fields.ts'
 
 /** What the summary says of a package. */
@@ -34,7 +34,7 @@ type Names = ReadonlyMap<string, JsonObject>
 export async function readNames(files: readonly InputFile[]): Promise<Names> {
   const names = new Map<string, JsonObject>()
   for (const file of files.filter(({ path }) => NAMES.test(path)))
-    for await (const records of readJson(file, ['']))
+    for await (const records of readJsonFile(file, ['']))
       for (const record of records) if (record.kind === 'record') names.set(file.path, asObject(record.value) ?? {})
   return names
 }
@@ -65,7 +65,7 @@ export async function* readPackaged(
         return { kind: 'record', path: '', value: exported(Object.fromEntries(row.values)), place: row.place }
       })
   else
-    for await (const records of readJson(file, ['/*'], withExactIds))
+    for await (const records of readJsonFile(file, ['/*'], withExactIds))
       yield records.map((one) => (one.kind === 'record' ? { ...one, value: exported(one.value) } : one))
 }
 

@@ -5,7 +5,7 @@ import type { Format, Found, FoundLists, InputFile, Piece, Place, QuoteInput } f
 import { orRejected, rejected, skipped } from '../format.ts'
 import { fileBeside } from '../read/files-beside.ts'
 import { type JsonShape, jsonShape } from '../read/json-beginning.ts'
-import { foundIn, type JsonRecord, readJson } from '../read/json-records.ts'
+import { foundIn, type JsonRecord, readJsonFile } from '../read/json-records.ts'
 import { readBeginning } from '../read/utf8-chunks.ts'
 import { dayOfChat } from '../values/day-of-chat.ts'
 import { isoDateIn } from '../values/iso-date.ts'
@@ -94,7 +94,7 @@ async function* readChannel(file: InputFile): AsyncGenerator<readonly Found[]> {
     known = toChannel(channel, guild)
     return []
   }
-  yield* foundIn(readJson(file, CHOSEN), toFound, () => ({ guild, channel }))
+  yield* foundIn(readJsonFile(file, CHOSEN), toFound, () => ({ guild, channel }))
 }
 
 function toChannel(channel: JsonObject, guild: JsonObject) {

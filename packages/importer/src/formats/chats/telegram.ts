@@ -4,12 +4,12 @@ import type { Format, FormatOptions, Found, InputFile, Piece, Place, QuoteInput 
 import { FormatError, ownsFolder, rejected, skipped } from '../format.ts'
 import { eachRecognised } from '../read/each-recognised.ts'
 import { jsonShape } from '../read/json-beginning.ts'
-import { fieldsBehind, foundIn, type JsonRecord, readJson } from '../read/json-records.ts'
+import { fieldsBehind, foundIn, type JsonRecord, readJsonFile } from '../read/json-records.ts'
 import { decodeBeginning } from '../read/utf8-chunks.ts'
 import { dayOfChat } from '../values/day-of-chat.ts'
 import { createZonedClock, isoDateIn, isoDateOf } from '../values/iso-date.ts'
 import type { JsonObject } from '../values/record-fields.ts'
-import { asId, asList, asNumber, asObject, asObjects, asText, present } from '../values/record-fields.ts'
+import { asArray, asId, asNumber, asObject, asObjects, asText, present } from '../values/record-fields.ts'
 import { asName } from '../values/typography.ts'
 
 /** Where chats stand in a file: the root is a chat, or has lists of an account's chats. */
@@ -74,7 +74,7 @@ async function* readFile(file: InputFile, options: FormatOptions): AsyncGenerato
     chat = { ...chat, ...toChat({ [record.path.slice(record.path.lastIndexOf('/') + 1)]: record.value }) }
     return []
   }
-  yield* foundIn(readJson(file, CHOSEN), toFound, () => chat)
+  yield* foundIn(readJsonFile(file, CHOSEN), toFound, () => chat)
 }
 
 function toChat(fields: JsonObject): Chat {
@@ -149,7 +149,7 @@ const DEEPEST = 20
 function textOf(text: unknown, depth = DEEPEST): string {
   if (typeof text === 'string') return text
   if (depth === 0) return ''
-  const parts = asObject(text) ? [text] : asList(text)
+  const parts = asObject(text) ? [text] : asArray(text)
   return parts.map((part) => textOfPart(part, depth - 1)).join('')
 }
 

@@ -1,6 +1,6 @@
 // Makes a piece of a thread from a row of a table.
 import { SERVICES } from '@sluice/contract'
-import type { Found, QuoteInput, SourceFields } from '../format.ts'
+import type { Found, QuoteInput, SourceInput } from '../format.ts'
 import { rejected, skipped } from '../format.ts'
 import type { CsvRow } from '../read/csv-rows.ts'
 import { firstLine, present } from '../values/record-fields.ts'
@@ -87,7 +87,7 @@ function quotesOf(valueIn: ValueIn, dates: ReadDate): QuoteInput[] {
 }
 
 /** Without a column for the source's date, a source of one row gets the date of its quote. */
-function sourceFields(valueIn: ValueIn, { isGrouped, dates }: Table): SourceFields {
+function sourceFields(valueIn: ValueIn, { isGrouped, dates }: Table): SourceInput {
   const ofQuote = isGrouped ? undefined : dates.read(valueIn('createdAt') ?? '')
   return { ...present({ createdAt: ofQuote }), ...valuesOf(OF_SOURCE, (field) => valueIn(columnOf(field)), dates) }
 }

@@ -1,10 +1,10 @@
 // Reads what Facebook writes in JSON under "Download your information": messages, posts and comments.
 import { basename } from 'node:path/posix'
-import type { Format, Found, FoundLists, InputFile, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
+import type { Format, Found, FoundLists, InputFile, Piece, Place, QuoteInput, SourceInput } from '../format.ts'
 import { eachFile, ownsFolder, rejected, skipped } from '../format.ts'
 import { fileBeside } from '../read/files-beside.ts'
 import { jsonShape } from '../read/json-beginning.ts'
-import { fieldsBehind, foundIn, readJson, recordsAndLists } from '../read/json-records.ts'
+import { fieldsBehind, foundIn, readJsonFile, recordsAndLists } from '../read/json-records.ts'
 import { readBeginning } from '../read/utf8-chunks.ts'
 import { dayOfChat } from '../values/day-of-chat.ts'
 import { madeId } from '../values/digest.ts'
@@ -44,7 +44,7 @@ export const facebookFormat: Format = {
   read: eachFile(async function* (file) {
     const kind = file.path.endsWith('.json') ? kindOf(await readBeginning(file)) : undefined
     if (kind === 'chat') yield* readChat(file)
-    else if (kind === 'posts') yield* foundIn(readJson(file, recordsAndLists(...LISTS)), readPost)
+    else if (kind === 'posts') yield* foundIn(readJsonFile(file, recordsAndLists(...LISTS)), readPost)
     else yield [fileBeside(file, 'data of Facebook other than chats, posts and comments')]
   }),
   restore: (record, chat, path) => {
@@ -67,7 +67,7 @@ function kindOf(beginning: Buffer): 'chat' | 'posts' | undefined {
 async function* readChat(file: InputFile): FoundLists {
   const chat = asObject(decoded(await fieldsBehind(file, 'messages', ['title', 'thread_path', 'threadName']))) ?? {}
   yield* foundIn(
-    readJson(file, ['/messages/*']),
+    readJsonFile(file, ['/messages/*']),
     ({ value, place }) => readMessage(asMessage(decoded(value)), chat, value, place),
     () => chat,
   )
@@ -141,6 +141,6 @@ function wordsOf({ media, ...one }: JsonObject): string[] {
   return [...words, description].flatMap((word) => asText(word) ?? [])
 }
 
-function piece(externalId: string, order: string, fields: SourceFields, quote: QuoteInput, place: Place): Piece {
+function piece(externalId: string, order: string, fields: SourceInput, quote: QuoteInput, place: Place): Piece {
   return { kind: 'piece', service: 'facebook', externalId, order, fields, quotes: [quote], place }
 }

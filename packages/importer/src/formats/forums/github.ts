@@ -1,10 +1,10 @@
 // Issues of GitHub with their comments: of its REST API, `gh`, GraphQL, migration archives, and common backup programs.
 import { parseIsoDate } from '@sluice/contract'
-import type { Format, Found, FoundLists, InputFile, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
+import type { Format, Found, FoundLists, InputFile, Piece, Place, QuoteInput, SourceInput } from '../format.ts'
 import { ownsFolder, rejected, skipped } from '../format.ts'
 import { fileBeside } from '../read/files-beside.ts'
 import { jsonShape } from '../read/json-beginning.ts'
-import { foundIn, readJson, recordsAndLists } from '../read/json-records.ts'
+import { foundIn, readJsonFile, recordsAndLists } from '../read/json-records.ts'
 import { readBeginning } from '../read/utf8-chunks.ts'
 import { nodesIn } from '../values/graphql.ts'
 import { asId, asObject, asObjects, asText, type JsonObject, present } from '../values/record-fields.ts'
@@ -52,7 +52,7 @@ export const githubFormat: Format = {
 async function* readFile(file: InputFile): FoundLists {
   const { members } = jsonShape(await readBeginning(file))
   const hasLists = LISTS.some((list) => members.has(`${list}[].number`))
-  yield* foundIn(readJson(file, hasLists ? WITH_COMMENTS : RECORDS), ({ value, place }) => {
+  yield* foundIn(readJsonFile(file, hasLists ? WITH_COMMENTS : RECORDS), ({ value, place }) => {
     const page = pageOf(value)
     return Array.isArray(page) ? page.flatMap((record) => readRecord(record, place)) : readRecord(value, place)
   })
@@ -124,7 +124,7 @@ function versionOf({ updated_at, updatedAt }: JsonObject, id: string): string {
   return version === undefined ? '' : `/${id.padStart(20, '0')}/${version}`
 }
 
-function piece(externalId: string, order: string, fields: SourceFields, quotes: QuoteInput[], place: Place): Piece {
+function piece(externalId: string, order: string, fields: SourceInput, quotes: QuoteInput[], place: Place): Piece {
   return { kind: 'piece', service: 'custom', externalId, order, fields, quotes, place }
 }
 

@@ -1,6 +1,6 @@
 // Reddit's submissions and comments as NDJSON, as the dumps of Pushshift and its successors have them.
 import { isRecord } from '@sluice/contract'
-import type { Format, Found, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
+import type { Format, Found, Piece, Place, QuoteInput, SourceInput } from '../format.ts'
 import { eachFile, rejected, skipped } from '../format.ts'
 import { byShape } from '../read/json-beginning.ts'
 import { foundIn, type JsonRecord, readJsonLines } from '../read/json-records.ts'
@@ -47,7 +47,7 @@ function readSubmission(submission: JsonObject, externalId: string, place: Place
   const createdAt = dateOf(submission)
   const title = textIn(submission.title)
   const permalink = asText(submission.permalink)
-  const fields: SourceFields = present({
+  const fields: SourceInput = present({
     title: isGone(title, submission) ? undefined : title,
     placeholderTitle: placeholder(permalink, externalId),
     ...channelOf(submission),
@@ -110,7 +110,7 @@ function fullName(kind: string, value: unknown): string {
   return `${kind}${typeof value === 'number' || /^\d{8,}$/.test(id) ? Number(id).toString(36) : id}`
 }
 
-function piece(externalId: string, order: string, fields: SourceFields, quotes: QuoteInput[], place: Place): Piece {
+function piece(externalId: string, order: string, fields: SourceInput, quotes: QuoteInput[], place: Place): Piece {
   return { kind: 'piece', service: 'reddit', externalId, order, fields, quotes, place }
 }
 
@@ -121,7 +121,7 @@ function toQuote(record: JsonObject, externalId: string, text: string): QuoteInp
   return { text, externalId, ...present({ speaker, createdAt: dateOf(record), score: asNumber(record.score) }) }
 }
 
-function channelOf({ subreddit, subreddit_id }: JsonObject): SourceFields {
+function channelOf({ subreddit, subreddit_id }: JsonObject): SourceInput {
   const name = asText(subreddit)
   return present({ channelName: name && `r/${name}`, channelId: asText(subreddit_id) })
 }

@@ -3,7 +3,7 @@ import { parseIsoDate } from '@sluice/contract'
 import type { Format, Found, Piece, Place, QuoteInput } from '../format.ts'
 import { eachFile, rejected, skipped } from '../format.ts'
 import { byShape } from '../read/json-beginning.ts'
-import { foundIn, readJson, recordsAndLists } from '../read/json-records.ts'
+import { foundIn, readJsonFile, recordsAndLists } from '../read/json-records.ts'
 import { htmlToText } from '../values/html-text.ts'
 import { asId, asObject, asObjects, asText, firstLine, type JsonObject, present } from '../values/record-fields.ts'
 
@@ -25,7 +25,7 @@ export const googledocFormat: Format = {
       return has('author.displayName') && has('createdTime', 'createdDate') && has('content', 'replies')
     }),
   ),
-  read: eachFile((file) => foundIn(readJson(file, RECORDS), ({ value, place }) => readPage(value, place))),
+  read: eachFile((file) => foundIn(readJsonFile(file, RECORDS), ({ value, place }) => readPage(value, place))),
 }
 
 function readPage(value: unknown, place: Place): Found[] {

@@ -1,5 +1,5 @@
 // What a message says after its sender edited it: `message_summary_info`, a binary property list of Apple.
-import { asList, asObject, type JsonObject } from '../values/record-fields.ts'
+import { asArray, asObject, type JsonObject } from '../values/record-fields.ts'
 import { textOfBody } from './typedstream.ts'
 
 /** Nothing that is read lies deeper. A list that contains itself must not exceed the stack. */
@@ -21,8 +21,8 @@ export function editsIn(info: unknown): Edits {
   if (!(info instanceof Uint8Array)) return UNEDITED
   const { ec, rp } = asObject(parsePropertyList(Buffer.from(info))) ?? {}
   const parts = Object.entries(asObject(ec) ?? {}).sort(([one], [other]) => Number(one) - Number(other))
-  const texts = parts.map(([, versions]) => textOfBody(asObject(asList(versions).at(-1))?.t))
-  return { text: texts.filter(Boolean).join('\n'), hasUnsent: asList(rp).length > 0 }
+  const texts = parts.map(([, versions]) => textOfBody(asObject(asArray(versions).at(-1))?.t))
+  return { text: texts.filter(Boolean).join('\n'), hasUnsent: asArray(rp).length > 0 }
 }
 
 /** Reads the texts, bytes and lists in a `bplist00`; its numbers become undefined. Returns undefined for anything else, and if the list is broken. */

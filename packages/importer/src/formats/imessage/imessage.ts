@@ -6,11 +6,11 @@ import { pipeline } from 'node:stream/promises'
 import type { Format, Found, FoundLists, InputFile, QuoteInput } from '../format.ts'
 import { FormatError, orRejected, ownsFolder, rejected, skipped } from '../format.ts'
 import { fileBeside } from '../read/files-beside.ts'
-import { foundIn, readJson } from '../read/json-records.ts'
+import { foundIn, readJsonFile } from '../read/json-records.ts'
 import { makeTemporaryFolder } from '../read/temporary-folder.ts'
 import { dayOfChat } from '../values/day-of-chat.ts'
 import { isoDateOf } from '../values/iso-date.ts'
-import { asList, asNumber, asObject, asText, type JsonObject, present } from '../values/record-fields.ts'
+import { asArray, asNumber, asObject, asText, type JsonObject, present } from '../values/record-fields.ts'
 import { asName } from '../values/typography.ts'
 import { editsIn } from './edits.ts'
 import { messagesIn } from './messages.ts'
@@ -40,7 +40,7 @@ export const imessageFormat: Format = {
   async *read(files) {
     for (const file of files)
       if (file.path.endsWith(RECORD))
-        yield* foundIn(readJson(file, ['']), ({ value }) => readRow(asObject(value) ?? {}, file.path))
+        yield* foundIn(readJsonFile(file, ['']), ({ value }) => readRow(asObject(value) ?? {}, file.path))
       else if (files.length === 1 || DATABASE.test(file.path)) yield* orRejected(file, readDatabase(file, files))
       else if (!/-(wal|shm)$/.test(file.path)) yield [fileBeside(file)]
   },
@@ -78,7 +78,7 @@ function readRow({ attributedBody, info, ...row }: JsonObject, path: string): Fo
   const body = (asText(row.text) ?? (textOfBody(attributedBody) || edits.text)).replaceAll('\uFFFC', '').trim()
   // People may write a line of their own above the text.
   const text = [asText(row.subject), body].filter(Boolean).join('\n')
-  const attachments = asList(row.files).flatMap((name) => asText(name) ?? [])
+  const attachments = asArray(row.files).flatMap((name) => asText(name) ?? [])
   if (externalId === undefined || createdAt === undefined)
     return rejected('a message without a guid or a valid date', place, { ...row, text: body })
   // Of a message that was unsent in part, the rest is its text.

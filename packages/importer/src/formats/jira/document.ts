@@ -1,6 +1,6 @@
 // The words of a document of Jira Cloud, in Atlassian's document format: nodes within each other.
 import { DAY_CHARACTERS, isoDateOf } from '../values/iso-date.ts'
-import { asList, asNumber, asObject, asObjects, asText } from '../values/record-fields.ts'
+import { asArray, asNumber, asObject, asObjects, asText } from '../values/record-fields.ts'
 
 /** Nodes that stand within a line. Each other node ends its line. */
 const INLINE = new Set('text mention emoji inlineCard status date mediaInline placeholder inlineExtension'.split(' '))
@@ -29,7 +29,7 @@ export function wordsIn(document: unknown): { text: string; attachments: string[
     else if (typeof text === 'string') parts.push(link && link !== text ? `${text} (${link})` : text)
     else if (word !== undefined && type !== 'placeholder') parts.push(word, ...(content ? [LINE_END] : []))
     if (!INLINE.has(String(type))) open.push(LINE_END)
-    for (const child of asList(content).toReversed()) open.push(child)
+    for (const child of asArray(content).toReversed()) open.push(child)
   }
   return { text: parts.join('').trim(), attachments }
 }

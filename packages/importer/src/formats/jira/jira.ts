@@ -3,7 +3,7 @@ import type { Format, FormatOptions, Found, FoundLists, InputFile, QuoteInput } 
 import { eachFile, rejected } from '../format.ts'
 import { type CsvRow, csvColumns, faultOfRows, readCsvRows, refuseIfAlike, rowsOfBeginning } from '../read/csv-rows.ts'
 import { jsonShape } from '../read/json-beginning.ts'
-import { foundIn, readJson, recordsAndLists } from '../read/json-records.ts'
+import { foundIn, readJsonFile, recordsAndLists } from '../read/json-records.ts'
 import { readBeginning } from '../read/utf8-chunks.ts'
 import { present } from '../values/record-fields.ts'
 import { createDateReader, type ReadDate } from '../values/written-values.ts'
@@ -35,7 +35,7 @@ export const jiraFormat: Format = {
   read: eachFile(async function* (file, options) {
     const { root } = jsonShape(await readBeginning(file))
     if (root !== '{' && root !== '[') yield* readCsv(file, options)
-    else yield* foundIn(readJson(file, RECORDS), ({ value, place }) => readAnswer(value, place))
+    else yield* foundIn(readJsonFile(file, RECORDS), ({ value, place }) => readAnswer(value, place))
   }),
 }
 

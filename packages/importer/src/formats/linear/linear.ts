@@ -4,7 +4,7 @@ import type { Format, Found, FoundLists, InputFile, Piece, Place, QuoteInput } f
 import { eachFile, rejected, skipped } from '../format.ts'
 import { type CsvRow, csvColumns, readCsvRows } from '../read/csv-rows.ts'
 import { jsonShape } from '../read/json-beginning.ts'
-import { foundIn, readJson, recordsAndLists } from '../read/json-records.ts'
+import { foundIn, readJsonFile, recordsAndLists } from '../read/json-records.ts'
 import { readBeginning } from '../read/utf8-chunks.ts'
 import { nodesIn } from '../values/graphql.ts'
 import { isoDateIn } from '../values/iso-date.ts'
@@ -22,7 +22,7 @@ export const linearFormat: Format = {
   recognises: (_, beginning) => kindOf(beginning) !== undefined,
   read: eachFile(async function* (file) {
     if (kindOf(await readBeginning(file)) === 'csv') yield* readCsv(file)
-    else yield* foundIn(readJson(file, RECORDS), ({ value, place }) => readRecord(value, place))
+    else yield* foundIn(readJsonFile(file, RECORDS), ({ value, place }) => readRecord(value, place))
   }),
 }
 

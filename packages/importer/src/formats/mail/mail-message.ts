@@ -1,6 +1,6 @@
 // Turns one mail into a message of its thread.
 import PostalMime, { type Address, decodeWords, type Email } from 'postal-mime'
-import type { FormatOptions, Found, Noted, Place, QuoteInput, SourceFields } from '../format.ts'
+import type { FormatOptions, Found, Noted, Place, QuoteInput, SourceInput } from '../format.ts'
 import { rejected, skipped } from '../format.ts'
 import { digestOf } from '../values/digest.ts'
 import { htmlToText } from '../values/html-text.ts'
@@ -182,7 +182,7 @@ function nameOf(address: Address | undefined): string | undefined {
   return address?.name.trim() || address?.address || undefined
 }
 
-function toFields(mail: Email, { createdAt }: QuoteInput): SourceFields {
+function toFields(mail: Email, { createdAt }: QuoteInput): SourceInput {
   const title = mail.subject?.replaceAll('\t', ' ').replace(PREFIXES, '$1 ').trim()
   return { placeholderTitle: title || 'Mail without a subject', ...present({ title: title || undefined, createdAt }) }
 }

@@ -9,7 +9,7 @@ import { decodeBeginning } from '../read/utf8-chunks.ts'
 import { madeId } from '../values/digest.ts'
 import { isoDateOf } from '../values/iso-date.ts'
 import type { JsonObject } from '../values/record-fields.ts'
-import { asList, asNumber, asObject, asObjects, asText, firstLine, present } from '../values/record-fields.ts'
+import { asArray, asNumber, asObject, asObjects, asText, firstLine, present } from '../values/record-fields.ts'
 import { asName } from '../values/typography.ts'
 
 /** At most this number of names of channels is kept, some 20 MB. Channels beyond it have their short names. */
@@ -55,7 +55,7 @@ function readLine({ value, place }: JsonRecord, names: Names): Found | Found[] {
 }
 
 function readPost(post: JsonObject, names: Names, value: unknown, place: Place): Found | Found[] {
-  const members = asList(post.channel_members)
+  const members = asArray(post.channel_members)
     .flatMap((name) => asText(name) ?? [])
     .sort()
     .join(', ')

@@ -2,13 +2,13 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'vitest'
 import { inputFile } from '../read-all.test-support.ts'
 import { LONGEST_RECORD_BYTES } from './bounded-bytes.ts'
-import { readJson, recordsAndLists } from './json-records.ts'
+import { readJsonFile, recordsAndLists } from './json-records.ts'
 
 const lists = recordsAndLists('tickets', 'users')
 
 async function recordsOf(content: string | Buffer, paths = lists) {
   const found = []
-  for await (const records of readJson(inputFile('a.json', content), paths)) found.push(...records)
+  for await (const records of readJsonFile(inputFile('a.json', content), paths)) found.push(...records)
   return found.map((each) =>
     each.kind === 'record'
       ? [each.path, each.place.pointer ?? '', each.value]
@@ -147,7 +147,7 @@ describe('chosen values', () => {
 
   it('have the line on which they begin', async () => {
     const lines = []
-    for await (const records of readJson(inputFile('a.json', '[\n{"a":\n1},\n"b\\n", 2\n]'), ['/*']))
+    for await (const records of readJsonFile(inputFile('a.json', '[\n{"a":\n1},\n"b\\n", 2\n]'), ['/*']))
       lines.push(...records.map(({ place }) => place.line))
     assert.deepEqual(lines, [2, 4, 4])
   })

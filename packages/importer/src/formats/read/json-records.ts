@@ -40,7 +40,7 @@ export async function* foundIn(
  * Reads the values that the paths choose (see `JsonScanner`), and goes on behind a value that it rejects. `prepare`
  * changes the JSON of a value before it is parsed.
  */
-export function readJson(file: InputFile, paths: readonly string[], prepare?: Prepare): Records {
+export function readJsonFile(file: InputFile, paths: readonly string[], prepare?: Prepare): Records {
   return orRejected(file, scanJson(file, paths, prepare))
 }
 
@@ -64,7 +64,7 @@ export async function fieldsBehind(file: InputFile, list: string, names: readonl
   const before = members.slice(0, members.indexOf(list))
   if (!members.includes(list) || names.every((name) => before.includes(name))) return {}
   const fields: Record<string, unknown> = {}
-  for await (const records of readJson(
+  for await (const records of readJsonFile(
     file,
     names.map((name) => `/${name}`),
   ))
@@ -74,7 +74,7 @@ export async function fieldsBehind(file: InputFile, list: string, names: readonl
 
 const SPACE = 0x20
 
-/** Reads lines that are not blank, twice as fast as `readJson`. A line that is no JSON harms no other. */
+/** Reads lines that are not blank, twice as fast as `readJsonFile`. A line that is no JSON harms no other. */
 export function readJsonLines(file: InputFile): Records {
   return orRejected(file, parseLines(file))
 }

@@ -2,7 +2,7 @@
 import { parseIsoDate } from '@sluice/contract'
 import { eachFile, type Format, type Found, type Place, rejected, skipped } from '../format.ts'
 import { byShape } from '../read/json-beginning.ts'
-import { foundIn, readJson, recordsAndLists } from '../read/json-records.ts'
+import { foundIn, readJsonFile, recordsAndLists } from '../read/json-records.ts'
 import { asId, asNumber, asObject, asObjects, asText, type JsonObject } from '../values/record-fields.ts'
 import { type Review, replyQuote, reviewFields, reviewQuotes } from './reviews.ts'
 
@@ -29,7 +29,7 @@ export const appStoreFormat: Format = {
   ),
   read: eachFile((file) => {
     const awaited: AwaitedReplies = new Map()
-    return foundIn(readJson(file, RECORDS), ({ value, place }) =>
+    return foundIn(readJsonFile(file, RECORDS), ({ value, place }) =>
       resourcesIn(value).map((resource) => readResource(resource, place, awaited)),
     )
   }),

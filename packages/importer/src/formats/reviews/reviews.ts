@@ -1,5 +1,5 @@
 // What the reviews of both stores have in common: stars, a text, and the developer's reply.
-import type { QuoteInput, SourceFields } from '../format.ts'
+import type { QuoteInput, SourceInput } from '../format.ts'
 import { firstLine, present } from '../values/record-fields.ts'
 
 const MOST_STARS = 5
@@ -15,7 +15,7 @@ export interface Review {
 /**
  * Returns the fields of a review's source. The stars become its description, or its title if the review has no words.
  */
-export function reviewFields({ rating, title, text, createdAt }: Review): SourceFields {
+export function reviewFields({ rating, title, text, createdAt }: Review): SourceInput {
   const full = rating === undefined ? undefined : Math.min(Math.max(Math.round(rating), 0), MOST_STARS)
   const stars = full === undefined ? undefined : '★'.repeat(full).padEnd(MOST_STARS, '☆')
   const words = title ?? (text === undefined ? undefined : firstLine(text))

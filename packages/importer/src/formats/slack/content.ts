@@ -2,15 +2,15 @@
 import { htmlToText } from '../values/html-text.ts'
 import { asObject, asObjects, asText, type JsonObject } from '../values/record-fields.ts'
 import type { Directory } from './directory.ts'
-import { decodeText, flatBlocks, lines, textOfAttachment, textOfBlock } from './text.ts'
+import { decodeSlackText, flatBlocks, lines, textOfAttachment, textOfBlock } from './text.ts'
 
 /** What Slack writes as the text of a message, or as the fallback of an attachment, whose content stands elsewhere. */
 const PLACEHOLDER =
   /^(This content can['’]t be displayed\.|This message contains interactive elements\.|\[no preview available\])$/
 
 /** Returns the words of a message, its files, and the reasons by which content without words is counted. */
-export function contentOf(message: JsonObject, directory: Directory) {
-  const decode = (part: string) => (PLACEHOLDER.test(part) ? '' : decodeText(part, directory))
+export function slackContent(message: JsonObject, directory: Directory) {
+  const decode = (part: string) => (PLACEHOLDER.test(part) ? '' : decodeSlackText(part, directory))
   const text = decode(asText(message.text) ?? '')
   const blocks = blocksOf(message, text)
   const isPlain = blocks.length === 0 && [message.attachments, message.files, message.file].every((more) => !more)

@@ -1,12 +1,12 @@
 // The names in an export: of members by their ids, and of conversations by the folders of their messages.
 import { basename } from 'node:path/posix'
 import { type Found, type InputFile, skipped } from '../format.ts'
-import { foundIn, readJson } from '../read/json-records.ts'
-import { asId, asList, asObject, asText, type JsonObject } from '../values/record-fields.ts'
+import { foundIn, readJsonFile } from '../read/json-records.ts'
+import { asArray, asId, asObject, asText, type JsonObject } from '../values/record-fields.ts'
 import { asName } from '../values/typography.ts'
 
 /** A channel, a private channel, a group of direct messages, or a direct message. */
-export interface Conversation {
+export interface SlackConversation {
   id: string
   name: string
 }
@@ -14,7 +14,7 @@ export interface Conversation {
 export interface Directory {
   users: Map<string, string>
   /** Conversations by their ids and, if a list names them, by the folders of their messages. */
-  conversations: Map<string, Conversation>
+  conversations: Map<string, SlackConversation>
   /** The names of apps and custom integrations, by the second of their installation. */
   added: Map<string, string>
   /** How often a member was to be named whose name is not known yet. */
@@ -53,7 +53,7 @@ export async function readDirectory(files: readonly InputFile[]): Promise<{ dire
   const reason = 'members and channels without an id or beyond the bound'
   for (const { names, add } of LISTS)
     for (const file of files.filter(({ path }) => names.includes(basename(path)))) {
-      const entries = foundIn(readJson(file, ['', '/*']), ({ value, place }) =>
+      const entries = foundIn(readJsonFile(file, ['', '/*']), ({ value, place }) =>
         add(directory, asObject(value) ?? {}, folderOf(file.path)) ? [] : skipped(reason, place),
       )
       for await (const list of entries) found.push(...list)
@@ -106,7 +106,7 @@ function addConversation({ users, conversations }: Directory, entry: JsonObject,
 
 /** Returns a name for a direct message, which has none of its own. */
 function namesOfMembers(users: Directory['users'], entry: JsonObject): string | undefined {
-  const members = asList(entry.members).map(String)
+  const members = asArray(entry.members).map(String)
   return asText(members.map((id) => users.get(id) ?? id).join(', '))
 }
 

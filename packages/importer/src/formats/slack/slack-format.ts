@@ -3,7 +3,7 @@ import { basename } from 'node:path/posix'
 import type { Format, FormatOptions, Found, FoundLists, InputFile } from '../format.ts'
 import { FormatError, rejected } from '../format.ts'
 import { fileBeside } from '../read/files-beside.ts'
-import { foundIn, readJson } from '../read/json-records.ts'
+import { foundIn, readJsonFile } from '../read/json-records.ts'
 import { type Directory, folderOf, isList, isPart, readDirectory, usersIn } from './directory.ts'
 import { type MessageContext, readMessage } from './slack-message.ts'
 
@@ -100,7 +100,7 @@ async function* readDay(file: InputFile, directory: Directory, options: FormatOp
   const context: MessageContext = { directory, conversation, options, broadcasts: new Set() }
   yield* foundIn(
     // A file that is no list is one record, which is rejected.
-    readJson(file, ['', '/*']),
+    readJsonFile(file, ['', '/*']),
     (record) => {
       const before = directory.unnamed
       const found = readMessage(record, context)

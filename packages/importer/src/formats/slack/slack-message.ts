@@ -1,12 +1,12 @@
 // Turns one record of a day file into a message of its thread, or says why it is left out.
-import type { FormatOptions, Found, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
+import type { FormatOptions, Found, Piece, Place, QuoteInput, SourceInput } from '../format.ts'
 import { rejected, skipped } from '../format.ts'
 import type { JsonRecord } from '../read/json-records.ts'
 import { isoDateOf } from '../values/iso-date.ts'
 import { asId, asObject, asObjects, asText, type JsonObject, present } from '../values/record-fields.ts'
 import { asName } from '../values/typography.ts'
-import { contentOf } from './content.ts'
-import { addBot, addProfile, type Conversation, type Directory, userNameOf } from './directory.ts'
+import { slackContent } from './content.ts'
+import { addBot, addProfile, type Directory, type SlackConversation, userNameOf } from './directory.ts'
 
 /** Kinds of notices that Slack writes into a channel. A notice is read as a message only if someone replied to it. */
 const NOTICES =
@@ -17,7 +17,7 @@ const REMOVED = new Set(['tombstone', 'message_deleted', 'ekm_access_denied'])
 
 export interface MessageContext {
   directory: Directory
-  conversation: Conversation
+  conversation: SlackConversation
   options: FormatOptions
   /** The broadcasts of this day that were read. Memory: as many as one channel has on one day. */
   broadcasts: Set<string>
@@ -67,7 +67,7 @@ function toFound(
 ): Found | Found[] {
   const { conversation } = context
   const root = timestampOf(message.thread_ts) ?? ts
-  const { text, files, leftOut } = contentOf(message, context.directory)
+  const { text, files, leftOut } = slackContent(message, context.directory)
   const attachments = files.flatMap((file) => asText(file.name) ?? asText(file.title) ?? [])
   const speaker = speakerOf(message, context.directory)
   const replyingTo = root === ts ? undefined : root
@@ -104,7 +104,7 @@ function senderOf({ files }: JsonObject): string | undefined {
   return asName(from?.name) ?? asText(from?.address)
 }
 
-function toFields(quote: QuoteInput, isRoot: boolean, root: string, context: MessageContext): SourceFields {
+function toFields(quote: QuoteInput, isRoot: boolean, root: string, context: MessageContext): SourceInput {
   const { conversation, options } = context
   const title = isRoot ? titleOf(quote) : undefined
   const archive = options.workspace && `https://${options.workspace}.slack.com/archives`

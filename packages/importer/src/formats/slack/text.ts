@@ -1,6 +1,6 @@
 // Texts as Slack shows them: of its markup (mentions, links, dates, emoji), of blocks, and of attachments of apps.
 import emojiNames from 'emoji-name-map/lib/datasource.json' with { type: 'json' }
-import { asList, asObject, asObjects, asText, type JsonObject } from '../values/record-fields.ts'
+import { asArray, asObject, asObjects, asText, type JsonObject } from '../values/record-fields.ts'
 import type { Directory } from './directory.ts'
 
 /** In texts, Slack writes `<`, `>` and `&` as entities, so brackets always enclose markup. Code has no emoji. */
@@ -15,7 +15,7 @@ const ENTITIES: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>',
 const SKIN_TONES = ['🏻', '🏼', '🏽', '🏾', '🏿']
 
 /** Decodes Slack's markup. @see https://docs.slack.dev/messaging/formatting-message-text */
-export function decodeText(text: string, directory: Directory): string {
+export function decodeSlackText(text: string, directory: Directory): string {
   if (!/[<&:]/.test(text)) return text
   const toText = (
     markup: string,
@@ -100,7 +100,7 @@ export function textOfBlock(block: JsonObject): string {
   const title = block.rich_text_title ?? block.title
   const own = [text, title, subtitle, label, description, body, details, output, alt_text]
   const parts = [...own, ...asObjects(block.fields), ...asObjects(block.elements), ...asObjects(block.actions)]
-  const rows = asList(block.rows).map((row) => asList(row).map(textOfObject).join(' | '))
+  const rows = asArray(block.rows).map((row) => asArray(row).map(textOfObject).join(' | '))
   return lines([...[...parts, accessory].map(textOfObject), ...rows])
 }
 

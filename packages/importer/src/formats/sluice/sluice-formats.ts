@@ -1,10 +1,17 @@
 // The formats of Sluice's own threads: NDJSON and a JSON array.
-import { createThreadParser, DEFAULT_LIMITS, type Fault, isRecord, meantField, type Thread } from '@sluice/contract'
+import {
+  createThreadParser,
+  DEFAULT_LIMITS,
+  isRecord,
+  meantField,
+  type Thread,
+  type ValidationError,
+} from '@sluice/contract'
 import type { Format, FormatOptions, Found, Noted, Piece, Place, Rejected } from '../format.ts'
 import { eachFile, rejected, skipped } from '../format.ts'
 import { byShape } from '../read/json-beginning.ts'
-import { foundIn, type JsonRecord, readJson, readJsonLines, recordsAndLists } from '../read/json-records.ts'
-import { asList, asObjects, type JsonObject } from '../values/record-fields.ts'
+import { foundIn, type JsonRecord, readJsonFile, readJsonLines, recordsAndLists } from '../read/json-records.ts'
+import { asArray, asObjects, type JsonObject } from '../values/record-fields.ts'
 import { checkFields, fieldValue, mapOption, QUOTE_FIELDS, SOURCE_FIELDS } from '../values/thread-fields.ts'
 
 /** Reads what POST /sources:batch reads. A line can be longer than a request, up to `LONGEST_RECORD_BYTES`. */
@@ -28,7 +35,7 @@ export const jsonFormat: Format = {
   options: ['map', 'set'],
   hasWholeThreads: true,
   recognises: byShape(({ members }) => members.has('[].quotes') || members.has('quotes')),
-  read: eachFile((file, options) => foundIn(readJson(file, recordsAndLists()), createThreadReader(options))),
+  read: eachFile((file, options) => foundIn(readJsonFile(file, recordsAndLists()), createThreadReader(options))),
 }
 
 const IDS = new Set(['externalId', 'replyingTo', 'channelId'])
@@ -59,7 +66,7 @@ function createThreadReader(options: Pick<FormatOptions, 'map' | 'set'>): (recor
 
 /** Reads a thread that is invalid as it stands, without its empty quotes and lone surrogates, and with numbers as ids. */
 function readRepaired({ quotes, ...source }: JsonObject, place: Place, original: unknown): Found[] {
-  const all = asList(quotes)
+  const all = asArray(quotes)
   const kept = all.filter((quote) => !isRecord(quote) || !isBlank(quote.text))
   const notes: Found[] = Array.from({ length: all.length - kept.length }, () => skipped('quotes without text', place))
   let hasSurrogates = false
@@ -75,7 +82,7 @@ function readRepaired({ quotes, ...source }: JsonObject, place: Place, original:
   const repaired = kept.map((quote) => (isRecord(quote) ? wellFormed(quote) : quote))
   const thread = { ...wellFormed(source), quotes: Array.isArray(quotes) ? repaired : quotes }
   const parsed = parse(thread, { strict: false })
-  if (!parsed.ok) return [rejectFaults(parsed.errors, parsed.total, place, original)]
+  if (!parsed.ok) return [rejectInvalid(parsed.errors, parsed.total, place, original)]
   if (hasSurrogates) notes.push({ kind: 'replaced', reason: 'threads with lone surrogates', place })
   return [...notes, toPiece(parsed.thread, place)]
 }
@@ -85,7 +92,7 @@ function toPiece({ source, quotes }: Thread, place: Place): Piece {
   return { kind: 'piece', service, externalId, order: '', fields, quotes, place }
 }
 
-function rejectFaults([first]: Fault[], total: number, place: Place, record: unknown): Rejected {
+function rejectInvalid([first]: ValidationError[], total: number, place: Place, record: unknown): Rejected {
   const more = total > 1 ? ` (and ${total - 1} more)` : ''
   const pointer = `${place.pointer ?? ''}${first?.pointer ?? ''}`
   const isId = [...IDS].some((name) => first?.message.startsWith(`${name} must be of type`))

@@ -9,13 +9,13 @@ export function asObject(value: unknown): JsonObject | undefined {
 }
 
 /** Returns the value if it is an array, else an empty one. */
-export function asList(value: unknown): readonly unknown[] {
+export function asArray(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : []
 }
 
 /** Returns the objects of the value if it is an array, else an empty list. */
 export function asObjects(value: unknown): readonly JsonObject[] {
-  return asList(value).filter(isRecord)
+  return asArray(value).filter(isRecord)
 }
 
 /** Returns the value if it is a string with more than white space, else undefined. */

@@ -2,10 +2,10 @@
 import { basename } from 'node:path/posix'
 import { type Format, type Found, type InputFile, ownsFolder, type Rejected, rejected, skipped } from '../format.ts'
 import { fileBeside } from '../read/files-beside.ts'
-import { foundIn, type JsonRecord, readJson } from '../read/json-records.ts'
+import { foundIn, type JsonRecord, readJsonFile } from '../read/json-records.ts'
 import { isoDateIn } from '../values/iso-date.ts'
 import type { JsonObject } from '../values/record-fields.ts'
-import { asList, asNumber, asObject, asObjects, asText, firstLine, present } from '../values/record-fields.ts'
+import { asArray, asNumber, asObject, asObjects, asText, firstLine, present } from '../values/record-fields.ts'
 
 /** Posts in a community have a file of their own. */
 const POSTS = /(^|\/)(community-)?tweets?(-part\d+)?\.js$/
@@ -42,7 +42,8 @@ export const xFormat: Format = {
     const context = () => ({ username: survey.username })
     yield survey.rejected
     for (const file of files)
-      if (POSTS.test(file.path)) yield* foundIn(readJson(file, ['/*']), (record) => readPost(record, survey), context)
+      if (POSTS.test(file.path))
+        yield* foundIn(readJsonFile(file, ['/*']), (record) => readPost(record, survey), context)
       else if (!READ.test(file.path)) yield [fileBeside(file, 'messages, deleted posts, likes and so on of X')]
     const unused = [...survey.notes.values()].flat().filter(({ isUsed }) => !isUsed)
     yield unused.map(() => skipped('long posts that belong to no post of the archive', { path: 'note-tweet.js' }))
@@ -70,7 +71,7 @@ async function surveyArchive(files: readonly InputFile[]) {
   const rejected: Rejected[] = []
   let username: string | undefined
   for (const file of files)
-    for await (const records of readJson(file, ['/*']))
+    for await (const records of readJsonFile(file, ['/*']))
       for (const record of records) {
         // Posts are read once more, and rejected then.
         if (record.kind === 'rejected' && !POSTS.test(file.path)) rejected.push(record)
@@ -95,7 +96,7 @@ function addPost(post: JsonObject, answered: Map<string, string>, originals: Map
   const parent = asText(post.in_reply_to_status_id_str)
   const { initial, edit } = asObject(post.edit_info) ?? {}
   const versions = asObject(initial) ?? asObject(asObject(edit)?.editControlInitial)
-  const [original = id, ...later] = asList(versions?.editTweetIds).flatMap((one) => asText(one) ?? [])
+  const [original = id, ...later] = asArray(versions?.editTweetIds).flatMap((one) => asText(one) ?? [])
   if (original === undefined) return
   for (const version of later) originals.set(version, original)
   if (parent !== undefined) answered.set(original, parent)

@@ -1,11 +1,11 @@
 // Comments on videos of YouTube: the .info.json of yt-dlp, pages of the Data API, and comments.csv of Google Takeout.
 import { parseIsoDate } from '@sluice/contract'
-import type { Format, Found, FoundLists, InputFile, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
+import type { Format, Found, FoundLists, InputFile, Piece, Place, QuoteInput, SourceInput } from '../format.ts'
 import { eachFile, ownsFolder, rejected, skipped } from '../format.ts'
 import { readCsvRows } from '../read/csv-rows.ts'
 import { fileBeside } from '../read/files-beside.ts'
 import { type JsonShape, jsonShape } from '../read/json-beginning.ts'
-import { fieldsBehind, foundIn, readJson, recordsAndLists } from '../read/json-records.ts'
+import { fieldsBehind, foundIn, readJsonFile, recordsAndLists } from '../read/json-records.ts'
 import { readBeginning } from '../read/utf8-chunks.ts'
 import { htmlToText } from '../values/html-text.ts'
 import { isoDateOf } from '../values/iso-date.ts'
@@ -48,7 +48,9 @@ export const youtubeFormat: Format = {
       else if (isOfYtDlp(members)) yield* readInfo(file)
       else if (!isPage) yield [fileBeside(file, 'descriptions, subtitles and live chats of videos')]
       else
-        yield* foundIn(readJson(file, recordsAndLists('items')), ({ value, place }) => readPage(value, videos, place))
+        yield* foundIn(readJsonFile(file, recordsAndLists('items')), ({ value, place }) =>
+          readPage(value, videos, place),
+        )
     })
     yield* read([...new Set([...threads, ...files])], options)
   },
@@ -75,7 +77,7 @@ function hasMember(members: ReadonlySet<string>, name: string): boolean {
 async function* readInfo(file: InputFile): FoundLists {
   const video: Record<string, unknown> = await fieldsBehind(file, 'comments', ['id'])
   const paths = ['/comments/*', ...OF_VIDEO.map((name) => `/${name}`)]
-  yield* foundIn(readJson(file, paths), ({ path, value, place }) => {
+  yield* foundIn(readJsonFile(file, paths), ({ path, value, place }) => {
     if (path === '/comments/*') return readComment(asApiComment(asObject(value) ?? {}, video.id), undefined, place)
     video[path.slice(1)] = value
     return []
@@ -167,7 +169,7 @@ function readComment(comment: JsonObject, thread: string | undefined, place: Pla
   return piece(video, order, {}, [{ externalId, text, ...present(fields) }], place)
 }
 
-function piece(externalId: string, order: string, fields: SourceFields, quotes: QuoteInput[], place: Place): Piece {
+function piece(externalId: string, order: string, fields: SourceInput, quotes: QuoteInput[], place: Place): Piece {
   const url = `https://www.youtube.com/watch?v=${externalId}`
   const all = { placeholderTitle: `Video ${externalId}`, url, ...fields }
   return { kind: 'piece', service: 'youtube', externalId, order, fields: all, quotes, place }

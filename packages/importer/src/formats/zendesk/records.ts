@@ -1,7 +1,7 @@
 // The records of a Zendesk export, and the survey of all of them before its tickets are read.
 import type { InputFile, Place, Rejected } from '../format.ts'
 import { jsonShape } from '../read/json-beginning.ts'
-import { readJson, recordsAndLists } from '../read/json-records.ts'
+import { readJsonFile, recordsAndLists } from '../read/json-records.ts'
 import { readBeginning } from '../read/utf8-chunks.ts'
 import { asId, asObject, asObjects, asText, type JsonObject } from '../values/record-fields.ts'
 
@@ -23,7 +23,7 @@ export async function* readRecords(file: InputFile): AsyncGenerator<(ZendeskReco
   const lists = members.has('ticket') ? [] : LISTS
   // A ticket has comments, too. Only those in a list beside tickets name their ticket.
   const beside = members.has('tickets[].id') || members.has('comments[].ticket_id') ? ['comments'] : []
-  for await (const records of readJson(file, recordsAndLists(...lists, ...beside)))
+  for await (const records of readJsonFile(file, recordsAndLists(...lists, ...beside)))
     yield records.flatMap<ZendeskRecord | Rejected>((record) =>
       record.kind === 'rejected' ? record : unwrap(record.value, record.place),
     )

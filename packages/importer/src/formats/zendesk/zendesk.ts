@@ -1,6 +1,6 @@
 // Tickets of Zendesk with their comments: of the API, of its incremental exports, and of the JSON export of an account.
 import { parseIsoDate } from '@sluice/contract'
-import type { Format, FormatOptions, Found, Noted, Piece, Place, QuoteInput, SourceFields } from '../format.ts'
+import type { Format, FormatOptions, Found, Noted, Piece, Place, QuoteInput, SourceInput } from '../format.ts'
 import { ownsFolder, rejected, skipped } from '../format.ts'
 import { byShape, type JsonShape, jsonShape } from '../read/json-beginning.ts'
 import { htmlToText } from '../values/html-text.ts'
@@ -87,7 +87,7 @@ function commentsOf({ kind, value }: ZendeskRecord): readonly JsonObject[] {
 }
 
 function ticketPiece(ticket: JsonObject, externalId: string, quotes: QuoteInput[], place: Place): Piece {
-  const fields: SourceFields = present({
+  const fields: SourceInput = present({
     title: [ticket.subject, ticket.raw_subject].map(asText).find((title) => title && !REDACTED.test(title)),
     placeholderTitle: placeholder(externalId),
     url: agentUrl(asText(ticket.url)),

@@ -1,6 +1,5 @@
 // Runs API, worker and dashboard: opens what all of them need, in one order. Each `main.ts` adds what is its own.
 import { createKeyring, keyAccess } from '@sluice/credentials/keys'
-import { type Reading, startHeartbeats } from '@sluice/operations'
 import {
   checkOf,
   createLogger,
@@ -30,6 +29,7 @@ import {
 } from '@sluice/process/redis'
 import { queueKeys } from '@sluice/queue'
 import { connectStore, hostsOf } from '@sluice/store/connect'
+import { type ProcessReport, startHeartbeats } from './heartbeats.ts'
 import { watchStore } from './watch-store.ts'
 
 type AllSettings = Settings<typeof processSettings>
@@ -62,7 +62,7 @@ export function runProcess(process: Process & { start: (wired: Wired) => Promise
   })
 }
 
-/** Opens traces, and connections to MongoDB and Redis, which may be away. */
+/** Opens traces, and connections to MongoDB and Redis, which may be unavailable. */
 async function connect({ kind, settings, opened }: Process, log: Logger, { release }: Life) {
   const { redisTime, redisErrors, mongoTime, mongoErrors } = opened.metrics
   const onRedisError = (err: Error) => log.warn({ err: err.message }, 'redis.error')
@@ -120,7 +120,7 @@ function stepsOf(process: Process, { release, stopping, stop }: Life, { log, db,
       return { adminPort: admin.port, readiness }
     },
     /** Sends heartbeats with what `read` returns, now and every second. */
-    sendHeartbeats(read: () => Promise<Reading>): void {
+    sendHeartbeats(read: () => Promise<ProcessReport>): void {
       release('heartbeats', startHeartbeats(redis, keys, { kind, version: VERSION, revision: REVISION, servers }, read))
     },
   }

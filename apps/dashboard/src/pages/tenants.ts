@@ -1,17 +1,26 @@
-// The page of a tenant: its threads in the queue by lane, its share of the bounds, its refusals, and its jobs.
-import type { SeenProcess } from '@sluice/contract'
+// The tenants on the overview, and the page of one: its threads in the queue by lane, its share of the bounds, its
+// refusals, and its jobs.
+import type { SeenProcess, summarize } from '@sluice/contract'
 import { livingApi } from '@sluice/operations'
 import { html } from 'hono/html'
 import { groupTable } from './failures.ts'
 import { jobTable } from './find.ts'
-import { facts, megabytes, progress, shown } from './layout.ts'
-import type { Show } from './page.ts'
+import { type Cell, facts, type Html, megabytes, type PageHandler, progress, shown, table, tenantLink } from './page.ts'
+
+/** The tenants with threads in the queue or with refused requests. */
+export function tenantTable(tenants: ReturnType<typeof summarize>['tenants']): Html {
+  const rows = tenants.map(({ tenant, threads, refused }): Cell[] => {
+    return [tenantLink(tenant), threads, refused]
+  })
+  const ifEmpty = 'No thread is in the queue, and no request was refused in the last hour.'
+  return table('Tenants', ['Tenant', '#Threads in the queue', '#Refused in the last hour'], rows, ifEmpty)
+}
 
 /** Heartbeats have at most this many characters of the name of a refused tenant. */
 const REFUSED_NAME = 64
 
 /** Shows the tenant that the path names. No list of all tenants exists, so any name has a page. */
-export const tenantPage: Show = async (visit) => {
+export const tenantPage: PageHandler = async (visit) => {
   const { params, view } = visit
   const tenant = String(params.tenant)
   const [load, { processes, lastHour }, { groups }, { jobs }] = await Promise.all([

@@ -2,11 +2,11 @@
 // (docs/adr/0023-identity-and-marks.md).
 import { hostname } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
-import { readMarks } from '@sluice/operations'
 import type { Life, Logger } from '@sluice/process'
 import type { Redis } from '@sluice/process/redis'
 import { checkFedStore, noteOtherStore, OtherStoreError, type QueueKeys, readFedStore } from '@sluice/queue'
 import { checkLayout, noteStore, readStore, StoreLayoutError } from '@sluice/store/connect'
+import { readMarks } from './marks.ts'
 
 /** A start waits no longer than this for the first check. */
 const FIRST_MS = 1_000

@@ -10,7 +10,7 @@
 --          peaks   values by name: the largest of the minute stays
 --          durations  how many to add to each bin, by what was timed; absent from processes that time nothing
 --          reached whether this process has reached MongoDB
---          away    if MongoDB is away for this process: for how long (ms), and the reason
+--          unavailable  if MongoDB is unavailable for this process: for how long (ms), and the reason
 local KEPT_MS, GONE_MS, MOST_PROCESSES = 25 * 3600 * 1000, 600000, 500
 -- A loss of MongoDB within SOON_MS after a worker had it belongs to the same outage: some writes may succeed meanwhile.
 local SOON_MS = 10000
@@ -64,11 +64,11 @@ if input.durations and next(input.durations) then
   end
   redis.call('SET', key, cjson.encode(sums), 'PX', KEPT_MS)
 end
--- `store-away` has the first loss of MongoDB by any worker, and its reason. It outlives the worker.
-local store = base .. 'store-away'
-if input.away then
-  local lost, first = now - input.away.ms, tonumber(redis.call('HGET', store, 'since'))
-  if not first or lost < first then redis.call('HSET', store, 'since', lost, 'reason', input.away.reason) end
+-- `store-unavailable` has the first loss of MongoDB by any worker, and its reason. It outlives the worker.
+local store = base .. 'store-unavailable'
+if input.unavailable then
+  local lost, first = now - input.unavailable.ms, tonumber(redis.call('HGET', store, 'since'))
+  if not first or lost < first then redis.call('HSET', store, 'since', lost, 'reason', input.unavailable.reason) end
   redis.call('PEXPIRE', store, GONE_MS)
 elseif input.reached and redis.call('PTTL', store) > SOON_MS then
   redis.call('PEXPIRE', store, SOON_MS)

@@ -1,8 +1,41 @@
-// Parses large texts, and builds large answers of jobs, in a thread of their own. This file is its program too.
+// Parses texts, and builds the answers of jobs that completed from the request and the receipt that Redis keeps: large
+// ones in a thread of their own. This file is its program too.
 import { once } from 'node:events'
 import { parentPort, Worker, workerData } from 'node:worker_threads'
-import { createTextParser, type Limits, type ParsedArray, type ParsedText, type TextParser } from '@sluice/contract'
-import { type CompletedJob, completedAnswer } from './job-answer.ts'
+import {
+  createTextParser,
+  type JobAnswer,
+  type Limits,
+  type ParsedArray,
+  type ParsedText,
+  type TextParser,
+  type Thread,
+  type ThreadAnswer,
+} from '@sluice/contract'
+import { type IngestJob, type JobResult, type Receipt, readReceipt } from '@sluice/queue/job'
+import { quoteIdsOf, sourceIdOf } from '@sluice/store/ids'
+
+/** Smaller texts are parsed within some 3 ms, which is less than moving them to another thread and back. */
+const LARGE_BYTES = 256 * 1024
+
+export type BodyParser = ReturnType<typeof createBodyParser>
+
+/**
+ * Parses large texts, and builds large answers of jobs, in a thread of its own: 10 MiB of hostile JSON would block the
+ * event loop for seconds.
+ */
+export function createBodyParser(limits: Limits) {
+  const here = createTextParser(limits)
+  const there = createParsingThread(limits)
+  const parserOf = (text: Buffer) => (text.length > LARGE_BYTES ? there : here)
+  return {
+    thread: (text: Buffer, options: { strict: boolean }) => parserOf(text).thread(text, options),
+    array: (text: Buffer, options: { strict: boolean; maxItems: number }) => parserOf(text).array(text, options),
+    jobAnswer: async (job: CompletedState, texts: { data: Buffer; result: Buffer }) =>
+      texts.data.length + texts.result.length > LARGE_BYTES ? there.jobAnswer(job, texts) : completedAnswer(job, texts),
+    close: there.close,
+  }
+}
 
 type ThreadOptions = Parameters<TextParser['thread']>[1]
 type ArrayOptions = Parameters<TextParser['array']>[1]
@@ -10,7 +43,7 @@ type ArrayOptions = Parameters<TextParser['array']>[1]
 /** A request to the parsing thread. Only the options of an array have `maxItems`. */
 type Call =
   | { text: Uint8Array; options: ThreadOptions | ArrayOptions }
-  | { job: CompletedJob; data: Uint8Array; result: Uint8Array }
+  | { job: CompletedState; data: Uint8Array; result: Uint8Array }
 
 /**
  * The parsing thread's memory: at least LEAST_THREAD_MIB, and THREAD_BYTES_PER_BYTE for each byte of the largest text.
@@ -20,7 +53,7 @@ const LEAST_THREAD_MIB = 512
 const THREAD_BYTES_PER_BYTE = 64
 
 /** Creates the thread, which runs one call at a time. The memory of all bodies bounds the number of waiting calls. */
-export function createParsingThread(limits: Limits) {
+function createParsingThread(limits: Limits) {
   const threadMib = Math.max(LEAST_THREAD_MIB, (THREAD_BYTES_PER_BYTE * limits.bodyBytes) / 2 ** 20)
   let last: Promise<unknown> = Promise.resolve()
   let worker: Worker | undefined
@@ -48,7 +81,7 @@ export function createParsingThread(limits: Limits) {
   return {
     thread: (text: Buffer, options: ThreadOptions) => run<ParsedText>({ text, options }),
     array: (text: Buffer, options: ArrayOptions) => run<ParsedArray>({ text, options }),
-    async jobAnswer(job: CompletedJob, texts: { data: Buffer; result: Buffer }): Promise<Buffer> {
+    async jobAnswer(job: CompletedState, texts: { data: Buffer; result: Buffer }): Promise<Buffer> {
       return bufferOf(await run<Uint8Array>({ job, ...texts }))
     },
     async close() {
@@ -84,4 +117,23 @@ function answerCalls(limits: Limits): void {
 /** Another thread gets a Buffer as a plain array of bytes. */
 function bufferOf({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
   return Buffer.from(buffer, byteOffset, byteLength)
+}
+
+/** A job that completed, without its answer. */
+type CompletedState = Pick<JobAnswer, 'id' | 'state' | 'changedAt' | 'attempts'>
+
+/** Builds the answer of GET /jobs/{id} in JSON from a job's payload and its result, which are JSON too. */
+function completedAnswer(job: CompletedState, texts: Readonly<Record<'data' | 'result', Buffer>>): Buffer {
+  const { tenant, threads }: IngestJob = JSON.parse(texts.data.toString())
+  const { receipts }: JobResult = JSON.parse(texts.result.toString())
+  const [[thread], [receipt]] = [threads, receipts]
+  // An operator needs a job of several threads, and no caller.
+  if (!thread || !receipt || threads.length > 1) return Buffer.alloc(0)
+  return Buffer.from(JSON.stringify({ ...job, result: threadAnswer(tenant, thread, receipt) } satisfies JobAnswer))
+}
+
+/** Builds the answer of a stored thread from its request and the receipt of its job. */
+export function threadAnswer(tenant: string, thread: Thread, receipt: Receipt): ThreadAnswer {
+  const source = sourceIdOf(tenant, thread.source)
+  return readReceipt(thread, receipt, { source, quotes: quoteIdsOf(source, thread.quotes) })
 }

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { reasonWords } from './reason-words.ts'
-import { reasonGroupOf } from './reasons.ts'
+import { reasonGroupOf, reasonWords } from './reasons.ts'
 
 /** A reason as a worker records it, with what MongoDB says of a rule. */
 function refused(details: object, collection = 'sources'): string {

@@ -1,12 +1,12 @@
-// Faults of a request: their closed list, the schema and list that answers carry, and the texts that explain them.
+// What is wrong with a request: the closed list of codes, the schema of the list in answers, and the texts.
 import type { ErrorObject } from 'ajv'
 import type { Static } from 'typebox'
 import { named, oneOf, text } from './json-schema.ts'
 import { namesOf, nearestName } from './near-names.ts'
 import { ISO_DATE, NOT_BLANK } from './thread-request.ts'
 
-/** The codes of faults, a closed list. */
-export const FAULT_CODES = [
+/** The codes of validation errors, a closed list. */
+export const VALIDATION_ERROR_CODES = [
   'required', // A required value is missing, null or blank.
   'type', // A value of another JSON type (nothing is coerced), or one that the field or parameter can't have.
   'too_long', // Too many characters. `too_many`: too many elements or JSON values.
@@ -25,24 +25,24 @@ export const FAULT_CODES = [
   'not_json', // The text is not valid JSON.
 ] as const
 
-export const FaultSchema = named('Fault', {
+export const ValidationErrorSchema = named('ValidationError', {
   pointer: text('JSON Pointer (RFC 6901) into the request body; "" is all of it. Of a query: / and the parameter.'),
-  code: oneOf(FAULT_CODES, 'What is wrong, for programs.'),
+  code: oneOf(VALIDATION_ERROR_CODES, 'What is wrong, for programs.'),
   message: text('What is wrong, for people.'),
 })
 
-export type Fault = Static<typeof FaultSchema>
-export type FaultCode = Fault['code']
+export type ValidationError = Static<typeof ValidationErrorSchema>
+export type ValidationErrorCode = ValidationError['code']
 
-/** The most faults that one answer lists. Further faults are only counted. */
-const LISTED_FAULTS = 50
+/** The most errors that one answer lists. Further ones are only counted. */
+const LISTED_ERRORS = 50
 
-export type FaultList = { errors: Fault[]; total: number }
+export type ValidationErrors = { errors: ValidationError[]; total: number }
 
-/** Counts a fault, and creates it only if the list has room: a hostile body can have millions. */
-export function addFault(faults: FaultList, createFault: () => Fault): void {
-  faults.total += 1
-  if (faults.errors.length < LISTED_FAULTS) faults.errors.push(createFault())
+/** Counts an error, and creates it only if the list has room: a hostile body can have millions. */
+export function addError(list: ValidationErrors, createError: () => ValidationError): void {
+  list.total += 1
+  if (list.errors.length < LISTED_ERRORS) list.errors.push(createError())
 }
 
 /** A JSON Pointer (RFC 6901) to the field or element `name` of the value at `parent`. */
@@ -53,8 +53,8 @@ export function pointerTo(parent: string, name: string | number): string {
 /** Answers cut or omit a field name that is longer than this: a name can be as long as the body. */
 export const LONGEST_NAMED_FIELD = 200
 
-/** Turns an error of the validator (created with `verbose`) into a fault. The message has the field and the rule. */
-function explainFault(error: ErrorObject): Fault {
+/** Turns an error of the validator (created with `verbose`) into one of ours. The message has the field and the rule. */
+function explainError(error: ErrorObject): ValidationError {
   const { missingProperty, additionalProperty } = error.params
   const field: string | undefined = missingProperty ?? additionalProperty?.slice(0, LONGEST_NAMED_FIELD)
   const pointer = field === undefined ? error.instancePath : pointerTo(error.instancePath, field)
@@ -62,33 +62,33 @@ function explainFault(error: ErrorObject): Fault {
   return { pointer, code, message: `${nameOf(pointer)} ${text}` }
 }
 
-export function faultsOf(errors: readonly ErrorObject[] | null | undefined): FaultList {
-  const faults: FaultList = { errors: [], total: 0 }
+export function errorsOf(errors: readonly ErrorObject[] | null | undefined): ValidationErrors {
+  const list: ValidationErrors = { errors: [], total: 0 }
   for (const error of errors ?? []) {
-    // A value of the wrong type fails the enum too: one fault is enough.
+    // A value of the wrong type fails the enum too: one error is enough.
     const repeatsType = error.keyword === 'enum' && typeof error.data !== 'string'
-    if (!repeatsType) addFault(faults, () => explainFault(error))
+    if (!repeatsType) addError(list, () => explainError(error))
   }
-  return faults
+  return list
 }
 
-export type Refused = { ok: false } & FaultList
+export type Invalid = { ok: false } & ValidationErrors
 
-/** A request in the required form, or its faults. */
-export type Parsed<T> = { ok: true; value: T } | Refused
+/** A request in the required form, or what is wrong with it. */
+export type Parsed<T> = { ok: true; value: T } | Invalid
 
-/** Refuses a request for one fault of its whole body. */
-export function refuseText(code: FaultCode, message: string): Refused {
+/** Refuses a request for one error that concerns its whole body. */
+export function refuseText(code: ValidationErrorCode, message: string): Invalid {
   return { ok: false, errors: [{ pointer: '', code, message }], total: 1 }
 }
 
 /** Refuses a request because the value of a field or parameter can't be used. */
-export function refuseField(name: string, message: string, code: FaultCode = 'type'): Refused {
+export function refuseField(name: string, message: string, code: ValidationErrorCode = 'type'): Invalid {
   return { ok: false, errors: [{ pointer: `/${name}`, code, message: `${name} ${message}` }], total: 1 }
 }
 
 /** The code of an error, and its message without the field's name. */
-function explain({ keyword, params, schema, parentSchema, data }: ErrorObject): [FaultCode, string] {
+function explain({ keyword, params, schema, parentSchema, data }: ErrorObject): [ValidationErrorCode, string] {
   switch (keyword) {
     case 'pattern':
       return schema === NOT_BLANK ? BLANK : ['type', 'must be `next` of an earlier page.']
@@ -114,7 +114,7 @@ function explain({ keyword, params, schema, parentSchema, data }: ErrorObject): 
     : ['type', `must be a whole number from ${parentSchema.minimum} to ${parentSchema.maximum}.`]
 }
 
-const BLANK: [FaultCode, string] = ['required', 'is required, and must not be null or blank.']
+const BLANK: [ValidationErrorCode, string] = ['required', 'is required, and must not be null or blank.']
 const DATES = '2024-05-01 or 2024-05-01T09:30:00.000Z'
 
 /** Aliases of values of `service`, in lower case and without separators. */

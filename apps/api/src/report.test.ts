@@ -3,15 +3,19 @@ import { readFileSync } from 'node:fs'
 import { PROBLEMS } from '@sluice/contract'
 import { openMetrics } from '@sluice/process'
 import { test } from 'vitest'
-import { apiMetrics, CAPACITY, countProblems, readApi } from './metrics.ts'
+import { apiMetrics } from './metrics.ts'
+import { CAPACITY, countProblems, readApi } from './report.ts'
 
-test('heartbeats count what was refused, also because a server was away, and apart from that what timed out', async () => {
+test('heartbeats count what was refused, also because a server was unavailable, and apart from that what timed out or was invalid', async () => {
   const { metrics } = openMetrics('test', apiMetrics)
   const problems = countProblems(metrics)
-  for (const code of Object.keys(PROBLEMS)) problems.note(code, 'acme')
-  for (let more = 0; more < 102; more++) problems.note('queue_unavailable', 'acme')
+  const post = { tenant: 'acme', route: '/sources', request: { method: 'POST' } }
+  for (const code of Object.keys(PROBLEMS)) problems.note(code, post)
+  for (let more = 0; more < 102; more++) problems.note('queue_unavailable', post)
   // An operator, for example, has no tenant.
-  problems.note('queue_unavailable', '')
+  problems.note('queue_unavailable', { ...post, tenant: '' })
+  // A faulty query is no invalid post.
+  problems.note('request_invalid', { ...post, request: { method: 'GET' } })
   const { totals, manyTotals, recentTotals } = await readApi(
     metrics,
     problems.refusals,
@@ -27,6 +31,8 @@ test('heartbeats count what was refused, also because a server was away, and apa
   // queue_full, tenant_share, rate_limited, overloaded, and queue, keys or store unavailable; acceptance_unknown and
   // job_pending.
   assert.deepEqual([totals?.refused, totals?.timedOut, manyTotals], [110, 2, { 'refused:acme': 109 }])
+  const invalid = Object.values(PROBLEMS).filter(({ status }) => status === 400)
+  assert.equal(totals?.invalid, invalid.length)
 })
 
 test('the verdict counts as a lack of capacity what the alert counts', () => {

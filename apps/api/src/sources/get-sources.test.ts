@@ -5,11 +5,11 @@ import { Socket } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
 import { NO_PREFERENCES, type SourcePage } from '@sluice/contract'
 import { test } from 'vitest'
-import { createBudget } from '../body/read-body.ts'
+import { createBudget } from '../request/budget.ts'
+import { createReadTurns } from '../request/large-answers.ts'
 import { createRequestSignals } from '../request/middleware.ts'
 import { CallerGoneError, ProblemError } from '../request/problem-error.ts'
-import { createReadTurns } from '../request/read-turns.ts'
-import { getSource } from './look-ups.ts'
+import { getSource } from './get-sources.ts'
 
 const ID = 'x'.repeat(24)
 
@@ -19,9 +19,9 @@ function setUp() {
   const signalOf = createRequestSignals(graceOver.signal)
   const begun: { end(page?: SourcePage): void; gone: AbortSignal }[] = []
   const handler = getSource({
-    readSpace: createBudget({ maxBytes: 4, tenantShare: 0.5 }),
+    readBudget: createBudget({ maxBytes: 4, tenantShare: 0.5 }),
     readTurns: createReadTurns(),
-    bodyMemory: createBudget({ maxBytes: 1_000, tenantShare: 1 }),
+    bodyBudget: createBudget({ maxBytes: 1_000, tenantShare: 1 }),
     enqueuer: { quotaLeft: () => undefined },
     readSource: (_tenant, _id, _query, gone) =>
       new Promise((resolve, reject) => {

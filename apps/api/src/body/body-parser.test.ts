@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { DEFAULT_LIMITS } from '@sluice/contract'
 import { test } from 'vitest'
-import { createBodyParser } from './read-body.ts'
+import { createBodyParser } from './body-parser.ts'
 
 const LENIENT = { strict: false }
 

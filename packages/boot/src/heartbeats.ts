@@ -2,39 +2,33 @@
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { SeenProcess } from '@sluice/contract'
+import type { CountName, Outcome, SeenProcess } from '@sluice/contract'
 import { openScript } from '@sluice/process/redis'
 import type { QueueKeys } from '@sluice/queue'
 import type { Redis } from 'ioredis'
 import type { Bins } from './durations.ts'
-import { RECENT_SECONDS } from './finding.ts'
 
 type OfKind = Pick<SeenProcess, 'kind' | 'version' | 'revision' | 'servers'>
 
-/** The names of counts. After `stored:` comes an outcome. */
-export type CountName =
-  | 'accepted'
-  | 'failed'
-  | 'refused'
-  | 'timedOut'
-  | 'forbidden'
-  | 'uncompleted'
-  | 'storeFlickers'
-  | `stored:${string}`
+/** People see what was counted in the last seconds: what comes rarely is seen, and it is over soon. */
+export const RECENT_SECONDS = 10
+
+/** A MongoDB that is unavailable for less than this time flickers. */
+export const FLICKER_MS = 2_000
 
 /** What a process reports: totals since its start, of which each heartbeat sends the rise, and peaks. */
-export interface Reading {
-  totals?: { readonly [name in CountName]?: number }
+export interface ProcessReport {
+  totals?: { readonly [name in CountName | `stored:${Outcome}`]?: number }
   /** Totals of which only the ten with the largest rise are sent. */
   manyTotals?: Readonly<Record<string, number>>
   /** Totals of which people see the rise in the last RECENT_SECONDS; of names with a `:` only the largest. */
-  recentTotals?: Totals
+  recentTotals?: TotalsByName
   /** Redis keeps the largest value of each in a minute. */
   peaks?: Readonly<Record<string, number>>
   /** The durations since the last reading. */
   durations?: Bins
-  /** Present while MongoDB is away for this process. */
-  away?: { ms: number; reason: string } | undefined
+  /** Present while MongoDB is unavailable for this process. */
+  unavailable?: { ms: number; reason: string } | undefined
   storeMs?: SeenProcess['storeMs']
   slowJobs?: SeenProcess['slowJobs']
   refusedKeys?: SeenProcess['refusedKeys']
@@ -45,7 +39,7 @@ export interface Reading {
   redisReplicas?: number
 }
 
-type Totals = { readonly [name: string]: number | undefined }
+type TotalsByName = { readonly [name: string]: number | undefined }
 type Counts = NonNullable<SeenProcess['counts']>
 const MINUTE_MS = 60_000
 
@@ -53,21 +47,21 @@ const MINUTE_MS = 60_000
 const EVERY_MS = 1_000
 const LARGEST = 10
 const REASON_CHARACTERS = 300
-/** A process that stops waits no longer than this for a Redis that is away. */
+/** A process that stops waits no longer than this for a Redis that is unavailable. */
 const STOP_MS = 300
 
 /**
  * Sends a heartbeat now and every second. The returned function ends this with a last heartbeat, which removes the
- * process from the list: it stops in order, so nobody needs to look for it. While Redis is away, counts gather. A
+ * process from the list: it stops in order, so nobody needs to look for it. While Redis is unavailable, counts gather. A
  * heartbeat without a reply is sent again as it was, before the next one: by its number, Redis counts it once.
  */
-export function startHeartbeats(redis: Redis, { base }: QueueKeys, ofKind: OfKind, read: () => Promise<Reading>) {
+export function startHeartbeats(redis: Redis, { base }: QueueKeys, ofKind: OfKind, read: () => Promise<ProcessReport>) {
   const send = openScript(redis, new URL('./heartbeat.lua', import.meta.url))
   const [id, pid, host, began] = [randomUUID(), process.pid, hostname(), performance.now()]
   /** By Redis's clock, once it is known. */
   let startedAt = new Date().toISOString()
   let clockAheadMs: number | undefined
-  let sent: Totals = {}
+  let sent: TotalsByName = {}
   let sending: Promise<void> | undefined
   let beats = 0
   let unconfirmed: object | undefined
@@ -81,12 +75,12 @@ export function startHeartbeats(redis: Redis, { base }: QueueKeys, ofKind: OfKin
     return Math.round((user + system) / ms) / 1000
   }
 
-  const risesOf = (totals: Totals) =>
+  const risesOf = (totals: TotalsByName) =>
     Object.entries(totals)
       .map(([name, total = 0]) => [name, total - (sent[name] ?? 0)] as const)
       .filter(([, rise]) => rise > 0)
 
-  function countsOf(totals: Totals): Pick<SeenProcess, 'counts' | 'lastMinute'> {
+  function countsOf(totals: TotalsByName): Pick<SeenProcess, 'counts' | 'lastMinute'> {
     const counts: Counts = {}
     for (const [name, total = 0] of Object.entries(totals)) {
       const shown = name.replace(/:.*/, '')
@@ -95,26 +89,34 @@ export function startHeartbeats(redis: Redis, { base }: QueueKeys, ofKind: OfKin
     return { counts, lastMinute: Object.fromEntries(riseInMinute(counts)) }
   }
 
-  function recentOf(totals: Totals): SeenProcess['recent'] {
+  function recentOf(totals: TotalsByName): SeenProcess['recent'] {
     const largest = riseLately(totals).sort(([, one], [, other]) => other - one)
     const isShown = (name: string, rise: number, index: number) => !name.includes(':') || (rise > 0 && index < LARGEST)
     return Object.fromEntries(largest.filter(([name, rise], index) => isShown(name, rise, index)))
   }
 
   async function nextBeat(isLast: boolean): Promise<object> {
-    const { totals = {}, manyTotals = {}, recentTotals, peaks = {}, durations, away: lost, ...more } = await read()
-    const away = lost && { ...lost, reason: lost.reason.slice(0, REASON_CHARACTERS) }
+    const {
+      totals = {},
+      manyTotals = {},
+      recentTotals,
+      peaks = {},
+      durations,
+      unavailable: lost,
+      ...more
+    } = await read()
+    const unavailable = lost && { ...lost, reason: lost.reason.slice(0, REASON_CHARACTERS) }
     const largest = risesOf(manyTotals).sort(([, one], [, other]) => other - one)
     const counts = Object.fromEntries([...risesOf(totals), ...largest.slice(0, LARGEST)])
     const usage = { cpu: cpuSinceLast(), memoryBytes: process.memoryUsage.rss() }
     const about: Omit<SeenProcess, 'id' | 'seenMsAgo'> = { ...ofKind, host, pid, startedAt, ...usage }
     beats += 1
     const recent = recentTotals && recentOf(recentTotals)
-    const state = { ...about, ...countsOf(totals), recent, clockAheadMs, storeAwayMs: away?.ms, ...more }
+    const state = { ...about, ...countsOf(totals), recent, clockAheadMs, storeAwayMs: unavailable?.ms, ...more }
     const description = isLast ? {} : { about: JSON.stringify({ beat: beats, ...state }) }
     sent = { ...totals, ...manyTotals }
     const reached = more.storeMs !== undefined
-    return { id, beat: beats, ...description, counts, peaks, durations, reached, away }
+    return { id, beat: beats, ...description, counts, peaks, durations, reached, unavailable }
   }
 
   async function confirm(beat: object): Promise<void> {
@@ -135,7 +137,7 @@ export function startHeartbeats(redis: Redis, { base }: QueueKeys, ofKind: OfKin
   }
 
   function beatUnlessSending(): void {
-    // While Redis is away, its connection's own listener logs it.
+    // While Redis is unavailable, its connection's own listener logs it.
     const end = () => {
       sending = undefined
     }
@@ -153,10 +155,12 @@ export function startHeartbeats(redis: Redis, { base }: QueueKeys, ofKind: OfKin
 
 /** Makes a function that returns by how much totals have risen in the last `ms`, or since now if that is less. */
 function createRise(ms: number) {
-  let readings: { at: number; totals: Totals }[] = [{ at: performance.now(), totals: {} }]
-  return (totals: Totals) => {
-    const at = performance.now()
-    readings = [...readings.filter((_, index) => at - (readings[index + 1]?.at ?? at) < ms), { at, totals }]
+  /** Oldest first. The first one is compared with: the newest that is at least `ms` old or, at the beginning, none is. */
+  const readings: { at: number; totals: TotalsByName }[] = [{ at: performance.now(), totals: {} }]
+  return (totals: TotalsByName) => {
+    const now = performance.now()
+    readings.push({ at: now, totals })
+    while (now - (readings[1]?.at ?? now) >= ms) readings.shift()
     const before = readings[0]?.totals ?? {}
     return Object.entries(totals).map(([name, total = 0]) => [name, total - (before[name] ?? 0)] as const)
   }

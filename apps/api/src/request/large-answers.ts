@@ -1,0 +1,92 @@
+// Answers of any size: what they cost the caller's key, the memory that they take until they are read, and how many reads
+// run at the same time. A tenant that reads without pause leaves most of the time of a replica to others.
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Enqueuer } from '@sluice/queue'
+import { FREE_ANSWER_BYTES } from '../settings.ts'
+import type { Budget } from './budget.ts'
+import { overloaded } from './problem-error.ts'
+import type { Answer, RequestContext } from './request-context.ts'
+
+/** @param paidBytes what the request has paid for already. */
+export function chargeAnswer(context: Pick<RequestContext, 'chargedBytes'>, bytes: number, paidBytes = 0): void {
+  context.chargedBytes += Math.max(0, bytes - FREE_ANSWER_BYTES - paidBytes)
+}
+
+export interface AnswerDeps {
+  bodyBudget: Pick<Budget, 'reserve'>
+}
+
+/** Answers 200 with a body that may be large. @throws {ProblemError} 503 if there is no memory for it. */
+export function jsonAnswer({ bodyBudget }: AnswerDeps, context: RequestContext, body: object): Answer {
+  const content = JSON.stringify(body)
+  chargeAnswer(context, Buffer.byteLength(content))
+  // The answer stays in memory until its caller has read it.
+  bodyBudget.reserve(context, content.length)
+  return { status: 200, content }
+}
+
+export interface RoomDeps extends AnswerDeps {
+  readBudget: Budget
+  readTurns: ReadTurns
+  enqueuer: Pick<Enqueuer, 'quotaLeft'>
+}
+
+/**
+ * Limits concurrent reads: each may scan a large source, and occupies a connection to MongoDB. After a large one, its
+ * tenant rests. While the key's quota is used up, a page ends at its free size.
+ */
+export async function reading(
+  { readBudget, readTurns, enqueuer }: RoomDeps,
+  context: RequestContext,
+  read: (mostCharacters?: number) => Promise<Answer>,
+): Promise<Answer> {
+  const { tenant, quota } = context
+  if (!readBudget.take(tenant, 1)) throw overloaded()
+  const isUsedUp = () => quota !== undefined && enqueuer.quotaLeft(quota) === 0
+  try {
+    return await readTurns.take(context, () => read(isUsedUp() ? FREE_ANSWER_BYTES : undefined))
+  } finally {
+    readBudget.release(tenant, 1)
+  }
+}
+
+/** A read that would wait longer for its turn is refused. */
+const MOST_WAIT_MS = 5_000
+/** After a large read, MongoDB serves only others for this number of times as long: reads slow their writes down. */
+const REST_TIMES = 2
+
+type Reader = Pick<RequestContext, 'tenant' | 'signal' | 'chargedBytes'>
+
+export type ReadTurns = ReturnType<typeof createReadTurns>
+
+/** Creates the turns. While a tenant rests after a large read, its next reads wait. */
+export function createReadTurns() {
+  const restUntil = new Map<string, number>()
+  const nextTurnOf = (tenant: string) => Math.max(performance.now(), restUntil.get(tenant) ?? 0)
+  return {
+    /**
+     * Reads when it is the tenant's turn. `restMs`: how long its next turn waits, if that is known before; if not, and
+     * the answer is charged, `REST_TIMES` as long as the read took.
+     *
+     * @throws {ProblemError} 503.
+     */
+    async take<Result>(context: Reader, read: () => Promise<Result>, restMs?: number): Promise<Result> {
+      const { tenant, signal } = context
+      const start = nextTurnOf(tenant)
+      const waitMs = start - performance.now()
+      if (waitMs > MOST_WAIT_MS) throw overloaded()
+      if (restMs !== undefined) restUntil.set(tenant, start + restMs)
+      else if (waitMs <= 0) restUntil.delete(tenant)
+      try {
+        if (waitMs > 0) await delay(waitMs, undefined, { signal })
+        const began = performance.now()
+        const found = await read()
+        const restsNow = restMs === undefined && context.chargedBytes > 0
+        if (restsNow) restUntil.set(tenant, nextTurnOf(tenant) + REST_TIMES * (performance.now() - began))
+        return found
+      } catch (error) {
+        throw signal.aborted ? signal.reason : error
+      }
+    },
+  }
+}

@@ -1,0 +1,113 @@
+// The processes on the overview, and the page of one: what it reports of itself every second, the jobs that it has, and
+// those that it completed last.
+import { ALIVE_MS, COUNTS, codeOf, type SeenProcess, type Status, type summarize } from '@sluice/contract'
+import { duration } from '@sluice/operations'
+import { html } from 'hono/html'
+import { jobTable } from './find.ts'
+import {
+  type Cell,
+  copyable,
+  facts,
+  type Html,
+  megabytes,
+  type Page,
+  type PageHandler,
+  plural,
+  shown,
+  table,
+  timeTag,
+  type Visit,
+} from './page.ts'
+
+const PROCESS_HEADS = ['Process', 'Version', 'Started', 'Seen', '#CPU', '#Memory', 'Has']
+
+/** Those that live, then those that are gone. */
+export function processTables({ processes }: Pick<Status, 'processes'>): Html {
+  const [living = [], gone = []] = [false, true].map((isGone) =>
+    processes.filter(({ seenMsAgo }) => seenMsAgo >= ALIVE_MS === isGone).map(processCells),
+  )
+  const goneTable = html`<details><summary>gone (${gone.length})</summary>${table('Gone processes', PROCESS_HEADS, gone)}</details>`
+  return html`${table('Processes', PROCESS_HEADS, living, 'No process lives.')}${gone.length > 0 && goneTable}`
+}
+
+function processCells(process: SeenProcess): Cell[] {
+  const { id, kind, host, pid, startedAt, seenMsAgo, cpu, memoryBytes, storeAwayMs, slowJobs = [] } = process
+  const isGone = seenMsAgo >= ALIVE_MS
+  const name = html`<a href="/processes/${id}">${kind}</a> <span class="note">${host}:${pid}</span>`
+  const has = [storeAwayMs !== undefined && 'no MongoDB', slowJobs.length > 0 && plural(slowJobs.length, 'slow job')]
+  const load = isGone ? [undefined, undefined] : [`${Math.round(cpu * 100)} %`, megabytes(memoryBytes)]
+  return [name, codeOf(process), timeTag(startedAt), seenWords(process), ...load, has.filter(Boolean).join(', ')]
+}
+
+/** When a process was seen. */
+function seenWords({ seenMsAgo }: SeenProcess): Html | string {
+  const time = duration(seenMsAgo)
+  return seenMsAgo >= ALIVE_MS ? html`<strong>gone for ${time}</strong>` : `${time} ago`
+}
+
+/** The jobs that workers have had for long. */
+export function slowJobTable(jobs: ReturnType<typeof summarize>['slowJobs']): Html {
+  const rows = jobs.map(({ id, name, activeMs, worker }): Cell[] => {
+    return [html`<a href="/jobs/${id}">${name}</a>`, duration(activeMs), worker]
+  })
+  return html`<h2>Active for more than 10 s</h2>${table('Slow jobs', ['Job', 'For', 'Worker'], rows)}`
+}
+
+/** Shows the process that the path names. */
+export const processPage: PageHandler = async (visit) => {
+  const { processes } = await visit.view.readLately()
+  const process = processes.find(({ id }) => id === visit.params.id)
+  if (process === undefined) return NO_SUCH_PROCESS
+  const { kind, host, pid, slowJobs = [] } = process
+  const worker = `${host}:${pid}`
+  const body = html`<div id="process" data-refresh>${factsOf(process)}
+<h2>What it counted</h2>${countTable(process)}
+${slowJobs.length > 0 && slowJobTable(slowJobs.map((job) => ({ ...job, worker })))}</div>
+${kind === 'worker' && (await completedBy(worker, visit))}`
+  const trail = [html`<a href="/overview">Overview</a>`, html`<a href="/overview#processes">Processes</a>`]
+  return { title: `${kind} ${worker}`, trail, body }
+}
+
+const NO_SUCH_PROCESS: Page = {
+  title: 'No such process',
+  body: html`<p>It has stopped in order, or has shown no sign of life for ten minutes: see <a href="/overview#processes">those that live</a>.</p>`,
+  status: 404,
+}
+
+function factsOf(process: SeenProcess): Html {
+  const { id, startedAt, seenMsAgo, cpu, memoryBytes, storeAwayMs, activeJobs, queueBounds, clockAheadMs, servers } =
+    process
+  const isGone = seenMsAgo >= ALIVE_MS
+  return facts({
+    Process: copyable(id),
+    Version: codeOf(process),
+    Started: timeTag(startedAt),
+    Seen: seenWords(process),
+    Clock: clockAheadMs === undefined ? undefined : `${(clockAheadMs / 1_000).toFixed(1)} s ahead of Redis’s`,
+    CPU: isGone ? undefined : `${Math.round(cpu * 100)} % of a core`,
+    Memory: isGone ? undefined : megabytes(memoryBytes),
+    MongoDB: storeAwayMs === undefined ? undefined : html`<strong>unavailable for ${duration(storeAwayMs)}</strong>`,
+    Queue: servers && `${servers.queue} at ${servers.redis}`,
+    Database: servers && `${servers.database} at ${servers.mongodb}`,
+    'Jobs that it has': activeJobs,
+    'Bound of the queue': queueBounds && `${shown(queueBounds.threads)} threads, ${megabytes(queueBounds.bytes)}`,
+    'Share of a tenant': process.tenantShare && `${process.tenantShare * 100} %`,
+    'Replicas of Redis': process.redisReplicas,
+  })
+}
+
+function countTable({ counts = {}, lastMinute = {} }: SeenProcess): Html {
+  const units: Readonly<Record<string, { unit: string } | undefined>> = COUNTS
+  const rows = Object.entries(counts).map(([name, total]): Cell[] => {
+    const { unit = '' } = units[name] ?? {}
+    return [html`${name} <span class="note">${unit}</span>`, lastMinute[name] ?? 0, total]
+  })
+  return table('Counts', ['What', '#In the last minute', '#Since its start'], rows, 'Nothing.')
+}
+
+async function completedBy(worker: string, visit: Visit): Promise<Html> {
+  const { jobs } = await visit.view.listJobs({ state: 'completed', worker })
+  const all = `/jobs?${new URLSearchParams({ state: 'completed', worker })}`
+  return html`<h2><a href="${all}">Jobs that it completed last</a></h2>
+<div id="completed" data-refresh>${jobTable('Completed jobs', jobs)}</div>`
+}

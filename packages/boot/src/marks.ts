@@ -1,0 +1,67 @@
+// The mark that Redis and MongoDB have in common: a time that rises every few seconds, and by which a loss of Redis's data,
+// another Redis or an earlier MongoDB is noticed (docs/adr/0023-identity-and-marks.md).
+import type { Status } from '@sluice/contract'
+import { readRedisTime } from '@sluice/process/redis'
+import { OtherStoreError, type QueueKeys } from '@sluice/queue'
+import type { Redis } from 'ioredis'
+import type { Db } from 'mongodb'
+
+export type Loss = NonNullable<Status['redisLoss']>
+export type Marks = Awaited<ReturnType<typeof readMarks>>
+
+/** What a queue had at its last mark: a document of the collection `layout`. All times are Redis's, in ms since 1970. */
+export interface MarkNote extends Pick<Status, 'paused' | 'redisLoss'> {
+  _id: string
+  mark: number
+  /** The mark that Redis had before. It may have it again: its append-only file may lack the last second. */
+  before: number
+  threads: number
+  failed: number
+  /** When the oldest waiting thread was accepted. */
+  oldest: number
+}
+
+/** MongoDB must answer within this time. */
+export const MARK_ANSWER_MS = 5_000
+
+/** A loss is told for a day. */
+export const LOSS_TOLD_MS = 86_400_000
+
+/** Far more than the answer of a primary that was replaced meanwhile may be behind. */
+const OLD_STORE_MS = 30_000
+
+/**
+ * Compares the marks. `loss`: the present one, or one of the last day. Changes nothing.
+ *
+ * @param seen a mark that Redis had. If it still has it, it lost nothing: another Redis renews the note, too.
+ * @throws {OtherStoreError} if MongoDB is at an earlier moment than Redis.
+ */
+export async function readMarks(redis: Redis, { base, queues }: QueueKeys, db: Db, seen = Number.POSITIVE_INFINITY) {
+  const _id = `queue:${queues.interactive}`
+  const options = { readPreference: 'primary', signal: AbortSignal.timeout(MARK_ANSWER_MS) } as const
+  // First, because a mark rises there first: so it is never ahead of Redis's own by more than one.
+  const note = await db.collection<MarkNote>('layout').findOne({ _id }, options)
+  const [mark = 0, other] = (await redis.mget(`${base}mark`, `${base}other-redis`)).map(Number)
+  // A mark of 0 is void.
+  if (note && note.mark > 0 && mark > note.mark + OLD_STORE_MS)
+    throw new OtherStoreError(
+      `The database ${db.databaseName} in MONGODB_URL has its state of ${new Date(note.mark).toISOString()}, or is a copy made then, and the ` +
+        `queue ${queues.interactive} has fed it until ${new Date(mark).toISOString()}. Correct MONGODB_URL. If it was restored, stop all ` +
+        'processes, run `sluice doctor --after-restore`, and post again what was posted since (docs/operate/mongodb.md#one-queue-one-store).',
+    )
+  const now = Math.floor(await readRedisTime(redis))
+  const differs = note !== null && mark < note.mark && mark !== note.before
+  const isOther = differs && (mark >= seen || other === 1)
+  // What the other one told was no loss of this one.
+  const told = isOther ? undefined : note?.redisLoss
+  const earlier = told && now - Date.parse(told.at) < LOSS_TOLD_MS ? told : undefined
+  const isLost = differs && !isOther
+  return { _id, note, mark, now, isOther, isLost, loss: isLost ? lossOf(note, mark, now, earlier) : earlier }
+}
+
+function lossOf({ oldest, threads, failed }: MarkNote, mark: number, now: number, earlier?: Loss): Loss {
+  const iso = (ms: number) => new Date(ms).toISOString()
+  const since = [iso(mark || oldest), ...(earlier ? [earlier.since] : [])].sort()[0] ?? iso(now)
+  const lost = { threads: threads + (earlier?.threads ?? 0), failed: failed + (earlier?.failed ?? 0) }
+  return { at: iso(now), since, ...lost, ...(mark > 0 && { backTo: iso(mark) }) }
+}

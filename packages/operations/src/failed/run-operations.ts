@@ -1,0 +1,75 @@
+// Carries out operations on failed jobs in the background, step by step and at a bounded rate, in the process that has the
+// lease.
+import { randomUUID } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { FailedJobs } from './failed-jobs.ts'
+import type { OpenOperation, Operations, StepDone } from './operations.ts'
+
+export interface RunOptions {
+  failedJobs: Pick<FailedJobs, 'scan' | 'move' | 'count'>
+  operations: Operations
+  /** The most jobs a second, over all operations and processes: the lease lets one process at a time work. */
+  jobsPerSecond: number
+  onStep: (operation: OpenOperation, step: StepDone) => void
+  onError: (error: Error) => void
+}
+
+/** The pause after which a process looks for operations again. */
+const LOOK_MS = 1_000
+/** The least pause between two steps: Redis must serve others meanwhile. */
+const REST_MS = 5
+/** The most jobs of one step, which is one script. */
+const JOBS_PER_STEP = 100
+
+/**
+ * Carries out operations until the returned function is called. If the process ends amid an operation, another one
+ * continues after the last recorded step. It may repeat one step: jobs that were moved already stay as they are.
+ */
+export function runOperations({ failedJobs, operations, jobsPerSecond, onStep, onError }: RunOptions) {
+  const token = randomUUID()
+  const closing = new AbortController()
+  const limit = Math.min(JOBS_PER_STEP, jobsPerSecond)
+
+  /** Takes a step of the oldest open operation. Returns the pause before the next step, in ms. */
+  async function runNext(): Promise<number> {
+    const open = await operations.claim(token)
+    if (open === undefined) return LOOK_MS
+    const step = await takeStep(failedJobs, open, limit)
+    if (!(await operations.record(token, open, step))) return LOOK_MS
+    onStep(open, step)
+    return Math.max((step.done / jobsPerSecond) * 1_000, REST_MS)
+  }
+
+  async function keepRunning(): Promise<void> {
+    while (!closing.signal.aborted) {
+      const pauseMs = await runNext().catch((error) => {
+        onError(error)
+        return LOOK_MS
+      })
+      await delay(pauseMs, undefined, { signal: closing.signal }).catch(() => {})
+    }
+  }
+
+  const running = keepRunning()
+  return (): Promise<void> => {
+    closing.abort()
+    return running
+  }
+}
+
+async function takeStep(failedJobs: RunOptions['failedJobs'], open: OpenOperation, limit: number): Promise<StepDone> {
+  const { operation, request, after } = open
+  const { kind, total, examined, by } = operation
+  if ('ids' in request) {
+    const ids = request.ids.slice(examined, examined + limit)
+    const done = await failedJobs.move(kind, ids, by, operation.id)
+    return { examined: ids.length, done, isLast: examined + ids.length >= request.ids.length }
+  }
+  const { filter } = request
+  // The scan goes from the newest failure to the oldest, so a job that fails again meanwhile is not retried twice.
+  const { jobs, next } = await failedJobs.scan({ filter, limit, ...(after && { after }) })
+  const ids = jobs.map(({ id }) => id)
+  const done = await failedJobs.move(kind, ids, by, operation.id)
+  const left = next === undefined ? 0 : await failedJobs.count({ ...filter, until: new Date(next.at).toISOString() })
+  return { examined: Math.max(total - left - examined, 0), done, isLast: next === undefined, after: next }
+}
