@@ -5,8 +5,8 @@ import { PartlyStoredError } from '@sluice/queue'
 import type { StoreRequest } from '@sluice/store'
 import { test } from 'vitest'
 import type { Ingested } from './ingest.ts'
-import { createWork, requestsOf } from './job.ts'
-import { createNoteTimes, workerMetrics } from './metrics.ts'
+import { createNoteTimes, createWork, requestsOf } from './job.ts'
+import { workerMetrics } from './metrics.ts'
 
 const aThread = (externalId: string) => ({
   source: { service: 'slack' as const, externalId, title: externalId },

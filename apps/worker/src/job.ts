@@ -1,11 +1,13 @@
 // What a worker does with a job: stores its threads and returns their receipts. Before the job fails for good,
 // recounts its sources. Counts and logs each failed attempt.
 import { setTimeout as delay } from 'node:timers/promises'
+import type { Durations } from '@sluice/boot/durations'
 import { textLength } from '@sluice/contract'
 import { inSpan, type Logger, SpanKind, traceIdOf } from '@sluice/process'
 import {
   asError,
   type FetchedJob,
+  type Lane,
   makeReceipt,
   PartlyStoredError,
   type Receipt,
@@ -15,7 +17,7 @@ import {
 } from '@sluice/queue'
 import type { BatchStore } from '@sluice/store'
 import type { createIngest, Ingested, IngestRequest } from './ingest.ts'
-import type { createNoteTimes, WorkerMetrics } from './metrics.ts'
+import type { WorkerMetrics } from './metrics.ts'
 import { isStoreUnavailable, type LostStore, type ProbeStore } from './store-loss.ts'
 
 interface WorkDeps {
@@ -57,6 +59,21 @@ export function createWork({ ingest, noteLost, noteTimes, log }: WorkDeps): (job
     noteTimes(job.lane, queuedMs / 1000, durationMs / 1000)
     log.info({ ...describeJob(job), outcome, quotes, queuedMs, durationMs }, 'job.stored')
     return { receipts: stored }
+  }
+}
+
+/** Makes a function that observes the times of a job whose threads were stored, for Prometheus and for heartbeats. */
+export function createNoteTimes(
+  { queueTime, storeTime, totalTime }: Pick<WorkerMetrics, 'queueTime' | 'storeTime' | 'totalTime'>,
+  durations: Pick<Durations, 'observe'>,
+) {
+  return (lane: Lane, inQueue: number, inStore: number): void => {
+    queueTime.observe({ lane }, inQueue)
+    storeTime.observe({ lane }, inStore)
+    totalTime.observe({ lane }, inQueue + inStore)
+    durations.observe(`inQueue:${lane}`, inQueue)
+    durations.observe(`inStore:${lane}`, inStore)
+    durations.observe(lane, inQueue + inStore)
   }
 }
 

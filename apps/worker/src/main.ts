@@ -7,8 +7,15 @@ import { checkOf, openMetrics, settingsOrExit } from '@sluice/process'
 import * as queue from '@sluice/queue'
 import { commitProbe, createBatchStore, mongoCommands, PROBE_MS } from '@sluice/store'
 import { createIngest } from './ingest.ts'
-import { createBeforeFinalFailure, createNoteFailure, createWork, describeJob, requestsOf } from './job.ts'
-import { createNoteTimes, readWorker, workerMetrics } from './metrics.ts'
+import {
+  createBeforeFinalFailure,
+  createNoteFailure,
+  createNoteTimes,
+  createWork,
+  describeJob,
+  requestsOf,
+} from './job.ts'
+import { readWorker, workerMetrics } from './metrics.ts'
 import { workerSettings } from './settings.ts'
 import { createStoreLoss, createWatchStore, type LostStore } from './store-loss.ts'
 

@@ -2,7 +2,6 @@
 import type { Durations } from '@sluice/boot/durations'
 import type { ProcessReport } from '@sluice/boot/heartbeats'
 import { type MetricsOf, metric, mongoMetrics, SECONDS, totalsOf } from '@sluice/process'
-import type { Lane } from '@sluice/queue'
 
 /** Buckets for times that include a wait in the queue. */
 const LONG_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800] as const
@@ -74,21 +73,6 @@ export const workerMetrics = {
 }
 
 export type WorkerMetrics = MetricsOf<typeof workerMetrics>
-
-/** Makes a function that observes the times of a job whose threads were stored, for Prometheus and for heartbeats. */
-export function createNoteTimes(
-  { queueTime, storeTime, totalTime }: Pick<WorkerMetrics, 'queueTime' | 'storeTime' | 'totalTime'>,
-  durations: Pick<Durations, 'observe'>,
-) {
-  return (lane: Lane, inQueue: number, inStore: number): void => {
-    queueTime.observe({ lane }, inQueue)
-    storeTime.observe({ lane }, inStore)
-    totalTime.observe({ lane }, inQueue + inStore)
-    durations.observe(`inQueue:${lane}`, inQueue)
-    durations.observe(`inStore:${lane}`, inStore)
-    durations.observe(lane, inQueue + inStore)
-  }
-}
 
 /** Reads the content of a worker's heartbeat. */
 export async function readWorker(

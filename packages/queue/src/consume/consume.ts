@@ -19,9 +19,8 @@ import {
   runQuarantined,
   UncompletedError,
 } from './fail-job.ts'
-import { type Capacity, createFetchJobs, createLocks } from './fetch-jobs.ts'
+import { type Capacity, createBlockingWait, createFetchJobs, createLocks } from './fetch-jobs.ts'
 import { createPauses } from './pauses.ts'
-import { createBlockingWait } from './wait-for-job.ts'
 
 export interface ConsumerOptions extends LaneOptions, ResultBounds, FailedSetOptions {
   /** The most jobs of each lane that this process locks at a time. */

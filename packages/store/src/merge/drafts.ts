@@ -1,4 +1,5 @@
-// Makes the drafts of new documents from requests. Sends no command.
+// Makes the drafts of new documents from requests, and the digests of their texts. Sends no command.
+import { hash } from 'node:crypto'
 import { effectiveScore, STORED_STATUS, type Votes } from '@sluice/contract'
 import { ObjectId } from 'mongodb'
 import type {
@@ -99,4 +100,12 @@ export function withDerivedScore<Values extends Votes>(values: Values): WithDeri
   const score = effectiveScore(values)
   if (values.score !== undefined || score === undefined) return { values, derived: {} }
   return { values: { ...values, score }, derived: { derived: ['score'] } }
+}
+
+/** 96 bits: texts do not collide by chance. A tenant that makes texts collide harms its own quotes only. */
+const TEXT_HASH_LENGTH = 16
+
+/** Returns the digest of a text: its length in UTF-16 units, and a hash. */
+export function textDigestOf(text: string): string {
+  return `${text.length}.${hash('sha256', text, 'base64url').slice(0, TEXT_HASH_LENGTH)}`
 }

@@ -1,7 +1,6 @@
 // Reads the threads of a batch. Reads few stored texts, so that the memory of a worker does not depend on their
 // length. A further round reads again the threads that another process wrote meanwhile, and the opened threads that
 // another process sums. With majority, it also reads the threads that need no write.
-import { hash } from 'node:crypto'
 import type {
   InputThread,
   OpenThread,
@@ -13,6 +12,7 @@ import type {
   ThreadWork,
   WriterToken,
 } from '../documents.ts'
+import { textDigestOf } from '../merge/drafts.ts'
 import { REPLACED, stampOfField } from '../merge/merge.ts'
 import { isRepeat } from '../merge/repeats.ts'
 import { chunksOf, type StoreCommands } from '../mongodb/commands.ts'
@@ -185,12 +185,4 @@ function knownText(quote: QuoteWithoutText, texts: readonly InputText[], cover: 
 function hasText({ meta: { textDigest } }: QuoteWithoutText, text: string): boolean {
   // The length is compared first: it costs no hash.
   return textDigest?.startsWith(`${text.length}.`) === true && textDigest === textDigestOf(text)
-}
-
-/** 96 bits: texts do not collide by chance. A tenant that makes texts collide harms its own quotes only. */
-const TEXT_HASH_LENGTH = 16
-
-/** Returns the digest of a text: its length in UTF-16 units, and a hash. */
-export function textDigestOf(text: string): string {
-  return `${text.length}.${hash('sha256', text, 'base64url').slice(0, TEXT_HASH_LENGTH)}`
 }

@@ -13,7 +13,7 @@ import type {
   ThreadWork,
 } from '../documents.ts'
 import { sourceIdOf } from '../ids.ts'
-import { inputThread, planNew, UNCOUNTED } from '../merge/drafts.ts'
+import { inputThread, planNew, textDigestOf, UNCOUNTED } from '../merge/drafts.ts'
 import { mergeRequests } from '../merge/merge.ts'
 import { planRepeat, shortenRepeats } from '../merge/repeats.ts'
 import type { StoreCommands } from '../mongodb/commands.ts'
@@ -21,14 +21,7 @@ import { processRuntime, type Runtime } from '../mongodb/mongo-commands.ts'
 import { asCommandFailed } from '../mongodb/store-errors.ts'
 import { countWords, createSlices, SLICE_MS, type Slices } from '../words/count-words.ts'
 import { needsNoWrite, openSources, writeQuotes } from './guarded-writes.ts'
-import {
-  noteRefused,
-  type ReadDeps,
-  type ReadThread,
-  readAgain,
-  readStoredThreads,
-  textDigestOf,
-} from './read-stored.ts'
+import { noteRefused, type ReadDeps, type ReadThread, readAgain, readStoredThreads } from './read-stored.ts'
 import { recount, writeAndCommit, writeAndSum } from './sum-sources.ts'
 import { createIsExcluded, createWatermarks, needsSum } from './tokens.ts'
 import { createWriter, type UnendedBatch } from './writer.ts'

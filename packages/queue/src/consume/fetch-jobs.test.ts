@@ -4,7 +4,7 @@ import { connect, createServer } from 'node:net'
 import { connectRetrying } from '@sluice/process/redis'
 import { requiredUrl, testQueueName } from '@sluice/test-support'
 import { it, type TestContext } from 'vitest'
-import { createBlockingWait } from './wait-for-job.ts'
+import { createBlockingWait } from './fetch-jobs.ts'
 
 const LATER = Number.POSITIVE_INFINITY
 
