@@ -54,9 +54,9 @@ const cases = [
     ],
     2,
   ],
-  ['MongoDB away from all workers', [...oldest('bulk', 900), ...running, ...workers(0, 0)], 0],
-  ['MongoDB away from one of two workers', [...oldest('bulk', 900), ...running, ...workers(0, 1)], 900],
-  ['Redis away, so that nobody knows an age', workers(1, 1), undefined],
+  ['MongoDB unavailable to all workers', [...oldest('bulk', 900), ...running, ...workers(0, 0)], 0],
+  ['MongoDB unavailable to one of two workers', [...oldest('bulk', 900), ...running, ...workers(0, 1)], 900],
+  ['Redis unavailable, so that nobody knows an age', workers(1, 1), undefined],
   ['no worker', [...oldest('bulk', 900), ...running], undefined],
 ] as const
 

@@ -130,7 +130,7 @@ describe('the client', () => {
 })
 
 test('700 threads are stored once each, with results in order, while the API is killed and started again', async (t) => {
-  // A port that no connection of another process gets while the API is away.
+  // A port that no connection of another process gets while the API is unavailable.
   const port = String(await freePort())
   const sluice = await startSluice(t, { settings: { PORT: port } })
   const client = createClient({ url: sluice.url, apiKey: sluice.key })

@@ -60,13 +60,13 @@ describe('the login in Chromium', needs('chromium'), () => {
   const keyOf = async (role: 'operator' | 'viewer', name: string) => (await createKey(db, { role, name })).key
 
   async function sendKey({ page }: Visitor, key: string): Promise<void> {
-    // On a busy machine, a look-up of a key may exceed its second: then the page says that MongoDB is away.
+    // On a busy machine, a look-up of a key may exceed its second: then the page says that MongoDB is unavailable.
     await until('the key is checked', async () => {
       // Chromium complains of a focus that comes before its own.
       await page.locator('#key:focus').waitFor()
       await page.getByLabel('Key of').fill(key)
       await page.getByRole('button', { name: 'Log in' }).click()
-      return (await page.getByText('MongoDB is away').count()) === 0
+      return (await page.getByText('MongoDB is unavailable').count()) === 0
     })
   }
 
@@ -137,7 +137,7 @@ describe('the login in Chromium', needs('chromium'), () => {
     )
   })
 
-  test('a person of the identity provider logs in, without a role does not, and by a key while it is away', async (t) => {
+  test('a person of the identity provider logs in, without a role does not, and by a key while it is unavailable', async (t) => {
     const port = String(await freePort())
     // Of another site than the dashboard's: `localhost`.
     const idp = await startIdentityProvider(t, `http://127.0.0.1:${port}`)

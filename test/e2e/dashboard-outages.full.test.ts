@@ -16,7 +16,7 @@ import { acceptedIn } from './support/read-reply.ts'
 import { someThread } from './support/some-thread.ts'
 
 test(
-  'the pages say in words that MongoDB or Redis is away, and go on when they are back',
+  'the pages say in words that MongoDB or Redis is unavailable, and go on when they are back',
   needs('chromium'),
   async (t) => {
     const mongodb = await openTcpProxy(t, requiredUrl('MONGODB_URL'))
@@ -45,28 +45,28 @@ test(
       acceptedIn(await caller.post(someThread({ externalId }), { prefer: 'respond-async' }))
     // The page refreshes itself.
     await page.getByText(/MongoDB has been unavailable for \d+ s .*; 3 jobs wait/).waitFor()
-    await inspect(visitor, 'overview while MongoDB is away')
+    await inspect(visitor, 'overview while MongoDB is unavailable')
     await page.goto(`${url}/thread?tenant=acme&service=slack&externalId=C1-1`)
     await page.getByText('MongoDB is unavailable or too slow: what is stored can’t be shown.').waitFor()
     await page
       .getByText('1 hit. MongoDB is unavailable or too slow: what is stored was not looked up.')
       .last()
       .waitFor()
-    await inspect(visitor, 'a thread while MongoDB is away')
+    await inspect(visitor, 'a thread while MongoDB is unavailable')
     assert.deepEqual(faults, [])
 
     await page.goto(`${url}/overview`)
     const stale = page.getByText('This page could not be refreshed.')
     await page.route(`${url}/overview`, (route) => route.abort())
     await stale.waitFor()
-    await inspect(visitor, 'the dashboard is away')
+    await inspect(visitor, 'the dashboard is unavailable')
     await page.unroute(`${url}/overview`)
     await stale.waitFor({ state: 'hidden' })
 
     await redis.shut()
     // Also a page that somebody looks at says it, by itself.
     await page.getByText('This page works again as soon as Redis does.').waitFor()
-    await inspect(visitor, 'Redis is away')
+    await inspect(visitor, 'Redis is unavailable')
     for (const path of ['/login', '/', '/overview']) {
       await page.goto(url + path)
       await page.getByText('This page works again as soon as Redis does.').waitFor()

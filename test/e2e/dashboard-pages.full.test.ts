@@ -77,14 +77,14 @@ describe('the dashboard in Chromium', needs('chromium'), () => {
     const visitor = await openVisitor(browser, [url], options)
     const { page } = visitor
     await page.goto(url)
-    // On a busy machine, a look-up of a key may exceed its second: then the page says that MongoDB is away.
+    // On a busy machine, a look-up of a key may exceed its second: then the page says that MongoDB is unavailable.
     await until('the login', async () => {
       await page.getByLabel('Key of an operator or a viewer').fill(key)
       await page.keyboard.press('Enter')
       const shown = page.getByRole('searchbox').or(page.getByRole('alert'))
       await shown.waitFor()
       const refusal = await page.getByRole('alert').allTextContents()
-      assert.match(refusal.join(), /^$|MongoDB is away/)
+      assert.match(refusal.join(), /^$|MongoDB is unavailable/)
       return refusal.length === 0
     })
     return visitor

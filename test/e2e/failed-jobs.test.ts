@@ -253,7 +253,7 @@ describe('failed jobs and their operators', () => {
       runCommand(withKey(sluice.key), 'jobs', ['list', '--url', sluice.url]),
     ])
     assert.match(list.stdout, /^ID .*REASON\n[0-9a-f-]{36} .* acme +slack\/discarded by command +5 .*\n$/)
-    assert.match(shown.stdout, /^tenant +acme$.*^try 5:$.*^payload:$.*"title": "as it was"/ms)
+    assert.match(shown.stdout, /^tenant +acme$.*^attempt 5:$.*^payload:$.*"title": "as it was"/ms)
     assert.deepEqual([many.code, many.stdout], [1, ''])
     assert.match(many.stderr, /Nothing was discarded. Add --yes/)
     assert.match(

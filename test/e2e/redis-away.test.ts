@@ -12,7 +12,7 @@ import { someThread } from './support/some-thread.ts'
 
 const ANSWER_MS = 2_000 + BUSY_MS
 
-describe('while Redis is away every caller gets a 503 with Retry-After within two seconds', () => {
+describe('while Redis is unavailable every caller gets a 503 with Retry-After within two seconds', () => {
   let proxy: ServerProxy
   let caller: Caller
   let path: string

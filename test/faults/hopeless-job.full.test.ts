@@ -10,14 +10,14 @@ import { startSluice, type TestSluice } from '../support/start-sluice.ts'
 import { until } from '../support/until.ts'
 import { type DeadlyStore, openDeadlyStore } from './deadly-store.ts'
 
-const TRIES = 5
+const ATTEMPTS = 5
 
 test('a job that crashes every worker fails after five tries; jobs locked beside it are stored', async (t) => {
   const { sluice, view, poison, deadly } = await startWithPoison(t)
   assert.equal((await postThread(sluice, poison, 'respond-async')).status, 202)
   const others = await Promise.all(Array.from({ length: 30 }, () => postThread(sluice, aThread(), 'respond-async')))
 
-  const workers = await crashWorkers(sluice, view, deadly, TRIES)
+  const workers = await crashWorkers(sluice, view, deadly, ATTEMPTS)
   workers.push(await sluice.startWorker())
   await until('the job has failed', async () => (await view.bulk.getFailedCount()) > 0)
   await view.drained()
@@ -53,7 +53,7 @@ test('crashes and failures count together, the failed job keeps its reason, and 
   assert.equal(job?.id, body.jobId)
   assert.match(job?.failedReason ?? '', /./)
   const found = await fetch(`${sluice.url}/jobs/${job?.id}`, { headers: { 'x-api-key': sluice.key } })
-  assert.match(await found.text(), new RegExp(`"state":"failed",.*"attempts":${TRIES},`))
+  assert.match(await found.text(), new RegExp(`"state":"failed",.*"attempts":${ATTEMPTS},`))
 
   await sources.deleteOne({ _id: sourceId })
   const { key } = await createKey(sluice.db, { role: 'operator', name: 'on call' })

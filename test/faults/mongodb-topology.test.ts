@@ -35,7 +35,7 @@ describe.runIf(hasContainers)('a MongoDB of several servers', () => {
     })
   }
 
-  test('splits threads over shards by the commands of docs/operate/mongodb.md, and stops while one is away', {
+  test('splits threads over shards by the commands of docs/operate/mongodb.md, and stops while one is unavailable', {
     timeout: TIME_LIMIT_MS,
   }, async (t) => {
     const mongodb = await startSharded(t)

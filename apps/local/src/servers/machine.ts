@@ -52,18 +52,18 @@ export function succeeds(work: Promise<unknown>): Promise<boolean> {
 // server's port could be assigned that very port itself.
 const lowestPort = 20_000
 const highestPort = 32_000
-const portTries = 100
+const portAttempts = 100
 
 /**
  * Returns a TCP port on 127.0.0.1 on which nothing listens now. On Linux, no other process gets the port from this
  * function until this process ends. Throws if it finds none.
  */
 export async function freePort(): Promise<number> {
-  for (let i = 0; i < portTries; i++) {
+  for (let i = 0; i < portAttempts; i++) {
     const port = randomInt(lowestPort, highestPort)
     if ((await reserve(port)) && (await isPortFree(port))) return port
   }
-  throw new Error(`None of ${portTries} ports tried between ${lowestPort} and ${highestPort} is free`)
+  throw new Error(`None of ${portAttempts} ports tried between ${lowestPort} and ${highestPort} is free`)
 }
 
 /** Whether a server could listen on this TCP port of `host` now. */
