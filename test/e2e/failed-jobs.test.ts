@@ -256,10 +256,7 @@ describe('failed jobs and their operators', () => {
     assert.match(shown.stdout, /^tenant +acme$.*^attempt 5:$.*^payload:$.*"title": "as it was"/ms)
     assert.deepEqual([many.code, many.stdout], [1, ''])
     assert.match(many.stderr, /Nothing was discarded. Add --yes/)
-    assert.match(
-      refused.stderr,
-      /^error: The key is valid, but it is not the key of an operator\. .* \(403 operator_only\)$/m,
-    )
+    assert.match(refused.stderr, /^error: The key is valid, but it is not an operator’s\. .* \(403 operator_only\)$/m)
 
     const [retried, discarded] = await Promise.all([
       command('retry', id),
