@@ -14,10 +14,10 @@ test('docs/promises.md names each test of a law, a fault, an attack or an overlo
 })
 
 test('a row without a test, a test that is gone and a test without a row are found', () => {
-  const row = (tests: string) => `| a promise | ${tests} | |`
+  const row = (tests: string) => `| a promise | ${tests} |`
   const right = row('`test/docs/named-tests.test.ts`')
   const wrong = [row(''), row('`test/docs/named-tests.test.ts`, `test/docs/gone.test.ts`')]
-  const head = ['| promise | test | figure |', '| --- | --- | --- |']
+  const head = ['| promise | test |', '| --- | --- |']
   assert.deepEqual(rowsWithoutTest([...head, right, ...wrong].join('\n')), wrong)
   const [first = ''] = unnamedTests('')
   assert.deepEqual(unnamedTests(promises.replaceAll(`\`${first}\``, '')), [first])
