@@ -6,9 +6,8 @@ import type * as queue from '@sluice/queue'
 import type { SourceReads } from '@sluice/store/read'
 import type { BodyParser } from './body/body-parser.ts'
 import type { ApiMetrics } from './metrics.ts'
-import type { Budget } from './request/budget.ts'
-import type { ReadTurns } from './request/large-answers.ts'
 import type { RequestContext } from './request/request-context.ts'
+import type { Budget, ReadTurns } from './request/shares.ts'
 import type { ApiSettings } from './settings.ts'
 
 export interface ApiDeps extends SourceReads {

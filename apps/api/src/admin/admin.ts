@@ -3,10 +3,10 @@ import * as contract from '@sluice/contract'
 import { failedJobOf, requireActs, type View } from '@sluice/operations'
 import type { ApiDeps } from '../api-deps.ts'
 import { type BodyDeps, readBody } from '../body/read-body.ts'
-import { jsonAnswer } from '../request/large-answers.ts'
 import { ProblemError, requestInvalid } from '../request/problem-error.ts'
 import type { Handler, PathParams, RequestContext } from '../request/request-context.ts'
 import { parseQuery } from '../request/request-context.ts'
+import { jsonAnswer } from '../request/shares.ts'
 
 type AdminDeps = Pick<ApiDeps, 'viewFor'>
 

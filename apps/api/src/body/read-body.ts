@@ -1,9 +1,9 @@
 // Reads a request's body as a whole, within bounds of size, time and memory.
 import type { IncomingMessage } from 'node:http'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { Budget } from '../request/budget.ts'
 import { bodyTooLarge, CallerGoneError, ProblemError, type SizeLimit } from '../request/problem-error.ts'
 import type { RequestContext } from '../request/request-context.ts'
+import type { Budget } from '../request/shares.ts'
 import { bodyChunks, type Coding, checkContentType, INFLATER_MEMORY } from './body-chunks.ts'
 import { allowBody } from './drain-body.ts'
 

@@ -2,9 +2,9 @@
 import { type ImportProgressAnswer, PROBLEMS } from '@sluice/contract'
 import { type FoundImport, isJobId, orUnavailable } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
-import { jsonAnswer, type RoomDeps, reading } from '../request/large-answers.ts'
 import { jobFailed, ProblemError, problemBody } from '../request/problem-error.ts'
 import type { Handler } from '../request/request-context.ts'
+import { jsonAnswer, type RoomDeps, reading } from '../request/shares.ts'
 
 /** GET /batches/{id}: the progress of an import whose caller does not wait. */
 export function getImport(deps: RoomDeps & Pick<ApiDeps, 'imports'>): Handler {

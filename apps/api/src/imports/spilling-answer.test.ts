@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
 import { connect } from 'node:net'
 import { type TestContext, test } from 'vitest'
-import { createBudget } from '../request/budget.ts'
 import { CallerGoneError } from '../request/problem-error.ts'
+import { createBudget } from '../request/shares.ts'
 import { createSpillingAnswer } from './spilling-answer.ts'
 
 const MIB = 1024 * 1024

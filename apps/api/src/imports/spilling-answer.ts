@@ -4,9 +4,9 @@ import { type FileHandle, mkdtemp, open, rm } from 'node:fs/promises'
 import type { ServerResponse } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Budget } from '../request/budget.ts'
 import { CallerGoneError } from '../request/problem-error.ts'
 import type { RequestContext } from '../request/request-context.ts'
+import type { Budget } from '../request/shares.ts'
 
 const PIECE_BYTES = 256 * 1024
 

@@ -1,9 +1,9 @@
 // GET /jobs/{id}.
 import { type FoundJob, isJobId } from '@sluice/queue'
 import type { ApiDeps } from '../api-deps.ts'
-import { chargeAnswer, type RoomDeps } from '../request/large-answers.ts'
 import { jobFailed, overloaded, ProblemError, problemBody } from '../request/problem-error.ts'
 import type { Answer, Handler, RequestContext } from '../request/request-context.ts'
+import { chargeAnswer, type RoomDeps } from '../request/shares.ts'
 import { FREE_ANSWER_BYTES } from '../settings.ts'
 
 type JobDeps = RoomDeps & { enqueuer: Pick<ApiDeps['enqueuer'], 'admitRead'> } & Pick<

@@ -5,10 +5,9 @@ import { Socket } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
 import { NO_PREFERENCES, type SourcePage } from '@sluice/contract'
 import { test } from 'vitest'
-import { createBudget } from '../request/budget.ts'
-import { createReadTurns } from '../request/large-answers.ts'
 import { createRequestSignals } from '../request/middleware.ts'
 import { CallerGoneError, ProblemError } from '../request/problem-error.ts'
+import { createBudget, createReadTurns } from '../request/shares.ts'
 import { getSource } from './get-sources.ts'
 
 const ID = 'x'.repeat(24)

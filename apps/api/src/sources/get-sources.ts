@@ -4,9 +4,9 @@ import { createLookupParser, createSourcesParser, parsePageQuery, refuseField } 
 import { sourceIdOf } from '@sluice/store/ids'
 import type { ApiDeps } from '../api-deps.ts'
 import { readBody } from '../body/read-body.ts'
-import { jsonAnswer, type RoomDeps, reading } from '../request/large-answers.ts'
 import { ProblemError, requestInvalid } from '../request/problem-error.ts'
 import { type Answer, type Handler, parseQuery, type RequestContext } from '../request/request-context.ts'
+import { jsonAnswer, type RoomDeps, reading } from '../request/shares.ts'
 
 type ReadDeps = RoomDeps & Pick<ApiDeps, 'readSource'>
 

@@ -5,9 +5,9 @@ import { AcceptanceUnknownError, claimName, type IngestJob, type JobResult, type
 import type { ApiDeps } from '../api-deps.ts'
 import { threadAnswer } from '../body/body-parser.ts'
 import { readBody } from '../body/read-body.ts'
-import { chargeAnswer } from '../request/large-answers.ts'
 import { idempotencyKeyInvalid, jobFailed, jobUndecided, requestInvalid } from '../request/problem-error.ts'
 import type { Answer, Handler, RequestContext } from '../request/request-context.ts'
+import { chargeAnswer } from '../request/shares.ts'
 
 type EnqueueDeps = Pick<ApiDeps, 'enqueuer' | 'metrics'>
 type AnswerDeps = Pick<ApiDeps, 'replyListener' | 'findClaimed' | 'retainResult' | 'retainLater' | 'confirmReplicated'>

@@ -1,11 +1,66 @@
-// Answers of any size: what they cost the caller's key, the memory that they take until they are read, and how many reads
-// run at the same time. A tenant that reads without pause leaves most of the time of a replica to others.
+// What requests share, and how much of it one may take: memory and disk space, quota for large answers, and turns to read,
+// so that a tenant that reads without pause leaves most of the time of a replica to others.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Enqueuer } from '@sluice/queue'
 import { FREE_ANSWER_BYTES } from '../settings.ts'
-import type { Budget } from './budget.ts'
 import { overloaded } from './problem-error.ts'
 import type { Answer, RequestContext } from './request-context.ts'
+
+/** The tenant of reserved bytes, and the response (or its connection) whose end frees them. */
+interface Holder {
+  tenant: string
+  response: { closed: boolean; once(event: 'close', listener: () => void): unknown }
+}
+
+interface BudgetOptions {
+  maxBytes: number
+  tenantShare: number
+  restMs?: number
+}
+
+/** Bytes that all requests share. */
+export type Budget = ReturnType<typeof createBudget>
+
+/**
+ * Creates a budget. A tenant gets at most `tenantShare` of it, so that its slow senders do not keep out others. What
+ * `reserve` took counts for `restMs` longer, which bounds the bytes of that time.
+ */
+export function createBudget({ maxBytes, tenantShare, restMs = 0 }: BudgetOptions) {
+  let inAll = 0
+  const ofTenants = new Map<string, number>()
+  const fits = (taken: number, bytes: number, bound: number) => taken === 0 || taken + bytes <= bound
+  const budget = {
+    taken: () => inAll,
+    /** Returns false beyond a bound. While nothing of it is taken, any number fits: a large body must be accepted. */
+    take(tenant: string, bytes: number): boolean {
+      const own = ofTenants.get(tenant) ?? 0
+      if (!fits(inAll, bytes, maxBytes) || !fits(own, bytes, maxBytes * tenantShare)) return false
+      inAll += bytes
+      ofTenants.set(tenant, own + bytes)
+      return true
+    },
+    release(tenant: string, bytes: number): void {
+      inAll -= bytes
+      const own = (ofTenants.get(tenant) ?? 0) - bytes
+      if (own > 0) ofTenants.set(tenant, own)
+      else ofTenants.delete(tenant)
+    },
+    /** Takes bytes until the response closes. `raise` takes more. @throws {ProblemError} 503, as `raise` does. */
+    reserve({ tenant, response }: Holder, bytes: number) {
+      let reserved = 0
+      const raise = (to: number) => {
+        if (to <= reserved || response.closed) return
+        if (!budget.take(tenant, to - reserved)) throw overloaded()
+        reserved = to
+      }
+      raise(bytes)
+      const release = () => budget.release(tenant, reserved)
+      response.once('close', () => (restMs > 0 ? setTimeout(release, restMs).unref() : release()))
+      return { raise }
+    },
+  }
+  return budget
+}
 
 /** @param paidBytes what the request has paid for already. */
 export function chargeAnswer(context: Pick<RequestContext, 'chargedBytes'>, bytes: number, paidBytes = 0): void {
