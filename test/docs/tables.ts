@@ -65,12 +65,13 @@ function ownOf<Declared>(declarations: Readonly<Record<string, Declared>>, share
   return Object.fromEntries(Object.entries(declarations).filter(([, declared]) => !others.has(declared)))
 }
 
-/** A table with a row for each setting, in the order declared. */
+/** A table with a row for each setting, in the order declared. The page says that numbers are whole. */
 export function settings(declarations: Declarations): string {
   const rows = Object.values(declarations).map(({ env, description, fallback, bound, secret, needs }) => {
     const needed = needs.length === 0 ? '' : ` Needs ${needs.join(', ')}.`
     const purpose = description + needed + (secret ? ` Secret: or \`${env}_FILE\`.` : '')
-    return row([`\`${env}\``, fallback === null ? 'none' : `\`${fallback}\``, bound, purpose])
+    const limits = bound.replace(/^a whole number (of )?/, '')
+    return row([`\`${env}\``, fallback === null ? 'none' : `\`${fallback}\``, limits, purpose])
   })
   return ['| Setting | Default | Must be | What it is for |', '| --- | --- | --- | --- |', ...rows].join('\n')
 }

@@ -16,14 +16,14 @@ export interface Assumption {
 /** All assumptions, `BUSY` aside. */
 export const ASSUMED = {
   mongodbCores: { value: 16, what: 'cores of a MongoDB server' },
-  members: { value: 3, what: 'members of a replica set (the least that survives the loss of one)' },
-  lost: { value: 1, what: 'process of each kind that a cell may lose (the others carry its load)' },
-  sentinels: { value: 3, what: 'Sentinels of a cell (the least that agree on the loss of a primary)' },
+  members: { value: 3, what: 'members of a replica set' },
+  lost: { value: 1, what: 'process of each kind that a cell may lose' },
+  sentinels: { value: 3, what: 'Sentinels of a cell' },
   indexBytes: {
     value: 90,
-    what: 'bytes of a document in the index of `_id` (pages three quarters full; `LIST_SOURCES` adds as much for a source)',
+    what: 'bytes of a document in the index of `_id` (`LIST_SOURCES` adds as much for a source)',
   },
-  writes: { value: 3, what: 'times that MongoDB writes a stored byte (data file, oplog, journal; no compression)' },
+  writes: { value: 3, what: 'times that MongoDB writes a stored byte (without compression)' },
   link: { value: 10e9, what: "bits/s of a server's network, each way" },
   diskRate: { value: 500e6, what: 'bytes/s that a disk writes steadily' },
   diskSize: { value: 8e12, what: 'bytes of a MongoDB disk' },

@@ -64,7 +64,7 @@ const NAMES = { api: 'the API', worker: 'the worker', redis: 'Redis', mongodb: '
 
 function assumed(): string {
   const rows = Object.values(ASSUMED).map(({ value, what }) => [compact(value), what])
-  const busy = [compact(BUSY), 'of a core, a network or a disk is used (checked below for cores)']
+  const busy = [compact(BUSY), 'of a core, a network or a disk is used']
   return markdownTable([['assumed', 'what'], busy, ...rows])
 }
 
